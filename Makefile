@@ -1,0 +1,88 @@
+# Everything works from a fresh clone: make gru, make test. Needs python3 >= 3.11 with venv, and a C compiler.
+PYTHON ?= python3
+CC ?= cc
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.stamp
+DEV := $(VENV)/.stamp-dev
+CORE := build/.stamp-core
+TABLES := pysim/params.py pysim/counters.py pysim/isa.py pysim/_tables.py
+SOURCES := $(wildcard core_c/*.c core_c/*.h core_c/templates/*.j2)
+C_FILES := $(wildcard core_c/*.c)
+STRICT := -std=c17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
+          -msse4.2 -pthread -Icore_c -fsyntax-only
+ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
+STRICT := $(filter-out -msse4.2,$(STRICT))
+endif
+
+.PHONY: help setup build gru test check sanitize bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make gru       install, compile, run configs/titanv_gru.py"
+	@echo "make test      install, compile, run all tests"
+	@echo "make check     linters, types, strict C warnings"
+	@echo "make sanitize  core tests under address, undefined and thread sanitizers"
+	@echo "make bench     speed of the simulator"
+	@echo "make clean     remove what was built; the environment stays"
+
+# build.py needs cffi and jinja2 (and setuptools) in the environment, for rebuilds in place
+$(STAMP): pyproject.toml setup.py
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check "setuptools>=77" "cffi>=2.0" "jinja2>=3.1"
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot]"
+	touch $@
+
+$(DEV): $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot,dev]"
+	touch $@
+
+$(CORE): $(STAMP) build.py $(TABLES) $(SOURCES)
+	$(PY) build.py
+	mkdir -p $(@D)
+	touch $@
+
+setup: $(STAMP)
+build: $(CORE)
+
+gru: $(CORE)
+	$(PY) configs/titanv_gru.py
+
+test: $(CORE)
+	$(PY) -m pytest -q
+
+bench: $(CORE)
+	$(PY) tests/bench/bench.py
+
+# strict flags are for the hand-written files only, so they are not those of build.py
+check: $(CORE) $(DEV)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	for file in $(C_FILES); do $(CC) $(STRICT) $$file || exit 1; done
+	if command -v clang > /dev/null; then for file in $(C_FILES); do clang $(STRICT) $$file || exit 1; done; fi
+	if [ -x $(VENV)/bin/clang-format ]; then $(VENV)/bin/clang-format --dry-run -Werror $(wildcard core_c/*.[ch]); fi
+	if [ -x $(VENV)/bin/clang-tidy ]; then $(VENV)/bin/clang-tidy --quiet $(C_FILES) -- $(STRICT); fi
+	if command -v cppcheck > /dev/null; then cppcheck -q --std=c11 --error-exitcode=1 --inline-suppr \
+		--enable=warning,portability --suppress=missingIncludeSystem -Icore_c core_c; fi
+
+# a second tree, so that the release core in place stays as it is; links keep the sources the same
+SAN := build/sanitize
+PRELOAD_asan = $(shell $(CC) -print-file-name=libasan.so) $(shell $(CC) -print-file-name=libubsan.so)
+PRELOAD_tsan = $(shell $(CC) -print-file-name=libtsan.so)
+SAN_TREE := build.py setup.py pyproject.toml README.md LICENSE MANIFEST.in core_c pysim workloads stats configs tests
+
+sanitize: $(CORE)
+	for mode in asan tsan; do \
+		rm -rf $(SAN)/$$mode && mkdir -p $(SAN)/$$mode && \
+		cp -r $(wildcard $(SAN_TREE)) $(SAN)/$$mode/ && rm -f $(SAN)/$$mode/pysim/_core.*so && \
+		(cd $(SAN)/$$mode && GS_BUILD=$$mode $(CURDIR)/$(PY) build.py) || exit 1; \
+	done
+	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=. \
+		$(CURDIR)/$(PY) -m pytest -q tests/core
+	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \
+		$(CURDIR)/$(PY) -m pytest -q -m threads tests/core
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f pysim/_core.*.so pysim/_core.*.pyd

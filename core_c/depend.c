@@ -1,0 +1,233 @@
+/* The dependence table. A node counts the TB ends it still waits for; when none is left its consumers are released:
+   the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do not fit into the
+   table waits for whole kernels instead: coarser, never wrong. */
+#include "scheduler.h"
+
+#include <string.h>
+
+static gs_nstate *nstates(gs_sim *sim)
+{
+    return GS_TABLE(sim, gs_nstate, at_nstates);
+}
+
+static int whole(const gs_sim *sim, const gs_node *n, const gs_range *r)
+{
+    return n->ranges == 1 && r->start == 0 && r->stride == 1 && r->count == ((const gs_kernel *)(const void *)((const char *)sim + sim->at_kernels))[n->kernel].tbs;
+}
+
+static u32 node_entries(const gs_sim *sim, const gs_node *n)
+{
+    u32 per = (u32)sim->params.scheme_table.consumers;
+    u32 e = (n->ranges + per - 1) / per;
+    return e ? e : 1;
+}
+
+static void entries_add(gs_sched *d, u32 n)
+{
+    d->table_entries += n;
+    if (d->table_entries > d->table_peak) {
+        d->table_peak = d->table_entries;
+    }
+}
+
+/* when the table has done `updates` counter updates that were asked for at time t */
+static u64 table_time(gs_sim *sim, u64 t, u32 updates)
+{
+    gs_sched *d = &sim->sched;
+    d->table_updates += updates;
+    if (sim->order.infinite) {
+        return t;
+    }
+    u64 start = gs_max(t, d->table_free);
+    d->table_wait += start - t;
+    d->table_free = start + updates * (u64)sim->params.scheme_table.update;
+    return d->table_free;
+}
+
+void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    k->record.ready = t;
+    k->cause_kernel = cause_kernel;
+    k->cause_tb = cause_tb;
+    if (!k->fine || k->ready) {
+        gs_ready_set(sim, kernel);
+    }
+}
+
+static void fine_ready(gs_sim *sim, gs_kernel *k, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_fine *f = &gs_fine_of(sim, k)[tb];
+    f->ready = t;
+    f->cause_kernel = cause_kernel;
+    f->cause_tb = cause_tb;
+    if (f->entry) {
+        f->entry = 0;
+        sim->sched.table_entries--;
+    }
+    gs_fine_bits(sim, k)[tb >> 6] |= 1ull << (tb & 63);
+    if (k->ready++ == 0 && k->gate == 0) {
+        gs_ready_set(sim, kernel);
+    }
+}
+
+static void admit_coarse(gs_sim *sim, u32 kernel)
+{
+    gs_kernel *kernels = gs_kernels(sim), *k = &kernels[kernel];
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
+    k->coarse = 1;
+    k->fine = 0;
+    k->record.coarse = 1;
+    sim->sched.coarse++;
+    entries_add(&sim->sched, 1);
+    for (u32 i = 0; i < l->preds; i++) {
+        k->gate += !kernels[preds[i]].ended;
+    }
+}
+
+void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    gs_nstate *states = nstates(sim);
+    gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    u32 need = 0, own = 0;
+    k->admitted = 1;
+    for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
+        const gs_node *n = &nodes[i];
+        if (states[i].done) {
+            continue;
+        }
+        need += node_entries(sim, n);
+        if (whole(sim, n, &ranges[n->first_range])) {
+            continue;
+        }
+        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+            for (u32 j = 0; j < ranges[r].count; j++) {
+                own += ++fine[ranges[r].start + j * ranges[r].stride].open == 2;
+            }
+        }
+    }
+    need += own;
+    if (!sim->order.infinite && d->table_entries + need > (u64)sim->params.scheme_table.entries) {
+        admit_coarse(sim, kernel);
+    } else {
+        entries_add(d, need);
+        for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
+            k->gate += !states[i].done && whole(sim, &nodes[i], &ranges[nodes[i].first_range]);
+        }
+        if (k->fine) {
+            for (u32 tb = 0; tb < k->tbs; tb++) {
+                fine[tb].entry = fine[tb].open >= 2;
+                if (fine[tb].open == 0) {
+                    fine_ready(sim, k, kernel, tb, t, GS_NONE, GS_NONE);
+                }
+            }
+        }
+    }
+    if (k->gate == 0) {
+        gs_kernel_ready(sim, kernel, t, GS_NONE, GS_NONE);
+    }
+}
+
+static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
+{
+    gs_nstate *s = &nstates(sim)[node];
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    u32 updates = 1;
+    if (--s->left == 0) {
+        s->cause_kernel = kernel;
+        s->cause_tb = tb;
+        if (!whole(sim, n, &ranges[n->first_range])) {
+            for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+                updates += ranges[r].count;
+            }
+        }
+        u64 at = table_time(sim, t, updates);
+        if (!sim->order.infinite) {
+            at += (u64)sim->params.scheme_table.latency;
+        }
+        gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
+    } else {
+        table_time(sim, t, updates);
+    }
+}
+
+void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
+    for (u32 i = 0; i < l->outs; i++) {
+        count_down(sim, outs[i], kernel, tb, t);
+    }
+    if (l->first_tb_out != GS_NONE) {
+        const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + tb;
+        const u32 *tb_outs = GS_CONST_TABLE(sim, u32, at_tb_outs);
+        for (u32 i = ptr[0]; i < ptr[1]; i++) {
+            count_down(sim, tb_outs[i], kernel, tb, t);
+        }
+    }
+}
+
+void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    u64 at = sim->order.infinite ? t : table_time(sim, t, 1) + (u64)sim->params.scheme_table.latency;
+    gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, 0});
+}
+
+static void node_done(gs_sim *sim, u32 node, u64 t)
+{
+    gs_nstate *s = &nstates(sim)[node];
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    gs_kernel *k = &gs_kernels(sim)[n->kernel];
+    s->done = 1;
+    if (!k->admitted || k->coarse) {
+        return;
+    }
+    sim->sched.table_entries -= node_entries(sim, n);
+    if (whole(sim, n, &ranges[n->first_range])) {
+        if (--k->gate == 0) {
+            gs_kernel_ready(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
+        }
+        return;
+    }
+    gs_fine *fine = gs_fine_of(sim, k);
+    for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+        for (u32 j = 0; j < ranges[r].count; j++) {
+            u32 tb = ranges[r].start + j * ranges[r].stride;
+            if (--fine[tb].open == 0) {
+                fine_ready(sim, k, n->kernel, tb, t, s->cause_kernel, s->cause_tb);
+            }
+        }
+    }
+}
+
+static void kernel_ended(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    gs_kernel *kernels = gs_kernels(sim);
+    kernels[kernel].ended = 1;
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        gs_kernel *k = &kernels[succs[i]];
+        if (k->admitted && k->coarse && --k->gate == 0) {
+            sim->sched.table_entries--;
+            gs_kernel_ready(sim, succs[i], t, kernel, tb);
+        }
+    }
+}
+
+void gs_depend_event(gs_sim *sim, gs_event e)
+{
+    if (e.what == GS_EVENT_NODE) {
+        node_done(sim, e.a, e.time);
+    } else {
+        kernel_ended(sim, e.a, e.b, e.time);
+    }
+}

@@ -1,0 +1,123 @@
+/* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival order, but
+   a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering queue would make
+   it, and takes whatever bus slot is free from then on. Refresh takes its slots out of the bus as time advances.
+   Writes collect and drain in batches that pay one bus turnaround. */
+#pragma once
+#include "state.h"
+
+/* opens the next word of the bus map: slots of refresh are taken from the start */
+static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
+{
+    u64 w = s->bus_word + GS_BUS_WORDS;
+    u64 map = 0;
+    u64 from = w * 64 * sim->dram_slot, to = from + 64 * sim->dram_slot;
+    u64 period = (u64)sim->params.gpu_dram.refresh_period, busy = (u64)sim->params.gpu_dram.refresh_time;
+    if (busy) {
+        /* channels refresh one after another, not all at once */
+        u64 phase = period * s->id / sim->slices;
+        u64 start = (from + period - phase) / period * period;
+        start = start + phase >= period ? start + phase - period : 0;
+        for (u64 r = start; r < to; r += period) {
+            for (u64 t = r; t < r + busy && t < to; t += sim->dram_slot) {
+                if (t >= from) {
+                    map |= 1ull << (t - from) / sim->dram_slot;
+                }
+            }
+        }
+    }
+    if (s->bus_tail > w * 64) {
+        u64 taken = s->bus_tail - w * 64;
+        map = taken >= 64 ? ~0ull : map | ((1ull << taken) - 1);
+    }
+    s->bus[w & (GS_BUS_WORDS - 1)] = map;
+    s->bus_word++;
+}
+
+/* takes n sector slots from time t on; returns the end of the last */
+static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
+{
+    u64 first = gs_div_by(now, sim->by_slot) >> 6;
+    if (GS_UNLIKELY(first > s->bus_word + 2 * GS_BUS_WORDS)) {
+        /* after a long silence every word of the old map is past: rebuild only the words in view */
+        s->bus_word = first - GS_BUS_WORDS;
+    }
+    while (s->bus_word < first) {
+        gs_bus_advance(sim, s);
+    }
+    u64 slot = gs_div_by(t, sim->by_slot) + 1;
+    if (s->bus_hint < s->bus_word) {
+        s->bus_hint = s->bus_word;
+    }
+    if (slot >> 6 < s->bus_hint) {
+        slot = s->bus_hint << 6;
+    }
+    s->count.bus_busy += n * sim->dram_slot;
+    u64 last = slot;
+    while (n) {
+        u64 w = slot >> 6;
+        if (GS_UNLIKELY(w >= s->bus_word + GS_BUS_WORDS)) {
+            /* beyond the map: first come, first served behind everything that is in it */
+            u64 end = (s->bus_word + GS_BUS_WORDS) * 64;
+            u64 start = gs_max(gs_max(s->bus_tail, end), slot);
+            s->bus_tail = start + n;
+            return s->bus_tail * sim->dram_slot;
+        }
+        u64 *map = &s->bus[w & (GS_BUS_WORDS - 1)];
+        u64 open = ~*map & (~0ull << (slot & 63));
+        if (!open) {
+            if (w == s->bus_hint && *map == ~0ull) {
+                s->bus_hint++;
+            }
+            slot = (w + 1) << 6;
+            continue;
+        }
+        u64 bit = open & (0 - open);
+        u32 at = gs_ctz(bit);
+        u64 run = ((1ull << n) - 1) << at;
+        if (n < 32 && at + n <= 64 && (open & run) == run) {
+            *map |= run;
+            last = (w << 6 | at) + n - 1;
+            break;
+        }
+        *map |= bit;
+        last = w << 6 | at;
+        slot = last + 1;
+        n--;
+    }
+    return (last + 1) * sim->dram_slot;
+}
+
+static inline u64 gs_dram_read(const gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
+{
+    const gs_gpu_dram_params *p = &sim->params.gpu_dram;
+    gs_bank *b = &s->bank[(row ^ row >> 5 ^ row >> 10) & (u32)(p->banks - 1)];
+    u64 from;
+    if (b->row == row + 1) {
+        from = gs_max(t, b->active);
+        s->count.row_hits++;
+    } else if (b->previous == row + 1 && t - b->closed < (u64)p->reorder) {
+        from = t;
+        s->count.row_hits++;
+    } else {
+        u64 start = gs_max(t, b->free);
+        from = start + (u64)p->row_open;
+        b->free = start + (u64)p->row_cycle;
+        b->active = from;
+        b->previous = b->row;
+        b->closed = start;
+        b->row = row + 1;
+        s->count.row_misses++;
+    }
+    s->count.dram_read_sectors += n;
+    return gs_bus_take(sim, s, t, from, n);
+}
+
+static inline void gs_dram_write(const gs_sim *sim, gs_slice *s, u64 t, u32 n)
+{
+    s->count.dram_write_sectors += n;
+    s->writes += n;
+    if (s->writes >= (u32)sim->params.gpu_dram.write_batch) {
+        gs_bus_take(sim, s, t, t, s->writes + sim->turnaround_slots);
+        s->writes = 0;
+    }
+}

@@ -1,0 +1,93 @@
+/* Generated from pysim/counters.py by build.py. Do not edit. */
+#pragma once
+#include <stdint.h>
+
+typedef struct gs_stalls {
+    /* The warp held an issue slot. [warp-cycle] */
+    uint64_t issued;
+    /* Waiting for a fixed-latency result. [warp-cycle] */
+    uint64_t scoreboard;
+    /* Waiting for an issue slot, a pipe or the load/store unit. [warp-cycle] */
+    uint64_t pipe;
+    /* Waiting for loads, stores or request credits. [warp-cycle] */
+    uint64_t memory;
+    /* Waiting at a TB barrier. [warp-cycle] */
+    uint64_t barrier;
+} gs_stalls;
+
+typedef struct gs_idles {
+    /* SM time without a TB while the next TBs wait for others to end. [tick] */
+    uint64_t dependence;
+    /* SM time without a TB while the next kernel is on the launch path. [tick] */
+    uint64_t launch;
+    /* SM time without a TB while no TB is left to dispatch. [tick] */
+    uint64_t no_tb;
+} gs_idles;
+
+typedef struct gs_work {
+    /* Busy time of the fp32 pipes (sum over sub-cores). [1/64 cycle] */
+    uint64_t fp32;
+    /* Busy time of the integer pipes. [1/64 cycle] */
+    uint64_t int_;
+    /* Busy time of the fp16 pipes. [1/64 cycle] */
+    uint64_t fp16;
+    /* Busy time of the fp64 pipes. [1/64 cycle] */
+    uint64_t fp64;
+    /* Busy time of the special-function pipes. [1/64 cycle] */
+    uint64_t sfu;
+    /* Busy time of the tensor pipes. [1/64 cycle] */
+    uint64_t tensor;
+    /* Busy time of the control pipes. [1/64 cycle] */
+    uint64_t control;
+    /* Busy time of shared memory. [1/64 cycle] */
+    uint64_t smem;
+    /* Warp instructions issued. [count] */
+    uint64_t warp_instructions;
+    /* Program ops executed. [count] */
+    uint64_t ops;
+    /* Lines that loads looked up in L1 or sent past it. [count] */
+    uint64_t l1_lines;
+    /* Lines found in L1. [count] */
+    uint64_t l1_hits;
+    /* Lines that joined a miss in flight. [count] */
+    uint64_t l1_merged;
+    /* 32 B sectors requested from L2 by loads. [count] */
+    uint64_t load_sectors;
+    /* 32 B sectors sent to L2 by stores and reductions. [count] */
+    uint64_t store_sectors;
+    /* Line requests sent to L2. [count] */
+    uint64_t l2_requests;
+} gs_work;
+
+typedef struct gs_l2 {
+    /* Line requests that reached the slice. [count] */
+    uint64_t requests;
+    /* Sectors asked for by loads. [count] */
+    uint64_t sectors_read;
+    /* Sectors written by stores. [count] */
+    uint64_t sectors_written;
+    /* Requests that needed no DRAM read. [count] */
+    uint64_t hits;
+    /* Of these, requests that waited for a fill in flight. [count] */
+    uint64_t pending_hits;
+    /* Time that the slice's data port was held. [tick] */
+    uint64_t busy;
+    /* Sectors read from the slice's DRAM channel. [count] */
+    uint64_t dram_read_sectors;
+    /* Sectors written back to DRAM. [count] */
+    uint64_t dram_write_sectors;
+    /* DRAM accesses to an open row. [count] */
+    uint64_t row_hits;
+    /* DRAM accesses that opened a row. [count] */
+    uint64_t row_misses;
+    /* Time that the channel's data bus was held. [tick] */
+    uint64_t bus_busy;
+} gs_l2;
+
+/* fields of each struct: all are uint64_t, so a struct may be added up as an array */
+enum {
+    GS_STALLS_N = 5,
+    GS_IDLES_N = 3,
+    GS_WORK_N = 16,
+    GS_L2_N = 11,
+};

@@ -1,0 +1,5 @@
+/* Generated from the tables in pysim/ by build.py. Do not edit. */
+#pragma once
+
+/* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
+#define GS_TABLES_HASH 0xfdeb3d1c210c5935ULL

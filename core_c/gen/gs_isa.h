@@ -1,0 +1,78 @@
+/* Generated from pysim/isa.py and pysim/params.py by build.py. Do not edit. */
+#pragma once
+
+/* kinds of ops */
+enum {
+    /* the warp ends when its loads and stores are done */
+    GS_OP_EXIT = 0,
+    /* a run of instructions without a wait */
+    GS_OP_COMPUTE = 1,
+    /* global load; its lines count on a slot */
+    GS_OP_LOAD = 2,
+    /* global store; its lines count on a slot until L2 acknowledges */
+    GS_OP_STORE = 3,
+    /* global reduction at L2 (commutative update); counts as STORE does */
+    GS_OP_REDUCE = 4,
+    /* wait until the slot is empty */
+    GS_OP_WAIT = 5,
+    /* barrier of all warps of the TB */
+    GS_OP_BARRIER = 6,
+    /* count and go back to target */
+    GS_OP_LOOP = 7,
+    /* hold the warp for a number of cycles */
+    GS_OP_DELAY = 8,
+    GS_OPS = 9
+};
+
+/* pipes of a sub-core */
+enum {
+    /* FFMA, FADD, FMUL */
+    GS_PIPE_FP32 = 0,
+    /* IADD3, IMAD, LOP3, LEA, SHF, MOV */
+    GS_PIPE_INT = 1,
+    /* HFMA2, HADD2 */
+    GS_PIPE_FP16 = 2,
+    /* DFMA, DADD, DMUL */
+    GS_PIPE_FP64 = 3,
+    /* MUFU: exp2, rcp, rsqrt, tanh */
+    GS_PIPE_SFU = 4,
+    /* HMMA steps */
+    GS_PIPE_TENSOR = 5,
+    /* BRA, BAR and other control flow */
+    GS_PIPE_CONTROL = 6,
+    GS_PIPES = 7
+};
+
+/* gpu.l2.replacement */
+enum {
+    GS_GPU_L2_REPLACEMENT_RANDOM = 0,
+    GS_GPU_L2_REPLACEMENT_LRU = 1,
+};
+
+/* host.submit */
+enum {
+    GS_HOST_SUBMIT_PREFILLED = 0,
+    GS_HOST_SUBMIT_EAGER = 1,
+};
+
+/* scheme.priority */
+enum {
+    GS_SCHEME_PRIORITY_OLDEST = 0,
+    GS_SCHEME_PRIORITY_NEWEST = 1,
+    GS_SCHEME_PRIORITY_CRITICAL = 2,
+};
+
+/* scheme.coherence */
+enum {
+    GS_SCHEME_COHERENCE_AUTO = 0,
+    GS_SCHEME_COHERENCE_KERNEL = 1,
+    GS_SCHEME_COHERENCE_BYPASS = 2,
+    GS_SCHEME_COHERENCE_TB = 3,
+};
+
+/* scheme.carveout */
+enum {
+    GS_SCHEME_CARVEOUT_AUTO = 0,
+    GS_SCHEME_CARVEOUT_KERNEL = 1,
+    GS_SCHEME_CARVEOUT_JOB = 2,
+};

@@ -1,0 +1,184 @@
+/* Generated from pysim/params.py by build.py. Do not edit. */
+#pragma once
+#include <stdint.h>
+
+typedef struct gs_gpu_params {
+    /* Streaming multiprocessors. [count] */
+    int64_t sms;
+    /* SM clock under load. [ticks a cycle] */
+    int64_t clock;
+} gs_gpu_params;
+
+typedef struct gs_gpu_sm_params {
+    /* Resident warps an SM; a multiple of 4. [count] */
+    int64_t warps;
+    /* Resident thread blocks an SM. [count] */
+    int64_t tbs;
+    /* 32-bit registers an SM. [count] */
+    int64_t registers;
+    /* Registers are granted to a warp in such units. [count] */
+    int64_t register_unit;
+    /* Largest shared memory of an SM. [B] */
+    int64_t smem;
+    /* Shared memory is granted to a TB in such units. [B] */
+    int64_t smem_unit;
+    /* Shared memory that the system keeps of each TB. [B] */
+    int64_t smem_reserved;
+    /* Cycles between two warp instructions on the fp32 pipe of a sub-core (FFMA, FADD, FMUL). [1/64 cycle] */
+    int64_t fp32_interval;
+    /* Cycles between two warp instructions on the int pipe of a sub-core (IADD3, IMAD, LOP3, LEA, SHF, MOV). [1/64 cycle] */
+    int64_t int_interval;
+    /* Cycles between two warp instructions on the fp16 pipe of a sub-core (HFMA2, HADD2). [1/64 cycle] */
+    int64_t fp16_interval;
+    /* Cycles between two warp instructions on the fp64 pipe of a sub-core (DFMA, DADD, DMUL). [1/64 cycle] */
+    int64_t fp64_interval;
+    /* Cycles between two warp instructions on the sfu pipe of a sub-core (MUFU: exp2, rcp, rsqrt, tanh). [1/64 cycle] */
+    int64_t sfu_interval;
+    /* Cycles between two warp instructions on the tensor pipe of a sub-core (HMMA steps). [1/64 cycle] */
+    int64_t tensor_interval;
+    /* Cycles between two warp instructions on the control pipe of a sub-core (BRA, BAR and other control flow). [1/64 cycle] */
+    int64_t control_interval;
+    /* Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM. [1/64 cycle] */
+    int64_t smem_interval;
+    /* From the last arrival at a TB barrier to the next issue. [cycle] */
+    int64_t barrier;
+    /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
+    int64_t register_ports;
+    /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
+    int64_t block_max;
+} gs_gpu_sm_params;
+
+typedef struct gs_gpu_l1_params {
+    /* L1 and shared memory together; L1 has what the carve-out leaves. [B] */
+    int64_t size;
+    /* Load to use on a hit. [cycle] */
+    int64_t latency;
+    /* Line requests that an SM may have outstanding. [count] */
+    int64_t in_flight;
+} gs_gpu_l1_params;
+
+typedef struct gs_gpu_noc_params {
+    /* One way between SM and L2 slice, unloaded; bounds the quantum. [cycle] */
+    int64_t latency;
+    /* Bytes a cycle that the reply port of an SM takes. [count] */
+    int64_t reply_bytes;
+    /* Bytes of store data a cycle that the request port of an SM sends. [count] */
+    int64_t write_bytes;
+} gs_gpu_noc_params;
+
+typedef struct gs_gpu_l2_params {
+    /* Capacity of the L2. [B] */
+    int64_t size;
+    /* L2 slices; each has a DRAM channel of its own. [count] */
+    int64_t slices;
+    /* Load to use on an L2 hit, unloaded. [cycle] */
+    int64_t latency;
+    /* Bytes a cycle that a slice delivers. [count] */
+    int64_t slice_bytes;
+    /* Victim among the 16 ways of a set: random among those not referenced of late, or least recently used. [choice] */
+    int64_t replacement;
+} gs_gpu_l2_params;
+
+typedef struct gs_gpu_dram_params {
+    /* Peak bandwidth of all channels. [MB/s] */
+    int64_t bandwidth;
+    /* Load to use on an L2 miss with the row closed, unloaded, in SM cycles. [cycle] */
+    int64_t latency;
+    /* Banks a channel; a power of two. [count] */
+    int64_t banks;
+    /* Bytes of a row that lie in one channel; a power of two. [B] */
+    int64_t row_bytes;
+    /* Precharge and activate (tRP + tRCD). [tick] */
+    int64_t row_open;
+    /* Least time between two activates of a bank (tRC). [tick] */
+    int64_t row_cycle;
+    /* Requests to a row closed less than this ago still count as hits of it (reordering queue). [tick] */
+    int64_t reorder;
+    /* Refresh interval (tREFI). [tick] */
+    int64_t refresh_period;
+    /* A channel is busy this long with each refresh (tRFC). [tick] */
+    int64_t refresh_time;
+    /* Bus time lost to a batch of writes, both ways together. [tick] */
+    int64_t turnaround;
+    /* Sectors that a channel collects before it drains them as one batch. [count] */
+    int64_t write_batch;
+} gs_gpu_dram_params;
+
+typedef struct gs_gpu_cp_params {
+    /* From the first enqueue to the first dispatch on an idle GPU. [tick] */
+    int64_t launch;
+    /* Stream order: from a kernel's last release to the next kernel's dispatch. [tick] */
+    int64_t stream_gap;
+    /* Graph edge: from a kernel's last release to the next kernel's dispatch. [tick] */
+    int64_t graph_gap;
+    /* Pool and table schemes admit kernels this far apart. [tick] */
+    int64_t admit;
+    /* One chip-wide server takes this long for each TB that ends. [tick] */
+    int64_t tb_release;
+    /* One chip-wide server takes this long for each TB that starts. [tick] */
+    int64_t tb_start;
+    /* From a TB's end on its SM to the release server. [tick] */
+    int64_t tb_done_latency;
+    /* From dispatch to the first issue of a TB. [tick] */
+    int64_t tb_start_latency;
+} gs_gpu_cp_params;
+
+typedef struct gs_host_params {
+    /* prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch. [choice] */
+    int64_t submit;
+    /* Host time of one launch. [tick] */
+    int64_t launch;
+    /* Launch and synchronise: what scheme host pays between kernels. [tick] */
+    int64_t roundtrip;
+} gs_host_params;
+
+typedef struct gs_scheme_params {
+    /* Kernels that table schemes admit at once. [count] */
+    int64_t window;
+    /* Among ready TBs: oldest kernel first, newest first, or longest remaining path first. [choice] */
+    int64_t priority;
+    /* How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else. [choice] */
+    int64_t coherence;
+    /* Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else. [choice] */
+    int64_t carveout;
+    /* Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none). [count] */
+    int64_t bypass;
+    /* A kernel passed over this often is passed over no more until it fits. [count] */
+    int64_t bypass_age;
+} gs_scheme_params;
+
+typedef struct gs_scheme_table_params {
+    /* Entries of the dependence table; a kernel that does not fit waits for whole kernels. [count] */
+    int64_t entries;
+    /* Consumer ranges that one entry holds. [count] */
+    int64_t consumers;
+    /* Bytes an entry. [B] */
+    int64_t entry_bytes;
+    /* The table takes this long for each counter it updates. [tick] */
+    int64_t update;
+    /* From an update that frees a TB to the TB being ready. [tick] */
+    int64_t latency;
+} gs_scheme_table_params;
+
+typedef struct gs_sim_params {
+    /* Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it. [cycle] */
+    int64_t quantum;
+    /* Check every access against the exact footprints; stop at the first broken dependence. [bool] */
+    int64_t oracle;
+    /* Seed of everything random (L2 victims). [count] */
+    int64_t seed;
+} gs_sim_params;
+
+typedef struct gs_params {
+    gs_gpu_params gpu;
+    gs_gpu_sm_params gpu_sm;
+    gs_gpu_l1_params gpu_l1;
+    gs_gpu_noc_params gpu_noc;
+    gs_gpu_l2_params gpu_l2;
+    gs_gpu_dram_params gpu_dram;
+    gs_gpu_cp_params gpu_cp;
+    gs_host_params host;
+    gs_scheme_params scheme;
+    gs_scheme_table_params scheme_table;
+    gs_sim_params sim;
+} gs_params;

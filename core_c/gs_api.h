@@ -1,0 +1,186 @@
+/* The public interface of the core. cffi reads this very text: plain C, fixed-size types, no macros.
+   All times are ticks of 1/1024 ns unless a name says cycles. All tables are copied by gs_create. */
+#pragma once
+#include <stdint.h>
+
+#include "gen/gs_counters.h"
+#include "gen/gs_isa.h"
+#include "gen/gs_params.h"
+
+/* results of calls */
+enum {
+    GS_OK = 0,
+    GS_MORE = 1,      /* gs_run: the time limit of this call or a full TB buffer; call again */
+    GS_DONE = 2,      /* gs_run: the job is finished */
+    GS_ERR_ARG = -1,  /* an input is out of range */
+    GS_ERR_FIT = -2,  /* a TB fits no SM */
+    GS_ERR_MEM = -3,  /* not enough memory */
+    GS_ERR_DEADLOCK = -4,
+    GS_ERR_ORACLE = -5, /* a true dependence was broken */
+    GS_ERR_LIMIT = -6   /* a documented limit of the core was reached */
+};
+
+/* One op of a warp program. `pipes[i]` counts instructions on pipe i (order of PIPES). */
+typedef struct gs_op {
+    uint8_t kind;       /* GS_OP_* */
+    uint8_t slot;       /* scoreboard slot 0..4 (LOAD, STORE, REDUCE, WAIT) */
+    uint8_t stages;     /* >0: the slot is slot + counter[level] mod stages */
+    uint8_t level;      /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
+    uint8_t bypass_l1;  /* LOAD: do not look in L1 */
+    uint8_t per_warp;   /* 1: pattern is pattern + warp in TB */
+    uint16_t smem;      /* COMPUTE: shared-memory wavefronts */
+    uint32_t issue;     /* issue slots = warp instructions */
+    uint32_t conflicts; /* COMPUTE: issue slots lost to register-bank conflicts */
+    uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
+    uint32_t pipes[7];
+    int32_t pattern;     /* LOAD, STORE, REDUCE: index into patterns */
+    int32_t count_plus;  /* memory: added to counter[level] in the address */
+    uint32_t count;      /* LOOP: iterations; DELAY: cycles; memory: skip when counter + count_plus >= count (0: never) */
+    uint32_t target;     /* LOOP: the loop's first op, an index into ops */
+} gs_op;
+
+/* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step + pair(l),
+   pair(l) = (l / minor)*s1 + (l % minor)*s0 for the lanes of `lanes`; `width` bytes a lane. */
+typedef struct gs_pattern {
+    int64_t base, bx, by, bz, warp, step, step2, s0, s1;
+    uint32_t lanes; /* bit mask of active lanes */
+    uint16_t minor;
+    uint8_t width;
+    uint8_t arg;
+    uint8_t align; /* every address is a multiple of this: 2, 4, 8, 16, 32, 64 or 128 */
+    uint8_t level2; /* counter multiplied by step2 (with step2 = 0: none) */
+    uint8_t pad[2];
+} gs_pattern;
+
+/* A kernel's code: ops of all variants one after another. A TB's variant is the sum of 1 (last x), 2 (last y)
+   and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops. */
+typedef struct gs_program {
+    uint32_t first_op, ops;
+    uint32_t first_pattern, patterns;
+    uint32_t entry[8];
+    uint32_t warps;     /* warps of a TB */
+    uint32_t registers; /* 32-bit registers a thread */
+    uint32_t smem;      /* bytes a TB */
+    uint32_t args;
+} gs_program;
+
+/* One launch of a program. */
+typedef struct gs_launch {
+    uint64_t enqueued;  /* when the host has enqueued it */
+    uint64_t arg[8];    /* base addresses, multiples of 256 */
+    uint32_t bypass;    /* bit i: loads through arg i go past L1 */
+    uint32_t program;
+    uint32_t grid[3];
+    uint32_t stream;
+    uint32_t rank;      /* unique; among ready kernels the lowest dispatches first */
+    uint32_t carveout;  /* shared memory an SM is configured to for this kernel, bytes */
+    uint32_t first_pred, preds; /* kernels that must end first: slice of `preds` (always complete) */
+    uint32_t first_out, outs;   /* nodes that each TB counts down: slice of `outs` (kernel-wide) */
+    uint32_t first_tb_out;      /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
+    uint32_t first_node, nodes; /* the nodes that this kernel's TBs wait on */
+} gs_launch;
+
+/* A group node: `expect` TB ends release its consumer ranges. */
+typedef struct gs_node {
+    uint32_t kernel; /* the consumer */
+    uint32_t expect;
+    uint32_t first_range, ranges;
+} gs_node;
+
+/* TBs start, start + stride, ... (count of them) of the node's kernel. */
+typedef struct gs_range {
+    uint32_t start, count, stride;
+} gs_range;
+
+/* The ordering mechanism; schemes are data. */
+typedef struct gs_order {
+    uint32_t tb_edges;  /* 0: kernels wait for preds; 1: TBs wait for nodes */
+    uint32_t window;    /* kernels admitted and unfinished at once */
+    uint32_t infinite;  /* 1: table without limit and without cost */
+    uint32_t bypass;    /* ready kernels that dispatch may look past */
+    uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
+    uint32_t pad;
+    uint64_t launch;    /* first enqueue to first dispatch */
+    uint64_t gap;       /* last pred's release to dispatch */
+    uint64_t admit;     /* between two admissions */
+} gs_order;
+
+typedef struct gs_job {
+    const gs_op *ops;
+    const gs_pattern *patterns;
+    const gs_program *programs;
+    const gs_launch *launches;
+    const uint32_t *preds;
+    const uint32_t *outs;
+    const uint32_t *tb_out_ptr;
+    const uint32_t *tb_outs;
+    const gs_node *nodes;
+    const gs_range *ranges;
+    uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes, n_ranges;
+    uint64_t tb_buffer; /* TB records held between two calls of gs_run */
+} gs_job;
+
+/* What happened to one TB. */
+typedef struct gs_tb_record {
+    uint64_t ready, dispatch, start, end;
+    uint32_t kernel, tb, sm, slot;
+    uint32_t last_kernel, last_tb; /* whose end made it ready; 0xffffffff: none */
+} gs_tb_record;
+
+/* What happened to one kernel. */
+typedef struct gs_kernel_record {
+    uint64_t enqueued, admitted, ready, first_dispatch, last_end, released;
+    uint32_t tbs, coarse; /* coarse: 1 = did not fit the table, waited for whole kernels */
+    gs_stalls stalls;
+    gs_idles idles;
+    uint64_t warp_instructions, load_sectors, store_sectors, busy; /* busy: TB residence, ticks */
+} gs_kernel_record;
+
+typedef struct gs_sm_record {
+    uint64_t busy; /* ticks with at least one TB */
+    uint64_t tbs;
+    gs_stalls stalls;
+    gs_idles idles;
+    gs_work work;
+} gs_sm_record;
+
+typedef struct gs_sample {
+    uint64_t warp_cycles; /* resident warps x cycles */
+    gs_work work;
+} gs_sample;
+
+typedef struct gs_totals {
+    uint64_t now, end, tbs_done, hash;
+    uint64_t quantum, quanta, sample_interval, samples;
+    uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
+    uint64_t arena_bytes;
+} gs_totals;
+
+typedef struct gs_sim gs_sim;
+
+/* Creates a simulation; NULL on error with a message in `error` (size >= 256) and the code in *code. */
+gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *job, int *code, char *error);
+void gs_free(gs_sim *sim);
+/* Runs until the job ends, `max_quanta` quanta have passed or the TB buffer is nearly full. */
+int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta);
+const char *gs_error(const gs_sim *sim);
+void gs_totals_get(const gs_sim *sim, gs_totals *out);
+/* Copies and removes up to `room` TB records; returns how many. */
+uint64_t gs_take_tbs(gs_sim *sim, gs_tb_record *out, uint64_t room);
+void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out);
+void gs_sms_get(const gs_sim *sim, gs_sm_record *out);
+void gs_slices_get(const gs_sim *sim, gs_l2 *out);
+void gs_samples_get(const gs_sim *sim, gs_sample *out);
+/* Where a line (128 B) lives: slice, set and tag; and back. */
+void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag);
+/* Sectors that TB `tb` of launch `kernel` touches, as line << 4 | mask with bit 63 set for writes; in program order.
+   Returns how many there are; writes at most `room`. */
+uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *out, uint64_t room);
+/* Lower bound on the time of one TB of a program's variant, cycles: no contention, every load hits L1. */
+uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant);
+/* Per-TB work of a variant: as counters (fp32..smem in 64ths of a cycle, instructions, lines, sectors). */
+void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out);
+const char *gs_build_info(void);
+uint64_t gs_tables_hash(void);
+/* The inverse of gs_line_home. */
+uint64_t gs_home_line(const gs_sim *sim, uint32_t slice, uint32_t set, uint32_t tag);

@@ -1,0 +1,174 @@
+/* L2 slices: sectored, write-back, 16 ways. A set is two host cache lines: tags, sector masks and reference bits in
+   the first, fill times in the second. One tag compare covers all ways. */
+#include "l2.h"
+
+#include "dram.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+static inline u32 match_ways(const gs_set *s, u32 tag)
+{
+    __m128i v = _mm_set1_epi16((short)tag);
+    __m128i lo = _mm_cmpeq_epi16(v, _mm_load_si128((const __m128i *)(const void *)s->tag));
+    __m128i hi = _mm_cmpeq_epi16(v, _mm_load_si128((const __m128i *)(const void *)(s->tag + 8)));
+    return (u32)_mm_movemask_epi8(_mm_packs_epi16(lo, hi));
+}
+#else
+static inline u32 match_ways(const gs_set *s, u32 tag)
+{
+    u32 hit = 0;
+    for (u32 i = 0; i < GS_WAYS; i++) {
+        hit |= (u32)(s->tag[i] == tag) << i;
+    }
+    return hit;
+}
+#endif
+
+u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
+{
+    u32 bits = sim->slice_bits + sim->set_bits;
+    u32 low = slice >> sim->slice_bits, hi = set >> sim->set_bits;
+    u32 lo = (slice & ((1u << sim->slice_bits) - 1)) | (set & ((1u << sim->set_bits) - 1)) << sim->slice_bits;
+    u64 rest = tag - 1;
+    u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
+    h ^= h >> 15;
+    u32 turn = ((lo >> sim->slice_bits) + (h >> 20)) % sim->slice_odd;
+    low = low >= turn ? low - turn : low + sim->slice_odd - turn;
+    lo ^= h & ((1u << bits) - 1);
+    u32 back = lo; /* undo lo ^= lo >> slice_bits, from the top down */
+    for (u32 s = sim->slice_bits; s && s < bits; s += sim->slice_bits) {
+        back = lo ^ back >> sim->slice_bits;
+    }
+    lo = sim->slice_bits ? back : lo;
+    return (((rest * sim->set_odd + hi) << bits) | lo) * sim->slice_odd + low;
+}
+
+static inline void touch(const gs_sim *sim, gs_set *s, u32 way)
+{
+    s->referenced |= (u16)(1u << way);
+    if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+        u64 o = s->order;
+        u32 at = 0;
+        while ((o >> 4 * at & 15) != way) {
+            at++;
+        }
+        u64 below = at ? o & ((1ull << 4 * at) - 1) : 0;
+        u64 above = at < 15 ? o >> 4 * (at + 1) << 4 * (at + 1) : 0;
+        s->order = above | below << 4 | way;
+    }
+}
+
+static inline u32 victim(const gs_sim *sim, gs_set *s)
+{
+    if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+        return (u32)(s->order >> 60);
+    }
+    s->random = s->random * 1664525u + 1013904223u;
+    u32 open = (u16)~s->referenced;
+    if (!open) {
+        s->referenced = 0;
+        open = 0xffff;
+    }
+    u32 r = s->random >> 28;
+    u32 turned = (open >> r | open << (16 - r)) & 0xffff;
+    return (gs_ctz(turned) + r) & 15;
+}
+
+static inline void fill_set(gs_set *s, u32 way, u64 time)
+{
+    s->fill[way] = (u32)(time >> 9) + 1;
+    s->pending |= (u16)(1u << way);
+}
+
+/* fill times lie within a second of now, so 32 bits of 512-tick units name them */
+static inline u64 fill_get(const gs_set *s, u32 way, u64 now)
+{
+    return (u64)((i64)(now >> 9) + (i32)(s->fill[way] - (u32)(now >> 9))) << 9;
+}
+
+void gs_slices_run(gs_ctx *ctx, u32 group)
+{
+    gs_sim *sim = ctx->sim;
+    gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
+    size_t stride = (size_t)sim->sets * sizeof(gs_set);
+    char *sets = (char *)sim + sim->at_sets + (size_t)group * GS_GROUP * stride;
+    const gs_msg *m;
+    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, sets, stride);
+    u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency;
+    u32 sectors_a_row = sim->row_shift;
+    ctx->t->events += n;
+    for (u32 i = 0; i < n; i++) {
+        u64 t = m[i].key >> GS_SENDER_BITS, pay = m[i].pay;
+        u32 sm = (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1);
+        u32 unit = GS_PAY_UNIT(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_SET(pay), mask = GS_PAY_MASK(pay);
+        u32 kind = GS_PAY_KIND(pay), sectors = gs_popcount(mask);
+        gs_slice *s = &slices[unit];
+        gs_set *set = (gs_set *)(void *)(sets + unit * stride + (size_t)at * sizeof(gs_set));
+        u64 start = gs_max(t, s->port), held = (u64)sectors * sim->slice_sector;
+        s->port = start + held;
+        s->count.busy += held;
+        s->count.requests++;
+        u64 reply = start + sim->l2_latency;
+        u32 hit = match_ways(set, tag);
+        u32 row = (tag * sim->sets + at) >> sectors_a_row;
+        if (GS_LIKELY(hit)) {
+            u32 way = gs_ctz(hit), have = set->mask[way] & 15;
+            touch(sim, set, way);
+            if (kind != GS_MSG_LOAD) {
+                set->mask[way] |= (u8)(mask | mask << 4);
+                s->count.sectors_written += sectors;
+                s->count.hits++;
+            } else {
+                s->count.sectors_read += sectors;
+                if ((have & mask) == mask) {
+                    s->count.hits++;
+                    if (set->pending >> way & 1) {
+                        u64 filled = fill_get(set, way, start);
+                        if (filled <= start) {
+                            set->pending &= (u16) ~(1u << way);
+                        } else {
+                            s->count.pending_hits++;
+                            reply = gs_max(reply, filled + fill_latency);
+                        }
+                    }
+                } else {
+                    u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(mask & ~have));
+                    if (set->pending >> way & 1) {
+                        filled = gs_max(filled, fill_get(set, way, start));
+                    }
+                    set->mask[way] |= (u8)mask;
+                    fill_set(set, way, filled);
+                    reply = filled + fill_latency;
+                }
+            }
+        } else {
+            u32 way = victim(sim, set);
+            u32 dirty = (u32)set->mask[way] >> 4;
+            if (dirty) {
+                gs_dram_write(sim, s, start + tag_latency, gs_popcount(dirty));
+            }
+            set->tag[way] = (u16)tag;
+            set->pending &= (u16) ~(1u << way);
+            /* a new line counts as referenced only now and then: scans do not push out what is in use */
+            set->referenced &= (u16) ~(1u << way);
+            if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+                touch(sim, set, way);
+            } else if ((set->random >> 20 & 31) == 0) {
+                set->referenced |= (u16)(1u << way);
+            }
+            if (kind != GS_MSG_LOAD) {
+                set->mask[way] = (u8)(mask | mask << 4);
+                s->count.sectors_written += sectors;
+                s->count.hits++;
+            } else {
+                s->count.sectors_read += sectors;
+                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, sectors);
+                set->mask[way] = (u8)mask;
+                fill_set(set, way, filled);
+                reply = filled + fill_latency;
+            }
+        }
+        s->hash = gs_mix(s->hash, reply ^ pay << 8);
+        gs_send(ctx, sm / GS_GROUP, reply + sim->noc, GS_SENDER_SLICE + s->id, GS_PAY_WITH_UNIT(pay, sm % GS_GROUP));
+    }
+}

@@ -1,0 +1,41 @@
+/* L2 slices. The address map is a bijection line <-> (slice, set, tag):
+     line = (((tag - 1) * set_odd + hi) << (slice_bits + set_bits) | lo) * slice_odd + low
+   with slices = slice_odd << slice_bits and sets = set_odd << set_bits. Consecutive lines go to different slices;
+   lo and low are rotated and xor-ed by functions of what lies above them, so strides spread too. */
+#pragma once
+#include "mail.h"
+
+void gs_slices_run(gs_ctx *ctx, u32 box);
+
+static inline void gs_home(const gs_sim *sim, u64 line, u32 *slice, u32 *set, u32 *tag)
+{
+    u64 rest = line;
+    u32 low = 0;
+    if (sim->slice_odd > 1) {
+        u64 q = gs_div_by(rest, sim->by_slice_odd);
+        low = (u32)(rest - q * sim->slice_odd);
+        rest = q;
+    }
+    u32 bits = sim->slice_bits + sim->set_bits;
+    u32 lo = (u32)rest & ((1u << bits) - 1);
+    rest >>= bits;
+    u32 hi = 0;
+    if (sim->set_odd > 1) {
+        u64 q = gs_div_by(rest, sim->by_set_odd);
+        hi = (u32)(rest - q * sim->set_odd);
+        rest = q;
+    }
+    u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
+    h ^= h >> 15;
+    if (sim->slice_bits) {
+        lo ^= lo >> sim->slice_bits;
+    }
+    lo ^= h & ((1u << bits) - 1);
+    if (sim->slice_odd > 1) {
+        u32 turn = low + ((lo >> sim->slice_bits) + (h >> 20)) % sim->slice_odd;
+        low = turn >= sim->slice_odd ? turn - sim->slice_odd : turn;
+    }
+    *slice = (lo & ((1u << sim->slice_bits) - 1)) + (low << sim->slice_bits);
+    *set = (lo >> sim->slice_bits) + (hi << sim->set_bits);
+    *tag = (u32)rest + 1;
+}

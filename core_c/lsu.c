@@ -1,0 +1,276 @@
+/* Load/store unit, L1 and request credits of an SM.
+   A lookup reads L1 as of the op's own cycle: a line whose fill lies later counts as in flight even if its reply has
+   been applied already, so the length of the quantum cannot matter. A line in flight is neither evicted nor widened;
+   further loads of it wait for the same fill. Stores write through and leave L1 as it is. */
+#include "l2.h"
+#include "oracle.h"
+#include "sm.h"
+
+static void credit_arm(gs_sim *sim, gs_sm *sm, u64 least)
+{
+    if (sm->fifo_head == sm->fifo_tail) {
+        sm->armed = 0;
+        return;
+    }
+    u32 w = sm->fifo[sm->fifo_head & (GS_WARPS - 1)];
+    if (sm->acquired < sim->in_flight) {
+        gs_sm_wake(sm, w, least);
+        sm->armed = 1;
+        return;
+    }
+    u32 need = sm->acquired - sim->in_flight + 1;
+    if ((i32)(sm->released - need) >= 0) {
+        gs_sm_wake(sm, w, gs_max(sm->release_time[(need - 1) & (GS_RELEASES - 1)], least));
+        sm->armed = 1;
+    } else {
+        sm->armed = 0;
+        sm->least = least;
+        sm->need = need;
+    }
+}
+
+/* credits are numbered: an op may go when the release it needs lies at or before its cycle */
+static inline int credit_free(const gs_sim *sim, const gs_sm *sm, u64 c)
+{
+    if (sm->acquired < sim->in_flight) {
+        return 1;
+    }
+    u32 need = sm->acquired - sim->in_flight + 1;
+    return (i32)(sm->released - need) >= 0 && sm->release_time[(need - 1) & (GS_RELEASES - 1)] <= c;
+}
+
+static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
+{
+    gs_warp *w = &sm->warp[wi];
+    if (w->credit) {
+        w->credit = 0;
+        sm->fifo_head++;
+        sm->tb[w->tb].stalls.memory += c - w->since;
+        return 1;
+    }
+    if (sm->fifo_head == sm->fifo_tail && credit_free(sim, sm, c)) {
+        return 1;
+    }
+    int first = sm->fifo_head == sm->fifo_tail;
+    sm->fifo[sm->fifo_tail++ & (GS_WARPS - 1)] = (u8)wi;
+    w->credit = 1;
+    w->since = (u32)c;
+    if (first) {
+        credit_arm(sim, sm, c + 1);
+    }
+    return 0;
+}
+
+static inline u32 l1_set(const gs_sm *sm, u64 line)
+{
+    u32 h = (u32)(line ^ line >> 8 ^ line >> 16) & (GS_L1_SETS - 1);
+    return h * sm->l1_sets >> 8;
+}
+
+enum { L1_HIT, L1_MERGED, L1_MISS };
+
+/* Looks up a line at cycle c. L1_MISS: *way is the line's place + 1 or 0 for none; L1_MERGED: it is in flight;
+   L1_HIT and L1_MERGED set *place, and *fill to when the data are there (GS_NONE: not known yet). */
+static int l1_lookup(gs_sm *sm, u64 line, u32 mask, u64 c, u32 *place, u32 *fill)
+{
+    u32 at = l1_set(sm, line);
+    gs_l1set *s = &sm->l1[at];
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        if (s->tag[i] != (u32)line + 1) {
+            continue;
+        }
+        int here = s->fill[i] <= c;
+        *fill = s->fill[i];
+        if ((s->mask[i] & mask) == mask) {
+            *place = at * GS_L1_WAYS + i + 1;
+            return here ? L1_HIT : L1_MERGED;
+        }
+        if (here) {
+            s->mask[i] |= (u8)mask;
+            s->fill[i] = GS_NONE;
+            *place = at * GS_L1_WAYS + i + 1;
+        } else {
+            *place = 0;
+        }
+        return L1_MISS;
+    }
+    *place = 0;
+    for (u32 j = 0; j < GS_L1_WAYS; j++) {
+        u32 i = s->next++ & (GS_L1_WAYS - 1);
+        if (s->fill[i] <= c) {
+            s->tag[i] = (u32)line + 1;
+            s->mask[i] = (u8)mask;
+            s->fill[i] = GS_NONE;
+            *place = at * GS_L1_WAYS + i + 1;
+            break;
+        }
+    }
+    return L1_MISS;
+}
+
+/* 1: the warp's slot now waits for the fill of that line */
+static int l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
+{
+    u32 n = sm->waiter_free;
+    if (n) {
+        sm->waiter_free = sm->waiter[n].next;
+    } else if (sm->waiter_used + 1 < GS_WAITERS) {
+        n = ++sm->waiter_used;
+    } else {
+        return 0;
+    }
+    sm->waiter[n] = (gs_waiter){sm->waiters[place - 1], (u8)wi, (u8)slot};
+    sm->waiters[place - 1] = (u16)n;
+    return 1;
+}
+
+void gs_l1_invalidate(gs_sm *sm)
+{
+    for (u32 i = 0; i < GS_L1_SETS; i++) {
+        memset(sm->l1[i].tag, 0, sizeof sm->l1[i].tag);
+    }
+}
+
+int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    gs_sim *sim = ctx->sim;
+    gs_warp *w = &sm->warp[wi];
+    gs_tb *tb = &sm->tb[w->tb];
+    i64 k = (i64)w->k[op->level] + op->count_plus;
+    if (op->count && k >= (i64)op->count) {
+        return 1;
+    }
+    const gs_ipattern *p = GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
+    const gs_launch *launch = gs_launches(sim) + tb->kernel;
+    u64 base = launch->arg[p->arg] + (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z +
+                                           p->warp * w->index + p->step * k + p->step2 * w->k[p->level2]);
+    const gs_template *tp = GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
+    const gs_part *part = GS_CONST_TABLE(sim, gs_part, at_parts) + tp->first;
+    u32 n = tp->lines, load = op->kind == GS_OP_LOAD;
+    if (n && !credit_take(sim, sm, wi, c)) {
+        return 0;
+    }
+    gs_sub *b = &sm->sub[wi & 3];
+    u64 line0 = base >> 7;
+    u32 slot = gs_slot_of(w, op);
+    gs_wslot *ws = &w->slot[slot];
+    u64 issue = gs_max(c, b->single);
+    b->single = issue + 1;
+    gs_sub_steal(b, issue);
+    u64 at = gs_max(issue, sm->lsu);
+    sm->lsu = at + n;
+    u64 port = sm->port;
+    u32 cached = load && !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
+    u32 sent = 0, sectors = 0;
+    u32 kind = load ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
+    if (load) {
+        sm->work.l1_lines += n;
+        sm->shared = gs_max(sm->shared, at * 64) + (u64)n * 64; /* returning data hold the array shared memory lives in */
+    }
+    for (u32 i = 0; i < n; i++) {
+        u64 line = line0 + (u64)(i64)part[i].line;
+        u32 mask = part[i].mask, place = 0;
+        if (cached) {
+            u32 fill = 0;
+            int found = l1_lookup(sm, line, mask, c, &place, &fill);
+            if (found == L1_HIT) {
+                sm->work.l1_hits++;
+                ws->done = gs_max32(ws->done, (u32)(at + i + sim->l1_latency));
+                gs_oracle_l1(ctx, sm, tb, line, mask, c * sim->period, place);
+                continue;
+            }
+            if (found == L1_MERGED) {
+                if (fill != GS_NONE) {
+                    sm->work.l1_merged++;
+                    ws->done = gs_max32(ws->done, gs_max32(fill, (u32)(at + i + sim->l1_latency)));
+                    gs_oracle_l1(ctx, sm, tb, line, mask, c * sim->period, place);
+                    continue;
+                }
+                if (l1_join(sm, place, wi, slot)) {
+                    sm->work.l1_merged++;
+                    ws->count++;
+                    ws->done = gs_max32(ws->done, (u32)(at + i + sim->l1_latency));
+                    gs_oracle_l1(ctx, sm, tb, line, mask, c * sim->period, place);
+                    continue;
+                }
+                place = 0;
+            }
+        }
+        u32 slice, set, tag, bits = gs_popcount(mask);
+        gs_home(sim, line, &slice, &set, &tag);
+        u64 leave = gs_max(at + i + sim->l1_latency, port);
+        port = leave + (load ? 1 : gs_max32(1, (bits * sim->write_sector + 63) >> 6));
+        u64 arrive = leave * sim->period + sim->noc;
+        gs_send(ctx, sim->sm_boxes + slice / GS_GROUP, arrive, sm->id,
+                gs_pay(tag, set, mask, wi, slot, kind, place, slice % GS_GROUP));
+        gs_oracle_l2(ctx, sm, tb, line, mask, arrive, load, place);
+        sectors += bits;
+        sent++;
+    }
+    sm->port = port;
+    ws->count += (u16)sent;
+    sm->acquired += sent;
+    if (sm->fifo_head != sm->fifo_tail) {
+        credit_arm(sim, sm, c + 1);
+    }
+    sm->work.l2_requests += sent;
+    if (load) {
+        sm->work.load_sectors += sectors;
+        tb->load_sectors += sectors;
+    } else {
+        sm->work.store_sectors += sectors;
+        tb->store_sectors += sectors;
+    }
+    sm->work.warp_instructions++;
+    tb->instructions++;
+    /* the unit queues 32 lines; beyond that the warp waits to hand over its op */
+    u64 next = gs_max(issue + 1, sm->lsu > 32 ? sm->lsu - 32 : 0);
+    w->ready = (u32)next;
+    tb->stalls.issued++;
+    tb->stalls.pipe += next - c - 1;
+    sm->warp_cycles += next - c;
+    return 1;
+}
+
+void gs_lsu_reply(gs_ctx *ctx, gs_sm *sm, gs_msg m)
+{
+    gs_sim *sim = ctx->sim;
+    u64 pay = m.pay, t = m.key >> GS_SENDER_BITS;
+    u64 start = gs_max(sm->reply, gs_div_by(t * 64, sim->by_period));
+    sm->reply = start + (GS_PAY_KIND(pay) == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * sim->reply_shift_load
+                                                          : sim->reply_store);
+    u64 c = (sm->reply + 63) >> 6;
+    u32 wi = GS_PAY_WARP(pay), slot = GS_PAY_SLOT(pay), place = GS_PAY_L1(pay);
+    gs_warp *w = &sm->warp[wi];
+    gs_wslot *ws = &w->slot[slot];
+    ws->done = gs_max32(ws->done, (u32)c);
+    if (--ws->count == 0 && w->wait == slot + 1) {
+        w->wait = GS_WOKEN;
+        gs_sm_wake(sm, wi, ws->done);
+    }
+    if (place) {
+        sm->l1[(place - 1) / GS_L1_WAYS].fill[(place - 1) % GS_L1_WAYS] = (u32)c;
+        u32 n = sm->waiters[place - 1];
+        sm->waiters[place - 1] = 0;
+        while (n) {
+            gs_waiter *x = &sm->waiter[n];
+            gs_warp *other = &sm->warp[x->warp];
+            gs_wslot *os = &other->slot[x->slot];
+            os->done = gs_max32(os->done, (u32)c);
+            if (--os->count == 0 && other->wait == x->slot + 1) {
+                other->wait = GS_WOKEN;
+                gs_sm_wake(sm, x->warp, os->done);
+            }
+            u32 next = x->next;
+            x->next = (u16)sm->waiter_free;
+            sm->waiter_free = n;
+            n = next;
+        }
+    }
+    sm->hash_reply = gs_mix(sm->hash_reply, c ^ pay << 8);
+    sm->release_time[sm->released++ & (GS_RELEASES - 1)] = (u32)c;
+    if (sm->fifo_head != sm->fifo_tail && !sm->armed && (i32)(sm->released - sm->need) >= 0) {
+        sm->armed = 1;
+        gs_sm_wake(sm, sm->fifo[sm->fifo_head & (GS_WARPS - 1)], gs_max(c, sm->least));
+    }
+}

@@ -1,0 +1,435 @@
+/* The oracle check, independent of every scheme: it expands the programs of all TBs in launch order and knows from
+   that alone how many TB ends each access must come after.
+
+   For a sector the accesses of all kernels fall into epochs in launch order: a kernel that writes it is an epoch,
+   readers between two writers share one. An access is right if every TB of all earlier epochs that touches the
+   sector has ended (its stores acknowledged at L2). It is enough to count ends: until the first wrong access nobody
+   of a later epoch can have ended. A load that L1 serves sees memory as of the line's reading from L2, which must
+   not be before the last writer's end. */
+#include "oracle.h"
+#include "walk.h"
+
+#include <stdlib.h>
+
+typedef struct touch {
+    u64 sector;
+    u32 required;
+    u8 write, read, pad[2];
+} touch;
+
+typedef struct shadow {
+    u64 key; /* sector + 1 */
+    u64 written; /* last writer's end */
+    u32 total, epoch, done;
+    u32 kernel, base_total; /* of the kernel being taken in */
+    u8 read_epoch, base_read, kinds, pad;
+    u32 base_epoch;
+} shadow;
+
+typedef struct access {
+    u64 time, seen; /* seen: what L1 showed is of this time; GS_NEVER: as of `time` */
+    u64 line;
+    u32 kernel, tb, mask;
+    u8 write, end, pad[2];
+} access;
+
+typedef struct log {
+    access *at;
+    u64 n, room;
+} log;
+
+typedef struct taken {
+    touch *touches;
+    u64 *first; /* of each TB, and one more */
+    u8 *ended;
+    u32 left;
+} taken;
+
+typedef struct oracle {
+    log logs[GS_THREADS + 1]; /* the last: ends of TBs */
+    log pending;
+    shadow *shadows;
+    u64 shadows_n, shadows_room;
+    taken *kernels;
+    u32 next_kernel;
+    u64 *l1_time; /* of each L1 sector: when it was read from L2 */
+    int failed;
+} oracle;
+
+static oracle *oracle_of(const gs_sim *sim)
+{
+    return (oracle *)(uintptr_t)sim->oracle;
+}
+
+static int grow(void **at, u64 *room, u64 need, size_t size)
+{
+    if (need <= *room) {
+        return 1;
+    }
+    u64 want = need * 2 + 1024;
+    void *p = realloc(*at, want * size);
+    if (!p) {
+        return 0;
+    }
+    *at = p;
+    *room = want;
+    return 1;
+}
+
+static int push(log *l, access a)
+{
+    if (!grow((void **)&l->at, &l->room, l->n + 1, sizeof a)) {
+        return 0;
+    }
+    l->at[l->n++] = a;
+    return 1;
+}
+
+static shadow *find(oracle *o, u64 sector)
+{
+    u64 mask = o->shadows_room - 1;
+    u64 i = gs_mix(0, sector + 1) >> 20 & mask;
+    while (o->shadows[i].key && o->shadows[i].key != sector + 1) {
+        i = (i + 1) & mask;
+    }
+    return &o->shadows[i];
+}
+
+static int rehash(oracle *o)
+{
+    u64 old_room = o->shadows_room;
+    shadow *old = o->shadows, *fresh = calloc(old_room * 2, sizeof *fresh);
+    if (!fresh) {
+        return 0;
+    }
+    o->shadows = fresh;
+    o->shadows_room = old_room * 2;
+    for (u64 i = 0; i < old_room; i++) {
+        if (old[i].key) {
+            *find(o, old[i].key - 1) = old[i];
+        }
+    }
+    free(old);
+    return 1;
+}
+
+int gs_oracle_create(gs_sim *sim)
+{
+    oracle *o = calloc(1, sizeof *o);
+    if (!o) {
+        return 0;
+    }
+    sim->oracle = (u64)(uintptr_t)o;
+    o->shadows_room = 1 << 16;
+    o->shadows = calloc(o->shadows_room, sizeof *o->shadows);
+    o->kernels = calloc(sim->n_launches, sizeof *o->kernels);
+    o->l1_time = calloc((u64)sim->sms * GS_L1_SETS * GS_L1_WAYS * 4, sizeof *o->l1_time);
+    return o->shadows && o->kernels && o->l1_time;
+}
+
+static void drop_kernel(taken *k)
+{
+    free(k->touches);
+    free(k->first);
+    free(k->ended);
+    memset(k, 0, sizeof *k);
+}
+
+void gs_oracle_free(gs_sim *sim)
+{
+    oracle *o = oracle_of(sim);
+    if (!o) {
+        return;
+    }
+    for (u32 i = 0; i <= GS_THREADS; i++) {
+        free(o->logs[i].at);
+    }
+    for (u32 i = 0; o->kernels && i < sim->n_launches; i++) {
+        drop_kernel(&o->kernels[i]);
+    }
+    free(o->pending.at);
+    free(o->shadows);
+    free(o->kernels);
+    free(o->l1_time);
+    free(o);
+    sim->oracle = 0;
+}
+
+/* ---- taking in a kernel ---- */
+typedef struct gather {
+    touch *at;
+    u64 n, room;
+    int failed;
+} gather;
+
+static void gather_visit(void *user, const gs_iop *op, u64 line, u32 mask)
+{
+    gather *g = user;
+    for (u32 i = 0; i < 4; i++) {
+        if (!(mask >> i & 1)) {
+            continue;
+        }
+        if (!grow((void **)&g->at, &g->room, g->n + 1, sizeof *g->at)) {
+            g->failed = 1;
+            return;
+        }
+        g->at[g->n++] = (touch){line * 4 + i, 0, op->kind != GS_OP_LOAD, op->kind == GS_OP_LOAD, {0, 0}};
+    }
+}
+
+static int by_sector(const void *a, const void *b)
+{
+    u64 x = ((const touch *)a)->sector, y = ((const touch *)b)->sector;
+    return x < y ? -1 : x > y;
+}
+
+static u64 unique(touch *t, u64 n)
+{
+    u64 kept = 0;
+    qsort(t, n, sizeof *t, by_sector);
+    for (u64 i = 0; i < n; i++) {
+        if (kept && t[kept - 1].sector == t[i].sector) {
+            t[kept - 1].write |= t[i].write;
+            t[kept - 1].read |= t[i].read;
+        } else {
+            t[kept++] = t[i];
+        }
+    }
+    return kept;
+}
+
+static int take_in(gs_sim *sim, oracle *o, u32 kernel)
+{
+    taken *k = &o->kernels[kernel];
+    u32 tbs = gs_kernels(sim)[kernel].tbs;
+    gather g = {0};
+    k->first = calloc((u64)tbs + 1, sizeof *k->first);
+    k->ended = calloc(tbs, 1);
+    k->left = tbs;
+    if (!k->first || !k->ended) {
+        return 0;
+    }
+    for (u32 tb = 0; tb < tbs; tb++) {
+        u64 first = g.n;
+        gs_walk_tb(sim, kernel, tb, gather_visit, &g);
+        g.n = first + unique(g.at + first, g.n - first);
+        k->first[tb + 1] = g.n;
+    }
+    k->touches = g.at;
+    if (g.failed) {
+        return 0;
+    }
+    for (u64 i = 0; i < g.n; i++) {
+        if (o->shadows_n * 2 >= o->shadows_room && !rehash(o)) {
+            return 0;
+        }
+        touch *t = &k->touches[i];
+        shadow *s = find(o, t->sector);
+        if (!s->key) {
+            s->key = t->sector + 1;
+            s->kernel = GS_NONE;
+            o->shadows_n++;
+        }
+        if (s->kernel != kernel) {
+            s->kernel = kernel;
+            s->base_total = s->total;
+            s->base_epoch = s->epoch;
+            s->base_read = s->read_epoch;
+            s->kinds = 0;
+        }
+        s->total++;
+        s->kinds |= t->write;
+        /* a reader waits for what came before the readers it stands among; a writer for everybody */
+        t->required = t->write || !s->base_read ? s->base_total : s->base_epoch;
+    }
+    for (u64 i = 0; i < g.n; i++) {
+        shadow *s = find(o, k->touches[i].sector);
+        s->epoch = s->kinds ? s->base_total : s->base_read ? s->base_epoch : s->base_total;
+        s->read_epoch = !s->kinds;
+    }
+    return 1;
+}
+
+void gs_oracle_log_admit(gs_sim *sim, u32 kernel)
+{
+    oracle *o = oracle_of(sim);
+    while (o->next_kernel <= kernel) {
+        if (!take_in(sim, o, o->next_kernel++)) {
+            gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+            return;
+        }
+    }
+}
+
+/* ---- the log ---- */
+static u64 *l1_times(gs_sim *sim, const gs_sm *sm, u32 place)
+{
+    return oracle_of(sim)->l1_time + ((u64)sm->id * GS_L1_SETS * GS_L1_WAYS + place - 1) * 4;
+}
+
+void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load, u32 place)
+{
+    if (place) {
+        for (u32 i = 0; i < 4; i++) {
+            if (mask >> i & 1) {
+                l1_times(ctx->sim, sm, place)[i] = time;
+            }
+        }
+    }
+    access a = {time, GS_NEVER, line, tb->kernel, tb->tb, mask, !load, 0, {0, 0}};
+    if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
+        gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+    }
+}
+
+void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 place)
+{
+    for (u32 i = 0; i < 4; i++) {
+        if (mask >> i & 1) {
+            access a = {time, l1_times(ctx->sim, sm, place)[i], line, tb->kernel, tb->tb, 1u << i, 0, 0, {0, 0}};
+            a.time = gs_max(a.time, a.seen);
+            if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
+                gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+            }
+        }
+    }
+}
+
+void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time)
+{
+    access a = {time, GS_NEVER, 0, kernel, tb, 0, 0, 1, {0, 0}};
+    if (!push(&oracle_of(sim)->logs[GS_THREADS], a)) {
+        gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+    }
+}
+
+/* ---- the check ---- */
+static const touch *touch_of(const oracle *o, u32 kernel, u32 tb, u64 sector)
+{
+    const taken *k = &o->kernels[kernel];
+    if (!k->touches) {
+        return NULL;
+    }
+    touch key = {sector, 0, 0, 0, {0, 0}};
+    return bsearch(&key, k->touches + k->first[tb], k->first[tb + 1] - k->first[tb], sizeof key, by_sector);
+}
+
+static int violation(gs_sim *sim, const oracle *o, const access *a, u64 sector, int stale)
+{
+    for (u32 k = 0; k < a->kernel; k++) {
+        const taken *t = &o->kernels[k];
+        for (u32 tb = 0; t->left && tb < gs_kernels(sim)[k].tbs; tb++) {
+            const touch *first = t->ended[tb] ? NULL : touch_of(o, k, tb, sector);
+            if (!first || !(first->write || a->write)) {
+                continue;
+            }
+            const char *kind = !a->write ? "RAW" : first->write ? "WAW" : "WAR";
+            return gs_fail(sim, GS_ERR_ORACLE,
+                           "%s dependence broken: TB %u of kernel %u %s sector 0x%llx at %.3f us before TB %u of kernel %u "
+                           "has %s it",
+                           kind, a->tb, a->kernel, a->write ? "writes" : "reads", (unsigned long long)(sector * 32),
+                           (double)a->time / 1024e3, tb, k, first->write ? "written" : "read");
+        }
+    }
+    return gs_fail(sim, GS_ERR_ORACLE, "stale L1 line: TB %u of kernel %u reads sector 0x%llx at %.3f us as it was before its %s",
+                   a->tb, a->kernel, (unsigned long long)(sector * 32), (double)a->time / 1024e3,
+                   stale ? "last writer ended" : "writers ended");
+}
+
+static int check_access(gs_sim *sim, oracle *o, const access *a)
+{
+    for (u32 i = 0; i < 4; i++) {
+        if (!(a->mask >> i & 1)) {
+            continue;
+        }
+        u64 sector = a->line * 4 + i;
+        const touch *t = touch_of(o, a->kernel, a->tb, sector);
+        const shadow *s = find(o, sector);
+        if (!t || !s->key) {
+            return gs_fail(sim, GS_ERR_ORACLE, "TB %u of kernel %u touches sector 0x%llx, which its program does not name",
+                           a->tb, a->kernel, (unsigned long long)(sector * 32));
+        }
+        if (s->done < t->required) {
+            return violation(sim, o, a, sector, 0);
+        }
+        if (a->seen != GS_NEVER && a->seen < s->written) {
+            return violation(sim, o, a, sector, 1);
+        }
+    }
+    return GS_OK;
+}
+
+static void end_tb(gs_sim *sim, oracle *o, const access *a)
+{
+    taken *k = &o->kernels[a->kernel];
+    for (u64 i = k->first[a->tb]; i < k->first[a->tb + 1]; i++) {
+        shadow *s = find(o, k->touches[i].sector);
+        s->done++;
+        if (k->touches[i].write) {
+            s->written = gs_max(s->written, a->time);
+        }
+    }
+    k->ended[a->tb] = 1;
+    (void)sim;
+    if (--k->left == 0) {
+        drop_kernel(k);
+    }
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const access *a = x, *b = y;
+    if (a->time != b->time) {
+        return a->time < b->time ? -1 : 1;
+    }
+    if (a->end != b->end) {
+        return a->end > b->end ? -1 : 1; /* what ends now is published now */
+    }
+    if (a->kernel != b->kernel) {
+        return a->kernel < b->kernel ? -1 : 1;
+    }
+    if (a->tb != b->tb) {
+        return a->tb < b->tb ? -1 : 1;
+    }
+    return a->line != b->line ? (a->line < b->line ? -1 : 1) : (a->mask < b->mask ? -1 : a->mask > b->mask);
+}
+
+int gs_oracle_check(gs_sim *sim)
+{
+    oracle *o = oracle_of(sim);
+    u64 end = sim->q0 + sim->quantum, kept = 0;
+    log due = {0};
+    for (u32 l = 0; l <= GS_THREADS + 1; l++) {
+        log *from = l <= GS_THREADS ? &o->logs[l] : &o->pending;
+        if (l > GS_THREADS) {
+            break;
+        }
+        for (u64 i = 0; i < from->n; i++) {
+            if (!push(&o->pending, from->at[i])) {
+                return gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+            }
+        }
+        from->n = 0;
+    }
+    for (u64 i = 0; i < o->pending.n; i++) {
+        access a = o->pending.at[i];
+        if (a.time >= end && !sim->sched.finished) {
+            o->pending.at[kept++] = a;
+        } else if (!push(&due, a)) {
+            free(due.at);
+            return gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+        }
+    }
+    o->pending.n = kept;
+    qsort(due.at, due.n, sizeof *due.at, by_time);
+    int code = GS_OK;
+    for (u64 i = 0; i < due.n && code == GS_OK; i++) {
+        if (due.at[i].end) {
+            end_tb(sim, o, &due.at[i]);
+        } else {
+            code = check_access(sim, o, &due.at[i]);
+        }
+    }
+    free(due.at);
+    return code;
+}

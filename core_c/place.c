@@ -1,0 +1,102 @@
+/* Which SM takes the next TB: the least loaded one that has room, ties in round robin order. An empty chip is
+   filled evenly; a full one takes the next TB where one has just ended. */
+#include "scheduler.h"
+
+static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *rotate)
+{
+    if (!l->tb_free) {
+        return 0;
+    }
+    u32 free_smem = l->tbs ? l->carveout - l->smem : s->carveout;
+    if (s->smem > free_smem) {
+        return 0;
+    }
+    u32 each = s->warps / 4, more = s->warps % 4, best = 0;
+    for (u32 i = 1; more && i < 4; i++) {
+        best = l->warps[i] > l->warps[best] ? i : best;
+    }
+    for (u32 i = 0; i < 4; i++) {
+        u32 sub = (best + i) & 3, w = each + (i < more);
+        if (l->warps[sub] < w || l->registers[sub] < w * s->units) {
+            return 0;
+        }
+    }
+    (void)sim;
+    *rotate = best;
+    return 1;
+}
+
+u32 gs_place_find(gs_sim *sim, u32 shape, u32 hint, u32 *rotate)
+{
+    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
+    gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    gs_sched *d = &sim->sched;
+    /* it fitted nowhere before the last release: only the SM of that release can have changed */
+    if (s->checked == d->releases) {
+        return GS_NONE;
+    }
+    if (hint != GS_NONE && s->checked + 1 == d->releases) {
+        if (fits(sim, &loads[hint], s, rotate)) {
+            return hint;
+        }
+        s->checked = d->releases;
+        return GS_NONE;
+    }
+    u32 best = GS_NONE, load = GS_NONE, turn = 0;
+    for (u32 i = 0; i < sim->sms; i++) {
+        u32 sm = d->round_robin + i;
+        sm = sm >= sim->sms ? sm - sim->sms : sm;
+        u32 r;
+        if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r)) {
+            best = sm;
+            load = loads[sm].warps_used;
+            turn = r;
+            if (load == 0) {
+                break;
+            }
+        }
+    }
+    if (best == GS_NONE) {
+        s->checked = d->releases;
+        return GS_NONE;
+    }
+    d->round_robin = best + 1 == sim->sms ? 0 : best + 1;
+    *rotate = turn;
+    return best;
+}
+
+void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure)
+{
+    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
+    const gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    *configure = 0;
+    if (l->tbs == 0 && l->carveout != s->carveout) {
+        l->carveout = s->carveout; /* only an idle SM can change its carve-out */
+        *configure = 1;
+    }
+    *slot = gs_ctz(l->tb_free);
+    l->tb_free &= l->tb_free - 1;
+    for (u32 i = 0; i < 4; i++) {
+        u32 sub = (rotate + i) & 3, w = s->warps / 4 + (i < s->warps % 4);
+        l->warps[sub] = (u8)(l->warps[sub] - w);
+        l->registers[sub] = (u16)(l->registers[sub] - w * s->units);
+    }
+    l->smem += s->smem;
+    l->tbs++;
+    l->warps_used += s->warps;
+}
+
+void gs_place_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot)
+{
+    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
+    const gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    l->tb_free |= 1u << slot;
+    for (u32 i = 0; i < 4; i++) {
+        u32 sub = (rotate + i) & 3, w = s->warps / 4 + (i < s->warps % 4);
+        l->warps[sub] = (u8)(l->warps[sub] + w);
+        l->registers[sub] = (u16)(l->registers[sub] + w * s->units);
+    }
+    l->smem -= s->smem;
+    l->tbs--;
+    l->warps_used -= s->warps;
+}

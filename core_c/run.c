@@ -1,0 +1,237 @@
+/* The loop of a simulation. Reading order of the core starts here. */
+#include "l2.h"
+#include "oracle.h"
+#include "scheduler.h"
+#include "sm.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+typedef struct team {
+    gs_sim *sim;
+    u32 threads;
+    u32 waiting, round;
+    u32 go;
+    u64 quanta;
+    int result; /* GS_OK: go on */
+} team;
+
+typedef struct worker {
+    team *team;
+    u32 id;
+    pthread_t thread;
+} worker;
+
+static void meet(team *t)
+{
+    if (t->threads == 1) {
+        return;
+    }
+    u32 round = __atomic_load_n(&t->round, __ATOMIC_ACQUIRE);
+    if (__atomic_add_fetch(&t->waiting, 1, __ATOMIC_ACQ_REL) == t->threads) {
+        __atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
+        return;
+    }
+    for (u32 spins = 0; __atomic_load_n(&t->round, __ATOMIC_ACQUIRE) == round; spins++) {
+        if (spins > 2000) {
+            sched_yield(); /* more threads than cores: let the others get there */
+        }
+    }
+}
+
+static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
+{
+    gs_ctx ctx = {.sim = sim, .t = &sim->thread[id], .id = id, .threads = threads};
+    char *base = (char *)sim;
+    for (u32 i = 0; i < GS_THREADS; i++) {
+        ctx.boxes[i] = (gs_box *)(void *)(base + sim->thread[i].at_boxes);
+    }
+    ctx.chunks = GS_TABLE(sim, gs_chunk, at_chunks);
+    ctx.sorted = (gs_msg *)(void *)(base + sim->thread[id].at_sort);
+    ctx.count = (u16 *)(void *)(base + sim->thread[id].at_count);
+    ctx.kernels = (gs_kcount *)(void *)(base + sim->thread[id].at_kernels);
+    return ctx;
+}
+
+/* Every part alone for one quantum. */
+static void run_parts(gs_ctx *ctx)
+{
+    gs_sim *sim = ctx->sim;
+    u32 n = ctx->threads, id = ctx->id;
+    ctx->q0 = sim->q0;
+    ctx->qn = sim->qn;
+    ctx->t->events = 0;
+    if (ctx->t->far_n && (sim->qn & (GS_RING / 2 - 1)) == 0) {
+        gs_mail_near(ctx);
+    }
+    for (u32 g = sim->sm_boxes * id / n; g < sim->sm_boxes * (id + 1) / n; g++) {
+        gs_sms_run(ctx, g);
+    }
+    for (u32 g = sim->slice_boxes * id / n; g < sim->slice_boxes * (id + 1) / n; g++) {
+        gs_slices_run(ctx, g);
+    }
+    if (id == 0) {
+        gs_sched_run(ctx);
+    }
+}
+
+/* Quanta until something can happen: 1, or more when all parts are waiting for a later time. */
+static u64 quanta_to_next(const gs_sim *sim, u32 threads)
+{
+    u64 events = 0, most = GS_RING / 2 - (sim->qn & (GS_RING / 2 - 1));
+    u32 far = 0;
+    for (u32 t = 0; t < threads; t++) {
+        events += sim->thread[t].events;
+        far += sim->thread[t].far_n;
+    }
+    if (events) {
+        return 1;
+    }
+    for (u32 q = 1; q < GS_RING; q++) {
+        for (u32 t = 0; t < threads; t++) {
+            if (sim->thread[t].any[(sim->qn + q) & (GS_RING - 1)]) {
+                most = gs_min(q, far ? most : GS_RING);
+                q = GS_RING;
+                break;
+            }
+        }
+        if (q == GS_RING - 1 && !far) {
+            most = GS_NEVER;
+        }
+    }
+    u64 next = gs_sched_next(sim);
+    const gs_sm *sms = GS_CONST_TABLE(sim, gs_sm, at_sms);
+    for (u32 i = 0; i < sim->sms; i++) {
+        if (sms[i].live_tbs | sms[i].starts) {
+            next = gs_min(next, gs_sm_next(sim, &sms[i]));
+        }
+    }
+    if (next == GS_NEVER) {
+        return most;
+    }
+    return gs_min(most, next > sim->q0 + sim->quantum ? gs_div_by(next - sim->q0, sim->by_quantum) : 1);
+}
+
+static void samples_merge(gs_sim *sim)
+{
+    sim->sample_cycles *= 2;
+    for (u32 t = 0; t < GS_THREADS; t++) {
+        gs_sample *s = (gs_sample *)(void *)((char *)sim + sim->thread[t].at_samples);
+        for (u32 i = 0; i < GS_SAMPLES / 2; i++) {
+            u64 *to = (u64 *)&s[i];
+            const gs_sample pair[2] = {s[2 * i], s[2 * i + 1]};
+            for (u32 j = 0; j < sizeof(gs_sample) / 8; j++) {
+                to[j] = ((const u64 *)&pair[0])[j] + ((const u64 *)&pair[1])[j];
+            }
+        }
+        memset(s + GS_SAMPLES / 2, 0, sizeof *s * (GS_SAMPLES / 2));
+    }
+    for (u32 i = 0; i < sim->sms; i++) {
+        gs_sm *sm = &gs_sms(sim)[i];
+        sm->next_sample = (sm->next_sample + sim->sample_cycles - 1) / sim->sample_cycles * sim->sample_cycles;
+    }
+}
+
+/* Between quanta, one thread: checks, exchange, clock. Returns GS_OK to go on. */
+static int between(team *t, gs_ctx *ctx)
+{
+    gs_sim *sim = t->sim;
+    gs_sched *d = &sim->sched;
+    if (sim->oracle && !sim->error_code) {
+        gs_oracle_check(sim);
+    }
+    if (sim->error_code) {
+        return sim->error_code;
+    }
+    gs_mail_settle(sim);
+    sim->quanta++;
+    if (d->finished) {
+        for (u32 i = 0; i < sim->sms; i++) {
+            gs_sm_sample(ctx, &gs_sms(sim)[i], gs_div_by(d->end, sim->by_period));
+        }
+        return GS_DONE;
+    }
+    u64 step = quanta_to_next(sim, t->threads);
+    if (step == GS_NEVER) {
+        return gs_fail(sim, GS_ERR_DEADLOCK, "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
+                       (double)sim->q0 / 1024e3, d->kernels_done, sim->n_launches);
+    }
+    for (u32 i = 0; i < t->threads; i++) {
+        for (u64 q = 0; q < gs_min(step, GS_RING); q++) {
+            sim->thread[i].any[(sim->qn + q) & (GS_RING - 1)] = 0;
+        }
+    }
+    sim->q0 += step * sim->quantum;
+    sim->qn += step;
+    sim->far_limit = (sim->qn & ~(u64)(GS_RING / 2 - 1)) + GS_RING;
+    if (sim->q0 >> 40) {
+        return gs_fail(sim, GS_ERR_LIMIT, "more than 1.07 s of simulated time: cut the job");
+    }
+    u64 cycle = gs_div_by(sim->q0, sim->by_period);
+    while (cycle / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
+        samples_merge(sim);
+    }
+    if (++t->quanta == 0 || d->tb_tail - d->tb_head > sim->tb_room - sim->sms * GS_TBS) {
+        return GS_MORE;
+    }
+    return GS_OK;
+}
+
+static void *work(void *arg)
+{
+    const worker *w = arg;
+    team *t = w->team;
+    while (!__atomic_load_n(&t->go, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
+    gs_ctx ctx = context(t->sim, w->id, t->threads);
+    for (;;) {
+        run_parts(&ctx);
+        meet(t);
+        if (w->id == 0) {
+            t->result = between(t, &ctx);
+        }
+        meet(t);
+        if (t->result != GS_OK) {
+            return NULL;
+        }
+    }
+}
+
+int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
+{
+    if (sim->error_code) {
+        return sim->error_code;
+    }
+    if (sim->sched.finished) {
+        return GS_DONE;
+    }
+    if (threads == 0 || threads > GS_THREADS) {
+        return gs_fail(sim, GS_ERR_ARG, "%u threads: must be 1 to %d", threads, GS_THREADS);
+    }
+    if (sim->sched.tb_tail - sim->sched.tb_head > sim->tb_room - sim->sms * GS_TBS) {
+        return GS_MORE;
+    }
+    team t = {.sim = sim, .quanta = max_quanta ? 0 - max_quanta : 1};
+    worker all[GS_THREADS];
+    for (t.threads = 1; t.threads < threads; t.threads++) {
+        worker *w = &all[t.threads];
+        *w = (worker){.team = &t, .id = t.threads};
+        if (pthread_create(&w->thread, NULL, work, w)) {
+            break; /* fewer threads give the same result */
+        }
+    }
+    if (t.threads != sim->threads) {
+        gs_mail_rehome(sim);
+        sim->threads = t.threads;
+    }
+    __atomic_store_n(&t.go, 1, __ATOMIC_RELEASE);
+    all[0] = (worker){.team = &t, .id = 0};
+    work(&all[0]);
+    for (u32 i = 1; i < t.threads; i++) {
+        pthread_join(all[i].thread, NULL);
+    }
+    return t.result;
+}

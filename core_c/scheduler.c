@@ -1,0 +1,388 @@
+/* The scheduler part: see scheduler.h. Its event sources are queues that fill in time order; the earliest goes first. */
+#include "scheduler.h"
+
+#include "oracle.h"
+
+enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
+
+void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e)
+{
+    gs_event *all = (gs_event *)(void *)((char *)sim + r->at);
+    u32 i = r->tail++;
+    /* almost always in order already */
+    while (i != r->head && all[(i - 1) & r->mask].time > e.time) {
+        all[i & r->mask] = all[(i - 1) & r->mask];
+        i--;
+    }
+    all[i & r->mask] = e;
+}
+
+/* ---- ready kernels: a bit a rank, and a bit for each word of those ---- */
+void gs_ready_set(gs_sim *sim, u32 kernel)
+{
+    u32 r = gs_launches(sim)[kernel].rank;
+    GS_TABLE(sim, u64, at_ready_words)[r >> 6] |= 1ull << (r & 63);
+    GS_TABLE(sim, u64, at_ready_summary)[r >> 12] |= 1ull << (r >> 6 & 63);
+}
+
+void gs_ready_clear(gs_sim *sim, u32 kernel)
+{
+    u32 r = gs_launches(sim)[kernel].rank;
+    u64 *word = GS_TABLE(sim, u64, at_ready_words) + (r >> 6);
+    *word &= ~(1ull << (r & 63));
+    if (*word == 0) {
+        GS_TABLE(sim, u64, at_ready_summary)[r >> 12] &= ~(1ull << (r >> 6 & 63));
+    }
+}
+
+/* the first ready rank at or after `rank`, or GS_NONE */
+u32 gs_ready_next(const gs_sim *sim, u32 rank)
+{
+    const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words), *summary = GS_CONST_TABLE(sim, u64, at_ready_summary);
+    u32 n = sim->n_launches;
+    if (rank >= n) {
+        return GS_NONE;
+    }
+    u64 x = words[rank >> 6] & (~0ull << (rank & 63));
+    if (x) {
+        return (rank & ~63u) + gs_ctz(x);
+    }
+    for (u32 w = (rank >> 6) + 1; w <= (n - 1) >> 6; w = (w | 63) + 1) {
+        u64 s = summary[w >> 6] & (~0ull << (w & 63));
+        if (s) {
+            u32 at = (w & ~63u) + gs_ctz(s);
+            return at * 64 + gs_ctz(words[at]);
+        }
+    }
+    return GS_NONE;
+}
+
+u32 gs_ready_take(gs_sim *sim, u32 kernel, u64 *ready, u32 *cause_kernel, u32 *cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    *ready = k->record.ready;
+    *cause_kernel = k->cause_kernel;
+    *cause_tb = k->cause_tb;
+    k->dispatched++;
+    if (!k->fine) {
+        u32 tb = k->next_tb++;
+        if (k->next_tb == k->tbs) {
+            gs_ready_clear(sim, kernel);
+        }
+        return tb;
+    }
+    u64 *bits = gs_fine_bits(sim, k);
+    u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
+    while (!bits[w]) {
+        w++;
+    }
+    u32 tb = w * 64 + gs_ctz(bits[w]);
+    bits[w] &= bits[w] - 1;
+    const gs_fine *f = &gs_fine_of(sim, k)[tb];
+    if (f->ready > *ready || *cause_kernel == GS_NONE) {
+        *ready = gs_max(*ready, f->ready);
+        *cause_kernel = f->cause_kernel;
+        *cause_tb = f->cause_tb;
+    }
+    if (--k->ready == 0) {
+        gs_ready_clear(sim, kernel);
+    }
+    return tb;
+}
+
+/* ---- idle SM time by reason ---- */
+static void account(gs_sim *sim, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    u64 dt = t - d->accounted;
+    if (dt == 0) {
+        return;
+    }
+    d->accounted = t;
+    u64 *sum = d->why == WHY_DEPENDENCE ? &d->idle.dependence : d->why == WHY_LAUNCH ? &d->idle.launch : &d->idle.no_tb;
+    *sum += dt;
+    gs_kernel *kernels = gs_kernels(sim);
+    gs_idles *k = &kernels[gs_min(d->oldest, sim->n_launches - 1)].record.idles;
+    u64 *own = d->why == WHY_DEPENDENCE ? &k->dependence : d->why == WHY_LAUNCH ? &k->launch : &k->no_tb;
+    *own += dt * d->idle_sms;
+}
+
+static void classify(gs_sim *sim)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *kernels = gs_kernels(sim);
+    while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
+        d->oldest++;
+    }
+    if (d->oldest == sim->n_launches) {
+        d->why = WHY_NO_TB;
+    } else if (kernels[d->oldest].admitted || kernels[d->oldest].gate) {
+        d->why = WHY_DEPENDENCE;
+    } else {
+        d->why = WHY_LAUNCH;
+    }
+}
+
+/* ---- dispatch ---- */
+static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
+    u32 slot, configure, cause_kernel, cause_tb;
+    u64 ready;
+    if (l->tbs == 0) {
+        l->idle.dependence += d->idle.dependence - l->idle_at.dependence;
+        l->idle.launch += d->idle.launch - l->idle_at.launch;
+        l->idle.no_tb += d->idle.no_tb - l->idle_at.no_tb;
+        l->since = t;
+        d->idle_sms--;
+    }
+    gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
+    u32 tb = gs_ready_take(sim, kernel, &ready, &cause_kernel, &cause_tb);
+    u64 at = gs_max(t, d->start_free);
+    d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
+    u64 start = at + sim->start_latency;
+    if (k->record.first_dispatch == GS_NEVER) {
+        k->record.first_dispatch = at;
+    }
+    GS_TABLE(sim, gs_resident, at_residents)[sm * GS_TBS + slot] =
+        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0};
+    gs_send(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED, gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP));
+}
+
+static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
+{
+    gs_sim *sim = ctx->sim;
+    const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
+    gs_kernel *kernels = gs_kernels(sim);
+    u32 rank = 0, passed = 0, head = GS_NONE;
+    for (;;) {
+        u32 r = gs_ready_next(sim, rank);
+        if (r == GS_NONE) {
+            return;
+        }
+        u32 kernel = by_rank[r], rotate = 0;
+        gs_kernel *k = &kernels[kernel];
+        u32 sm = gs_place_find(sim, k->shape, hint, &rotate);
+        if (sm != GS_NONE) {
+            if (head != GS_NONE) {
+                kernels[head].passed++;
+            }
+            k->passed = 0;
+            dispatch_one(ctx, kernel, sm, rotate, t);
+            rank = head == GS_NONE ? r : rank;
+            continue;
+        }
+        if (passed++ >= sim->order.bypass || k->passed >= (u32)sim->params.scheme.bypass_age) {
+            return;
+        }
+        head = head == GS_NONE ? kernel : head;
+        rank = r + 1;
+    }
+}
+
+/* ---- admission ---- */
+static void admission_plan(gs_sim *sim, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->next_admit == sim->n_launches ||
+        d->active >= sim->order.window) {
+        return;
+    }
+    const gs_launch *l = gs_launches(sim) + d->next_admit;
+    d->admit_at = gs_max(gs_max(t, d->admit_free), l->enqueued + sim->order.launch);
+}
+
+static void admit_next(gs_sim *sim, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    u32 kernel = d->next_admit++;
+    d->admit_at = GS_NEVER;
+    d->admit_free = t + sim->order.admit;
+    d->active++;
+    gs_kernels(sim)[kernel].record.admitted = t;
+    gs_oracle_admit(sim, kernel);
+    gs_depend_admit(sim, kernel, t);
+    admission_plan(sim, t);
+}
+
+/* behind barriers: all predecessors have ended and the gap is over */
+static void kernel_starts(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    k->admitted = 1;
+    k->record.admitted = t;
+    gs_oracle_admit(sim, kernel);
+    gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
+}
+
+static void barrier_lifts(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    gs_kernel *kernels = gs_kernels(sim);
+    const gs_launch *launches = gs_launches(sim);
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+    kernels[kernel].ended = 1;
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        u32 s = succs[i];
+        if (--kernels[s].gate == 0) {
+            u64 at = gs_max(t + sim->order.gap, launches[s].enqueued + sim->order.launch);
+            gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
+        }
+    }
+}
+
+/* ---- a TB has left its SM ---- */
+static void tb_ended(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sched *d = &sim->sched;
+    gs_resident *r = GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot;
+    gs_kernel *k = &gs_kernels(sim)[r->kernel];
+    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
+    gs_place_free(sim, sm, k->shape, r->rotate, slot);
+    d->releases++;
+    if (l->tbs == 0) {
+        l->busy += t - l->since;
+        l->idle_at = d->idle;
+        d->idle_sms++;
+    }
+    k->record.last_end = gs_max(k->record.last_end, end);
+    k->record.busy += end - r->start;
+    d->end = t;
+    d->tbs_done++;
+    d->hash = gs_mix(gs_mix(d->hash, r->start ^ end << 1), (u64)r->kernel << 32 | r->tb);
+    gs_tb_record *records = GS_TABLE(sim, gs_tb_record, at_tb_records);
+    if (d->tb_tail - d->tb_head < sim->tb_room) {
+        records[d->tb_tail++ % sim->tb_room] = (gs_tb_record){r->ready,  r->dispatch, r->start,       end,       r->kernel,
+                                                              r->tb,     sm,          slot,           r->last_kernel, r->last_tb};
+    }
+    gs_oracle_end(sim, r->kernel, r->tb, t);
+    if (sim->order.tb_edges) {
+        gs_depend_tb_end(sim, r->kernel, r->tb, t);
+    }
+    if (++k->done == k->tbs) {
+        k->record.released = t;
+        d->active--;
+        if (sim->order.tb_edges) {
+            gs_depend_kernel_end(sim, r->kernel, r->tb, t);
+            admission_plan(sim, t);
+        } else {
+            barrier_lifts(sim, r->kernel, r->tb, t);
+        }
+        if (++d->kernels_done == sim->n_launches) {
+            d->finished = 1;
+        }
+    }
+}
+
+enum { SOURCE_RELEASE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
+
+static u64 next_of(const gs_sim *sim, const gs_ring *r)
+{
+    const gs_event *all = (const gs_event *)(const void *)((const char *)sim + r->at);
+    return r->head == r->tail ? GS_NEVER : all[r->head & r->mask].time;
+}
+
+static u64 next_event(const gs_sim *sim, u32 *source)
+{
+    const gs_sched *d = &sim->sched;
+    const u64 t[SOURCES] = {next_of(sim, &d->release), next_of(sim, &d->ready), next_of(sim, &d->admit), d->admit_at};
+    u32 best = 0;
+    for (u32 i = 1; i < SOURCES; i++) {
+        best = t[i] < t[best] ? i : best;
+    }
+    *source = best;
+    return t[best];
+}
+
+u64 gs_sched_next(const gs_sim *sim)
+{
+    u32 source;
+    return next_event(sim, &source);
+}
+
+static void run_event(gs_ctx *ctx, u32 source)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sched *d = &sim->sched;
+    u64 t = gs_sched_next(sim);
+    u32 hint = GS_NONE;
+    gs_event e = {0};
+    account(sim, t);
+    if (source != SOURCE_WINDOW) {
+        gs_ring *r = source == SOURCE_RELEASE ? &d->release : source == SOURCE_READY ? &d->ready : &d->admit;
+        e = *gs_ring_head(sim, r);
+        r->head++;
+    }
+    if (source == SOURCE_RELEASE) {
+        hint = e.a;
+        tb_ended(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
+    } else if (source == SOURCE_READY) {
+        gs_depend_event(sim, e);
+    } else if (source == SOURCE_ADMIT) {
+        kernel_starts(sim, e.a, e.b, e.pad, t);
+    } else {
+        admit_next(sim, t);
+    }
+    dispatch(ctx, t, hint);
+    classify(sim);
+}
+
+void gs_sched_run(gs_ctx *ctx)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sched *d = &sim->sched;
+    const gs_msg *m;
+    u32 n = gs_mail_take(ctx, sim->boxes - 1, &m, NULL, 0), i = 0, source;
+    u64 end = ctx->q0 + sim->quantum;
+    ctx->t->events += n;
+    for (;;) {
+        u64 event = next_event(sim, &source);
+        u64 message = i < n ? m[i].key >> GS_SENDER_BITS : GS_NEVER;
+        if (message <= event && message != GS_NEVER) {
+            /* the chip-wide release server takes TBs one after another */
+            u64 at = gs_max(message, d->release_free) + (u64)sim->params.gpu_cp.tb_release;
+            u64 over = message - sim->done_latency;
+            d->release_free = at;
+            gs_ring_push(sim, &d->release,
+                         (gs_event){at, (u32)(over >> 32), (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1), GS_PAY_WARP(m[i].pay), (u32)over});
+            i++;
+        } else if (event < end) {
+            ctx->t->events++;
+            run_event(ctx, source);
+            if (d->finished) {
+                return;
+            }
+        } else {
+            return;
+        }
+    }
+}
+
+void gs_sched_init(gs_sim *sim)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *kernels = gs_kernels(sim);
+    const gs_launch *launches = gs_launches(sim);
+    d->idle_sms = sim->sms;
+    d->admit_at = GS_NEVER;
+    d->why = WHY_LAUNCH;
+    for (u32 i = 0; i < sim->n_launches; i++) {
+        gs_kernel *k = &kernels[i];
+        k->cause_kernel = k->cause_tb = GS_NONE;
+        k->record.enqueued = launches[i].enqueued;
+        k->record.first_dispatch = GS_NEVER;
+        k->record.tbs = k->tbs;
+        if (!sim->order.tb_edges) {
+            k->gate = launches[i].preds;
+            k->fine = 0;
+            if (k->gate == 0) {
+                gs_ring_push(sim, &d->admit, (gs_event){launches[i].enqueued + sim->order.launch, GS_EVENT_KERNEL_READY, i, GS_NONE, GS_NONE});
+            }
+        }
+    }
+    admission_plan(sim, 0);
+}

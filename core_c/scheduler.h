@@ -1,0 +1,49 @@
+/* The front end of the GPU: launch path, release and start servers, admission, ready TBs and their placement.
+   One part of its own; everything in it happens in (time, kind, order of arrival). */
+#pragma once
+#include "mail.h"
+
+void gs_sched_init(gs_sim *sim);
+void gs_sched_run(gs_ctx *ctx);
+/* Time of the next event that needs no message; GS_NEVER: none. */
+u64 gs_sched_next(const gs_sim *sim);
+
+/* ---- between the files of the scheduler ---- */
+enum { GS_EVENT_NODE, GS_EVENT_KERNEL_END, GS_EVENT_KERNEL_READY };
+
+void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
+static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
+{
+    return (gs_event *)(void *)((char *)sim + r->at) + (r->head & r->mask);
+}
+
+/* dependence table (depend.c) */
+void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t);
+void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+void gs_depend_event(gs_sim *sim, gs_event e);
+/* the TBs of a kernel whose conditions are all met become dispatchable */
+void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+
+/* ready kernels by rank */
+void gs_ready_set(gs_sim *sim, u32 kernel);
+void gs_ready_clear(gs_sim *sim, u32 kernel);
+u32 gs_ready_next(const gs_sim *sim, u32 rank);
+/* takes the next TB of a kernel with ready TBs */
+u32 gs_ready_take(gs_sim *sim, u32 kernel, u64 *ready, u32 *cause_kernel, u32 *cause_tb);
+
+/* placement (place.c): hint is the SM that has just released a TB or GS_NONE */
+u32 gs_place_find(gs_sim *sim, u32 shape, u32 hint, u32 *rotate);
+void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
+void gs_place_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);
+
+static inline gs_fine *gs_fine_of(gs_sim *sim, const gs_kernel *k)
+{
+    return (gs_fine *)(void *)((char *)sim + k->fine_at);
+}
+
+/* bit a TB: ready and not dispatched; behind the gs_fine entries */
+static inline u64 *gs_fine_bits(gs_sim *sim, const gs_kernel *k)
+{
+    return (u64 *)(void *)((char *)sim + k->fine_at + (u64)k->tbs * sizeof(gs_fine));
+}

@@ -1,0 +1,497 @@
+/* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the oracle, a
+   check for tests, keeps tables of its own). */
+#include "l2.h"
+#include "oracle.h"
+#include "program.h"
+#include "scheduler.h"
+
+#include "gen/gs_hash.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef GS_BUILD_MODE
+#define GS_BUILD_MODE "unknown"
+#endif
+#ifndef GS_BUILD_FLAGS
+#define GS_BUILD_FLAGS ""
+#endif
+
+int gs_fail(gs_sim *sim, int code, const char *format, ...)
+{
+    /* threads may fail at once: the first code wins, and with it the message */
+    int none = GS_OK;
+    if (__atomic_compare_exchange_n(&sim->error_code, &none, code, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(sim->error, sizeof sim->error, format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+const char *gs_error(const gs_sim *sim)
+{
+    return sim->error;
+}
+
+const char *gs_build_info(void)
+{
+    return "mode " GS_BUILD_MODE ", compiler " __VERSION__ ", flags " GS_BUILD_FLAGS;
+}
+
+uint64_t gs_tables_hash(void)
+{
+    return GS_TABLES_HASH;
+}
+
+/* ---- derived constants ---- */
+static void split_odd(u32 x, u32 *odd, u32 *bits)
+{
+    *bits = 0;
+    while (x % 2 == 0) {
+        x /= 2;
+        ++*bits;
+    }
+    *odd = x;
+}
+
+static int derive_memory(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    u64 period = sim->period;
+    u64 sets = (u64)p->gpu_l2.size / (u64)(p->gpu_l2.slices * GS_WAYS * 128);
+    if (sets == 0 || sets > 2048 || sets * (u64)p->gpu_l2.slices * GS_WAYS * 128 != (u64)p->gpu_l2.size) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.size = %lld B in %lld slices: %llu sets a slice: must be 1 to 2048 sets of 16 lines, without a rest",
+                       (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
+    }
+    sim->sets = (u32)sets;
+    split_odd(sim->slices, &sim->slice_odd, &sim->slice_bits);
+    split_odd(sim->sets, &sim->set_odd, &sim->set_bits);
+    sim->by_slice_odd = gs_div_make(sim->slice_odd);
+    sim->by_set_odd = gs_div_make(sim->set_odd);
+    sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
+    /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
+    sim->dram_slot = (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+    sim->by_slot = gs_div_make(sim->dram_slot);
+    sim->turnaround_slots = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
+    sim->noc = (u64)p->gpu_noc.latency * period;
+    sim->l1_latency = (u32)p->gpu_l1.latency;
+    sim->in_flight = (u32)p->gpu_l1.in_flight;
+    sim->l1_total = (u64)p->gpu_l1.size;
+    sim->reply_shift_load = (u32)(32 * 64 / p->gpu_noc.reply_bytes);
+    sim->reply_store = 16;
+    sim->write_sector = (u32)(32 * 64 / p->gpu_noc.write_bytes);
+    sim->slice_sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
+    /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
+    i64 way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1;
+    i64 l2 = p->gpu_l2.latency - way;
+    sim->tag_latency = 10 * period;
+    i64 dram = (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
+    if (l2 < 1 || dram < 0) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.latency = %lld or gpu.dram.latency = %lld cycles: less than the way there takes",
+                       (long long)p->gpu_l2.latency, (long long)p->gpu_dram.latency);
+    }
+    sim->l2_latency = (u64)l2 * period;
+    sim->fill_latency = (u64)dram;
+    return GS_OK;
+}
+
+static int derive(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    sim->sms = (u32)p->gpu.sms;
+    sim->slices = (u32)p->gpu_l2.slices;
+    sim->period = (u64)p->gpu.clock;
+    sim->by_period = gs_div_make(sim->period);
+    if (derive_memory(sim)) {
+        return sim->error_code;
+    }
+    sim->done_latency = (u64)p->gpu_cp.tb_done_latency;
+    sim->start_latency = (u64)p->gpu_cp.tb_start_latency;
+    u64 most = gs_min(sim->noc, gs_min(sim->done_latency, sim->start_latency));
+    u64 want = (u64)p->sim.quantum * sim->period;
+    sim->quantum = want && want < most ? want : most;
+    sim->by_quantum = gs_div_make(sim->quantum);
+    sim->far_limit = GS_RING;
+    sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
+    sim->slice_boxes = (sim->slices + GS_GROUP - 1) / GS_GROUP;
+    sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
+    sim->sample_cycles = 256;
+    sim->threads = 1;
+    return GS_OK;
+}
+
+/* ---- the arena ---- */
+static u64 place(u64 *total, u64 n, u64 size)
+{
+    u64 at = (*total + 127) & ~127ull;
+    *total = at + n * size;
+    return at;
+}
+
+static u32 power_of_two(u64 n)
+{
+    u32 p = 16;
+    while (p < n) {
+        p *= 2;
+    }
+    return p;
+}
+
+/* programs' resource classes: a shape for each (program, carve-out) in use */
+static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_program *p, u32 carveout)
+{
+    const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
+    u64 unit = (u64)sm->register_unit / 32, registers = (p->registers + unit - 1) / unit;
+    u64 smem = p->smem + (u64)sm->smem_reserved;
+    smem = (smem + (u64)sm->smem_unit - 1) / (u64)sm->smem_unit * (u64)sm->smem_unit;
+    gs_shape want = {p->warps, (u32)registers, (u32)smem, carveout, GS_NEVER - 1};
+    for (u32 i = 0; i < *n; i++) {
+        if (!memcmp(&shapes[i], &want, sizeof want)) {
+            return i;
+        }
+    }
+    shapes[*n] = want;
+    return (*n)++;
+}
+
+static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
+{
+    const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
+    u64 sub_warps = (s->warps + 3) / 4, units = (u64)sm->registers / 4 / (u64)sm->register_unit;
+    const char *what = s->warps > (u64)sm->warps              ? "warps"
+                       : sub_warps * s->units > units         ? "registers"
+                       : s->smem > s->carveout                ? "shared memory"
+                       : s->carveout > (u64)sm->smem          ? "shared-memory carve-out"
+                       : s->carveout + 8192 > sim->l1_total   ? "L1"
+                                                              : NULL;
+    if (what) {
+        return gs_fail(sim, GS_ERR_FIT, "launch %llu: a TB fits no SM: not enough %s", (unsigned long long)launch, what);
+    }
+    return GS_OK;
+}
+
+static int check_job(gs_sim *sim, const gs_job *job)
+{
+    if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE || job->n_ranges >= GS_NONE) {
+        return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_KERNEL_LIMIT - 1,
+                       (unsigned long long)job->n_launches);
+    }
+    u64 top = (u64)65535 * (u64)sim->params.gpu_l2.size;
+    for (u64 i = 0; i < job->n_launches; i++) {
+        const gs_launch *l = &job->launches[i];
+        u64 tbs = (u64)l->grid[0] * l->grid[1];
+        if (l->program >= job->n_programs || tbs == 0 || l->grid[2] == 0 || tbs > 0x7fffffff ||
+            tbs * l->grid[2] > 0x7fffffff || l->rank >= job->n_launches) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: program %u, rank %u or grid %u x %u x %u out of range (at most 2^31 - 1 TBs)",
+                           (unsigned long long)i, l->program, l->rank, l->grid[0], l->grid[1], l->grid[2]);
+        }
+        tbs *= l->grid[2];
+        if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
+            (u64)l->first_node + l->nodes > job->n_nodes ||
+            (l->first_tb_out != GS_NONE && (u64)l->first_tb_out + tbs + 1 > job->n_tb_out_ptr)) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: its dependences lie outside the tables", (unsigned long long)i);
+        }
+        for (u32 a = 0; a < 8; a++) {
+            if (l->arg[a] % 256 || l->arg[a] >= top) {
+                return gs_fail(sim, GS_ERR_ARG, "launch %llu: argument %u at 0x%llx: must be a multiple of 256 below 0x%llx",
+                               (unsigned long long)i, a, (unsigned long long)l->arg[a], (unsigned long long)top);
+            }
+        }
+        for (u32 j = 0; j < l->preds; j++) {
+            if (job->preds[l->first_pred + j] >= i) {
+                return gs_fail(sim, GS_ERR_ARG, "launch %llu waits for launch %u: a dependence must go forward",
+                               (unsigned long long)i, job->preds[l->first_pred + j]);
+            }
+        }
+        for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
+            const gs_node *n = &job->nodes[j];
+            if (n->kernel != i || n->expect == 0 || (u64)n->first_range + n->ranges > job->n_ranges || n->ranges == 0) {
+                return gs_fail(sim, GS_ERR_ARG, "node %u: kernel, count or ranges out of range", j);
+            }
+            for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+                const gs_range *g = &job->ranges[r];
+                if (g->count == 0 || g->start + (u64)(g->count - 1) * g->stride >= tbs || (g->count > 1 && g->stride == 0)) {
+                    return gs_fail(sim, GS_ERR_ARG, "range %u lies outside its kernel", r);
+                }
+            }
+        }
+    }
+    for (u64 i = 0; i < job->n_tb_outs; i++) {
+        if (job->tb_outs[i] >= job->n_nodes) {
+            return gs_fail(sim, GS_ERR_ARG, "a TB counts down node %u of %llu", job->tb_outs[i], (unsigned long long)job->n_nodes);
+        }
+    }
+    for (u64 i = 0; i < job->n_outs; i++) {
+        if (job->outs[i] >= job->n_nodes) {
+            return gs_fail(sim, GS_ERR_ARG, "a kernel counts down node %u of %llu", job->outs[i], (unsigned long long)job->n_nodes);
+        }
+    }
+    return GS_OK;
+}
+
+/* a kernel some of whose nodes release only part of it needs counters of its TBs */
+static int is_fine(const gs_job *job, const gs_launch *l, u64 tbs)
+{
+    for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
+        const gs_node *n = &job->nodes[j];
+        const gs_range *r = &job->ranges[n->first_range];
+        if (n->ranges != 1 || r->start != 0 || r->count != tbs || (r->count > 1 && r->stride != 1)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static u64 tbs_of(const gs_launch *l)
+{
+    return (u64)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes)
+{
+    u64 t = sizeof *sim, n = job->n_launches;
+    sim->n_launches = (u32)n;
+    sim->n_nodes = (u32)job->n_nodes;
+    sim->n_programs = (u32)job->n_programs;
+    sim->n_shapes = shapes;
+    sim->at_ops = place(&t, job->n_ops, sizeof(gs_iop));
+    sim->at_patterns = place(&t, job->n_patterns, sizeof(gs_ipattern));
+    sim->at_templates = place(&t, low->n_templates, sizeof(gs_template));
+    sim->at_parts = place(&t, low->n_parts, sizeof(gs_part));
+    sim->at_programs = place(&t, job->n_programs, sizeof(gs_program));
+    sim->at_launches = place(&t, n, sizeof(gs_launch));
+    sim->at_preds = place(&t, job->n_preds, 4);
+    sim->at_succ_ptr = place(&t, n + 1, 4);
+    sim->at_succs = place(&t, job->n_preds, 4);
+    sim->at_outs = place(&t, job->n_outs, 4);
+    sim->at_tb_out_ptr = place(&t, job->n_tb_out_ptr, 4);
+    sim->at_tb_outs = place(&t, job->n_tb_outs, 4);
+    sim->at_nodes = place(&t, job->n_nodes, sizeof(gs_node));
+    sim->at_ranges = place(&t, job->n_ranges, sizeof(gs_range));
+    sim->at_nstates = place(&t, job->n_nodes, sizeof(gs_nstate));
+    sim->at_kernels = place(&t, n, sizeof(gs_kernel));
+    sim->at_shapes = place(&t, shapes, sizeof(gs_shape));
+    sim->at_rank = place(&t, n, 4);
+    sim->at_ready_words = place(&t, n / 64 + 1, 8);
+    sim->at_ready_summary = place(&t, n / 4096 + 1, 8);
+    sim->at_smloads = place(&t, sim->sms, sizeof(gs_smload));
+    sim->at_residents = place(&t, (u64)sim->sms * GS_TBS, sizeof(gs_resident));
+    u64 reserve = (u64)sim->sms * GS_TBS;
+    sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
+    sim->at_tb_records = place(&t, sim->tb_room, sizeof(gs_tb_record));
+    u64 nodes = sim->order.tb_edges ? job->n_nodes : 0;
+    u64 rooms[3] = {power_of_two(reserve + 1), power_of_two(nodes + n + 1), power_of_two(n + 1)};
+    gs_ring *rings[3] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit};
+    for (u32 i = 0; i < 3; i++) {
+        *rings[i] = (gs_ring){place(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};
+    }
+    sim->at_sms = place(&t, sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
+    sim->at_slices = place(&t, sim->slice_boxes * GS_GROUP, sizeof(gs_slice));
+    sim->at_sets = place(&t, (u64)sim->slice_boxes * GS_GROUP * sim->sets, sizeof(gs_set));
+    /* every message in flight could sit in a chunk of its own */
+    u64 messages = (u64)sim->sms * (sim->in_flight + 64) + 2 * reserve;
+    u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
+    sim->sort_room = (u32)gs_min(messages, 65535);
+    sim->far_room = (u32)messages;
+    sim->at_chunks = place(&t, chunks * GS_THREADS, sizeof(gs_chunk));
+    for (u32 i = 0; i < GS_THREADS; i++) {
+        gs_thread *th = &sim->thread[i];
+        th->next_chunk = (u32)(chunks * i + 1);
+        th->end_chunk = (u32)(chunks * (i + 1));
+        th->at_boxes = place(&t, (u64)GS_RING * sim->boxes, sizeof(gs_box));
+        th->at_far = place(&t, sim->far_room, sizeof(gs_far));
+        th->at_kernels = place(&t, n, sizeof(gs_kcount));
+        th->at_samples = place(&t, GS_SAMPLES, sizeof(gs_sample));
+        th->at_sort = place(&t, sim->sort_room + 8, sizeof(gs_msg));
+        th->at_count = place(&t, (sim->quantum >> 9) + 8, 2);
+    }
+    return (t + 127) & ~127ull;
+}
+
+static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
+{
+    memcpy(GS_TABLE(sim, gs_iop, at_ops), low->ops, job->n_ops * sizeof(gs_iop));
+    memcpy(GS_TABLE(sim, gs_ipattern, at_patterns), low->patterns, job->n_patterns * sizeof(gs_ipattern));
+    if (low->n_templates) {
+        memcpy(GS_TABLE(sim, gs_template, at_templates), low->templates, low->n_templates * sizeof(gs_template));
+    }
+    if (low->n_parts) {
+        memcpy(GS_TABLE(sim, gs_part, at_parts), low->parts, low->n_parts * sizeof(gs_part));
+    }
+    memcpy(GS_TABLE(sim, gs_program, at_programs), job->programs, job->n_programs * sizeof(gs_program));
+    memcpy(GS_TABLE(sim, gs_launch, at_launches), job->launches, job->n_launches * sizeof(gs_launch));
+    const struct {
+        u64 at;
+        const void *from;
+        u64 bytes;
+    } copies[] = {
+        {sim->at_preds, job->preds, job->n_preds * 4},
+        {sim->at_outs, job->outs, job->n_outs * 4},
+        {sim->at_tb_out_ptr, job->tb_out_ptr, job->n_tb_out_ptr * 4},
+        {sim->at_tb_outs, job->tb_outs, job->n_tb_outs * 4},
+        {sim->at_nodes, job->nodes, job->n_nodes * sizeof(gs_node)},
+        {sim->at_ranges, job->ranges, job->n_ranges * sizeof(gs_range)},
+    };
+    for (u32 i = 0; i < sizeof copies / sizeof *copies; i++) {
+        if (copies[i].bytes) {
+            memcpy((char *)sim + copies[i].at, copies[i].from, copies[i].bytes);
+        }
+    }
+    u32 *ptr = GS_TABLE(sim, u32, at_succ_ptr), *succs = GS_TABLE(sim, u32, at_succs);
+    for (u64 i = 0; i < job->n_launches; i++) {
+        const gs_launch *l = &job->launches[i];
+        for (u32 j = 0; j < l->preds; j++) {
+            ptr[job->preds[l->first_pred + j] + 1]++;
+        }
+    }
+    for (u64 i = 0; i < job->n_launches; i++) {
+        ptr[i + 1] += ptr[i];
+    }
+    u32 *next = GS_TABLE(sim, u32, at_rank); /* borrowed: overwritten below */
+    memcpy(next, ptr, job->n_launches * 4);
+    for (u64 i = 0; i < job->n_launches; i++) {
+        const gs_launch *l = &job->launches[i];
+        for (u32 j = 0; j < l->preds; j++) {
+            succs[next[job->preds[l->first_pred + j]]++] = (u32)i;
+        }
+    }
+    for (u64 i = 0; i < job->n_launches; i++) {
+        next[job->launches[i].rank] = (u32)i;
+    }
+    gs_nstate *states = GS_TABLE(sim, gs_nstate, at_nstates);
+    for (u64 i = 0; i < job->n_nodes; i++) {
+        states[i] = (gs_nstate){job->nodes[i].expect, 0, GS_NONE, GS_NONE};
+    }
+}
+
+static void init_parts(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
+    for (u32 i = 0; i < sim->sm_boxes * GS_GROUP; i++) {
+        gs_sm *sm = &gs_sms(sim)[i];
+        sm->id = i;
+        sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
+        sm->l1_sets = (u32)(sim->l1_total / (GS_L1_WAYS * 128));
+        sm->last_kernel = GS_NONE;
+        sm->next_sample = sim->sample_cycles;
+    }
+    for (u32 i = 0; i < sim->sms; i++) {
+        loads[i].tb_free = p->gpu_sm.tbs == 32 ? ~0u : (1u << p->gpu_sm.tbs) - 1;
+        for (u32 j = 0; j < 4; j++) {
+            loads[i].warps[j] = (u8)(p->gpu_sm.warps / 4);
+            loads[i].registers[j] = (u16)(p->gpu_sm.registers / 4 / p->gpu_sm.register_unit);
+        }
+    }
+    gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
+    for (u64 i = 0; i < (u64)sim->slices * sim->sets; i++) {
+        sets[i].random = (u32)gs_mix((u64)p->sim.seed, i + 1);
+        sets[i].order = 0xFEDCBA9876543210ull;
+    }
+    for (u32 i = 0; i < sim->slices; i++) {
+        gs_slices(sim)[i].id = i;
+    }
+}
+
+static gs_sim *create(gs_sim *draft, const gs_job *job)
+{
+    gs_lowered low = {0};
+    gs_shape *shapes = NULL;
+    u32 *kernel_shape = NULL, n_shapes = 0;
+    gs_sim *sim = NULL;
+    if (derive(draft) || check_job(draft, job) || gs_program_lower(draft, job, &low)) {
+        goto out;
+    }
+    shapes = calloc(job->n_launches, sizeof *shapes);
+    kernel_shape = calloc(job->n_launches, sizeof *kernel_shape);
+    if (!shapes || !kernel_shape) {
+        gs_fail(draft, GS_ERR_MEM, "not enough memory for %llu launches", (unsigned long long)job->n_launches);
+        goto out;
+    }
+    for (u64 i = 0; i < job->n_launches; i++) {
+        const gs_launch *l = &job->launches[i];
+        kernel_shape[i] = shape_of(shapes, &n_shapes, draft, &job->programs[l->program], l->carveout);
+        if (check_shape(draft, &shapes[kernel_shape[i]], i)) {
+            goto out;
+        }
+    }
+    u64 bytes = lay_out(draft, job, &low, n_shapes);
+    u64 fine_at = bytes;
+    for (u64 i = 0; draft->order.tb_edges && i < job->n_launches; i++) {
+        u64 tbs = tbs_of(&job->launches[i]);
+        if (is_fine(job, &job->launches[i], tbs)) {
+            bytes += tbs * sizeof(gs_fine) + (tbs / 64 + 1) * 8;
+        }
+    }
+    bytes = (bytes + 4095) & ~4095ull;
+    /* pages that are never written are never taken from the system */
+    char *block = calloc(1, bytes + 4096);
+    if (!block) {
+        gs_fail(draft, GS_ERR_MEM, "not enough memory: the simulation needs %llu MB", (unsigned long long)(bytes >> 20));
+        goto out;
+    }
+    u64 skew = (4096 - ((uintptr_t)block & 4095)) & 4095;
+    sim = (gs_sim *)(void *)(block + skew);
+    *sim = *draft;
+    sim->bytes = bytes;
+    sim->block = (u64)(uintptr_t)block;
+    fill_tables(sim, job, &low);
+    memcpy(GS_TABLE(sim, gs_shape, at_shapes), shapes, n_shapes * sizeof *shapes);
+    for (u64 i = 0; i < job->n_launches; i++) {
+        gs_kernel *k = &gs_kernels(sim)[i];
+        k->tbs = (u32)tbs_of(&job->launches[i]);
+        k->shape = kernel_shape[i];
+        if (sim->order.tb_edges && is_fine(job, &job->launches[i], k->tbs)) {
+            k->fine = 1;
+            k->fine_at = fine_at;
+            fine_at += (u64)k->tbs * sizeof(gs_fine) + (k->tbs / 64 + 1) * 8;
+        }
+    }
+    init_parts(sim);
+    if (sim->params.sim.oracle && !gs_oracle_create(sim)) {
+        gs_fail(draft, GS_ERR_MEM, "not enough memory for the oracle");
+        gs_free(sim);
+        sim = NULL;
+        goto out;
+    }
+    gs_sched_init(sim);
+out:
+    gs_program_drop(&low);
+    free(shapes);
+    free(kernel_shape);
+    return sim;
+}
+
+gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *job, int *code, char *error)
+{
+    gs_sim *draft = calloc(1, sizeof *draft);
+    if (!draft) {
+        *code = GS_ERR_MEM;
+        snprintf(error, 256, "not enough memory");
+        return NULL;
+    }
+    draft->params = *params;
+    draft->order = *order;
+    gs_sim *sim = create(draft, job);
+    *code = draft->error_code;
+    snprintf(error, 256, "%s", draft->error);
+    free(draft);
+    return sim;
+}
+
+void gs_free(gs_sim *sim)
+{
+    if (sim) {
+        gs_oracle_free(sim);
+        free((void *)(uintptr_t)sim->block);
+    }
+}
+
+void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag)
+{
+    gs_home(sim, line, slice, set, tag);
+}

@@ -1,0 +1,395 @@
+/* Warps of an SM: see sm.h. */
+#include "sm.h"
+
+#include "scheduler.h"
+
+static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
+{
+    gs_sim *sim = ctx->sim;
+    u64 c = gs_div_by(s.time + sim->period - 1, sim->by_period);
+    u32 at = GS_START_SLOT(s.pay), kernel = GS_START_KERNEL(s.pay), id = GS_START_TB(s.pay);
+    const gs_launch *launch = gs_launches(sim) + kernel;
+    const gs_program *program = gs_programs(sim) + launch->program;
+    gs_tb *tb = &sm->tb[at];
+    memset(tb, 0, sizeof *tb);
+    tb->kernel = kernel;
+    tb->tb = id;
+    tb->x = id % launch->grid[0];
+    u32 rest = id / launch->grid[0];
+    tb->y = rest % launch->grid[1];
+    tb->z = rest / launch->grid[1];
+    u32 variant = (u32)(tb->x + 1 == launch->grid[0]) | (u32)(tb->y + 1 == launch->grid[1]) << 1 |
+                  (u32)(tb->z + 1 == launch->grid[2]) << 2;
+    tb->code = program->first_op;
+    u16 pc = (u16)(program->entry[variant] - program->first_op);
+    tb->live = (u16)program->warps;
+    tb->start = c;
+    if (GS_START_CONFIGURE(s.pay)) {
+        gs_l1_invalidate(sm);
+        sm->l1_sets = (u32)((sim->l1_total - launch->carveout) / (GS_L1_WAYS * 128));
+    } else if (sim->order.invalidate == 2 || (sim->order.invalidate == 1 && sm->last_kernel != kernel)) {
+        gs_l1_invalidate(sm);
+    }
+    sm->last_kernel = kernel;
+    sm->live_tbs++;
+    for (u32 i = 0; i < program->warps; i++) {
+        u32 sub = (i + GS_START_ROTATE(s.pay)) & 3;
+        u64 open = sm->free_warps & 0x1111111111111111ull << sub;
+        if (!open) {
+            gs_fail(sim, GS_ERR_LIMIT, "an SM got more warps than it has room for; please report this");
+            return;
+        }
+        u32 wi = gs_ctz(open);
+        sm->free_warps &= ~(1ull << wi);
+        gs_warp *w = &sm->warp[wi];
+        memset(w, 0, sizeof *w);
+        w->pc = pc;
+        w->tb = (u8)at;
+        w->index = (u8)i;
+        tb->warps |= 1ull << wi;
+        gs_sm_wake(sm, wi, c);
+    }
+}
+
+static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
+{
+    gs_sim *sim = ctx->sim;
+    gs_tb *tb = &sm->tb[at];
+    gs_kcount *k = &ctx->kernels[tb->kernel];
+    k->stalls.issued += tb->stalls.issued;
+    k->stalls.scoreboard += tb->stalls.scoreboard;
+    k->stalls.pipe += tb->stalls.pipe;
+    k->stalls.memory += tb->stalls.memory;
+    k->stalls.barrier += tb->stalls.barrier;
+    k->instructions += tb->instructions;
+    k->load_sectors += tb->load_sectors;
+    k->store_sectors += tb->store_sectors;
+    sm->stalls.issued += tb->stalls.issued;
+    sm->stalls.scoreboard += tb->stalls.scoreboard;
+    sm->stalls.pipe += tb->stalls.pipe;
+    sm->stalls.memory += tb->stalls.memory;
+    sm->stalls.barrier += tb->stalls.barrier;
+    sm->free_warps |= tb->warps;
+    sm->live_tbs--;
+    sm->tbs_done++;
+    sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
+    gs_send(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
+            gs_pay(0, 0, 0, at, 0, GS_MSG_DONE, 0, 0));
+}
+
+/* A compute block reserves its issue slots behind the sub-core's backlog and each pipe for its own count; the warp
+   goes on when the last instruction has issued, and its result is there `chain` later. */
+static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    gs_warp *w = &sm->warp[wi];
+    gs_sub *b = &sm->sub[wi & 3];
+    gs_tb *tb = &sm->tb[w->tb];
+    u64 issued = gs_max(c, b->issue) + op->slots;
+    b->issue = issued;
+    u64 end = issued * 64, *work = &sm->work.fp32;
+    for (u32 i = 0; i < op->npipes; i++) {
+        u32 p = op->pipe[i];
+        u64 *free = p == GS_PIPE_SMEM ? &sm->shared : &b->pipe[p];
+        u64 e = gs_max(c * 64, *free) + op->amount[i];
+        *free = e;
+        work[p] += op->amount[i];
+        end = gs_max(end, e - op->tail[i]);
+    }
+    u64 last = (end + 63) >> 6;
+    b->slack = (i64)(last - c) - (i64)op->slots;
+    w->debt = b->debt;
+    w->block = 1;
+    tb->stalls.issued += op->issue;
+    tb->stalls.scoreboard += op->chain;
+    tb->stalls.pipe += last - c - op->issue;
+    tb->instructions += op->issue;
+    sm->work.warp_instructions += op->issue;
+    sm->warp_cycles += last - c + op->chain;
+    gs_sm_wake(sm, wi, last + op->chain);
+}
+
+/* 1: the slot is empty at cycle c; 0: the warp was parked */
+static int slot_wait(gs_sm *sm, u32 wi, u32 slot, u64 c)
+{
+    gs_warp *w = &sm->warp[wi];
+    gs_wslot *s = &w->slot[slot];
+    if (s->count) {
+        w->wait = (u8)(slot + 1);
+        w->since = (u32)c;
+        return 0;
+    }
+    if (s->done > c) {
+        w->since = (u32)c;
+        w->wait = GS_WOKEN;
+        gs_sm_wake(sm, wi, s->done);
+        return 0;
+    }
+    return 1;
+}
+
+static void barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
+{
+    tb->arrived = 0;
+    u64 go = last + (u64)sim->params.gpu_sm.barrier;
+    for (u64 left = tb->warps; left; left &= left - 1) {
+        u32 i = gs_ctz(left);
+        gs_warp *w = &sm->warp[i];
+        if (w->at_barrier) {
+            w->at_barrier = 0;
+            tb->stalls.barrier += go - w->since - 1;
+            sm->warp_cycles += go - w->since;
+            gs_sm_wake(sm, i, go);
+        }
+    }
+}
+
+static void barrier(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
+{
+    gs_warp *w = &sm->warp[wi];
+    gs_tb *tb = &sm->tb[w->tb];
+    gs_sub *b = &sm->sub[wi & 3];
+    u64 issue = gs_max(c, b->single);
+    b->single = issue + 1;
+    gs_sub_steal(b, issue);
+    sm->work.warp_instructions++;
+    tb->instructions++;
+    tb->stalls.issued++;
+    w->since = (u32)c;
+    w->pc++;
+    w->at_barrier = 1;
+    if (++tb->arrived >= tb->live) {
+        barrier_release(sim, sm, tb, issue);
+    }
+}
+
+/* 1: the warp has ended */
+static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
+{
+    for (u32 s = 0; s < GS_SLOTS; s++) {
+        if (!slot_wait(sm, wi, s, c)) {
+            return 0;
+        }
+    }
+    gs_warp *w = &sm->warp[wi];
+    gs_tb *tb = &sm->tb[w->tb];
+    tb->instructions++;
+    tb->stalls.issued++;
+    sm->work.warp_instructions++;
+    sm->warp_cycles++;
+    if (--tb->live == 0) {
+        tb_end(ctx, sm, w->tb, c + 1);
+    } else if (tb->arrived >= tb->live) {
+        barrier_release(ctx->sim, sm, tb, c); /* a warp that ended is waited for no more */
+    }
+    return 1;
+}
+
+static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
+{
+    gs_sim *sim = ctx->sim;
+    gs_warp *w = &sm->warp[wi];
+    if (w->ready > c) {
+        gs_sm_wake(sm, wi, w->ready);
+        return;
+    }
+    gs_tb *tb = &sm->tb[w->tb];
+    if (w->block) {
+        u32 debt = sm->sub[wi & 3].debt - w->debt;
+        if (debt) {
+            w->debt += debt;
+            tb->stalls.pipe += debt;
+            sm->warp_cycles += debt;
+            gs_sm_wake(sm, wi, c + debt);
+            return;
+        }
+        w->block = 0;
+    }
+    const gs_iop *code = gs_iops(sim) + tb->code;
+    for (;;) {
+        const gs_iop *op = code + w->pc;
+        sm->work.ops++;
+        switch (op->kind) {
+        case GS_OP_COMPUTE:
+            w->pc++;
+            compute(sm, wi, op, c);
+            return;
+        case GS_OP_LOAD:
+        case GS_OP_STORE:
+        case GS_OP_REDUCE:
+            if (!gs_lsu_access(ctx, sm, wi, op, c)) {
+                sm->work.ops--;
+                return;
+            }
+            w->pc++;
+            if (w->ready > c) {
+                gs_sm_wake(sm, wi, w->ready);
+                return;
+            }
+            break;
+        case GS_OP_WAIT:
+            if (w->wait) {
+                tb->stalls.memory += c - w->since;
+                sm->warp_cycles += c - w->since;
+                w->wait = 0;
+            }
+            if (!slot_wait(sm, wi, gs_slot_of(w, op), c)) {
+                sm->work.ops--;
+                return;
+            }
+            w->pc++;
+            break;
+        case GS_OP_BARRIER:
+            barrier(sim, sm, wi, c);
+            return;
+        case GS_OP_LOOP:
+            if (++w->k[op->level] < op->count) {
+                w->pc = (u16)op->target;
+            } else {
+                w->k[op->level] = 0;
+                w->pc++;
+            }
+            break;
+        case GS_OP_DELAY:
+            w->pc++;
+            tb->stalls.scoreboard += op->count;
+            sm->warp_cycles += op->count;
+            gs_sm_wake(sm, wi, c + op->count);
+            return;
+        default:
+            if (w->wait) {
+                tb->stalls.memory += c - w->since;
+                sm->warp_cycles += c - w->since;
+                w->wait = 0;
+            }
+            if (!warp_exit(ctx, sm, wi, c)) {
+                sm->work.ops--;
+            }
+            return;
+        }
+    }
+}
+
+/* Adds what was counted since the last boundary to the sample that ends there. */
+void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sample *all = (gs_sample *)(void *)((char *)sim + ctx->t->at_samples);
+    u64 i = gs_min(sm->next_sample / sim->sample_cycles - 1, GS_SAMPLES - 1);
+    gs_sample *s = &all[i];
+    u64 *to = (u64 *)&s->work;
+    const u64 *now = (const u64 *)&sm->work;
+    u64 *before = (u64 *)&sm->sampled;
+    for (u32 j = 0; j < GS_WORK_N; j++) {
+        to[j] += now[j] - before[j];
+        before[j] = now[j];
+    }
+    s->warp_cycles += sm->warp_cycles - sm->sampled_warp_cycles;
+    sm->sampled_warp_cycles = sm->warp_cycles;
+    sm->next_sample = (c / sim->sample_cycles + 1) * sim->sample_cycles;
+}
+
+/* the next cycle in [cur, end) with a wake-up, or end */
+static inline u64 wheel_next(const gs_sm *sm, u64 end)
+{
+    u64 c = sm->cur;
+    while (c < end) {
+        u32 b = c & (GS_WHEEL - 1);
+        u64 x = sm->occupied[b >> 6] >> (b & 63);
+        if (x) {
+            c += gs_ctz(x);
+            return c < end ? c : end;
+        }
+        c += 64 - (b & 63);
+    }
+    return end;
+}
+
+u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm)
+{
+    u64 best = GS_NEVER;
+    for (u32 i = 0; i < sm->starts; i++) {
+        best = gs_min(best, sm->start[i].time);
+    }
+    u64 c = wheel_next(sm, sm->cur + GS_WHEEL);
+    return c < sm->cur + GS_WHEEL ? gs_min(best, c * sim->period) : best;
+}
+
+static void run_sm(gs_ctx *ctx, gs_sm *sm)
+{
+    gs_sim *sim = ctx->sim;
+    /* the first cycle whose edge lies in the next quantum */
+    u64 end = gs_div_by(ctx->q0 + sim->quantum - 1, sim->by_period) + 1;
+    for (;;) {
+        u64 c = wheel_next(sm, end);
+        if (GS_UNLIKELY(sm->starts)) {
+            u32 first = 0;
+            for (u32 i = 1; i < sm->starts; i++) {
+                if (sm->start[i].time < sm->start[first].time) {
+                    first = i;
+                }
+            }
+            u64 s = gs_div_by(sm->start[first].time + sim->period - 1, sim->by_period);
+            if (s <= c && s < end) {
+                gs_start start = sm->start[first];
+                sm->starts--;
+                for (u32 i = first; i < sm->starts; i++) {
+                    sm->start[i] = sm->start[i + 1];
+                }
+                sm->cur = s;
+                if (s >= sm->next_sample) {
+                    gs_sm_sample(ctx, sm, s);
+                }
+                tb_start(ctx, sm, start);
+                continue;
+            }
+        }
+        if (c >= end) {
+            sm->cur = end;
+            return;
+        }
+        sm->cur = c;
+        if (GS_UNLIKELY(c >= sm->next_sample)) {
+            gs_sm_sample(ctx, sm, c);
+        }
+        u32 b = c & (GS_WHEEL - 1);
+        u64 due = sm->wheel[b];
+        sm->wheel[b] = 0;
+        sm->occupied[b >> 6] &= ~(1ull << (b & 63));
+        ctx->t->events++;
+        sm->cur = c + 1;
+        while (due) {
+            u32 w = gs_ctz(due);
+            due &= due - 1;
+            run_warp(ctx, sm, w, c);
+        }
+    }
+}
+
+void gs_sms_run(gs_ctx *ctx, u32 group)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sm *sms = gs_sms(sim) + group * GS_GROUP;
+    u32 here = (u32)gs_min(GS_GROUP, sim->sms - group * GS_GROUP);
+    u64 first = gs_div_by(ctx->q0 + sim->period - 1, sim->by_period);
+    for (u32 i = 0; i < here; i++) {
+        if (sms[i].cur < first) {
+            sms[i].cur = first;
+        }
+    }
+    const gs_msg *m;
+    u32 n = gs_mail_take(ctx, group, &m, NULL, 0);
+    ctx->t->events += n;
+    for (u32 i = 0; i < n; i++) {
+        gs_sm *sm = &sms[GS_PAY_UNIT(m[i].pay)];
+        if (GS_UNLIKELY(GS_PAY_KIND(m[i].pay) == GS_MSG_START)) {
+            sm->start[sm->starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
+        } else {
+            gs_lsu_reply(ctx, sm, m[i]);
+        }
+    }
+    for (u32 i = 0; i < here; i++) {
+        if (sms[i].live_tbs | sms[i].starts) {
+            run_sm(ctx, &sms[i]);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/* One SM. Nothing ticks: a warp that runs an op reserves what it needs and knows when it can go on. A wheel of
+   cycles holds the warps to wake; within a cycle warps run in slot order. */
+#pragma once
+#include "mail.h"
+
+/* Delivers this quantum's messages to the SMs of a group and runs them. */
+void gs_sms_run(gs_ctx *ctx, u32 group);
+/* Time of the next thing that is due without a message; GS_NEVER: nothing. */
+u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm);
+/* Adds what an SM counted since its last sample boundary. */
+void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c);
+/* Executes a memory op at cycle c; 0: the warp was parked until request credits are free. */
+int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
+/* Applies a reply from L2. */
+void gs_lsu_reply(gs_ctx *ctx, gs_sm *sm, gs_msg m);
+/* Invalidates L1; lines in flight stay until they arrive, but nobody hits them. */
+void gs_l1_invalidate(gs_sm *sm);
+
+static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
+{
+    sm->warp[w].ready = (u32)c;
+    if (c < sm->cur) {
+        c = sm->cur;
+    }
+    if (c >= sm->cur + GS_WHEEL) {
+        c = sm->cur + GS_WHEEL - 1; /* too far for the wheel: the warp looks again and goes on waiting */
+    }
+    u32 b = c & (GS_WHEEL - 1);
+    sm->wheel[b] |= 1ull << w;
+    sm->occupied[b >> 6] |= 1ull << (b & 63);
+}
+
+/* A one-slot op issues at once: it takes a free slot of the newest block's span, or pushes all blocks back by one. */
+static inline void gs_sub_steal(gs_sub *b, u64 c)
+{
+    if (b->issue > c) {
+        b->issue++;
+        if (b->slack > 0) {
+            b->slack--;
+        } else {
+            b->debt++;
+            for (u32 i = 0; i < GS_PIPES; i++) {
+                b->pipe[i] += 64;
+            }
+        }
+    }
+}
+
+static inline u32 gs_slot_of(const gs_warp *w, const gs_iop *op)
+{
+    return op->stages ? op->slot + (w->k[op->level] + (u32)op->count_plus) % op->stages : op->slot;
+}

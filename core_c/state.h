@@ -1,0 +1,356 @@
+/* All state of a simulation. It lies in one block (the arena) that begins with gs_sim; parts of it are
+   reached by offset, never by stored pointer, so a copy of the block is a copy of the simulation. */
+#pragma once
+#include "base.h"
+#include "gs_api.h"
+
+enum {
+    GS_WARPS = 64,
+    GS_TBS = 32,
+    GS_SLOTS = 5,
+    GS_WAYS = 16,      /* L2 ways */
+    GS_L1_WAYS = 4,
+    GS_L1_SETS = 256,  /* of a 128 KiB L1 */
+    GS_WHEEL = 512,    /* cycles that a wake-up can lie ahead before it is rounded down */
+    GS_RELEASES = 512, /* remembered credit releases */
+    GS_WAITERS = 8192,
+    GS_GROUP = 4,   /* SMs, or slices, that share a mailbox */
+    GS_RING = 128,  /* quanta of mailboxes */
+    GS_CHUNK = 31,  /* messages a chunk */
+    GS_THREADS = 8,
+    GS_BUS_WORDS = 64,
+    GS_WOKEN = 0x80, /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
+    GS_SAMPLES = 2048,
+    GS_SENDER_BITS = 12,
+    GS_SENDER_SLICE = 1024,
+    GS_SENDER_SCHED = 4095
+};
+
+/* ---- messages: 16 bytes; key = time << 12 | sender ---- */
+typedef struct gs_msg {
+    u64 key, pay;
+} gs_msg;
+
+typedef struct gs_chunk {
+    u32 next, n;
+    u32 owner, pad;
+    gs_msg m[GS_CHUNK];
+} gs_chunk;
+
+typedef struct gs_box {
+    u32 head, tail;
+} gs_box;
+
+typedef struct gs_far {
+    gs_msg m;
+    u32 box, pad;
+} gs_far;
+
+/* ---- programs as the hot loop reads them ---- */
+typedef struct gs_iop {
+    u8 kind, slot, stages, level;
+    u8 bypass_l1, per_warp, npipes, pad;
+    u8 pipe[8];
+    u32 amount[8]; /* 64ths of a cycle; the last entry may be shared memory (pipe GS_PIPE_SMEM) */
+    u16 tail[8];   /* 64ths: the last instruction's hold beyond its issue cycle */
+    u32 issue, slots, chain;
+    i32 pattern, count_plus;
+    u32 count, target;
+} gs_iop;
+
+enum { GS_PIPE_SMEM = GS_PIPES };
+
+typedef struct gs_ipattern {
+    i64 base, bx, by, bz, warp, step, step2;
+    u32 templates; /* index of the template for offset 0 */
+    u8 shift;      /* offset in the line >> shift selects the template */
+    u8 arg, level2, pad;
+} gs_ipattern;
+
+typedef struct gs_template {
+    u32 first;
+    u16 lines, sectors;
+} gs_template;
+
+typedef struct gs_part {
+    i32 line; /* relative to the line of the base address */
+    u32 mask;
+} gs_part;
+
+/* ---- SM ---- */
+typedef struct gs_wslot {
+    u32 done; /* cycle from which all that has returned is visible */
+    u16 count;
+    u16 pad;
+} gs_wslot;
+
+typedef struct gs_warp {
+    u16 pc;
+    u16 k[3];
+    u8 wait;  /* slot + 1 that the warp is parked on */
+    u8 block; /* 1: in a compute block that issue debt may push back */
+    u8 credit; /* 1: queued for request credits */
+    u8 tb;
+    u8 index; /* warp in TB */
+    u8 at_barrier, pad[2];
+    u32 ready, debt, since;
+    gs_wslot slot[GS_SLOTS];
+} gs_warp;
+
+_Static_assert(sizeof(gs_warp) <= 72, "a warp's hot state stays near one cache line");
+
+typedef struct gs_sub {
+    u64 issue;  /* first free issue slot behind the blocks' backlog */
+    u64 single; /* first free issue slot for one-slot ops */
+    i64 slack;  /* slots of the newest block's span that are free to take */
+    u32 debt, pad;
+    u64 pipe[GS_PIPES]; /* when free, 64ths of a cycle */
+} gs_sub;
+
+typedef struct gs_tb {
+    u32 kernel, tb, x, y, z, code;
+    u16 live, arrived;
+    u32 pad;
+    u64 warps;
+    u64 start;
+    u64 instructions, load_sectors, store_sectors;
+    gs_stalls stalls;
+} gs_tb;
+
+typedef struct gs_l1set {
+    u32 tag[GS_L1_WAYS]; /* line + 1; 0: none */
+    u32 fill[GS_L1_WAYS]; /* cycle from which it is valid; GS_NONE: in flight */
+    u8 mask[GS_L1_WAYS];
+    u8 next, pad[11];
+} gs_l1set;
+
+typedef struct gs_start {
+    u64 time, pay;
+} gs_start;
+
+typedef struct gs_waiter {
+    u16 next;
+    u8 warp, slot;
+} gs_waiter;
+
+typedef struct gs_sm {
+    u64 occupied[GS_WHEEL / 64];
+    u64 wheel[GS_WHEEL];
+    u64 cur; /* cycle being simulated */
+    gs_warp warp[GS_WARPS];
+    gs_sub sub[4];
+    u64 lsu, port;     /* cycles */
+    u64 reply, shared; /* 64ths of a cycle */
+    u32 acquired, released, need, armed;
+    u64 least;
+    u32 fifo_head, fifo_tail;
+    u8 fifo[GS_WARPS];
+    u32 release_time[GS_RELEASES];
+    u64 free_warps;
+    u32 l1_sets, last_kernel;
+    u32 live_tbs, starts;
+    gs_start start[GS_TBS * 2];
+    u64 next_sample;
+    u64 warp_cycles, sampled_warp_cycles;
+    gs_work work, sampled;
+    gs_stalls stalls;
+    u64 tbs_done, hash_reply, hash_end;
+    u32 waiter_free, waiter_used;
+    u32 id, pad;
+    gs_tb tb[GS_TBS];
+    gs_l1set l1[GS_L1_SETS];
+    u16 waiters[GS_L1_SETS * GS_L1_WAYS];
+    gs_waiter waiter[GS_WAITERS];
+} gs_sm;
+
+/* ---- L2 slice with its DRAM channel ---- */
+typedef struct gs_set {
+    u16 tag[GS_WAYS]; /* 0: empty */
+    u8 mask[GS_WAYS]; /* valid sectors | dirty sectors << 4 */
+    u16 referenced, pending;
+    u32 random;
+    u64 order; /* lru: ways, most recent in the lowest nibble */
+    u32 fill[GS_WAYS]; /* fill time >> 9 */
+} gs_set;
+
+_Static_assert(sizeof(gs_set) == 128, "two cache lines a set");
+
+typedef struct gs_bank {
+    u64 active, free, closed;
+    u32 row, previous;
+} gs_bank;
+
+typedef struct gs_slice {
+    u64 port;
+    u64 hash;
+    gs_l2 count;
+    u64 bus_word, bus_hint, bus_tail;
+    u32 writes, id;
+    u64 bus[GS_BUS_WORDS];
+    gs_bank bank[32];
+} gs_slice;
+
+/* ---- scheduler ---- */
+typedef struct gs_kernel {
+    u32 gate;  /* kernel-wide conditions still open */
+    u32 tbs, next_tb, dispatched, done;
+    u32 ready; /* ready TBs of a fine kernel */
+    u8 admitted, coarse, fine, ended;
+    u32 passed;
+    u32 cause_kernel, cause_tb;
+    u32 shape; /* resource class */
+    u64 fine_at; /* offset of its gs_fine arrays in the arena */
+    gs_kernel_record record;
+} gs_kernel;
+
+/* of each TB of a kernel with conditions of its own */
+typedef struct gs_fine {
+    u64 ready;
+    u32 cause_kernel, cause_tb;
+    u32 open; /* conditions still open */
+    u32 entry; /* 1: holds a table entry */
+} gs_fine;
+
+typedef struct gs_nstate {
+    u32 left;
+    u32 done;
+    u32 cause_kernel, cause_tb;
+} gs_nstate;
+
+typedef struct gs_event {
+    u64 time;
+    u32 what, a, b, pad;
+} gs_event;
+
+typedef struct gs_ring {
+    u64 at; /* offset of events */
+    u32 head, tail, mask, pad;
+} gs_ring;
+
+typedef struct gs_smload {
+    u32 tb_free; /* bit a TB slot */
+    u8 warps[4]; /* free warp slots a sub-core */
+    u16 registers[4]; /* free register units a sub-core */
+    u32 smem, carveout;
+    u32 tbs, warps_used;
+    u64 busy, since;
+    gs_idles idle, idle_at;
+} gs_smload;
+
+/* resources that a TB of a program takes */
+typedef struct gs_shape {
+    u32 warps, units, smem, carveout;
+    u64 checked; /* releases seen when it last fitted nowhere; GS_NEVER: it may fit */
+} gs_shape;
+
+typedef struct gs_resident {
+    u64 ready, dispatch, start;
+    u32 kernel, tb, last_kernel, last_tb, rotate, pad;
+} gs_resident;
+
+typedef struct gs_sched {
+    u64 release_free, start_free, table_free, admit_free;
+    u64 accounted; /* idle time is counted up to here */
+    gs_idles idle; /* running sums of time by reason */
+    u32 idle_sms, why;
+    u32 next_admit, active, oldest, finished, kernels_done, pad;
+    u64 admit_at;
+    u64 releases;
+    u32 round_robin, table_entries, table_peak, coarse;
+    u64 table_updates, table_wait;
+    u64 end, hash, tbs_done;
+    gs_ring release, ready, admit;
+    u32 tb_head, tb_tail; /* TB record buffer */
+} gs_sched;
+
+/* ---- a host thread's own ---- */
+typedef struct gs_thread {
+    u64 at_boxes, at_far, at_kernels, at_samples, at_sort, at_count;
+    u32 far_n, free_chunks, next_chunk, end_chunk;
+    u32 ret_head[GS_THREADS], ret_tail[GS_THREADS];
+    u8 any[GS_RING]; /* messages wait for that quantum */
+    u64 events;
+    u64 pad[8];
+} gs_thread;
+
+typedef struct gs_kcount {
+    gs_stalls stalls;
+    u64 instructions, load_sectors, store_sectors;
+} gs_kcount;
+
+struct gs_sim {
+    gs_params params;
+    gs_order order;
+    u64 bytes;
+    int error_code;
+    char error[256];
+
+    u32 sms, slices, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
+    u32 n_ops, n_patterns, n_programs, n_launches, n_nodes, n_shapes;
+    u32 chunks, sort_room, far_room, tb_room;
+
+    /* device constants in ticks, cycles or 64ths */
+    u64 period;
+    gs_div by_period, by_slot;
+    u64 quantum, q0, qn, quanta, far_limit;
+    gs_div by_quantum;
+    u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
+    u32 l1_latency, in_flight, reply_shift_load, reply_store, write_sector; /* reply: 64ths a sector */
+    u32 slice_sector; /* ticks a sector holds a slice's port */
+    u32 sets, row_shift, turnaround_slots;
+    u64 l1_total;
+    /* the address map, see l2.h */
+    u32 slice_odd, slice_bits, set_odd, set_bits;
+    gs_div by_slice_odd, by_set_odd;
+
+    u64 sample_cycles;
+    u32 threads;   /* of the last gs_run */
+    u32 last_tbs_lost;
+
+    /* offsets of tables and state */
+    u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
+    u64 at_preds, at_succ_ptr, at_succs, at_outs, at_tb_out_ptr, at_tb_outs, at_nodes, at_ranges, at_nstates;
+    u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_residents, at_tb_records;
+    u64 at_sms, at_slices, at_sets, at_chunks;
+    u32 has_tb_out;
+    gs_sched sched;
+    gs_thread thread[GS_THREADS];
+    u64 block;  /* what free() takes */
+    u64 oracle; /* address of the tables of oracle.c; 0: off */
+};
+
+#define GS_TABLE(sim, type, field) ((type *)(void *)((char *)(sim) + (sim)->field))
+#define GS_CONST_TABLE(sim, type, field) ((const type *)(const void *)((const char *)(sim) + (sim)->field))
+
+static inline gs_sm *gs_sms(gs_sim *sim)
+{
+    return GS_TABLE(sim, gs_sm, at_sms);
+}
+
+static inline gs_slice *gs_slices(gs_sim *sim)
+{
+    return GS_TABLE(sim, gs_slice, at_slices);
+}
+
+static inline gs_kernel *gs_kernels(gs_sim *sim)
+{
+    return GS_TABLE(sim, gs_kernel, at_kernels);
+}
+
+static inline const gs_launch *gs_launches(const gs_sim *sim)
+{
+    return GS_CONST_TABLE(sim, gs_launch, at_launches);
+}
+
+static inline const gs_program *gs_programs(const gs_sim *sim)
+{
+    return GS_CONST_TABLE(sim, gs_program, at_programs);
+}
+
+static inline const gs_iop *gs_iops(const gs_sim *sim)
+{
+    return GS_CONST_TABLE(sim, gs_iop, at_ops);
+}
+
+/* Sets the message and returns the code; the first error stays. */
+int gs_fail(gs_sim *sim, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

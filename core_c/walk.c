@@ -1,0 +1,194 @@
+#include "walk.h"
+
+#include <string.h>
+
+typedef struct walker {
+    const gs_sim *sim;
+    const gs_launch *launch;
+    u32 x, y, z, warp;
+    u32 k[3];
+    u32 pc;
+} walker;
+
+static u32 variant_of(const gs_launch *l, u32 x, u32 y, u32 z)
+{
+    return (u32)(x + 1 == l->grid[0]) | (u32)(y + 1 == l->grid[1]) << 1 | (u32)(z + 1 == l->grid[2]) << 2;
+}
+
+/* the next op that does something; loops are followed; NULL at the end */
+static const gs_iop *walk_next(walker *w, const gs_iop *code)
+{
+    for (;;) {
+        const gs_iop *op = code + w->pc;
+        if (op->kind == GS_OP_EXIT) {
+            return NULL;
+        }
+        if (op->kind != GS_OP_LOOP) {
+            w->pc++;
+            return op;
+        }
+        if (++w->k[op->level] < op->count) {
+            w->pc = op->target;
+        } else {
+            w->k[op->level] = 0;
+            w->pc++;
+        }
+    }
+}
+
+static int is_memory(const gs_iop *op)
+{
+    return op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
+}
+
+static int skipped(const walker *w, const gs_iop *op)
+{
+    return op->count && (i64)w->k[op->level] + op->count_plus >= (i64)op->count;
+}
+
+static const gs_template *template_of(const walker *w, const gs_iop *op, u64 *line)
+{
+    const gs_sim *sim = w->sim;
+    const gs_ipattern *p = GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->warp : 0);
+    i64 k = (i64)w->k[op->level] + op->count_plus;
+    u64 base = w->launch->arg[p->arg] + (u64)(p->base + p->bx * w->x + p->by * w->y + p->bz * w->z + p->warp * w->warp +
+                                              p->step * k + p->step2 * w->k[p->level2]);
+    *line = base >> 7;
+    return GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
+}
+
+void gs_walk_tb(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *user)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_program *program = gs_programs(sim) + l->program;
+    const gs_part *parts = GS_CONST_TABLE(sim, gs_part, at_parts);
+    walker w = {.sim = sim, .launch = l, .x = tb % l->grid[0], .y = tb / l->grid[0] % l->grid[1],
+                .z = tb / l->grid[0] / l->grid[1]};
+    const gs_iop *code = gs_iops(sim) + program->first_op;
+    u32 entry = program->entry[variant_of(l, w.x, w.y, w.z)] - program->first_op;
+    for (w.warp = 0; w.warp < program->warps; w.warp++) {
+        memset(w.k, 0, sizeof w.k);
+        w.pc = entry;
+        for (const gs_iop *op; (op = walk_next(&w, code));) {
+            if (!is_memory(op) || skipped(&w, op)) {
+                continue;
+            }
+            u64 line;
+            const gs_template *t = template_of(&w, op, &line);
+            for (u32 i = 0; i < t->lines; i++) {
+                visit(user, op, line + (u64)(i64)parts[t->first + i].line, parts[t->first + i].mask);
+            }
+        }
+    }
+}
+
+typedef struct collector {
+    u64 *out;
+    u64 n, room;
+} collector;
+
+static void collect(void *user, const gs_iop *op, u64 line, u32 mask)
+{
+    collector *c = user;
+    if (c->n < c->room) {
+        c->out[c->n] = line << 4 | mask | (op->kind == GS_OP_LOAD ? 0 : 1ull << 63);
+    }
+    c->n++;
+}
+
+uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *out, uint64_t room)
+{
+    collector c = {out, 0, room};
+    gs_walk_tb(sim, kernel, tb, collect, &c);
+    return c.n;
+}
+
+/* a launch of the program, for addresses that only the counts matter of */
+static gs_launch any_launch(u32 program)
+{
+    gs_launch l = {0};
+    l.program = program;
+    return l;
+}
+
+uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
+{
+    const gs_program *p = gs_programs(sim) + program;
+    gs_launch l = any_launch(program);
+    walker w = {.sim = sim, .launch = &l};
+    const gs_iop *code = gs_iops(sim) + p->first_op;
+    u32 entry = p->entry[variant & 7] - p->first_op;
+    u64 longest = 0;
+    for (w.warp = 0; w.warp < p->warps; w.warp++) {
+        u64 t = 0, back[GS_SLOTS] = {0};
+        memset(w.k, 0, sizeof w.k);
+        w.pc = entry;
+        for (const gs_iop *op; (op = walk_next(&w, code));) {
+            u32 slot = op->stages ? op->slot + (w.k[op->level] + (u32)op->count_plus) % op->stages : op->slot;
+            if (op->kind == GS_OP_COMPUTE) {
+                u64 span = (u64)op->slots * 64;
+                for (u32 i = 0; i < op->npipes; i++) {
+                    span = gs_max(span, op->amount[i] - op->tail[i]);
+                }
+                t += (span + 63) / 64 + op->chain;
+            } else if (op->kind == GS_OP_DELAY) {
+                t += op->count;
+            } else if (op->kind == GS_OP_WAIT) {
+                t = gs_max(t, back[slot]);
+            } else if (op->kind == GS_OP_BARRIER) {
+                t += (u64)sim->params.gpu_sm.barrier;
+            } else if (is_memory(op) && !skipped(&w, op)) {
+                u64 line;
+                u32 lines = template_of(&w, op, &line)->lines;
+                if (lines) {
+                    /* no store is acknowledged before it has been to L2 and back; a load may hit in L1 */
+                    u64 least = op->kind == GS_OP_LOAD ? sim->l1_latency : 2 * (sim->noc / sim->period);
+                    back[slot] = gs_max(back[slot], t + least + lines - 1);
+                }
+                t += 1;
+            }
+        }
+        for (u32 s = 0; s < GS_SLOTS; s++) {
+            t = gs_max(t, back[s]);
+        }
+        longest = gs_max(longest, t + 1);
+    }
+    return longest;
+}
+
+void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out)
+{
+    const gs_program *p = gs_programs(sim) + program;
+    gs_launch l = any_launch(program);
+    walker w = {.sim = sim, .launch = &l};
+    const gs_iop *code = gs_iops(sim) + p->first_op;
+    u32 entry = p->entry[variant & 7] - p->first_op;
+    u64 *pipes = &out->fp32;
+    memset(out, 0, sizeof *out);
+    for (w.warp = 0; w.warp < p->warps; w.warp++) {
+        memset(w.k, 0, sizeof w.k);
+        w.pc = entry;
+        for (const gs_iop *op; (op = walk_next(&w, code));) {
+            out->ops++;
+            if (op->kind == GS_OP_COMPUTE) {
+                out->warp_instructions += op->issue;
+                for (u32 i = 0; i < op->npipes; i++) {
+                    pipes[op->pipe[i]] += op->amount[i];
+                }
+            } else if (op->kind == GS_OP_BARRIER) {
+                out->warp_instructions++;
+            } else if (is_memory(op) && !skipped(&w, op)) {
+                u64 line;
+                const gs_template *t = template_of(&w, op, &line);
+                out->warp_instructions++;
+                if (op->kind == GS_OP_LOAD) {
+                    out->l1_lines += t->lines;
+                    out->load_sectors += t->sectors;
+                } else {
+                    out->store_sectors += t->sectors;
+                }
+            }
+        }
+        out->warp_instructions++; /* EXIT */
+    }
+}

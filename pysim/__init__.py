@@ -1,0 +1,69 @@
+"""A GPU simulator for dependent kernels: what barriers cost and what wins it back.
+
+>>> import pysim
+>>> "stream" in pysim.SCHEMES
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .devices import device
+    from .job import Access, Job, Kernel, Memory, Tensor
+    from .program import Code, Op, Pattern, Program
+    from .result import Result
+    from .run import simulate
+    from .schemes import SCHEMES
+
+# found at first use, so that importing the package needs neither numpy nor the compiled core
+_LAZY = {
+    "Access": "job",
+    "Code": "program",
+    "Config": "config",
+    "Job": "job",
+    "Kernel": "job",
+    "Memory": "job",
+    "Op": "program",
+    "Pattern": "program",
+    "Program": "program",
+    "Result": "result",
+    "SCHEMES": "schemes",
+    "Tensor": "job",
+    "device": "devices",
+    "simulate": "run",
+}
+
+__all__ = [
+    "SCHEMES",
+    "Access",
+    "Code",
+    "Config",
+    "ConfigError",
+    "DeadlockError",
+    "DependenceError",
+    "InternalError",
+    "Job",
+    "Kernel",
+    "Memory",
+    "Op",
+    "Pattern",
+    "Program",
+    "Result",
+    "SimError",
+    "Tensor",
+    "WorkloadError",
+    "device",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,229 @@
+"""A provable lower bound on the time of a job, and an estimate of what a good schedule reaches."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .dependences import reduced
+from .occupancy import occupancy
+from .regions import SECTOR, merge, regions_of
+from .schemes import written_by_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from .dependences import Dependences
+    from .job import Job, Kernel
+    from .lower import Programs
+
+    Floats = NDArray[np.float64]
+
+COARSE = 200_000  # TBs above which the estimate goes by kernel
+_PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor", "control")
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What one TB of each variant of a program costs without contention: cycles, and work counters."""
+
+    floor: Floats
+    work: NDArray[np.void]
+
+
+def costs_of(sim: Any, programs: Programs) -> list[Costs]:
+    """Ask the core for the floor and the work of every program's variants."""
+    from ._ffi import dtype_of, ffi, lib
+
+    made = []
+    for number in range(len(programs.programs)):
+        work = np.zeros(8, dtype_of("gs_work"))
+        view = ffi.cast("gs_work *", work.ctypes.data)
+        floor = np.empty(8)
+        for variant in range(8):
+            floor[variant] = lib.gs_tb_floor(sim, number, variant)
+            lib.gs_tb_work(sim, number, variant, view + variant)
+        made.append(Costs(floor, work))
+    return made
+
+
+def variants(kernel: Kernel) -> NDArray[np.int64]:
+    """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z)."""
+    tb = np.arange(kernel.tbs, dtype=np.int64)
+    x, y, z = kernel.grid
+    last = [tb % x == x - 1, tb // x % y == y - 1, tb // (x * y) == z - 1]
+    return np.asarray(sum(bit.astype(np.int64) << i for i, bit in enumerate(last)))
+
+
+def critical_path(job: Job, deps: Dependences, durations: list[Floats]) -> float:
+    """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel)."""
+    end = np.zeros(int(deps.offsets[-1]))
+    for index in range(len(job.kernels)):
+        lo, hi = int(deps.offsets[index]), int(deps.offsets[index + 1])
+        start = np.zeros(hi - lo)
+        first = int(deps.node_first[index])
+        for group in deps.groups[first : first + int(deps.node_count[index])]:
+            ready = end[group.producers].max()
+            start[group.consumers] = np.maximum(start[group.consumers], ready)
+        end[lo:hi] = start + durations[index]
+    return float(end.max()) if len(end) else 0.0
+
+
+def compulsory_bytes(job: Job) -> int:
+    """Return the bytes that must come from DRAM: all that is read of memory that no kernel writes."""
+    spans = written_by_job(job)
+    done: dict[int, int] = {}
+    seen: set[tuple[int, int, tuple[int, int, int]]] = set()
+    los: list[NDArray[np.int64]] = []
+    his: list[NDArray[np.int64]] = []
+    for kernel in job.kernels:
+        for access in kernel.accesses:
+            tensor = access.tensor
+            end = tensor.address + tensor.nbytes
+            key = (id(tensor), id(access.regions), kernel.grid)
+            if access.mode != "read" or key in seen or done.get(id(tensor), 0) * SECTOR >= tensor.nbytes:
+                continue
+            if any(lo < end and hi > tensor.address for lo, hi in spans):
+                continue
+            seen.add(key)
+            lo, hi, _ = regions_of(access, kernel.tbs).intervals()
+            order = np.argsort(lo, kind="stable")
+            lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
+            done[id(tensor)] = max(done.get(id(tensor), 0), int((hi - lo).sum()))
+            los.append(lo)
+            his.append(hi)
+    if not los:
+        return 0
+    lo, hi = np.concatenate(los), np.concatenate(his)
+    order = np.argsort(lo, kind="stable")
+    lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
+    return int((hi - lo).sum()) * SECTOR
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Lower bound and estimate in microseconds; ``alone[k]``: cycles that kernel k takes at the least."""
+
+    bound_us: float
+    estimate_us: float
+    alone: tuple[float, ...]
+
+
+def _work_cycles(job: Job, programs: Programs, costs: list[Costs], values: Mapping[str, int]) -> float:
+    """Return the cycles that the busiest kind of unit needs for the whole job."""
+    total: dict[str, int] = dict.fromkeys((*_PIPES, "smem", "warp_instructions"), 0)
+    for index, kernel in enumerate(job.kernels):
+        cost = costs[programs.index[index]]
+        many = np.bincount(variants(kernel), minlength=8)
+        for name in total:
+            total[name] += int((cost.work[name].astype(np.int64) * many).sum())
+    sms = values["gpu.sms"]
+    each = [total[name] / 64 / (4 * sms) for name in _PIPES]
+    return max(*each, total["smem"] / 64 / sms, total["warp_instructions"] / (4 * sms))
+
+
+def _duration(kernel: Kernel, cost: Costs, values: Mapping[str, int]) -> Floats:
+    """Return the cycles of a TB of each variant when the kernel's TBs share the machine."""
+    sms = values["gpu.sms"]
+    held = min(occupancy(kernel, values), -(-kernel.tbs // sms))
+    running = min(kernel.tbs, held * sms)
+    pipe = np.max([cost.work[name] / 64 for name in _PIPES], axis=0) / 4
+    issue = cost.work["warp_instructions"] / 4
+    loads = cost.work["load_sectors"] * SECTOR
+    stores = cost.work["store_sectors"] * SECTOR
+    chip = values["gpu.l2.slices"] * values["gpu.l2.slice_bytes"]
+    shares = (
+        cost.floor,
+        held * pipe,
+        held * issue,
+        held * cost.work["smem"] / 64,
+        held * loads / values["gpu.noc.reply_bytes"],
+        held * stores / values["gpu.noc.write_bytes"],
+        running * (loads + stores) / chip,
+    )
+    return np.asarray(np.max(np.array([np.asarray(s, float) for s in shares]), axis=0))
+
+
+def _list_schedule(
+    job: Job, deps: Dependences, durations: list[Floats], shares: list[float], sms: int
+) -> float:
+    """Run the TB graph, oldest kernel first, on ``sms`` SMs of which a TB of kernel k takes ``shares[k]``."""
+    offsets = deps.offsets
+    total = int(offsets[-1])
+    waits = np.zeros(total, np.int64)
+    into: list[list[int]] = [[] for _ in range(total)]
+    left: list[int] = []
+    for number, group in enumerate(deps.groups):
+        waits[group.consumers + offsets[group.kernel]] += 1
+        left.append(len(group.producers))
+        for producer in group.producers.tolist():
+            into[producer].append(number)
+    owner = np.repeat(np.arange(len(job.kernels)), np.diff(offsets)).tolist()
+    length = np.concatenate(durations).tolist()
+    count = waits.tolist()
+    ready = np.flatnonzero(waits == 0).tolist()
+    running: list[tuple[float, int]] = []
+    free, now = float(sms), 0.0
+    while ready or running:
+        # a small slack: shares are fractions that do not add up exactly
+        while ready and shares[owner[ready[0]]] <= free + 1e-6:
+            tb = heapq.heappop(ready)
+            free -= shares[owner[tb]]
+            heapq.heappush(running, (now + length[tb], tb))
+        now, tb = heapq.heappop(running)
+        free += shares[owner[tb]]
+        for number in into[tb]:
+            left[number] -= 1
+            if left[number] == 0:
+                group = deps.groups[number]
+                for waiter in (group.consumers + offsets[group.kernel]).tolist():
+                    count[waiter] -= 1
+                    if count[waiter] == 0:
+                        heapq.heappush(ready, waiter)
+    return now
+
+
+def bounds(
+    job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+) -> Bounds:
+    """Return the bound, which no scheme can beat, and the estimate."""
+    period = values["gpu.clock"]
+    ticks_us = 1024 * 1000
+    mine = [costs[programs.index[k]] for k in range(len(job.kernels))]
+    kinds = [variants(kernel) for kernel in job.kernels]
+    floors = [cost.floor[kind] for cost, kind in zip(mine, kinds, strict=True)]
+    # GB/s are given in MB/s: bytes / (MB/s) = us
+    memory_us = compulsory_bytes(job) / values["gpu.dram.bandwidth"]
+    work = max(critical_path(job, deps, floors), _work_cycles(job, programs, costs, values))
+    body = max(work * period / ticks_us, memory_us)
+    before = (values["gpu.cp.launch"] + values["gpu.cp.tb_start_latency"]) / ticks_us
+    bound = before + body
+    if values["host.submit"] == 1:
+        bound = max(bound, (len(job.kernels) - 1) * values["host.launch"] / ticks_us)
+
+    alone: list[float] = []
+    spans: list[Floats] = []
+    shares: list[float] = []
+    hand_over = (values["gpu.cp.tb_start_latency"] + values["gpu.cp.tb_done_latency"]) / period
+    for kernel, cost, kind in zip(job.kernels, mine, kinds, strict=True):
+        each = _duration(kernel, cost, values)[kind] + hand_over
+        held = occupancy(kernel, values)
+        spans.append(each)
+        shares.append(1 / held)
+        alone.append(float(each.max()) * -(-kernel.tbs // (held * values["gpu.sms"])))
+    if int(deps.offsets[-1]) <= COARSE:
+        cycles = _list_schedule(job, deps, spans, shares, values["gpu.sms"])
+    else:
+        ends = [0.0] * len(alone)
+        busy = 0.0
+        for index, preds in enumerate(reduced(deps.preds)):
+            ends[index] = max([ends[p] for p in preds], default=0.0) + alone[index]
+            busy += float(spans[index].sum()) * shares[index] / values["gpu.sms"]
+        cycles = max(*ends, busy)
+    estimate = before + max(cycles * period / ticks_us, memory_us)
+    return Bounds(bound, max(bound, estimate), tuple(alone))

@@ -1,0 +1,189 @@
+"""Result tables from what the core recorded. The columns are those of ``stats/schema.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .counters import IDLES, STALLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from .job import Job
+
+    Table = NDArray[np.void]
+
+TICKS_NS = 1024.0
+TICKS_US = 1024e3
+SECTOR = 32
+PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor")
+REASONS = np.array([b"launch", b"dependence", b"slot", b"dispatch"], "S12")
+
+_LAYOUTS: dict[str, str] = {
+    "runs": "run:i4 workload:S64 scheme:S64 gpu:S64 status:S16 reason:S160 window:i8 submit:S16"
+    " time_us:f8 cycles:f8 warp_instructions:i8 tbs:i8 speedup:f8 bound_us:f8 estimate_us:f8 gap_won:f8"
+    " alu_utilization:f8 sm_idle:f8 dram_bytes:i8 l2_bytes:i8 energy_j:f8 table_entries:i8 table_bytes:i8",
+    "kernels": "run:i4 kernel:i4 stream:i4 name:i4 tbs:i8 enqueued_us:f8 admitted_us:f8 ready_us:f8"
+    " first_dispatch_us:f8 last_end_us:f8 warp_instructions:i8 load_bytes:i8 store_bytes:i8 coarse:u1",
+    "tbs": "run:i4 kernel:i4 stream:i4 tb:i4 sm:i4 slot:i4 ready_ns:f8 dispatch_ns:f8 start_ns:f8 end_ns:f8"
+    " last_kernel:i4 last_tb:i4 reason:S12",
+    "samples": "run:i4 sample:i4 start_us:f8 end_us:f8 resident_warps:f8 alu_utilization:f8 fp32:f8"
+    " int:f8 fp16:f8 fp64:f8 sfu:f8 tensor:f8 smem:f8 l2_requests:i8",
+    "stalls": "run:i4 level:S8 id:i4 issued:f8 scoreboard:f8 pipe:f8 memory:f8 barrier:f8"
+    " dependence:f8 launch:f8 no_tb:f8",
+    "edges": "run:i4 kernel:i4 stream:i4 tb:i4 producer_kernel:i4 producer_tb:i4",
+    "names": "run:i4 name:i4 text:S160",
+    "host": "run:i4 setup_seconds:f8 convert_seconds:f8 load_seconds:f8 simulate_seconds:f8 write_seconds:f8"
+    " threads:i4 peak_memory_bytes:i8 versions:S160 machine:S96",
+}
+DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype([(word.split(":")[0], word.split(":")[1]) for word in text.split()])
+    for name, text in _LAYOUTS.items()
+}
+
+
+def clip(text: str, room: int) -> bytes:
+    """Return UTF-8 cut between two characters, with a mark where something is missing."""
+    data = text.encode()
+    return data if len(data) <= room else data[: room - 3].decode("utf-8", "ignore").encode() + b"..."
+
+
+def table(name: str, rows: int, /, **columns: Any) -> Table:
+    """Return a table; columns not given are 0."""
+    made = np.zeros(rows, DTYPES[name])
+    for column, values in columns.items():
+        kind = DTYPES[name][column]
+        made[column] = clip(values, kind.itemsize) if isinstance(values, str) else values
+    return made
+
+
+def kernels_table(run: int, job: Job, records: Table) -> Table:
+    """Return the rows of ``kernels`` of a run."""
+    names = {text: number for number, text in enumerate(dict.fromkeys(k.name for k in job.kernels))}
+    times = {
+        f"{name}_us": records[name] / TICKS_US
+        for name in ("enqueued", "admitted", "ready", "first_dispatch", "last_end")
+    }
+    return table(
+        "kernels",
+        len(records),
+        run=run,
+        kernel=np.arange(len(records)),
+        stream=[k.stream for k in job.kernels],
+        name=[names[k.name] for k in job.kernels],
+        tbs=records["tbs"],
+        warp_instructions=records["warp_instructions"],
+        load_bytes=records["load_sectors"] * SECTOR,
+        store_bytes=records["store_sectors"] * SECTOR,
+        coarse=records["coarse"],
+        **times,
+    )
+
+
+def names_table(run: int, job: Job) -> Table:
+    """Return the rows of ``names`` of a run."""
+    names = list(dict.fromkeys(k.name for k in job.kernels))
+    texts = np.array([clip(n, 160) for n in names], "S160")
+    return table("names", len(names), run=run, name=np.arange(len(names)), text=texts)
+
+
+def tbs_table(run: int, job: Job, records: Table, kernels: Table) -> Table:
+    """Return the rows of ``tbs``; ``reason`` is the longest of the waits that a TB saw."""
+    records = records[np.lexsort((records["tb"], records["kernel"]))]
+    who = records["kernel"].astype(np.int64)
+    streams = np.array([k.stream for k in job.kernels], np.int64)
+    ready, dispatch = records["ready"].astype(np.int64), records["dispatch"].astype(np.int64)
+    admitted = kernels["admitted"].astype(np.int64)[who]
+    waits = np.zeros((len(records), 4), np.int64)
+    waits[:, 0] = np.minimum(admitted, ready)
+    waits[:, 1] = np.maximum(ready - admitted, 0)
+    waits[:, 2] = np.maximum(dispatch - ready, 0)
+    waits[:, 3] = np.maximum(records["start"].astype(np.int64) - dispatch, 0)
+    return table(
+        "tbs",
+        len(records),
+        run=run,
+        kernel=who,
+        stream=streams[who],
+        reason=REASONS[waits.argmax(axis=1)] if len(records) else b"",
+        last_kernel=records["last_kernel"].astype(np.uint32).view(np.int32),
+        last_tb=records["last_tb"].astype(np.uint32).view(np.int32),
+        **{name: records[name] for name in ("tb", "sm", "slot")},
+        **{f"{name}_ns": records[name] / TICKS_NS for name in ("ready", "dispatch", "start", "end")},
+    )
+
+
+def counters_table(run: int, first: str, records: Table, skip: tuple[str, ...] = ()) -> Table:
+    """Return the rows of ``sm`` or ``l2``: the counters of the core as they are, nested groups flattened."""
+    columns: dict[str, Any] = {
+        "run": np.full(len(records), run, "i4"),
+        first: np.arange(len(records), dtype="i4"),
+    }
+    if "busy" in skip:
+        columns |= {"busy_us": records["busy"] / TICKS_US, "tbs": records["tbs"].astype("i8")}
+    for name in records.dtype.names or ():
+        nested = records.dtype[name].names
+        if nested:
+            columns |= {inner: records[name][inner].astype("i8") for inner in nested}
+        elif name not in skip:
+            columns[name] = records[name].astype("i8")
+    made = np.zeros(len(records), [(name, values.dtype) for name, values in columns.items()])
+    for name, values in columns.items():
+        made[name] = values
+    return made
+
+
+def _shares(records: Table) -> NDArray[np.float64]:
+    """Return shares that add to 1: time with a TB split as its warp-cycles are, and idle time by reason."""
+    warps = np.stack([records["stalls"][row.name].astype(float) for row in STALLS], axis=1)
+    idle = np.stack([records["idles"][row.name].astype(float) for row in IDLES], axis=1)
+    spent = warps.sum(axis=1, keepdims=True)
+    parts = np.divide(warps, spent, out=np.zeros_like(warps), where=spent > 0)
+    parts[spent[:, 0] <= 0, 0] = 1.0
+    shares = np.concatenate([parts * records["busy"].astype(float)[:, None], idle], axis=1)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+    shares[total[:, 0] <= 0, -1] = 1.0
+    return np.asarray(shares)
+
+
+def stalls_table(run: int, kernels: Table, sms: Table) -> Table:
+    """Return the rows of ``stalls`` of a run: the run itself, its kernels, its SMs."""
+    total = np.zeros(1, sms.dtype)
+    total["busy"] = sms["busy"].sum()
+    for group, rows in (("stalls", STALLS), ("idles", IDLES)):
+        for row in rows:
+            total[group][row.name] = sms[group][row.name].sum()
+    made = []
+    for level, records in (("run", total), ("kernel", kernels), ("sm", sms)):
+        shares = _shares(records)
+        columns = {row.name: shares[:, i] for i, row in enumerate((*STALLS, *IDLES))}
+        made.append(
+            table("stalls", len(records), run=run, level=level, id=np.arange(len(records)), **columns)
+        )
+    return np.concatenate(made)
+
+
+def samples_table(run: int, records: Table, interval: int, end: int, values: Mapping[str, int]) -> Table:
+    """Return the rows of ``samples`` of a run."""
+    number = np.arange(len(records))
+    stop = np.minimum((number + 1) * interval, max(end, 1))
+    cycles = np.maximum(stop - number * interval, 1) / values["gpu.clock"]
+    work, sms = records["work"], values["gpu.sms"]
+    return table(
+        "samples",
+        len(records),
+        run=run,
+        sample=number,
+        start_us=number * interval / TICKS_US,
+        end_us=stop / TICKS_US,
+        resident_warps=records["warp_cycles"] / cycles,
+        alu_utilization=work["warp_instructions"] / (cycles * sms * 4),
+        smem=work["smem"] / (64 * cycles * sms),
+        l2_requests=work["l2_requests"],
+        **{name: work[name] / (64 * cycles * sms * 4) for name in PIPES},
+    )

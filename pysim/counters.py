@@ -1,0 +1,65 @@
+"""Every counter of the core, one row each (stdlib only: the build reads this file too)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Counter(NamedTuple):
+    """One counter: name, unit and meaning. All are ``uint64_t`` in C and in result files."""
+
+    name: str
+    unit: str
+    doc: str
+
+
+# what the warps of a TB did with their resident time: kept a kernel and an SM
+STALLS: tuple[Counter, ...] = (
+    Counter("issued", "warp-cycle", "The warp held an issue slot."),
+    Counter("scoreboard", "warp-cycle", "Waiting for a fixed-latency result."),
+    Counter("pipe", "warp-cycle", "Waiting for an issue slot, a pipe or the load/store unit."),
+    Counter("memory", "warp-cycle", "Waiting for loads, stores or request credits."),
+    Counter("barrier", "warp-cycle", "Waiting at a TB barrier."),
+)
+
+# what an SM without a TB waited for: kept a kernel (the one next in line) and an SM
+IDLES: tuple[Counter, ...] = (
+    Counter("dependence", "tick", "SM time without a TB while the next TBs wait for others to end."),
+    Counter("launch", "tick", "SM time without a TB while the next kernel is on the launch path."),
+    Counter("no_tb", "tick", "SM time without a TB while no TB is left to dispatch."),
+)
+
+WORK: tuple[Counter, ...] = (
+    Counter("fp32", "cycle/64", "Busy time of the fp32 pipes (sum over sub-cores)."),
+    Counter("int", "cycle/64", "Busy time of the integer pipes."),
+    Counter("fp16", "cycle/64", "Busy time of the fp16 pipes."),
+    Counter("fp64", "cycle/64", "Busy time of the fp64 pipes."),
+    Counter("sfu", "cycle/64", "Busy time of the special-function pipes."),
+    Counter("tensor", "cycle/64", "Busy time of the tensor pipes."),
+    Counter("control", "cycle/64", "Busy time of the control pipes."),
+    Counter("smem", "cycle/64", "Busy time of shared memory."),
+    Counter("warp_instructions", "count", "Warp instructions issued."),
+    Counter("ops", "count", "Program ops executed."),
+    Counter("l1_lines", "count", "Lines that loads looked up in L1 or sent past it."),
+    Counter("l1_hits", "count", "Lines found in L1."),
+    Counter("l1_merged", "count", "Lines that joined a miss in flight."),
+    Counter("load_sectors", "count", "32 B sectors requested from L2 by loads."),
+    Counter("store_sectors", "count", "32 B sectors sent to L2 by stores and reductions."),
+    Counter("l2_requests", "count", "Line requests sent to L2."),
+)
+
+L2: tuple[Counter, ...] = (
+    Counter("requests", "count", "Line requests that reached the slice."),
+    Counter("sectors_read", "count", "Sectors asked for by loads."),
+    Counter("sectors_written", "count", "Sectors written by stores."),
+    Counter("hits", "count", "Requests that needed no DRAM read."),
+    Counter("pending_hits", "count", "Of these, requests that waited for a fill in flight."),
+    Counter("busy", "tick", "Time that the slice's data port was held."),
+    Counter("dram_read_sectors", "count", "Sectors read from the slice's DRAM channel."),
+    Counter("dram_write_sectors", "count", "Sectors written back to DRAM."),
+    Counter("row_hits", "count", "DRAM accesses to an open row."),
+    Counter("row_misses", "count", "DRAM accesses that opened a row."),
+    Counter("bus_busy", "tick", "Time that the channel's data bus was held."),
+)
+
+GROUPS: dict[str, tuple[Counter, ...]] = {"stalls": STALLS, "idles": IDLES, "work": WORK, "l2": L2}

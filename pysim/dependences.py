@@ -1,0 +1,265 @@
+"""Exact dependences between the thread blocks of a job, from footprints, at 32-byte sectors.
+
+Edges run between kernels in launch order (RAW, WAR, WAW), never inside a kernel. They come as *group
+nodes*: a counter of producer TBs that releases ranges of consumer TBs, so all-to-all stays linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import DependenceError
+from .groups import RAW, WAR, WAW, Dependences, Group, assemble, reduced, without
+from .regions import SECTOR, Regions, regions_of, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .job import Access, Job
+
+    Ints = NDArray[np.int64]
+    # kernel ranks and numbers of producer TBs, kinds of edges, consumer TBs
+    _Wait = tuple[Ints, Ints, NDArray[np.uint8], Ints]
+
+__all__ = ["Dependences", "Group", "dependences", "reduced", "without"]
+
+_RANK = 32  # a TB number fits below this bit
+
+
+@dataclass(slots=True)
+class _Record:
+    """What one kernel did to a stretch of memory, as far as later kernels must know."""
+
+    kernel: int
+    mode: str
+    regions: Regions
+    lo: int
+    hi: int
+
+
+def _clusters(job: Job) -> dict[int, int]:
+    """Map id(tensor) to a stretch of memory; only stretches that carry an edge are listed."""
+    tensors = {id(a.tensor): a.tensor for k in job.kernels for a in k.accesses}
+    found: dict[int, int] = {}
+    end, cluster = -1, -1
+    for key, tensor in sorted(tensors.items(), key=lambda item: item[1].address):
+        # compared in sectors: two tensors in one sector conflict
+        if tensor.address // 32 >= end:
+            cluster += 1
+        end = max(end, -(-(tensor.address + tensor.nbytes) // 32))
+        found[key] = cluster
+    first: dict[int, int] = {}
+    shared: set[int] = set()
+    written: set[int] = set()
+    for index, kernel in enumerate(job.kernels):
+        for access in kernel.accesses:
+            where = found[id(access.tensor)]
+            if first.setdefault(where, index) != index:
+                shared.add(where)
+            if access.mode != "read":
+                written.add(where)
+    alive = shared & written
+    return {key: where for key, where in found.items() if where in alive}
+
+
+def _kind(before: str, after: str) -> int:
+    if after == "read":
+        return RAW
+    return WAR if before == "read" else WAW
+
+
+class _Builder:
+    """Walks the kernels in launch order and keeps the records that later kernels can still conflict with."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.sizes = np.array([k.tbs for k in job.kernels], np.int64)
+        self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
+        self.cluster = _clusters(job)
+        self.records: dict[int, list[_Record]] = {}
+        self.groups: list[Group] = []
+        # networks repeat themselves: what depends on shapes and relative addresses alone is found once
+        self.shapes: dict[tuple[int, bytes, bytes, bytes], int] = {}
+        self.hidden: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        self.waits: dict[tuple[Any, ...], list[_Wait]] = {}
+
+    def _shaped(self, regions: Regions) -> Regions:
+        key = (regions.pitch, regions.bytes_.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
+        regions.shape = self.shapes.setdefault(key, len(self.shapes))
+        return regions
+
+    def run(self) -> list[Group]:
+        """Return the group nodes of all kernels, in kernel order."""
+        for index, kernel in enumerate(self.job.kernels):
+            mine: list[tuple[int, Access, Regions]] = []
+            for access in kernel.accesses:
+                where = self.cluster.get(id(access.tensor))
+                if where is not None:
+                    regions = self._shaped(regions_of(access, kernel.tbs))
+                    if len(regions):
+                        mine.append((where, access, regions))
+            found: dict[tuple[bytes, bytes], list[Ints]] = {}
+            keep: dict[tuple[bytes, bytes], tuple[Ints, NDArray[np.uint8]]] = {}
+            for where, access, regions in mine:
+                self._wait(access.mode, regions, self.records.get(where, []), found, keep)
+            nodes: dict[tuple[bytes, bytes], Group] = {}
+            for key, consumers in found.items():
+                producers, kinds = keep[key]
+                who = consumers[0] if len(consumers) == 1 else np.unique(np.concatenate(consumers))
+                same = (key[0], who.tobytes())
+                if same in nodes:
+                    kinds = kinds | nodes[same].kinds
+                nodes[same] = Group(index, producers, kinds, who)
+            self.groups.extend(nodes.values())
+            for where, access, regions in mine:
+                self._remember(index, where, access.mode, regions)
+        return self.groups
+
+    def _wait(
+        self,
+        mode: str,
+        regions: Regions,
+        records: Sequence[_Record],
+        found: dict[tuple[bytes, bytes], list[Ints]],
+        keep: dict[tuple[bytes, bytes], tuple[Ints, NDArray[np.uint8]]],
+    ) -> None:
+        """Add what the TBs of one access wait for."""
+        lo, hi = int(regions.lo.min()), int(regions.hi.max())
+        sources = [
+            record
+            for record in records
+            if (mode != "read" or record.mode != "read") and record.lo < hi and record.hi > lo
+        ]
+        if not sources:
+            return
+        kernels = sorted({record.kernel for record in sources})
+        ranks = [kernels.index(record.kernel) for record in sources]
+        here = regions.address
+        place = tuple(
+            (record.mode, record.regions.shape, rank, record.regions.address - here)
+            for record, rank in zip(sources, ranks, strict=True)
+        )
+        known = (mode, regions.shape, here % SECTOR, place)
+        if known not in self.waits:
+            self.waits[known] = self._templates(mode, regions, sources, ranks)
+        bases = self.offsets[kernels]
+        for rank, tbs, kinds, consumers in self.waits[known]:
+            producers = bases[rank] + tbs
+            key = (producers.tobytes(), kinds.tobytes())
+            keep[key] = (producers, kinds)
+            found.setdefault(key, []).append(consumers)
+
+    def _templates(
+        self, mode: str, regions: Regions, sources: Sequence[_Record], ranks: Sequence[int]
+    ) -> list[_Wait]:
+        """Find which TBs wait for which, with kernels given by their rank among the sources."""
+        left: list[Ints] = []
+        right: list[Ints] = []
+        bases: list[int] = []
+        base = 0
+        for record in sources:
+            i, j = regions.meet(record.regions)
+            left.append(i)
+            right.append(j + base)
+            bases.append(base)
+            base += len(record.regions)
+        region, source = np.concatenate(left), np.concatenate(right)
+        if len(region) == 0:
+            return []
+        order = np.lexsort((source, region))
+        region, source = region[order], source[order]
+        starts = np.flatnonzero(np.concatenate(([True], region[1:] != region[:-1])))
+        ends = np.append(starts[1:], len(region))
+        # regions that meet the same earlier regions have the same producers: expand each such set once
+        sets: dict[bytes, list[int]] = {}
+        for begin, stop, number in zip(starts.tolist(), ends.tolist(), region[starts].tolist(), strict=True):
+            sets.setdefault(source[begin:stop].tobytes(), []).append(number)
+        edges = np.array(bases, np.int64)
+        made: list[_Wait] = []
+        for packed, numbers in sets.items():
+            chosen = np.array(numbers, np.int64)
+            consumers = regions.tbs[
+                spread(regions.ptr[chosen], regions.ptr[chosen + 1] - regions.ptr[chosen])
+            ]
+            numbered, kinds = self._expand(mode, np.frombuffer(packed, np.int64), sources, edges, ranks)
+            made.append((numbered >> _RANK, numbered & ((1 << _RANK) - 1), kinds, np.sort(consumers)))
+        return made
+
+    def _expand(
+        self, mode: str, source: Ints, sources: Sequence[_Record], bases: Ints, ranks: Sequence[int]
+    ) -> tuple[Ints, NDArray[np.uint8]]:
+        """Return the sorted producers (rank of the kernel, TB) and the kinds of their edges."""
+        numbers: list[Ints] = []
+        kinds: list[NDArray[np.uint8]] = []
+        cuts = np.append(np.searchsorted(source, bases), len(source)).tolist()
+        for at, record in enumerate(sources):
+            local = source[cuts[at] : cuts[at + 1]] - bases[at]
+            if len(local):
+                held = record.regions
+                tbs = held.tbs[spread(held.ptr[local], held.ptr[local + 1] - held.ptr[local])]
+                numbers.append(tbs + (ranks[at] << _RANK))
+                kinds.append(np.full(len(tbs), _kind(record.mode, mode), np.uint8))
+        every, kind = np.concatenate(numbers), np.concatenate(kinds)
+        producers, inverse = np.unique(every, return_inverse=True)
+        merged = np.zeros(len(producers), np.uint8)
+        np.bitwise_or.at(merged, inverse.reshape(-1), kind)
+        return producers, merged
+
+    def _covered(self, old: Regions, new: Regions) -> NDArray[np.bool_]:
+        key = (old.shape, new.shape, old.address - new.address, old.address % SECTOR)
+        if key not in self.hidden:
+            self.hidden[key] = old.covered_by(new)
+        return self.hidden[key]
+
+    def _remember(self, index: int, where: int, mode: str, regions: Regions) -> None:
+        """Keep an access; forget what a write hides, for the writer itself waits for that."""
+        records = self.records.setdefault(where, [])
+        lo, hi = int(regions.lo.min()), int(regions.hi.max())
+        if mode != "read":
+            left: list[_Record] = []
+            for record in records:
+                if record.kernel < index and record.lo < hi and record.hi > lo:
+                    hidden = self._covered(record.regions, regions)
+                    if hidden.all():
+                        continue
+                    if hidden.any():
+                        record.regions = self._shaped(record.regions.without(hidden))
+                        record.lo, record.hi = int(record.regions.lo.min()), int(record.regions.hi.max())
+                left.append(record)
+            records[:] = left
+        records.append(_Record(index, mode, regions, lo, hi))
+
+
+def _order_of(job: Job) -> list[int]:
+    """Return, for each kernel, the set of kernels that streams and events put before it, as bits."""
+    count = len(job.kernels)
+    into: dict[int, list[int]] = {}
+    for before, after in job.events:
+        if not (0 <= before < count and 0 <= after < count):
+            raise DependenceError(f"job {job.name}: event {before} -> {after}: kernels are 0 to {count - 1}")
+        if before >= after:
+            raise DependenceError(
+                f"job {job.name}: event {before} -> {after} points backwards in launch order: a cycle"
+            )
+        into.setdefault(after, []).append(before)
+    last: dict[int, int] = {}
+    bits: list[int] = []
+    for index, kernel in enumerate(job.kernels):
+        known = 0
+        for before in [*into.get(index, ()), *([last[kernel.stream]] if kernel.stream in last else [])]:
+            known |= bits[before] | (1 << before)
+        bits.append(known)
+        last[kernel.stream] = index
+    return bits
+
+
+def dependences(job: Job) -> Dependences:
+    """Return the exact edges of a job."""
+    before = _order_of(job)
+    builder = _Builder(job)
+    return assemble(builder.run(), builder.offsets, before)

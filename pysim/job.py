@@ -1,0 +1,117 @@
+"""What runs: tensors, programs, kernels and jobs. Plain data; the core and the schemes read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from .errors import WorkloadError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .program import Program
+
+Mode = Literal["read", "write", "update"]
+MAX_TBS = 2**31 - 1
+ALIGN = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A row-major matrix in global memory, at an address that the job's allocator chose.
+
+    ``pitch`` is the distance of two rows in bytes. Tensors are compared by identity; two tensors may
+    share memory (a reused buffer): dependences go by address.
+    """
+
+    name: str
+    rows: int
+    cols: int
+    item: int
+    address: int
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row to the next."""
+        return self.cols * self.item
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole tensor."""
+        return self.rows * self.pitch
+
+
+@dataclass(slots=True)
+class Memory:
+    """Bump allocator of global memory; addresses are multiples of 256 B, as cudaMalloc's are."""
+
+    next_address: int = 1 << 28
+    tensors: list[Tensor] = field(default_factory=list)
+
+    def tensor(self, name: str, rows: int, cols: int, item: int) -> Tensor:
+        """Allocate a ``rows`` x ``cols`` matrix of ``item``-byte elements."""
+        for label, value in (("rows", rows), ("cols", cols), ("item", item)):
+            if value <= 0:
+                raise WorkloadError(f"tensor {name}: {label} = {value}: must be positive")
+        made = Tensor(name, rows, cols, item, self.next_address)
+        self.next_address += -(-made.nbytes // ALIGN) * ALIGN
+        self.tensors.append(made)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One tensor as the TBs of a kernel touch it.
+
+    ``regions(tbs)`` takes TB numbers (int64, any length n) and returns (n, 4) int64: row0, row1, col0,
+    col1 in elements, half open; an empty region (row0 >= row1) touches nothing. TB number =
+    x + grid_x * (y + grid_y * z).
+    """
+
+    tensor: Tensor
+    mode: Mode
+    regions: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address."""
+
+    name: str
+    program: Program
+    grid: tuple[int, int, int]
+    args: tuple[Tensor, ...]
+    accesses: tuple[Access, ...]
+    stream: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse grids that no GPU takes."""
+        total = 1
+        for size in self.grid:
+            if size <= 0:
+                raise WorkloadError(f"kernel {self.name}: grid {self.grid}: every size must be positive")
+            total *= size
+        if total > MAX_TBS:
+            raise WorkloadError(f"kernel {self.name}: grid {self.grid} has {total} TBs: at most {MAX_TBS}")
+
+    @property
+    def tbs(self) -> int:
+        """Thread blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All kernels of one program run, in the order in which the host launches them.
+
+    ``events`` are (earlier kernel, later kernel) pairs: the host made the later one's stream wait.
+    """
+
+    name: str
+    kernels: Sequence[Kernel]
+    events: Sequence[tuple[int, int]] = ()
+    steps: int = 1

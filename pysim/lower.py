@@ -1,0 +1,288 @@
+"""From a job and a scheme to the core's tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import WorkloadError
+from .program import OP, Op, Pattern, Program
+from .schemes import PRIORITY, Choice, carveout_mode, coherence_of, order_of, preds_of, ranks, written_by_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from .dependences import Dependences
+    from .job import Job
+
+NONE = 0xFFFFFFFF
+MAX_ARGS = 8
+_TERMS = ("base", "bx", "by", "bz", "warp", "step", "step2", "s0", "s1")
+_MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
+
+
+def cut(op: Op, longest: int) -> list[Op]:
+    """Split a compute block into near-equal blocks of at most ``longest`` instructions; totals are exact."""
+    if op.issue <= longest:
+        return [op]
+    pieces = -(-op.issue // longest)
+    classes = [*op.pipes, op.issue - sum(op.pipes)]
+    if classes[-1] < 0:
+        raise WorkloadError(f"compute block: {sum(op.pipes)} pipe instructions in {op.issue} issue slots")
+    # instructions of each class lie evenly over the block, so that every piece has the block's mixture
+    place = np.concatenate([(np.arange(n) + 0.5) / n for n in classes if n])
+    which = np.repeat(np.arange(len(classes)), classes)[np.argsort(place, kind="stable")]
+    edges = [i * op.issue // pieces for i in range(pieces + 1)]
+    made: list[Op] = []
+    waves = 0
+    memory_ops = 0
+    for at in range(pieces):
+        counts = np.bincount(which[edges[at] : edges[at + 1]], minlength=len(classes)).tolist()
+        # wavefronts go with the shared-memory instructions, or evenly where a block has none
+        memory_ops += counts[-1]
+        share = op.smem * memory_ops // classes[-1] if classes[-1] else op.smem * (at + 1) // pieces
+        made.append(
+            replace(
+                op,
+                issue=edges[at + 1] - edges[at],
+                pipes=tuple(counts[:-1]),
+                smem=share - waves,
+                conflicts=op.conflicts * (at + 1) // pieces - op.conflicts * at // pieces,
+                chain=op.chain if at == pieces - 1 else 0,
+            )
+        )
+        waves = share
+    return made
+
+
+def alignment(pattern: Pattern, name: str) -> int:
+    """Return the largest power of two up to 128 that divides every address of a pattern."""
+    align = math.gcd(128, *(getattr(pattern, term) for term in _TERMS))
+    if align < 2:
+        raise WorkloadError(
+            f"program {name}: pattern of argument {pattern.arg}: odd addresses are not supported"
+        )
+    return align
+
+
+@dataclass(slots=True)
+class Programs:
+    """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
+
+    Entries and patterns count over all programs, loop targets from the entry of their variant.
+    """
+
+    ops: list[dict[str, Any]] = field(default_factory=list)
+    patterns: list[dict[str, Any]] = field(default_factory=list)
+    programs: list[dict[str, Any]] = field(default_factory=list)
+    index: list[int] = field(default_factory=list)
+    examples: list[Program] = field(default_factory=list)
+
+
+def _add_variant(
+    made: Programs, program: Program, ops: Sequence[Op], seen: dict[Any, int], longest: int
+) -> int:
+    """Append one variant's ops and return where it starts."""
+    entry = len(made.ops)
+    pieces = [cut(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
+    starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
+    for op in (piece for group in pieces for piece in group):
+        row: dict[str, Any] = {
+            name: getattr(op, name)
+            for name in (
+                *(
+                    "kind",
+                    "slot",
+                    "stages",
+                    "level",
+                    "bypass_l1",
+                    "smem",
+                    "issue",
+                    "conflicts",
+                    "chain",
+                    "pipes",
+                ),
+                *("count_plus", "count"),
+            )
+        }
+        row["per_warp"] = 0
+        row["pattern"] = 0
+        row["target"] = entry + starts[op.target] if op.kind == OP["LOOP"] else 0
+        if op.kind in _MEMORY:
+            if len(op.patterns) not in (1, program.warps):
+                raise WorkloadError(
+                    f"program {program.name}: memory op of {len(op.patterns)} patterns: 1 or {program.warps}"
+                )
+            if op.patterns not in seen:
+                seen[op.patterns] = len(made.patterns)
+                for pattern in op.patterns:
+                    if not 0 <= pattern.arg < program.args:
+                        raise WorkloadError(
+                            f"program {program.name}: pattern of argument {pattern.arg} of {program.args}"
+                        )
+                    names = (*_TERMS, "lanes", "minor", "width", "arg", "level2")
+                    entry_of = {name: getattr(pattern, name) for name in names}
+                    made.patterns.append(entry_of | {"align": alignment(pattern, program.name)})
+            row["pattern"] = seen[op.patterns]
+            row["per_warp"] = int(len(op.patterns) > 1)
+        made.ops.append(row)
+    return entry
+
+
+def lower_programs(job: Job, longest: int) -> Programs:
+    """Lower every distinct program once."""
+    made = Programs()
+    by_id: dict[int, int] = {}
+    by_value: dict[Program, int] = {}
+    for kernel in job.kernels:
+        program = kernel.program
+        number = by_id.get(id(program))
+        if number is None:
+            number = by_value.get(program)
+        if number is None:
+            number = len(made.programs)
+            if len(program.variants) not in (1, 8) or program.args > MAX_ARGS:
+                raise WorkloadError(
+                    f"program {program.name}: 1 or 8 variants and at most {MAX_ARGS} arguments"
+                )
+            row = {"first_op": len(made.ops), "first_pattern": len(made.patterns)}
+            seen: dict[Any, int] = {}
+            # variants are often the same: equal ones share their ops
+            starts: dict[tuple[Op, ...], int] = {}
+            for ops in program.variants:
+                if ops not in starts:
+                    starts[ops] = _add_variant(made, program, ops, seen, longest)
+            entries = [starts[ops] for ops in program.variants]
+            made.programs.append(
+                row
+                | {name: getattr(program, name) for name in ("warps", "registers", "smem", "args")}
+                | {
+                    "ops": len(made.ops) - row["first_op"],
+                    "patterns": len(made.patterns) - row["first_pattern"],
+                }
+                | {"entry": tuple(entries * 8 if len(entries) == 1 else entries)}
+            )
+            made.examples.append(program)
+            by_value[program] = number
+        by_id[id(program)] = number
+        made.index.append(number)
+    return made
+
+
+def _table(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
+    """Return dict rows as an array with the core's layout."""
+    from ._ffi import dtype_of
+
+    table = np.zeros(len(rows), dtype_of(ctype))
+    for name in rows[0] if rows else ():
+        table[name] = [row[name] for row in rows]
+    return table
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A ``gs_job`` and a ``gs_order`` with the arrays that they point into."""
+
+    job: Any
+    order: Any
+    values: dict[str, int]
+    launches: NDArray[np.void]
+    keep: list[Any]
+
+
+def _bypass(job: Job) -> list[int]:
+    """Return, for each kernel, the arguments whose memory the job writes, as bits."""
+    spans = np.array(written_by_job(job), np.int64).reshape(-1, 2)
+    made: list[int] = []
+    for kernel in job.kernels:
+        bits = 0
+        for slot, tensor in enumerate(kernel.args):
+            at = int(np.searchsorted(spans[:, 0], tensor.address + tensor.nbytes)) - 1
+            if at >= 0 and spans[at, 1] > tensor.address:
+                bits |= 1 << slot
+        made.append(bits)
+    return made
+
+
+def _flat(
+    parts: Sequence[Sequence[int]],
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return (values, first, count) of lists of different length."""
+    count = np.array([len(p) for p in parts], np.uint32)
+    first = (np.cumsum(count) - count).astype(np.uint32)
+    return np.array([v for p in parts for v in p], np.uint32), first, count
+
+
+def lower(
+    job: Job,
+    deps: Dependences,
+    choice: Choice,
+    values: dict[str, int],
+    programs: Programs,
+    carveouts: Sequence[int],
+    times: Sequence[float],
+) -> Lowered:
+    """Fill the core's tables. ``values``: encoded parameters; ``carveouts`` and ``times``: one a kernel."""
+    from ._ffi import dtype_of, ffi
+
+    scheme = choice.scheme
+    count = len(job.kernels)
+    preds = preds_of(scheme, job, deps)
+    launches = np.zeros(count, dtype_of("gs_launch"))
+    if values["host.submit"] == 1:
+        launches["enqueued"] = np.arange(count, dtype=np.uint64) * np.uint64(values["host.launch"])
+    for index, kernel in enumerate(job.kernels):
+        if len(kernel.args) != kernel.program.args:
+            raise WorkloadError(
+                f"kernel {kernel.name}: {len(kernel.args)} arguments, its program takes {kernel.program.args}"
+            )
+        launches["arg"][index, : len(kernel.args)] = [t.address for t in kernel.args]
+        launches["grid"][index] = kernel.grid
+        launches["stream"][index] = kernel.stream
+    if (launches["arg"] % 256).any():
+        raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
+    launches["program"] = programs.index
+    launches["rank"] = ranks(PRIORITY[values["scheme.priority"]], preds, times)
+    if coherence_of(scheme, values) == "bypass":
+        launches["bypass"] = _bypass(job)
+    launches["carveout"] = carveouts if carveout_mode(scheme, values) == "kernel" else max(carveouts)
+    pred_table, launches["first_pred"], launches["preds"] = _flat(preds)
+    launches["first_tb_out"] = NONE
+    empty = np.zeros(0, np.uint32)
+    tables: dict[str, NDArray[Any]] = {
+        "ops": _table("gs_op", programs.ops),
+        "patterns": _table("gs_pattern", programs.patterns),
+        "programs": _table("gs_program", programs.programs),
+        "launches": launches,
+        "preds": pred_table,
+        "outs": empty,
+        "tb_out_ptr": empty,
+        "tb_outs": empty,
+        "nodes": np.zeros(0, dtype_of("gs_node")),
+        "ranges": np.zeros(0, dtype_of("gs_range")),
+    }
+    if not scheme.barriers:
+        launches["first_out"], launches["outs"] = deps.out_first, deps.out_count
+        launches["first_tb_out"] = deps.tb_out_first
+        launches["first_node"], launches["nodes"] = deps.node_first, deps.node_count
+        tables |= {name: getattr(deps, name) for name in ("outs", "tb_out_ptr", "tb_outs", "nodes", "ranges")}
+    made = ffi.new("gs_job *")
+    order = ffi.new("gs_order *", order_of(scheme, job, values))
+    keep: list[Any] = [made, order]
+    types = {"ops": "gs_op", "patterns": "gs_pattern", "programs": "gs_program", "launches": "gs_launch"}
+    types |= {"nodes": "gs_node", "ranges": "gs_range"}
+    for name, table in tables.items():
+        whole = np.ascontiguousarray(table)
+        ctype = types.get(name, "uint32_t")
+        setattr(made, f"n_{name}", len(whole))
+        if len(whole):
+            view = ffi.cast(f"{ctype} *", whole.ctypes.data)
+            setattr(made, name, view)
+            keep.append(whole)
+    made.tb_buffer = 1 << 16
+    return Lowered(made, order, values, launches, keep)

@@ -1,0 +1,64 @@
+"""How many thread blocks of a kernel an SM holds, at real allocation granularity, and carve-outs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .job import Kernel
+
+SUB_CORES = 4
+
+
+def smem_of(kernel: Kernel, values: Mapping[str, int]) -> int:
+    """Return the shared memory that a TB occupies, the system's part and rounding included."""
+    unit = values["gpu.sm.smem_unit"]
+    if kernel.program.smem == 0 and values["gpu.sm.smem_reserved"] == 0:
+        return 0
+    return -(-(kernel.program.smem + values["gpu.sm.smem_reserved"]) // unit) * unit
+
+
+def _limits(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
+    """Return how many TBs each resource but shared memory allows."""
+    program = kernel.program
+    unit = values["gpu.sm.register_unit"]
+    granted = max(unit, -(-program.registers * 32 // unit) * unit)
+    by_registers = values["gpu.sm.registers"] // SUB_CORES // granted * SUB_CORES
+    # a sub-core takes whole warps, so a TB of 5 warps costs 2 on one of them: count warps, not threads
+    return {
+        "warps": values["gpu.sm.warps"] // program.warps,
+        "registers": by_registers // program.warps,
+        "TBs": values["gpu.sm.tbs"],
+    }
+
+
+def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
+    """Return the TBs of a kernel that an SM holds at the largest carve-out, or raise a WorkloadError."""
+    limits = _limits(kernel, values)
+    used = smem_of(kernel, values)
+    if used:
+        limits["shared memory"] = values["gpu.sm.smem"] // used
+    for resource, held in limits.items():
+        if held == 0:
+            wants = {
+                "warps": f"{kernel.program.warps} warps of {values['gpu.sm.warps']}",
+                "registers": f"{kernel.program.registers} registers a thread x {kernel.program.warps} warps"
+                f" of {values['gpu.sm.registers']} registers",
+                "TBs": "a TB slot of 0",
+                "shared memory": f"{used} B of {values['gpu.sm.smem']} B",
+            }[resource]
+            raise WorkloadError(f"kernel {kernel.name}: a TB fits no SM: {resource}: it needs {wants}")
+    return min(limits.values())
+
+
+def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) -> int:
+    """Return the smallest carve-out that holds as many TBs as the other resources allow."""
+    occupancy(kernel, values)
+    used = smem_of(kernel, values)
+    wanted = min(_limits(kernel, values).values()) * used
+    allowed = sorted(o for o in options if o <= values["gpu.sm.smem"]) or [values["gpu.sm.smem"]]
+    return next((o for o in allowed if o >= wanted), allowed[-1])

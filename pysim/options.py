@@ -1,0 +1,293 @@
+"""The command-line options that all scripts share, one row each, and the frame that scripts run in."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from .config import Config
+from .devices import device
+from .errors import ConfigError, InternalError, SimError
+from .units import Value, parse, row_of, suggest
+
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPT = 128 + signal.SIGINT
+EXIT_PIPE = 128 + 13  # SIGPIPE, which not every system names
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+def _integer(text: str, least: int, kind: str) -> int:
+    # int() also takes 1_000 and other alphabets' digits; an option takes plain digits only.
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a {kind} integer, not {text!r}")
+    return int(text)
+
+
+def positive_int(text: str) -> int:
+    """Option type: 1, 2, ..."""
+    return _integer(text, 1, "positive")
+
+
+def natural_int(text: str) -> int:
+    """Option type: 0, 1, 2, ..."""
+    return _integer(text, 0, "non-negative")
+
+
+def name_list(text: str) -> tuple[str, ...]:
+    """Option type: names separated by commas, none empty, none twice."""
+    names = tuple(part.strip() for part in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names separated by commas, not {text!r}")
+    for name in names:
+        if names.count(name) > 1:
+            raise argparse.ArgumentTypeError(f"{name} is listed twice")
+    return names
+
+
+def _table_list(text: str) -> tuple[str, ...]:
+    names = name_list(text)
+    if len(names) > 1 and {"all", "none"} & set(names):
+        raise argparse.ArgumentTypeError("all and none stand alone")
+    return names
+
+
+def setting(text: str) -> tuple[str, Value]:
+    """Option type: ``path=value`` of a parameter, checked against its row."""
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip() or not value.strip():
+        raise argparse.ArgumentTypeError(f"must be path=value, not {text!r}")
+    path = path.strip()
+    try:
+        return path, parse(path, row_of(path), value.strip())
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _seed(text: str) -> int:
+    path, row = "sim.seed", row_of("sim.seed")
+    try:
+        return int(parse(path, row, natural_int(text)))
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _hdf5(text: str) -> Path:
+    path = Path(text)
+    if path.suffix != ".h5":
+        raise argparse.ArgumentTypeError(f"must end in .h5, not {text!r}")
+    return path
+
+
+def _thread_block(text: str) -> tuple[str, int]:
+    kernel, colon, tb = text.rpartition(":")
+    if not colon or not kernel:
+        raise argparse.ArgumentTypeError(f"must be KERNEL:TB, not {text!r}")
+    return kernel, natural_int(tb)
+
+
+class Option(NamedTuple):
+    """One shared option. ``kind`` None: a flag without a value."""
+
+    name: str
+    metavar: str
+    kind: Callable[[str], object] | None
+    default: object
+    doc: str
+    repeats: bool = False
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("gpu", "NAME", str, "titan_v", "GPU: a registered name or a FILE.toml"),
+    Option("schemes", "LIST", name_list, ("stream",), "schemes to compare: name:option+option,name,..."),
+    Option("threads", "N", positive_int, None, "threads to simulate with (default: the machine's cores)"),
+    Option("out", "FILE.h5", _hdf5, None, "result file (default: results/<script>-<key>.h5)"),
+    Option("set", "PATH=VALUE", setting, (), "set a parameter, such as gpu.l2.size=3MiB; repeatable", True),
+    Option("tables", "LIST", _table_list, None, "tables to write: all, none or names"),
+    Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
+    Option("force", "", None, False, "replace an existing result file"),
+    Option("quiet", "", None, False, "no progress and no log"),
+    Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
+    Option("explain", "KERNEL:TB", _thread_block, None, "tell what this TB waited for"),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and name the nearest valid option."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # An abbreviation that works today is another option's name tomorrow.
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+
+    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        """Parse all arguments; what is left over is an error with a suggestion."""
+        parsed, rest = self.parse_known_args(None if args is None else list(args), namespace)
+        for text in rest:
+            if text.startswith("-") and text != "--":
+                name = text.partition("=")[0]
+                self.error(f"unknown option {name}{suggest(name, _option_names(self))}")
+        if rest:
+            self.error(f"unexpected argument {rest[0]!r}")
+        return parsed
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and leave with status 2."""
+        line = " ".join(message.split())
+        self.exit(EXIT_USAGE, f"error: {line.removeprefix('argument ')}\n")
+
+
+def _option_names(parser: argparse.ArgumentParser) -> list[str]:
+    names: list[str] = []
+    for action in parser._actions:
+        names.extend(name for name in action.option_strings if name.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                names.extend(_option_names(child))
+    return names
+
+
+def make_parser(description: str, defaults: Mapping[str, object] | None = None) -> Parser:
+    """Return a parser with the shared options; ``defaults`` replaces defaults by option name."""
+    chosen = dict(defaults or {})
+    known = [row.name for row in OPTIONS]
+    for name in chosen:
+        if name not in known:
+            raise InternalError(f"no shared option {name}{suggest(name, known)}")
+    parser = Parser(description=description)
+    group = parser.add_argument_group("shared options")
+    for row in OPTIONS:
+        default = chosen.get(row.name, row.default)
+        flag = f"--{row.name}"
+        if row.kind is None:
+            group.add_argument(flag, action="store_true", default=default, help=row.doc)
+            continue
+        text = row.doc
+        if default and not row.repeats:
+            shown = ",".join(default) if isinstance(default, tuple) else default
+            text += f" (default: {shown})"
+        # argparse appends to the default itself, so a repeated option starts at None.
+        group.add_argument(
+            flag,
+            metavar=row.metavar,
+            type=row.kind,
+            action="append" if row.repeats else "store",
+            default=None if row.repeats else default,
+            help=text,
+        )
+    return parser
+
+
+def machine_threads() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The shared options of one call, typed. ``tables`` None: the default set."""
+
+    gpu: str
+    schemes: tuple[str, ...]
+    threads: int
+    out: Path | None
+    settings: Mapping[str, Value]
+    tables: tuple[str, ...] | None
+    seed: int | None
+    force: bool
+    quiet: bool
+    json: bool
+    explain: tuple[str, int] | None
+
+    @classmethod
+    def from_args(cls, args: argparse.Namespace) -> Options:
+        """Take the shared options out of what ``make_parser(...).parse_args()`` returned."""
+        return cls(
+            gpu=args.gpu,
+            schemes=tuple(args.schemes),
+            threads=args.threads or machine_threads(),
+            out=args.out,
+            settings=dict(args.set or ()),
+            tables=args.tables,
+            seed=args.seed,
+            force=args.force,
+            quiet=args.quiet,
+            json=args.json,
+            explain=args.explain,
+        )
+
+    def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:
+        """Return parameter values: the script's own, then --set, then --seed."""
+        merged = {**(defaults or {}), **self.settings}
+        if self.seed is not None:
+            merged["sim.seed"] = self.seed
+        return merged
+
+    def config(self, defaults: Mapping[str, Value] | None = None) -> Config:
+        """Resolve the configuration that the options describe."""
+        return Config.resolve(device(self.gpu), self.overrides(defaults))
+
+
+class _Terminated(BaseException):
+    """SIGTERM as an exception, so that files are closed and temporary ones removed on the way out."""
+
+
+@contextmanager
+def _sigterm() -> Iterator[None]:
+    # Only the main thread may set handlers.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: object) -> NoReturn:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_script(main: Callable[[], int | None]) -> NoReturn:
+    """Run a script's main and exit: one clean line for what a user can cause, a traceback for bugs."""
+    sys.exit(_status(main))
+
+
+def _status(main: Callable[[], int | None]) -> int:
+    try:
+        with _sigterm():
+            status = main() or 0
+            # A pipe that broke shows at the latest here, while it can still be handled.
+            sys.stdout.flush()
+            return status
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more at exit; give it somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPT
+    except _Terminated:
+        print("terminated", file=sys.stderr)
+        return EXIT_TERMINATED
+    except InternalError:
+        traceback.print_exc()
+        return EXIT_ERROR
+    except Exception as error:
+        # The results package must not import this one; its user errors carry a mark instead.
+        if isinstance(error, SimError) or getattr(error, "user_error", False):
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_ERROR
+        raise

@@ -1,0 +1,173 @@
+"""Every parameter of the simulator, one row each.
+
+The build renders the C structs from these rows (``build.py``); options, range checks, the reference
+page and the attributes of result files come from the same rows. Only the standard library is used
+here, because the build reads this file before the core exists.
+
+Units and what the C core receives:
+
+========  ==========================  =====================================
+unit      a user writes               the core receives (always ``int64_t``)
+========  ==========================  =====================================
+count     an integer                  the integer
+B         bytes (``96KiB`` works)     bytes
+cycle     SM clock cycles             cycles
+cycle/64  cycles                      64ths of a cycle
+ns, us    nano/microseconds           ticks of 1/1024 ns
+MHz       frequency                   the period in ticks of 1/1024 ns
+GB/s      10^9 bytes a second         MB/s
+share     0 to 1                      65536ths
+bool      0 or 1                      0 or 1
+choice    one of the listed words     its position in the list
+========  ==========================  =====================================
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TICKS_PER_NS = 1024
+
+
+class Param(NamedTuple):
+    """One parameter: where it lives, what it means, what it may be."""
+
+    name: str
+    default: float | int | str
+    unit: str
+    lo: float
+    hi: float
+    doc: str
+    choices: tuple[str, ...] = ()
+
+
+def _choice(name: str, choices: tuple[str, ...], doc: str) -> Param:
+    return Param(name, choices[0], "choice", 0, len(choices) - 1, doc, choices)
+
+
+# Pipes of a sub-core, in the order of the core's arrays.
+PIPES: tuple[tuple[str, str], ...] = (
+    ("fp32", "FFMA, FADD, FMUL"),
+    ("int", "IADD3, IMAD, LOP3, LEA, SHF, MOV"),
+    ("fp16", "HFMA2, HADD2"),
+    ("fp64", "DFMA, DADD, DMUL"),
+    ("sfu", "MUFU: exp2, rcp, rsqrt, tanh"),
+    ("tensor", "HMMA steps"),
+    ("control", "BRA, BAR and other control flow"),
+)
+
+
+def _interval(pipe: str, default: float, doc: str) -> Param:
+    text = f"Cycles between two warp instructions on the {pipe} pipe of a sub-core ({doc})."
+    return Param(f"{pipe}_interval", default, "cycle/64", 0.25, 1024, text)
+
+
+PARAMS: dict[str, tuple[Param, ...]] = {
+    "gpu": (
+        Param("sms", 80, "count", 1, 1024, "Streaming multiprocessors."),
+        Param("clock", 1455.0, "MHz", 100, 10000, "SM clock under load."),
+    ),
+    "gpu.sm": (
+        Param("warps", 64, "count", 4, 64, "Resident warps an SM; a multiple of 4."),
+        Param("tbs", 32, "count", 1, 32, "Resident thread blocks an SM."),
+        Param("registers", 65536, "count", 1024, 1 << 20, "32-bit registers an SM."),
+        Param("register_unit", 256, "count", 32, 4096, "Registers are granted to a warp in such units."),
+        Param("smem", 98304, "B", 0, 1 << 20, "Largest shared memory of an SM."),
+        Param("smem_unit", 256, "B", 1, 65536, "Shared memory is granted to a TB in such units."),
+        Param("smem_reserved", 0, "B", 0, 65536, "Shared memory that the system keeps of each TB."),
+        *(
+            _interval(pipe, default, doc)
+            for (pipe, doc), default in zip(PIPES, (2.0, 2.0, 2.0, 4.0, 8.0, 2.0, 1.0), strict=True)
+        ),
+        Param("smem_interval", 1.0, "cycle/64", 0.25, 1024, "Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM."),
+        Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
+        Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
+        Param("block_max", 64, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
+    ),
+    "gpu.l1": (
+        Param("size", 131072, "B", 8192, 131072, "L1 and shared memory together; L1 has what the carve-out leaves."),
+        Param("latency", 28, "cycle", 8, 256, "Load to use on a hit."),
+        Param("in_flight", 256, "count", 32, 448, "Line requests that an SM may have outstanding."),
+    ),
+    "gpu.noc": (
+        Param("latency", 60, "cycle", 8, 1024, "One way between SM and L2 slice, unloaded; bounds the quantum."),
+        Param("reply_bytes", 64, "count", 8, 1024, "Bytes a cycle that the reply port of an SM takes."),
+        Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
+    ),
+    "gpu.l2": (
+        Param("size", 4718592, "B", 65536, 1 << 30, "Capacity of the L2."),
+        Param("slices", 48, "count", 1, 256, "L2 slices; each has a DRAM channel of its own."),
+        Param("latency", 193, "cycle", 32, 4096, "Load to use on an L2 hit, unloaded."),
+        Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
+        _choice("replacement", ("random", "lru"), "Victim among the 16 ways of a set: random among those not referenced of late, or least recently used."),
+    ),
+    "gpu.dram": (
+        Param("bandwidth", 652.8, "GB/s", 1, 100000, "Peak bandwidth of all channels."),
+        Param("latency", 375, "cycle", 64, 8192, "Load to use on an L2 miss with the row closed, unloaded, in SM cycles."),
+        Param("banks", 16, "count", 1, 32, "Banks a channel; a power of two."),
+        Param("row_bytes", 1024, "B", 128, 65536, "Bytes of a row that lie in one channel; a power of two."),
+        Param("row_open", 28.0, "ns", 1, 1000, "Precharge and activate (tRP + tRCD)."),
+        Param("row_cycle", 47.0, "ns", 1, 1000, "Least time between two activates of a bank (tRC)."),
+        Param("reorder", 200.0, "ns", 0, 10000, "Requests to a row closed less than this ago still count as hits of it (reordering queue)."),
+        Param("refresh_period", 3900.0, "ns", 100, 1e6, "Refresh interval (tREFI)."),
+        Param("refresh_time", 260.0, "ns", 0, 10000, "A channel is busy this long with each refresh (tRFC)."),
+        Param("turnaround", 8.0, "ns", 0, 1000, "Bus time lost to a batch of writes, both ways together."),
+        Param("write_batch", 32, "count", 1, 256, "Sectors that a channel collects before it drains them as one batch."),
+    ),
+    "gpu.cp": (
+        Param("launch", 1500.0, "ns", 0, 1e6, "From the first enqueue to the first dispatch on an idle GPU."),
+        Param("stream_gap", 1000.0, "ns", 0, 1e6, "Stream order: from a kernel's last release to the next kernel's dispatch."),
+        Param("graph_gap", 500.0, "ns", 0, 1e6, "Graph edge: from a kernel's last release to the next kernel's dispatch."),
+        Param("admit", 680.0, "ns", 0, 1e6, "Pool and table schemes admit kernels this far apart."),
+        Param("tb_release", 0.603, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that ends."),
+        Param("tb_start", 0.09, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that starts."),
+        Param("tb_done_latency", 70.0, "ns", 20, 1e5, "From a TB's end on its SM to the release server."),
+        Param("tb_start_latency", 100.0, "ns", 20, 1e5, "From dispatch to the first issue of a TB."),
+    ),
+    "host": (
+        _choice("submit", ("prefilled", "eager"), "prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch."),
+        Param("launch", 2400.0, "ns", 0, 1e7, "Host time of one launch."),
+        Param("roundtrip", 7300.0, "ns", 0, 1e7, "Launch and synchronise: what scheme host pays between kernels."),
+    ),
+    "scheme": (
+        Param("window", 64, "count", 1, 1 << 20, "Kernels that table schemes admit at once."),
+        _choice("priority", ("oldest", "newest", "critical"), "Among ready TBs: oldest kernel first, newest first, or longest remaining path first."),
+        _choice("coherence", ("auto", "kernel", "bypass", "tb"), "How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else."),
+        _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else."),
+        Param("bypass", 4, "count", 0, 64, "Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none)."),
+        Param("bypass_age", 1024, "count", 1, 1 << 30, "A kernel passed over this often is passed over no more until it fits."),
+    ),
+    "scheme.table": (
+        Param("entries", 16384, "count", 1, 1 << 30, "Entries of the dependence table; a kernel that does not fit waits for whole kernels."),
+        Param("consumers", 4, "count", 1, 1 << 16, "Consumer ranges that one entry holds."),
+        Param("entry_bytes", 16, "B", 1, 1024, "Bytes an entry."),
+        Param("update", 2.0, "ns", 0, 1e5, "The table takes this long for each counter it updates."),
+        Param("latency", 20.0, "ns", 0, 1e5, "From an update that frees a TB to the TB being ready."),
+    ),
+    "sim": (
+        Param("quantum", 0, "cycle", 0, 100000, "Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it."),
+        Param("oracle", 0, "bool", 0, 1, "Check every access against the exact footprints; stop at the first broken dependence."),
+        Param("seed", 1, "count", 0, (1 << 31) - 1, "Seed of everything random (L2 victims)."),
+    ),
+}
+
+_MULTIPLIERS = {
+    "count": 1,
+    "B": 1,
+    "cycle": 1,
+    "bool": 1,
+    "ns": TICKS_PER_NS,
+    "us": TICKS_PER_NS * 1000,
+    "cycle/64": 64,
+    "GB/s": 1000,
+    "share": 65536,
+}
+
+
+def encode(row: Param, value: float | int | str) -> int:
+    """Return the integer that the C core receives for ``value`` (see the table above)."""
+    if row.unit == "choice":
+        return row.choices.index(str(value))
+    if row.unit == "MHz":
+        return round(1000 * TICKS_PER_NS / float(value))
+    return round(float(value) * _MULTIPLIERS[row.unit])

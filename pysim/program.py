@@ -1,0 +1,135 @@
+"""Warp programs: a builder that front ends use, and the arrays that the core reads.
+
+A program has up to eight variants (sum of 1: last TB in x, 2: last in y, 4: last in z), each with its own
+ops. Compute blocks longer than ``block_max`` instructions are cut when a job is handed to the core, not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .errors import WorkloadError
+from .isa import OPS
+from .params import PIPES
+
+OP = {name: index for index, (name, _) in enumerate(OPS)}
+PIPE = {name: index for index, (name, _) in enumerate(PIPES)}
+SLOTS = 5
+LEVELS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Addresses of a warp's memory op; fields as in ``gs_pattern`` (core_c/gs_api.h)."""
+
+    arg: int
+    width: int
+    base: int = 0
+    bx: int = 0
+    by: int = 0
+    bz: int = 0
+    warp: int = 0
+    step: int = 0
+    step2: int = 0
+    level2: int = 0
+    s0: int = 0
+    s1: int = 0
+    minor: int = 32
+    lanes: int = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op; fields as in ``gs_op`` (core_c/gs_api.h). ``pattern`` is one pattern or one a warp."""
+
+    kind: int
+    slot: int = 0
+    stages: int = 0
+    level: int = 0
+    bypass_l1: bool = False
+    smem: int = 0
+    issue: int = 0
+    conflicts: int = 0
+    chain: int = 0
+    pipes: tuple[int, ...] = (0,) * len(PIPES)
+    patterns: tuple[Pattern, ...] = ()
+    count_plus: int = 0
+    count: int = 0
+    target: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Code of a kernel: ``variants[v]`` is a tuple of ops; 1 or 8 variants."""
+
+    name: str
+    variants: tuple[tuple[Op, ...], ...]
+    warps: int
+    registers: int
+    smem: int
+    args: int
+
+
+@dataclass(slots=True)
+class Code:
+    """Builds the op list of one variant.
+
+    >>> code = Code()
+    >>> with_loop = code.loop_begin()
+    >>> code.compute(fp32=512, smem=64, chain=4)
+    >>> code.loop_end(with_loop, 16)
+    >>> code.exit()
+    >>> [OPS[op.kind][0] for op in code.ops]
+    ['COMPUTE', 'LOOP', 'EXIT']
+    """
+
+    ops: list[Op] = field(default_factory=list)
+
+    def compute(self, *, smem: int = 0, smem_ops: int = 0, chain: int = 4, conflicts: int = 0, **pipes: int) -> None:
+        """Add a run of instructions: ``pipe=count`` each, ``smem_ops`` shared-memory instructions of ``smem`` wavefronts."""
+        counts = [0] * len(PIPES)
+        for name, count in pipes.items():
+            if name not in PIPE:
+                raise WorkloadError(f"no pipe {name!r}: pipes are {', '.join(PIPE)}")
+            counts[PIPE[name]] = count
+        issue = sum(counts) + smem_ops
+        if issue > 0:
+            self.ops.append(Op(OP["COMPUTE"], smem=smem, issue=issue, conflicts=conflicts, chain=chain, pipes=tuple(counts)))
+
+    def load(self, slot: int, *patterns: Pattern, bypass_l1: bool = False, stages: int = 0, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
+        """Add a load (one pattern for all warps or one a warp); iteration ``counter[level] + ahead``, skipped from ``limit`` on."""
+        self.ops.append(Op(OP["LOAD"], slot=slot, stages=stages, level=level, bypass_l1=bypass_l1, issue=1, patterns=patterns, count_plus=ahead, count=limit))
+
+    def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
+        """Add a store."""
+        self.ops.append(Op(OP["STORE"], slot=slot, level=level, issue=1, patterns=patterns))
+
+    def reduce(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
+        """Add a reduction at L2 (a commutative update)."""
+        self.ops.append(Op(OP["REDUCE"], slot=slot, level=level, issue=1, patterns=patterns))
+
+    def wait(self, slot: int, *, stages: int = 0, level: int = 0) -> None:
+        """Wait until a slot is empty."""
+        self.ops.append(Op(OP["WAIT"], slot=slot, stages=stages, level=level))
+
+    def barrier(self) -> None:
+        """Barrier of the TB (one instruction)."""
+        self.ops.append(Op(OP["BARRIER"], issue=1))
+
+    def delay(self, cycles: int) -> None:
+        """Hold the warp."""
+        self.ops.append(Op(OP["DELAY"], count=cycles))
+
+    def loop_begin(self) -> int:
+        """Return a mark for :meth:`loop_end`."""
+        return len(self.ops)
+
+    def loop_end(self, mark: int, iterations: int, level: int = 0) -> None:
+        """Repeat the ops since ``mark``; a body of one iteration needs no op."""
+        if iterations <= 0:
+            raise WorkloadError(f"loop of {iterations} iterations: must be positive")
+        self.ops.append(Op(OP["LOOP"], level=level, count=iterations, target=mark))
+
+    def exit(self) -> None:
+        """End the warp."""
+        self.ops.append(Op(OP["EXIT"], issue=1))

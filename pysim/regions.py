@@ -1,0 +1,230 @@
+"""Memory regions of thread blocks in 32-byte sectors: distinct regions, intersections, coverage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .job import Access, Tensor
+
+    Ints = NDArray[np.int64]
+
+SECTOR = 32
+_CHUNK = 1 << 22  # candidate pairs held at once
+
+
+def empty() -> Ints:
+    """Return an empty index array."""
+    return np.empty(0, np.int64)
+
+
+def spread(starts: Ints, counts: Ints) -> Ints:
+    """Return starts[i], starts[i] + 1, ... (counts[i] of them) for every i, one after another."""
+    total = int(counts.sum())
+    if total == 0:
+        return empty()
+    ends = np.cumsum(counts)
+    made: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return made
+
+
+def join(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
+    """Return all pairs (i, j) with half-open intervals a[i] and b[j] in common."""
+    if len(alo) == 0 or len(blo) == 0:
+        return empty(), empty()
+    order = np.argsort(blo, kind="stable")
+    lo, hi = blo[order], bhi[order]
+    # b[j] can meet a[i] from the first j whose running end passes a.lo to the last that starts before a.hi
+    first = np.searchsorted(np.maximum.accumulate(hi), alo, side="right")
+    count = np.maximum(np.searchsorted(lo, ahi, side="left") - first, 0)
+    lefts: list[Ints] = []
+    rights: list[Ints] = []
+    done = np.concatenate(([0], np.cumsum(count)))
+    at = 0
+    while at < len(alo):
+        stop = max(at + 1, int(np.searchsorted(done, done[at] + _CHUNK, side="right")) - 1)
+        left = np.repeat(np.arange(at, stop, dtype=np.int64), count[at:stop])
+        right = spread(first[at:stop], count[at:stop])
+        keep = hi[right] > alo[left]
+        lefts.append(left[keep])
+        rights.append(order[right[keep]])
+        at = stop
+    return np.concatenate(lefts), np.concatenate(rights)
+
+
+def merge(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
+    """Join touching intervals of equal key; intervals come sorted by (key, lo)."""
+    if len(lo) == 0:
+        return lo, hi, key
+    # keys are laid far apart so that one running maximum serves all of them
+    width = int(hi.max()) + 1
+    top = np.maximum.accumulate(hi + key * width)
+    new = np.ones(len(lo), bool)
+    new[1:] = (lo + key * width)[1:] > top[:-1]
+    new[1:] |= key[1:] != key[:-1]
+    starts = np.flatnonzero(new)
+    return lo[starts], np.maximum.reduceat(hi, starts), key[starts]
+
+
+def strided(tbs: Ints) -> list[tuple[int, int, int]]:
+    """Return sorted TB numbers as (start, count, stride) ranges."""
+    made: list[tuple[int, int, int]] = []
+    steps = np.diff(tbs)
+    if len(steps) == 0:
+        return [(int(t), 1, 1) for t in tbs]
+    cuts = np.append(np.flatnonzero(steps[1:] != steps[:-1]) + 1, len(steps)).tolist()
+    at, cut = 0, 0
+    while at < len(tbs):
+        while cut < len(cuts) and cuts[cut] <= at:
+            cut += 1
+        last = cuts[cut] if cut < len(cuts) else at
+        made.append((int(tbs[at]), last - at + 1, int(steps[at]) if last > at else 1))
+        at = last + 1
+    return made
+
+
+@dataclass(slots=True)
+class Regions:
+    """The distinct regions that one kernel touches of one tensor, and the TBs of each.
+
+    ``shape`` is equal for regions that differ in their address alone.
+    ``rects`` are row0, row1, sector0, sector1 of tensors whose rows are whole sectors, else None.
+    """
+
+    address: int
+    pitch: int
+    bytes_: Ints
+    rects: Ints | None
+    lo: Ints
+    hi: Ints
+    tbs: Ints
+    ptr: Ints
+    shape: int = 0
+    _flat: tuple[Ints, Ints, Ints] | None = None
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+    def members(self, region: int) -> Ints:
+        """Return the TBs of a region."""
+        return self.tbs[self.ptr[region] : self.ptr[region + 1]]
+
+    def intervals(self) -> tuple[Ints, Ints, Ints]:
+        """Return (lo, hi, region) of the sector runs of every region, sorted, none touching in a region."""
+        if self._flat is None:
+            row0, row1, byte0, byte1 = self.bytes_.T
+            whole = (byte0 == 0) & (byte1 == self.pitch)
+            rows = np.where(whole, 1, row1 - row0)
+            region = np.repeat(np.arange(len(self), dtype=np.int64), rows)
+            row = spread(row0, rows)
+            start = self.address + row * self.pitch + byte0[region]
+            last = np.where(whole[region], row1[region] - 1, row)
+            stop = self.address + last * self.pitch + byte1[region]
+            self._flat = merge(start // SECTOR, -(-stop // SECTOR), region)
+        return self._flat
+
+    def aligned_with(self, other: Regions) -> bool:
+        """Whether the rectangles of both lie on one grid of rows."""
+        same = self.rects is not None and other.rects is not None and self.pitch == other.pitch
+        return same and (self.address - other.address) % self.pitch == 0
+
+    def shifted(self, other: Regions) -> Ints:
+        """Return the rectangles in the rows of ``other``."""
+        assert self.rects is not None
+        shift = (self.address - other.address) // self.pitch
+        made: Ints = self.rects + np.array([shift, shift, 0, 0])
+        return made
+
+    def meet(self, other: Regions) -> tuple[Ints, Ints]:
+        """Return all pairs (region of self, region of other) that share a sector."""
+        if not self.aligned_with(other):
+            alo, ahi, aid = self.intervals()
+            blo, bhi, bid = other.intervals()
+            i, j = join(alo, ahi, blo, bhi)
+            packed = np.unique(aid[i] * max(1, len(other)) + bid[j])
+            return packed // max(1, len(other)), packed % max(1, len(other))
+        i, j = join(self.lo, self.hi, other.lo, other.hi)
+        assert other.rects is not None
+        a, b = self.shifted(other)[i], other.rects[j]
+        keep = (a[:, 0] < b[:, 1]) & (b[:, 0] < a[:, 1]) & (a[:, 2] < b[:, 3]) & (b[:, 2] < a[:, 3])
+        return i[keep], j[keep]
+
+    def covered_by(self, other: Regions) -> NDArray[np.bool_]:
+        """Return which regions lie wholly in the union of the regions of ``other``."""
+        if self.aligned_with(other) and other.disjoint():
+            i, j = join(self.lo, self.hi, other.lo, other.hi)
+            mine = self.shifted(other)
+            assert other.rects is not None
+            a, b = mine[i], other.rects[j]
+            high = np.minimum(a[:, 1], b[:, 1]) - np.maximum(a[:, 0], b[:, 0])
+            wide = np.minimum(a[:, 3], b[:, 3]) - np.maximum(a[:, 2], b[:, 2])
+            shared = np.maximum(high, 0) * np.maximum(wide, 0)
+            area = np.bincount(i, weights=shared, minlength=len(self)).astype(np.int64)
+            return np.asarray(area == (mine[:, 1] - mine[:, 0]) * (mine[:, 3] - mine[:, 2]))
+        lo, hi, _ = other.intervals()
+        order = np.argsort(lo, kind="stable")
+        lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
+        alo, ahi, aid = self.intervals()
+        # a run is covered when one merged run holds it, for merged runs never touch
+        at = np.searchsorted(lo, alo, side="right") - 1
+        inside = (at >= 0) & (hi[np.maximum(at, 0)] >= ahi)
+        bad = np.bincount(aid, weights=~inside, minlength=len(self))
+        return np.asarray(bad == 0)
+
+    def disjoint(self) -> bool:
+        """Whether no two regions share a sector."""
+        i, _ = self.meet(self)
+        return len(i) == len(self)
+
+    def without(self, drop: NDArray[np.bool_]) -> Regions:
+        """Return the regions that ``drop`` does not mark."""
+        keep = np.flatnonzero(~drop)
+        count = np.diff(self.ptr)[keep]
+        return Regions(
+            self.address,
+            self.pitch,
+            self.bytes_[keep],
+            None if self.rects is None else self.rects[keep],
+            self.lo[keep],
+            self.hi[keep],
+            self.tbs[spread(self.ptr[:-1][keep], count)],
+            np.concatenate(([0], np.cumsum(count))),
+        )
+
+
+def _distinct(table: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows and, for each row, which of them it is."""
+    if len(table) and bool((table == table[0]).all()):
+        return table[:1], np.zeros(len(table), np.int64)
+    rows, inverse = np.unique(table, axis=0, return_inverse=True)
+    return rows, inverse.reshape(-1).astype(np.int64)
+
+
+def regions_of(access: Access, tbs: int) -> Regions:
+    """Evaluate the footprint of all TBs of a kernel on one tensor."""
+    tensor: Tensor = access.tensor
+    raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
+    table = np.empty_like(raw)
+    table[:, 0] = np.maximum(raw[:, 0], 0)
+    table[:, 1] = np.minimum(raw[:, 1], tensor.rows)
+    table[:, 2] = np.maximum(raw[:, 2], 0) * tensor.item
+    table[:, 3] = np.minimum(raw[:, 3], tensor.cols) * tensor.item
+    touches = (table[:, 0] < table[:, 1]) & (table[:, 2] < table[:, 3])
+    who = np.flatnonzero(touches)
+    table = table[who]
+    aligned = tensor.address % SECTOR == 0 and tensor.pitch % SECTOR == 0
+    if aligned:
+        table[:, 2] = table[:, 2] // SECTOR * SECTOR
+        table[:, 3] = -(-table[:, 3] // SECTOR) * SECTOR
+    rows, inverse = _distinct(table)
+    order = np.argsort(inverse, kind="stable")
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(inverse, minlength=len(rows))))).astype(np.int64)
+    lo = (tensor.address + rows[:, 0] * tensor.pitch + rows[:, 2]) // SECTOR
+    hi = -(-(tensor.address + (rows[:, 1] - 1) * tensor.pitch + rows[:, 3]) // SECTOR)
+    rects = rows // np.array([1, 1, SECTOR, SECTOR]) if aligned else None
+    return Regions(tensor.address, tensor.pitch, rows, rects, lo, hi, who[order], ptr)

@@ -1,0 +1,364 @@
+"""Run a job under one or more schemes."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import resource
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import columns
+from .bounds import Bounds, bounds, costs_of
+from .config import Config
+from .dependences import Dependences, dependences
+from .devices import device
+from .errors import ConfigError, InternalError, SimError, WorkloadError
+from .lower import Lowered, Programs, lower, lower_programs
+from .occupancy import carveout
+from .result import Result
+from .schemes import Choice, parse_scheme, parse_schemes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from .job import Job
+
+    Progress = Callable[[str, int, int], None]
+
+MAX_TB_ROWS = 1_000_000
+SLICE_SECONDS = 0.07
+REFUSED = (WorkloadError, ConfigError)
+
+
+class _Sim:
+    """One simulation in the core, freed at the end of a ``with``."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        from ._ffi import error_of, ffi, lib, params_struct
+
+        self.ffi, self.lib = ffi, lib
+        code, text = ffi.new("int *"), ffi.new("char[512]")
+        params = params_struct(lowered.values)
+        self.sim = lib.gs_create(params, lowered.order, lowered.job, code, text)
+        if self.sim == ffi.NULL:
+            raise error_of(code[0], text)
+
+    def __enter__(self) -> _Sim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lib.gs_free(self.sim)
+
+    def totals(self) -> Any:
+        out = self.ffi.new("gs_totals *")
+        self.lib.gs_totals_get(self.sim, out)
+        return out
+
+    def fetch(self, call: str, ctype: str, count: int) -> NDArray[np.void]:
+        from ._ffi import dtype_of
+
+        rows = np.zeros(count, dtype_of(ctype))
+        if count:
+            getattr(self.lib, call)(self.sim, self.ffi.cast(f"{ctype} *", rows.ctypes.data))
+        return rows
+
+    def take(self, room: int) -> NDArray[np.void]:
+        from ._ffi import dtype_of
+
+        rows = np.zeros(room, dtype_of("gs_tb_record"))
+        got = self.lib.gs_take_tbs(self.sim, self.ffi.cast("gs_tb_record *", rows.ctypes.data), room)
+        return rows[:got]
+
+    def run(
+        self,
+        threads: int,
+        room: int,
+        every: int,
+        keep: bool,
+        progress: Callable[[int], None],
+        stop: Callable[[], bool],
+    ) -> tuple[NDArray[np.void], bool]:
+        """Run to the end in slices; return the TB records and whether the job ended."""
+        from ._ffi import check
+
+        kept: list[NDArray[np.void]] = [self.take(0)]
+        quanta, done = 64, False
+        while not done:
+            begin = time.perf_counter()
+            done = check(self.lib.gs_run(self.sim, threads, quanta), self.sim) == self.lib.GS_DONE
+            rows = self.take(every)
+            while len(rows):
+                if keep:
+                    kept.append(rows)
+                rows = self.take(every)
+            spent = time.perf_counter() - begin
+            # slices of about SLICE_SECONDS, so that signals and the progress bar get their turn
+            quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1))
+            progress(int(self.totals().tbs_done))
+            if not done and stop():
+                break
+        return np.concatenate(kept)[:room], done
+
+
+class _Session:
+    """What the runs of one call share."""
+
+    def __init__(self, config: Config, job: Job, threads: int) -> None:
+        begin = time.perf_counter()
+        if not job.kernels:
+            raise WorkloadError(f"job {job.name} has no kernels")
+        self.config, self.job, self.threads = config, job, threads
+        self.deps: Dependences = dependences(job)
+        self.tbs = sum(k.tbs for k in job.kernels)
+        self.programs: dict[int, Programs] = {}
+        self.known: dict[tuple[tuple[str, int], ...], Bounds] = {}
+        self.setup = time.perf_counter() - begin
+
+    def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
+        values = config.encoded()
+        longest = values["gpu.sm.block_max"]
+        if longest not in self.programs:
+            self.programs[longest] = lower_programs(self.job, longest)
+        programs = self.programs[longest]
+        each = [carveout(k, values, config.carveouts) for k in self.job.kernels]
+        return lower(self.job, self.deps, choice, values, programs, each, times), programs
+
+    def bounds(self, config: Config) -> Bounds:
+        """Return bound and estimate; schemes that pin no machine parameter share them."""
+        values = config.encoded()
+        key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
+        if key not in self.known:
+            plain = config.replaced({"scheme.priority": "oldest"})
+            lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
+            with _Sim(lowered) as sim:
+                costs = costs_of(sim.sim, programs)
+            self.known[key] = bounds(self.job, self.deps, programs, costs, values)
+        return self.known[key]
+
+
+def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
+    words = tables.split(",") if isinstance(tables, str) else list(tables)
+    known = ("all", "none", *columns.DTYPES, "sm", "l2")
+    for word in words:
+        if word not in known:
+            raise ConfigError(f"no table {word!r}: there are {', '.join(known)}")
+    if "all" in words:
+        return frozenset(known)
+    return frozenset(words) | {"runs", "names", "host"}
+
+
+def _host(run: int, session: _Session, seconds: Mapping[str, float]) -> NDArray[np.void]:
+    from ._ffi import ffi, lib
+
+    build = ffi.string(lib.gs_build_info()).decode()
+    versions = f"core {build}; python {platform.python_version()}; numpy {np.__version__}"
+    unit = 1 if sys.platform == "darwin" else 1024
+    return columns.table(
+        "host",
+        1,
+        run=run,
+        setup_seconds=session.setup,
+        threads=session.threads,
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        versions=versions,
+        machine=f"{platform.machine()} {platform.system()} {platform.release()}",
+        **seconds,
+    )
+
+
+def _edges(run: int, deps: Dependences, job: Job) -> NDArray[np.void]:
+    pairs = deps.edges
+    who = pairs["consumer"].astype(np.int64)
+    streams = np.array([k.stream for k in job.kernels], np.int64)
+    return columns.table(
+        "edges",
+        len(pairs),
+        run=run,
+        kernel=who,
+        stream=streams[who],
+        tb=-1,
+        producer_kernel=pairs["producer"],
+        producer_tb=-1,
+    )
+
+
+def _one(
+    result: Result,
+    session: _Session,
+    choice: Choice,
+    wanted: frozenset[str],
+    progress: Progress | None,
+    stop: Callable[[], bool],
+) -> bool:
+    """Run one scheme and add its rows; return whether the job ended."""
+    job, run = session.job, len(result.parts.get("runs", []))
+    row: dict[str, Any] = dict.fromkeys(
+        (
+            "time_us",
+            "cycles",
+            "speedup",
+            "bound_us",
+            "estimate_us",
+            "gap_won",
+            "alu_utilization",
+            "sm_idle",
+            "energy_j",
+        ),
+        math.nan,
+    )
+    row |= {"workload": job.name, "scheme": choice.name, "gpu": session.config.device.name, "status": "ok"}
+    config = session.config
+    clock = [time.perf_counter()]
+    try:
+        config = config.replaced(choice.pins) if choice.pins else config
+        known = session.bounds(config)
+        row |= {
+            "bound_us": known.bound_us,
+            "estimate_us": known.estimate_us,
+            "submit": str(config["host.submit"]),
+        }
+        lowered, _ = session.lowered(choice, config, known.alone)
+        clock.append(time.perf_counter())
+        sim = _Sim(lowered)
+    except REFUSED as error:
+        result.add(
+            "runs", columns.table("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)}))
+        )
+        return True
+    clock.append(time.perf_counter())
+    values = lowered.values
+    with sim:
+        keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
+        if "tbs" in wanted and not keep:
+            result.notes.append(f"{choice.name}: TB records left out: more than {MAX_TB_ROWS} rows")
+        name = choice.name
+
+        def report(done: int) -> None:
+            if progress is not None:
+                progress(name, done, session.tbs)
+
+        records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
+        clock.append(time.perf_counter())
+        totals = sim.totals()
+        kernels = sim.fetch("gs_kernels_get", "gs_kernel_record", len(job.kernels))
+        sms = sim.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"])
+        slices = sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"])
+        samples = sim.fetch("gs_samples_get", "gs_sample", int(totals.samples))
+        end, interval = int(totals.end) if ended else int(totals.now), int(totals.sample_interval)
+        entries = int(totals.table_peak_entries)
+    cycles = end / values["gpu.clock"]
+    work, whole = sms["work"], max(1, end * values["gpu.sms"])
+    instructions = int(work["warp_instructions"].sum())
+    row |= {
+        "status": "ok" if ended else "failed",
+        "reason": "" if ended else "stopped before the end",
+        "window": int(lowered.order.window) if lowered.order.tb_edges else 0,
+        "time_us": end / columns.TICKS_US,
+        "cycles": cycles,
+        "warp_instructions": instructions,
+        "tbs": int(sms["tbs"].sum()),
+        "alu_utilization": instructions / max(1.0, cycles * values["gpu.sms"] * 4),
+        "sm_idle": 1 - int(sms["busy"].sum()) / whole,
+        "dram_bytes": 32 * int(slices["dram_read_sectors"].sum() + slices["dram_write_sectors"].sum()),
+        "l2_bytes": 32 * int(slices["sectors_read"].sum() + slices["sectors_written"].sum()),
+        "table_entries": entries,
+        "table_bytes": entries * values["scheme.table.entry_bytes"],
+    }
+    result.add("runs", columns.table("runs", 1, run=run, **row))
+    result.add("names", columns.names_table(run, job))
+    made: dict[str, Callable[[], NDArray[np.void]]] = {
+        "kernels": lambda: columns.kernels_table(run, job, kernels),
+        "tbs": lambda: columns.tbs_table(run, job, records, kernels),
+        "sm": lambda: columns.counters_table(run, "sm", sms, ("busy", "tbs")),
+        "l2": lambda: columns.counters_table(run, "slice", slices),
+        "samples": lambda: columns.samples_table(run, samples, interval, end, values),
+        "stalls": lambda: columns.stalls_table(run, kernels, sms),
+        "edges": lambda: _edges(run, session.deps, job),
+    }
+    for table, make in made.items():
+        if table in wanted:
+            result.add(table, make())
+    clock.append(time.perf_counter())
+    words = ("convert_seconds", "load_seconds", "simulate_seconds", "write_seconds")
+    spent = {word: clock[i + 1] - clock[i] for i, word in enumerate(words)}
+    result.add("host", _host(run, session, spent))
+    return ended
+
+
+def _rows(result: Result) -> int:
+    return sum(len(part) for part in result.parts.get("tbs", []))
+
+
+def _compare(result: Result) -> None:
+    """Fill the columns that need the run of ``stream``."""
+    rows = np.concatenate(result.parts["runs"])
+    good = rows["status"] == b"ok"
+    base = rows["time_us"][good & (rows["scheme"] == b"stream")]
+    if len(base):
+        times = rows["time_us"][good]
+        room = base[0] - rows["estimate_us"][good]
+        rows["speedup"][good] = base[0] / times
+        rows["gap_won"][good] = np.divide(
+            base[0] - times, room, out=np.full(len(times), np.nan), where=room > 0
+        )
+    result.parts["runs"] = [rows]
+
+
+def simulate(
+    gpu: Config | str,
+    job: Job,
+    schemes: str | Sequence[str] = "stream,tb_static",
+    *,
+    threads: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    tables: str | Sequence[str] = "all",
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Result:
+    """Simulate ``job`` on ``gpu`` under each scheme.
+
+    ``progress(scheme, TBs done, TBs)`` is called about 15 times a second; when ``stop()`` is true or the
+    user interrupts, the result holds what was reached. ``stream`` is run too where it is not listed, for
+    ``speedup``: its row is in ``Result.unlisted``. A scheme that does not apply is a row ``refused``.
+    """
+    if isinstance(gpu, str):
+        config = Config.resolve(device(gpu), overrides)
+    else:
+        config = gpu.replaced(overrides) if overrides else gpu
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads = {threads}: must be at least 1")
+    listed = parse_schemes(schemes)
+    wanted = _wanted(tables)
+    session = _Session(config, job, threads or os.cpu_count() or 1)
+    result = Result(job, config, session.deps)
+    if session.deps.races:
+        some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])
+        result.notes.append(
+            f"{len(session.deps.races)} races between streams without an event: kernels {some}"
+        )
+    choices = list(listed)
+    if all(choice.name != "stream" for choice in listed):
+        choices.append(parse_scheme("stream"))
+        result.unlisted = (len(choices) - 1,)
+    try:
+        for number, choice in enumerate(choices):
+            hidden = frozenset({"runs", "host", "names"}) if number in result.unlisted else wanted
+            if not _one(result, session, choice, hidden, progress, stop or (lambda: False)):
+                break
+    except KeyboardInterrupt:
+        result.notes.append("interrupted")
+        if "runs" not in result.parts:
+            raise
+    except SimError:
+        raise
+    except MemoryError as error:
+        raise InternalError(f"not enough memory for job {job.name}") from error
+    _compare(result)
+    return result

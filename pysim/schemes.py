@@ -1,0 +1,241 @@
+"""Ways of ordering work: one registry entry each, and how it fills the core's ordering tables."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .dependences import reduced
+from .errors import ConfigError
+from .params import PARAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .dependences import Dependences
+    from .job import Job
+
+COHERENCE = next(p for p in PARAMS["scheme"] if p.name == "coherence").choices
+CARVEOUT = next(p for p in PARAMS["scheme"] if p.name == "carveout").choices
+PRIORITY = next(p for p in PARAMS["scheme"] if p.name == "priority").choices
+EVERYTHING = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a scheme: parameters that it pins for its run."""
+
+    doc: str
+    pins: tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A way of ordering work. ``edges``: chain, stream, kernel (the DAG) or tb; ``gap``: what is paid."""
+
+    name: str
+    doc: str
+    edges: str
+    gap: str = ""
+    infinite: bool = False
+    pins: tuple[tuple[str, int | str], ...] = ()
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    @property
+    def barriers(self) -> bool:
+        """Whether kernels, not TBs, wait for each other."""
+        return self.edges != "tb"
+
+
+_PRIORITIES = {
+    word: Option(f"scheme.priority = {word}", (("scheme.priority", word),)) for word in ("newest", "critical")
+}
+_COHERENCE = {
+    word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
+}
+
+SCHEMES: dict[str, Scheme] = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme(
+            "host",
+            "Every kernel waits for the one before and for the host's round trip.",
+            "chain",
+            "host.roundtrip",
+        ),
+        Scheme(
+            "stream",
+            "Kernels of a stream run one after another; events order streams. The baseline of speedup.",
+            "stream",
+            "gpu.cp.stream_gap",
+        ),
+        Scheme(
+            "graph",
+            "A kernel waits for the kernels whose data it needs.",
+            "kernel",
+            "gpu.cp.graph_gap",
+            options=_COHERENCE,
+        ),
+        Scheme(
+            "tb_static",
+            "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
+            "tb",
+            options=_PRIORITIES | _COHERENCE,
+        ),
+        Scheme(
+            "tb_ideal",
+            "tb_static with all kernels admitted at once and a table without limit and cost.",
+            "tb",
+            infinite=True,
+            options=_PRIORITIES | _COHERENCE,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A scheme with options, as a user wrote it (``tb_static:newest+tb``)."""
+
+    scheme: Scheme
+    options: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name in result tables."""
+        return self.scheme.name + (":" + "+".join(self.options) if self.options else "")
+
+    @property
+    def pins(self) -> dict[str, int | str]:
+        """Parameters that the scheme and its options fix."""
+        made = dict(self.scheme.pins)
+        for option in self.options:
+            made.update(self.scheme.options[option].pins)
+        return made
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> ConfigError:
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f": did you mean {close[0]!r}?" if close else f": there are {', '.join(known) or 'none'}"
+    return ConfigError(f"{what} {name!r}{hint}")
+
+
+def parse_scheme(text: str) -> Choice:
+    """Return the scheme that ``name`` or ``name:option+option`` stands for."""
+    name, colon, rest = text.strip().partition(":")
+    if name not in SCHEMES:
+        raise _unknown("no scheme", name, list(SCHEMES))
+    scheme = SCHEMES[name]
+    options = tuple(rest.split("+")) if colon else ()
+    fixed: dict[str, str] = {}
+    for option in options:
+        if option not in scheme.options:
+            raise _unknown(f"scheme {name} has no option", option, list(scheme.options))
+        for path, _ in scheme.options[option].pins:
+            if path in fixed:
+                raise ConfigError(
+                    f"scheme {text.strip()}: options {fixed[path]} and {option} both set {path}"
+                )
+            fixed[path] = option
+    return Choice(scheme, options)
+
+
+def parse_schemes(text: str | Sequence[str]) -> list[Choice]:
+    """Return the schemes of a comma-separated list; a repeated one counts once."""
+    words = text.split(",") if isinstance(text, str) else list(text)
+    made: dict[str, Choice] = {}
+    for word in words:
+        if word.strip():
+            choice = parse_scheme(word)
+            made.setdefault(choice.name, choice)
+    if not made:
+        raise ConfigError("no scheme given")
+    return list(made.values())
+
+
+def preds_of(scheme: Scheme, job: Job, deps: Dependences) -> list[tuple[int, ...]]:
+    """Return the kernels that each kernel waits for (tb schemes: if the table overflows)."""
+    count = len(job.kernels)
+    if scheme.edges == "chain":
+        return [(k - 1,) if k else () for k in range(count)]
+    if scheme.edges == "stream":
+        waits: list[set[int]] = [set() for _ in range(count)]
+        for before, after in job.events:
+            waits[after].add(before)
+        last: dict[int, int] = {}
+        for index, kernel in enumerate(job.kernels):
+            if kernel.stream in last:
+                waits[index].add(last[kernel.stream])
+            last[kernel.stream] = index
+        return [tuple(sorted(w)) for w in waits]
+    return reduced(deps.preds) if scheme.edges == "kernel" else list(deps.preds)
+
+
+def coherence_of(scheme: Scheme, values: Mapping[str, int]) -> str:
+    """Return kernel, bypass or tb: 'auto' is kernel behind barriers, else bypass."""
+    word = COHERENCE[values["scheme.coherence"]]
+    if word == "auto":
+        return "kernel" if scheme.barriers else "bypass"
+    return word
+
+
+def carveout_mode(scheme: Scheme, values: Mapping[str, int]) -> str:
+    """Return kernel or job: 'auto' is kernel behind barriers, else job."""
+    word = CARVEOUT[values["scheme.carveout"]]
+    if word == "auto":
+        return "kernel" if scheme.barriers else "job"
+    return word
+
+
+def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of ``gs_order``."""
+    everything = max(1, len(job.kernels))
+    table = not scheme.barriers
+    return {
+        "tb_edges": int(table),
+        "window": everything if scheme.infinite or not table else min(everything, values["scheme.window"]),
+        "infinite": int(scheme.infinite),
+        "bypass": values["scheme.bypass"] if table else 0,
+        "invalidate": {"kernel": 1, "bypass": 0, "tb": 2}[coherence_of(scheme, values)],
+        "launch": values["gpu.cp.launch"],
+        "gap": values[scheme.gap] if scheme.gap else 0,
+        "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,
+    }
+
+
+def written_by_job(job: Job) -> list[tuple[int, int]]:
+    """Return the merged address ranges that the kernels of a job write or update."""
+    spans = sorted(
+        {
+            (a.tensor.address, a.tensor.address + a.tensor.nbytes)
+            for k in job.kernels
+            for a in k.accesses
+            if a.mode != "read"
+        }
+    )
+    merged: list[tuple[int, int]] = []
+    for lo, hi in spans:
+        if merged and lo <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(hi, merged[-1][1]))
+        else:
+            merged.append((lo, hi))
+    return merged
+
+
+def ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:
+    """Return unique ranks, lowest first to dispatch. ``times``: what each kernel takes alone."""
+    count = len(preds)
+    if priority == "oldest":
+        return list(range(count))
+    if priority == "newest":
+        return [count - 1 - k for k in range(count)]
+    left = [float(t) for t in times]
+    for index in range(count - 1, -1, -1):
+        # preds are earlier kernels, so left[index] is final here
+        for before in preds[index]:
+            left[before] = max(left[before], times[before] + left[index])
+    made = [0] * count
+    for rank, index in enumerate(sorted(range(count), key=lambda k: (-left[k], k))):
+        made[index] = rank
+    return made

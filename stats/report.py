@@ -1,0 +1,80 @@
+"""Text tables for terminals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .schema import Table
+
+
+def format_time(us: float) -> str:
+    """Write a time with a unit that keeps it readable."""
+    if not math.isfinite(us):
+        return "-"
+    for limit, scale, unit in ((1e3, 1.0, "us"), (1e6, 1e3, "ms")):
+        if abs(us) < limit:
+            return f"{us / scale:.2f} {unit}"
+    return f"{us / 1e6:.3f} s"
+
+
+def _number(digits: int, scale: float = 1.0, suffix: str = "") -> Callable[[Any], str]:
+    def text(value: Any) -> str:
+        number = float(value) * scale
+        return f"{number:,.{digits}f}{suffix}" if math.isfinite(number) else "-"
+
+    return text
+
+
+# heading, column of `runs`, how it is shown
+_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("time", "time_us", format_time),
+    ("a step", "time_us", format_time),
+    ("speedup", "speedup", _number(3, suffix="x")),
+    ("gap won", "gap_won", _number(1, 100, " %")),
+    ("ALU", "alu_utilization", _number(1, 100, " %")),
+    ("SM idle", "sm_idle", _number(1, 100, " %")),
+    ("DRAM MB", "dram_bytes", _number(1, 1e-6)),
+    ("L2 MB", "l2_bytes", _number(1, 1e-6)),
+    ("entries", "table_entries", _number(0)),
+    ("table KB", "table_bytes", _number(1, 1 / 1024)),
+)
+
+
+def format_runs(runs: Table, header: Iterable[str] = (), steps: int = 1) -> str:
+    """Lay out rows of `runs` as a table under the header lines; `steps` divides the time a step."""
+    steps = max(int(steps), 1)
+    lines = [["scheme", *(heading for heading, _, _ in _COLUMNS)]]
+    notes: dict[int, str] = {}
+    for row in runs:
+        cells = [_text(row["scheme"])]
+        status, reason = _text(row["status"]), _text(row["reason"])
+        if status == "ok":
+            for heading, name, show in _COLUMNS:
+                cells.append(show(row[name] / steps if heading == "a step" else row[name]))
+        else:
+            notes[len(lines)] = f"{status}: {reason}" if reason else status
+        lines.append(cells)
+    drop = 2 if steps == 1 else None  # with one step its time is the time
+    if drop is not None:
+        lines = [cells[:drop] + cells[drop + 1 :] for cells in lines]
+    count = len(lines[0])
+    widths = [max(len(cells[i]) if i < len(cells) else 0 for cells in lines) for i in range(count)]
+    out = list(header)
+    for number, cells in enumerate(lines):
+        texts = [cells[0].ljust(widths[0])]
+        if number in notes:
+            texts.append(notes[number])
+        else:
+            texts += [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        out.append("  ".join(texts).rstrip())
+        if number == 0:
+            out.append("-" * (sum(widths) + 2 * (count - 1)))
+    return "\n".join(out) + "\n"
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, (bytes, np.bytes_)) else str(value)

@@ -1,0 +1,237 @@
+"""The tables of a result file, each column declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+VERSION = 1
+
+Table = NDArray[Any]  # a one-dimensional structured array
+
+
+class Column(NamedTuple):
+    """One column of a table: name, stored type, unit ("" if none) and meaning."""
+
+    name: str
+    dtype: str
+    unit: str
+    doc: str
+
+
+_RUN = Column("run", "<i4", "", "Row of `runs`.")
+_KERNEL = Column("kernel", "<i4", "", "Launch, in the order of enqueueing.")
+_STREAM = Column("stream", "<i4", "", "Stream of the launch.")
+
+# the shares of `stalls`: five of resident warps, three of SMs without a TB
+WARP_SHARES = ("issued", "scoreboard", "pipe", "memory", "barrier")
+IDLE_SHARES = ("dependence", "launch", "no_tb")
+SHARES = WARP_SHARES + IDLE_SHARES
+LEVELS = ("run", "kernel", "sm")
+REASONS = ("launch", "dependence", "slot", "dispatch")
+
+RUNS = (
+    _RUN,
+    Column("workload", "S64", "", "Name of the workload."),
+    Column("scheme", "S64", "", "Scheme with its options."),
+    Column("gpu", "S64", "", "Name of the GPU."),
+    Column("status", "S16", "", "ok, or why there is no time: refused, unsupported, failed."),
+    Column("reason", "S160", "", "One line for a status other than ok."),
+    Column("window", "<i8", "kernels", "Kernels admitted and unfinished at once."),
+    Column("submit", "S16", "", "How the host enqueues: prefilled or eager."),
+    Column("time_us", "<f8", "us", "From the first enqueue to the last end."),
+    Column("cycles", "<f8", "cycles", "The same time in SM clock cycles, launch path included."),
+    Column("warp_instructions", "<i8", "count", "Warp instructions issued."),
+    Column("tbs", "<i8", "count", "Thread blocks run."),
+    Column("speedup", "<f8", "", "Time of `stream` over this time."),
+    Column("bound_us", "<f8", "us", "Lower bound of the time for any scheme."),
+    Column("estimate_us", "<f8", "us", "Quick estimate made before the run."),
+    Column("gap_won", "<f8", "", "Share of the distance from `stream` to the bound that was won."),
+    Column("alu_utilization", "<f8", "", "Issue slots used, as a share."),
+    Column("sm_idle", "<f8", "", "SM time without a TB, as a share."),
+    Column("dram_bytes", "<i8", "B", "Bytes moved from and to DRAM."),
+    Column("l2_bytes", "<i8", "B", "Bytes moved from and to L2."),
+    Column("energy_j", "<f8", "J", "Energy; NaN if it was not computed."),
+    Column("table_entries", "<i8", "count", "Most entries of the dependence table in use at once."),
+    Column("table_bytes", "<i8", "B", "Size of that many entries."),
+)
+
+KERNELS = (
+    _RUN,
+    _KERNEL,
+    _STREAM,
+    Column("name", "<i4", "", "Row of `names` with this `name`."),
+    Column("tbs", "<i8", "count", "Thread blocks."),
+    Column("enqueued_us", "<f8", "us", "When the host had enqueued it."),
+    Column("admitted_us", "<f8", "us", "When the window took it in."),
+    Column("ready_us", "<f8", "us", "When its first TB could be dispatched."),
+    Column("first_dispatch_us", "<f8", "us", "When its first TB was dispatched."),
+    Column("last_end_us", "<f8", "us", "When its last TB ended."),
+    Column("warp_instructions", "<i8", "count", "Warp instructions issued."),
+    Column("load_bytes", "<i8", "B", "Bytes requested from L2 by loads."),
+    Column("store_bytes", "<i8", "B", "Bytes sent to L2 by stores and reductions."),
+    Column("coarse", "|u1", "", "1: did not fit the dependence table, waited for whole kernels."),
+)
+
+TBS = (
+    _RUN,
+    _KERNEL,
+    _STREAM,
+    Column("tb", "<i4", "", "Thread block, x fastest."),
+    Column("sm", "<i4", "", "SM that it ran on."),
+    Column("slot", "<i4", "", "Its place on that SM."),
+    Column("ready_ns", "<f8", "ns", "When all it depends on had ended."),
+    Column("dispatch_ns", "<f8", "ns", "When it was given a place."),
+    Column("start_ns", "<f8", "ns", "When its warps started."),
+    Column("end_ns", "<f8", "ns", "When its last warp ended."),
+    Column("last_kernel", "<i4", "", "Launch whose TB made it ready; -1: none."),
+    Column("last_tb", "<i4", "", "That TB; -1: none."),
+    Column("reason", "S12", "", "What it waited for last: " + ", ".join(REASONS) + "."),
+)
+
+SAMPLES = (
+    _RUN,
+    Column("sample", "<i4", "", "Number of the sample."),
+    Column("start_us", "<f8", "us", "Start of the interval."),
+    Column("end_us", "<f8", "us", "End of the interval."),
+    Column("resident_warps", "<f8", "warps", "Mean over the interval, all SMs together."),
+    Column("alu_utilization", "<f8", "", "Issue slots used, as a share."),
+    Column("fp32", "<f8", "", "Busy share of the fp32 pipes."),
+    Column("int", "<f8", "", "Busy share of the integer pipes."),
+    Column("fp16", "<f8", "", "Busy share of the fp16 pipes."),
+    Column("fp64", "<f8", "", "Busy share of the fp64 pipes."),
+    Column("sfu", "<f8", "", "Busy share of the special-function pipes."),
+    Column("tensor", "<f8", "", "Busy share of the tensor pipes."),
+    Column("smem", "<f8", "", "Busy share of shared memory."),
+    Column("l2_requests", "<i8", "count", "Line requests sent to L2."),
+)
+
+STALLS = (
+    _RUN,
+    Column("level", "S8", "", "What `id` numbers: " + ", ".join(LEVELS) + "."),
+    Column("id", "<i4", "", "Launch or SM; 0 for a whole run."),
+    Column("issued", "<f8", "", "Share: warps held an issue slot."),
+    Column("scoreboard", "<f8", "", "Share: warps waited for a fixed-latency result."),
+    Column("pipe", "<f8", "", "Share: warps waited for an issue slot, a pipe or the load/store unit."),
+    Column("memory", "<f8", "", "Share: warps waited for memory."),
+    Column("barrier", "<f8", "", "Share: warps waited at a barrier."),
+    Column("dependence", "<f8", "", "Share: no TB on the SM, the next ones wait for others to end."),
+    Column("launch", "<f8", "", "Share: no TB on the SM, the next kernel is on the launch path."),
+    Column("no_tb", "<f8", "", "Share: no TB on the SM and none left."),
+)
+
+EDGES = (
+    _RUN,
+    _KERNEL,
+    _STREAM,
+    Column("tb", "<i4", "", "Consumer TB; -1: all TBs of the kernel."),
+    Column("producer_kernel", "<i4", "", "Launch that it waits for."),
+    Column("producer_tb", "<i4", "", "TB that it waits for; -1: all TBs of that launch."),
+)
+
+NAMES = (
+    _RUN,
+    Column("name", "<i4", "", "Number used by `kernels`."),
+    Column("text", "S160", "", "Name of the kernel."),
+)
+
+# all that may differ between two runs of the same thing is here and nowhere else
+HOST = (
+    _RUN,
+    Column("setup_seconds", "<f8", "s", "Building the job."),
+    Column("convert_seconds", "<f8", "s", "Turning it into arrays for the core."),
+    Column("load_seconds", "<f8", "s", "Handing the arrays over."),
+    Column("simulate_seconds", "<f8", "s", "Simulating."),
+    Column("write_seconds", "<f8", "s", "Collecting the tables of the result."),
+    Column("threads", "<i4", "", "Threads of the core."),
+    Column("peak_memory_bytes", "<i8", "B", "Largest resident size of the process."),
+    Column("versions", "S160", "", "Versions of the simulator and of what it uses."),
+    Column("machine", "S96", "", "Processor and operating system."),
+)
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "runs": RUNS,
+    "kernels": KERNELS,
+    "tbs": TBS,
+    "samples": SAMPLES,
+    "stalls": STALLS,
+    "edges": EDGES,
+    "names": NAMES,
+    "host": HOST,
+}
+
+# tables whose first columns are given here and whose others are counters, declared where they are counted
+OPEN: dict[str, tuple[Column, ...]] = {
+    "sm": (
+        _RUN,
+        Column("sm", "<i4", "", "The SM."),
+        Column("busy_us", "<f8", "us", "Time with at least one TB."),
+        Column("tbs", "<i8", "count", "Thread blocks run."),
+    ),
+    "l2": (_RUN, Column("slice", "<i4", "", "The L2 slice.")),
+}
+
+
+def dtype(table: str) -> np.dtype[Any]:
+    """Type of a row of a declared table."""
+    return np.dtype([(column.name, column.dtype) for column in TABLES[table]])
+
+
+def empty(table: str, rows: int = 0) -> Table:
+    """Array of zeros for a declared table."""
+    return np.zeros(rows, dtype(table))
+
+
+def from_columns(table: str, columns: Mapping[str, Any]) -> Table:
+    """Array of a declared table from one sequence or scalar a column; all columns must be there."""
+    wanted = [column.name for column in TABLES[table]]
+    if set(wanted) != set(columns):
+        wrong = ", ".join(sorted(set(wanted) ^ set(columns)))
+        raise ValueError(f"table {table}: columns missing or unknown: {wrong}")
+    values = {name: encode(np.asarray(columns[name])) for name in wanted}
+    rows = max((len(value) for value in values.values() if value.ndim), default=1)
+    out = empty(table, rows)
+    for name in wanted:
+        out[name] = clip(values[name], out.dtype[name])
+    return out
+
+
+def encode(values: NDArray[Any]) -> NDArray[Any]:
+    """Python strings as fixed-length UTF-8; anything else as it is."""
+    if values.dtype.kind == "O":
+        values = values.astype(str)
+    return np.char.encode(values, "utf-8") if values.dtype.kind == "U" else values
+
+
+def clip(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+    """Texts longer than `kind` cut between two characters, with a mark; anything else as it is."""
+    if kind.kind != "S" or values.dtype.kind != "S" or values.dtype.itemsize <= kind.itemsize:
+        return values
+    room = kind.itemsize
+    cut = [
+        text if len(text) <= room else text[: room - 3].decode("utf-8", "ignore").encode() + b"..."
+        for text in values.reshape(-1).tolist()
+    ]
+    return np.array(cut, kind).reshape(values.shape)
+
+
+def stall_shares(warp_cycles: Any, busy: Any, idles: Any) -> NDArray[np.float64]:
+    """Shares of `SHARES` from warp-cycles (n, 5), time with a TB (n) and times without one (n, 3).
+
+    The time with a TB is split as its warp-cycles are, so that each row adds to 1; a row of zeros is `no_tb`.
+    """
+    warps = np.atleast_2d(np.asarray(warp_cycles, np.float64))
+    idle = np.atleast_2d(np.asarray(idles, np.float64))
+    held = np.atleast_1d(np.asarray(busy, np.float64))[:, None]
+    spent = warps.sum(axis=1, keepdims=True)
+    # a TB without a warp-cycle has still been there: it counts as issued, so that nothing gets lost
+    parts = np.divide(warps, spent, out=np.zeros_like(warps), where=spent > 0)
+    parts[spent[:, 0] <= 0, 0] = 1.0
+    shares = np.concatenate([parts * held, idle], axis=1)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+    shares[total[:, 0] <= 0, -1] = 1.0
+    return np.asarray(shares, np.float64)

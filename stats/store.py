@@ -1,0 +1,302 @@
+"""Result files: written whole or not at all, the same bytes for the same results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from . import schema
+from .schema import Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHUNK_ROWS = 65536
+_OWN = ("schema", "configuration", "hash", "complete")  # attributes that only this module sets
+
+
+class StoreError(Exception):
+    """A result file cannot be written or read; the message is one clear line."""
+
+
+def write(
+    path: str | os.PathLike[str],
+    tables: Mapping[str, Table],
+    attributes: Mapping[str, str | int | float],
+    configuration: dict[str, Any],
+    force: bool = False,
+) -> None:
+    """Write tables to one HDF5 file and the configuration as JSON beside it."""
+    target = _target(path)
+    plain = {name: _plain(name, tables[name]) for name in sorted(tables)}
+    text = _json(configuration)
+    digest = hash_tables(plain)
+    _check_existing(target, force, text, digest)
+    image = _image(plain, attributes, text, digest)
+    beside = target.with_suffix(".json")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # both are complete on disk before either gets its name; the result file, which also holds the
+        # configuration, goes last
+        _replace_all({beside: text.encode(), target: image})
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def check_writable(
+    path: str | os.PathLike[str], force: bool = False, configuration: dict[str, Any] | None = None
+) -> None:
+    """Raise now what `write` would raise after the simulation, as far as it can be known."""
+    target = _target(path)
+    probe = _temporary(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        probe.unlink()
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+    _check_existing(target, force, None if configuration is None else _json(configuration), None)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that its name never shows a part of it."""
+    try:
+        _replace_all({Path(path): data})
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def load(path: str | os.PathLike[str]) -> Results:
+    """Open a result file; tables are read when they are asked for."""
+    return Results(path)
+
+
+class Results(Mapping[str, "pd.DataFrame"]):
+    """The tables of a result file as data frames, with its `attributes` and `configuration`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._frames: dict[str, pd.DataFrame] = {}
+        with _open(self.path) as file:
+            attributes = {str(name): _scalar(value) for name, value in file.attrs.items()}
+            self._names = tuple(sorted(str(name) for name in file))
+        if attributes.get("complete") != 1 or not set(_OWN) <= set(attributes):
+            raise StoreError(f"{self.path} is not a complete result file")
+        if attributes["schema"] > schema.VERSION:
+            raise StoreError(f"{self.path} was written by a newer version (schema {attributes['schema']})")
+        self.configuration: dict[str, Any] = json.loads(str(attributes.pop("configuration")))
+        self.attributes: dict[str, str | int | float] = attributes
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        if name not in self._frames:
+            import pandas as pd  # late: reading attributes should not cost its import
+
+            rows = self.array(name)
+            columns = {field: decode(rows[field]) for field in rows.dtype.names or ()}
+            self._frames[name] = pd.DataFrame(columns)
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # Mapping's own would read the table
+
+    def __repr__(self) -> str:
+        return f"<Results {self.path}: {', '.join(self._names)}>"
+
+    def array(self, name: str) -> Table:
+        """Return a table as it is stored, strings as bytes."""
+        if name not in self._names:
+            raise KeyError(f"{self.path} has no table {name}; it has {', '.join(self._names)}")
+        with _open(self.path) as file:
+            return cast(Table, file[name][()])
+
+    def verify(self) -> None:
+        """Raise if the tables do not have the hash that was stored with them."""
+        if hash_tables({name: self.array(name) for name in self}) != self.attributes["hash"]:
+            raise StoreError(f"{self.path} is damaged: its tables do not match its hash")
+
+
+def hash_tables(tables: Mapping[str, Table]) -> str:
+    """SHA-256 of names, types and bytes of all tables but `host`."""
+    digest = hashlib.sha256()
+    for name in sorted(tables):
+        if name != "host":
+            rows = np.ascontiguousarray(tables[name])
+            # not `descr`: that of a file's string columns differs from that of the array written
+            columns = [(field, rows.dtype[field].str) for field in rows.dtype.names or ()]
+            digest.update(f"{name} {columns} {len(rows)}\n".encode())
+            digest.update(rows.tobytes())
+    return digest.hexdigest()
+
+
+def decode(values: NDArray[Any]) -> NDArray[Any]:
+    """Fixed-length bytes as Python strings; anything else as it is."""
+    return np.char.decode(values, "utf-8", "replace").astype(object) if values.dtype.kind == "S" else values
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = Path(path)
+    if target.suffix != ".h5":
+        raise StoreError(f"a result file must be named *.h5, not {target}")
+    return target
+
+
+def _json(configuration: dict[str, Any]) -> str:
+    try:
+        return json.dumps(configuration, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the configuration cannot be written as JSON: {error}") from error
+
+
+def _plain(name: str, rows: Table) -> Table:
+    """Bring a table into the stored form: packed little-endian scalars, declared types where there are any.
+
+    Padding would carry stray bytes into the file; vlen, nested and array fields do not open in pandas.
+    """
+    fields = rows.dtype.names
+    if fields is None or rows.ndim != 1:
+        raise StoreError(f"table {name} is not a one-dimensional structured array")
+    kinds: dict[str, np.dtype[Any]] = {}
+    if name in schema.TABLES:
+        wanted = schema.dtype(name)
+        if fields != wanted.names:
+            wrong = ", ".join(sorted(set(fields) ^ set(wanted.names or ()))) or "their order"
+            raise StoreError(f"table {name}: columns differ from the declared ones: {wrong}")
+        kinds = {field: wanted[field] for field in fields}
+    else:
+        first = tuple(column.name for column in schema.OPEN.get(name, schema.RUNS[:1]))
+        if fields[: len(first)] != first:
+            raise StoreError(f"table {name} must begin with the columns {', '.join(first)}")
+    columns = {field: schema.encode(rows[field]) for field in fields}
+    for field, values in columns.items():
+        kind = values.dtype
+        if values.ndim != 1 or kind.kind not in "biufS":
+            raise StoreError(f"table {name}: column {field} is not a plain number or string")
+        if kind.kind == "b":
+            kind = np.dtype("u1")
+        elif kind.kind == "S" and kind.itemsize == 0:
+            kind = np.dtype("S1")
+        wanted_kind = kinds.setdefault(field, kind.newbyteorder("<"))
+        if (kind.kind == "S") != (wanted_kind.kind == "S") or (kind.kind == "f" and wanted_kind.kind in "iu"):
+            raise StoreError(f"table {name}: column {field} has type {kind}, not {wanted_kind}")
+    out = np.zeros(len(rows), [(field, kinds[field]) for field in fields])
+    for field, values in columns.items():
+        out[field] = schema.clip(values, kinds[field])
+        if values.dtype.kind in "iu" and kinds[field].kind in "iu" and np.any(out[field] != values):
+            raise StoreError(f"table {name}: column {field} has a number out of range")
+    if name == "stalls" and len(out):
+        sums = sum(out[share] for share in schema.SHARES)
+        if not np.allclose(sums, 1.0, rtol=0.0, atol=1e-9):
+            raise StoreError("table stalls: the shares of a row do not add to 1")
+    return out
+
+
+def _image(tables: Mapping[str, Table], attributes: Mapping[str, Any], text: str, digest: str) -> bytes:
+    """Make the bytes of the file, in memory: HDF5 does not recover well from a full disk."""
+    taken = sorted(set(attributes) & set(_OWN))
+    if taken:
+        raise StoreError(f"attributes set by the store itself: {', '.join(taken)}")
+    with h5py.File("image", "w", driver="core", backing_store=False) as file:
+        for name, rows in tables.items():
+            options: dict[str, Any] = {}
+            if len(rows):
+                # a maximum shape without limit makes the layout chunked, which compression needs
+                options = {"chunks": (min(len(rows), CHUNK_ROWS),), "compression": 1, "shuffle": True}
+            data = file.create_dataset(
+                name, data=rows, maxshape=(None,), track_times=False, **options or {"chunks": (1,)}
+            )
+            declared: tuple[Column, ...] = schema.TABLES.get(name) or schema.OPEN.get(name) or ()
+            units = {column.name: column.unit for column in declared if column.unit}
+            if units:
+                data.attrs["units"] = json.dumps(units)
+        for name in sorted(attributes):
+            file.attrs[name] = attributes[name]
+        file.attrs["schema"] = schema.VERSION
+        file.attrs["configuration"] = text
+        file.attrs["hash"] = digest
+        file.flush()
+        file.attrs["complete"] = 1
+        file.flush()
+        return bytes(file.id.get_file_image())
+
+
+def _check_existing(target: Path, force: bool, text: str | None, digest: str | None) -> None:
+    """Refuse to replace what differs; `None` is not compared."""
+    beside = target.with_suffix(".json")
+    for path in (target, beside):
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder")
+    if force:
+        return
+    if target.exists():
+        try:
+            old = Results(target)
+        except StoreError as error:
+            raise StoreError(
+                f"{target} exists and is not a complete result file; --force replaces it"
+            ) from error
+        same = text is None or _json(old.configuration) == text
+        if not same or digest not in (None, old.attributes["hash"]):
+            raise StoreError(f"{target} exists with different results; --force replaces it")
+    # the file beside it may be somebody's own
+    if beside.exists() and text is not None and beside.read_bytes() != text.encode():
+        raise StoreError(f"{beside} exists with another configuration; --force replaces it")
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+
+
+def _replace_all(files: Mapping[Path, bytes]) -> None:
+    """Write all files under temporary names, sync them, then give them their names in order."""
+    ready: list[tuple[Path, Path]] = []
+    try:
+        for path, data in files.items():
+            temporary = _temporary(path)
+            ready.append((temporary, path))
+            with temporary.open("xb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+                os.fsync(file.fileno())
+        for temporary, path in ready:
+            temporary.replace(path)
+        for folder in {path.parent for path in files}:
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+    except BaseException:  # also Ctrl-C: nothing half-made stays behind
+        for temporary, _ in ready:
+            with suppress(OSError):
+                temporary.unlink()
+        raise
+
+
+def _open(path: Path) -> Any:
+    if not path.exists():
+        raise StoreError(f"{path} does not exist")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read as an HDF5 file") from error
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,125 @@
+"""Devices: complete, sourced, in range, and true to the published numbers that they claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pysim.config import Config
+from pysim.devices import DEVICES, GPU_PATHS, device
+from pysim.errors import ConfigError
+
+CARDS = ("titan_v", "v100")
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_gpu_value_has_a_source(name: str) -> None:
+    card = device(name)
+    assert set(card.values) == set(GPU_PATHS)
+    assert all(len(card.sources[path]) > 5 for path in GPU_PATHS)
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_card_resolves_and_l2_has_whole_sets(name: str) -> None:
+    config = Config.resolve(device(name))
+    assert config.integer("gpu.l2.size") % (config.integer("gpu.l2.slices") * 16 * 128) == 0
+    assert config.carveouts == tuple(size * 1024 for size in (0, 8, 16, 32, 64, 96))
+
+
+def test_tensor_rate_is_that_of_the_data_sheet() -> None:
+    # 125 TFLOPS at 1530 MHz; an HMMA.884 step is 256 multiply-adds of a warp.
+    config = Config.resolve(device("v100"))
+    steps = 80 * 4 * config.number("gpu.clock") * 1e6 / config.number("gpu.sm.tensor_interval")
+    assert steps * 256 * 2 == pytest.approx(125e12, rel=0.01)
+    assert 256 / config.number("gpu.sm.tensor_interval") == device("v100").mma_rate
+
+
+def test_fp32_rate_is_that_of_the_data_sheet() -> None:
+    for name, tflops in (("v100", 15.7), ("titan_v", 14.9)):
+        config = Config.resolve(device(name))
+        lanes = 80 * 4 * 32 / config.number("gpu.sm.fp32_interval")
+        assert lanes * 2 * config.number("gpu.clock") * 1e6 == pytest.approx(tflops * 1e12, rel=0.01)
+
+
+def test_null_kernel_chain_has_about_the_published_period() -> None:
+    config = Config.resolve(device("v100"))
+    ends = config.number("gpu.cp.tb_start_latency") + config.number("gpu.cp.tb_done_latency")
+    assert 1081 <= config.number("gpu.cp.stream_gap") + ends + 10 <= 1161
+    # Grid to grid, a graph edge is 1.5 times as fast on a V100 (A100 white paper): a little more here.
+    assert (
+        1.4 < (config.number("gpu.cp.stream_gap") + ends) / (config.number("gpu.cp.graph_gap") + ends) < 1.8
+    )
+
+
+def test_cards_differ_where_their_data_sheets_do() -> None:
+    first, second = (device(name).values for name in CARDS)
+    differing = {path for path in GPU_PATHS if first[path] != second[path]}
+    assert differing == {"gpu.clock", "gpu.l2.size", "gpu.l2.slices", "gpu.dram.bandwidth"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"), [("titanv", "titan_v"), ("TITAN_V", "titan_v"), ("v10", "v100"), ("V100", "v100")]
+)
+def test_unknown_device_names_the_nearest(wrong: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown GPU {wrong}: did you mean {hint}"):
+        device(wrong)
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_own_device_builds_on_a_base(tmp_path: Path) -> None:
+    text = """
+    base = "v100"
+    compute_capability = "7.5"
+    carveouts = ["64KiB", "0B"]
+    "gpu.clock" = "1.2GHz"
+    [gpu]
+    sms = { value = 40, source = "half a chip" }
+    l2.size = "3MiB"
+    l2.slices = 32
+    """
+    mine = device(write(tmp_path, text))
+    assert mine.name == "mine"
+    assert mine.compute_capability == (7, 5)
+    assert mine.carveouts == (0, 65536)
+    assert mine.values["gpu.sms"] == 40
+    assert mine.sources["gpu.sms"] == "half a chip"
+    assert mine.sources["gpu.l2.size"] == "mine.toml"
+    assert mine.values["gpu.l2.size"] == 3 << 20
+    assert mine.values["gpu.clock"] == 1200
+    assert mine.values["gpu.dram.bandwidth"] == DEVICES["v100"].values["gpu.dram.bandwidth"]
+    assert DEVICES["v100"].values["gpu.sms"] == 80
+    assert Config.resolve(mine).carveouts == (0, 65536, 98304)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('base = "titanv"', "unknown base titanv: did you mean titan_v"),
+        ("[gpu]\nsmz = 4", "unknown parameter gpu.smz: did you mean gpu.sms"),
+        ("[gpu]\nsms = 0", r"gpu.sms = 0: must be an integer in \[1, 1024\]"),
+        ("[gpu]\nsms = true", "gpu.sms = True"),
+        ("[gpu]\nsms = [1]", "gpu.sms"),
+        ("gpu = 3", "unknown parameter gpu"),
+        ("gpus = 3", "unknown key gpus: did you mean gpu"),
+        ("[host]\nlaunch = 3", "unknown key host"),
+        ('compute_capability = "seven"', "must look like 7.0"),
+        ("carveouts = 4", "carveouts = 4"),
+        ("gpu = ", "not valid TOML"),
+    ],
+)
+def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        device(write(tmp_path, text))
+    assert "mine.toml: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_is_a_clean_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        device(str(tmp_path / "absent.toml"))

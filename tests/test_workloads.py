@@ -1,0 +1,208 @@
+"""Workloads touch exactly the bytes that their footprints name and issue the work that theory demands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pysim.errors import WorkloadError
+from pysim.job import Memory
+from workloads import make, micro
+from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
+from workloads.copy import copy, fill
+from workloads.gemm import Tiling, column_major, gemm
+from workloads.pointwise import Field, elementwise, pointwise
+from workloads.registry import parse
+
+from .walker import check_footprints, footprint, touched
+
+SMALL = (
+    Tiling("t", 16, 16, 8, 2),
+    Tiling("t", 8, 32, 16, 1),
+    Tiling("t", 32, 16, 8, 2, stages=1),
+    Tiling("t", 32, 32, 32, 4, slices=4),
+    Tiling("t", 16, 32, 8, 2, split_k=3),
+)
+
+
+def product(m, n, k, tiling, a_t=False, b_t=False, beta=0.0):
+    memory = Memory()
+    item = 4 if tiling.math == "ffma" else 2
+    a = memory.tensor("a", *((k, m) if a_t else (m, k)), item)
+    b = memory.tensor("b", *((n, k) if b_t else (k, n)), item)
+    return gemm("g", a, b, memory.tensor("c", m, n, item), tiling, a_t=a_t, b_t=b_t, beta=beta)
+
+
+sizes = st.integers(1, 70)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, sizes, sizes, st.sampled_from(SMALL), st.booleans(), st.booleans(), st.booleans())
+def test_gemm_touches_its_footprint_and_computes_all(m, n, k, tiling, a_t, b_t, beta):
+    kernel = product(m, n, k, tiling, a_t, b_t, float(beta))
+    check_footprints(kernel)
+    covered = np.sort(np.concatenate([footprint(kernel, tb, "write") for tb in range(kernel.tbs)]))
+    c = kernel.args[2]
+    if tiling.split_k == 1:
+        assert np.array_equal(covered, c.address + np.arange(c.nbytes))
+    # FFMA: whole tiles in M and N, K exact; scaling and sums of the epilogue are known
+    gx, gy, _ = kernel.grid
+    mine = tiling.tm * tiling.tn // (32 * tiling.warps)
+    extra = mine * (1 + (tiling.slices - 1) + (1 if beta and tiling.split_k == 1 else 0))
+    total = sum(touched(kernel, tb).pipes["fp32"] for tb in range(kernel.tbs))
+    main = total - extra * tiling.warps * kernel.tbs
+    assert main * 32 == gx * tiling.tn * gy * tiling.tm * k
+
+
+@pytest.mark.parametrize("tiling", FP32)
+def test_ffma_of_whole_tiles_is_mnk(tiling):
+    m, n, k = tiling.tm * 2, tiling.tn, tiling.tk * 3
+    kernel = product(m, n, k, tiling)
+    check_footprints(kernel)
+    scale = tiling.tm * tiling.tn // 32 * tiling.slices * kernel.tbs
+    assert sum(touched(kernel, tb).pipes["fp32"] for tb in range(kernel.tbs)) - scale == m * n * k // 32
+
+
+@pytest.mark.parametrize("tiling", FP16)
+def test_tensor_steps(tiling):
+    m, n, k = tiling.tm, tiling.tn * 2, tiling.tk * 2
+    kernel = product(m, n, k, tiling, b_t=True)
+    check_footprints(kernel)
+    assert sum(touched(kernel, tb).pipes["tensor"] for tb in range(kernel.tbs)) == m * n * k // 256
+    check_footprints(product(tiling.tm + 3, tiling.tn - 5, 37, tiling, a_t=True))
+
+
+@pytest.mark.parametrize("tiling", FP32 + FP16)
+def test_tilings_fit_a_volta_sm(tiling):
+    item = 4 if tiling.math == "ffma" else 2
+    assert occupancy(tiling, item, MachineHints()) >= 1
+    rows, cols = tiling.warp_tile
+    assert rows * cols == tiling.outputs * 32
+    assert (tiling.tm % rows, tiling.tn % cols) == (0, 0)
+    if tiling.math == "ffma":
+        rows, cols = tiling.thread_tile
+        assert rows * cols == tiling.outputs
+
+
+def test_known_resources():
+    tile = FP32[0]
+    assert (tile.registers(4), tile.smem(4)) == (128, 16384)
+    assert (tile.warp_tile, tile.thread_tile) == ((32, 64), (8, 8))
+
+
+def test_choice_follows_shape():
+    assert choose_gemm(4096, 4096, 4096).name == "sgemm_128x128"
+    narrow = choose_gemm(*column_major(4608, 32, 1536, False, False)[:3])
+    assert narrow.tm <= 32
+    assert choose_gemm(8, 512, 500000, beta=1.0).split_k > 1
+    assert choose_gemm(4096, 4096, 4096, "fp16").math == "hmma"
+
+
+def test_unaligned_pitch_loads_single_words():
+    kernel = product(16, 16, 33, SMALL[0])
+    widths = {p.width for op in kernel.program.variants[7] for p in op.patterns if p.arg == 0}
+    assert widths == {4}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 200), st.integers(1, 3))
+def test_pointwise_copy_fill(rows, cols, inputs):
+    memory = Memory()
+    ins = [memory.tensor(f"i{i}", rows, cols, 4) for i in range(inputs)]
+    out = memory.tensor("o", rows, cols, 4)
+    kernels = (pointwise("p", ins, [out], threads=64), copy("c", ins[0], out, threads=64), fill("f", out))
+    for kernel in kernels:
+        check_footprints(kernel)
+        written = np.concatenate([footprint(kernel, tb, "write") for tb in range(kernel.tbs)])
+        assert np.array_equal(np.sort(written), out.address + np.arange(out.nbytes))
+
+
+@pytest.mark.parametrize("mode", ["per-step", "skip", "hoisted"])
+@pytest.mark.parametrize("name", ["gru", "lstm", "vanilla"])
+def test_recurrent_networks(name, mode):
+    job = make(f"{name}:hidden=64,batch=8,timesteps=3,layers=2,input={mode}")
+    products = {"per-step": 6, "skip": 0, "hoisted": 2}[mode]
+    names = [k.name for k in job.kernels]
+    assert names.count("gemm_ih") == products
+    assert names.count("gemm_hh") == names.count(f"{name}_cell") == 6
+    for kernel in job.kernels:
+        check_footprints(kernel)
+    # a step's hidden product reads what the cell before wrote
+    cells = [k for k in job.kernels if k.name == f"{name}_cell"]
+    hidden = [k for k in job.kernels if k.name == "gemm_hh"]
+    written = np.concatenate([footprint(cells[0], tb, "write") for tb in range(cells[0].tbs)])
+    assert np.isin(footprint(hidden[1], 0, "read"), written).any()
+
+
+def test_networks_share_programs_and_odd_shapes_work():
+    job = make("gru:hidden=48,batch=3,timesteps=4,layers=1,dtype=fp16,split=1")
+    for kernel in job.kernels:
+        check_footprints(kernel)
+    products = [k.program for k in job.kernels if k.name == "gemm_hh"]
+    assert all(p is products[0] for p in products)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_random_dags_never_race(seed, streams):
+    job = make(f"random_dag:kernels=14,streams={streams},tensors=3,elements=600,largest=200,seed={seed}")
+    before: list[set[int]] = []
+    bytes_of = []
+    for index, kernel in enumerate(job.kernels):
+        check_footprints(kernel)
+        mine = {
+            mode: np.concatenate([footprint(kernel, tb, mode) for tb in range(kernel.tbs)])
+            for mode in ("read", "write")
+        }
+        direct = [j for j in range(index) if job.kernels[j].stream == kernel.stream]
+        direct += [a for a, b in job.events if b == index]
+        ancestors = set(direct).union(*(before[j] for j in direct))
+        for j, other in enumerate(bytes_of):
+            modes = (("read", "write"), ("write", "read"), ("write", "write"))
+            clash = any(np.intersect1d(mine[p], other[q]).size for p, q in modes)
+            assert not clash or j in ancestors
+        before.append(ancestors)
+        bytes_of.append(mine)
+
+
+def test_elementwise_blocks_of_rows():
+    memory = Memory()
+    a, b = memory.tensor("a", 11, 96, 4), memory.tensor("b", 11, 40, 4)
+    kernel = elementwise(
+        "e", [Field(a, 8), Field(a, 48)], [Field(b)], cols=40, per_element={"fp32": 1}, rows_per_tb=4
+    )
+    assert kernel.grid == (1, 3, 1)
+    check_footprints(kernel)
+
+
+def test_micro():
+    kernel = micro.read(Memory(), 3, 2, 16384, unroll=2, passes=2, shared=False)
+    check_footprints(kernel)
+    assert sum(len(a) for _, a in touched(kernel, 1).loads) == 2 * 16384
+    chase = micro.chase(Memory(), 131072 * 4, 4, 2)
+    assert max(op.count for op in chase.program.variants[0]) <= 65535
+    small = micro.chase(Memory(), 4096, 128, 3)
+    check_footprints(small)
+    assert sum(len(a) for _, a in touched(small, 0).loads) == 3 * 32 * 4
+    assert touched(micro.ffma(1, 2, 64, 5), 0).pipes["fp32"] == 2 * 64 * 5
+    assert [k.stream for k in micro.mixed().kernels] == [0, 1]
+
+
+def test_registry():
+    assert parse("gru:hidden=64,batch=0x10") == ("gru", {"hidden": 64, "batch": 16})
+    bad = ("gruu", "gru:hiden=3", "gru:hidden=x", "gru:hidden", "gru:input=no", "gru:batch=0", "gemm:tile=x")
+    for wrong in bad:
+        with pytest.raises(WorkloadError):
+            make(wrong)
+    assert all(make(name).name == name for name in ("empty", "ffma", "tensor", "pointwise", "copy", "read"))
+
+
+def test_wrong_shapes_are_refused():
+    memory = Memory()
+    a, b, c = (memory.tensor(n, 8, 16, 4) for n in "abc")
+    with pytest.raises(WorkloadError, match="shapes must agree"):
+        gemm("g", a, b, c, SMALL[0])
+    with pytest.raises(WorkloadError, match="power of two"):
+        Tiling("t", 24, 16, 8, 1)

@@ -1,0 +1,324 @@
+"""Tiled matrix product C[M, N] = A[M, K] B[K, N] as vendor libraries write it for Volta.
+
+All tensors are row-major; cuBLAS is column-major and computes C^T, so its M is our N (:func:`column_major`).
+The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K.
+
+The program is double-buffered in shared memory: the next tile travels from global memory to registers
+(plain LDG, through L1: Volta has no asynchronous copy) while the present one is computed, then it is stored
+to shared memory, one barrier a k-step. Edge tiles load and store exactly what exists (masked lanes) but
+compute the whole tile in M and N, as SASS kernels do; the K remainder is computed exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from pysim.errors import WorkloadError
+from pysim.job import Access, Kernel, Mode, Tensor
+from pysim.program import Code, Pattern, Program
+
+from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
+
+MAX_STEPS = 65535
+LDS_LATENCY = 23  # cycles, Volta, load to use (Jia et al. 2018)
+FFMA_LATENCY = 4
+HMMA_LATENCY = 10
+INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
+Math = Literal["ffma", "hmma"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How a GEMM is cut: TB tile ``tm`` x ``tn`` x ``tk``, ``warps``, K parts over the grid and inside a TB.
+
+    ``split_k`` > 1 makes grid z and turns the stores of C into updates; ``slices`` > 1 lets groups of warps
+    compute different k of each tile and add their sums through shared memory (cuBLAS's ``sliced1x4``).
+    ``stages`` is 1 (one buffer, two barriers a step) or 2.
+    """
+
+    name: str
+    tm: int
+    tn: int
+    tk: int
+    warps: int
+    math: Math = "ffma"
+    stages: int = 2
+    split_k: int = 1
+    slices: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse tiles that the lanes of a warp cannot share evenly."""
+        for label, value in (("tm", self.tm), ("tn", self.tn), ("tk", self.tk), ("warps", self.warps)):
+            if value <= 0 or value & (value - 1):
+                raise WorkloadError(f"tiling {self.name}: {label} = {value}: must be a power of two")
+        if min(self.tm, self.tn, self.tk) < 8 or self.warps > 32:
+            raise WorkloadError(f"tiling {self.name}: tiles start at 8 x 8 x 8 and a TB has at most 32 warps")
+        if self.stages not in (1, 2):
+            raise WorkloadError(f"tiling {self.name}: stages = {self.stages}: must be 1 or 2")
+        if self.split_k < 1 or self.slices < 1 or self.warps % self.slices or self.tk % self.slices:
+            raise WorkloadError(f"tiling {self.name}: split_k and slices must divide the work evenly")
+        if self.tm * self.tn < WARP * self.warps or self.tm * self.tn * self.tk < 256 * self.warps:
+            raise WorkloadError(f"tiling {self.name}: too many warps for the tile")
+
+    @property
+    def outputs(self) -> int:
+        """Accumulators of a thread."""
+        return max(1, self.tm * self.tn * self.slices // (WARP * self.warps))
+
+    @property
+    def warp_tile(self) -> tuple[int, int]:
+        """Rows and columns of C that one warp computes: as square as the TB tile allows."""
+        area, rows = self.outputs * WARP, 1
+        while rows * rows * 4 <= area and rows < self.tm:
+            rows *= 2
+        rows = max(rows, area // self.tn)
+        return rows, area // rows
+
+    @property
+    def thread_tile(self) -> tuple[int, int]:
+        """Rows and columns of C that one thread computes (FFMA)."""
+        rows = 1
+        while rows * rows * 2 <= self.outputs:
+            rows *= 2
+        rows = min(rows, self.warp_tile[0])
+        return rows, self.outputs // rows
+
+    def smem(self, item: int) -> int:
+        """Shared memory of a TB in bytes: the buffers, or the partial sums of the slices if larger."""
+        buffers = self.stages * (self.tm + self.tn) * self.tk * item
+        return max(buffers, (self.slices - 1) * self.tm * self.tn * 4)
+
+    def registers(self, item: int) -> int:
+        """32-bit registers a thread: accumulators, two fragments an operand, tile in flight, addresses."""
+        moving = -(-(self.tm + self.tn) * self.tk * item // (4 * WARP * self.warps))
+        if self.math == "ffma":
+            fragments = 2 * sum(self.thread_tile)
+        else:
+            # k of 4, each value in two lanes
+            fragments = 2 * sum(self.warp_tile) * 4 * item * 2 // (4 * WARP)
+        return min(255, -(-(self.outputs + fragments + moving + 24) // 8) * 8)
+
+    def chunk(self, k: int) -> int:
+        """K of one part of the split: a multiple of tk."""
+        return -(-k // (self.split_k * self.tk)) * self.tk
+
+    def grid(self, m: int, n: int, k: int) -> tuple[int, int, int]:
+        """TBs in x (N), y (M) and z (K); fewer parts than split_k where K is too short."""
+        return -(-n // self.tn), -(-m // self.tm), -(-k // self.chunk(k))
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """Instructions of one warp for ``k`` of a tile."""
+
+    math: int
+    lds: int
+    wavefronts: int
+    conflicts: int
+
+
+def lds_wavefronts(distinct: int, width: int) -> int:
+    """Wavefronts of a conflict-free LDS of ``width`` bytes a lane that reads ``distinct`` bytes."""
+    return max(width // 8, -(-distinct // 128), 1)
+
+
+def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
+    """Count what one warp issues for ``k`` of the tile (per slice: each warp takes its share of k).
+
+    FFMA: a thread reads its ``thread_tile`` fragments of each k by LDS.128; lanes of a warp share fragments
+    (broadcast), so an LDS.128 takes two wavefronts and one of 512 distinct bytes four. HMMA.884: each
+    fragment value sits in two lanes, so LDS.128 reads 256 distinct bytes. Register banks: Volta has two of
+    64 bits, and an FFMA stalls one slot when its three operands lie in one bank, by chance one in four; the
+    reuse cache serves one operand of all but the first FFMA of each row of the thread tile.
+    """
+    if tiling.math == "hmma":
+        rows, cols = tiling.warp_tile
+        total = tiling.tm * tiling.tn * k
+        lds = -(-(rows + cols) * k * item * 2 // (512 * tiling.slices))
+        return StepWork(-(-total // (256 * tiling.warps)), lds, lds * lds_wavefronts(256, 16), 0)
+    rows, cols = tiling.thread_tile
+    lds = waves = 0
+    for length, span in ((rows, tiling.warp_tile[0]), (cols, tiling.warp_tile[1])):
+        width = min(16, length * item)
+        count = -(-length * item // 16)
+        lds += count
+        waves += count * lds_wavefronts(span // length * width, width)
+    mine = -(-k // tiling.slices)
+    # the last k of a sliced tile may not divide: the total stays exact, the fragments round up
+    math = tiling.tm * tiling.tn * k // (WARP * tiling.warps)
+    return StepWork(math, lds * mine, waves * mine, rows * mine // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What the program depends on: the tiling, sizes in elements, bytes an element and storage orders."""
+
+    tiling: Tiling
+    m: int
+    n: int
+    k: int
+    item: int
+    c_item: int
+    a_t: bool
+    b_t: bool
+    beta: bool
+
+    def operands(self) -> tuple[Tile, Tile, Tile]:
+        """Tiles of A, B and C as their tensors are stored."""
+        t, item, chunk = self.tiling, self.item, self.tiling.chunk(self.k)
+        a_pitch, b_pitch = (self.m if self.a_t else self.k) * item, (self.k if self.b_t else self.n) * item
+        if self.a_t:
+            a = Tile(0, a_pitch, item, t.tk, t.tm, by=t.tm * item, bz=chunk * a_pitch, step=t.tk * a_pitch)
+        else:
+            a = Tile(0, a_pitch, item, t.tm, t.tk, by=t.tm * a_pitch, bz=chunk * item, step=t.tk * item)
+        if self.b_t:
+            b = Tile(1, b_pitch, item, t.tn, t.tk, bx=t.tn * b_pitch, bz=chunk * item, step=t.tk * item)
+        else:
+            b = Tile(1, b_pitch, item, t.tk, t.tn, bx=t.tn * item, bz=chunk * b_pitch, step=t.tk * b_pitch)
+        c_pitch = self.n * self.c_item
+        c = Tile(2, c_pitch, self.c_item, t.tm, t.tn, bx=t.tn * self.c_item, by=t.tm * c_pitch)
+        return a, b, c
+
+
+def _variant(case: _Case, number: int) -> Code:
+    """Ops of the TBs that are last in x, y, z as the bits 1, 2, 4 of ``number`` say."""
+    t = case.tiling
+    gx, gy, gz = t.grid(case.m, case.n, case.k)
+    rows = case.m - (gy - 1) * t.tm if number & 2 else t.tm
+    cols = case.n - (gx - 1) * t.tn if number & 1 else t.tn
+    depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 else t.chunk(case.k)
+    steps, rest = divmod(depth, t.tk)
+    if steps > MAX_STEPS:
+        raise WorkloadError(f"gemm {t.name}: {steps} k-steps a TB: at most {MAX_STEPS}; raise split_k or tk")
+    a, b, c = case.operands()
+    widths = vector_width(a, t.warps), vector_width(b, t.warps)
+    moved = (t.tm + t.tn) * t.tk * case.item
+    transposed = case.item == 4 and (not case.a_t, case.b_t)
+    sts = 0
+    for index, (tile, width) in enumerate(zip((a, b), widths, strict=True)):
+        each = case.item if transposed and transposed[index] else width
+        sts += -(-tile.rows * tile.cols * tile.item // (WARP * each * t.warps))
+
+    def tile_loads(k: int, at: int) -> list[tuple[Pattern, ...]]:
+        valid_a = (k, rows) if case.a_t else (rows, k)
+        valid_b = (cols, k) if case.b_t else (k, cols)
+        first = tile_ops(a, t.warps, widths[0], valid_a, at * a.step)
+        return first + tile_ops(b, t.warps, widths[1], valid_b, at * b.step)
+
+    def stage() -> None:
+        code.wait(0)
+        if t.stages == 1:
+            code.barrier()  # all have read the only buffer
+        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=sts, chain=4)
+        code.barrier()
+
+    def multiply(k: int) -> None:
+        work = step_work(t, k, case.item)
+        latency = LDS_LATENCY + (FFMA_LATENCY if t.math == "ffma" else HMMA_LATENCY)
+        pipes = {"fp32" if t.math == "ffma" else "tensor": work.math, "int": INTS_A_STEP, "control": 1}
+        code.compute(
+            smem=work.wavefronts, smem_ops=work.lds, chain=latency, conflicts=work.conflicts, **pipes
+        )
+
+    code = Code()
+    code.compute(int=40, control=2, chain=FFMA_LATENCY)
+    emit_loads(code, 0, tile_loads(t.tk if steps else rest, 0))
+    stage()
+    if steps > 1:
+        mark = code.loop_begin()
+        emit_loads(code, 0, tile_loads(t.tk, 0), level=0, ahead=1)
+        multiply(t.tk)
+        stage()
+        code.loop_end(mark, steps - 1)
+    if steps and rest:
+        emit_loads(code, 0, tile_loads(rest, steps))
+    if steps:
+        multiply(t.tk)
+    if rest:
+        if steps:
+            stage()
+        multiply(rest)
+    _epilogue(code, case, c, (rows, cols))
+    return code
+
+
+def _epilogue(code: Code, case: _Case, c: Tile, valid: tuple[int, int]) -> None:
+    """Add the slices' sums, scale, read C where beta is not 0, and store or update it."""
+    t = case.tiling
+    mine = t.tm * t.tn // (WARP * t.warps)
+    if t.slices > 1:
+        code.barrier()
+        waves = (t.slices - 1) * mine
+        code.compute(smem=waves, smem_ops=-(-waves // 4), int=8, chain=LDS_LATENCY)
+        code.barrier()
+        code.compute(smem=waves, smem_ops=-(-waves // 4), int=8, fp32=waves, chain=LDS_LATENCY)
+    update = t.split_k > 1
+    # RED.ADD.F32 has no vector form on Volta
+    width = vector_width(c, t.warps, 4 if update else 16)
+    ops = tile_ops(c, t.warps, width, valid)
+    if case.beta and not update:
+        emit_loads(code, 1, ops)
+        code.compute(fp32=mine, int=len(ops), chain=FFMA_LATENCY)
+        code.wait(1)
+    code.compute(fp32=mine, int=16 + len(ops), control=2, chain=FFMA_LATENCY)
+    for patterns in ops:
+        if update:
+            code.reduce(2, *patterns, level=2)
+        else:
+            code.store(2, *patterns, level=2)
+    code.exit()
+
+
+@lru_cache(maxsize=4096)
+def _program(case: _Case) -> Program:
+    t = case.tiling
+    variants = tuple(tuple(_variant(case, number).ops) for number in range(8))
+    return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), 3)
+
+
+def column_major(m: int, n: int, k: int, a_t: bool, b_t: bool) -> tuple[int, int, int, bool, bool]:
+    """Turn a cuBLAS (column-major) problem into ours: C^T = op(B)^T op(A)^T; returns m, n, k, a_t, b_t."""
+    return n, m, k, b_t, a_t
+
+
+def gemm(
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    tiling: Tiling,
+    *,
+    a_t: bool = False,
+    b_t: bool = False,
+    beta: float = 0.0,
+    stream: int = 0,
+) -> Kernel:
+    """Make the kernel C = A B + beta C.
+
+    ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N].
+
+    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (:func:`workloads.copy.fill`).
+    """
+    m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
+    kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)
+    if kb != k or (c.rows, c.cols) != (m, n):
+        shapes = f"A is {m} x {k}, B is {kb} x {n}, C is {c.rows} x {c.cols}"
+        raise WorkloadError(f"gemm {name}: {shapes}: shapes must agree")
+    item = 4 if tiling.math == "ffma" else 2
+    if a.item != item or b.item != item:
+        raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands")
+    case = _Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0)
+    gx, gy, gz = tiling.grid(m, n, k)
+    chunk = tiling.chunk(k)
+    xs, ys, zs = (lambda t: t % gx), (lambda t: t // gx % gy), (lambda t: t // (gx * gy))
+    a_reads = blocks_of(a, (chunk, tiling.tm), zs, ys) if a_t else blocks_of(a, (tiling.tm, chunk), ys, zs)
+    b_reads = blocks_of(b, (tiling.tn, chunk), xs, zs) if b_t else blocks_of(b, (chunk, tiling.tn), zs, xs)
+    c_tiles = blocks_of(c, (tiling.tm, tiling.tn), ys, xs)
+    update = tiling.split_k > 1
+    mode: Mode = "update" if update else "write"
+    accesses = [Access(a, "read", a_reads), Access(b, "read", b_reads), Access(c, mode, c_tiles)]
+    if case.beta and not update:
+        accesses.append(Access(c, "read", c_tiles))
+    return Kernel(name, _program(case), (gx, gy, gz), (a, b, c), tuple(accesses), stream)

@@ -1,0 +1,162 @@
+"""Workloads by name; ``make("gru:hidden=1536,batch=32")`` builds one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from pysim.errors import WorkloadError
+from pysim.job import Job, Kernel, Memory
+
+from . import copy as copies
+from . import micro
+from .choose import FP16, FP32, Dtype, choose_gemm
+from .gemm import column_major
+from .gemm import gemm as gemm_kernel
+from .gru import gru, lstm, vanilla
+from .pointwise import pointwise as pointwise_kernel
+from .random_dag import random_dag
+
+Factory = Callable[..., Job]
+
+
+def gemm(
+    m: int = 1024,
+    n: int = 1024,
+    k: int = 1024,
+    dtype: Dtype = "fp32",
+    a_t: bool = False,
+    b_t: bool = False,
+    beta: int = 1,
+    tile: str = "auto",
+    repeat: int = 1,
+    split: bool = True,
+) -> Job:
+    """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C."""
+    rows, cols, depth, left_t, right_t = column_major(m, n, k, a_t, b_t)
+    if tile == "auto":
+        tiling = choose_gemm(rows, cols, depth, dtype, beta=beta, split=split)
+    else:
+        known = {t.name: t for t in FP32 + FP16}
+        if tile not in known:
+            raise WorkloadError(f"gemm: no tile {tile!r}: tiles are {', '.join(known)}")
+        tiling = known[tile]
+    item = 4 if dtype == "fp32" else 2
+    memory = Memory()
+    a = memory.tensor("a", *((depth, rows) if left_t else (rows, depth)), item)
+    b = memory.tensor("b", *((cols, depth) if right_t else (depth, cols)), item)
+    c = memory.tensor("c", rows, cols, item)
+    kernels: list[Kernel] = []
+    for _ in range(repeat):
+        if tiling.split_k > 1 and not beta:
+            kernels.append(copies.fill("gemm_zero", c))
+        kernels.append(gemm_kernel("gemm", a, b, c, tiling, a_t=left_t, b_t=right_t, beta=beta))
+    return Job(f"gemm:m={m},n={n},k={k}", kernels)
+
+
+def copy(nbytes: int = 1 << 26, threads: int = 256, unroll: int = 4) -> Job:
+    """Copy ``nbytes`` within the device."""
+    memory = Memory()
+    source = memory.tensor("source", 1, nbytes // 4, 4)
+    target = memory.tensor("target", 1, nbytes // 4, 4)
+    return Job("copy", [copies.copy("copy", source, target, threads=threads, unroll=unroll)])
+
+
+def pointwise(elements: int = 1 << 22, inputs: int = 2) -> Job:
+    """Add ``inputs`` fp32 tensors of ``elements`` elements."""
+    memory = Memory()
+    sources = [memory.tensor(f"in{i}", 1, elements, 4) for i in range(inputs)]
+    return Job("pointwise", [pointwise_kernel("add", sources, [memory.tensor("out", 1, elements, 4)])])
+
+
+def empty(tbs: int = 1, warps: int = 1, kernels: int = 1) -> Job:
+    """Launch kernels that do nothing."""
+    return Job("empty", [micro.empty(tbs, warps)] * kernels)
+
+
+def ffma(tbs: int = 80, warps: int = 8, count: int = 64, iterations: int = 256) -> Job:
+    """Run FFMA only."""
+    return Job("ffma", [micro.ffma(tbs, warps, count, iterations)])
+
+
+def tensor(tbs: int = 80, warps: int = 8, count: int = 64, iterations: int = 256) -> Job:
+    """Run tensor-core steps only."""
+    return Job("tensor", [micro.tensor(tbs, warps, count, iterations)])
+
+
+def read(
+    tbs: int = 320,
+    warps: int = 8,
+    chunk: int = 1 << 18,
+    passes: int = 1,
+    shared: bool = False,
+    bypass: bool = False,
+) -> Job:
+    """Read a contiguous chunk a TB."""
+    kernel = micro.read(Memory(), tbs, warps, chunk, passes=passes, shared=shared, bypass_l1=bypass)
+    return Job("read", [kernel])
+
+
+def chase(footprint: int = 1 << 20, stride: int = 128, passes: int = 2, bypass: bool = False) -> Job:
+    """Follow a chain of dependent loads."""
+    return Job("chase", [micro.chase(Memory(), footprint, stride, passes, bypass_l1=bypass)])
+
+
+WORKLOADS: dict[str, Factory] = {
+    "gemm": gemm,
+    "gru": gru,
+    "lstm": lstm,
+    "vanilla": vanilla,
+    "copy": copy,
+    "pointwise": pointwise,
+    "random_dag": random_dag,
+    "empty": empty,
+    "ffma": ffma,
+    "tensor": tensor,
+    "read": read,
+    "chase": chase,
+    "mixed": micro.mixed,
+}
+
+
+def _hint(word: str, known: list[str]) -> str:
+    close = get_close_matches(word, known, 1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
+def _value(text: str, default: object, where: str) -> object:
+    """Read ``text`` as the type of the default."""
+    if isinstance(default, bool):
+        if text.lower() in ("1", "true", "yes", "0", "false", "no"):
+            return text.lower() in ("1", "true", "yes")
+        raise WorkloadError(f"{where} = {text}: must be 0 or 1")
+    if isinstance(default, int):
+        try:
+            return int(text, 0)
+        except ValueError:
+            raise WorkloadError(f"{where} = {text}: must be an integer") from None
+    return text
+
+
+def parse(text: str) -> tuple[str, dict[str, object]]:
+    """Split ``name:key=value,key=value`` into the name and typed arguments; unknown ones are refused."""
+    name, _, rest = text.partition(":")
+    if name not in WORKLOADS:
+        raise WorkloadError(f"no workload {name!r}: {_hint(name, list(WORKLOADS))}")
+    known = inspect.signature(WORKLOADS[name]).parameters
+    arguments: dict[str, object] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if key not in known:
+            raise WorkloadError(f"workload {name} has no key {key!r}: {_hint(key, list(known))}")
+        if not equals or key in arguments:
+            raise WorkloadError(f"workload {name}: {part!r}: give each key once, as key=value")
+        arguments[key] = _value(value, known[key].default, f"{name}: {key}")
+    return name, arguments
+
+
+def make(text: str) -> Job:
+    """Build the job that ``name:key=value,...`` names."""
+    name, arguments = parse(text)
+    return WORKLOADS[name](**arguments)

@@ -32,7 +32,7 @@ u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
     u64 rest = tag - 1;
     u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
     h ^= h >> 15;
-    u32 turn = ((lo >> sim->slice_bits) + (h >> 20)) % sim->slice_odd;
+    u32 turn = gs_turn(sim, lo, h);
     low = low >= turn ? low - turn : low + sim->slice_odd - turn;
     lo ^= h & ((1u << bits) - 1);
     u32 back = lo; /* undo lo ^= lo >> slice_bits, from the top down */
@@ -60,6 +60,10 @@ static inline void touch(const gs_sim *sim, gs_set *s, u32 way)
 
 static inline u32 victim(const gs_sim *sim, gs_set *s)
 {
+    u32 empty = match_ways(s, 0);
+    if (empty) {
+        return gs_ctz(empty);
+    }
     if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
         return (u32)(s->order >> 60);
     }

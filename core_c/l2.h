@@ -7,6 +7,12 @@
 
 void gs_slices_run(gs_ctx *ctx, u32 box);
 
+/* a number below slice_odd that depends on all of the line's upper part */
+static inline u32 gs_turn(const gs_sim *sim, u32 lo, u32 h)
+{
+    return (((lo >> sim->slice_bits) * 0x9E37u + (h >> 16)) & 0xffff) * sim->slice_odd >> 16;
+}
+
 static inline void gs_home(const gs_sim *sim, u64 line, u32 *slice, u32 *set, u32 *tag)
 {
     u64 rest = line;
@@ -32,7 +38,7 @@ static inline void gs_home(const gs_sim *sim, u64 line, u32 *slice, u32 *set, u3
     }
     lo ^= h & ((1u << bits) - 1);
     if (sim->slice_odd > 1) {
-        u32 turn = low + ((lo >> sim->slice_bits) + (h >> 20)) % sim->slice_odd;
+        u32 turn = low + gs_turn(sim, lo, h);
         low = turn >= sim->slice_odd ? turn - sim->slice_odd : turn;
     }
     *slice = (lo & ((1u << sim->slice_bits) - 1)) + (low << sim->slice_bits);

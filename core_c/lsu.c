@@ -6,6 +6,10 @@
 #include "oracle.h"
 #include "sm.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 static void credit_arm(gs_sim *sim, gs_sm *sm, u64 least)
 {
     if (sm->fifo_head == sm->fifo_tail) {
@@ -42,10 +46,11 @@ static inline int credit_free(const gs_sim *sim, const gs_sm *sm, u64 c)
 static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
-    if (w->credit) {
-        w->credit = 0;
+    if (w->state == GS_WARP_IN_QUEUE) {
+        w->state = GS_WARP_RUNS;
         sm->fifo_head++;
         sm->tb[w->tb].stalls.memory += c - w->since;
+        sm->warp_cycles += c - w->since;
         return 1;
     }
     if (sm->fifo_head == sm->fifo_tail && credit_free(sim, sm, c)) {
@@ -53,7 +58,7 @@ static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     }
     int first = sm->fifo_head == sm->fifo_tail;
     sm->fifo[sm->fifo_tail++ & (GS_WARPS - 1)] = (u8)wi;
-    w->credit = 1;
+    w->state = GS_WARP_IN_QUEUE;
     w->since = (u32)c;
     if (first) {
         credit_arm(sim, sm, c + 1);
@@ -67,6 +72,23 @@ static inline u32 l1_set(const gs_sm *sm, u64 line)
     return h * sm->l1_sets >> 8;
 }
 
+#if defined(__SSE2__)
+static inline u32 match_tags(const gs_l1set *s, u32 tag)
+{
+    __m128i tags = _mm_load_si128((const __m128i *)(const void *)s->tag);
+    return (u32)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(tags, _mm_set1_epi32((int)tag))));
+}
+#else
+static inline u32 match_tags(const gs_l1set *s, u32 tag)
+{
+    u32 match = 0;
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        match |= (u32)(s->tag[i] == tag) << i;
+    }
+    return match;
+}
+#endif
+
 enum { L1_HIT, L1_MERGED, L1_MISS };
 
 /* Looks up a line at cycle c. L1_MISS: *way is the line's place + 1 or 0 for none; L1_MERGED: it is in flight;
@@ -75,10 +97,9 @@ static int l1_lookup(gs_sm *sm, u64 line, u32 mask, u64 c, u32 *place, u32 *fill
 {
     u32 at = l1_set(sm, line);
     gs_l1set *s = &sm->l1[at];
-    for (u32 i = 0; i < GS_L1_WAYS; i++) {
-        if (s->tag[i] != (u32)line + 1) {
-            continue;
-        }
+    u32 match = match_tags(s, (u32)line + 1);
+    if (match) {
+        u32 i = gs_ctz(match);
         int here = s->fill[i] <= c;
         *fill = s->fill[i];
         if ((s->mask[i] & mask) == mask) {
@@ -119,8 +140,9 @@ static int l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
     } else {
         return 0;
     }
-    sm->waiter[n] = (gs_waiter){sm->waiters[place - 1], (u8)wi, (u8)slot};
-    sm->waiters[place - 1] = (u16)n;
+    u16 *first = &sm->l1[(place - 1) / GS_L1_WAYS].waiters[(place - 1) % GS_L1_WAYS];
+    sm->waiter[n] = (gs_waiter){*first, (u8)wi, (u8)slot};
+    *first = (u16)n;
     return 1;
 }
 
@@ -162,6 +184,9 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 port = sm->port;
     u32 cached = load && !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
     u32 sent = 0, sectors = 0;
+    for (u32 i = 0; cached && i < n; i++) {
+        __builtin_prefetch(&sm->l1[l1_set(sm, line0 + (u64)(i64)part[i].line)], 1);
+    }
     u32 kind = load ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
     if (load) {
         sm->work.l1_lines += n;
@@ -249,9 +274,10 @@ void gs_lsu_reply(gs_ctx *ctx, gs_sm *sm, gs_msg m)
         gs_sm_wake(sm, wi, ws->done);
     }
     if (place) {
-        sm->l1[(place - 1) / GS_L1_WAYS].fill[(place - 1) % GS_L1_WAYS] = (u32)c;
-        u32 n = sm->waiters[place - 1];
-        sm->waiters[place - 1] = 0;
+        gs_l1set *s = &sm->l1[(place - 1) / GS_L1_WAYS];
+        u32 way = (place - 1) % GS_L1_WAYS, n = s->waiters[way];
+        s->fill[way] = (u32)c;
+        s->waiters[way] = 0;
         while (n) {
             gs_waiter *x = &sm->waiter[n];
             gs_warp *other = &sm->warp[x->warp];

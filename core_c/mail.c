@@ -27,12 +27,13 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m)
     }
     if (box->tail) {
         ctx->chunks[box->tail].next = c;
+        ctx->chunks[box->tail].n = box->n;
     } else {
         box->head = c;
     }
     box->tail = c;
+    box->n = 1;
     ctx->chunks[c].m[0] = m;
-    ctx->chunks[c].n = 1;
 }
 
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
@@ -59,13 +60,7 @@ void gs_mail_near(gs_ctx *ctx)
         if (q < sim->far_limit) {
             u32 ring = (u32)q & (GS_RING - 1);
             t->any[ring] = 1;
-            gs_box *b = &ctx->boxes[ctx->id][ring * sim->boxes + far[i].box];
-            gs_chunk *c = &ctx->chunks[b->tail];
-            if (b->tail && c->n < GS_CHUNK) {
-                c->m[c->n++] = far[i].m;
-            } else {
-                gs_mail_append(ctx, b, far[i].m);
-            }
+            gs_box_put(ctx, &ctx->boxes[ctx->id][ring * sim->boxes + far[i].box], far[i].m);
         } else {
             far[kept++] = far[i];
         }
@@ -81,7 +76,11 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
     u32 at = ((u32)ctx->qn & (GS_RING - 1)) * sim->boxes + box;
     u32 n = 0;
     for (u32 t = 0; t < ctx->threads; t++) {
-        for (u32 c = ctx->boxes[t][at].head; c; c = ctx->chunks[c].next) {
+        gs_box *b = &ctx->boxes[t][at];
+        if (b->tail) {
+            ctx->chunks[b->tail].n = b->n;
+        }
+        for (u32 c = b->head; c; c = ctx->chunks[c].next) {
             n += ctx->chunks[c].n;
         }
     }
@@ -139,7 +138,7 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
             }
             c = next;
         }
-        b->head = b->tail = 0;
+        *b = (gs_box){0};
     }
     for (u32 i = 1; i < n; i++) {
         if (s[i].key < s[i - 1].key) {
@@ -187,11 +186,13 @@ void gs_mail_rehome(gs_sim *sim)
             }
             if (to[i].tail) {
                 chunks[to[i].tail].next = from[i].head;
+                chunks[to[i].tail].n = to[i].n;
             } else {
                 to[i].head = from[i].head;
             }
             to[i].tail = from[i].tail;
-            from[i].head = from[i].tail = 0;
+            to[i].n = from[i].n;
+            from[i] = (gs_box){0};
         }
         const gs_far *theirs = (const gs_far *)(const void *)((char *)sim + other->at_far);
         for (u32 i = 0; i < other->far_n && sim->thread[0].far_n < sim->far_room; i++) {

@@ -63,6 +63,15 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
 void gs_mail_settle(gs_sim *sim);
 void gs_mail_rehome(gs_sim *sim);
 
+static inline void gs_box_put(gs_ctx *ctx, gs_box *b, gs_msg m)
+{
+    if (GS_LIKELY(b->tail != 0 && b->n < GS_CHUNK)) {
+        ctx->chunks[b->tail].m[b->n++] = m;
+    } else {
+        gs_mail_append(ctx, b, m);
+    }
+}
+
 static inline void gs_send(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)
 {
     gs_sim *sim = ctx->sim;
@@ -75,11 +84,5 @@ static inline void gs_send(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)
     }
     u32 ring = (u32)q & (GS_RING - 1);
     ctx->t->any[ring] = 1;
-    gs_box *b = &ctx->boxes[ctx->id][ring * sim->boxes + box];
-    gs_chunk *c = &ctx->chunks[b->tail];
-    if (GS_LIKELY(b->tail != 0 && c->n < GS_CHUNK)) {
-        c->m[c->n++] = m;
-    } else {
-        gs_mail_append(ctx, b, m);
-    }
+    gs_box_put(ctx, &ctx->boxes[ctx->id][ring * sim->boxes + box], m);
 }

@@ -148,8 +148,12 @@ static int between(team *t, gs_ctx *ctx)
     gs_mail_settle(sim);
     sim->quanta++;
     if (d->finished) {
+        u64 last = gs_div_by(d->end, sim->by_period);
+        while (last / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
+            samples_merge(sim); /* by the end, not by where this quantum began */
+        }
         for (u32 i = 0; i < sim->sms; i++) {
-            gs_sm_sample(ctx, &gs_sms(sim)[i], gs_div_by(d->end, sim->by_period));
+            gs_sm_sample(ctx, &gs_sms(sim)[i], last);
         }
         return GS_DONE;
     }

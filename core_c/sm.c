@@ -98,7 +98,7 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 last = (end + 63) >> 6;
     b->slack = (i64)(last - c) - (i64)op->slots;
     w->debt = b->debt;
-    w->block = 1;
+    w->state = GS_WARP_IN_BLOCK;
     tb->stalls.issued += op->issue;
     tb->stalls.scoreboard += op->chain;
     tb->stalls.pipe += last - c - op->issue;
@@ -134,8 +134,8 @@ static void barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
     for (u64 left = tb->warps; left; left &= left - 1) {
         u32 i = gs_ctz(left);
         gs_warp *w = &sm->warp[i];
-        if (w->at_barrier) {
-            w->at_barrier = 0;
+        if (w->state == GS_WARP_AT_BARRIER) {
+            w->state = GS_WARP_RUNS;
             tb->stalls.barrier += go - w->since - 1;
             sm->warp_cycles += go - w->since;
             gs_sm_wake(sm, i, go);
@@ -156,7 +156,7 @@ static void barrier(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     tb->stalls.issued++;
     w->since = (u32)c;
     w->pc++;
-    w->at_barrier = 1;
+    w->state = GS_WARP_AT_BARRIER;
     if (++tb->arrived >= tb->live) {
         barrier_release(sim, sm, tb, issue);
     }
@@ -193,7 +193,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         return;
     }
     gs_tb *tb = &sm->tb[w->tb];
-    if (w->block) {
+    if (w->state == GS_WARP_IN_BLOCK) {
         u32 debt = sm->sub[wi & 3].debt - w->debt;
         if (debt) {
             w->debt += debt;
@@ -202,7 +202,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
             gs_sm_wake(sm, wi, c + debt);
             return;
         }
-        w->block = 0;
+        w->state = GS_WARP_RUNS;
     }
     const gs_iop *code = gs_iops(sim) + tb->code;
     for (;;) {

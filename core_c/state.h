@@ -11,7 +11,7 @@ enum {
     GS_WAYS = 16,      /* L2 ways */
     GS_L1_WAYS = 4,
     GS_L1_SETS = 256,  /* of a 128 KiB L1 */
-    GS_WHEEL = 512,    /* cycles that a wake-up can lie ahead before it is rounded down */
+    GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_RELEASES = 512, /* remembered credit releases */
     GS_WAITERS = 8192,
     GS_GROUP = 4,   /* SMs, or slices, that share a mailbox */
@@ -37,8 +37,9 @@ typedef struct gs_chunk {
     gs_msg m[GS_CHUNK];
 } gs_chunk;
 
+/* the last chunk's count is kept here: a sender only writes to the chunk and need not wait for it */
 typedef struct gs_box {
-    u32 head, tail;
+    u32 head, tail, n, pad;
 } gs_box;
 
 typedef struct gs_far {
@@ -88,16 +89,21 @@ typedef struct gs_warp {
     u16 pc;
     u16 k[3];
     u8 wait;  /* slot + 1 that the warp is parked on */
-    u8 block; /* 1: in a compute block that issue debt may push back */
-    u8 credit; /* 1: queued for request credits */
+    u8 state; /* GS_WARP_* */
     u8 tb;
     u8 index; /* warp in TB */
-    u8 at_barrier, pad[2];
     u32 ready, debt, since;
     gs_wslot slot[GS_SLOTS];
 } gs_warp;
 
-_Static_assert(sizeof(gs_warp) <= 72, "a warp's hot state stays near one cache line");
+_Static_assert(sizeof(gs_warp) == 64, "a warp's state is one cache line");
+
+enum {
+    GS_WARP_RUNS,
+    GS_WARP_IN_BLOCK,  /* in a compute block that issue debt may push back */
+    GS_WARP_IN_QUEUE,  /* waits for request credits */
+    GS_WARP_AT_BARRIER
+};
 
 typedef struct gs_sub {
     u64 issue;  /* first free issue slot behind the blocks' backlog */
@@ -108,20 +114,23 @@ typedef struct gs_sub {
 } gs_sub;
 
 typedef struct gs_tb {
-    u32 kernel, tb, x, y, z, code;
+    _Alignas(64) u32 kernel;
+    u32 tb, x, y, z, code;
     u16 live, arrived;
     u32 pad;
-    u64 warps;
-    u64 start;
-    u64 instructions, load_sectors, store_sectors;
+    u64 instructions, load_sectors, store_sectors, warps;
     gs_stalls stalls;
+    u64 start;
 } gs_tb;
 
+_Static_assert(sizeof(gs_tb) == 128, "a TB's state is two cache lines");
+
 typedef struct gs_l1set {
-    u32 tag[GS_L1_WAYS]; /* line + 1; 0: none */
+    _Alignas(64) u32 tag[GS_L1_WAYS]; /* line + 1; 0: none */
     u32 fill[GS_L1_WAYS]; /* cycle from which it is valid; GS_NONE: in flight */
+    u16 waiters[GS_L1_WAYS]; /* first of those that wait for the fill; 0: none */
     u8 mask[GS_L1_WAYS];
-    u8 next, pad[11];
+    u8 next;
 } gs_l1set;
 
 typedef struct gs_start {
@@ -137,7 +146,7 @@ typedef struct gs_sm {
     u64 occupied[GS_WHEEL / 64];
     u64 wheel[GS_WHEEL];
     u64 cur; /* cycle being simulated */
-    gs_warp warp[GS_WARPS];
+    _Alignas(64) gs_warp warp[GS_WARPS];
     gs_sub sub[4];
     u64 lsu, port;     /* cycles */
     u64 reply, shared; /* 64ths of a cycle */
@@ -159,7 +168,6 @@ typedef struct gs_sm {
     u32 id, pad;
     gs_tb tb[GS_TBS];
     gs_l1set l1[GS_L1_SETS];
-    u16 waiters[GS_L1_SETS * GS_L1_WAYS];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
 

@@ -26,27 +26,28 @@ static inline u32 match_ways(const gs_set *s, u32 tag)
 
 u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
 {
-    u32 bits = sim->slice_bits + sim->set_bits;
-    u32 low = slice >> sim->slice_bits, hi = set >> sim->set_bits;
-    u32 lo = (slice & ((1u << sim->slice_bits) - 1)) | (set & ((1u << sim->set_bits) - 1)) << sim->slice_bits;
+    const gs_map *m = &sim->map;
+    u32 bits = m->slice_bits + m->set_bits;
+    u32 low = slice >> m->slice_bits, hi = set >> m->set_bits;
+    u32 lo = (slice & ((1u << m->slice_bits) - 1)) | (set & ((1u << m->set_bits) - 1)) << m->slice_bits;
     u64 rest = tag - 1;
     u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
     h ^= h >> 15;
-    u32 turn = gs_turn(sim, lo, h);
-    low = low >= turn ? low - turn : low + sim->slice_odd - turn;
+    u32 turn = gs_turn(m, lo, h);
+    low = low >= turn ? low - turn : low + m->slice_odd - turn;
     lo ^= h & ((1u << bits) - 1);
     u32 back = lo; /* undo lo ^= lo >> slice_bits, from the top down */
-    for (u32 s = sim->slice_bits; s && s < bits; s += sim->slice_bits) {
-        back = lo ^ back >> sim->slice_bits;
+    for (u32 s = m->slice_bits; s && s < bits; s += m->slice_bits) {
+        back = lo ^ back >> m->slice_bits;
     }
-    lo = sim->slice_bits ? back : lo;
-    return (((rest * sim->set_odd + hi) << bits) | lo) * sim->slice_odd + low;
+    lo = m->slice_bits ? back : lo;
+    return (((rest * m->set_odd + hi) << bits) | lo) * m->slice_odd + low;
 }
 
-static inline void touch(const gs_sim *sim, gs_set *s, u32 way)
+static inline void touch(int lru, gs_set *s, u32 way)
 {
     s->referenced |= (u16)(1u << way);
-    if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+    if (lru) {
         u64 o = s->order;
         u32 at = 0;
         while ((o >> 4 * at & 15) != way) {
@@ -58,13 +59,13 @@ static inline void touch(const gs_sim *sim, gs_set *s, u32 way)
     }
 }
 
-static inline u32 victim(const gs_sim *sim, gs_set *s)
+static inline u32 victim(int lru, gs_set *s)
 {
     u32 empty = match_ways(s, 0);
     if (empty) {
         return gs_ctz(empty);
     }
-    if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+    if (lru) {
         return (u32)(s->order >> 60);
     }
     s->random = s->random * 1664525u + 1013904223u;
@@ -98,9 +99,12 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
     char *sets = (char *)sim + sim->at_sets + (size_t)group * GS_GROUP * stride;
     const gs_msg *m;
     u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, sets, stride);
-    u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency;
-    u32 sectors_a_row = sim->row_shift;
+    const u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency, l2_latency = sim->l2_latency;
+    const u64 noc = sim->noc, slice_sector = sim->slice_sector;
+    const u32 row_shift = sim->row_shift, n_sets = sim->sets;
+    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     ctx->t->events += n;
+    gs_sender sender = gs_sender_make(ctx, 0);
     for (u32 i = 0; i < n; i++) {
         u64 t = m[i].key >> GS_SENDER_BITS, pay = m[i].pay;
         u32 sm = (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1);
@@ -108,16 +112,16 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
         u32 kind = GS_PAY_KIND(pay), sectors = gs_popcount(mask);
         gs_slice *s = &slices[unit];
         gs_set *set = (gs_set *)(void *)(sets + unit * stride + (size_t)at * sizeof(gs_set));
-        u64 start = gs_max(t, s->port), held = (u64)sectors * sim->slice_sector;
+        u64 start = gs_max(t, s->port), held = sectors * slice_sector;
         s->port = start + held;
         s->count.busy += held;
         s->count.requests++;
-        u64 reply = start + sim->l2_latency;
+        u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
-        u32 row = (tag * sim->sets + at) >> sectors_a_row;
+        u32 row = (tag * n_sets + at) >> row_shift;
         if (GS_LIKELY(hit)) {
             u32 way = gs_ctz(hit), have = set->mask[way] & 15;
-            touch(sim, set, way);
+            touch(lru, set, way);
             if (kind != GS_MSG_LOAD) {
                 set->mask[way] |= (u8)(mask | mask << 4);
                 s->count.sectors_written += sectors;
@@ -146,7 +150,7 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
                 }
             }
         } else {
-            u32 way = victim(sim, set);
+            u32 way = victim(lru, set);
             u32 dirty = (u32)set->mask[way] >> 4;
             if (dirty) {
                 gs_dram_write(sim, s, start + tag_latency, gs_popcount(dirty));
@@ -155,8 +159,8 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             set->pending &= (u16) ~(1u << way);
             /* a new line counts as referenced only now and then: scans do not push out what is in use */
             set->referenced &= (u16) ~(1u << way);
-            if (sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU) {
-                touch(sim, set, way);
+            if (lru) {
+                touch(lru, set, way);
             } else if ((set->random >> 20 & 31) == 0) {
                 set->referenced |= (u16)(1u << way);
             }
@@ -173,6 +177,7 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             }
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
-        gs_send(ctx, sm / GS_GROUP, reply + sim->noc, GS_SENDER_SLICE + s->id, GS_PAY_WITH_UNIT(pay, sm % GS_GROUP));
+        sender.id = GS_SENDER_SLICE + group * GS_GROUP + unit;
+        gs_send(ctx, &sender, sm / GS_GROUP, reply + noc, GS_PAY_WITH_UNIT(pay, sm % GS_GROUP));
     }
 }

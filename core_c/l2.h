@@ -8,40 +8,40 @@
 void gs_slices_run(gs_ctx *ctx, u32 box);
 
 /* a number below slice_odd that depends on all of the line's upper part */
-static inline u32 gs_turn(const gs_sim *sim, u32 lo, u32 h)
+static inline u32 gs_turn(const gs_map *m, u32 lo, u32 h)
 {
-    return (((lo >> sim->slice_bits) * 0x9E37u + (h >> 16)) & 0xffff) * sim->slice_odd >> 16;
+    return (((lo >> m->slice_bits) * 0x9E37u + (h >> 16)) & 0xffff) * m->slice_odd >> 16;
 }
 
-static inline void gs_home(const gs_sim *sim, u64 line, u32 *slice, u32 *set, u32 *tag)
+static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
 {
     u64 rest = line;
     u32 low = 0;
-    if (sim->slice_odd > 1) {
-        u64 q = gs_div_by(rest, sim->by_slice_odd);
-        low = (u32)(rest - q * sim->slice_odd);
+    if (m->slice_odd > 1) {
+        u64 q = gs_div_by(rest, m->by_slice_odd);
+        low = (u32)(rest - q * m->slice_odd);
         rest = q;
     }
-    u32 bits = sim->slice_bits + sim->set_bits;
+    u32 bits = m->slice_bits + m->set_bits;
     u32 lo = (u32)rest & ((1u << bits) - 1);
     rest >>= bits;
     u32 hi = 0;
-    if (sim->set_odd > 1) {
-        u64 q = gs_div_by(rest, sim->by_set_odd);
-        hi = (u32)(rest - q * sim->set_odd);
+    if (m->set_odd > 1) {
+        u64 q = gs_div_by(rest, m->by_set_odd);
+        hi = (u32)(rest - q * m->set_odd);
         rest = q;
     }
     u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
     h ^= h >> 15;
-    if (sim->slice_bits) {
-        lo ^= lo >> sim->slice_bits;
+    if (m->slice_bits) {
+        lo ^= lo >> m->slice_bits;
     }
     lo ^= h & ((1u << bits) - 1);
-    if (sim->slice_odd > 1) {
-        u32 turn = low + gs_turn(sim, lo, h);
-        low = turn >= sim->slice_odd ? turn - sim->slice_odd : turn;
+    if (m->slice_odd > 1) {
+        u32 turn = low + gs_turn(m, lo, h);
+        low = turn >= m->slice_odd ? turn - m->slice_odd : turn;
     }
-    *slice = (lo & ((1u << sim->slice_bits) - 1)) + (low << sim->slice_bits);
-    *set = (lo >> sim->slice_bits) + (hi << sim->set_bits);
+    *slice = (lo & ((1u << m->slice_bits) - 1)) + (low << m->slice_bits);
+    *set = (lo >> m->slice_bits) + (hi << m->set_bits);
     *tag = (u32)rest + 1;
 }

@@ -184,6 +184,10 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 port = sm->port;
     u32 cached = load && !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
     u32 sent = 0, sectors = 0;
+    const gs_sender sender = gs_sender_make(ctx, sm->id);
+    const gs_map map = sim->map;
+    const u64 period = sim->period, noc = sim->noc;
+    const u32 l1_latency = sim->l1_latency, sm_boxes = sim->sm_boxes;
     for (u32 i = 0; cached && i < n; i++) {
         __builtin_prefetch(&sm->l1[l1_set(sm, line0 + (u64)(i64)part[i].line)], 1);
     }
@@ -200,33 +204,33 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             int found = l1_lookup(sm, line, mask, c, &place, &fill);
             if (found == L1_HIT) {
                 sm->work.l1_hits++;
-                ws->done = gs_max32(ws->done, (u32)(at + i + sim->l1_latency));
-                gs_oracle_l1(ctx, sm, tb, line, mask, c * sim->period, place);
+                ws->done = gs_max32(ws->done, (u32)(at + i + l1_latency));
+                gs_oracle_l1(ctx, sm, tb, line, mask, c * period, place);
                 continue;
             }
             if (found == L1_MERGED) {
                 if (fill != GS_NONE) {
                     sm->work.l1_merged++;
-                    ws->done = gs_max32(ws->done, gs_max32(fill, (u32)(at + i + sim->l1_latency)));
-                    gs_oracle_l1(ctx, sm, tb, line, mask, c * sim->period, place);
+                    ws->done = gs_max32(ws->done, gs_max32(fill, (u32)(at + i + l1_latency)));
+                    gs_oracle_l1(ctx, sm, tb, line, mask, c * period, place);
                     continue;
                 }
                 if (l1_join(sm, place, wi, slot)) {
                     sm->work.l1_merged++;
                     ws->count++;
-                    ws->done = gs_max32(ws->done, (u32)(at + i + sim->l1_latency));
-                    gs_oracle_l1(ctx, sm, tb, line, mask, c * sim->period, place);
+                    ws->done = gs_max32(ws->done, (u32)(at + i + l1_latency));
+                    gs_oracle_l1(ctx, sm, tb, line, mask, c * period, place);
                     continue;
                 }
                 place = 0;
             }
         }
         u32 slice, set, tag, bits = gs_popcount(mask);
-        gs_home(sim, line, &slice, &set, &tag);
-        u64 leave = gs_max(at + i + sim->l1_latency, port);
+        gs_home(&map, line, &slice, &set, &tag);
+        u64 leave = gs_max(at + i + l1_latency, port);
         port = leave + (load ? 1 : gs_max32(1, (bits * sim->write_sector + 63) >> 6));
-        u64 arrive = leave * sim->period + sim->noc;
-        gs_send(ctx, sim->sm_boxes + slice / GS_GROUP, arrive, sm->id,
+        u64 arrive = leave * period + noc;
+        gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
                 gs_pay(tag, set, mask, wi, slot, kind, place, slice % GS_GROUP));
         gs_oracle_l2(ctx, sm, tb, line, mask, arrive, load, place);
         sectors += bits;

@@ -60,7 +60,7 @@ void gs_mail_near(gs_ctx *ctx)
         if (q < sim->far_limit) {
             u32 ring = (u32)q & (GS_RING - 1);
             t->any[ring] = 1;
-            gs_box_put(ctx, &ctx->boxes[ctx->id][ring * sim->boxes + far[i].box], far[i].m);
+            gs_box_put(ctx, ctx->chunks, &ctx->boxes[ctx->id][ring * sim->boxes + far[i].box], far[i].m);
         } else {
             far[kept++] = far[i];
         }

@@ -63,26 +63,47 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
 void gs_mail_settle(gs_sim *sim);
 void gs_mail_rehome(gs_sim *sim);
 
-static inline void gs_box_put(gs_ctx *ctx, gs_box *b, gs_msg m)
+static inline void gs_box_put(gs_ctx *ctx, gs_chunk *chunks, gs_box *b, gs_msg m)
 {
     if (GS_LIKELY(b->tail != 0 && b->n < GS_CHUNK)) {
-        ctx->chunks[b->tail].m[b->n++] = m;
+        chunks[b->tail].m[b->n++] = m;
     } else {
         gs_mail_append(ctx, b, m);
     }
 }
 
-static inline void gs_send(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)
+/* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of it. */
+typedef struct gs_sender {
+    u64 q0, qn, far_limit;
+    gs_div by_quantum;
+    gs_box *boxes;
+    gs_chunk *chunks;
+    u8 *any;
+    u32 stride, id;
+} gs_sender;
+
+static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
 {
-    gs_sim *sim = ctx->sim;
-    u64 ahead = gs_div_by(time - ctx->q0, sim->by_quantum);
-    u64 q = ctx->qn + ahead;
-    gs_msg m = {time << GS_SENDER_BITS | sender, pay};
-    if (GS_UNLIKELY(q >= sim->far_limit)) {
+    const gs_sim *sim = ctx->sim;
+    return (gs_sender){ctx->q0,     ctx->qn,     sim->far_limit, sim->by_quantum, ctx->boxes[ctx->id],
+                       ctx->chunks, ctx->t->any, sim->boxes,     id};
+}
+
+static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)
+{
+    u64 q = s->qn + gs_div_by(time - s->q0, s->by_quantum);
+    gs_msg m = {time << GS_SENDER_BITS | s->id, pay};
+    if (GS_UNLIKELY(q >= s->far_limit)) {
         gs_mail_far(ctx, box, m);
         return;
     }
     u32 ring = (u32)q & (GS_RING - 1);
-    ctx->t->any[ring] = 1;
-    gs_box_put(ctx, &ctx->boxes[ctx->id][ring * sim->boxes + box], m);
+    s->any[ring] = 1;
+    gs_box_put(ctx, s->chunks, &s->boxes[ring * s->stride + box], m);
+}
+
+static inline void gs_send_one(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)
+{
+    gs_sender s = gs_sender_make(ctx, sender);
+    gs_send(ctx, &s, box, time, pay);
 }

@@ -149,7 +149,7 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
     }
     GS_TABLE(sim, gs_resident, at_residents)[sm * GS_TBS + slot] =
         (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0};
-    gs_send(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED, gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP));
+    gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED, gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP));
 }
 
 static void dispatch(gs_ctx *ctx, u64 t, u32 hint)

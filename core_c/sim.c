@@ -68,10 +68,10 @@ static int derive_memory(gs_sim *sim)
                        (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
     }
     sim->sets = (u32)sets;
-    split_odd(sim->slices, &sim->slice_odd, &sim->slice_bits);
-    split_odd(sim->sets, &sim->set_odd, &sim->set_bits);
-    sim->by_slice_odd = gs_div_make(sim->slice_odd);
-    sim->by_set_odd = gs_div_make(sim->set_odd);
+    split_odd(sim->slices, &sim->map.slice_odd, &sim->map.slice_bits);
+    split_odd(sim->sets, &sim->map.set_odd, &sim->map.set_bits);
+    sim->map.by_slice_odd = gs_div_make(sim->map.slice_odd);
+    sim->map.by_set_odd = gs_div_make(sim->map.set_odd);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
     sim->dram_slot = (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
@@ -493,5 +493,5 @@ void gs_free(gs_sim *sim)
 
 void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag)
 {
-    gs_home(sim, line, slice, set, tag);
+    gs_home(&sim->map, line, slice, set, tag);
 }

@@ -73,7 +73,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->live_tbs--;
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
-    gs_send(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
+    gs_send_one(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
             gs_pay(0, 0, 0, at, 0, GS_MSG_DONE, 0, 0));
 }
 

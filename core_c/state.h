@@ -286,6 +286,12 @@ typedef struct gs_kcount {
     u64 instructions, load_sectors, store_sectors;
 } gs_kcount;
 
+/* the address map, see l2.h */
+typedef struct gs_map {
+    u32 slice_odd, slice_bits, set_odd, set_bits;
+    gs_div by_slice_odd, by_set_odd;
+} gs_map;
+
 struct gs_sim {
     gs_params params;
     gs_order order;
@@ -307,9 +313,7 @@ struct gs_sim {
     u32 slice_sector; /* ticks a sector holds a slice's port */
     u32 sets, row_shift, turnaround_slots;
     u64 l1_total;
-    /* the address map, see l2.h */
-    u32 slice_odd, slice_bits, set_odd, set_bits;
-    gs_div by_slice_odd, by_set_odd;
+    gs_map map;
 
     u64 sample_cycles;
     u32 threads;   /* of the last gs_run */

@@ -21,6 +21,7 @@ TICKS_NS = 1024.0
 TICKS_US = 1024e3
 SECTOR = 32
 PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor")
+ARITHMETIC = ("fp32", "fp16", "fp64", "tensor")
 REASONS = np.array([b"launch", b"dependence", b"slot", b"dispatch"], "S12")
 
 _LAYOUTS: dict[str, str] = {
@@ -61,6 +62,15 @@ def table(name: str, rows: int, /, **columns: Any) -> Table:
     return made
 
 
+def busiest(work: Table) -> NDArray[np.int64]:
+    """Return the busy time (64ths of a cycle) of the arithmetic pipe that the rows together use most.
+
+    It is one pipe for all rows, so that the samples of a run can be compared with each other.
+    """
+    name = max(ARITHMETIC, key=lambda pipe: int(work[pipe].sum()))
+    return np.asarray(work[name], np.int64)
+
+
 def kernels_table(run: int, job: Job, records: Table) -> Table:
     """Return the rows of ``kernels`` of a run."""
     names = {text: number for number, text in enumerate(dict.fromkeys(k.name for k in job.kernels))}
@@ -91,18 +101,43 @@ def names_table(run: int, job: Job) -> Table:
     return table("names", len(names), run=run, name=np.arange(len(names)), text=texts)
 
 
-def tbs_table(run: int, job: Job, records: Table, kernels: Table) -> Table:
+def waits_of(
+    admitted: NDArray[Any],
+    ready: NDArray[Any],
+    dispatch: NDArray[Any],
+    start: NDArray[Any],
+    barrier: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return (n, 4): how long each TB waited for launch, dependence, slot and dispatch.
+
+    Behind a barrier a kernel is admitted after the one that it waits for has ended (``barrier``; below 0:
+    it waits for none): the time up to that end is dependence, the gap after it is launch.
+    """
+    waits = np.zeros((len(ready), 4), ready.dtype)
+    waits[:, 0] = np.minimum(admitted, ready)
+    waits[:, 1] = np.maximum(ready - admitted, 0)
+    if barrier is not None:
+        waits[:, 1] = np.clip(barrier, 0, ready)
+        waits[:, 0] = ready - waits[:, 1]
+    waits[:, 2] = np.maximum(dispatch - ready, 0)
+    waits[:, 3] = np.maximum(start - dispatch, 0)
+    return waits
+
+
+def tbs_table(run: int, job: Job, records: Table, kernels: Table, barriers: bool) -> Table:
     """Return the rows of ``tbs``; ``reason`` is the longest of the waits that a TB saw."""
     records = records[np.lexsort((records["tb"], records["kernel"]))]
     who = records["kernel"].astype(np.int64)
     streams = np.array([k.stream for k in job.kernels], np.int64)
-    ready, dispatch = records["ready"].astype(np.int64), records["dispatch"].astype(np.int64)
-    admitted = kernels["admitted"].astype(np.int64)[who]
-    waits = np.zeros((len(records), 4), np.int64)
-    waits[:, 0] = np.minimum(admitted, ready)
-    waits[:, 1] = np.maximum(ready - admitted, 0)
-    waits[:, 2] = np.maximum(dispatch - ready, 0)
-    waits[:, 3] = np.maximum(records["start"].astype(np.int64) - dispatch, 0)
+    last = records["last_kernel"].astype(np.uint32).view(np.int32)
+    ends = kernels["last_end"].astype(np.int64)
+    waits = waits_of(
+        kernels["admitted"].astype(np.int64)[who],
+        records["ready"].astype(np.int64),
+        records["dispatch"].astype(np.int64),
+        records["start"].astype(np.int64),
+        np.where(last < 0, -1, ends[last]) if barriers else None,
+    )
     return table(
         "tbs",
         len(records),
@@ -110,7 +145,7 @@ def tbs_table(run: int, job: Job, records: Table, kernels: Table) -> Table:
         kernel=who,
         stream=streams[who],
         reason=REASONS[waits.argmax(axis=1)] if len(records) else b"",
-        last_kernel=records["last_kernel"].astype(np.uint32).view(np.int32),
+        last_kernel=last,
         last_tb=records["last_tb"].astype(np.uint32).view(np.int32),
         **{name: records[name] for name in ("tb", "sm", "slot")},
         **{f"{name}_ns": records[name] / TICKS_NS for name in ("ready", "dispatch", "start", "end")},
@@ -182,7 +217,7 @@ def samples_table(run: int, records: Table, interval: int, end: int, values: Map
         start_us=number * interval / TICKS_US,
         end_us=stop / TICKS_US,
         resident_warps=records["warp_cycles"] / cycles,
-        alu_utilization=work["warp_instructions"] / (cycles * sms * 4),
+        alu_utilization=busiest(work) / (64 * cycles * sms * 4),
         smem=work["smem"] / (64 * cycles * sms),
         l2_requests=work["l2_requests"],
         **{name: work[name] / (64 * cycles * sms * 4) for name in PIPES},

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .columns import DTYPES
+from .columns import DTYPES, waits_of
 from .errors import ConfigError
+from .schemes import parse_scheme
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     Table = NDArray[np.void]
 
 NAMES = ("runs", "kernels", "tbs", "sm", "l2", "samples", "stalls", "edges", "names", "host")
+WAITS = ("launch", "dependence", "slot", "dispatch")
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Result:
     parts: dict[str, list[Table]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unlisted: tuple[int, ...] = ()
+    interrupted: bool = False
 
     def add(self, name: str, rows: Table) -> None:
         """Append rows to a table."""
@@ -49,6 +52,10 @@ class Result:
             elif name in DTYPES:
                 made[name] = np.zeros(0, DTYPES[name])
         return made
+
+    def listed(self) -> dict[str, Table]:
+        """Return the tables without a run of ``stream`` that was only made for ``speedup``."""
+        return {name: rows[~np.isin(rows["run"], self.unlisted)] for name, rows in self.tables().items()}
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table as a pandas frame with texts as ``str``."""
@@ -96,26 +103,58 @@ class Result:
         found = rows[(rows["run"] == self.run_of(scheme)) & (rows["kernel"] == kernel) & (rows["tb"] == tb)]
         lines = [f"{scheme}: kernel {kernel} ({launch.name}), TB {tb} of {launch.tbs}"]
         if len(found):
-            row: Any = found[0]
-            lines.append(
-                f"  ready {row['ready_ns']:.1f} ns, dispatched {row['dispatch_ns']:.1f} ns, started"
-                f" {row['start_ns']:.1f} ns, ended {row['end_ns']:.1f} ns on SM {row['sm']}"
-            )
-            lines.append(f"  longest wait: {row['reason'].decode()}")
-            if row["last_kernel"] >= 0:
-                name = self.job.kernels[row["last_kernel"]].name
-                last = "" if row["last_tb"] < 0 else f", TB {row['last_tb']}"
-                lines.append(f"  made ready by the end of kernel {row['last_kernel']} ({name}){last}")
+            lines += self._waits(found, self.run_of(scheme), barriers=parse_scheme(scheme).scheme.barriers)
         else:
             lines.append("  no record of this TB was kept")
         needs: dict[int, list[int]] = {}
         for before, number in self.deps.producers(kernel, tb):
             needs.setdefault(before, []).append(number)
         for before, numbers in needs.items():
-            some = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
             whole = len(numbers) == self.job.kernels[before].tbs
-            text = "all TBs" if whole else f"{len(numbers)} TBs: {some}"
-            lines.append(f"  needs kernel {before} ({self.job.kernels[before].name}): {text}")
+            text = "all TBs" if whole else f"TB {_ranges(numbers)}"
+            lines.append(f"  its data needs kernel {before} ({self.job.kernels[before].name}), {text}")
         if not needs:
-            lines.append("  needs no other kernel")
+            lines.append("  its data needs no other kernel")
         return "\n".join(lines)
+
+    def _waits(self, found: Table, run: int, barriers: bool) -> list[str]:
+        """Say how long a TB (a row of ``tbs``) waited for what."""
+        row: Any = found[0]
+        kernels = self.tables()["kernels"]
+        kernels = kernels[kernels["run"] == run]
+        last, whom = int(row["last_kernel"]), ""
+        if last >= 0:
+            number = "" if row["last_tb"] < 0 else f"TB {row['last_tb']} of "
+            whom = f"  on {number}kernel {last} ({self.job.kernels[last].name})"
+        # not every selection of tables holds the kernels; then admission counts as ready
+        admitted, ended = row["ready_ns"], -1.0
+        if len(kernels):
+            admitted = kernels["admitted_us"][row["kernel"]] * 1e3
+            ended = kernels["last_end_us"][last] * 1e3 if last >= 0 else -1.0
+        waits = waits_of(
+            np.array([admitted]),
+            found["ready_ns"],
+            found["dispatch_ns"],
+            found["start_ns"],
+            np.array([ended]) if barriers else None,
+        )[0]
+        texts = (whom if name == "dependence" else "" for name in WAITS)
+        lines = [
+            f"  {name:<10} {wait / 1e3:12,.3f} us{text}"
+            for name, wait, text in zip(WAITS, waits.tolist(), texts, strict=True)
+        ]
+        ran = (row["end_ns"] - row["start_ns"]) / 1e3
+        lines.append(f"  {'ran':<10} {ran:12,.3f} us  on SM {row['sm']}, to {row['end_ns'] / 1e3:,.3f} us")
+        return lines
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Write 1, 2, 3, 7 as 1-3, 7; after a few runs of numbers only how many there are."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:6])
+    return text + (f", ... ({len(numbers)} TBs)" if len(runs) > 6 else "")

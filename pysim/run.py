@@ -264,7 +264,7 @@ def _one(
         "cycles": cycles,
         "warp_instructions": instructions,
         "tbs": int(sms["tbs"].sum()),
-        "alu_utilization": instructions / max(1.0, cycles * values["gpu.sms"] * 4),
+        "alu_utilization": int(columns.busiest(work).sum()) / max(1.0, 64 * cycles * values["gpu.sms"] * 4),
         "sm_idle": 1 - int(sms["busy"].sum()) / whole,
         "dram_bytes": 32 * int(slices["dram_read_sectors"].sum() + slices["dram_write_sectors"].sum()),
         "l2_bytes": 32 * int(slices["sectors_read"].sum() + slices["sectors_written"].sum()),
@@ -275,7 +275,7 @@ def _one(
     result.add("names", columns.names_table(run, job))
     made: dict[str, Callable[[], NDArray[np.void]]] = {
         "kernels": lambda: columns.kernels_table(run, job, kernels),
-        "tbs": lambda: columns.tbs_table(run, job, records, kernels),
+        "tbs": lambda: columns.tbs_table(run, job, records, kernels, choice.scheme.barriers),
         "sm": lambda: columns.counters_table(run, "sm", sms, ("busy", "tbs")),
         "l2": lambda: columns.counters_table(run, "slice", slices),
         "samples": lambda: columns.samples_table(run, samples, interval, end, values),
@@ -351,9 +351,11 @@ def simulate(
         for number, choice in enumerate(choices):
             hidden = frozenset({"runs", "host", "names"}) if number in result.unlisted else wanted
             if not _one(result, session, choice, hidden, progress, stop or (lambda: False)):
+                result.interrupted = True
                 break
     except KeyboardInterrupt:
         result.notes.append("interrupted")
+        result.interrupted = True
         if "runs" not in result.parts:
             raise
     except SimError:
@@ -361,4 +363,8 @@ def simulate(
     except MemoryError as error:
         raise InternalError(f"not enough memory for job {job.name}") from error
     _compare(result)
+    for number in result.unlisted:
+        rows = result.parts["runs"][0][number:]
+        if len(rows):
+            result.notes.append(f"stream was run too, for speedup: {rows['time_us'][0]:,.2f} us")
     return result

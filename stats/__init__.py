@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 from . import schema
-from .report import format_runs
+from .console import Log, format_stalls, to_json
+from .report import format_runs, format_time
 from .store import Results, StoreError, check_writable, hash_tables, load, write, write_bytes
 
 __all__ = [
+    "Log",
     "Results",
     "StoreError",
     "check_writable",
     "format_runs",
+    "format_stalls",
+    "format_time",
     "hash_tables",
     "load",
     "schema",
+    "to_json",
     "write",
     "write_bytes",
 ]

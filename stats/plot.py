@@ -50,7 +50,12 @@ class _Held(NamedTuple):
 
 
 def occupancy_picture(path_png: str | os.PathLike[str], results: Mapping[str, Any], title: str) -> None:
-    """Draw which kernel held each SM over time, a panel a scheme, with ALU utilisation below each.
+    """Write the picture that `draw_occupancy` makes."""
+    write_bytes(path_png, draw_occupancy(results, title))
+
+
+def draw_occupancy(results: Mapping[str, Any], title: str) -> bytes:
+    """Draw, as PNG, which kernel held each SM over time, a panel a scheme, with ALU utilisation below each.
 
     `results` maps table names to data frames or structured arrays; runs whose status is not ok are left out.
     """
@@ -110,7 +115,7 @@ def occupancy_picture(path_png: str | os.PathLike[str], results: Mapping[str, An
     # the file is made in memory so that an interrupted run leaves no half of it; no version or date inside
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI, metadata={"Software": None})
-    write_bytes(path_png, data.getvalue())
+    return data.getvalue()
 
 
 def _make_panels(

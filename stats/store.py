@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHUNK_ROWS = 65536
+_PROBE = 1 << 17  # bytes that a disk must take before a simulation starts
 _OWN = ("schema", "configuration", "hash", "complete")  # attributes that only this module sets
 
 
@@ -35,8 +37,9 @@ def write(
     attributes: Mapping[str, str | int | float],
     configuration: dict[str, Any],
     force: bool = False,
+    picture: bytes | None = None,
 ) -> None:
-    """Write tables to one HDF5 file and the configuration as JSON beside it."""
+    """Write tables to one HDF5 file, and beside it the configuration as JSON and a picture as PNG."""
     target = _target(path)
     plain = {name: _plain(name, tables[name]) for name in sorted(tables)}
     text = _json(configuration)
@@ -46,9 +49,10 @@ def write(
     beside = target.with_suffix(".json")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # both are complete on disk before either gets its name; the result file, which also holds the
+        # all are complete on disk before one gets its name; the result file, which also holds the
         # configuration, goes last
-        _replace_all({beside: text.encode(), target: image})
+        pictures = {} if picture is None else {target.with_suffix(".png"): picture}
+        _replace_all({beside: text.encode(), **pictures, target: image})
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
@@ -61,8 +65,14 @@ def check_writable(
     probe = _temporary(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        probe.unlink()
+        try:
+            # random bytes, so that a file system that compresses needs the room too
+            with probe.open("xb", buffering=0) as file:
+                if file.write(os.urandom(_PROBE)) < _PROBE:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
     _check_existing(target, force, None if configuration is None else _json(configuration), None)
@@ -238,7 +248,7 @@ def _image(tables: Mapping[str, Table], attributes: Mapping[str, Any], text: str
 def _check_existing(target: Path, force: bool, text: str | None, digest: str | None) -> None:
     """Refuse to replace what differs; `None` is not compared."""
     beside = target.with_suffix(".json")
-    for path in (target, beside):
+    for path in (target, beside, target.with_suffix(".png")):
         if path.is_dir():
             raise StoreError(f"{path} is a folder")
     if force:

@@ -1,0 +1,158 @@
+"""What every experiment script does before and after it simulates: options, checks, names of files."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .config import Config
+from .errors import ConfigError
+from .options import Options, Parser
+from .schemes import parse_schemes
+from .units import suggest
+
+if TYPE_CHECKING:
+    from .job import Job
+
+VERSION = "0.1.0"
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def choice(*names: str) -> Callable[[str], str]:
+    """Option type: one of the names; another one is refused with the nearest."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            hint = suggest(text, names) or f": must be one of {', '.join(names)}"
+            raise argparse.ArgumentTypeError(f"unknown value {text!r}{hint}")
+        return text
+
+    return read
+
+
+@cache
+def source_digest() -> str:
+    """Return a digest of the sources that decide a result, so that an edit gives a new file name."""
+    digest = hashlib.sha256()
+    for pattern in ("core_c/*.[ch]", "core_c/gen/*.h", "pysim/*.py", "workloads/*.py"):
+        for path in sorted(_ROOT.glob(pattern)):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The options of one call, checked, with the resolved configuration."""
+
+    name: str
+    options: Options
+    config: Config
+    workload: Mapping[str, Any]
+
+    @classmethod
+    def start(cls, name: str, parser: Parser, args: argparse.Namespace, keys: tuple[str, ...]) -> Script:
+        """Check the shared options; a bad one leaves with status 2, as one that does not parse does.
+
+        ``keys`` are the options of this script that describe its workload.
+        """
+        options = Options.from_args(args)
+        try:
+            config = options.config()
+            parse_schemes(options.schemes)
+            _check_tables(options.tables)
+        except ConfigError as error:
+            parser.error(str(error))
+        return cls(name, options, config, {key: getattr(args, key) for key in keys})
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """All that decides the result: what is written beside the result file."""
+        return {
+            "script": self.name,
+            "version": f"{VERSION}+{source_digest()}",
+            "workload": dict(self.workload),
+            "schemes": [choice.name for choice in parse_schemes(self.options.schemes)],
+            "tables": ",".join(self.options.tables or ("all",)),
+            "parameters": self.config.as_dict(),
+        }
+
+    @property
+    def path(self) -> Path:
+        """Where the result goes: ``--out``, or a name that no other configuration has."""
+        text = json.dumps(self.configuration, sort_keys=True)
+        key = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return self.options.out or Path("results") / f"{self.name}-{key}.h5"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What to simulate with; explaining a TB needs its record even where it is not written."""
+        chosen = self.options.tables or ("all",)
+        if self.options.explain is None or "all" in chosen:
+            return chosen
+        return (*(name for name in chosen if name != "none"), "tbs", "kernels")
+
+    def written(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the tables that the options ask for."""
+        chosen = self.options.tables or ("all",)
+        always = ("runs", "names", "host")
+        return {name: t for name, t in tables.items() if "all" in chosen or name in (*chosen, *always)}
+
+    def explained(self, job: Job) -> tuple[int, int] | None:
+        """Return kernel and TB of ``--explain``; a kernel goes by number, or by name if launched once."""
+        if self.options.explain is None:
+            return None
+        word, tb = self.options.explain
+        if word.isdecimal() and word.isascii():
+            kernel = int(word)
+        else:
+            found = [i for i, k in enumerate(job.kernels) if k.name == word]
+            if not found:
+                raise ConfigError(f"no kernel {word}{suggest(word, {k.name for k in job.kernels})}")
+            if len(found) > 1:
+                some = ", ".join(map(str, found[:6])) + (", ..." if len(found) > 6 else "")
+                raise ConfigError(f"kernel {word} is launched {len(found)} times: give a number: {some}")
+            kernel = found[0]
+        if kernel >= len(job.kernels):
+            raise ConfigError(f"no kernel {kernel}: there are 0 to {len(job.kernels) - 1}")
+        if tb >= job.kernels[kernel].tbs:
+            last = job.kernels[kernel].tbs - 1
+            raise ConfigError(f"kernel {kernel} ({job.kernels[kernel].name}) has no TB {tb}: 0 to {last}")
+        return kernel, tb
+
+    def machine_lines(self) -> list[str]:
+        """Describe what holds for every run of the call."""
+        at = self.config.number
+
+        def us(path: str) -> str:
+            return f"{at(path) / 1e3:g}"
+
+        order = [
+            f"window {self.config['scheme.window']} kernels",
+            f"host.submit = {self.config['host.submit']}",
+        ]
+        if self.config["host.submit"] == "eager":
+            order.append(f"{us('host.launch')} us a launch")
+        return [
+            f"GPU       {self.config.device.title}: {self.config['gpu.sms']} SMs at {at('gpu.clock'):g} MHz,"
+            f" L2 {at('gpu.l2.size') / 2**20:g} MiB, DRAM {at('gpu.dram.bandwidth'):g} GB/s",
+            f"order     {', '.join(order)}",
+            f"launch    first {us('gpu.cp.launch')} us; between kernels: stream {us('gpu.cp.stream_gap')},"
+            f" graph edge {us('gpu.cp.graph_gap')}, host round trip {us('host.roundtrip')},"
+            f" admission {us('gpu.cp.admit')} us",
+        ]
+
+
+def _check_tables(names: tuple[str, ...] | None) -> None:
+    from .result import NAMES
+
+    known = ("all", "none", *NAMES)
+    for name in names or ():
+        if name not in known:
+            hint = suggest(name, known) or f": there are {', '.join(known)}"
+            raise ConfigError(f"no table {name!r}{hint}")

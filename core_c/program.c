@@ -74,7 +74,9 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         }
         if (op->smem) {
             out->pipe[out->npipes] = GS_PIPE_SMEM;
-            out->amount[out->npipes++] = (u32)(op->smem * sm->smem_interval);
+            out->amount[out->npipes] = (u32)(op->smem * sm->smem_interval);
+            /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
+            out->tail[out->npipes++] = op->chain ? 0 : GS_SMEM_AHEAD * 64;
         }
         if (sum > op->issue || op->issue == 0) {
             return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots", (unsigned long long)index,

@@ -43,6 +43,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         sm->free_warps &= ~(1ull << wi);
         gs_warp *w = &sm->warp[wi];
         memset(w, 0, sizeof *w);
+        sm->shared_done[wi] = 0;
         w->pc = pc;
         w->tb = (u8)at;
         w->index = (u8)i;
@@ -93,9 +94,15 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         u64 e = gs_max(c * 64, *free) + op->amount[i];
         *free = e;
         work[p] += op->amount[i];
-        end = gs_max(end, e - op->tail[i]);
+        end = gs_max(end, e > op->tail[i] ? e - op->tail[i] : 0);
+        if (p == GS_PIPE_SMEM) {
+            sm->shared_done[wi] = (u32)((e + 63) >> 6);
+        }
     }
     u64 last = (end + 63) >> 6;
+    if (op->chain) {
+        last = gs_max(last, sm->shared_done[wi]); /* what the warp asked of shared memory belongs to the result */
+    }
     b->slack = (i64)(last - c) - (i64)op->slots;
     w->debt = b->debt;
     w->state = GS_WARP_IN_BLOCK;

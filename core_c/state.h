@@ -19,6 +19,7 @@ enum {
     GS_CHUNK = 31,  /* messages a chunk */
     GS_THREADS = 8,
     GS_BUS_WORDS = 64,
+    GS_SMEM_AHEAD = 16, /* shared-memory wavefronts that a warp may be ahead of */
     GS_WOKEN = 0x80, /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
     GS_SENDER_BITS = 12,
@@ -150,6 +151,7 @@ typedef struct gs_sm {
     gs_sub sub[4];
     u64 lsu, port;     /* cycles */
     u64 reply, shared; /* 64ths of a cycle */
+    u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
     u32 acquired, released, need, armed;
     u64 least;
     u32 fifo_head, fifo_tail;

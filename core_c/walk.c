@@ -128,7 +128,7 @@ uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
             if (op->kind == GS_OP_COMPUTE) {
                 u64 span = (u64)op->slots * 64;
                 for (u32 i = 0; i < op->npipes; i++) {
-                    span = gs_max(span, op->amount[i] - op->tail[i]);
+                    span = gs_max(span, op->amount[i] > op->tail[i] ? op->amount[i] - op->tail[i] : 0);
                 }
                 t += (span + 63) / 64 + op->chain;
             } else if (op->kind == GS_OP_DELAY) {

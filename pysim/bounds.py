@@ -105,6 +105,31 @@ def compulsory_bytes(job: Job) -> int:
     return int((hi - lo).sum()) * SECTOR
 
 
+def dram_reads(job: Job, capacity: int) -> list[int]:
+    """Estimate the bytes that each kernel reads from DRAM in launch order, L2 keeping the last ``capacity`` bytes.
+
+    A tensor is read again from DRAM when more than the L2 holds was touched since its last use.
+    """
+    recent: dict[int, int] = {}  # tensor -> bytes, least recent first
+    out = []
+    for kernel in job.kernels:
+        missed = 0
+        for access in kernel.accesses:
+            key, size = id(access.tensor), access.tensor.nbytes
+            between, found = 0, False
+            for other in reversed(recent):
+                if other == key or between > capacity:
+                    found = other == key
+                    break
+                between += recent[other]
+            if access.mode != "write" and not (found and between + size <= capacity):
+                missed += size
+            recent.pop(key, None)
+            recent[key] = size
+        out.append(missed)
+    return out
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Lower bound and estimate in microseconds; ``alone[k]``: cycles that kernel k takes at the least."""
@@ -127,7 +152,7 @@ def _work_cycles(job: Job, programs: Programs, costs: list[Costs], values: Mappi
     return max(*each, total["smem"] / 64 / sms, total["warp_instructions"] / (4 * sms))
 
 
-def _duration(kernel: Kernel, cost: Costs, values: Mapping[str, int]) -> Floats:
+def _duration(kernel: Kernel, cost: Costs, dram: int, values: Mapping[str, int]) -> Floats:
     """Return the cycles of a TB of each variant when the kernel's TBs share the machine."""
     sms = values["gpu.sms"]
     held = min(occupancy(kernel, values), -(-kernel.tbs // sms))
@@ -145,6 +170,8 @@ def _duration(kernel: Kernel, cost: Costs, values: Mapping[str, int]) -> Floats:
         held * loads / values["gpu.noc.reply_bytes"],
         held * stores / values["gpu.noc.write_bytes"],
         running * (loads + stores) / chip,
+        # bytes / (MB/s) = us; every running TB has an equal share of the channels
+        np.full(8, running * dram / kernel.tbs / values["gpu.dram.bandwidth"] * 1024e3 / values["gpu.clock"]),
     )
     return np.asarray(np.max(np.array([np.asarray(s, float) for s in shares]), axis=0))
 
@@ -210,8 +237,9 @@ def bounds(
     spans: list[Floats] = []
     shares: list[float] = []
     hand_over = (values["gpu.cp.tb_start_latency"] + values["gpu.cp.tb_done_latency"]) / period
-    for kernel, cost, kind in zip(job.kernels, mine, kinds, strict=True):
-        each = _duration(kernel, cost, values)[kind] + hand_over
+    reads = dram_reads(job, values["gpu.l2.size"])
+    for kernel, cost, kind, dram in zip(job.kernels, mine, kinds, reads, strict=True):
+        each = _duration(kernel, cost, dram, values)[kind] + hand_over
         held = occupancy(kernel, values)
         spans.append(each)
         shares.append(1 / held)
@@ -225,5 +253,6 @@ def bounds(
             ends[index] = max([ends[p] for p in preds], default=0.0) + alone[index]
             busy += float(spans[index].sum()) * shares[index] / values["gpu.sms"]
         cycles = max(*ends, busy)
-    estimate = before + max(cycles * period / ticks_us, memory_us)
+    streamed_us = sum(reads) / values["gpu.dram.bandwidth"]
+    estimate = before + max(cycles * period / ticks_us, memory_us, streamed_us)
     return Bounds(bound, max(bound, estimate), tuple(alone))

@@ -9,12 +9,6 @@ KEYS = (*SIZES, "input", "dtype")
 
 
 def main():
-    # imported here, where Ctrl-C already ends in one line
-    import stats
-    from pysim import WorkloadError, simulate
-    from stats.plot import draw_occupancy
-    from workloads.gru import gru
-
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v", "schemes": SCHEMES})
     for name, default in SIZES.items():
         text = f"{name} of the network (default: {default})"
@@ -28,6 +22,12 @@ def main():
     parser.add_argument("--dtype", type=choice("fp32", "fp16"), default="fp32", metavar="WORD", help=text)
     script = Script.start("titanv_gru", parser, parser.parse_args(), KEYS)
     options, path = script.options, script.path
+
+    # imported here, where Ctrl-C already ends in one line and after what is quick to refuse
+    import stats
+    from pysim import WorkloadError, simulate
+    from stats.plot import draw_occupancy
+    from workloads.gru import gru
 
     job = gru(**script.workload)
     what = script.explained(job)

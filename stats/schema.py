@@ -143,6 +143,20 @@ NAMES = (
     Column("text", "S160", "", "Name of the kernel."),
 )
 
+VALIDATION = (
+    _RUN,
+    Column("suite", "S32", "", "Set of measurements."),
+    Column("case", "S64", "", "One measurement of it."),
+    Column("group", "S32", "", "Kind of case within the suite."),
+    Column("mode", "S32", "", "Scheme that stands for how it was measured."),
+    Column("unit", "S8", "", "Unit of `measured` and `simulated`."),
+    Column("measured", "<f8", "", "What the real machine needs."),
+    Column("simulated", "<f8", "", "What the simulator says; 0 if it cannot."),
+    Column("error", "<f8", "", "Simulated over measured, less 1; 1 if it cannot be simulated."),
+    Column("status", "S96", "", "ok, or unsupported and why."),
+    Column("split", "S16", "", "Part of the suite: empty, or fitted and held out."),
+)
+
 # all that may differ between two runs of the same thing is here and nowhere else
 HOST = (
     _RUN,
@@ -165,6 +179,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "stalls": STALLS,
     "edges": EDGES,
     "names": NAMES,
+    "validation": VALIDATION,
     "host": HOST,
 }
 

@@ -30,6 +30,8 @@ _OWN = ("schema", "configuration", "hash", "complete")  # attributes that only t
 class StoreError(Exception):
     """A result file cannot be written or read; the message is one clear line."""
 
+    user_error = True  # scripts print the line and leave; no traceback
+
 
 def write(
     path: str | os.PathLike[str],
@@ -64,6 +66,8 @@ def check_writable(
     target = _target(path)
     probe = _temporary(target)
     try:
+        if target.parent.exists() and not target.parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             # random bytes, so that a file system that compresses needs the room too

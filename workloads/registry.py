@@ -15,6 +15,7 @@ from .choose import FP16, FP32, Dtype, choose_gemm
 from .gemm import column_major
 from .gemm import gemm as gemm_kernel
 from .gru import gru, lstm, vanilla
+from .pointwise import cell
 from .pointwise import pointwise as pointwise_kernel
 from .random_dag import random_dag
 
@@ -117,6 +118,19 @@ WORKLOADS: dict[str, Factory] = {
     "read": read,
     "chase": chase,
     "mixed": micro.mixed,
+}
+
+KERNELS: dict[str, Callable[..., Kernel]] = {
+    "gemm": gemm_kernel,
+    "pointwise": pointwise_kernel,
+    "cell": cell,
+    "copy": copies.copy,
+    "fill": copies.fill,
+    "empty": micro.empty,
+    "ffma": micro.ffma,
+    "tensor": micro.tensor,
+    "read": micro.read,
+    "chase": micro.chase,
 }
 
 

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize bench clean
+.PHONY: help setup build gru test check sanitize bench readme clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  core tests under address, undefined and thread sanitizers"
 	@echo "make bench     speed of the simulator"
+	@echo "make readme    all output shown in README.md and docs/, anew"
 	@echo "make clean     remove what was built; the environment stays"
 
 # build.py needs cffi and jinja2 (and setuptools) in the environment, for rebuilds in place
@@ -53,6 +54,9 @@ test: $(CORE)
 
 bench: $(CORE)
 	$(PY) tests/bench/bench.py
+
+readme: $(CORE)
+	$(PY) docs/refresh.py
 
 # strict flags are for the hand-written files only, so they are not those of build.py
 check: $(CORE) $(DEV)

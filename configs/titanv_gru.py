@@ -5,7 +5,7 @@ from pysim.script import Script, choice
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
 SIZES = {"hidden": 1536, "batch": 32, "timesteps": 20, "layers": 3}
-KEYS = (*SIZES, "input", "dtype")
+KEYS = (*SIZES, "input", "dtype", "buffers")
 
 
 def main():
@@ -20,6 +20,8 @@ def main():
     parser.add_argument("--input", type=kind, default="per-step", metavar="WORD", help=text)
     text = "fp32 or fp16 (tensor cores) (default: fp32)"
     parser.add_argument("--dtype", type=choice("fp32", "fp16"), default="fp32", metavar="WORD", help=text)
+    text = "gate buffers that steps take in turn, as a caching allocator hands them out (default: 1)"
+    parser.add_argument("--buffers", type=positive_int, default=1, metavar="N", help=text)
     script = Script.start("titanv_gru", parser, parser.parse_args(), KEYS)
     options, path = script.options, script.path
 
@@ -47,6 +49,7 @@ def main():
     network = (
         f"GRU, {size['layers']} x {size['hidden']}, batch {size['batch']}, {size['timesteps']} steps,"
         f" {size['dtype']}, input {size['input']}"
+        + (f", {size['buffers']} buffers" if size["buffers"] > 1 else "")
     )
     listed = result.listed()
     good = listed["runs"][listed["runs"]["status"] == b"ok"]

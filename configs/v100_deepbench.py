@@ -4,44 +4,94 @@ from pysim.options import make_parser, positive_int, run_script
 from pysim.script import Script, choice
 
 SUITES = ("gemm", "rnn")
-# the launch of a product that is longer than this does not show
-LONG_FLOPS = 4e9
 
 
-def simulated_us(row, script):
-    """Time of one product in a row of equal ones, or of a whole forward pass, as DeepBench measures them."""
-    from pysim import simulate
-    from workloads.registry import make
+def tell(show, title, errors, null):
+    """Print one line of the summary."""
+    from workloads.deepbench import summary
 
-    repeat = 2 if row.suite == "gemm" and row.flops < LONG_FLOPS else 1
-    job = make(row.workload + (f",repeat={repeat}" if row.suite == "gemm" else ""))
-    result = simulate(script.config, job, "stream", threads=script.options.threads, tables="kernels")
-    if result.interrupted:
-        raise KeyboardInterrupt
-    run = result.tables()["runs"][0]
-    if run["status"] != b"ok":
-        return 0.0, run["reason"].decode()
-    if row.suite == "rnn":
-        return float(run["time_us"]), ""
-    ends = result.tables()["kernels"]["last_end_us"]
-    if repeat == 2:
-        return float(ends[1] - ends[0]), ""
-    return float(ends[0] - script.config.number("gpu.cp.launch") / 1e3), ""
+    mine, other = summary(errors), summary(null)
+    figures = "".join(f"{mine[name]:9.1%}" for name in ("mean", "median", "p90", "worst", "bias"))
+    beside = "".join(f"{other[name]:9.1%}" for name in ("mean", "p90", "worst"))
+    show(f"{title:<24}{len(errors):5d}{figures}  {beside}")
+
+
+def run_suite(suite, script, show):
+    """Simulate the rows of a suite, print them and a summary; return rows of the table ``validation``."""
+    import numpy as np
+
+    from workloads import deepbench
+
+    every, quick = script.workload["every"], script.workload["subset"] == "quick"
+    measured = deepbench.rows(suite)
+    (launch, rate, bandwidth), null = deepbench.roofline(measured)
+    chosen = [i for i in range(0, len(measured), every) if not quick or measured[i].quick]
+    cases = [measured[i] for i in chosen]
+    show(f"\n{suite:<32}{'measured us':>13}{'simulated us':>14}{'error':>9}{'roofline':>10}")
+    found, errors = [], np.full(len(measured), np.nan)
+    results = deepbench.outcomes(cases, script.config, min(script.options.threads, len(cases)))
+    for number, row, got in zip(chosen, cases, results, strict=True):
+        time, error, status = got.time_us, got.time_us / row.measured_us - 1, "ok"
+        if got.reason:
+            time, error, status = 0.0, 1.0, f"unsupported: {got.reason}"
+        errors[number] = error
+        found.append(
+            (0, suite, row.case, row.group, "stream", "us", row.measured_us, time, error, status, "")
+        )
+        show(
+            f"{row.case:<32}{row.measured_us:13,.1f}{time:14,.1f}{error:9.1%}{null[number]:10.1%}"
+            f"  {got.reason or got.tile}{' (sampled)' if got.how == 'sampled' else ''}"
+        )
+    names = "".join(f"{name:>9}" for name in ("mean", "median", "p90", "worst", "bias"))
+    beside = "".join(f"{name:>9}" for name in ("mean", "p90", "worst"))
+    show(f"\n{'absolute error':<24}{'rows':>5}{names}  {beside} (roofline)")
+    done = np.isfinite(errors)
+    for title, rows in deepbench.classes(measured).items():
+        if (rows & done).any():
+            tell(show, title, errors[rows & done], null[rows & done])
+    tell(show, "all that were simulated", errors[done], null[done])
+    part = np.abs(deepbench.roofline_by_group(measured)[done]).mean()
+    show(
+        f"roofline: {launch:g} us + max of {rate:g} TFLOP/s and {bandwidth:g} TB/s, fitted to all"
+        f" {len(measured)} rows; fitted to each group of rows alone its mean is {part:.1%}"
+    )
+    return found
+
+
+def draw(found, path):
+    """Draw simulated against measured times beside the result file."""
+    import io
+
+    from matplotlib.figure import Figure
+
+    import stats
+
+    figure = Figure(figsize=(6, 6))
+    axes = figure.add_subplot()
+    for suite in dict.fromkeys(row[1] for row in found):
+        good = [row for row in found if row[1] == suite and row[9] == "ok"]
+        axes.loglog([row[6] for row in good], [row[7] for row in good], ".", label=suite)
+    ends = [min(row[6] for row in found), max(row[6] for row in found)]
+    axes.loglog(ends, ends, "k-", linewidth=0.7)
+    axes.set(xlabel="measured (us)", ylabel="simulated (us)", title="DeepBench fp32, V100")
+    axes.legend()
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=120)
+    stats.write_bytes(path, image.getvalue())
 
 
 def main():
     # imported here, where Ctrl-C already ends in one line
-    import numpy as np
-
     import stats
-    from workloads import deepbench
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "v100", "schemes": ("stream",)})
     text = "gemm (160 rows) or rnn (forward passes of at most 200 steps); default: both"
     parser.add_argument("--suite", type=choice(*SUITES), metavar="NAME", help=text)
     text = "simulate only every Nth row (default: 1, all)"
     parser.add_argument("--every", type=positive_int, default=1, metavar="N", help=text)
-    script = Script.start("v100_deepbench", parser, parser.parse_args(), ("suite", "every"))
+    text = "all, or quick: rows of less than 10 GFLOP (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    script = Script.start("v100_deepbench", parser, parser.parse_args(), ("suite", "every", "subset"))
     options = script.options
     if options.schemes != ("stream",) or options.explain is not None:
         parser.error("the rows were measured in stream order, each alone: no --schemes and no --explain here")
@@ -53,38 +103,18 @@ def main():
     for line in script.machine_lines():
         show(line)
     for suite in SUITES if script.workload["suite"] is None else (script.workload["suite"],):
-        cases = deepbench.rows(suite)
-        constants, null = deepbench.roofline(cases)
-        show(f"\n{suite:<32}{'measured us':>13}{'simulated us':>14}{'error':>9}{'roofline':>10}")
-        errors = []
-        every = script.workload["every"]
-        chosen = range(0, len(cases), every)
-        for number in chosen:
-            row = cases[number]
-            time, reason = simulated_us(row, script)
-            error = time / row.measured_us - 1 if not reason else 1.0
-            errors.append(error)
-            status = f"unsupported: {reason}" if reason else "ok"
-            found.append(
-                (0, suite, row.case, row.group, "stream", "us", row.measured_us, time, error, status, "")
-            )
-            show(
-                f"{row.case:<32}{row.measured_us:13,.1f}{time:14,.1f}{error:9.1%}{null[number]:10.1%}"
-                + (f"  {status}" if reason else "")
-            )
-        log.clear()
-        launch, rate, bandwidth = constants
-        part = "" if every == 1 else f" (one row in {every})"
-        show(
-            f"mean absolute error{part}: simulated {np.abs(errors).mean():.1%}, roofline"
-            f" {np.abs(null[list(chosen)]).mean():.1%} ({launch:g} us + max of {rate:g} TFLOP/s and"
-            f" {bandwidth:g} TB/s, fitted to all {len(cases)} rows)"
-        )
+        found += run_suite(suite, script, show)
     names = [column.name for column in stats.schema.VALIDATION]
     columns = dict(zip(names, zip(*found, strict=True), strict=True))
     tables = {"validation": stats.schema.from_columns("validation", columns)}
     stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force)
-    show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
+    wrote = f"wrote {script.path}, {script.path.with_suffix('.json')}"
+    try:
+        draw(found, script.path.with_suffix(".png"))
+        wrote += f", {script.path.with_suffix('.png')}"
+    except ImportError as error:  # matplotlib is optional
+        log.say(f"no picture: {error}")
+    show(wrote)
     if options.json:
         print(stats.to_json(tables))
 

@@ -30,7 +30,7 @@ typedef struct gs_op {
     uint8_t per_warp;   /* 1: pattern is pattern + warp in TB */
     uint16_t smem;      /* COMPUTE: shared-memory wavefronts */
     uint32_t issue;     /* issue slots = warp instructions */
-    uint32_t conflicts; /* COMPUTE: issue slots lost to register-bank conflicts */
+    uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
     uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
     uint32_t pipes[7];
     int32_t pattern;     /* LOAD, STORE, REDUCE: index into patterns */

@@ -64,6 +64,9 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
             sum += op->pipes[i];
             if (op->pipes[i]) {
                 u64 amount = (u64)op->pipes[i] * (u64)interval[i];
+                if (i == GS_PIPE_FP32 && sm->register_ports) {
+                    amount += (u64)op->conflicts * 64; /* the pipe idles a cycle while operands are late */
+                }
                 if (amount > UINT32_MAX) {
                     return gs_fail(sim, GS_ERR_ARG, "op %llu: a compute block is too long", (unsigned long long)index);
                 }

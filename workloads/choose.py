@@ -1,7 +1,10 @@
 """Which tile a vendor library would take for a GEMM: an analytic cost of each candidate, cheapest first.
 
-Mechanisms only: waves, occupancy, pipe, issue and shared-memory rates, bytes over bandwidths, latency of a
-k-step at low occupancy, and the cost of adding split sums. Nothing is fitted to single measurements.
+The cost is what a library knows before it launches: waves, pipe, issue and shared-memory rates, bytes over
+bandwidths, latency of a k-step, and the cost of adding split sums. It is not the simulator: like cuBLAS it
+is wrong for some shapes. Three habits of cuBLAS 10 on a V100 are read off classes of DeepBench's times, not
+off single rows: an SM's TBs are costed one after another; the smallest tile is taken only where its grid has
+at most a TB an SM; K is split only where each part stays deep.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ FP32 = (
     Tiling("sgemm_64x32_sliced1x4", 32, 64, 32, 4, slices=4),
     Tiling("sgemm_32x32_sliced1x4", 32, 32, 32, 4, slices=4),
 )
+SMALLEST = FP32[-1]
 FP16 = (
     Tiling("fp16_s884gemm_256x128", 128, 256, 32, 8, "hmma"),
     Tiling("fp16_s884gemm_128x128", 128, 128, 32, 4, "hmma"),
@@ -51,7 +55,9 @@ FP16 = (
     Tiling("fp16_s884gemm_64x64", 64, 64, 32, 4, "hmma", slices=2),
 )
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
-STEP_OVERHEAD = 70  # cycles of a k-step that one TB cannot hide: store to shared memory, barrier, first LDS
+# K of a part at the least: cuBLAS 10 leaves K of some thousand whole, however small the grid
+SPLIT_DEPTH = 4096
+STEP_OVERHEAD = 235  # cycles of a k-step of one TB that no other hides: L2 hit 193, barrier 20, first LDS 23
 
 
 def occupancy(tiling: Tiling, item: int, hints: MachineHints) -> int:
@@ -74,17 +80,14 @@ def estimate_us(tiling: Tiling, m: int, n: int, k: int, item: int, hints: Machin
     # each byte of a tile is loaded once and stored to shared memory once, 4 B a lane at worst
     issue = work.math + work.lds + INTS_A_STEP + 2 + moved / (WARP * tiling.warps) / 4 * 1.25
     # a scheduler without a warp of this TB is idle, so fewer than four warps leave pipes unused
-    step = max(
-        work.math * 2 * per_scheduler, work.wavefronts * tiling.warps + moved / 64, issue * per_scheduler
-    )
-    alone = max(work.math * 2 * max(1.0, per_scheduler), issue) + STEP_OVERHEAD
+    math = work.math * 2 + work.conflicts
+    shared = work.wavefronts * tiling.warps + moved / 64
+    step = max(math * max(1.0, per_scheduler), issue * max(1.0, per_scheduler), shared) + STEP_OVERHEAD
     tbs = gx * gy * gz
     compulsory = (m * k + k * n) * item + m * n * 4 * (1 + beta)
     latency = hints.dram_latency if m * n < 512 * k else hints.l2_latency
-    full, rest = divmod(tbs, hints.sms * fit)
-    cycles = 0.0
-    for share, waves in ((fit, full), (-(-rest // hints.sms), 1 if rest else 0)):
-        cycles += waves * (steps * max(share * step, alone, float(latency)) + 2 * latency)
+    waves = -(-tbs // hints.sms)
+    cycles = waves * (steps * max(step, float(latency)) + 2 * latency)
     sm_us = cycles / hints.clock_mhz
     l2_bytes = tbs * (tiling.tm + tiling.tn) * tiling.chunk(k) * item + m * n * 4 * gz
     updates_us = m * n * 32 * (gz > 1) * gz / (hints.l2_gbs * 1e3)
@@ -104,10 +107,13 @@ def candidates(
     item = 4 if dtype == "fp32" else 2
     found = []
     for base in FP32 if dtype == "fp32" else FP16:
+        gx, gy, _ = base.grid(m, n, k)
+        if base is SMALLEST and gx * gy > hints.sms:
+            continue  # the smallest tile is for grids that fill less than the device
         for split in SPLITS:
             tiling = base if split == 1 else replace(base, name=f"{base.name}_splitK{split}", split_k=split)
-            if split > 1 and tiling.grid(m, n, k)[2] != split:
-                continue  # K is too short: the same as a smaller split
+            if split > 1 and (k < SPLIT_DEPTH * split or tiling.grid(m, n, k)[2] != split):
+                continue  # K is too short
             found.append((estimate_us(tiling, m, n, k, item, hints, beta), tiling))
     return sorted(found, key=lambda pair: pair[0])
 

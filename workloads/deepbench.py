@@ -1,7 +1,8 @@
 """DeepBench rows that were measured on real cards, what the simulator says, and the simplest model of them.
 
-DeepBench launches a GEMM 400 times back to back in one stream, with beta 1 (C is read), and divides: the time of
-a row is the steady period of such launches. It truncates times to whole microseconds, so half of one is added.
+DeepBench launches a GEMM 400 times back to back in one stream, with beta 1 (C is read), and divides: the
+time of a row is the steady period of such launches. It truncates times to whole microseconds, so half of
+one is added.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .sampling import plan
 
 TRUNCATED_US = 0.5  # the mean of what DeepBench cuts off
 LONG_FLOPS = 4e9  # of such a GEMM the gap to the one before is less than 1 %, so one launch is enough
+QUICK_FLOPS = 1e10
 GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
 
 
@@ -41,6 +43,11 @@ class Row:
     flops: float
     nbytes: float
     measured_us: float
+
+    @property
+    def quick(self) -> bool:
+        """Whether the row takes well under a second to simulate."""
+        return self.flops < QUICK_FLOPS
 
 
 def _gemm(row: dict[str, str]) -> Row:
@@ -89,6 +96,15 @@ def roofline(cases: Sequence[Row]) -> tuple[tuple[float, float, float], NDArray[
     return constants, errors
 
 
+def roofline_by_group(cases: Sequence[Row]) -> NDArray[np.float64]:
+    """Return the relative errors of a :func:`roofline` for each group of rows (transposes, cell)."""
+    errors = np.zeros(len(cases))
+    for group in dict.fromkeys(row.group for row in cases):
+        mine = [i for i, row in enumerate(cases) if row.group == group]
+        errors[mine] = roofline([cases[i] for i in mine])[1]
+    return errors
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the simulator says of a row; ``how`` is full or sampled, ``reason`` why there is no time."""
@@ -99,31 +115,31 @@ class Outcome:
     reason: str = ""
 
 
-def _ends(config: Config, job: Job) -> tuple[NDArray[np.float64], float, str]:
-    """Return the end of each launch, the time of the run and why it failed."""
-    result = simulate(config, job, "stream", threads=1, tables="kernels")
+def _run(config: Config, job: Job, wanted: str) -> tuple[dict[str, NDArray[np.void]], str]:
+    """Return the tables of a run and why it failed."""
+    result = simulate(config, job, "stream", threads=1, tables=wanted)
     if result.interrupted:
         raise KeyboardInterrupt
     tables = result.tables()
     run = tables["runs"][0]
-    reason = "" if run["status"] == b"ok" else run["reason"].decode()
-    return np.asarray(tables["kernels"]["last_end_us"], float), float(run["time_us"]), reason
+    return tables, "" if run["status"] == b"ok" else run["reason"].decode()
 
 
 def _gemm_outcome(row: Row, config: Config) -> Outcome:
-    _, given = parse(row.workload)
-    m, n, k, a_t, b_t = (int(str(given[key])) for key in ("m", "n", "k", "a_t", "b_t"))
-    rows, cols, depth, *_ = column_major(m, n, k, bool(a_t), bool(b_t))
+    given: dict[str, Any] = parse(row.workload)[1]
+    rows, cols, depth, *_ = column_major(given["m"], given["n"], given["k"], given["a_t"], given["b_t"])
     tiling = choose_gemm(rows, cols, depth, beta=1.0)
     launch = config.number("gpu.cp.launch") / 1e3
     sample = plan(rows, cols, depth, tiling, MachineHints(sms=config.integer("gpu.sms")))
     if sample is not None:
-        # the shorter GEMMs must run the same kernel, not the one that suits their own size
-        runs = [_ends(config, _with_tile(row, size, tiling.name)) for size in (sample.short, sample.long)]
-        time = sample.extrapolate(*(float(ends[0]) - launch for ends, _, _ in runs))
-        return Outcome(time, tiling.name, "sampled", runs[0][2] or runs[1][2])
+        # the shorter GEMM must run the same kernel, not the one that suits its own size
+        tables, reason = _run(config, _with_tile(row, sample.rows, tiling.name), "kernels,tbs")
+        ends = tables["kernels"]["last_end_us"]
+        time = sample.extrapolate(float(ends[0]) - launch, tables["tbs"]["dispatch_ns"] / 1e3)
+        return Outcome(time, tiling.name, "sampled", reason)
     repeat = 3 if row.flops < LONG_FLOPS else 1
-    ends, _, reason = _ends(config, make(f"{row.workload},repeat={repeat}"))
+    tables, reason = _run(config, make(f"{row.workload},repeat={repeat}"), "kernels")
+    ends = tables["kernels"]["last_end_us"]
     time = float(ends[-1] - ends[-2]) if repeat > 1 else float(ends[0]) - launch
     return Outcome(time, tiling.name, "full", reason)
 
@@ -139,8 +155,8 @@ def outcome(row: Row, config: Config) -> Outcome:
     """Simulate a row as DeepBench measured it, with one thread."""
     if row.suite == "gemm":
         return _gemm_outcome(row, config)
-    _, time, reason = _ends(config, make(row.workload))
-    return Outcome(time, "", "full", reason)
+    tables, reason = _run(config, make(row.workload), "none")
+    return Outcome(float(tables["runs"]["time_us"][0]), "", "full", reason)
 
 
 def outcomes(cases: Sequence[Row], config: Config, processes: int = 1) -> Iterator[Outcome]:

@@ -25,6 +25,12 @@ MAX_STEPS = 65535
 LDS_LATENCY = 23  # cycles, Volta, load to use (Jia et al. 2018)
 FFMA_LATENCY = 4
 HMMA_LATENCY = 10
+# Vendor loops of this generation yield to another warp every 7 FFMA: Yan et al., PPoPP 2020, on cuDNN 7.6,
+# who gain about 10 % by yielding seldom and then reach 93 % of a V100's peak. The cost is assumed, in view of
+# the rates of DeepBench's large products: a cycle for the switch and one for the next FFMA, which finds the
+# reuse cache empty.
+YIELD_EVERY = 7  # FFMA
+YIELD_COST = 2  # cycles of the fp32 pipe
 INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
 Math = Literal["ffma", "hmma"]
 
@@ -129,9 +135,8 @@ def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
 
     FFMA: a thread reads its ``thread_tile`` fragments of each k by LDS.128; lanes of a warp share fragments
     (broadcast), so an LDS.128 takes two wavefronts and one of 512 distinct bytes four. HMMA.884: each
-    fragment value sits in two lanes, so LDS.128 reads 256 distinct bytes. Register banks: Volta has two of
-    64 bits, and an FFMA stalls one slot when its three operands lie in one bank, by chance one in four; the
-    reuse cache serves one operand of all but the first FFMA of each row of the thread tile.
+    fragment value sits in two lanes, so LDS.128 reads 256 distinct bytes. ``conflicts`` are cycles in which
+    the fp32 pipe waits for operands after a yield.
     """
     if tiling.math == "hmma":
         rows, cols = tiling.warp_tile
@@ -148,7 +153,7 @@ def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
     mine = -(-k // tiling.slices)
     # the last k of a sliced tile may not divide: the total stays exact, the fragments round up
     math = tiling.tm * tiling.tn * k // (WARP * tiling.warps)
-    return StepWork(math, lds * mine, waves * mine, rows * mine // 4)
+    return StepWork(math, lds * mine, waves * mine, math // YIELD_EVERY * YIELD_COST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ typedef int32_t i32;
 typedef uint16_t u16;
 typedef uint8_t u8;
 
-#define GS_NONE 0xffffffffu
-#define GS_NEVER UINT64_MAX
-#define GS_LIKELY(x) __builtin_expect(!!(x), 1)
+#define GS_NONE        0xffffffffu
+#define GS_NEVER       UINT64_MAX
+#define GS_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static inline u64 gs_max(u64 a, u64 b)
@@ -40,7 +40,8 @@ static inline u32 gs_popcount(u32 x)
     return (u32)__builtin_popcount(x);
 }
 
-/* x / d by a stored reciprocal, exact for all 64-bit x: hardware division would cost 20 to 40 cycles a message. */
+/* x / d by a stored reciprocal, exact for all 64-bit x: hardware division would cost 20 to 40 cycles a
+ * message. */
 typedef struct gs_div {
     u64 d, inv;
 } gs_div;

@@ -1,6 +1,6 @@
-/* The dependence table. A node counts the TB ends it still waits for; when none is left its consumers are released:
-   the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do not fit into the
-   table waits for whole kernels instead: coarser, never wrong. */
+/* The dependence table. A node counts the TB ends it still waits for; when none is left its consumers are
+   released: the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do
+   not fit into the table waits for whole kernels instead: coarser, never wrong. */
 #include "scheduler.h"
 
 #include <string.h>
@@ -12,7 +12,9 @@ static gs_nstate *nstates(gs_sim *sim)
 
 static int whole(const gs_sim *sim, const gs_node *n, const gs_range *r)
 {
-    return n->ranges == 1 && r->start == 0 && r->stride == 1 && r->count == ((const gs_kernel *)(const void *)((const char *)sim + sim->at_kernels))[n->kernel].tbs;
+    return n->ranges == 1 && r->start == 0 && (r->stride == 1 || r->count == 1) &&
+           r->count ==
+               ((const gs_kernel *)(const void *)((const char *)sim + sim->at_kernels))[n->kernel].tbs;
 }
 
 static u32 node_entries(const gs_sim *sim, const gs_node *n)

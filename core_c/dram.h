@@ -1,7 +1,7 @@
-/* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival order, but
-   a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering queue would make
-   it, and takes whatever bus slot is free from then on. Refresh takes its slots out of the bus as time advances.
-   Writes collect and drain in batches that pay one bus turnaround. */
+/* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival
+   order, but a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering
+   queue would make it, and takes whatever bus slot is free from then on. Refresh takes its slots out of the
+   bus as time advances. Writes collect and drain in batches that pay one bus turnaround. */
 #pragma once
 #include "state.h"
 
@@ -73,8 +73,8 @@ static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u3
         }
         u64 bit = open & (0 - open);
         u32 at = gs_ctz(bit);
-        u64 run = ((1ull << n) - 1) << at;
-        if (n < 32 && at + n <= 64 && (open & run) == run) {
+        u64 run = n < 32 ? ((1ull << n) - 1) << at : 0;
+        if (run && at + n <= 64 && (open & run) == run) {
             *map |= run;
             last = (w << 6 | at) + n - 1;
             break;

@@ -10,11 +10,11 @@
 /* results of calls */
 enum {
     GS_OK = 0,
-    GS_MORE = 1,      /* gs_run: the time limit of this call or a full TB buffer; call again */
-    GS_DONE = 2,      /* gs_run: the job is finished */
-    GS_ERR_ARG = -1,  /* an input is out of range */
-    GS_ERR_FIT = -2,  /* a TB fits no SM */
-    GS_ERR_MEM = -3,  /* not enough memory */
+    GS_MORE = 1,     /* gs_run: the time limit of this call or a full TB buffer; call again */
+    GS_DONE = 2,     /* gs_run: the job is finished */
+    GS_ERR_ARG = -1, /* an input is out of range */
+    GS_ERR_FIT = -2, /* a TB fits no SM */
+    GS_ERR_MEM = -3, /* not enough memory */
     GS_ERR_DEADLOCK = -4,
     GS_ERR_ORACLE = -5, /* a true dependence was broken */
     GS_ERR_LIMIT = -6   /* a documented limit of the core was reached */
@@ -33,10 +33,11 @@ typedef struct gs_op {
     uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
     uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
     uint32_t pipes[7];
-    int32_t pattern;     /* LOAD, STORE, REDUCE: index into patterns */
-    int32_t count_plus;  /* memory: added to counter[level] in the address */
-    uint32_t count;      /* LOOP: iterations; DELAY: cycles; memory: skip when counter + count_plus >= count (0: never) */
-    uint32_t target;     /* LOOP: the loop's first op, an index into ops */
+    int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns */
+    int32_t count_plus; /* memory: added to counter[level] in the address */
+    uint32_t count;  /* LOOP: iterations; DELAY: cycles; memory: skip when counter + count_plus >= count (0:
+                        never) */
+    uint32_t target; /* LOOP: the loop's first op, an index into ops */
 } gs_op;
 
 /* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step + pair(l),
@@ -47,7 +48,7 @@ typedef struct gs_pattern {
     uint16_t minor;
     uint8_t width;
     uint8_t arg;
-    uint8_t align; /* every address is a multiple of this: 2, 4, 8, 16, 32, 64 or 128 */
+    uint8_t align;  /* every address is a multiple of this: 2, 4, 8, 16, 32, 64 or 128 */
     uint8_t level2; /* counter multiplied by step2 (with step2 = 0: none) */
     uint8_t pad[2];
 } gs_pattern;
@@ -66,14 +67,14 @@ typedef struct gs_program {
 
 /* One launch of a program. */
 typedef struct gs_launch {
-    uint64_t enqueued;  /* when the host has enqueued it */
-    uint64_t arg[8];    /* base addresses, multiples of 256 */
-    uint32_t bypass;    /* bit i: loads through arg i go past L1 */
+    uint64_t enqueued; /* when the host has enqueued it */
+    uint64_t arg[8];   /* base addresses, multiples of 256 */
+    uint32_t bypass;   /* bit i: loads through arg i go past L1 */
     uint32_t program;
     uint32_t grid[3];
     uint32_t stream;
-    uint32_t rank;      /* unique; among ready kernels the lowest dispatches first */
-    uint32_t carveout;  /* shared memory an SM is configured to for this kernel, bytes */
+    uint32_t rank;              /* unique; among ready kernels the lowest dispatches first */
+    uint32_t carveout;          /* shared memory an SM is configured to for this kernel, bytes */
     uint32_t first_pred, preds; /* kernels that must end first: slice of `preds` (always complete) */
     uint32_t first_out, outs;   /* nodes that each TB counts down: slice of `outs` (kernel-wide) */
     uint32_t first_tb_out;      /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
@@ -94,15 +95,15 @@ typedef struct gs_range {
 
 /* The ordering mechanism; schemes are data. */
 typedef struct gs_order {
-    uint32_t tb_edges;  /* 0: kernels wait for preds; 1: TBs wait for nodes */
-    uint32_t window;    /* kernels admitted and unfinished at once */
-    uint32_t infinite;  /* 1: table without limit and without cost */
-    uint32_t bypass;    /* ready kernels that dispatch may look past */
+    uint32_t tb_edges;   /* 0: kernels wait for preds; 1: TBs wait for nodes */
+    uint32_t window;     /* kernels admitted and unfinished at once */
+    uint32_t infinite;   /* 1: table without limit and without cost */
+    uint32_t bypass;     /* ready kernels that dispatch may look past */
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
     uint32_t pad;
-    uint64_t launch;    /* first enqueue to first dispatch */
-    uint64_t gap;       /* last pred's release to dispatch */
-    uint64_t admit;     /* between two admissions */
+    uint64_t launch; /* first enqueue to first dispatch */
+    uint64_t gap;    /* last pred's release to dispatch */
+    uint64_t admit;  /* between two admissions */
 } gs_order;
 
 typedef struct gs_job {
@@ -116,7 +117,8 @@ typedef struct gs_job {
     const uint32_t *tb_outs;
     const gs_node *nodes;
     const gs_range *ranges;
-    uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes, n_ranges;
+    uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
+        n_ranges;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
@@ -173,8 +175,8 @@ void gs_slices_get(const gs_sim *sim, gs_l2 *out);
 void gs_samples_get(const gs_sim *sim, gs_sample *out);
 /* Where a line (128 B) lives: slice, set and tag; and back. */
 void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag);
-/* Sectors that TB `tb` of launch `kernel` touches, as line << 4 | mask with bit 63 set for writes; in program order.
-   Returns how many there are; writes at most `room`. */
+/* Sectors that TB `tb` of launch `kernel` touches, as line << 4 | mask with bit 63 set for writes; in program
+   order. Returns how many there are; writes at most `room`. */
 uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *out, uint64_t room);
 /* Lower bound on the time of one TB of a program's variant, cycles: no contention, every load hits L1. */
 uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant);

@@ -1,5 +1,5 @@
-/* L2 slices: sectored, write-back, 16 ways. A set is two host cache lines: tags, sector masks and reference bits in
-   the first, fill times in the second. One tag compare covers all ways. */
+/* L2 slices: sectored, write-back, 16 ways. A set is two host cache lines: tags, sector masks and reference
+   bits in the first, fill times in the second. One tag compare covers all ways. */
 #include "l2.h"
 
 #include "dram.h"

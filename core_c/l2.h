@@ -1,7 +1,7 @@
 /* L2 slices. The address map is a bijection line <-> (slice, set, tag):
      line = (((tag - 1) * set_odd + hi) << (slice_bits + set_bits) | lo) * slice_odd + low
-   with slices = slice_odd << slice_bits and sets = set_odd << set_bits. Consecutive lines go to different slices;
-   lo and low are rotated and xor-ed by functions of what lies above them, so strides spread too. */
+   with slices = slice_odd << slice_bits and sets = set_odd << set_bits. Consecutive lines go to different
+   slices; lo and low are rotated and xor-ed by functions of what lies above them, so strides spread too. */
 #pragma once
 #include "mail.h"
 

@@ -1,7 +1,8 @@
 /* Load/store unit, L1 and request credits of an SM.
-   A lookup reads L1 as of the op's own cycle: a line whose fill lies later counts as in flight even if its reply has
-   been applied already, so the length of the quantum cannot matter. A line in flight is neither evicted nor widened;
-   further loads of it wait for the same fill. Stores write through and leave L1 as it is. */
+   A lookup reads L1 as of the op's own cycle: a line whose fill lies later counts as in flight even if its
+   reply has been applied already, so the length of the quantum cannot matter. A line in flight is neither
+   evicted nor widened; further loads of it wait for the same fill. Stores write through and leave L1 as it
+   is. */
 #include "l2.h"
 #include "oracle.h"
 #include "sm.h"
@@ -91,8 +92,8 @@ static inline u32 match_tags(const gs_l1set *s, u32 tag)
 
 enum { L1_HIT, L1_MERGED, L1_MISS };
 
-/* Looks up a line at cycle c. L1_MISS: *way is the line's place + 1 or 0 for none; L1_MERGED: it is in flight;
-   L1_HIT and L1_MERGED set *place, and *fill to when the data are there (GS_NONE: not known yet). */
+/* Looks up a line at cycle c. L1_MISS: *way is the line's place + 1 or 0 for none; L1_MERGED: it is in
+   flight; L1_HIT and L1_MERGED set *place, and *fill to when the data are there (GS_NONE: not known yet). */
 static int l1_lookup(gs_sm *sm, u64 line, u32 mask, u64 c, u32 *place, u32 *fill)
 {
     u32 at = l1_set(sm, line);
@@ -162,11 +163,13 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (op->count && k >= (i64)op->count) {
         return 1;
     }
-    const gs_ipattern *p = GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
+    const gs_ipattern *p =
+        GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
     const gs_launch *launch = gs_launches(sim) + tb->kernel;
     u64 base = launch->arg[p->arg] + (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z +
                                            p->warp * w->index + p->step * k + p->step2 * w->k[p->level2]);
-    const gs_template *tp = GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
+    const gs_template *tp =
+        GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
     const gs_part *part = GS_CONST_TABLE(sim, gs_part, at_parts) + tp->first;
     u32 n = tp->lines, load = op->kind == GS_OP_LOAD;
     if (n && !credit_take(sim, sm, wi, c)) {
@@ -194,7 +197,8 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u32 kind = load ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
     if (load) {
         sm->work.l1_lines += n;
-        sm->shared = gs_max(sm->shared, at * 64) + (u64)n * 64; /* returning data hold the array shared memory lives in */
+        sm->shared = gs_max(sm->shared, at * 64) +
+                     (u64)n * 64; /* returning data hold the array shared memory lives in */
     }
     for (u32 i = 0; i < n; i++) {
         u64 line = line0 + (u64)(i64)part[i].line;
@@ -266,8 +270,9 @@ void gs_lsu_reply(gs_ctx *ctx, gs_sm *sm, gs_msg m)
     gs_sim *sim = ctx->sim;
     u64 pay = m.pay, t = m.key >> GS_SENDER_BITS;
     u64 start = gs_max(sm->reply, gs_div_by(t * 64, sim->by_period));
-    sm->reply = start + (GS_PAY_KIND(pay) == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * sim->reply_shift_load
-                                                          : sim->reply_store);
+    sm->reply =
+        start + (GS_PAY_KIND(pay) == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * sim->reply_shift_load
+                                                 : sim->reply_store);
     u64 c = (sm->reply + 63) >> 6;
     u32 wi = GS_PAY_WARP(pay), slot = GS_PAY_SLOT(pay), place = GS_PAY_L1(pay);
     gs_warp *w = &sm->warp[wi];

@@ -120,7 +120,8 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
             for (u32 i = 0; i < k->n; i++) {
                 gs_msg m = k->m[i];
                 if (prefetch) {
-                    __builtin_prefetch(prefetch + GS_PAY_UNIT(m.pay) * stride + GS_PAY_SET(m.pay) * sizeof(gs_set), 1);
+                    __builtin_prefetch(
+                        prefetch + GS_PAY_UNIT(m.pay) * stride + GS_PAY_SET(m.pay) * sizeof(gs_set), 1);
                 }
                 s[count[((m.key >> GS_SENDER_BITS) - q0) >> shift]++] = m;
             }
@@ -170,8 +171,8 @@ void gs_mail_settle(gs_sim *sim)
     }
 }
 
-/* Before the number of threads changes: what was sent so far comes first in thread 0's boxes, so a sender's order
-   is kept whichever thread runs it next. */
+/* Before the number of threads changes: what was sent so far comes first in thread 0's boxes, so a sender's
+   order is kept whichever thread runs it next. */
 void gs_mail_rehome(gs_sim *sim)
 {
     gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);

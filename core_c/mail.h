@@ -1,6 +1,7 @@
-/* Mailboxes between parts. A message sent in one quantum arrives at least one quantum later; each box holds the
-   messages of one arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the
-   ones in use stay in the host's cache. The reader sorts by (time, sender); a sender's own order is kept. */
+/* Mailboxes between parts. A message sent in one quantum arrives at least one quantum later; each box holds
+   the messages of one arrival quantum for one group of parts. Chunks come from a pool used last in, first
+   out, so the ones in use stay in the host's cache. The reader sorts by (time, sender); a sender's own order
+   is kept. */
 #pragma once
 #include "state.h"
 
@@ -9,14 +10,14 @@
 /* payload of a request and its reply */
 enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE };
 
-#define GS_PAY_TAG(p) ((u32)((p) & 0xffff))
-#define GS_PAY_SET(p) ((u32)((p) >> 16 & 2047))
-#define GS_PAY_MASK(p) ((u32)((p) >> 27 & 15))
-#define GS_PAY_WARP(p) ((u32)((p) >> 31 & 63))
-#define GS_PAY_SLOT(p) ((u32)((p) >> 37 & 7))
-#define GS_PAY_KIND(p) ((u32)((p) >> 40 & 7))
-#define GS_PAY_L1(p) ((u32)((p) >> 43 & 2047))
-#define GS_PAY_UNIT(p) ((u32)((p) >> 54 & 3))
+#define GS_PAY_TAG(p)          ((u32)((p) & 0xffff))
+#define GS_PAY_SET(p)          ((u32)((p) >> 16 & 2047))
+#define GS_PAY_MASK(p)         ((u32)((p) >> 27 & 15))
+#define GS_PAY_WARP(p)         ((u32)((p) >> 31 & 63))
+#define GS_PAY_SLOT(p)         ((u32)((p) >> 37 & 7))
+#define GS_PAY_KIND(p)         ((u32)((p) >> 40 & 7))
+#define GS_PAY_L1(p)           ((u32)((p) >> 43 & 2047))
+#define GS_PAY_UNIT(p)         ((u32)((p) >> 54 & 3))
 #define GS_PAY_WITH_UNIT(p, u) (((p) & ~(3ull << 54)) | (u64)(u) << 54)
 
 static inline u64 gs_pay(u32 tag, u32 set, u32 mask, u32 warp, u32 slot, u32 kind, u32 l1, u32 unit)
@@ -34,11 +35,11 @@ static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 
            (u64)(kernel & 2047) << 43 | (u64)unit << 54 | (u64)(kernel >> 11) << 56;
 }
 
-#define GS_START_TB(p) ((u32)((p) & 0x7fffffff))
-#define GS_START_SLOT(p) ((u32)((p) >> 31 & 31))
-#define GS_START_ROTATE(p) ((u32)((p) >> 36 & 3))
+#define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))
+#define GS_START_SLOT(p)      ((u32)((p) >> 31 & 31))
+#define GS_START_ROTATE(p)    ((u32)((p) >> 36 & 3))
 #define GS_START_CONFIGURE(p) ((u32)((p) >> 38 & 1))
-#define GS_START_KERNEL(p) ((u32)((p) >> 43 & 2047) | (u32)((p) >> 56) << 11)
+#define GS_START_KERNEL(p)    ((u32)((p) >> 43 & 2047) | (u32)((p) >> 56) << 11)
 
 /* A host thread's view of the arena for the time of one gs_run. */
 typedef struct gs_ctx {
@@ -57,7 +58,8 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m);
 /* Moves messages whose quantum has come within the ring; called at multiples of half the ring. */
 void gs_mail_near(gs_ctx *ctx);
-/* Sorted messages of `box` for this quantum; `prefetch` (or NULL) + set * 128 + unit * stride is fetched ahead. */
+/* Sorted messages of `box` for this quantum; `prefetch` (or NULL) + set * 128 + unit * stride is fetched
+ * ahead. */
 u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch, size_t stride);
 /* Gives chunks back to the threads that own them; makes one thread's boxes hold everything. */
 void gs_mail_settle(gs_sim *sim);
@@ -72,7 +74,8 @@ static inline void gs_box_put(gs_ctx *ctx, gs_chunk *chunks, gs_box *b, gs_msg m
     }
 }
 
-/* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of it. */
+/* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
+ * it. */
 typedef struct gs_sender {
     u64 q0, qn, far_limit;
     gs_div by_quantum;
@@ -85,8 +88,9 @@ typedef struct gs_sender {
 static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
 {
     const gs_sim *sim = ctx->sim;
-    return (gs_sender){ctx->q0,     ctx->qn,     sim->far_limit, sim->by_quantum, ctx->boxes[ctx->id],
-                       ctx->chunks, ctx->t->any, sim->boxes,     id};
+    return (gs_sender){
+        ctx->q0,    ctx->qn, sim->far_limit, sim->by_quantum, ctx->boxes[ctx->id], ctx->chunks, ctx->t->any,
+        sim->boxes, id};
 }
 
 static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)

@@ -1,11 +1,11 @@
-/* The oracle check, independent of every scheme: it expands the programs of all TBs in launch order and knows from
-   that alone how many TB ends each access must come after.
+/* The oracle check, independent of every scheme: it expands the programs of all TBs in launch order and knows
+   from that alone how many TB ends each access must come after.
 
-   For a sector the accesses of all kernels fall into epochs in launch order: a kernel that writes it is an epoch,
-   readers between two writers share one. An access is right if every TB of all earlier epochs that touches the
-   sector has ended (its stores acknowledged at L2). It is enough to count ends: until the first wrong access nobody
-   of a later epoch can have ended. A load that L1 serves sees memory as of the line's reading from L2, which must
-   not be before the last writer's end. */
+   For a sector the accesses of all kernels fall into epochs in launch order: a kernel that writes it is an
+   epoch, readers between two writers share one. An access is right if every TB of all earlier epochs that
+   touches the sector has ended (its stores acknowledged at L2). It is enough to count ends: until the first
+   wrong access nobody of a later epoch can have ended. A load that L1 serves sees memory as of the line's
+   reading from L2, which must not be before the last writer's end. */
 #include "oracle.h"
 #include "walk.h"
 
@@ -18,7 +18,7 @@ typedef struct touch {
 } touch;
 
 typedef struct shadow {
-    u64 key; /* sector + 1 */
+    u64 key;     /* sector + 1 */
     u64 written; /* last writer's end */
     u32 total, epoch, done;
     u32 kernel, base_total; /* of the kernel being taken in */
@@ -186,6 +186,9 @@ static int by_sector(const void *a, const void *b)
 static u64 unique(touch *t, u64 n)
 {
     u64 kept = 0;
+    if (n == 0) {
+        return 0;
+    }
     qsort(t, n, sizeof *t, by_sector);
     for (u64 i = 0; i < n; i++) {
         if (kept && t[kept - 1].sector == t[i].sector) {
@@ -267,7 +270,8 @@ static u64 *l1_times(gs_sim *sim, const gs_sm *sm, u32 place)
     return oracle_of(sim)->l1_time + ((u64)sm->id * GS_L1_SETS * GS_L1_WAYS + place - 1) * 4;
 }
 
-void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load, u32 place)
+void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,
+                      u32 place)
 {
     if (place) {
         for (u32 i = 0; i < 4; i++) {
@@ -286,7 +290,8 @@ void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
 {
     for (u32 i = 0; i < 4; i++) {
         if (mask >> i & 1) {
-            access a = {time, l1_times(ctx->sim, sm, place)[i], line, tb->kernel, tb->tb, 1u << i, 0, 0, {0, 0}};
+            access a = {time,  l1_times(ctx->sim, sm, place)[i], line, tb->kernel, tb->tb, 1u << i, 0, 0,
+                        {0, 0}};
             a.time = gs_max(a.time, a.seen);
             if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
                 gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
@@ -325,13 +330,16 @@ static int violation(gs_sim *sim, const oracle *o, const access *a, u64 sector, 
             }
             const char *kind = !a->write ? "RAW" : first->write ? "WAW" : "WAR";
             return gs_fail(sim, GS_ERR_ORACLE,
-                           "%s dependence broken: TB %u of kernel %u %s sector 0x%llx at %.3f us before TB %u of kernel %u "
+                           "%s dependence broken: TB %u of kernel %u %s sector 0x%llx at %.3f us before TB "
+                           "%u of kernel %u "
                            "has %s it",
-                           kind, a->tb, a->kernel, a->write ? "writes" : "reads", (unsigned long long)(sector * 32),
-                           (double)a->time / 1024e3, tb, k, first->write ? "written" : "read");
+                           kind, a->tb, a->kernel, a->write ? "writes" : "reads",
+                           (unsigned long long)(sector * 32), (double)a->time / 1024e3, tb, k,
+                           first->write ? "written" : "read");
         }
     }
-    return gs_fail(sim, GS_ERR_ORACLE, "stale L1 line: TB %u of kernel %u reads sector 0x%llx at %.3f us as it was before its %s",
+    return gs_fail(sim, GS_ERR_ORACLE,
+                   "stale L1 line: TB %u of kernel %u reads sector 0x%llx at %.3f us as it was before its %s",
                    a->tb, a->kernel, (unsigned long long)(sector * 32), (double)a->time / 1024e3,
                    stale ? "last writer ended" : "writers ended");
 }
@@ -346,8 +354,9 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
         const touch *t = touch_of(o, a->kernel, a->tb, sector);
         const shadow *s = find(o, sector);
         if (!t || !s->key) {
-            return gs_fail(sim, GS_ERR_ORACLE, "TB %u of kernel %u touches sector 0x%llx, which its program does not name",
-                           a->tb, a->kernel, (unsigned long long)(sector * 32));
+            return gs_fail(sim, GS_ERR_ORACLE,
+                           "TB %u of kernel %u touches sector 0x%llx, which its program does not name", a->tb,
+                           a->kernel, (unsigned long long)(sector * 32));
         }
         if (s->done < t->required) {
             return violation(sim, o, a, sector, 0);
@@ -421,7 +430,9 @@ int gs_oracle_check(gs_sim *sim)
         }
     }
     o->pending.n = kept;
-    qsort(due.at, due.n, sizeof *due.at, by_time);
+    if (due.n) {
+        qsort(due.at, due.n, sizeof *due.at, by_time);
+    }
     int code = GS_OK;
     for (u64 i = 0; i < due.n && code == GS_OK; i++) {
         if (due.at[i].end) {

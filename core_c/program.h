@@ -10,6 +10,9 @@ typedef struct gs_lowered {
     u64 n_templates, n_parts, room_templates, room_parts;
 } gs_lowered;
 
-/* Needs sim->params and the derived constants; on error writes a message and returns a code. */
+/* Addresses must lie below this. */
+u64 gs_address_top(const gs_sim *sim);
+/* Needs sim->params, the derived constants and checked launches; on error writes a message and returns a
+ * code. */
 int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out);
 void gs_program_drop(gs_lowered *l);

@@ -48,7 +48,8 @@ void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out)
     for (u32 i = 0; i < sim->n_launches; i++) {
         out[i] = kernels[i].record;
         for (u32 t = 0; t < GS_THREADS; t++) {
-            const gs_kcount *k = (const gs_kcount *)(const void *)((const char *)sim + sim->thread[t].at_kernels) + i;
+            const gs_kcount *k =
+                (const gs_kcount *)(const void *)((const char *)sim + sim->thread[t].at_kernels) + i;
             out[i].stalls.issued += k->stalls.issued;
             out[i].stalls.scoreboard += k->stalls.scoreboard;
             out[i].stalls.pipe += k->stalls.pipe;

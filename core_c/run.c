@@ -130,7 +130,8 @@ static void samples_merge(gs_sim *sim)
     }
     for (u32 i = 0; i < sim->sms; i++) {
         gs_sm *sm = &gs_sms(sim)[i];
-        sm->next_sample = (sm->next_sample + sim->sample_cycles - 1) / sim->sample_cycles * sim->sample_cycles;
+        sm->next_sample =
+            (sm->next_sample + sim->sample_cycles - 1) / sim->sample_cycles * sim->sample_cycles;
     }
 }
 
@@ -159,7 +160,8 @@ static int between(team *t, gs_ctx *ctx)
     }
     u64 step = quanta_to_next(sim, t->threads);
     if (step == GS_NEVER) {
-        return gs_fail(sim, GS_ERR_DEADLOCK, "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
+        return gs_fail(sim, GS_ERR_DEADLOCK,
+                       "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
                        (double)sim->q0 / 1024e3, d->kernels_done, sim->n_launches);
     }
     for (u32 i = 0; i < t->threads; i++) {

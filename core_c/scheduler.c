@@ -1,4 +1,5 @@
-/* The scheduler part: see scheduler.h. Its event sources are queues that fill in time order; the earliest goes first. */
+/* The scheduler part: see scheduler.h. Its event sources are queues that fill in time order; the earliest
+ * goes first. */
 #include "scheduler.h"
 
 #include "oracle.h"
@@ -38,7 +39,8 @@ void gs_ready_clear(gs_sim *sim, u32 kernel)
 /* the first ready rank at or after `rank`, or GS_NONE */
 u32 gs_ready_next(const gs_sim *sim, u32 rank)
 {
-    const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words), *summary = GS_CONST_TABLE(sim, u64, at_ready_summary);
+    const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words),
+              *summary = GS_CONST_TABLE(sim, u64, at_ready_summary);
     u32 n = sim->n_launches;
     if (rank >= n) {
         return GS_NONE;
@@ -99,7 +101,9 @@ static void account(gs_sim *sim, u64 t)
         return;
     }
     d->accounted = t;
-    u64 *sum = d->why == WHY_DEPENDENCE ? &d->idle.dependence : d->why == WHY_LAUNCH ? &d->idle.launch : &d->idle.no_tb;
+    u64 *sum = d->why == WHY_DEPENDENCE ? &d->idle.dependence
+               : d->why == WHY_LAUNCH   ? &d->idle.launch
+                                        : &d->idle.no_tb;
     *sum += dt;
     gs_kernel *kernels = gs_kernels(sim);
     gs_idles *k = &kernels[gs_min(d->oldest, sim->n_launches - 1)].record.idles;
@@ -147,9 +151,10 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
     if (k->record.first_dispatch == GS_NEVER) {
         k->record.first_dispatch = at;
     }
-    GS_TABLE(sim, gs_resident, at_residents)[sm * GS_TBS + slot] =
-        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0};
-    gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED, gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP));
+    GS_TABLE(sim, gs_resident, at_residents)
+    [sm * GS_TBS + slot] = (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0};
+    gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
+                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP));
 }
 
 static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
@@ -256,8 +261,8 @@ static void tb_ended(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
     d->hash = gs_mix(gs_mix(d->hash, r->start ^ end << 1), (u64)r->kernel << 32 | r->tb);
     gs_tb_record *records = GS_TABLE(sim, gs_tb_record, at_tb_records);
     if (d->tb_tail - d->tb_head < sim->tb_room) {
-        records[d->tb_tail++ % sim->tb_room] = (gs_tb_record){r->ready,  r->dispatch, r->start,       end,       r->kernel,
-                                                              r->tb,     sm,          slot,           r->last_kernel, r->last_tb};
+        records[d->tb_tail++ % sim->tb_room] = (gs_tb_record){
+            r->ready, r->dispatch, r->start, end, r->kernel, r->tb, sm, slot, r->last_kernel, r->last_tb};
     }
     gs_oracle_end(sim, r->kernel, r->tb, t);
     if (sim->order.tb_edges) {
@@ -289,7 +294,8 @@ static u64 next_of(const gs_sim *sim, const gs_ring *r)
 static u64 next_event(const gs_sim *sim, u32 *source)
 {
     const gs_sched *d = &sim->sched;
-    const u64 t[SOURCES] = {next_of(sim, &d->release), next_of(sim, &d->ready), next_of(sim, &d->admit), d->admit_at};
+    const u64 t[SOURCES] = {next_of(sim, &d->release), next_of(sim, &d->ready), next_of(sim, &d->admit),
+                            d->admit_at};
     u32 best = 0;
     for (u32 i = 1; i < SOURCES; i++) {
         best = t[i] < t[best] ? i : best;
@@ -348,7 +354,8 @@ void gs_sched_run(gs_ctx *ctx)
             u64 over = message - sim->done_latency;
             d->release_free = at;
             gs_ring_push(sim, &d->release,
-                         (gs_event){at, (u32)(over >> 32), (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1), GS_PAY_WARP(m[i].pay), (u32)over});
+                         (gs_event){at, (u32)(over >> 32), (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1),
+                                    GS_PAY_WARP(m[i].pay), (u32)over});
             i++;
         } else if (event < end) {
             ctx->t->events++;
@@ -380,7 +387,9 @@ void gs_sched_init(gs_sim *sim)
             k->gate = launches[i].preds;
             k->fine = 0;
             if (k->gate == 0) {
-                gs_ring_push(sim, &d->admit, (gs_event){launches[i].enqueued + sim->order.launch, GS_EVENT_KERNEL_READY, i, GS_NONE, GS_NONE});
+                gs_ring_push(sim, &d->admit,
+                             (gs_event){launches[i].enqueued + sim->order.launch, GS_EVENT_KERNEL_READY, i,
+                                        GS_NONE, GS_NONE});
             }
         }
     }

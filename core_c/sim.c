@@ -1,5 +1,5 @@
-/* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the oracle, a
-   check for tests, keeps tables of its own). */
+/* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the
+   oracle, a check for tests, keeps tables of its own). */
 #include "l2.h"
 #include "oracle.h"
 #include "program.h"
@@ -64,7 +64,9 @@ static int derive_memory(gs_sim *sim)
     u64 period = sim->period;
     u64 sets = (u64)p->gpu_l2.size / (u64)(p->gpu_l2.slices * GS_WAYS * 128);
     if (sets == 0 || sets > 2048 || sets * (u64)p->gpu_l2.slices * GS_WAYS * 128 != (u64)p->gpu_l2.size) {
-        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.size = %lld B in %lld slices: %llu sets a slice: must be 1 to 2048 sets of 16 lines, without a rest",
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.size = %lld B in %lld slices: %llu sets a slice: must be 1 to 2048 sets of 16 "
+                       "lines, without a rest",
                        (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
     }
     sim->sets = (u32)sets;
@@ -74,7 +76,9 @@ static int derive_memory(gs_sim *sim)
     sim->map.by_set_odd = gs_div_make(sim->map.set_odd);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
-    sim->dram_slot = (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+    sim->dram_slot =
+        (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+    sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
     sim->turnaround_slots = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
     sim->noc = (u64)p->gpu_noc.latency * period;
@@ -89,10 +93,13 @@ static int derive_memory(gs_sim *sim)
     i64 way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1;
     i64 l2 = p->gpu_l2.latency - way;
     sim->tag_latency = 10 * period;
-    i64 dram = (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
+    i64 dram =
+        (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
     if (l2 < 1 || dram < 0) {
-        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.latency = %lld or gpu.dram.latency = %lld cycles: less than the way there takes",
-                       (long long)p->gpu_l2.latency, (long long)p->gpu_dram.latency);
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "gpu.l2.latency = %lld or gpu.dram.latency = %lld cycles: less than the way there takes",
+            (long long)p->gpu_l2.latency, (long long)p->gpu_dram.latency);
     }
     sim->l2_latency = (u64)l2 * period;
     sim->fill_latency = (u64)dram;
@@ -148,7 +155,7 @@ static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_progra
     u64 unit = (u64)sm->register_unit / 32, registers = (p->registers + unit - 1) / unit;
     u64 smem = p->smem + (u64)sm->smem_reserved;
     smem = (smem + (u64)sm->smem_unit - 1) / (u64)sm->smem_unit * (u64)sm->smem_unit;
-    gs_shape want = {p->warps, (u32)registers, (u32)smem, carveout, GS_NEVER - 1};
+    gs_shape want = {p->warps, (u32)registers, (u32)gs_min(smem, GS_NONE), carveout, GS_NEVER - 1};
     for (u32 i = 0; i < *n; i++) {
         if (!memcmp(&shapes[i], &want, sizeof want)) {
             return i;
@@ -162,72 +169,118 @@ static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
 {
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
     u64 sub_warps = (s->warps + 3) / 4, units = (u64)sm->registers / 4 / (u64)sm->register_unit;
-    const char *what = s->warps > (u64)sm->warps              ? "warps"
-                       : sub_warps * s->units > units         ? "registers"
-                       : s->smem > s->carveout                ? "shared memory"
-                       : s->carveout > (u64)sm->smem          ? "shared-memory carve-out"
-                       : s->carveout + 8192 > sim->l1_total   ? "L1"
-                                                              : NULL;
+    const char *what = s->warps > (u64)sm->warps            ? "warps"
+                       : sub_warps * s->units > units       ? "registers"
+                       : s->smem > s->carveout              ? "shared memory"
+                       : s->carveout > (u64)sm->smem        ? "shared-memory carve-out"
+                       : s->carveout + 8192 > sim->l1_total ? "L1"
+                                                            : NULL;
     if (what) {
-        return gs_fail(sim, GS_ERR_FIT, "launch %llu: a TB fits no SM: not enough %s", (unsigned long long)launch, what);
+        return gs_fail(sim, GS_ERR_FIT, "launch %llu: a TB fits no SM: not enough %s",
+                       (unsigned long long)launch, what);
     }
     return GS_OK;
 }
 
 static int check_job(gs_sim *sim, const gs_job *job)
 {
-    if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE || job->n_ranges >= GS_NONE) {
+    if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE ||
+        job->n_ranges >= GS_NONE) {
         return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_KERNEL_LIMIT - 1,
                        (unsigned long long)job->n_launches);
     }
-    u64 top = (u64)65535 * (u64)sim->params.gpu_l2.size;
+    u64 top = gs_address_top(sim);
+    if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40) {
+        return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
+    }
+    u8 *ranks = calloc(job->n_launches, 1);
+    if (!ranks) {
+        return gs_fail(sim, GS_ERR_MEM, "not enough memory for %llu launches",
+                       (unsigned long long)job->n_launches);
+    }
+    for (u64 i = 0; i < job->n_launches; i++) {
+        u32 rank = job->launches[i].rank;
+        if (rank >= job->n_launches || ranks[rank]) {
+            free(ranks);
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: rank %u is out of range or taken",
+                           (unsigned long long)i, rank);
+        }
+        ranks[rank] = 1;
+    }
+    free(ranks);
     for (u64 i = 0; i < job->n_launches; i++) {
         const gs_launch *l = &job->launches[i];
         u64 tbs = (u64)l->grid[0] * l->grid[1];
         if (l->program >= job->n_programs || tbs == 0 || l->grid[2] == 0 || tbs > 0x7fffffff ||
-            tbs * l->grid[2] > 0x7fffffff || l->rank >= job->n_launches) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: program %u, rank %u or grid %u x %u x %u out of range (at most 2^31 - 1 TBs)",
-                           (unsigned long long)i, l->program, l->rank, l->grid[0], l->grid[1], l->grid[2]);
+            tbs * l->grid[2] > 0x7fffffff || l->enqueued >> 40) {
+            return gs_fail(
+                sim, GS_ERR_ARG,
+                "launch %llu: program %u, time or grid %u x %u x %u out of range (at most 2^31 - 1 TBs)",
+                (unsigned long long)i, l->program, l->grid[0], l->grid[1], l->grid[2]);
         }
         tbs *= l->grid[2];
         if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
             (u64)l->first_node + l->nodes > job->n_nodes ||
             (l->first_tb_out != GS_NONE && (u64)l->first_tb_out + tbs + 1 > job->n_tb_out_ptr)) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: its dependences lie outside the tables", (unsigned long long)i);
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: its dependences lie outside the tables",
+                           (unsigned long long)i);
+        }
+        const u32 *ptr = l->first_tb_out == GS_NONE ? NULL : job->tb_out_ptr + l->first_tb_out;
+        for (u64 tb = 0; ptr && tb < tbs; tb++) {
+            if (ptr[tb] > ptr[tb + 1] || ptr[tb + 1] > job->n_tb_outs) {
+                return gs_fail(sim, GS_ERR_ARG,
+                               "launch %llu: what TB %llu counts down lies outside the table",
+                               (unsigned long long)i, (unsigned long long)tb);
+            }
         }
         for (u32 a = 0; a < 8; a++) {
             if (l->arg[a] % 256 || l->arg[a] >= top) {
-                return gs_fail(sim, GS_ERR_ARG, "launch %llu: argument %u at 0x%llx: must be a multiple of 256 below 0x%llx",
-                               (unsigned long long)i, a, (unsigned long long)l->arg[a], (unsigned long long)top);
+                return gs_fail(sim, GS_ERR_ARG,
+                               "launch %llu: argument %u at 0x%llx: must be a multiple of 256 below 0x%llx",
+                               (unsigned long long)i, a, (unsigned long long)l->arg[a],
+                               (unsigned long long)top);
             }
         }
         for (u32 j = 0; j < l->preds; j++) {
             if (job->preds[l->first_pred + j] >= i) {
-                return gs_fail(sim, GS_ERR_ARG, "launch %llu waits for launch %u: a dependence must go forward",
+                return gs_fail(sim, GS_ERR_ARG,
+                               "launch %llu waits for launch %u: a dependence must go forward",
                                (unsigned long long)i, job->preds[l->first_pred + j]);
             }
         }
         for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
             const gs_node *n = &job->nodes[j];
-            if (n->kernel != i || n->expect == 0 || (u64)n->first_range + n->ranges > job->n_ranges || n->ranges == 0) {
+            if (n->kernel != i || n->expect == 0 || (u64)n->first_range + n->ranges > job->n_ranges ||
+                n->ranges == 0) {
                 return gs_fail(sim, GS_ERR_ARG, "node %u: kernel, count or ranges out of range", j);
             }
             for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
                 const gs_range *g = &job->ranges[r];
-                if (g->count == 0 || g->start + (u64)(g->count - 1) * g->stride >= tbs || (g->count > 1 && g->stride == 0)) {
+                if (g->count == 0 || g->start + (u64)(g->count - 1) * g->stride >= tbs ||
+                    (g->count > 1 && g->stride == 0)) {
                     return gs_fail(sim, GS_ERR_ARG, "range %u lies outside its kernel", r);
                 }
             }
         }
     }
+    for (u64 i = 0; i < job->n_nodes; i++) {
+        const gs_launch *l =
+            job->nodes[i].kernel < job->n_launches ? &job->launches[job->nodes[i].kernel] : NULL;
+        if (!l || i < l->first_node || i - l->first_node >= l->nodes) {
+            return gs_fail(sim, GS_ERR_ARG, "node %llu: it is not one of its kernel's",
+                           (unsigned long long)i);
+        }
+    }
     for (u64 i = 0; i < job->n_tb_outs; i++) {
         if (job->tb_outs[i] >= job->n_nodes) {
-            return gs_fail(sim, GS_ERR_ARG, "a TB counts down node %u of %llu", job->tb_outs[i], (unsigned long long)job->n_nodes);
+            return gs_fail(sim, GS_ERR_ARG, "a TB counts down node %u of %llu", job->tb_outs[i],
+                           (unsigned long long)job->n_nodes);
         }
     }
     for (u64 i = 0; i < job->n_outs; i++) {
         if (job->outs[i] >= job->n_nodes) {
-            return gs_fail(sim, GS_ERR_ARG, "a kernel counts down node %u of %llu", job->outs[i], (unsigned long long)job->n_nodes);
+            return gs_fail(sim, GS_ERR_ARG, "a kernel counts down node %u of %llu", job->outs[i],
+                           (unsigned long long)job->n_nodes);
         }
     }
     return GS_OK;
@@ -317,7 +370,8 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
     memcpy(GS_TABLE(sim, gs_iop, at_ops), low->ops, job->n_ops * sizeof(gs_iop));
     memcpy(GS_TABLE(sim, gs_ipattern, at_patterns), low->patterns, job->n_patterns * sizeof(gs_ipattern));
     if (low->n_templates) {
-        memcpy(GS_TABLE(sim, gs_template, at_templates), low->templates, low->n_templates * sizeof(gs_template));
+        memcpy(GS_TABLE(sim, gs_template, at_templates), low->templates,
+               low->n_templates * sizeof(gs_template));
     }
     if (low->n_parts) {
         memcpy(GS_TABLE(sim, gs_part, at_parts), low->parts, low->n_parts * sizeof(gs_part));
@@ -409,7 +463,8 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     shapes = calloc(job->n_launches, sizeof *shapes);
     kernel_shape = calloc(job->n_launches, sizeof *kernel_shape);
     if (!shapes || !kernel_shape) {
-        gs_fail(draft, GS_ERR_MEM, "not enough memory for %llu launches", (unsigned long long)job->n_launches);
+        gs_fail(draft, GS_ERR_MEM, "not enough memory for %llu launches",
+                (unsigned long long)job->n_launches);
         goto out;
     }
     for (u64 i = 0; i < job->n_launches; i++) {
@@ -431,7 +486,8 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     /* pages that are never written are never taken from the system */
     char *block = calloc(1, bytes + 4096);
     if (!block) {
-        gs_fail(draft, GS_ERR_MEM, "not enough memory: the simulation needs %llu MB", (unsigned long long)(bytes >> 20));
+        gs_fail(draft, GS_ERR_MEM, "not enough memory: the simulation needs %llu MB",
+                (unsigned long long)(bytes >> 20));
         goto out;
     }
     u64 skew = (4096 - ((uintptr_t)block & 4095)) & 4095;

@@ -75,19 +75,52 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
     gs_send_one(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
-            gs_pay(0, 0, 0, at, 0, GS_MSG_DONE, 0, 0));
+                gs_pay(0, 0, 0, at, 0, GS_MSG_DONE, 0, 0));
 }
 
-/* A compute block reserves its issue slots behind the sub-core's backlog and each pipe for its own count; the warp
-   goes on when the last instruction has issued, and its result is there `chain` later. */
+/* Warps are picked greedily: once a run of blocks without a wait has begun, its main pipe is the warp's until
+   the run ends; what others have for other pipes goes on in the gaps. The next run is that of the warp that
+   has waited longest. 1: the warp may go on; 0: it waits for its turn. */
+static int take_turn(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    gs_sub *b = &sm->sub[wi & 3];
+    if (b->owner && b->owner != wi + 1) {
+        if (op->uses >> b->owner_pipe & 1) {
+            sm->warp[wi].state = GS_WARP_WAITS_TURN;
+            sm->warp[wi].since = (u32)c;
+            b->waiters |= 1ull << wi;
+            return 0;
+        }
+        return 1;
+    }
+    if (op->run) {
+        b->owner = (u8)(wi + 1);
+        b->owner_pipe = (u8)(op->run - 1);
+    } else if (b->owner) {
+        b->owner = 0;
+        if (b->waiters) {
+            u32 next = gs_ctz(b->waiters);
+            for (u64 left = b->waiters; left; left &= left - 1) {
+                u32 i = gs_ctz(left);
+                next = sm->warp[i].since < sm->warp[next].since ? i : next;
+            }
+            b->waiters &= ~(1ull << next);
+            b->owner = (u8)(next + 1);
+            gs_sm_wake(sm, next, c + 1);
+        }
+    }
+    return 1;
+}
+
+/* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
+   slower than it, and each pipe for its own count; the warp goes on when the last instruction has issued, and
+   its result is there `chain` later. */
 static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
     gs_sub *b = &sm->sub[wi & 3];
     gs_tb *tb = &sm->tb[w->tb];
-    u64 issued = gs_max(c, b->issue) + op->slots;
-    b->issue = issued;
-    u64 end = issued * 64, *work = &sm->work.fp32;
+    u64 start = gs_max(c, b->issue), end = 0, *work = &sm->work.fp32;
     for (u32 i = 0; i < op->npipes; i++) {
         u32 p = op->pipe[i];
         u64 *free = p == GS_PIPE_SMEM ? &sm->shared : &b->pipe[p];
@@ -99,11 +132,19 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             sm->shared_done[wi] = (u32)((e + 63) >> 6);
         }
     }
-    u64 last = (end + 63) >> 6;
-    if (op->chain) {
-        last = gs_max(last, sm->shared_done[wi]); /* what the warp asked of shared memory belongs to the result */
+    u64 last = (end + 63) >> 6, issued = start + op->slots;
+    if (issued > last && start > c && b->last > start) {
+        /* blocks that wait for pipes leave slots open all over their span */
+        u32 open = (u32)(b->last - start), span = (u32)(b->last - c);
+        issued = op->slots <= open ? c + (op->slots * span + open - 1) / open : issued;
     }
-    b->slack = (i64)(last - c) - (i64)op->slots;
+    b->issue = start + op->slots;
+    last = gs_max(last, issued);
+    if (op->chain) {
+        last = gs_max(last,
+                      sm->shared_done[wi]); /* what the warp asked of shared memory belongs to the result */
+    }
+    b->last = gs_max(b->last, last);
     w->debt = b->debt;
     w->state = GS_WARP_IN_BLOCK;
     tb->stalls.issued += op->issue;
@@ -211,12 +252,21 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         }
         w->state = GS_WARP_RUNS;
     }
+    if (w->state == GS_WARP_WAITS_TURN) {
+        tb->stalls.pipe += c - w->since;
+        sm->warp_cycles += c - w->since;
+        w->state = GS_WARP_RUNS;
+    }
     const gs_iop *code = gs_iops(sim) + tb->code;
     for (;;) {
         const gs_iop *op = code + w->pc;
         sm->work.ops++;
         switch (op->kind) {
         case GS_OP_COMPUTE:
+            if (!take_turn(sm, wi, op, c)) {
+                sm->work.ops--;
+                return;
+            }
             w->pc++;
             compute(sm, wi, op, c);
             return;

@@ -1,5 +1,5 @@
-/* One SM. Nothing ticks: a warp that runs an op reserves what it needs and knows when it can go on. A wheel of
-   cycles holds the warps to wake; within a cycle warps run in slot order. */
+/* One SM. Nothing ticks: a warp that runs an op reserves what it needs and knows when it can go on. A wheel
+   of cycles holds the warps to wake; within a cycle warps run in slot order. */
 #pragma once
 #include "mail.h"
 
@@ -30,14 +30,14 @@ static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
     sm->occupied[b >> 6] |= 1ull << (b & 63);
 }
 
-/* A one-slot op issues at once: it takes a free slot of the newest block's span, or pushes all blocks back by one. */
+/* A one-slot op issues at once: it takes a free slot of the blocks' span, or pushes all blocks back by one.
+ */
 static inline void gs_sub_steal(gs_sub *b, u64 c)
 {
     if (b->issue > c) {
         b->issue++;
-        if (b->slack > 0) {
-            b->slack--;
-        } else {
+        if (b->last < b->issue) {
+            b->last = b->issue;
             b->debt++;
             for (u32 i = 0; i < GS_PIPES; i++) {
                 b->pipe[i] += 64;

@@ -8,19 +8,19 @@ enum {
     GS_WARPS = 64,
     GS_TBS = 32,
     GS_SLOTS = 5,
-    GS_WAYS = 16,      /* L2 ways */
+    GS_WAYS = 16, /* L2 ways */
     GS_L1_WAYS = 4,
     GS_L1_SETS = 256,  /* of a 128 KiB L1 */
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_RELEASES = 512, /* remembered credit releases */
     GS_WAITERS = 8192,
-    GS_GROUP = 4,   /* SMs, or slices, that share a mailbox */
-    GS_RING = 128,  /* quanta of mailboxes */
-    GS_CHUNK = 31,  /* messages a chunk */
+    GS_GROUP = 4,  /* SMs, or slices, that share a mailbox */
+    GS_RING = 128, /* quanta of mailboxes */
+    GS_CHUNK = 31, /* messages a chunk */
     GS_THREADS = 8,
     GS_BUS_WORDS = 64,
-    GS_SMEM_AHEAD = 16, /* shared-memory wavefronts that a warp may be ahead of */
-    GS_WOKEN = 0x80, /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
+    GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
+    GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
@@ -51,7 +51,9 @@ typedef struct gs_far {
 /* ---- programs as the hot loop reads them ---- */
 typedef struct gs_iop {
     u8 kind, slot, stages, level;
-    u8 bypass_l1, per_warp, npipes, pad;
+    u8 bypass_l1, per_warp, npipes;
+    u8 uses; /* bit a pipe */
+    u8 run;  /* COMPUTE: main pipe + 1 of the run that goes on with the next op; 0: it ends here */
     u8 pipe[8];
     u32 amount[8]; /* 64ths of a cycle; the last entry may be shared memory (pipe GS_PIPE_SMEM) */
     u16 tail[8];   /* 64ths: the last instruction's hold beyond its issue cycle */
@@ -101,17 +103,20 @@ _Static_assert(sizeof(gs_warp) == 64, "a warp's state is one cache line");
 
 enum {
     GS_WARP_RUNS,
-    GS_WARP_IN_BLOCK,  /* in a compute block that issue debt may push back */
-    GS_WARP_IN_QUEUE,  /* waits for request credits */
-    GS_WARP_AT_BARRIER
+    GS_WARP_IN_BLOCK, /* in a compute block that issue debt may push back */
+    GS_WARP_IN_QUEUE, /* waits for request credits */
+    GS_WARP_AT_BARRIER,
+    GS_WARP_WAITS_TURN /* another warp's run has the pipe */
 };
 
 typedef struct gs_sub {
     u64 issue;  /* first free issue slot behind the blocks' backlog */
     u64 single; /* first free issue slot for one-slot ops */
-    i64 slack;  /* slots of the newest block's span that are free to take */
-    u32 debt, pad;
-    u64 pipe[GS_PIPES]; /* when free, 64ths of a cycle */
+    u64 last;   /* cycle of the blocks' last instruction: from `issue` to there, slots are free to take */
+    u32 debt;
+    u8 owner, owner_pipe, pad[2]; /* warp + 1 whose run has that pipe until it ends; 0: none */
+    u64 waiters;                  /* warps that wait for the end of the run */
+    u64 pipe[GS_PIPES];           /* when free, 64ths of a cycle */
 } gs_sub;
 
 typedef struct gs_tb {
@@ -128,8 +133,8 @@ _Static_assert(sizeof(gs_tb) == 128, "a TB's state is two cache lines");
 
 typedef struct gs_l1set {
     _Alignas(64) u32 tag[GS_L1_WAYS]; /* line + 1; 0: none */
-    u32 fill[GS_L1_WAYS]; /* cycle from which it is valid; GS_NONE: in flight */
-    u16 waiters[GS_L1_WAYS]; /* first of those that wait for the fill; 0: none */
+    u32 fill[GS_L1_WAYS];             /* cycle from which it is valid; GS_NONE: in flight */
+    u16 waiters[GS_L1_WAYS];          /* first of those that wait for the fill; 0: none */
     u8 mask[GS_L1_WAYS];
     u8 next;
 } gs_l1set;
@@ -149,8 +154,8 @@ typedef struct gs_sm {
     u64 cur; /* cycle being simulated */
     _Alignas(64) gs_warp warp[GS_WARPS];
     gs_sub sub[4];
-    u64 lsu, port;     /* cycles */
-    u64 reply, shared; /* 64ths of a cycle */
+    u64 lsu, port;             /* cycles */
+    u64 reply, shared;         /* 64ths of a cycle */
     u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
     u32 acquired, released, need, armed;
     u64 least;
@@ -179,7 +184,7 @@ typedef struct gs_set {
     u8 mask[GS_WAYS]; /* valid sectors | dirty sectors << 4 */
     u16 referenced, pending;
     u32 random;
-    u64 order; /* lru: ways, most recent in the lowest nibble */
+    u64 order;         /* lru: ways, most recent in the lowest nibble */
     u32 fill[GS_WAYS]; /* fill time >> 9 */
 } gs_set;
 
@@ -202,13 +207,13 @@ typedef struct gs_slice {
 
 /* ---- scheduler ---- */
 typedef struct gs_kernel {
-    u32 gate;  /* kernel-wide conditions still open */
+    u32 gate; /* kernel-wide conditions still open */
     u32 tbs, next_tb, dispatched, done;
     u32 ready; /* ready TBs of a fine kernel */
     u8 admitted, coarse, fine, ended;
     u32 passed;
     u32 cause_kernel, cause_tb;
-    u32 shape; /* resource class */
+    u32 shape;   /* resource class */
     u64 fine_at; /* offset of its gs_fine arrays in the arena */
     gs_kernel_record record;
 } gs_kernel;
@@ -217,7 +222,7 @@ typedef struct gs_kernel {
 typedef struct gs_fine {
     u64 ready;
     u32 cause_kernel, cause_tb;
-    u32 open; /* conditions still open */
+    u32 open;  /* conditions still open */
     u32 entry; /* 1: holds a table entry */
 } gs_fine;
 
@@ -238,8 +243,8 @@ typedef struct gs_ring {
 } gs_ring;
 
 typedef struct gs_smload {
-    u32 tb_free; /* bit a TB slot */
-    u8 warps[4]; /* free warp slots a sub-core */
+    u32 tb_free;      /* bit a TB slot */
+    u8 warps[4];      /* free warp slots a sub-core */
     u16 registers[4]; /* free register units a sub-core */
     u32 smem, carveout;
     u32 tbs, warps_used;
@@ -318,13 +323,14 @@ struct gs_sim {
     gs_map map;
 
     u64 sample_cycles;
-    u32 threads;   /* of the last gs_run */
+    u32 threads; /* of the last gs_run */
     u32 last_tbs_lost;
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
     u64 at_preds, at_succ_ptr, at_succs, at_outs, at_tb_out_ptr, at_tb_outs, at_nodes, at_ranges, at_nstates;
-    u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_residents, at_tb_records;
+    u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_residents,
+        at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
     u32 has_tb_out;
     gs_sched sched;
@@ -333,7 +339,7 @@ struct gs_sim {
     u64 oracle; /* address of the tables of oracle.c; 0: off */
 };
 
-#define GS_TABLE(sim, type, field) ((type *)(void *)((char *)(sim) + (sim)->field))
+#define GS_TABLE(sim, type, field)       ((type *)(void *)((char *)(sim) + (sim)->field))
 #define GS_CONST_TABLE(sim, type, field) ((const type *)(const void *)((const char *)(sim) + (sim)->field))
 
 static inline gs_sm *gs_sms(gs_sim *sim)

@@ -49,10 +49,11 @@ static int skipped(const walker *w, const gs_iop *op)
 static const gs_template *template_of(const walker *w, const gs_iop *op, u64 *line)
 {
     const gs_sim *sim = w->sim;
-    const gs_ipattern *p = GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->warp : 0);
+    const gs_ipattern *p =
+        GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->warp : 0);
     i64 k = (i64)w->k[op->level] + op->count_plus;
-    u64 base = w->launch->arg[p->arg] + (u64)(p->base + p->bx * w->x + p->by * w->y + p->bz * w->z + p->warp * w->warp +
-                                              p->step * k + p->step2 * w->k[p->level2]);
+    u64 base = w->launch->arg[p->arg] + (u64)(p->base + p->bx * w->x + p->by * w->y + p->bz * w->z +
+                                              p->warp * w->warp + p->step * k + p->step2 * w->k[p->level2]);
     *line = base >> 7;
     return GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
 }
@@ -62,7 +63,10 @@ void gs_walk_tb(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *use
     const gs_launch *l = gs_launches(sim) + kernel;
     const gs_program *program = gs_programs(sim) + l->program;
     const gs_part *parts = GS_CONST_TABLE(sim, gs_part, at_parts);
-    walker w = {.sim = sim, .launch = l, .x = tb % l->grid[0], .y = tb / l->grid[0] % l->grid[1],
+    walker w = {.sim = sim,
+                .launch = l,
+                .x = tb % l->grid[0],
+                .y = tb / l->grid[0] % l->grid[1],
                 .z = tb / l->grid[0] / l->grid[1]};
     const gs_iop *code = gs_iops(sim) + program->first_op;
     u32 entry = program->entry[variant_of(l, w.x, w.y, w.z)] - program->first_op;

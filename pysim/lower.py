@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import WorkloadError
-from .program import OP, Op, Pattern, Program
+from .program import OP, PIPE, Op, Pattern, Program
 from .schemes import PRIORITY, Choice, carveout_mode, coherence_of, order_of, preds_of, ranks, written_by_job
 
 if TYPE_CHECKING:
@@ -26,6 +26,21 @@ _TERMS = ("base", "bx", "by", "bz", "warp", "step", "step2", "s0", "s1")
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 
 
+def _mixture(classes: Sequence[int]) -> NDArray[np.int64]:
+    """Return the class of each instruction of a block, as a compiler mixes them.
+
+    All that is not of the largest class lies evenly between the instructions of the largest, so that two
+    of the rest do not follow each other while a pipe waits, and the rest is a mixture of its own.
+    """
+    main = int(np.argmax(classes))
+    rest = [n if i != main else 0 for i, n in enumerate(classes)]
+    place = np.concatenate([(np.arange(n) + 0.5) / n for n in rest if n] or [np.zeros(0)])
+    others = np.repeat(np.arange(len(classes)), rest)[np.argsort(place, kind="stable")]
+    place = np.concatenate([(np.arange(n) + 0.5) / n for n in (classes[main], len(others)) if n])
+    mixed = np.concatenate([np.full(classes[main], main), others])
+    return np.asarray(mixed[np.argsort(place, kind="stable")])
+
+
 def cut(op: Op, longest: int) -> list[Op]:
     """Split a compute block into near-equal blocks of at most ``longest`` instructions; totals are exact."""
     if op.issue <= longest:
@@ -34,29 +49,32 @@ def cut(op: Op, longest: int) -> list[Op]:
     classes = [*op.pipes, op.issue - sum(op.pipes)]
     if classes[-1] < 0:
         raise WorkloadError(f"compute block: {sum(op.pipes)} pipe instructions in {op.issue} issue slots")
-    # instructions of each class lie evenly over the block, so that every piece has the block's mixture
-    place = np.concatenate([(np.arange(n) + 0.5) / n for n in classes if n])
-    which = np.repeat(np.arange(len(classes)), classes)[np.argsort(place, kind="stable")]
+    which = _mixture(classes)
     edges = [i * op.issue // pieces for i in range(pieces + 1)]
     made: list[Op] = []
     waves = 0
     memory_ops = 0
+    fp32, lost = 0, 0
     for at in range(pieces):
         counts = np.bincount(which[edges[at] : edges[at + 1]], minlength=len(classes)).tolist()
         # wavefronts go with the shared-memory instructions, or evenly where a block has none
         memory_ops += counts[-1]
         share = op.smem * memory_ops // classes[-1] if classes[-1] else op.smem * (at + 1) // pieces
+        # and conflicts with the fp32 instructions, whose pipe they hold
+        fp32 += counts[PIPE["fp32"]]
+        total = classes[PIPE["fp32"]]
+        late = op.conflicts * fp32 // total if total else op.conflicts * (at + 1) // pieces
         made.append(
             replace(
                 op,
                 issue=edges[at + 1] - edges[at],
                 pipes=tuple(counts[:-1]),
                 smem=share - waves,
-                conflicts=op.conflicts * (at + 1) // pieces - op.conflicts * at // pieces,
+                conflicts=late - lost,
                 chain=op.chain if at == pieces - 1 else 0,
             )
         )
-        waves = share
+        waves, lost = share, late
     return made
 
 

@@ -141,7 +141,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("entries", 16384, "count", 1, 1 << 30, "Entries of the dependence table; a kernel that does not fit waits for whole kernels."),
         Param("consumers", 4, "count", 1, 1 << 16, "Consumer ranges that one entry holds."),
         Param("entry_bytes", 16, "B", 1, 1024, "Bytes an entry."),
-        Param("update", 2.0, "ns", 0, 1e5, "The table takes this long for each counter it updates."),
+        Param("update", 0.5, "ns", 0, 1e5, "The table takes this long for each counter it updates (two banks that update one a nanosecond each)."),
         Param("latency", 20.0, "ns", 0, 1e5, "From an update that frees a TB to the TB being ready."),
     ),
     "sim": (

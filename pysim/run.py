@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 MAX_TB_ROWS = 1_000_000
+MAX_THREADS = 8  # GS_THREADS of the core; more would gain nothing
 SLICE_SECONDS = 0.07
 REFUSED = (WorkloadError, ConfigError)
 
@@ -336,7 +337,7 @@ def simulate(
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
-    session = _Session(config, job, threads or os.cpu_count() or 1)
+    session = _Session(config, job, min(threads or os.cpu_count() or 1, MAX_THREADS))
     result = Result(job, config, session.deps)
     if session.deps.races:
         some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])

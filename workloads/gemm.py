@@ -25,10 +25,10 @@ MAX_STEPS = 65535
 LDS_LATENCY = 23  # cycles, Volta, load to use (Jia et al. 2018)
 FFMA_LATENCY = 4
 HMMA_LATENCY = 10
-# Vendor loops of this generation yield to another warp every 7 FFMA: Yan et al., PPoPP 2020, on cuDNN 7.6,
-# who gain about 10 % by yielding seldom and then reach 93 % of a V100's peak. The cost is assumed, in view of
-# the rates of DeepBench's large products: a cycle for the switch and one for the next FFMA, which finds the
-# reuse cache empty.
+# Vendor loops of this generation yield to another warp every 7 FFMA, and yielding seldom gains about 10 %,
+# up to 93 % of a V100's peak: Yan et al., PPoPP 2020, on cuDNN 7.6 (93 % is in the abstract; 7 and 10 % are
+# quoted from memory). The cost is assumed, in view of the rates of DeepBench's large products: a cycle for
+# the switch and one for the next FFMA, which finds the reuse cache empty.
 YIELD_EVERY = 7  # FFMA
 YIELD_COST = 2  # cycles of the fp32 pipe
 INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step

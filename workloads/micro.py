@@ -35,6 +35,8 @@ def empty(tbs: int = 1, warps: int = 1, registers: int = 16, smem: int = 0) -> K
 def _pipe_loop(
     name: str, pipe: str, count: int, iterations: int, chain: int, shape: tuple[int, int, int]
 ) -> Kernel:
+    if count < 1 or iterations < 1:
+        raise WorkloadError(f"{name}: count = {count}, iterations = {iterations}: must be positive")
     code = Code()
     mark = code.loop_begin()
     code.compute(chain=chain, **{pipe: count})
@@ -108,9 +110,9 @@ def chase(
     The walk is two nested loops (a counter ends at 65535), so steps are cut into equal rows of the
     largest divisor that fits.
     """
-    steps = footprint // stride
-    if stride % 4 or steps < 1:
+    if stride < 4 or stride % 4 or footprint < stride:
         raise WorkloadError(f"chase: stride = {stride} B: must be a multiple of 4 and at most the footprint")
+    steps = footprint // stride
     inner = next((d for d in range(min(steps, MAX_LOOP), 0, -1) if steps % d == 0), 1)
     outer = steps // inner
     if outer > MAX_LOOP or passes > MAX_LOOP:

@@ -35,6 +35,8 @@ def gemm(
     split: bool = True,
 ) -> Job:
     """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C."""
+    if min(m, n, k) < 1:
+        raise WorkloadError(f"gemm: m = {m}, n = {n}, k = {k}: must be positive")
     rows, cols, depth, left_t, right_t = column_major(m, n, k, a_t, b_t)
     if tile == "auto":
         tiling = choose_gemm(rows, cols, depth, dtype, beta=beta, split=split)

@@ -154,7 +154,7 @@ typedef struct gs_scheme_table_params {
     int64_t consumers;
     /* Bytes an entry. [B] */
     int64_t entry_bytes;
-    /* The table takes this long for each counter it updates. [tick] */
+    /* The table takes this long for each counter it updates (two banks that update one a nanosecond each). [tick] */
     int64_t update;
     /* From an update that frees a TB to the TB being ready. [tick] */
     int64_t latency;

@@ -1,0 +1,123 @@
+"""The map from line to (slice, set, tag) is a bijection and spreads what programs do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pysim._ffi import ffi, lib
+from pysim.run import _Sim
+from workloads.registry import make
+
+from .harness import config, lowered_of
+
+SHAPES = {
+    "titan_v": (48, 48),
+    "v100": (64, 48),
+    "odd": (9, 5),
+    "one": (1, 32),
+    "prime": (31, 31),
+    "narrow": (256, 1),
+    "large": (80, 2048),
+    "pow2": (16, 512),
+}
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def machine(request):
+    slices, sets = SHAPES[request.param]
+    name = request.param if request.param in ("titan_v", "v100") else "titan_v"
+    conf = config(name, gpu__l2__slices=slices, gpu__l2__size=slices * sets * 16 * 128)
+    made, _ = lowered_of(make("empty"), "stream", conf)
+    with _Sim(made) as sim:
+        yield sim.sim, slices, sets
+
+
+def homes(sim, lines):
+    out = ffi.new("uint32_t[3]")
+    made = np.empty((len(lines), 3), np.int64)
+    for i, line in enumerate(lines):
+        lib.gs_line_home(sim, int(line), out, out + 1, out + 2)
+        made[i] = out[0], out[1], out[2]
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_inverse(machine, share):
+    sim, slices, sets = machine
+    line = int(share * 65535 * slices * sets)
+    slice_, set_, tag = homes(sim, [line])[0].tolist()
+    assert 0 <= slice_ < slices
+    assert 0 <= set_ < sets
+    assert 1 <= tag <= 65535
+    assert lib.gs_home_line(sim, slice_, set_, tag) == line
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_forward_of_inverse(machine, data):
+    sim, slices, sets = machine
+    home = [
+        data.draw(st.integers(0, slices - 1)),
+        data.draw(st.integers(0, sets - 1)),
+        data.draw(st.integers(1, 65535)),
+    ]
+    assert homes(sim, [lib.gs_home_line(sim, *home)])[0].tolist() == home
+
+
+def test_whole_blocks_are_permutations(machine):
+    sim, slices, sets = machine
+    if slices * sets > 4096:
+        pytest.skip("too many lines")
+    for block in (0, 7, 1000):
+        found = homes(sim, range(block * slices * sets, (block + 1) * slices * sets))
+        assert len(np.unique(found, axis=0)) == slices * sets
+        # lines of one tag: what one way of the cache holds
+        assert len(np.unique(found[:, 2])) == 1
+
+
+# worst slice over the mean; strides in lines
+STRIDES = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    12,
+    16,
+    24,
+    32,
+    48,
+    64,
+    96,
+    128,
+    192,
+    256,
+    384,
+    512,
+    768,
+    1024,
+    1536,
+    2048,
+    4096,
+)
+
+
+@pytest.mark.parametrize("name", ["titan_v", "v100"])
+def test_strides_spread_over_slices(name):
+    made, _ = lowered_of(make("empty"), "stream", config(name))
+    with _Sim(made) as sim:
+        slices = SHAPES[name][0]
+        bad = {}
+        for stride in STRIDES:
+            found = homes(sim.sim, (1 << 28 >> 7) + stride * np.arange(slices * 64))
+            worst = np.bincount(found[:, 0], minlength=slices).max() / 64
+            # 64 random balls a bin: the fullest of 64 bins holds about 1.36 times the mean
+            if worst > (1.02 if stride == 1 else 1.6):
+                bad[stride] = worst
+        assert not bad

@@ -1,0 +1,124 @@
+"""One job, one result: whatever the threads, the slices of the run and the quantum."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.registry import make
+
+from .harness import SCHEMES, config, execute, tiny
+from .workloads_small import JOBS
+
+BY_NAME = list(JOBS)
+_KNOWN = {}
+
+
+def base(name, scheme):
+    key = (name, scheme)
+    if key not in _KNOWN:
+        _KNOWN[key] = execute(JOBS[name](), scheme).fingerprint()
+    return _KNOWN[key]
+
+
+def same(got, want):
+    different = [part for part in want if got[part] != want[part]]
+    assert not different, f"parts that differ: {different}"
+
+
+@pytest.mark.parametrize("quantum", [7, 13, 31])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_quantum(name, scheme, quantum):
+    same(execute(JOBS[name](), scheme, tiny(sim__quantum=quantum)).fingerprint(), base(name, scheme))
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_threads(name, scheme, threads):
+    same(execute(JOBS[name](), scheme, threads=(threads,)).fingerprint(), base(name, scheme))
+
+
+@pytest.mark.parametrize("quanta", [(1,), (3,), (100,), (1, 17, 5)])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_slices(name, quanta):
+    for scheme in ("stream", "tb_static"):
+        same(execute(JOBS[name](), scheme, quanta=quanta).fingerprint(), base(name, scheme))
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("name", BY_NAME)
+def test_threads_change_between_slices(name):
+    for scheme in ("stream", "tb_ideal"):
+        got = execute(JOBS[name](), scheme, threads=(2, 1, 3, 4), quanta=(5, 1, 40))
+        same(got.fingerprint(), base(name, scheme))
+
+
+@pytest.mark.parametrize("device", ["titan_v", "v100"])
+@pytest.mark.parametrize("scheme", ["stream", "tb_static"])
+def test_real_devices(device, scheme):
+    job = make("gru:hidden=256,batch=32,timesteps=1,layers=1")
+    want = execute(job, scheme, config(device)).fingerprint()
+    for quantum in (7, 31):
+        same(execute(job, scheme, config(device, sim__quantum=quantum)).fingerprint(), want)
+    same(execute(job, scheme, config(device), quanta=(9, 200)).fingerprint(), want)
+
+
+@pytest.mark.threads
+def test_real_device_with_threads():
+    job = make("gemm:m=384,n=500,k=128")
+    want = execute(job, "stream", config()).fingerprint()
+    for threads in ((2,), (4,), (8, 3, 1)):
+        same(execute(job, "stream", config(), threads=threads, quanta=(100,)).fingerprint(), want)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(BY_NAME),
+    scheme=st.sampled_from(SCHEMES),
+    quantum=st.integers(1, 60),
+    threads=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    quanta=st.lists(st.integers(1, 300), min_size=1, max_size=3),
+    sms=st.sampled_from((1, 3, 4, 9)),
+    slices=st.sampled_from((2, 3, 8, 20)),
+    sets=st.sampled_from((32, 48, 128)),
+    in_flight=st.sampled_from((32, 50, 256, 448)),
+    reply=st.sampled_from((8, 32, 64, 200)),
+    noc=st.sampled_from((8, 20, 60)),
+    clock=st.sampled_from((100.0, 1000.0, 1455.0, 7001.5)),
+    block_max=st.sampled_from((1, 7, 64)),
+    start=st.sampled_from((0.0, 0.09, 40.0)),
+    replacement=st.sampled_from(("random", "lru")),
+    coherence=st.sampled_from(("auto", "tb", "bypass")),
+)
+def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
+    conf = tiny(
+        gpu__sms=machine["sms"],
+        gpu__l2__slices=machine["slices"],
+        gpu__l2__size=machine["slices"] * machine["sets"] * 2048,
+        gpu__l2__replacement=machine["replacement"],
+        gpu__l1__in_flight=machine["in_flight"],
+        gpu__noc__reply_bytes=machine["reply"],
+        gpu__noc__latency=machine["noc"],
+        gpu__clock=machine["clock"],
+        gpu__dram__latency=600,
+        gpu__sm__block_max=machine["block_max"],
+        gpu__cp__tb_start=machine["start"],
+        scheme__coherence=machine["coherence"],
+    )
+    job = JOBS[name]()
+    want = execute(job, scheme, conf).fingerprint()
+    got = execute(job, scheme, conf.replaced({"sim.quantum": quantum}), threads=threads, quanta=quanta)
+    same(got.fingerprint(), want)
+
+
+def test_long_runs_merge_their_samples_by_time():
+    """More samples than fit are merged pair by pair, at the same places for every quantum."""
+    job = make("chase:footprint=2097152,stride=128,passes=2")
+    runs = [execute(job, "stream", tiny(sim__quantum=quantum)) for quantum in (0, 13)]
+    assert runs[0].totals.sample_interval > 256 * runs[0].values["gpu.clock"]
+    same(runs[1].fingerprint(), runs[0].fingerprint())
+    assert runs[0].samples["work"]["l1_lines"].sum() == runs[0].sms["work"]["l1_lines"].sum()

@@ -120,7 +120,7 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     gs_warp *w = &sm->warp[wi];
     gs_sub *b = &sm->sub[wi & 3];
     gs_tb *tb = &sm->tb[w->tb];
-    u64 start = gs_max(c, b->issue), end = 0, *work = &sm->work.fp32;
+    u64 start = gs_max(c, b->issue), end = 0, *work = (u64 *)(void *)&sm->work;
     for (u32 i = 0; i < op->npipes; i++) {
         u32 p = op->pipe[i];
         u64 *free = p == GS_PIPE_SMEM ? &sm->shared : &b->pipe[p];

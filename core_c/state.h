@@ -288,6 +288,9 @@ typedef struct gs_thread {
     u64 pad[8];
 } gs_thread;
 
+_Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == 8 * GS_PIPES,
+               "pipe counters are an array");
+
 typedef struct gs_kcount {
     gs_stalls stalls;
     u64 instructions, load_sectors, store_sectors;

@@ -167,7 +167,7 @@ void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *
     walker w = {.sim = sim, .launch = &l};
     const gs_iop *code = gs_iops(sim) + p->first_op;
     u32 entry = p->entry[variant & 7] - p->first_op;
-    u64 *pipes = &out->fp32;
+    u64 *pipes = (u64 *)(void *)out;
     memset(out, 0, sizeof *out);
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
         memset(w.k, 0, sizeof w.k);

@@ -106,7 +106,7 @@ def compulsory_bytes(job: Job) -> int:
 
 
 def dram_reads(job: Job, capacity: int) -> list[int]:
-    """Estimate the bytes that each kernel reads from DRAM in launch order, L2 keeping the last ``capacity`` bytes.
+    """Estimate what each kernel reads from DRAM, in launch order: L2 keeps the last ``capacity`` bytes.
 
     A tensor is read again from DRAM when more than the L2 holds was touched since its last use.
     """

@@ -85,8 +85,13 @@ class Code:
 
     ops: list[Op] = field(default_factory=list)
 
-    def compute(self, *, smem: int = 0, smem_ops: int = 0, chain: int = 4, conflicts: int = 0, **pipes: int) -> None:
-        """Add a run of instructions: ``pipe=count`` each, ``smem_ops`` shared-memory instructions of ``smem`` wavefronts."""
+    def compute(
+        self, *, smem: int = 0, smem_ops: int = 0, chain: int = 4, conflicts: int = 0, **pipes: int
+    ) -> None:
+        """Add a run of instructions: ``pipe=count`` each.
+
+        ``smem_ops`` of them access shared memory, ``smem`` wavefronts in all.
+        """
         counts = [0] * len(PIPES)
         for name, count in pipes.items():
             if name not in PIPE:
@@ -94,11 +99,44 @@ class Code:
             counts[PIPE[name]] = count
         issue = sum(counts) + smem_ops
         if issue > 0:
-            self.ops.append(Op(OP["COMPUTE"], smem=smem, issue=issue, conflicts=conflicts, chain=chain, pipes=tuple(counts)))
+            self.ops.append(
+                Op(
+                    OP["COMPUTE"],
+                    smem=smem,
+                    issue=issue,
+                    conflicts=conflicts,
+                    chain=chain,
+                    pipes=tuple(counts),
+                )
+            )
 
-    def load(self, slot: int, *patterns: Pattern, bypass_l1: bool = False, stages: int = 0, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
-        """Add a load (one pattern for all warps or one a warp); iteration ``counter[level] + ahead``, skipped from ``limit`` on."""
-        self.ops.append(Op(OP["LOAD"], slot=slot, stages=stages, level=level, bypass_l1=bypass_l1, issue=1, patterns=patterns, count_plus=ahead, count=limit))
+    def load(
+        self,
+        slot: int,
+        *patterns: Pattern,
+        bypass_l1: bool = False,
+        stages: int = 0,
+        level: int = 0,
+        ahead: int = 0,
+        limit: int = 0,
+    ) -> None:
+        """Add a load: one pattern for all warps or one a warp.
+
+        Its iteration is ``counter[level] + ahead``; from ``limit`` on (0: never) it is skipped.
+        """
+        self.ops.append(
+            Op(
+                OP["LOAD"],
+                slot=slot,
+                stages=stages,
+                level=level,
+                bypass_l1=bypass_l1,
+                issue=1,
+                patterns=patterns,
+                count_plus=ahead,
+                count=limit,
+            )
+        )
 
     def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
         """Add a store."""

@@ -1,7 +1,7 @@
 """Speed of the simulator: ``make bench``. Not a test: machines differ, so compare ratios within one run.
 
-``--yardstick PROGRAM`` also runs a separately built request-path prototype (``PROGRAM gemm 4096 4096 4096``,
-``PROGRAM stream 1024 1``, ``PROGRAM stream 32 32``, each printing ``req=<millions>M <rate> Mreq/s``) beside the
+``--yardstick PROGRAM`` also runs a separately built request-path prototype (``PROGRAM gemm 4096 4096
+4096``, ``PROGRAM stream 1024 1``, ``PROGRAM stream 32 32``, each printing ``<rate> Mreq/s``) beside the
 three cases that it has a counterpart for and prints the ratio of L2 line requests a second.
 """
 
@@ -39,7 +39,9 @@ def tiny_tbs() -> Job:
 
 def measure(workload: str, scheme: str, threads: int) -> dict[str, float]:
     """Return rates of one run; times are of the simulation alone, counters and stall stack on."""
-    result = simulate("titan_v", make(workload) if workload else tiny_tbs(), scheme, threads=threads, tables="sm,l2")
+    result = simulate(
+        "titan_v", make(workload) if workload else tiny_tbs(), scheme, threads=threads, tables="sm,l2"
+    )
     tables = result.tables()
     seconds = float(tables["host"]["simulate_seconds"][0])
     sm, l2, run = tables["sm"], tables["l2"], tables["runs"][0]

@@ -34,7 +34,7 @@ CORE_UNITS = {
 }
 SANITIZE = ["-O1", "-g", "-UNDEBUG", "-DGS_DEBUG", "-fno-omit-frame-pointer"]
 MODES = {
-    "release": ["-O3"],
+    "release": ["-O2"],
     "debug": ["-O0", "-g", "-UNDEBUG", "-DGS_DEBUG"],
     "asan": [*SANITIZE, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "tsan": [*SANITIZE, "-fsanitize=thread"],

@@ -95,6 +95,8 @@ static int derive_memory(gs_sim *sim)
     sim->tag_latency = 10 * period;
     i64 dram =
         (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
+    /* the mean wait for a refresh belongs to the configured latency too */
+    dram -= p->gpu_dram.refresh_time * p->gpu_dram.refresh_time / (2 * p->gpu_dram.refresh_period);
     if (l2 < 1 || dram < 0) {
         return gs_fail(
             sim, GS_ERR_ARG,

@@ -145,9 +145,10 @@ uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
                 u64 line;
                 u32 lines = template_of(&w, op, &line)->lines;
                 if (lines) {
-                    /* no store is acknowledged before it has been to L2 and back; a load may hit in L1 */
+                    /* how many lines it takes depends on the TB, so none is counted beyond the first;
+                       no store is acknowledged before it has been to L2 and back; a load may hit in L1 */
                     u64 least = op->kind == GS_OP_LOAD ? sim->l1_latency : 2 * (sim->noc / sim->period);
-                    back[slot] = gs_max(back[slot], t + least + lines - 1);
+                    back[slot] = gs_max(back[slot], t + least);
                 }
                 t += 1;
             }

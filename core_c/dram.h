@@ -18,10 +18,12 @@ static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
         u64 start = (from + period - phase) / period * period;
         start = start + phase >= period ? start + phase - period : 0;
         for (u64 r = start; r < to; r += period) {
-            for (u64 t = r; t < r + busy && t < to; t += sim->dram_slot) {
-                if (t >= from) {
-                    map |= 1ull << (t - from) / sim->dram_slot;
-                }
+            /* slots that begin within the refresh and within this word */
+            u64 slot = sim->dram_slot, past = r < from ? (from - r + slot - 1) / slot : 0;
+            u64 all = (gs_min(r + busy, to) - r + slot - 1) / slot;
+            if (all > past) {
+                u64 n = all - past, run = n >= 64 ? ~0ull : (1ull << n) - 1;
+                map |= run << (r < from ? 0 : (r - from) / slot);
             }
         }
     }

@@ -328,7 +328,6 @@ struct gs_sim {
 
     u64 sample_cycles;
     u32 threads; /* of the last gs_run */
-    u32 last_tbs_lost;
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;

@@ -14,6 +14,9 @@ capability, the shared-memory carve-outs and the tensor rate. A user's own devic
     [gpu.l2]
     size = "3MiB"
     slices = 32
+
+Figures cited to Jia et al., JEDEC and the CUDA guides are quoted second-hand: those documents were not
+opened while this file was written.
 """
 
 from __future__ import annotations

@@ -1,0 +1,82 @@
+/* Reader of SASS traces in the Accel-Sim text format (tracer versions 1 to 6). cffi reads this text too.
+   Text is pushed in pieces of any size; what is held is bounded by one TB. */
+#pragma once
+#include <stdint.h>
+
+/* results of gs_trace_feed */
+enum {
+    GS_TRACE_MORE = 0,   /* all text is used up: feed more */
+    GS_TRACE_HEADER = 1, /* the header is complete: gs_trace_header_get */
+    GS_TRACE_TB = 2,     /* a TB is complete: gs_trace_tb_get, valid until the next call */
+    GS_TRACE_END = 3,    /* the last piece is used up and the kernel is whole */
+    GS_TRACE_ERROR = -1  /* gs_trace_error: one line that begins with the line number */
+};
+
+/* where a memory instruction goes */
+enum { GS_SPACE_NONE, GS_SPACE_GLOBAL, GS_SPACE_SHARED, GS_SPACE_LOCAL };
+
+/* a register: class << 12 | number */
+enum { GS_REG_R, GS_REG_UR, GS_REG_P, GS_REG_UP };
+
+typedef struct gs_trace_header {
+    char name[1024]; /* longer names are cut */
+    uint64_t id, stream, shared_base, local_base;
+    uint32_t grid[3], block[3];
+    uint32_t smem;      /* bytes a TB */
+    uint32_t registers; /* a thread */
+    uint32_t binary;    /* SM version of the code */
+    uint32_t version;   /* of the tracer */
+    uint32_t lineinfo;
+} gs_trace_header;
+
+typedef struct gs_trace_inst {
+    uint32_t pc;
+    uint32_t mask;    /* active and not predicated off */
+    uint16_t opcode;  /* row of OPCODES (pysim/trace/opcodes.py) */
+    uint16_t variant; /* what the dots after it say that timing needs: GS_VARIANT_* bits */
+    uint8_t dsts, srcs;
+    uint8_t space; /* GS_SPACE_* */
+    uint8_t width; /* bytes a lane; 0: not a memory instruction */
+    uint16_t dst[4];
+    uint16_t src[8];
+    int32_t imm;
+    uint32_t line;  /* of the file, modulo 2^32 */
+    uint32_t first; /* memory: index into addresses, one for each set bit of mask, lane order */
+    uint32_t bytes; /* bulk copies (TMA): bytes moved; else 0 */
+    uint64_t barrier; /* bulk copies: address of the transaction barrier; else 0 */
+} gs_trace_inst;
+
+/* bits of gs_trace_inst.variant */
+enum {
+    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS or .CV: goes past L1 */
+    GS_VARIANT_HALF = 2,   /* 16-bit arithmetic in packed form */
+    GS_VARIANT_COMMIT = 4, /* commits a group (GMMA) */
+    GS_VARIANT_MULTICAST = 8
+};
+
+typedef struct gs_trace_warp {
+    uint32_t first, count; /* instructions */
+} gs_trace_warp;
+
+typedef struct gs_trace_tb {
+    uint32_t x, y, z;
+    uint32_t cluster[3], cta[3], rank; /* version 6; else 0 */
+    uint32_t warps;
+    uint32_t pad;
+    uint64_t n_insts, n_addresses;
+    const gs_trace_warp *warp; /* by warp number */
+    const gs_trace_inst *insts;
+    const uint64_t *addresses;
+} gs_trace_tb;
+
+typedef struct gs_trace gs_trace;
+
+/* `unknown`: row of OPCODES to use for opcodes that are not known; -1: they are errors. `room`: most bytes to
+   hold for one TB (0: 1 GiB). NULL: not enough memory. */
+gs_trace *gs_trace_open(int32_t unknown, uint64_t room);
+/* `last`: no text follows this piece. *used: bytes taken; call again with the rest. */
+int gs_trace_feed(gs_trace *trace, const char *text, uint64_t bytes, int last, uint64_t *used);
+const char *gs_trace_error(const gs_trace *trace);
+void gs_trace_header_get(const gs_trace *trace, gs_trace_header *out);
+void gs_trace_tb_get(const gs_trace *trace, gs_trace_tb *out);
+void gs_trace_close(gs_trace *trace);

@@ -19,7 +19,7 @@ import jinja2
 
 ROOT = Path(__file__).resolve().parent
 CORE = ROOT / "core_c"
-HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_hash.h")
+HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_opcodes.h", "gs_hash.h")
 CDEF_FILES = ("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h", "gs_api.h")
 # those that a table might use as a name
 C_KEYWORDS = frozenset(("char", "double", "float", "int", "long", "register", "short", "static", "volatile"))
@@ -64,6 +64,7 @@ def render() -> dict[str, str]:
     params = runpy.run_path(str(ROOT / "pysim" / "params.py"))
     counters = runpy.run_path(str(ROOT / "pysim" / "counters.py"))["GROUPS"]
     ops = runpy.run_path(str(ROOT / "pysim" / "isa.py"))["OPS"]
+    opcodes = runpy.run_path(str(ROOT / "pysim" / "trace" / "opcodes.py"))
     tables_hash = runpy.run_path(str(ROOT / "pysim" / "_tables.py"))["tables_hash"]
     choices = [
         {
@@ -81,7 +82,12 @@ def render() -> dict[str, str]:
         "ops": ops,
         "pipes": [(_constant(name), doc) for name, doc in params["PIPES"]],
         "choices": choices,
-        "tables_hash": f"0x{tables_hash(params['PARAMS'], params['PIPES'], counters, ops):016x}",
+        "opcodes": opcodes["OPCODES"],
+        "opcode_kinds": opcodes["KINDS"],
+        "opcode_spaces": opcodes["SPACES"],
+        "opcode_peers": opcodes["PEERS"],
+        "sm_versions": opcodes["SM_VERSIONS"],
+        "tables_hash": f"0x{tables_hash(params['PARAMS'], params['PIPES'], counters, ops, opcodes):016x}",
     }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(CORE / "templates"),

@@ -10,6 +10,7 @@ import numpy as np
 from . import counters, isa, params
 from ._tables import tables_hash
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
+from .trace import opcodes
 
 STALE = "the compiled core is stale: run python build.py"
 
@@ -83,7 +84,7 @@ def params_struct(values: Mapping[str, int]) -> Any:
 
 
 def _check_core() -> None:
-    expected = tables_hash(params.PARAMS, params.PIPES, counters.GROUPS, isa.OPS)
+    expected = tables_hash(params.PARAMS, params.PIPES, counters.GROUPS, isa.OPS, vars(opcodes))
     if lib.gs_tables_hash() != expected:
         raise InternalError(STALE)
 

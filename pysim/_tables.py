@@ -6,8 +6,10 @@ import hashlib
 from typing import Any
 
 
-def tables_hash(params: dict[str, Any], pipes: Any, counters: dict[str, Any], ops: Any) -> int:
-    """Return 64 bits over names, order, units and choices.
+def tables_hash(
+    params: dict[str, Any], pipes: Any, counters: dict[str, Any], ops: Any, opcodes: dict[str, Any]
+) -> int:
+    """Return 64 bits over names, order, units and choices (``opcodes``: the names of pysim/trace/opcodes.py).
 
     Docs, defaults and ranges are left out: they may change without a rebuild, because the core
     never sees them.
@@ -20,4 +22,10 @@ def tables_hash(params: dict[str, Any], pipes: Any, counters: dict[str, Any], op
     lines += [f"counter {group}.{row.name} {row.unit}" for group, rows in counters.items() for row in rows]
     lines += [f"pipe {name}" for name, _ in pipes]
     lines += [f"op {name}" for name, _ in ops]
+    lines += [f"kind {name}" for name, _ in opcodes.get("KINDS", ())]
+    lines += [
+        f"opcode {row.name} {row.kind} {row.space} {row.pipe} {row.peer} {row.first} {row.last}"
+        for row in opcodes.get("OPCODES", ())
+    ]
+    lines += [f"sm {version}" for version in opcodes.get("SM_VERSIONS", ())]
     return int.from_bytes(hashlib.sha256("\n".join(lines).encode()).digest()[:8], "big")

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_hash.h")
+HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_opcodes.h", "gs_hash.h")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,6 @@ def test_tables_hash_sees_names_but_not_docs():
     sim = params["sim"]
     reworded = {**params, "sim": (sim[0]._replace(doc="other", default=5), *sim[1:])}
     renamed = {**params, "sim": (sim[0]._replace(name="other"), *sim[1:])}
-    before = tables_hash(params, pipes, {}, ())
-    assert tables_hash(reworded, pipes, {}, ()) == before
-    assert tables_hash(renamed, pipes, {}, ()) != before
+    before = tables_hash(params, pipes, {}, (), {})
+    assert tables_hash(reworded, pipes, {}, (), {}) == before
+    assert tables_hash(renamed, pipes, {}, (), {}) != before

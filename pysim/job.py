@@ -13,6 +13,7 @@ from .errors import WorkloadError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .footprint import Footprint
     from .program import Program
 
 Mode = Literal["read", "write", "update"]
@@ -79,7 +80,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address."""
+    """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address.
+
+    What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded.
+    """
 
     name: str
     program: Program
@@ -87,9 +91,14 @@ class Kernel:
     args: tuple[Tensor, ...]
     accesses: tuple[Access, ...]
     stream: int = 0
+    footprint: Footprint | None = None
 
     def __post_init__(self) -> None:
-        """Refuse grids that no GPU takes."""
+        """Refuse grids that no GPU takes, and two tellings of what is touched."""
+        if self.footprint is not None and self.accesses:
+            raise WorkloadError(
+                f"kernel {self.name}: accesses and a footprint: only one of them may be given"
+            )
         total = 1
         for size in self.grid:
             if size <= 0:

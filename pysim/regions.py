@@ -61,12 +61,18 @@ def merge(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
     """Join touching intervals of equal key; intervals come sorted by (key, lo)."""
     if len(lo) == 0:
         return lo, hi, key
+    change = key[1:] != key[:-1]
+    left, right = lo, hi
+    if key[-1] > 0 and int(hi.max()) >= (1 << 62) // (int(key[-1]) + 1):
+        # too far apart for 64 bits: their order is all that counts
+        _, ranks = np.unique(np.concatenate((lo, hi)), return_inverse=True)
+        left, right = ranks[: len(lo)], ranks[len(lo) :]
     # keys are laid far apart so that one running maximum serves all of them
-    width = int(hi.max()) + 1
-    top = np.maximum.accumulate(hi + key * width)
+    width = int(right.max()) + 1
+    top = np.maximum.accumulate(right + key * width)
     new = np.ones(len(lo), bool)
-    new[1:] = (lo + key * width)[1:] > top[:-1]
-    new[1:] |= key[1:] != key[:-1]
+    new[1:] = (left + key * width)[1:] > top[:-1]
+    new[1:] |= change
     starts = np.flatnonzero(new)
     return lo[starts], np.maximum.reduceat(hi, starts), key[starts]
 

@@ -1,0 +1,125 @@
+"""Recorded footprints: the byte ranges that each thread block of a kernel touched; no tensors are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .errors import WorkloadError
+from .regions import SECTOR, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+READ, WRITE, UPDATE = 0, 1, 2
+MODES = ("read", "write", "update")
+_TOP = 1 << 62  # no address lies beyond: differences stay in 64 bits
+
+
+class Rows(NamedTuple):
+    """One row a byte range: TB number, first byte, byte behind the last, READ, WRITE or UPDATE."""
+
+    tb: Ints
+    start: Ints
+    end: Ints
+    mode: NDArray[np.uint8]
+
+
+class Touched(NamedTuple):
+    """One row a run of sectors, by (written, TB, lo); runs of one TB and kind neither meet nor touch.
+
+    ``lo`` and ``hi`` are sector numbers, half open. A write and an update are both ``written``.
+    """
+
+    tb: Ints
+    lo: Ints
+    hi: Ints
+    written: NDArray[np.bool_]
+
+
+class Footprint:
+    """What every TB of a kernel reads, writes and updates, for a kernel that was recorded.
+
+    ``rows()`` returns :class:`Rows` (or any four arrays of one length in that order): TB number =
+    x + grid_x * (y + grid_y * z), start and end in bytes with 0 <= start < end, mode READ, WRITE or UPDATE
+    (an atomic). Rows may come in any order, may repeat and overlap, and one TB may read what it writes: the
+    union counts, in 32-byte sectors. Rows sorted by (mode, TB, start) are the fastest. ``rows`` is called
+    when dependences are looked for, and its arrays are not kept: they may lie in a file until then.
+
+    Updates of one kernel commute, as all its TBs do; what comes later waits for all of them.
+
+    >>> Footprint.of([0, 1], [0, 128], [128, 256], [WRITE, WRITE]).written(2).tolist()
+    [[0, 256]]
+    """
+
+    __slots__ = ("_rows", "_spans")
+
+    def __init__(self, rows: Callable[[], Rows]) -> None:
+        self._rows = rows
+        self._spans: tuple[Ints, Ints] | None = None
+
+    @classmethod
+    def of(cls, tb: object, start: object, end: object, mode: object) -> Footprint:
+        """Return the footprint of rows that are at hand."""
+        made = Rows(*(np.asarray(x, np.int64) for x in (tb, start, end)), np.asarray(mode, np.uint8))
+        return cls(lambda: made)
+
+    def touched(self, tbs: int, name: str = "?") -> Touched:
+        """Return the runs of sectors; ``tbs`` and ``name`` are the kernel's, for errors."""
+        rows = self._rows()
+        tb, start, end = (np.asarray(column, np.int64) for column in rows[:3])
+        mode = np.asarray(rows[3], np.uint8)
+        _check(tb, start, end, mode, tbs, name)
+        key = tb + (mode != READ) * np.int64(tbs)
+        lo, hi = start // SECTOR, -(-end // SECTOR)
+        if len(key) and not bool(
+            ((key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (lo[1:] >= lo[:-1]))).all()
+        ):
+            order = np.lexsort((lo, key))
+            key, lo, hi = key[order], lo[order], hi[order]
+        lo, hi, key = merge(lo, hi, key)
+        made = Touched(key % tbs, lo, hi, key >= tbs)
+        if self._spans is None:
+            self._spans = _union(lo, hi, ~made.written), _union(lo, hi, made.written)
+        return made
+
+    def _span(self, which: int, tbs: int, name: str) -> Ints:
+        if self._spans is None:
+            self.touched(tbs, name)
+        assert self._spans is not None
+        return self._spans[which]
+
+    def read(self, tbs: int, name: str = "?") -> Ints:
+        """Return the memory that any TB reads, as sorted (n, 2) byte ranges of whole sectors."""
+        return self._span(0, tbs, name)
+
+    def written(self, tbs: int, name: str = "?") -> Ints:
+        """Return the memory that any TB writes or updates, as sorted (n, 2) byte ranges of whole sectors."""
+        return self._span(1, tbs, name)
+
+
+def _check(tb: Ints, start: Ints, end: Ints, mode: NDArray[np.uint8], tbs: int, name: str) -> None:
+    sizes = [x.shape for x in (tb, start, end, mode)]
+    if len(set(sizes)) != 1 or tb.ndim != 1:
+        raise WorkloadError(f"kernel {name}: footprint: columns of shapes {', '.join(map(str, sizes))}")
+    for bad, what in (
+        ((tb < 0) | (tb >= tbs), f"TBs are 0 to {tbs - 1}"),
+        ((start < 0) | (start >= end) | (end > _TOP), "a range needs 0 <= start < end <= 2^62"),
+        (mode > UPDATE, "modes are 0 (read), 1 (write), 2 (update)"),
+    ):
+        if bad.any():
+            at = int(np.argmax(bad))
+            row = f"TB {tb[at]}, bytes {start[at]} to {end[at]}, mode {mode[at]}"
+            raise WorkloadError(f"kernel {name}: footprint: row {at} ({row}): {what}")
+
+
+def _union(lo: Ints, hi: Ints, keep: NDArray[np.bool_]) -> Ints:
+    lo, hi = lo[keep], hi[keep]
+    order = np.argsort(lo, kind="stable")
+    lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
+    return np.stack([lo, hi], axis=1) * SECTOR

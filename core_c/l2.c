@@ -91,63 +91,62 @@ static inline u64 fill_get(const gs_set *s, u32 way, u64 now)
     return (u64)((i64)(now >> 9) + (i32)(s->fill[way] - (u32)(now >> 9))) << 9;
 }
 
+/* the DRAM row of a set's line with that tag */
+static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
+{
+    return (tag * sim->sets + at - unit * sim->sets) >> sim->row_shift;
+}
+
 void gs_slices_run(gs_ctx *ctx, u32 group)
 {
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
-    size_t stride = (size_t)sim->sets * sizeof(gs_set);
-    char *sets = (char *)sim + sim->at_sets + (size_t)group * GS_GROUP * stride;
+    gs_set *sets = GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets;
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, sets, stride);
+    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, sets);
     const u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency, l2_latency = sim->l2_latency;
     const u64 noc = sim->noc, slice_sector = sim->slice_sector;
-    const u32 row_shift = sim->row_shift, n_sets = sim->sets;
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     ctx->t->events += n;
     gs_sender sender = gs_sender_make(ctx, 0);
-    for (u32 i = 0; i < n; i++) {
-        u64 t = m[i].key >> GS_SENDER_BITS, pay = m[i].pay;
-        u32 sm = (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1);
-        u32 unit = GS_PAY_UNIT(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_SET(pay), mask = GS_PAY_MASK(pay);
-        u32 kind = GS_PAY_KIND(pay), sectors = gs_popcount(mask);
+    for (const gs_msg *end = m + n; m < end; m++) {
+        u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
+        u32 unit = GS_PAY_SLICE(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_ROW(pay), mask = GS_PAY_MASK(pay);
+        u32 load = GS_PAY_KIND(pay) == GS_MSG_LOAD, sectors = gs_popcount(mask);
         gs_slice *s = &slices[unit];
-        gs_set *set = (gs_set *)(void *)(sets + unit * stride + (size_t)at * sizeof(gs_set));
-        u64 start = gs_max(t, s->port), held = sectors * slice_sector;
-        s->port = start + held;
-        s->count.busy += held;
+        gs_set *set = &sets[at];
+        u64 start = gs_max(t, s->port);
+        s->port = start + sectors * slice_sector;
         s->count.requests++;
+        *(load ? &s->count.sectors_read : &s->count.sectors_written) += sectors;
         u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
-        u32 row = (tag * n_sets + at) >> row_shift;
         if (GS_LIKELY(hit)) {
-            u32 way = gs_ctz(hit), have = set->mask[way] & 15;
+            u32 way = gs_ctz(hit), have = set->mask[way];
             touch(lru, set, way);
-            if (kind != GS_MSG_LOAD) {
-                set->mask[way] |= (u8)(mask | mask << 4);
-                s->count.sectors_written += sectors;
+            if (!load) {
+                set->mask[way] = (u8)(have | mask | mask << 4);
                 s->count.hits++;
-            } else {
-                s->count.sectors_read += sectors;
-                if ((have & mask) == mask) {
-                    s->count.hits++;
-                    if (set->pending >> way & 1) {
-                        u64 filled = fill_get(set, way, start);
-                        if (filled <= start) {
-                            set->pending &= (u16) ~(1u << way);
-                        } else {
-                            s->count.pending_hits++;
-                            reply = gs_max(reply, filled + fill_latency);
-                        }
+            } else if (GS_LIKELY((mask & ~have) == 0)) {
+                s->count.hits++;
+                if (set->pending >> way & 1) {
+                    u64 filled = fill_get(set, way, start);
+                    if (filled <= start) {
+                        set->pending &= (u16) ~(1u << way);
+                    } else {
+                        s->count.pending_hits++;
+                        reply = gs_max(reply, filled + fill_latency);
                     }
-                } else {
-                    u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(mask & ~have));
-                    if (set->pending >> way & 1) {
-                        filled = gs_max(filled, fill_get(set, way, start));
-                    }
-                    set->mask[way] |= (u8)mask;
-                    fill_set(set, way, filled);
-                    reply = filled + fill_latency;
                 }
+            } else {
+                u32 row = row_of(sim, tag, at, unit);
+                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(mask & ~have));
+                if (set->pending >> way & 1) {
+                    filled = gs_max(filled, fill_get(set, way, start));
+                }
+                set->mask[way] = (u8)(have | mask);
+                fill_set(set, way, filled);
+                reply = filled + fill_latency;
             }
         } else {
             u32 way = victim(lru, set);
@@ -164,13 +163,11 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             } else if ((set->random >> 20 & 31) == 0) {
                 set->referenced |= (u16)(1u << way);
             }
-            if (kind != GS_MSG_LOAD) {
+            if (!load) {
                 set->mask[way] = (u8)(mask | mask << 4);
-                s->count.sectors_written += sectors;
                 s->count.hits++;
             } else {
-                s->count.sectors_read += sectors;
-                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, sectors);
+                u64 filled = gs_dram_read(sim, s, start + tag_latency, row_of(sim, tag, at, unit), sectors);
                 set->mask[way] = (u8)mask;
                 fill_set(set, way, filled);
                 reply = filled + fill_latency;
@@ -178,6 +175,6 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
         sender.id = GS_SENDER_SLICE + group * GS_GROUP + unit;
-        gs_send(ctx, &sender, sm / GS_GROUP, reply + noc, GS_PAY_WITH_UNIT(pay, sm % GS_GROUP));
+        gs_send(ctx, &sender, (u32)(m->key & ((1u << GS_SENDER_BITS) - 1)) / GS_GROUP, reply + noc, pay);
     }
 }

@@ -13,34 +13,47 @@ static inline u32 gs_turn(const gs_map *m, u32 lo, u32 h)
     return (((lo >> m->slice_bits) * 0x9E37u + (h >> 16)) & 0xffff) * m->slice_odd >> 16;
 }
 
-static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
+/* What the lines of a block (slices * 2^set_bits consecutive ones) have in common. */
+typedef struct gs_block {
+    u64 first; /* line */
+    u32 h, set, tag;
+} gs_block;
+
+static inline gs_block gs_block_of(const gs_map *m, u64 line)
 {
-    u64 rest = line;
-    u32 low = 0;
-    if (m->slice_odd > 1) {
-        u64 q = gs_div_by(rest, m->by_slice_odd);
-        low = (u32)(rest - q * m->slice_odd);
-        rest = q;
-    }
-    u32 lo = (u32)rest & m->mask;
-    rest >>= m->slice_bits + m->set_bits;
+    u64 block = gs_div_by(line, m->by_block), rest = block;
     u32 hi = 0;
     if (m->set_odd > 1) {
-        u64 q = gs_div_by(rest, m->by_set_odd);
-        hi = (u32)(rest - q * m->set_odd);
-        rest = q;
+        rest = gs_div_by(block, m->by_set_odd);
+        hi = (u32)(block - rest * m->set_odd);
     }
     u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
     h ^= h >> 15;
-    if (m->slice_bits) {
-        lo ^= lo >> m->slice_bits;
-    }
-    lo ^= h & m->mask;
+    return (gs_block){block * m->by_block.d, h, hi << m->set_bits, (u32)rest + 1};
+}
+
+/* `at`: the line's place in its block */
+static inline void gs_home_in(const gs_map *m, const gs_block *b, u32 at, u32 *slice, u32 *set)
+{
+    u32 low = 0, lo = at;
     if (m->slice_odd > 1) {
-        u32 turn = low + gs_turn(m, lo, h);
-        low = turn >= m->slice_odd ? turn - m->slice_odd : turn;
+        lo = (u32)((u64)at * m->slice_odd_inverse >> 40);
+        low = at - lo * m->slice_odd;
+    }
+    u32 folded = m->slice_bits ? lo ^ lo >> m->slice_bits : lo;
+    lo = folded ^ (b->h & m->mask);
+    u32 set_lo = lo >> m->slice_bits;
+    if (m->slice_odd > 1) {
+        low += ((set_lo * 0x9E37u + (b->h >> 16)) & 0xffff) * m->slice_odd >> 16;
+        low = low >= m->slice_odd ? low - m->slice_odd : low;
     }
     *slice = (lo & m->slice_mask) + (low << m->slice_bits);
-    *set = (lo >> m->slice_bits) + (hi << m->set_bits);
-    *tag = (u32)rest + 1;
+    *set = set_lo + b->set;
+}
+
+static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
+{
+    gs_block b = gs_block_of(m, line);
+    gs_home_in(m, &b, (u32)(line - b.first), slice, set);
+    *tag = b.tag;
 }

@@ -187,53 +187,67 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 port = sm->port;
     u32 cached = load && !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
     u32 sent = 0, sectors = 0;
-    const gs_sender sender = gs_sender_make(ctx, sm->id);
-    const gs_map map = sim->map;
-    const u64 period = sim->period, noc = sim->noc;
-    const u32 l1_latency = sim->l1_latency, sm_boxes = sim->sm_boxes;
-    u32 kind = load ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
+    gs_sender sender = gs_sender_make(ctx, sm->id);
+    const gs_map *map = &sim->map;
+    const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, write_sector = sim->write_sector;
+    const int oracle = sim->oracle != 0;
+    const u64 common = gs_pay_op(wi, slot,
+                                 load                      ? GS_MSG_LOAD
+                                 : op->kind == GS_OP_STORE ? GS_MSG_STORE
+                                                           : GS_MSG_REDUCE,
+                                 sm->id % GS_GROUP);
+    gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
+    u64 looked_up = at + sim->l1_latency; /* the cycle from which line i is known to hit or miss */
     if (load) {
         sm->work.l1_lines += n;
         sm->shared = gs_max(sm->shared, at * 64) +
                      (u64)n * 64; /* returning data hold the array shared memory lives in */
     }
-    for (u32 i = 0; i < n; i++) {
+    for (u32 i = 0; i < n; i++, looked_up++) {
         u64 line = line0 + (u64)(i64)part[i].line;
         u32 mask = part[i].mask, place = 0;
         if (cached) {
             u32 fill = 0;
             int found = l1_lookup(sm, line, mask, c, &place, &fill);
-            if (found == L1_HIT) {
-                sm->work.l1_hits++;
-                ws->done = gs_max32(ws->done, (u32)(at + i + l1_latency));
-                gs_oracle_l1(ctx, sm, tb, line, mask, c * period, place);
-                continue;
-            }
-            if (found == L1_MERGED) {
-                if (fill != GS_NONE) {
+            if (found != L1_MISS) {
+                u32 done = (u32)looked_up;
+                int joined = 1;
+                if (found == L1_HIT) {
+                    sm->work.l1_hits++;
+                } else if (fill != GS_NONE) {
                     sm->work.l1_merged++;
-                    ws->done = gs_max32(ws->done, gs_max32(fill, (u32)(at + i + l1_latency)));
-                    gs_oracle_l1(ctx, sm, tb, line, mask, c * period, place);
-                    continue;
-                }
-                if (l1_join(sm, place, wi, slot)) {
+                    done = gs_max32(done, fill);
+                } else if (l1_join(sm, place, wi, slot)) {
                     sm->work.l1_merged++;
                     ws->count++;
-                    ws->done = gs_max32(ws->done, (u32)(at + i + l1_latency));
-                    gs_oracle_l1(ctx, sm, tb, line, mask, c * period, place);
+                } else {
+                    joined = 0;
+                }
+                if (joined) {
+                    ws->done = gs_max32(ws->done, done);
+                    if (GS_UNLIKELY(oracle)) {
+                        gs_oracle_log_l1(ctx, sm, tb, line, mask, c * period, place);
+                    }
                     continue;
                 }
                 place = 0;
             }
         }
-        u32 slice, set, tag, bits = gs_popcount(mask);
-        gs_home(&map, line, &slice, &set, &tag);
-        u64 leave = gs_max(at + i + l1_latency, port);
-        port = leave + (load ? 1 : gs_max32(1, (bits * sim->write_sector + 63) >> 6));
+        if (line - block.first >= block_lines) {
+            block = gs_block_of(map, line);
+        }
+        u32 slice, set, bits = gs_popcount(mask);
+        gs_home_in(map, &block, (u32)(line - block.first), &slice, &set);
+        u64 leave = gs_max(looked_up, port);
+        port = leave + (load ? 1 : gs_max32(1, (bits * write_sector + 63) >> 6));
         u64 arrive = leave * period + noc;
+        u32 unit = slice % GS_GROUP;
         gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
-                gs_pay(tag, set, mask, wi, slot, kind, place, slice % GS_GROUP));
-        gs_oracle_l2(ctx, sm, tb, line, mask, arrive, load, place);
+                common | gs_pay_line(block.tag, unit * sets + set, mask, place, unit));
+        if (GS_UNLIKELY(oracle)) {
+            gs_oracle_log_l2(ctx, sm, tb, line, mask, arrive, load, place);
+        }
         sectors += bits;
         sent++;
     }

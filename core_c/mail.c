@@ -14,7 +14,6 @@ static u32 chunk_take(gs_ctx *ctx)
         return 0;
     }
     ctx->chunks[c].next = 0;
-    ctx->chunks[c].n = 0;
     return c;
 }
 
@@ -25,15 +24,26 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m)
         gs_fail(ctx->sim, GS_ERR_LIMIT, "more messages in flight than the arena holds; please report this");
         return;
     }
-    if (box->tail) {
-        ctx->chunks[box->tail].next = c;
-        ctx->chunks[box->tail].n = box->n;
+    if (box->at) {
+        gs_chunk *tail = &ctx->chunks[box->at / (GS_CHUNK + 1) - 1];
+        tail->next = c;
+        tail->n = GS_CHUNK;
     } else {
         box->head = c;
     }
-    box->tail = c;
-    box->n = 1;
     ctx->chunks[c].m[0] = m;
+    box->at = c * (GS_CHUNK + 1) + 2;
+}
+
+/* the last chunk, whose count is noted in it; 0: the box is empty */
+static u32 box_close(gs_chunk *chunks, const gs_box *b)
+{
+    u32 tail = (b->at - 1) / (GS_CHUNK + 1);
+    if (b->at == 0) {
+        return 0;
+    }
+    chunks[tail].n = b->at - tail * (GS_CHUNK + 1) - 1;
+    return tail;
 }
 
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
@@ -50,17 +60,13 @@ void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
 
 void gs_mail_near(gs_ctx *ctx)
 {
-    gs_sim *sim = ctx->sim;
     gs_thread *t = ctx->t;
-    gs_far *far = (gs_far *)(void *)((char *)sim + t->at_far);
+    gs_far *far = (gs_far *)(void *)((char *)ctx->sim + t->at_far);
+    gs_sender s = gs_sender_make(ctx, 0);
     u32 kept = 0;
     for (u32 i = 0; i < t->far_n; i++) {
-        u64 time = far[i].m.key >> GS_SENDER_BITS;
-        u64 q = ctx->qn + gs_div_by(time - ctx->q0, sim->by_quantum);
-        if (q < sim->far_limit) {
-            u32 ring = (u32)q & (GS_RING - 1);
-            t->any[ring] = 1;
-            gs_box_put(ctx, ctx->chunks, &ctx->boxes[ctx->id][ring * sim->boxes + far[i].box], far[i].m);
+        if (gs_sender_turn(ctx, &s, far[i].m.key >> GS_SENDER_BITS)) {
+            gs_box_put(ctx, s.units, &s.row[far[i].box], far[i].m);
         } else {
             far[kept++] = far[i];
         }
@@ -68,18 +74,33 @@ void gs_mail_near(gs_ctx *ctx)
     t->far_n = kept;
 }
 
+/* gives a chunk that has been read back to the thread that made it */
+static inline void chunk_drop(gs_ctx *ctx, u32 c)
+{
+    gs_thread *t = ctx->t;
+    gs_chunk *k = &ctx->chunks[c];
+    if (k->owner == ctx->id) {
+        k->next = t->free_chunks;
+        t->free_chunks = c;
+        return;
+    }
+    k->next = t->ret_head[k->owner];
+    if (!t->ret_head[k->owner]) {
+        t->ret_tail[k->owner] = c;
+    }
+    t->ret_head[k->owner] = c;
+}
+
 /* One pass to count, one to scatter into buckets of about a cycle, then an insertion pass that finds almost
    everything in place: measured faster than heaps, calendars and qsort at these sizes. */
-u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch, size_t stride)
+u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
 {
     gs_sim *sim = ctx->sim;
     u32 at = ((u32)ctx->qn & (GS_RING - 1)) * sim->boxes + box;
     u32 n = 0;
     for (u32 t = 0; t < ctx->threads; t++) {
-        gs_box *b = &ctx->boxes[t][at];
-        if (b->tail) {
-            ctx->chunks[b->tail].n = b->n;
-        }
+        const gs_box *b = &ctx->boxes[t][at];
+        box_close(ctx->chunks, b);
         for (u32 c = b->head; c; c = ctx->chunks[c].next) {
             n += ctx->chunks[c].n;
         }
@@ -92,16 +113,15 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
         gs_fail(sim, GS_ERR_LIMIT, "more messages in a quantum than the arena holds; please report this");
         return 0;
     }
-    u64 q0 = ctx->q0;
+    const u32 q0 = (u32)ctx->q0, shift = n <= 24 ? 12 : 9; /* a quantum is less than 32 bits long */
     u16 *count = ctx->count;
-    u32 shift = n <= 24 ? 12 : 9;
     u32 buckets = (u32)(sim->quantum >> shift) + 2;
     memset(count, 0, buckets * sizeof *count);
     for (u32 t = 0; t < ctx->threads; t++) {
         for (u32 c = ctx->boxes[t][at].head; c; c = ctx->chunks[c].next) {
-            const gs_chunk *k = &ctx->chunks[c];
-            for (u32 i = 0; i < k->n; i++) {
-                count[((k->m[i].key >> GS_SENDER_BITS) - q0) >> shift]++;
+            const gs_msg *m = ctx->chunks[c].m, *end = m + ctx->chunks[c].n;
+            for (; m < end; m++) {
+                count[((u32)(m->key >> GS_SENDER_BITS) - q0) >> shift]++;
             }
         }
     }
@@ -116,41 +136,33 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch,
         gs_box *b = &ctx->boxes[t][at];
         u32 c = b->head;
         while (c) {
-            gs_chunk *k = &ctx->chunks[c];
-            for (u32 i = 0; i < k->n; i++) {
-                gs_msg m = k->m[i];
-                if (prefetch) {
-                    __builtin_prefetch(
-                        prefetch + GS_PAY_UNIT(m.pay) * stride + GS_PAY_SET(m.pay) * sizeof(gs_set), 1);
+            const gs_msg *m = ctx->chunks[c].m, *end = m + ctx->chunks[c].n;
+            for (; m < end; m++) {
+                if (sets) {
+                    __builtin_prefetch(sets + GS_PAY_ROW(m->pay), 1);
                 }
-                s[count[((m.key >> GS_SENDER_BITS) - q0) >> shift]++] = m;
+                s[count[((u32)(m->key >> GS_SENDER_BITS) - q0) >> shift]++] = *m;
             }
-            u32 next = k->next;
-            gs_thread *mine = ctx->t;
-            if (k->owner == ctx->id) {
-                k->next = mine->free_chunks;
-                mine->free_chunks = c;
-            } else {
-                k->next = mine->ret_head[k->owner];
-                if (!mine->ret_head[k->owner]) {
-                    mine->ret_tail[k->owner] = c;
-                }
-                mine->ret_head[k->owner] = c;
-            }
+            u32 next = ctx->chunks[c].next;
+            chunk_drop(ctx, c);
             c = next;
         }
         *b = (gs_box){0};
     }
+    u64 before = s[0].key;
     for (u32 i = 1; i < n; i++) {
-        if (s[i].key < s[i - 1].key) {
-            gs_msg m = s[i];
-            u32 j = i;
-            do {
-                s[j] = s[j - 1];
-                j--;
-            } while (j && s[j - 1].key > m.key);
-            s[j] = m;
+        u64 key = s[i].key;
+        if (GS_LIKELY(key >= before)) {
+            before = key;
+            continue;
         }
+        gs_msg m = s[i];
+        u32 j = i;
+        do {
+            s[j] = s[j - 1];
+            j--;
+        } while (j && s[j - 1].key > key);
+        s[j] = m;
     }
     return n;
 }
@@ -185,14 +197,13 @@ void gs_mail_rehome(gs_sim *sim)
             if (!from[i].head) {
                 continue;
             }
-            if (to[i].tail) {
-                chunks[to[i].tail].next = from[i].head;
-                chunks[to[i].tail].n = to[i].n;
+            u32 tail = box_close(chunks, &to[i]);
+            if (tail) {
+                chunks[tail].next = from[i].head;
             } else {
                 to[i].head = from[i].head;
             }
-            to[i].tail = from[i].tail;
-            to[i].n = from[i].n;
+            to[i].at = from[i].at;
             from[i] = (gs_box){0};
         }
         const gs_far *theirs = (const gs_far *)(const void *)((char *)sim + other->at_far);

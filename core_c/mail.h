@@ -10,36 +10,44 @@
 /* payload of a request and its reply */
 enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE };
 
-#define GS_PAY_TAG(p)          ((u32)((p) & 0xffff))
-#define GS_PAY_SET(p)          ((u32)((p) >> 16 & 2047))
-#define GS_PAY_MASK(p)         ((u32)((p) >> 27 & 15))
-#define GS_PAY_WARP(p)         ((u32)((p) >> 31 & 63))
-#define GS_PAY_SLOT(p)         ((u32)((p) >> 37 & 7))
-#define GS_PAY_KIND(p)         ((u32)((p) >> 40 & 7))
-#define GS_PAY_L1(p)           ((u32)((p) >> 43 & 2047))
-#define GS_PAY_UNIT(p)         ((u32)((p) >> 54 & 3))
-#define GS_PAY_WITH_UNIT(p, u) (((p) & ~(3ull << 54)) | (u64)(u) << 54)
+#define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))
+#define GS_PAY_ROW(p)   ((u32)((p) >> 16 & 8191))
+#define GS_PAY_MASK(p)  ((u32)((p) >> 29 & 15))
+#define GS_PAY_WARP(p)  ((u32)((p) >> 33 & 63))
+#define GS_PAY_SLOT(p)  ((u32)((p) >> 39 & 7))
+#define GS_PAY_KIND(p)  ((u32)((p) >> 42 & 7))
+#define GS_PAY_L1(p)    ((u32)((p) >> 45 & 2047))
+#define GS_PAY_SLICE(p) ((u32)((p) >> 56 & 3))
+#define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
-static inline u64 gs_pay(u32 tag, u32 set, u32 mask, u32 warp, u32 slot, u32 kind, u32 l1, u32 unit)
+/* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
+   payload back as it is. */
+static inline u64 gs_pay_op(u32 warp, u32 slot, u32 kind, u32 sm)
 {
-    return (u64)tag | (u64)set << 16 | (u64)mask << 27 | (u64)warp << 31 | (u64)slot << 37 | (u64)kind << 40 |
-           (u64)l1 << 43 | (u64)unit << 54;
+    return (u64)warp << 33 | (u64)slot << 39 | (u64)kind << 42 | (u64)sm << 58;
 }
 
-/* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1; kernel 11 + 8 bits */
+/* what differs: `row` counts the sets of all slices of a group */
+static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
+{
+    return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 11) << 45;
+}
+
+/* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3 */
 enum { GS_KERNEL_LIMIT = 1 << 19 };
 
-static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel, u32 unit)
+static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel, u32 sm)
 {
-    return (u64)tb | (u64)slot << 31 | (u64)rotate << 36 | (u64)configure << 38 | (u64)GS_MSG_START << 40 |
-           (u64)(kernel & 2047) << 43 | (u64)unit << 54 | (u64)(kernel >> 11) << 56;
+    return (u64)tb | (u64)slot << 31 | (u64)rotate << 36 | (u64)configure << 38 |
+           (u64)(kernel >> 13 & 7) << 39 | (u64)GS_MSG_START << 42 | (u64)(kernel & 8191) << 45 |
+           (u64)sm << 58 | (u64)(kernel >> 16) << 60;
 }
 
 #define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))
 #define GS_START_SLOT(p)      ((u32)((p) >> 31 & 31))
 #define GS_START_ROTATE(p)    ((u32)((p) >> 36 & 3))
 #define GS_START_CONFIGURE(p) ((u32)((p) >> 38 & 1))
-#define GS_START_KERNEL(p)    ((u32)((p) >> 43 & 2047) | (u32)((p) >> 56) << 11)
+#define GS_START_KERNEL(p)    ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60) << 16)
 
 /* A host thread's view of the arena for the time of one gs_run. */
 typedef struct gs_ctx {
@@ -47,6 +55,8 @@ typedef struct gs_ctx {
     gs_thread *t;
     u32 id, threads;
     u64 q0, qn;
+    u64 row_from; /* the quantum that something was last sent to, and its boxes */
+    gs_box *row;
     gs_box *boxes[GS_THREADS];
     gs_chunk *chunks;
     gs_msg *sorted;
@@ -58,52 +68,70 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m);
 /* Moves messages whose quantum has come within the ring; called at multiples of half the ring. */
 void gs_mail_near(gs_ctx *ctx);
-/* Sorted messages of `box` for this quantum; `prefetch` (or NULL) + set * 128 + unit * stride is fetched
- * ahead. */
-u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const char *prefetch, size_t stride);
+/* Sorted messages of `box` for this quantum; the rows of `sets` (or NULL) that they name are fetched ahead.
+ */
+u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets);
 /* Gives chunks back to the threads that own them; makes one thread's boxes hold everything. */
 void gs_mail_settle(gs_sim *sim);
 void gs_mail_rehome(gs_sim *sim);
 
-static inline void gs_box_put(gs_ctx *ctx, gs_chunk *chunks, gs_box *b, gs_msg m)
+/* Whole quanta in a time below the ring's length. Exact because GS_RING * quantum^2 is below 2^56: a quantum
+   is at most 1024 cycles of 10240 ticks. */
+static inline u64 gs_quanta(const gs_sim *sim, u64 ahead)
 {
-    if (GS_LIKELY(b->tail != 0 && b->n < GS_CHUNK)) {
-        chunks[b->tail].m[b->n++] = m;
+    return ahead * sim->quantum_inverse >> 56;
+}
+
+static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
+{
+    u32 at = b->at;
+    if (GS_LIKELY(at & GS_CHUNK)) {
+        units[at] = m;
+        b->at = at + 1;
     } else {
         gs_mail_append(ctx, b, m);
     }
 }
 
 /* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
- * it. */
+   it. `row` are the boxes of the quantum that begins at `from`: most messages go to the same one as the
+   message before. */
 typedef struct gs_sender {
-    u64 q0, qn, far_limit;
-    gs_div by_quantum;
-    gs_box *boxes;
-    gs_chunk *chunks;
-    u8 *any;
-    u32 stride, id;
+    u64 from, quantum;
+    gs_box *row;
+    gs_msg *units;
+    u64 id;
 } gs_sender;
 
 static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
 {
-    const gs_sim *sim = ctx->sim;
-    return (gs_sender){
-        ctx->q0,    ctx->qn, sim->far_limit, sim->by_quantum, ctx->boxes[ctx->id], ctx->chunks, ctx->t->any,
-        sim->boxes, id};
+    return (gs_sender){ctx->row_from, ctx->sim->quantum, ctx->row, (gs_msg *)(void *)ctx->chunks, id};
 }
 
-static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)
+/* Turns to the quantum of `time`; 0: it lies beyond the ring. */
+static inline int gs_sender_turn(gs_ctx *ctx, gs_sender *s, u64 time)
 {
-    u64 q = s->qn + gs_div_by(time - s->q0, s->by_quantum);
+    const gs_sim *sim = ctx->sim;
+    u64 ahead = time - ctx->q0;
+    if (GS_UNLIKELY(ahead >= (sim->far_limit - ctx->qn) * s->quantum)) {
+        return 0;
+    }
+    u64 q = gs_quanta(sim, ahead);
+    u32 ring = (u32)(ctx->qn + q) & (GS_RING - 1);
+    ctx->t->any[ring] = 1;
+    ctx->row_from = s->from = ctx->q0 + q * s->quantum;
+    ctx->row = s->row = ctx->boxes[ctx->id] + ring * sim->boxes;
+    return 1;
+}
+
+static inline void gs_send(gs_ctx *ctx, gs_sender *s, u32 box, u64 time, u64 pay)
+{
     gs_msg m = {time << GS_SENDER_BITS | s->id, pay};
-    if (GS_UNLIKELY(q >= s->far_limit)) {
+    if (time - s->from >= s->quantum && !gs_sender_turn(ctx, s, time)) {
         gs_mail_far(ctx, box, m);
         return;
     }
-    u32 ring = (u32)q & (GS_RING - 1);
-    s->any[ring] = 1;
-    gs_box_put(ctx, s->chunks, &s->boxes[ring * s->stride + box], m);
+    gs_box_put(ctx, s->units, &s->row[box], m);
 }
 
 static inline void gs_send_one(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)

@@ -8,29 +8,13 @@ void gs_oracle_free(gs_sim *sim);
 /* Checks what the quantum that just ended did; called by one thread. */
 int gs_oracle_check(gs_sim *sim);
 
+/* a request on its way to L2, at the time it gets there; place: where L1 will keep the line + 1 */
 void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,
                       u32 place);
+/* a load served by L1: it sees memory as of the time at which the line was read from L2 */
 void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 place);
 void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time);
 void gs_oracle_log_admit(gs_sim *sim, u32 kernel);
-
-/* a request on its way to L2, at the time it gets there; place: where L1 will keep the line + 1 */
-static inline void gs_oracle_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time,
-                                u32 load, u32 place)
-{
-    if (GS_UNLIKELY(ctx->sim->oracle)) {
-        gs_oracle_log_l2(ctx, sm, tb, line, mask, time, load, place);
-    }
-}
-
-/* a load served by L1: it sees memory as of the time at which the line was read from L2 */
-static inline void gs_oracle_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time,
-                                u32 place)
-{
-    if (GS_UNLIKELY(ctx->sim->oracle)) {
-        gs_oracle_log_l1(ctx, sm, tb, line, mask, time, place);
-    }
-}
 
 static inline void gs_oracle_end(gs_sim *sim, u32 kernel, u32 tb, u64 time)
 {

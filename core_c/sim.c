@@ -74,7 +74,8 @@ static int derive_memory(gs_sim *sim)
     split_odd(sim->sets, &sim->map.set_odd, &sim->map.set_bits);
     sim->map.slice_mask = (1u << sim->map.slice_bits) - 1;
     sim->map.mask = (1u << (sim->map.slice_bits + sim->map.set_bits)) - 1;
-    sim->map.by_slice_odd = gs_div_make(sim->map.slice_odd);
+    sim->map.slice_odd_inverse = (1ull << 40) / sim->map.slice_odd + 1;
+    sim->map.by_block = gs_div_make((u64)sim->map.slice_odd << (sim->map.slice_bits + sim->map.set_bits));
     sim->map.by_set_odd = gs_div_make(sim->map.set_odd);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
@@ -126,6 +127,7 @@ static int derive(gs_sim *sim)
     u64 want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;
     sim->by_quantum = gs_div_make(sim->quantum);
+    sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;
     sim->far_limit = GS_RING;
     sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
     sim->slice_boxes = (sim->slices + GS_GROUP - 1) / GS_GROUP;

@@ -75,7 +75,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
     gs_send_one(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
-                gs_pay(0, 0, 0, at, 0, GS_MSG_DONE, 0, 0));
+                gs_pay_op(at, 0, GS_MSG_DONE, 0));
 }
 
 /* Warps are picked greedily: once a run of blocks without a wait has begun, its main pipe is the warp's until
@@ -434,10 +434,10 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
         }
     }
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, group, &m, NULL, 0);
+    u32 n = gs_mail_take(ctx, group, &m, NULL);
     ctx->t->events += n;
     for (u32 i = 0; i < n; i++) {
-        gs_sm *sm = &sms[GS_PAY_UNIT(m[i].pay)];
+        gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
         if (GS_UNLIKELY(GS_PAY_KIND(m[i].pay) == GS_MSG_START)) {
             sm->start[sm->starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
         } else {

@@ -38,9 +38,13 @@ typedef struct gs_chunk {
     gs_msg m[GS_CHUNK];
 } gs_chunk;
 
-/* the last chunk's count is kept here: a sender only writes to the chunk and need not wait for it */
+_Static_assert(sizeof(gs_chunk) == sizeof(gs_msg) * (GS_CHUNK + 1), "a chunk's head takes a message's place");
+
+/* `at`: where the next message goes, counted in messages from the first chunk on; a multiple of
+   GS_CHUNK + 1: the last chunk is full, or there is none. The last chunk's count follows from it, so a sender
+   only writes to the chunk and need not wait for it. */
 typedef struct gs_box {
-    u32 head, tail, n, pad;
+    u32 head, at;
 } gs_box;
 
 typedef struct gs_far {
@@ -300,7 +304,8 @@ typedef struct gs_kcount {
 typedef struct gs_map {
     u32 slice_odd, slice_bits, set_odd, set_bits;
     u32 slice_mask, mask; /* of slice_bits and of slice_bits + set_bits */
-    gs_div by_slice_odd, by_set_odd;
+    u64 slice_odd_inverse; /* 2^40 / slice_odd, rounded up: exact for places in a block, which are below 2^20 */
+    gs_div by_block, by_set_odd;
 } gs_map;
 
 struct gs_sim {
@@ -318,6 +323,7 @@ struct gs_sim {
     u64 period;
     gs_div by_period, by_slot;
     u64 quantum, q0, qn, quanta, far_limit;
+    u64 quantum_inverse; /* see gs_quanta */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
     u32 l1_latency, in_flight, reply_shift_load, reply_store, write_sector; /* reply: 64ths a sector */

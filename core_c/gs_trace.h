@@ -18,6 +18,9 @@ enum { GS_SPACE_NONE, GS_SPACE_GLOBAL, GS_SPACE_SHARED, GS_SPACE_LOCAL };
 /* a register: class << 12 | number */
 enum { GS_REG_R, GS_REG_UR, GS_REG_P, GS_REG_UP };
 
+/* most registers of an instruction */
+enum { GS_TRACE_DSTS = 4, GS_TRACE_SRCS = 8 };
+
 typedef struct gs_trace_header {
     char name[1024]; /* longer names are cut */
     uint64_t id, stream, shared_base, local_base;
@@ -36,22 +39,23 @@ typedef struct gs_trace_inst {
     uint16_t variant; /* what the dots after it say that timing needs: GS_VARIANT_* bits */
     uint8_t dsts, srcs;
     uint8_t space; /* GS_SPACE_* */
-    uint8_t width; /* bytes a lane; 0: not a memory instruction */
+    uint8_t width; /* bytes a lane; 0: not a memory instruction; bulk copies: CTAs that receive */
     uint16_t dst[4];
     uint16_t src[8];
-    int32_t imm;
-    uint32_t line;  /* of the file, modulo 2^32 */
-    uint32_t first; /* memory: index into addresses, one for each set bit of mask, lane order */
-    uint32_t bytes; /* bulk copies (TMA): bytes moved; else 0 */
+    int32_t imm;      /* the first immediate; bulk copies: addresses from `first` on */
+    uint32_t line;    /* of the file, modulo 2^32 */
+    uint32_t first;   /* memory: index into addresses, one for each set bit of mask, lane order */
+    uint32_t bytes;   /* bulk copies (TMA): bytes moved; else 0 */
     uint64_t barrier; /* bulk copies: address of the transaction barrier; else 0 */
 } gs_trace_inst;
 
 /* bits of gs_trace_inst.variant */
 enum {
-    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS or .CV: goes past L1 */
+    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV or .CG: goes past L1 */
     GS_VARIANT_HALF = 2,   /* 16-bit arithmetic in packed form */
     GS_VARIANT_COMMIT = 4, /* commits a group (GMMA) */
-    GS_VARIANT_MULTICAST = 8
+    GS_VARIANT_MULTICAST = 8,
+    GS_VARIANT_IVALL = 16 /* CCTL: drops the whole L1 */
 };
 
 typedef struct gs_trace_warp {

@@ -1,0 +1,109 @@
+"""Reads a ``kernelslist.g``: the copies and kernels of a run, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pysim.errors import WorkloadError
+
+from .unpack import SUFFIXES
+
+_LIST_MOST = 64 << 20
+_ADDRESS_END = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Memcpy:
+    """A copy from the host to the device."""
+
+    address: int
+    size: int  # bytes
+    line: int  # of the list
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFile:
+    """A kernel launch: where its trace is, and which kernel of the list it is, from 1."""
+
+    path: Path
+    number: int
+    line: int  # of the list
+
+
+def find_list(path: Path | str) -> Path:
+    """Return the list that ``path`` is, or that the folder ``path`` holds; WorkloadError if there is none."""
+    path = Path(path)
+    if not path.is_dir():
+        if not path.is_file():
+            raise WorkloadError(f"{path}: no such file or folder")
+        return path
+    plain = path / "kernelslist.g"
+    lists = [plain] if plain.is_file() else sorted(path.glob("kernelslist*.g"))
+    if len(lists) != 1:
+        found = "several kernelslist*.g" if lists else "no kernelslist.g"
+        raise WorkloadError(f"{path}: the folder holds {found}: name the file")
+    return lists[0]
+
+
+def read_list(path: Path | str) -> tuple[Memcpy | KernelFile, ...]:
+    """Return the copies to the device and the kernels that a list (or its folder) names, in order.
+
+    Other lines are skipped, as the simulators that share the format do. Raises WorkloadError,
+    ``file:line: what``: a kernel's file must exist and lie in the folder of the list.
+    """
+    path = find_list(path)
+    try:
+        if path.stat().st_size > _LIST_MOST:
+            raise WorkloadError(f"{path}: too large for a list of kernels")
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise WorkloadError(f"{path}: {error.strerror or error}") from error
+    commands: list[Memcpy | KernelFile] = []
+    kernels = 0
+    for number, raw in enumerate(lines, 1):
+        text = raw.decode("utf-8", "backslashreplace").strip()
+        where = f"{path}:{number}"
+        if text.startswith("MemcpyHtoD"):
+            commands.append(_memcpy(text, where, number))
+        elif text.startswith("kernel"):
+            kernels += 1
+            commands.append(KernelFile(_kernel_path(path, text, where), kernels, number))
+        elif text.startswith("/"):
+            raise WorkloadError(f"{where}: {text[:80]!r} is an absolute path")
+    if not kernels:
+        raise WorkloadError(f"{path}: names no kernel")
+    return tuple(commands)
+
+
+def _memcpy(text: str, where: str, line: int) -> Memcpy:
+    fields = text.split(",")
+    try:
+        if len(fields) != 3 or "_" in text:
+            raise ValueError
+        address, size = int(fields[1], 16), int(fields[2], 10)
+    except ValueError:
+        raise WorkloadError(f"{where}: not MemcpyHtoD,ADDRESS,BYTES: {text[:80]!r}") from None
+    if not (0 <= address < _ADDRESS_END and 0 <= size <= _ADDRESS_END - address):
+        raise WorkloadError(f"{where}: a copy outside 64 bits of address")
+    return Memcpy(address, size, line)
+
+
+def _kernel_path(path: Path, text: str, where: str) -> Path:
+    if any(ord(char) < 32 for char in text):
+        raise WorkloadError(f"{where}: {text[:80]!r} is no file name")
+    if not text.endswith(SUFFIXES):
+        raise WorkloadError(f"{where}: {text[:80]!r} does not end in {', '.join(SUFFIXES)}")
+    folder = path.parent
+    target = folder / text
+    try:
+        # links are followed first: what counts is where the file really lies
+        inside = target.resolve().is_relative_to(folder.resolve())
+        there = target.is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise WorkloadError(f"{where}: {text[:80]!r}: {error}") from error
+    if not inside:
+        raise WorkloadError(f"{where}: {text[:80]!r} leaves the folder")
+    if not there:
+        raise WorkloadError(f"{where}: no such file: {text[:200]!r}")
+    return target

@@ -1,15 +1,16 @@
-"""The command ``pysim``: what there is to choose from."""
+"""The command ``pysim``: what there is to choose from, and kernels written as traces."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from .devices import DEVICES, device
 from .errors import ConfigError
-from .options import Parser, run_script
+from .options import Parser, number_ranges, positive_int, run_script
 from .params import PARAMS
 from .schemes import SCHEMES
 from .units import ROWS, allowed, show, suggest
@@ -97,12 +98,71 @@ def _parameters(args: argparse.Namespace) -> None:
         _table(rows)
 
 
-TOPICS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
-    "devices": (_devices, "GPUs; with a name or FILE.toml each number with its source"),
-    "kernels": (_kernels, "kernel templates"),
-    "workloads": (_workloads, "workloads; with a name its keys"),
-    "schemes": (_schemes, "ways of ordering work, with their options"),
-    "parameters": (_parameters, "what --set sets; with a name only what lies below, such as gpu.l2"),
+def _write_trace(args: argparse.Namespace) -> None:
+    from workloads.registry import make
+
+    from .trace.writer import write_trace
+
+    job = make(args.name)
+    count = len(job.kernels)
+    chosen = None
+    for first, last in args.kernels or ():
+        if last > count:
+            raise ConfigError(f"--kernels: no kernel {last}: {job.name} has 1 to {count}")
+        chosen = {*(chosen or ()), *range(first, last + 1)}
+    done = write_trace(
+        job, Path(args.out), binary=args.binary, compress=args.compress, kernels=chosen, force=args.force
+    )
+    files = len(done.files) - 1
+    print(
+        f"{args.out}: {files} kernels, {done.instructions:,} warp instructions, {done.characters:,} B of text"
+    )
+    if job.events:
+        print(f"left out: {len(job.events)} events between streams, which the format has no words for")
+
+
+class Topic(NamedTuple):
+    """One command: what it does and the options that go with it. ``names``: its operands."""
+
+    run: Callable[[argparse.Namespace], None]
+    doc: str
+    options: tuple[str, ...] = ()
+    names: tuple[str, ...] = ("[NAME]",)
+
+
+TOPICS: dict[str, Topic] = {
+    "devices": Topic(_devices, "GPUs; with a name or FILE.toml each number with its source"),
+    "kernels": Topic(_kernels, "kernel templates"),
+    "workloads": Topic(_workloads, "workloads; with a name its keys"),
+    "schemes": Topic(_schemes, "ways of ordering work, with their options"),
+    "parameters": Topic(
+        _parameters, "what --set sets; with a name only what lies below, such as gpu.l2", ("gpu", "markdown")
+    ),
+    "write-trace": Topic(
+        _write_trace,
+        "write a workload (name:key=value,...) as SASS trace into a folder",
+        ("binary", "compress", "kernels", "force"),
+        ("WORKLOAD", "FOLDER"),
+    ),
+}
+
+
+class Choice(NamedTuple):
+    """An option of some commands. ``kind`` None: a flag without a value."""
+
+    metavar: str
+    kind: Callable[[str], object] | None
+    doc: str
+    default: object = None
+
+
+OPTIONS: dict[str, Choice] = {
+    "gpu": Choice("NAME", str, "the values of this GPU"),
+    "markdown": Choice("", None, "a table for documents"),
+    "binary": Choice("SM", positive_int, "SM version whose instructions are written (default: 70)", 70),
+    "compress": Choice("", None, "files with xz"),
+    "kernels": Choice("LIST", number_ranges, "only these launches, counted from 1, such as 3-7,9"),
+    "force": Choice("", None, "replace the trace in a folder that is not empty"),
 }
 
 
@@ -113,24 +173,46 @@ def _topic(text: str) -> str:
     return text
 
 
+def _check(parser: Parser, args: argparse.Namespace) -> None:
+    """Refuse operands and options that do not go with the command; name the operands."""
+    topic = TOPICS[args.command]
+    for name, row in OPTIONS.items():
+        if getattr(args, name) not in (None, False, row.default) and name not in topic.options:
+            owners = " and ".join(t for t, other in TOPICS.items() if name in other.options)
+            parser.error(f"--{name} goes with the command {owners}")
+    least = sum(not name.startswith("[") for name in topic.names)
+    if len(args.operands) > len(topic.names):
+        parser.error(f"unexpected argument {args.operands[len(topic.names)]!r}")
+    if len(args.operands) < least:
+        parser.error(f"{args.command} needs {' and '.join(topic.names)}")
+    args.name, args.out = (*args.operands, None, None)[:2]
+
+
 def _run() -> None:
-    lines = [f"  {name:<12}{doc}" for name, (_, doc) in TOPICS.items()]
+    width = max(map(len, TOPICS)) + 2
+    lines = [f"  {name:<{width}}{topic.doc}" for name, topic in TOPICS.items()]
     parser = Parser(
         prog="pysim",
-        usage="pysim COMMAND [NAME] [--gpu NAME] [--markdown]",
+        usage="pysim COMMAND [NAME] [OPTION ...]",
         description="A GPU simulator for dependent kernels. Experiments are the scripts in configs/.",
         epilog="commands:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", type=_topic, metavar="COMMAND", help="one of the commands below")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="show only this one, in detail")
-    parser.add_argument("--gpu", metavar="NAME", help="parameters: the values of this GPU")
-    parser.add_argument("--markdown", action="store_true", help="parameters: a table for documents")
+    parser.add_argument("operands", nargs="*", metavar="NAME", help="show only this one, in detail")
+    for name, row in OPTIONS.items():
+        owners = ", ".join(t for t, topic in TOPICS.items() if name in topic.options)
+        text = f"{owners}: {row.doc}"
+        if row.kind is None:
+            parser.add_argument(f"--{name}", action="store_true", help=text)
+        else:
+            parser.add_argument(
+                f"--{name}", metavar=row.metavar, type=row.kind, default=row.default, help=text
+            )
     args = parser.parse_args()
-    if args.command != "parameters" and (args.gpu or args.markdown):
-        parser.error("--gpu and --markdown go with the command parameters")
+    _check(parser, args)
     try:
-        TOPICS[args.command][0](args)
+        TOPICS[args.command].run(args)
     except ConfigError as error:
         parser.error(str(error))
 

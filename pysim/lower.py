@@ -26,7 +26,7 @@ _TERMS = ("base", "bx", "by", "bz", "warp", "step", "step2", "s0", "s1")
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 
 
-def _mixture(classes: Sequence[int]) -> NDArray[np.int64]:
+def mixture(classes: Sequence[int]) -> NDArray[np.int64]:
     """Return the class of each instruction of a block, as a compiler mixes them.
 
     All that is not of the largest class lies evenly between the instructions of the largest, so that two
@@ -49,7 +49,7 @@ def cut(op: Op, longest: int) -> list[Op]:
     classes = [*op.pipes, op.issue - sum(op.pipes)]
     if classes[-1] < 0:
         raise WorkloadError(f"compute block: {sum(op.pipes)} pipe instructions in {op.issue} issue slots")
-    which = _mixture(classes)
+    which = mixture(classes)
     edges = [i * op.issue // pieces for i in range(pieces + 1)]
     made: list[Op] = []
     waves = 0

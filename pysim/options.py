@@ -44,6 +44,17 @@ def natural_int(text: str) -> int:
     return _integer(text, 0, "non-negative")
 
 
+def number_ranges(text: str) -> tuple[tuple[int, int], ...]:
+    """Option type: numbers from 1 on and ranges of them, such as ``3-7,9``; (first, last) of each."""
+    made = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        made.append((positive_int(first), positive_int(last if dash else first)))
+        if made[-1][0] > made[-1][1]:
+            raise argparse.ArgumentTypeError(f"{part.strip()} is an empty range")
+    return tuple(made)
+
+
 def name_list(text: str) -> tuple[str, ...]:
     """Option type: names separated by commas, none empty, none twice."""
     names = tuple(part.strip() for part in text.split(","))

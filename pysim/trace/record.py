@@ -1,0 +1,432 @@
+"""The instructions that a warp of a program issues, as lines of a trace with holes for the addresses.
+
+The op list of a variant is walked with its loops. Which instructions a warp issues does not depend on where
+in the grid its TB lies, only the addresses do: so the lines are made once and filled in for each TB.
+
+Dependences are written as registers. A load has registers of its own until the program has waited for it;
+the instructions after the wait read them, up to four each. The last instructions of a compute block depend on
+each other for as long as the block's chain asks, and the next instruction reads the last of them. All other
+instructions are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.isa import OPS
+from pysim.lower import mixture
+from pysim.params import PIPES
+from pysim.program import OP, Op, Pattern, Program
+
+from .sass import (
+    LANES,
+    NANOSLEEP_FROM,
+    NOTHING,
+    SHARED_LATENCY,
+    SHARED_LOAD,
+    SHARED_STORE,
+    Stand,
+    global_name,
+    shared_access,
+    stands,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ALL = "ffffffff"
+MOST_SOURCES = 4  # the peer's reader takes no more
+MOST_CODE = 1 << 22  # instructions of a variant
+PIECE = 1 << 18  # characters, about
+LIST_FROM = 14  # characters a lane: about what an address in full takes
+ADDRESS = 0  # registers nobody writes: the address pair, operands (two in each bank), the shared address
+OPERANDS = (2, 3, 4, 5)
+SHARED_ADDRESS = 6
+FIRST = 8
+LAST = 254
+ROTATE = 8  # results of a pipe in flight before a register is written again
+SHARED_WINDOW = 0x7F0000000000
+LOCAL_WINDOW = 0x7F1000000000
+_MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
+
+
+class Shape(NamedTuple):
+    """What of a pattern is the same in every TB: the text of its lanes and how loops move it."""
+
+    mask: str
+    text: str  # width, mode and addresses with holes
+    offsets: tuple[int, ...]  # of each hole from the pattern's address
+    width: int
+    step: int
+    step2: int
+    level2: int
+
+
+def shape_of(pattern: Pattern) -> Shape:
+    """Write the lanes of a pattern in the shortest address mode."""
+    lanes = [lane for lane in range(LANES) if pattern.lanes >> lane & 1]
+    at = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in lanes]
+    deltas = [b - a for a, b in pairwise(at)]
+    offsets = tuple(at[:1])
+    if not lanes:
+        text = "0"
+    elif deltas and len(set(deltas)) == 1 and lanes[-1] - lanes[0] == len(deltas):
+        text = f"1 0x%x {deltas[0]}"
+    else:
+        text = " ".join(["2 0x%x", *map(str, deltas)])
+        if len(text) > LIST_FROM * len(lanes):
+            text, offsets = " ".join(["0", *["0x%x"] * len(lanes)]), tuple(at)
+    width = pattern.width
+    moved = pattern.step, pattern.step2, pattern.level2
+    return Shape(f"{pattern.lanes & 0xFFFFFFFF:08x}", f"{width} {text}", offsets, width, *moved)
+
+
+class Line(NamedTuple):
+    """An instruction before it is known what it must wait for. ``link``: a source that it always has."""
+
+    head: str  # PC and mask
+    dst: int  # -1: none
+    name: str
+    sources: tuple[int, ...]
+    link: int  # -1: none
+    tail: str  # width, addresses, immediate
+
+    def text(self, waits: Sequence[int]) -> str:
+        """Return the line; ``waits`` are registers that it reads instead of its own sources."""
+        sources = [*([self.link] if self.link >= 0 else []), *waits] or self.sources
+        dst = f"1 R{self.dst}" if self.dst >= 0 else "0"
+        read = "".join(f" R{r}" for r in sources)
+        return f"{self.head} {dst} {self.name} {len(sources)}{read} {self.tail}\n"
+
+    @property
+    def room(self) -> int:
+        """How many registers it can wait for."""
+        return MOST_SOURCES - (self.link >= 0)
+
+
+def _tail(left: dict[Stand, int], cycles: int) -> list[Stand]:
+    """Take the dependent end of a block, which lasts about ``cycles``, out of ``left``."""
+    picked: list[Stand] = []
+    order = sorted((s for s in left if s.size), key=lambda s: (-s.latency, -left[s]))
+    for stand in order:
+        count = min(left[stand], cycles // stand.latency)
+        picked += [stand] * count
+        left[stand] -= count
+        cycles -= count * stand.latency
+    return picked
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where the instructions and results of a program lie: shared by its variants."""
+
+    program: Program
+    binary: int
+    stand: tuple[Stand | None, ...] = field(init=False)
+    base: dict[str, int] = field(init=False)
+    loads: int = field(init=False)  # the first register for loads
+
+    def __post_init__(self) -> None:
+        """Give each pipe that the program uses a rotation of registers."""
+        self.stand = stands(self.binary)
+        ops = [op for variant in self.program.variants for op in variant]
+        self.base = {}
+        at = FIRST
+        for index, (pipe, _) in enumerate(PIPES):
+            if any(op.pipes[index] for op in ops):
+                stand = self.stand[index]
+                if stand is None:
+                    raise WorkloadError(
+                        f"program {self.program.name}: SM {self.binary} has no {pipe} instructions"
+                    )
+                self.base[pipe] = at
+                at += stand.size * ROTATE
+        self.base["shared"] = at
+        self.loads = at + ROTATE
+
+
+@dataclass(slots=True)
+class _Block:
+    """Turns a compute op into its instructions."""
+
+    layout: Layout
+    before: dict[str, int] = field(default_factory=dict)  # results of each pipe in the variant so far
+
+    def lines(self, op: Op, pc: int) -> tuple[list[Line], int]:
+        """Return the instructions and the register of the result that the next op waits for (-1: none)."""
+        rest = op.issue - sum(op.pipes)
+        if rest < 0:
+            raise WorkloadError(
+                f"program {self.layout.program.name}: {sum(op.pipes)} pipe instructions"
+                f" in {op.issue} issue slots"
+            )
+        shared = min(rest, op.smem)
+        # who waits for a result of shared memory loaded it
+        access = SHARED_LOAD if op.chain >= SHARED_LATENCY else SHARED_STORE
+        counts = {s: n for s, n in zip(self.layout.stand, op.pipes, strict=True) if s is not None and n}
+        counts |= {access: shared, NOTHING: rest - shared}
+        left = dict(counts)
+        tail = _tail(left, op.chain)
+        kinds = list(left)
+        mixed = mixture(list(left.values())) if any(left.values()) else ()
+        order = [kinds[i] for i in mixed]
+        order += tail
+        seen = dict.fromkeys(counts, 0)
+        made: list[Line] = []
+        result = -1
+        for index, stand in enumerate(order):
+            link = result if index > len(order) - len(tail) else -1
+            head = f"{pc + 16 * index:04x} {ALL}"
+            line = self._line(op, stand, seen[stand], (counts[stand], left[stand]), head, link)
+            seen[stand] += 1
+            made.append(line)
+            result = line.dst
+        for stand, count in counts.items():
+            self.before[stand.pipe] = self.before.get(stand.pipe, 0) + count
+        return made, result if tail else -1
+
+    def _line(self, op: Op, stand: Stand, number: int, counts: tuple[int, int], head: str, link: int) -> Line:
+        """Return instruction ``number`` of a pipe; ``counts``: all of them, and those that nothing links."""
+        count, free = counts
+        turn = self.before.get(stand.pipe, 0) + number
+        dst = self.layout.base[stand.pipe] + turn % ROTATE * stand.size if stand.size else -1
+        name = stand.names[turn % len(stand.names)]
+        if stand.pipe == "shared":
+            waves = op.smem * (number + 1) // count - op.smem * number // count
+            sources = (SHARED_ADDRESS, OPERANDS[0])[: stand.sources]
+            where = shared_access(min(waves, LANES), SHARED_WINDOW)
+            return Line(head, dst, name, sources, link, f"{where} 0")
+        sources = (*OPERANDS[: stand.sources - 1], dst) if stand.sources > 1 else OPERANDS[: stand.sources]
+        lost = min(op.conflicts, free)
+        if stand.pipe == "fp32" and number < free and lost * (number + 1) // free > lost * number // free:
+            # all three sources in one of the two register banks, which costs a cycle
+            odd = dst & 1
+            sources = (OPERANDS[odd], OPERANDS[2 + odd], dst)
+        return Line(head, dst, name, sources, link, "0 0")
+
+
+class Registers:
+    """Registers of the loads on their way; each op takes the same ones again where it can."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.used = bytearray(LAST + 1)
+        self.own: dict[int, list[int]] = {}
+
+    def take(self, op: int, size: int) -> int:
+        """Return the first of ``size`` free registers; if there are none, one of a load still on its way."""
+        own = self.own.setdefault(op, [])
+        start = -(-self.first // size) * size
+        for r in chain(own, range(start, LAST + 2 - size, size)):
+            if not any(self.used[r : r + size]):
+                break
+        else:
+            # waits for that load, as there is no other way
+            r = own[0] if own else start
+        if r not in own:
+            own.append(r)
+        self.used[r : r + size] = b"\1" * size
+        return r
+
+    def free(self, r: int, size: int) -> None:
+        """Give registers back."""
+        self.used[r : r + size] = bytes(size)
+
+
+class Piece(NamedTuple):
+    """Some lines; hole i is ``const[i]`` plus what op ``op[i]`` of the variant adds in this TB."""
+
+    text: str
+    op: NDArray[np.int64]
+    const: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.text) + self.op.nbytes + self.const.nbytes
+
+    def filled(self, bases: NDArray[np.int64]) -> str:
+        """Return the text with addresses; ``bases``: one for each op of the variant."""
+        if not len(self.op):
+            return self.text
+        at = self.const + bases[self.op]
+        if int(at.min()) < 0:
+            raise WorkloadError("an address is negative")
+        return self.text % tuple(at.tolist())
+
+
+@dataclass(slots=True)
+class _Pen:
+    """Collects lines and holes until there are enough for a piece."""
+
+    text: list[str] = field(default_factory=list)
+    op: list[int] = field(default_factory=list)
+    const: list[int] = field(default_factory=list)
+    size: int = 0
+
+    def write(self, text: str) -> None:
+        self.text.append(text)
+        self.size += len(text)
+
+    def piece(self) -> Piece:
+        made = Piece("".join(self.text), np.array(self.op, np.int64), np.array(self.const, np.int64))
+        self.text, self.op, self.const, self.size = [], [], [], 0
+        return made
+
+
+class Code:
+    """One variant of a program for warps whose patterns have the given shapes (None: not a memory op)."""
+
+    def __init__(self, layout: Layout, ops: Sequence[Op], shapes: tuple[Shape | None, ...], pc: int) -> None:
+        self.name = layout.program.name
+        self.ops, self.shapes, self.binary = ops, shapes, layout.binary
+        self.first_load = layout.loads
+        if not any(op.kind == OP["EXIT"] for op in ops):
+            raise WorkloadError(f"program {self.name}: a variant has no EXIT")
+        stored = {s for op in ops if op.kind in _MEMORY[1:] for s in _slots(op)}
+        self.blocks: dict[int, tuple[list[Line], int]] = {}
+        self.pcs: list[int] = []
+        block = _Block(layout)
+        for index, op in enumerate(ops):
+            self.pcs.append(pc)
+            size = op.issue
+            if op.kind in (OP["LOOP"], OP["WAIT"]):
+                size = int(op.kind == OP["WAIT"] and not stored.isdisjoint(_slots(op)))
+            elif op.kind != OP["COMPUTE"]:
+                size = 1
+            if pc // 16 + size > MOST_CODE:
+                raise WorkloadError(
+                    f"program {self.name}: more than {MOST_CODE} instructions of code: cannot be written"
+                )
+            if op.kind == OP["COMPUTE"]:
+                self.blocks[index] = block.lines(op, pc)
+            pc += 16 * size
+        self.end = pc
+
+    def head(self, op: int) -> str:
+        """Return PC and mask of an op of one instruction."""
+        return f"{self.pcs[op]:04x} {ALL}"
+
+    def pieces(self) -> Iterator[Piece]:
+        """Walk the ops as one warp does."""
+        return _Walk(self).run()
+
+
+def _slots(op: Op) -> range:
+    return range(op.slot, op.slot + max(op.stages, 1))
+
+
+class _Walk:
+    """One warp on its way through a variant."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.registers = Registers(code.first_load)
+        self.pen = _Pen()
+        self.counter = [0, 0, 0]
+        self.loads: dict[int, list[tuple[int, int]]] = {}  # slot: (register, size) on their way
+        self.stores: set[int] = set()  # slots with stores on their way
+        self.waits: list[tuple[int, int]] = []  # what the next instructions must read
+        self.cache: dict[tuple[int, int, tuple[tuple[int, int], ...]], tuple[str, int]] = {}
+
+    def emit(self, key: tuple[int, int], lines: Sequence[Line]) -> None:
+        """Write instructions; the first ones read what must be waited for. ``key`` names equal ones."""
+        waits = tuple(self.waits)
+        known = self.cache.get((*key, waits))
+        if known is None:
+            made, at = [], 0
+            for line in lines:
+                some = [r for r, _ in waits[at : at + line.room]]
+                at += len(some)
+                made.append(line.text(some))
+            known = self.cache[(*key, waits)] = "".join(made), at
+        text, read = known
+        self.pen.write(text)
+        for r, size in waits[:read]:
+            if size:
+                self.registers.free(r, size)
+        del self.waits[:read]
+
+    def slot(self, op: Op) -> int:
+        """Return the slot that an op uses in this iteration."""
+        return op.slot + (self.counter[op.level] + op.count_plus) % op.stages if op.stages else op.slot
+
+    def memory(self, index: int, op: Op, kind: str) -> None:
+        """Write a global access; from its count on it is skipped."""
+        at = self.counter[op.level] + op.count_plus
+        if op.count and at >= op.count:
+            return
+        shape = self.code.shapes[index]
+        assert shape is not None
+        name = global_name(kind, shape.width, strong=op.bypass_l1 and kind == "LOAD")
+        if name is None:
+            raise WorkloadError(
+                f"program {self.code.name}: accesses of {shape.width} B a lane: must be 1, 2, 4, 8 or 16"
+            )
+        register = -1
+        if kind == "LOAD":
+            size = max(1, shape.width // 4)
+            register = self.registers.take(index, size)
+            self.loads.setdefault(self.slot(op), []).append((register, size))
+        else:
+            self.stores.add(self.slot(op))
+        sources = (ADDRESS,) if kind == "LOAD" else (ADDRESS, OPERANDS[0])
+        head = f"{self.code.pcs[index]:04x} {shape.mask}"
+        self.emit((index, register), [Line(head, register, name, sources, -1, f"{shape.text} 0")])
+        moved = at * shape.step + self.counter[shape.level2] * shape.step2
+        self.pen.op += [index] * len(shape.offsets)
+        self.pen.const += [moved + offset for offset in shape.offsets]
+
+    def wait(self, index: int, op: Op) -> None:
+        """Let the next instructions read what is on its way; stores have no result, so they take a MEMBAR."""
+        slot = self.slot(op)
+        self.waits += self.loads.pop(slot, [])
+        if slot in self.stores:
+            self.stores.clear()
+            self.emit((index, -1), [Line(self.code.head(index), -1, "MEMBAR.SC.GPU", (), -1, "0 0")])
+
+    def single(self, index: int, name: str, immediate: int = 0) -> None:
+        """Write an instruction without operands."""
+        self.emit((index, -1), [Line(self.code.head(index), -1, name, (), -1, f"0 {immediate}")])
+
+    def run(self) -> Iterator[Piece]:
+        """Yield pieces of about PIECE characters."""
+        at = 0
+        while True:
+            op, index = self.code.ops[at], at
+            kind = OPS[op.kind][0]
+            at += 1
+            if kind == "COMPUTE":
+                lines, result = self.code.blocks[index]
+                self.emit((index, -1), lines)
+                if result >= 0:
+                    self.waits.insert(0, (result, 0))
+            elif kind in ("LOAD", "STORE", "REDUCE"):
+                self.memory(index, op, kind)
+            elif kind == "WAIT":
+                self.wait(index, op)
+            elif kind == "BARRIER":
+                self.single(index, "BAR.SYNC")
+            elif kind == "DELAY":
+                name = "NANOSLEEP" if self.code.binary >= NANOSLEEP_FROM else "NOP"
+                self.single(index, name, op.count)
+            elif kind == "LOOP":
+                self.counter[op.level] += 1
+                if self.counter[op.level] < op.count:
+                    at = op.target
+                else:
+                    self.counter[op.level] = 0
+            elif kind == "EXIT":
+                self.single(index, "EXIT")
+                yield self.pen.piece()
+                return
+            else:
+                raise WorkloadError(f"program {self.code.name}: {kind} has no form in this trace format")
+            if self.pen.size >= PIECE:
+                yield self.pen.piece()

@@ -1,0 +1,83 @@
+"""Which SASS instruction stands for each pipe of a program, and how shared memory is addressed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from pysim.errors import ConfigError
+from pysim.params import PIPES
+
+LANES = 32
+BANK = 4  # bytes
+ROW = 128  # bytes of all banks
+
+
+class Stand(NamedTuple):
+    """What stands for one instruction on a pipe.
+
+    ``names`` are written in turn. ``size`` is how many registers the result takes (0: no result),
+    ``sources`` how many it reads, ``latency`` the cycles until a dependent instruction may issue (Volta).
+    """
+
+    pipe: str
+    names: tuple[str, ...]
+    size: int
+    sources: int
+    latency: int
+    first: int = 60
+    last: int = 89
+
+
+_HMMA = tuple(f"HMMA.884.F32.F32.STEP{step}" for step in range(4))
+_STANDS: tuple[Stand, ...] = (
+    Stand("fp32", ("FFMA",), 1, 3, 4),
+    Stand("int", ("IADD3",), 1, 3, 4),
+    Stand("fp16", ("HFMA2",), 1, 3, 4),
+    Stand("fp64", ("DFMA",), 2, 3, 8),
+    Stand("sfu", ("MUFU.EX2",), 1, 1, 18),
+    Stand("tensor", _HMMA, 4, 3, 10, 70, 72),
+    Stand("tensor", ("HMMA.1688.F32",), 4, 3, 10, 75, 75),
+    Stand("tensor", ("HMMA.16816.F32",), 4, 3, 10, 80, 89),
+    Stand("control", ("BRA",), 0, 0, 0),
+)
+SHARED_LATENCY = 23
+SHARED_LOAD = Stand("shared", ("LDS",), 1, 1, SHARED_LATENCY)
+SHARED_STORE = Stand("shared", ("STS",), 0, 2, 0)
+NOTHING = Stand("none", ("NOP",), 0, 0, 0)
+
+# what the Accel-Sim reader has an opcode table for
+BINARIES = (60, 61, 70, 75, 80, 86, 89)
+NANOSLEEP_FROM = 70
+
+
+def stands(binary: int) -> tuple[Stand | None, ...]:
+    """Return what stands for each pipe (order of PIPES) on an SM version; None: it has no such pipe."""
+    if binary not in BINARIES:
+        raise ConfigError(f"binary version {binary}: must be one of {', '.join(map(str, BINARIES))}")
+    known = {s.pipe: s for s in _STANDS if s.first <= binary <= s.last}
+    return tuple(known.get(pipe) for pipe, _ in PIPES)
+
+
+def shared_access(wavefronts: int, base: int) -> str:
+    """Return width, mode and addresses of a 4-byte access by all lanes that takes this many wavefronts.
+
+    32 banks of 4 B: an access takes as many wavefronts as some bank holds different words of it. A stride of
+    ``wavefronts`` words does that for powers of two; else that many lanes share bank 0 and the others have
+    a bank each.
+    """
+    if wavefronts & (wavefronts - 1) == 0:
+        return f"{BANK} 1 0x{base:x} {BANK * wavefronts}"
+    at = [lane * (ROW if lane < wavefronts else BANK) for lane in range(LANES)]
+    deltas = " ".join(str(b - a) for a, b in pairwise(at))
+    return f"{BANK} 2 0x{base:x} {deltas}"
+
+
+def global_name(kind: str, width: int, *, strong: bool) -> str | None:
+    """Return the opcode of a global access of ``width`` bytes a lane; None: there is none."""
+    part = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}.get(width)
+    if part is None:
+        return None
+    if kind == "REDUCE":
+        return "RED.E.ADD.F32.FTZ.RN" if width == 4 else f"RED.E.ADD{part}"
+    return f"{'LDG' if kind == 'LOAD' else 'STG'}.E{part}{'.STRONG.GPU' if strong else ''}"

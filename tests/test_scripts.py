@@ -242,7 +242,7 @@ def test_pysim_lists_what_there_is() -> None:
         (("schemes", "strem"), "no scheme strem: did you mean stream?"),
         (("parameters", "gpu.l3"), "no parameter gpu.l3: did you mean gpu.l2?"),
         (("devices", "x.toml"), "x.toml: cannot be read"),
-        (("schemes", "--gpu", "v100"), "go with the command parameters"),
+        (("schemes", "--gpu", "v100"), "--gpu goes with the command parameters"),
     ],
 )
 def test_pysim_refuses_in_one_line(args: tuple[str, ...], message: str) -> None:

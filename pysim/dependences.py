@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import DependenceError
-from .groups import RAW, WAR, WAW, Dependences, Group, assemble, reduced, without
-from .regions import SECTOR, Regions, regions_of, spread
+from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
+from .regions import SECTOR, Regions, pointers, regions_of, spread, union
+from .sweep import Part, parts_of, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,17 +43,22 @@ class _Record:
     hi: int
 
 
-def _clusters(job: Job) -> dict[int, int]:
-    """Map id(tensor) to a stretch of memory; only stretches that carry an edge are listed."""
+def _clusters(job: Job, recorded: Ints) -> tuple[dict[int, int], set[int]]:
+    """Map id(tensor) to a stretch of memory where that carries an edge; return the recorded tensors too.
+
+    ``recorded`` are the sorted byte ranges that footprints touch. Stretches without them are for the walk.
+    """
     tensors = {id(a.tensor): a.tensor for k in job.kernels for a in k.accesses}
     found: dict[int, int] = {}
-    end, cluster = -1, -1
+    ends: list[int] = []
+    starts: list[int] = []
     for key, tensor in sorted(tensors.items(), key=lambda item: item[1].address):
         # compared in sectors: two tensors in one sector conflict
-        if tensor.address // 32 >= end:
-            cluster += 1
-        end = max(end, -(-(tensor.address + tensor.nbytes) // 32))
-        found[key] = cluster
+        if not ends or tensor.address // SECTOR >= ends[-1]:
+            starts.append(tensor.address // SECTOR)
+            ends.append(0)
+        ends[-1] = max(ends[-1], -(-(tensor.address + tensor.nbytes) // SECTOR))
+        found[key] = len(ends) - 1
     first: dict[int, int] = {}
     shared: set[int] = set()
     written: set[int] = set()
@@ -63,8 +69,19 @@ def _clusters(job: Job) -> dict[int, int]:
                 shared.add(where)
             if access.mode != "read":
                 written.add(where)
-    alive = shared & written
-    return {key: where for key, where in found.items() if where in alive}
+    met = np.searchsorted(recorded[:, 0], np.array(ends, np.int64) * SECTOR) - 1
+    known = (
+        {
+            where
+            for where, at in enumerate(met.tolist())
+            if recorded[at, 1] > starts[where] * SECTOR and at >= 0
+        }
+        if len(recorded)
+        else set()
+    )
+    alive = (shared & written) - known
+    walked = {key: where for key, where in found.items() if where in alive}
+    return walked, {key for key, where in found.items() if where in known}
 
 
 def _kind(before: str, after: str) -> int:
@@ -76,11 +93,10 @@ def _kind(before: str, after: str) -> int:
 class _Builder:
     """Walks the kernels in launch order and keeps the records that later kernels can still conflict with."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, offsets: Ints, cluster: dict[int, int]) -> None:
         self.job = job
-        self.sizes = np.array([k.tbs for k in job.kernels], np.int64)
-        self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
-        self.cluster = _clusters(job)
+        self.offsets = offsets
+        self.cluster = cluster
         self.records: dict[int, list[_Record]] = {}
         self.groups: list[Group] = []
         # networks repeat themselves: what depends on shapes and relative addresses alone is found once
@@ -258,8 +274,39 @@ def _order_of(job: Job) -> list[int]:
     return bits
 
 
+def _described(job: Job, tensors: set[int]) -> list[Part]:
+    """Return what kernels with accesses touch of some tensors."""
+    made: list[Part] = []
+    for index, kernel in enumerate(job.kernels):
+        for access in kernel.accesses:
+            if id(access.tensor) in tensors:
+                regions = regions_of(access, kernel.tbs)
+                if len(regions):
+                    lo, hi, owner = regions.intervals()
+                    written = access.mode != "read"
+                    made.append(Part(index, written, lo, hi, owner, regions.tbs, regions.ptr))
+    return made
+
+
 def dependences(job: Job) -> Dependences:
-    """Return the exact edges of a job."""
+    """Return the exact edges of a job.
+
+    Memory that only accesses describe is walked kernel by kernel, as rectangles repeat; memory that any
+    footprint touches is swept by address, with the accesses to it as runs of sectors.
+    """
     before = _order_of(job)
-    builder = _Builder(job)
-    return assemble(builder.run(), builder.offsets, before)
+    offsets = pointers(np.array([kernel.tbs for kernel in job.kernels], np.int64))
+    parts: list[Part] = []
+    for index, kernel in enumerate(job.kernels):
+        if kernel.footprint is not None:
+            parts += parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name))
+    spans = [
+        span
+        for kernel in job.kernels
+        if kernel.footprint is not None
+        for span in (kernel.footprint.read(kernel.tbs), kernel.footprint.written(kernel.tbs))
+    ]
+    walked, swept = _clusters(job, union(np.concatenate([np.empty((0, 2), np.int64), *spans])))
+    parts = sorted(parts + _described(job, swept), key=lambda part: (part.kernel, not part.written))
+    groups = Groups.of(_Builder(job, offsets, walked).run())
+    return assemble(groups.joined(sweep(parts, offsets)), offsets, before)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .errors import WorkloadError
-from .regions import SECTOR, merge
+from .regions import SECTOR, merge, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,8 @@ class Footprint:
     @classmethod
     def of(cls, tb: object, start: object, end: object, mode: object) -> Footprint:
         """Return the footprint of rows that are at hand."""
-        made = Rows(*(np.asarray(x, np.int64) for x in (tb, start, end)), np.asarray(mode, np.uint8))
+        numbers = [np.asarray(column, np.int64) for column in (tb, start, end)]
+        made = Rows(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
         return cls(lambda: made)
 
     def touched(self, tbs: int, name: str = "?") -> Touched:
@@ -85,7 +86,8 @@ class Footprint:
         lo, hi, key = merge(lo, hi, key)
         made = Touched(key % tbs, lo, hi, key >= tbs)
         if self._spans is None:
-            self._spans = _union(lo, hi, ~made.written), _union(lo, hi, made.written)
+            runs = np.stack([lo, hi], axis=1)
+            self._spans = union(runs[~made.written]) * SECTOR, union(runs[made.written]) * SECTOR
         return made
 
     def _span(self, which: int, tbs: int, name: str) -> Ints:
@@ -116,10 +118,3 @@ def _check(tb: Ints, start: Ints, end: Ints, mode: NDArray[np.uint8], tbs: int, 
             at = int(np.argmax(bad))
             row = f"TB {tb[at]}, bytes {start[at]} to {end[at]}, mode {mode[at]}"
             raise WorkloadError(f"kernel {name}: footprint: row {at} ({row}): {what}")
-
-
-def _union(lo: Ints, hi: Ints, keep: NDArray[np.bool_]) -> Ints:
-    lo, hi = lo[keep], hi[keep]
-    order = np.argsort(lo, kind="stable")
-    lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
-    return np.stack([lo, hi], axis=1) * SECTOR

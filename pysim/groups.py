@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from .regions import empty, strided
+from .regions import empty, pointers, spread, strided_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -20,13 +19,12 @@ NONE = 0xFFFFFFFF
 RAW, WAR, WAW = 1, 2, 4
 KINDS = {"raw": RAW, "war": WAR, "waw": WAW}
 NODE = np.dtype([("kernel", "u4"), ("expect", "u4"), ("first_range", "u4"), ("ranges", "u4")])
-RANGE = np.dtype([("start", "u4"), ("count", "u4"), ("stride", "u4")])
 EDGE = np.dtype([("producer", "u4"), ("consumer", "u4"), ("raw", "u8"), ("war", "u8"), ("waw", "u8")])
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group node: producers are global TB numbers, consumers TBs of ``kernel``."""
+    """One group node: producers are global TB numbers, consumers TBs of ``kernel``; both sorted."""
 
     kernel: int
     producers: Ints
@@ -35,10 +33,78 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Groups(Sequence[Group]):
+    """Many group nodes in flat arrays.
+
+    The producers of node n are ``producers[producer_ptr[n]:producer_ptr[n + 1]]``, and ``kinds`` goes with
+    them; consumers alike.
+    """
+
+    kernel: Ints
+    producer_ptr: Ints
+    producers: Ints
+    kinds: NDArray[np.uint8]
+    consumer_ptr: Ints
+    consumers: Ints
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> Groups:
+        """Return the groups in flat arrays."""
+        if isinstance(groups, cls):
+            return groups
+        return cls(
+            np.array([g.kernel for g in groups], np.int64),
+            pointers(np.array([len(g.producers) for g in groups], np.int64)),
+            np.concatenate([empty(), *(g.producers for g in groups)]),
+            np.concatenate([np.empty(0, np.uint8), *(g.kinds for g in groups)]),
+            pointers(np.array([len(g.consumers) for g in groups], np.int64)),
+            np.concatenate([empty(), *(g.consumers for g in groups)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+    @overload
+    def __getitem__(self, number: int) -> Group: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Group]: ...
+    def __getitem__(self, number: int | slice) -> Group | list[Group]:
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        made = slice(self.producer_ptr[number], self.producer_ptr[number + 1])
+        used = slice(self.consumer_ptr[number], self.consumer_ptr[number + 1])
+        return Group(int(self.kernel[number]), self.producers[made], self.kinds[made], self.consumers[used])
+
+    def joined(self, other: Groups) -> Groups:
+        """Return the groups of both by kernel; within a kernel these come first."""
+        if not len(other):
+            return self
+        order = np.argsort(np.concatenate((self.kernel, other.kernel)), kind="stable")
+        made, used = (
+            np.concatenate((np.diff(a), np.diff(b)))
+            for a, b in (
+                (self.producer_ptr, other.producer_ptr),
+                (self.consumer_ptr, other.consumer_ptr),
+            )
+        )
+        left = spread(pointers(made)[order], made[order])
+        right = spread(pointers(used)[order], used[order])
+        return Groups(
+            np.concatenate((self.kernel, other.kernel))[order],
+            pointers(made[order]),
+            np.concatenate((self.producers, other.producers))[left],
+            np.concatenate((self.kinds, other.kinds))[left],
+            pointers(used[order]),
+            np.concatenate((self.consumers, other.consumers))[right],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Dependences:
     """Edges of a job as the core's tables; slices of kernel k are ``*_first[k]``, ``*_count[k]``."""
 
-    groups: tuple[Group, ...]
+    groups: Groups
     offsets: Ints
     nodes: NDArray[np.void]
     ranges: NDArray[np.void]
@@ -61,91 +127,96 @@ class Dependences:
 
     def producers(self, kernel: int, tb: int) -> list[tuple[int, int]]:
         """Return the (kernel, TB) pairs that a TB waits for."""
+        groups = self.groups
         first = int(self.node_first[kernel])
+        last = first + int(self.node_count[kernel])
+        at = int(groups.consumer_ptr[first])
+        mine = np.flatnonzero(groups.consumers[at : groups.consumer_ptr[last]] == tb) + at
         found: set[int] = set()
-        for group in self.groups[first : first + int(self.node_count[kernel])]:
-            if tb in group.consumers:
-                found.update(group.producers.tolist())
+        for node in (np.searchsorted(groups.consumer_ptr, mine, side="right") - 1).tolist():
+            found.update(groups.producers[groups.producer_ptr[node] : groups.producer_ptr[node + 1]].tolist())
         return [self.where(number) for number in sorted(found)]
 
 
 def assemble(
-    groups: Sequence[Group],
+    nodes_of: Sequence[Group],
     offsets: Ints,
     before: Sequence[int] | None = None,
     races: Sequence[tuple[int, int]] = (),
 ) -> Dependences:
     """Build the tables from group nodes in kernel order; ``before`` adds the race check."""
+    groups = Groups.of(nodes_of)
     count = len(offsets) - 1
+    ranges, range_ptr = strided_all(groups.consumers, groups.consumer_ptr)
     nodes = np.zeros(len(groups), NODE)
-    ranges: list[tuple[int, int, int]] = []
-    wide: list[list[int]] = [[] for _ in range(count)]
-    narrow: list[list[tuple[Ints, int]]] = [[] for _ in range(count)]
-    pairs: dict[tuple[int, int], list[int]] = {}
-    for number, group in enumerate(groups):
-        made = strided(group.consumers)
-        nodes[number] = (group.kernel, len(group.producers), len(ranges), len(made))
-        ranges.extend(made)
-        owner = np.searchsorted(offsets, group.producers, side="right") - 1
-        firsts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1]))).tolist()
-        for begin, end in zip(firsts, [*firsts[1:], len(owner)], strict=True):
-            kernel = int(owner[begin])
-            tbs = group.producers[begin:end] - offsets[kernel]
-            if len(tbs) == offsets[kernel + 1] - offsets[kernel]:
-                wide[kernel].append(number)
-            else:
-                narrow[kernel].append((tbs, number))
-            tally = pairs.setdefault((kernel, group.kernel), [0, 0, 0])
-            kinds = group.kinds[begin:end]
-            for slot, bit in enumerate((RAW, WAR, WAW)):
-                tally[slot] += int(np.count_nonzero(kinds & bit)) * len(group.consumers)
-    node_count = np.bincount(nodes["kernel"], minlength=count).astype(np.uint32)
-    out_count = np.array([len(x) for x in wide], np.uint32)
-    tb_first = np.full(count, NONE, np.uint32)
-    pointers: list[Ints] = []
-    targets: list[Ints] = []
-    held, filled = 0, 0
-    for kernel, entries in enumerate(narrow):
-        if entries:
-            tbs = np.concatenate([e[0] for e in entries])
-            node = np.repeat(np.array([e[1] for e in entries], np.int64), [len(e[0]) for e in entries])
-            size = int(offsets[kernel + 1] - offsets[kernel])
-            per = np.bincount(tbs, minlength=size)
-            tb_first[kernel] = held
-            pointers.append(np.concatenate(([0], np.cumsum(per))) + filled)
-            targets.append(node[np.argsort(tbs, kind="stable")])
-            held += size + 1
-            filled += len(tbs)
-    edges = np.array(
-        [(p, c, *tally) for (p, c), tally in sorted(pairs.items(), key=lambda x: x[0][::-1])], EDGE
-    )
+    nodes["kernel"] = groups.kernel
+    nodes["expect"] = np.diff(groups.producer_ptr)
+    nodes["first_range"] = range_ptr[:-1]
+    nodes["ranges"] = np.diff(range_ptr)
+
+    # a part: the producers of one node that are of one kernel
+    node = np.repeat(np.arange(len(groups), dtype=np.int64), np.diff(groups.producer_ptr))
+    owner = np.searchsorted(offsets, groups.producers, side="right") - 1
+    new = np.ones(len(node), bool)
+    new[1:] = (node[1:] != node[:-1]) | (owner[1:] != owner[:-1])
+    part = np.flatnonzero(new)
+    size = np.diff(np.append(part, len(node)))
+    source, target = owner[part], node[part]
+    whole = size == np.diff(offsets)[source]
+
+    wide = np.flatnonzero(whole)
+    wide = wide[np.argsort(source[wide], kind="stable")]
+    out_count = np.bincount(source[wide], minlength=count)
+    narrow = spread(part[~whole], size[~whole])
+    narrow = narrow[np.argsort(groups.producers[narrow], kind="stable")]
+    tb_first, tb_ptr = _tb_pointers(groups.producers[narrow], offsets)
+
+    # edges a pair of kernels
+    pair, inverse = np.unique(source * count + groups.kernel[target], return_inverse=True)
+    tally = np.zeros((len(pair), 3), np.int64)
+    for slot, bit in enumerate((RAW, WAR, WAW)):
+        edges_of = np.cumsum(np.append(0, (groups.kinds & bit) != 0))
+        many = (edges_of[part + size] - edges_of[part]) * np.diff(groups.consumer_ptr)[target]
+        np.add.at(tally[:, slot], inverse.reshape(-1), many)
+    edges = np.zeros(len(pair), EDGE)
+    edges["producer"], edges["consumer"] = pair // max(1, count), pair % max(1, count)
+    edges["raw"], edges["war"], edges["waw"] = tally.T
+    edges = edges[np.lexsort((edges["producer"], edges["consumer"]))]
+    pairs = list(zip(edges["producer"].tolist(), edges["consumer"].tolist(), strict=True))
     if before is not None:
         races = [(p, c) for p, c in pairs if not before[c] >> p & 1]
+    into: list[list[int]] = [[] for _ in range(count)]
+    for producer, consumer in pairs:
+        into[consumer].append(producer)
+    node_count = np.bincount(groups.kernel, minlength=count)
     return Dependences(
-        tuple(groups),
+        groups,
         offsets,
         nodes,
-        np.array(ranges, RANGE),
-        (np.cumsum(node_count) - node_count).astype(np.uint32),
-        node_count,
-        np.array([n for x in wide for n in x], np.uint32),
-        (np.cumsum(out_count) - out_count).astype(np.uint32),
-        out_count,
+        ranges,
+        pointers(node_count)[:-1].astype(np.uint32),
+        node_count.astype(np.uint32),
+        target[wide].astype(np.uint32),
+        pointers(out_count)[:-1].astype(np.uint32),
+        out_count.astype(np.uint32),
         tb_first,
-        np.concatenate([empty(), *pointers]).astype(np.uint32),
-        np.concatenate([empty(), *targets]).astype(np.uint32),
-        _into(count, pairs),
+        tb_ptr,
+        node[narrow].astype(np.uint32),
+        tuple(tuple(found) for found in into),
         edges,
         tuple(sorted(races)),
     )
 
 
-def _into(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Return the kernels that each kernel has an edge from."""
-    into: list[list[int]] = [[] for _ in range(count)]
-    for before, after in pairs:
-        into[after].append(before)
-    return tuple(tuple(sorted(found)) for found in into)
+def _tb_pointers(producers: Ints, offsets: Ints) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return where the pointers of each kernel begin (NONE: it has none), and the pointers of its TBs."""
+    sizes = np.diff(offsets)
+    cuts = np.searchsorted(producers, offsets)
+    has = np.flatnonzero(cuts[1:] > cuts[:-1])
+    first = np.full(len(sizes), NONE, np.uint32)
+    first[has] = pointers(sizes[has] + 1)[:-1]
+    # a kernel of n TBs has n + 1 pointers: TB t counts what lies below it
+    return first, np.searchsorted(producers, spread(offsets[has], sizes[has] + 1)).astype(np.uint32)
 
 
 def reduced(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -175,7 +246,7 @@ def without(
     kind: str | None = None,
 ) -> Dependences:
     """Return the dependences less a node, a producer TB of it, or a kind: for tests of the oracle."""
-    groups: list[Group] = []
+    left: list[Group] = []
     target = None if producer is None else int(deps.offsets[producer[0]]) + producer[1]
     for number, group in enumerate(deps.groups):
         keep = np.ones(len(group.producers), bool)
@@ -189,5 +260,5 @@ def without(
             elif node is not None:
                 keep[:] = False
         if keep.any():
-            groups.append(Group(group.kernel, group.producers[keep], kinds[keep], group.consumers))
-    return assemble(groups, deps.offsets, None, deps.races)
+            left.append(Group(group.kernel, group.producers[keep], kinds[keep], group.consumers))
+    return assemble(left, deps.offsets, None, deps.races)

@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 SECTOR = 32
+RANGE = np.dtype([("start", "u4"), ("count", "u4"), ("stride", "u4")])
 _CHUNK = 1 << 22  # candidate pairs held at once
 
 
 def empty() -> Ints:
     """Return an empty index array."""
     return np.empty(0, np.int64)
+
+
+def pointers(counts: Ints) -> Ints:
+    """Return where each of many lists begins, laid one after another, and where the last ends."""
+    made: Ints = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=made[1:])
+    return made
 
 
 def spread(starts: Ints, counts: Ints) -> Ints:
@@ -77,6 +85,13 @@ def merge(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
     return lo[starts], np.maximum.reduceat(hi, starts), key[starts]
 
 
+def union(spans: Ints) -> Ints:
+    """Return (n, 2) half-open ranges sorted, with those that meet or touch joined."""
+    order = np.argsort(spans[:, 0], kind="stable")
+    lo, hi, _ = merge(spans[order, 0], spans[order, 1], np.zeros(len(spans), np.int64))
+    return np.stack([lo, hi], axis=1)
+
+
 def strided(tbs: Ints) -> list[tuple[int, int, int]]:
     """Return sorted TB numbers as (start, count, stride) ranges."""
     made: list[tuple[int, int, int]] = []
@@ -92,6 +107,38 @@ def strided(tbs: Ints) -> list[tuple[int, int, int]]:
         made.append((int(tbs[at]), last - at + 1, int(steps[at]) if last > at else 1))
         at = last + 1
     return made
+
+
+def strided_all(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
+    """Return the ranges of many lists of TB numbers, and where those of each list begin and the last ends.
+
+    List n is ``tbs[ptr[n]:ptr[n + 1]]``, sorted and not empty.
+    """
+    sizes = np.diff(ptr)
+    steps = np.diff(tbs)
+    # most lists have one step throughout
+    uneven = np.zeros(len(steps), np.int64)
+    uneven[1:] = steps[1:] != steps[:-1]
+    changes = np.concatenate(([0], np.cumsum(uneven)))
+    last = np.maximum(ptr[1:] - 2, 0)
+    even = (sizes <= 2) | (
+        changes[np.minimum(last + 1, len(steps))] == changes[np.minimum(ptr[:-1] + 1, len(steps))]
+    )
+    count = np.ones(len(sizes), np.int64)
+    odd = np.flatnonzero(~even)
+    split = [strided(tbs[ptr[n] : ptr[n + 1]]) for n in odd.tolist()]
+    count[odd] = [len(part) for part in split]
+    first = pointers(count)
+    made = np.zeros(int(first[-1]), RANGE)
+    at = first[:-1][even]
+    made["start"][at] = tbs[ptr[:-1][even]]
+    made["count"][at] = sizes[even]
+    made["stride"][at] = 1
+    several = sizes[even] > 1
+    made["stride"][at[several]] = steps[ptr[:-1][even][several]]
+    if split:
+        made[spread(first[odd], count[odd])] = np.array([r for part in split for r in part], RANGE)
+    return made, first
 
 
 @dataclass(slots=True)

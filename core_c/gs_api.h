@@ -1,5 +1,6 @@
 /* The public interface of the core. cffi reads this very text: plain C, fixed-size types, no macros.
-   All times are ticks of 1/1024 ns unless a name says cycles. All tables are copied by gs_create. */
+   All times are ticks of 1/1024 ns unless a name says cycles. Tables are copied by gs_create unless they say
+   otherwise. */
 #pragma once
 #include <stdint.h>
 
@@ -41,20 +42,42 @@ typedef struct gs_op {
 } gs_op;
 
 /* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step + pair(l),
-   pair(l) = (l / minor)*s1 + (l % minor)*s0 for the lanes of `lanes`; `width` bytes a lane. */
+   pair(l) = (l / minor)*s1 + (l % minor)*s0 for the lanes of `lanes`; `width` bytes a lane.
+   `recorded`: base + counter[level]*step + ... is no address but an index into the warp's block of
+   `accesses`; bx to warp are 0 then, and arg only says which bit of `bypass` counts. */
 typedef struct gs_pattern {
     int64_t base, bx, by, bz, warp, step, step2, s0, s1;
     uint32_t lanes; /* bit mask of active lanes */
     uint16_t minor;
     uint8_t width;
     uint8_t arg;
-    uint8_t align;  /* every address is a multiple of this: 2, 4, 8, 16, 32, 64 or 128 */
+    uint8_t align;  /* every address is a multiple of this: 1, 2, 4, 8, 16, 32, 64 or 128 */
     uint8_t level2; /* counter multiplied by step2 (with step2 = 0: none) */
-    uint8_t pad[2];
+    uint8_t recorded;
+    uint8_t pad;
+    uint32_t shape; /* 0: pair(l); else lane l lies lanes[shape - 1].offset[l] behind lane 0's place */
 } gs_pattern;
 
+/* Distances of lanes that no pair(l) describes, bytes; at most 2^30 either way. */
+typedef struct gs_lanes {
+    int32_t offset[32];
+} gs_lanes;
+
+/* Lines that one recorded access touches: a slice of parts. */
+typedef struct gs_template {
+    uint32_t first;
+    uint16_t lines, sectors;
+} gs_template;
+
+typedef struct gs_part {
+    int32_t line;  /* relative to the line of the access */
+    uint32_t mask; /* sectors of the line */
+} gs_part;
+
 /* A kernel's code: ops of all variants one after another. A TB's variant is the sum of 1 (last x), 2 (last y)
-   and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops. */
+   and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops.
+   With rows, a TB has a row of `entries` instead, an index into ops for each of its warps; what lies from an
+   entry to the next EXIT is a segment, and segments do not overlap. */
 typedef struct gs_program {
     uint32_t first_op, ops;
     uint32_t first_pattern, patterns;
@@ -63,6 +86,7 @@ typedef struct gs_program {
     uint32_t registers; /* 32-bit registers a thread */
     uint32_t smem;      /* bytes a TB */
     uint32_t args;
+    uint32_t first_entry, rows; /* rows x warps entries; rows = 0: entry[variant] */
 } gs_program;
 
 /* One launch of a program. */
@@ -73,12 +97,16 @@ typedef struct gs_launch {
     uint32_t program;
     uint32_t grid[3];
     uint32_t stream;
-    uint32_t rank;              /* unique; among ready kernels the lowest dispatches first */
-    uint32_t carveout;          /* shared memory an SM is configured to for this kernel, bytes */
-    uint32_t first_pred, preds; /* kernels that must end first: slice of `preds` (always complete) */
-    uint32_t first_out, outs;   /* nodes that each TB counts down: slice of `outs` (kernel-wide) */
-    uint32_t first_tb_out;      /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
-    uint32_t first_node, nodes; /* the nodes that this kernel's TBs wait on */
+    uint32_t rank;                   /* unique; among ready kernels the lowest dispatches first */
+    uint32_t carveout;               /* shared memory an SM is configured to for this kernel, bytes */
+    uint32_t first_pred, preds;      /* kernels that must end first: slice of `preds` (always complete) */
+    uint32_t first_out, outs;        /* nodes that each TB counts down: slice of `outs` (kernel-wide) */
+    uint32_t first_tb_out;           /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
+    uint32_t first_node, nodes;      /* the nodes that this kernel's TBs wait on */
+    uint32_t first_tb_row;           /* 0xffffffff: every TB has row 0; else index into tb_rows, one a TB */
+    uint32_t first_block;            /* 0xffffffff: nothing is recorded; else index into blocks, one a warp:
+                                        TB * warps + warp -> its block of accesses, from first_access on */
+    uint64_t first_access, accesses; /* the slice of `accesses` that holds all blocks */
 } gs_launch;
 
 /* A group node: `expect` TB ends release its consumer ranges. */
@@ -106,6 +134,8 @@ typedef struct gs_order {
     uint64_t admit;  /* between two admissions */
 } gs_order;
 
+/* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are
+   checked and used where they lie and must stay as they are until gs_free. All else is copied. */
 typedef struct gs_job {
     const gs_op *ops;
     const gs_pattern *patterns;
@@ -117,8 +147,15 @@ typedef struct gs_job {
     const uint32_t *tb_outs;
     const gs_node *nodes;
     const gs_range *ranges;
+    const gs_lanes *lanes;
+    const uint32_t *entries;
+    const uint32_t *tb_rows;
+    const uint32_t *blocks;
+    const uint64_t *accesses;
+    const gs_template *templates;
+    const gs_part *parts;
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
-        n_ranges;
+        n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
@@ -182,6 +219,9 @@ uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *o
 uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant);
 /* Per-TB work of a variant: as counters (fp32..smem in 64ths of a cycle, instructions, lines, sectors). */
 void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out);
+/* The same of one TB of a launch, for programs with rows. */
+uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb);
+void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out);
 const char *gs_build_info(void);
 uint64_t gs_tables_hash(void);
 /* The inverse of gs_line_home. */

@@ -5,6 +5,7 @@
    is. */
 #include "l2.h"
 #include "oracle.h"
+#include "pattern.h"
 #include "sm.h"
 
 #if defined(__SSE2__)
@@ -166,17 +167,16 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const gs_ipattern *p =
         GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
     const gs_launch *launch = gs_launches(sim) + tb->kernel;
-    u64 base = launch->arg[p->arg] + (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z +
-                                           p->warp * w->index + p->step * k + p->step2 * w->k[p->level2]);
-    const gs_template *tp =
-        GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
-    const gs_part *part = GS_CONST_TABLE(sim, gs_part, at_parts) + tp->first;
-    u32 n = tp->lines, load = op->kind == GS_OP_LOAD;
+    u64 value = (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z + p->warp * w->index +
+                      p->step * k + p->step2 * w->k[p->level2]);
+    const gs_reach reach = gs_reach_of(sim, p, launch->arg[p->arg], value, w->block);
+    const gs_part *part = reach.part;
+    u32 n = reach.template->lines, load = op->kind == GS_OP_LOAD;
     if (n && !credit_take(sim, sm, wi, c)) {
         return 0;
     }
     gs_sub *b = &sm->sub[wi & 3];
-    u64 line0 = base >> 7;
+    u64 line0 = reach.line;
     u32 slot = gs_slot_of(w, op);
     gs_wslot *ws = &w->slot[slot];
     u64 issue = gs_max(c, b->single);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GS_OP_LONGEST = 1 << 24 }; /* issue slots or cycles of one op */
+enum {
+    GS_OP_LONGEST = 1 << 24, /* issue slots or cycles of one op */
+    GS_PROGRAM_OPS = 1 << 30
+};
 
 static int grow(void **at, u64 *room, u64 need, size_t size)
 {
@@ -22,7 +25,8 @@ static int grow(void **at, u64 *room, u64 need, size_t size)
     return 1;
 }
 
-/* a loop's body has an op that takes time and no loop that counts with the same counter */
+/* a loop's body has an op that takes time, and no loop that counts with the same counter or goes back to
+ * before the body */
 static int takes_time(const gs_job *job, u64 first, u64 loop)
 {
     int found = 0;
@@ -31,7 +35,7 @@ static int takes_time(const gs_job *job, u64 first, u64 loop)
         int memory = op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
         found |= op->kind == GS_OP_COMPUTE || op->kind == GS_OP_BARRIER || op->kind == GS_OP_EXIT ||
                  (op->kind == GS_OP_DELAY && op->count) || (memory && op->count == 0);
-        if (op->kind == GS_OP_LOOP && op->level == job->ops[loop].level) {
+        if (op->kind == GS_OP_LOOP && (op->level == job->ops[loop].level || op->target < first)) {
             return 0;
         }
     }
@@ -73,9 +77,10 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         }
         out->target = op->target - program->first_op;
         if (!takes_time(job, op->target, index)) {
-            return gs_fail(sim, GS_ERR_ARG,
-                           "op %llu: a loop of nothing, or two loops with one counter in each other",
-                           (unsigned long long)index);
+            return gs_fail(
+                sim, GS_ERR_ARG,
+                "op %llu: a loop of nothing, loops that cross, or two with one counter in each other",
+                (unsigned long long)index);
         }
     }
     if (op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE) {
@@ -152,14 +157,15 @@ static void mark_runs(gs_iop *ops, u32 n)
 }
 
 /* lanes of a pattern whose base lies `offset` bytes into a line */
-static int expand(gs_lowered *l, const gs_pattern *p, u32 offset)
+static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset)
 {
     gs_template t = {(u32)l->n_parts, 0, 0};
     for (u32 lane = 0; lane < 32; lane++) {
         if (!(p->lanes >> lane & 1)) {
             continue;
         }
-        i64 first = (i64)offset + (i64)(lane / p->minor) * p->s1 + (i64)(lane % p->minor) * p->s0;
+        i64 first = (i64)offset + (lanes ? lanes->offset[lane]
+                                         : (i64)(lane / p->minor) * p->s1 + (i64)(lane % p->minor) * p->s0);
         for (i64 sector = first >> 5; sector <= (first + p->width - 1) >> 5; sector++) {
             i32 line = (i32)(sector >> 2);
             u32 bit = 1u << (sector & 3), i = t.lines;
@@ -199,15 +205,29 @@ static int too_far(const gs_pattern *p)
     return 0;
 }
 
+/* a place in a warp's block is not moved by where the TB is, and has no lanes of its own */
+static int odd_record(const gs_pattern *p)
+{
+    return p->recorded && (p->recorded > 1 || p->bx || p->by || p->bz || p->warp || p->shape);
+}
+
 static int lower_pattern(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l)
 {
     const gs_pattern *p = &job->patterns[index];
-    if (p->align < 2 || p->align > 128 || (p->align & (p->align - 1)) || p->minor == 0 || p->width == 0 ||
-        p->width > 16 || p->arg > 7 || p->level2 > 2 || too_far(p)) {
+    const gs_lanes *lanes = p->shape && p->shape <= job->n_lanes ? &job->lanes[p->shape - 1] : NULL;
+    if (p->align < 1 || p->align > 128 || (p->align & (p->align - 1)) || p->minor == 0 || p->width == 0 ||
+        p->width > 16 || p->arg > 7 || p->level2 > 2 || p->shape > job->n_lanes || too_far(p) ||
+        odd_record(p)) {
         return gs_fail(
             sim, GS_ERR_ARG,
-            "pattern %llu: align %u, minor %u, width %u, arg %u, level2 %u or a distance out of range",
+            "pattern %llu: align %u, minor %u, width %u, arg %u, level2 %u, shape or a distance out of range",
             (unsigned long long)index, p->align, p->minor, p->width, p->arg, p->level2);
+    }
+    for (u32 i = 0; lanes && i < 32; i++) {
+        if (lanes->offset[i] > 1 << 30 || lanes->offset[i] < -(1 << 30)) {
+            return gs_fail(sim, GS_ERR_ARG, "pattern %llu: lane %u lies %d bytes away: at most 2^30",
+                           (unsigned long long)index, i, lanes->offset[i]);
+        }
     }
     l->patterns[index] = (gs_ipattern){p->base,
                                        p->bx,
@@ -220,9 +240,9 @@ static int lower_pattern(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *
                                        (u8)gs_ctz(p->align),
                                        p->arg,
                                        p->level2,
-                                       0};
-    for (u32 offset = 0; offset < 128; offset += p->align) {
-        if (!expand(l, p, offset)) {
+                                       p->recorded};
+    for (u32 offset = 0; !p->recorded && offset < 128; offset += p->align) {
+        if (!expand(l, p, lanes, offset)) {
             return gs_fail(sim, GS_ERR_MEM, "not enough memory for address templates");
         }
     }
@@ -233,12 +253,15 @@ static int check_program(gs_sim *sim, const gs_job *job, u64 index)
 {
     const gs_program *p = &job->programs[index];
     if ((u64)p->first_op + p->ops > job->n_ops || (u64)p->first_pattern + p->patterns > job->n_patterns ||
-        p->ops == 0 || p->ops > 65535 || p->warps == 0 || p->warps > GS_WARPS || p->args > 8) {
-        return gs_fail(sim, GS_ERR_ARG,
-                       "program %llu: %u ops (at most 65535), %u warps (1 to 64) or %u arguments (at most 8)",
-                       (unsigned long long)index, p->ops, p->warps, p->args);
+        p->ops == 0 || p->ops >= GS_PROGRAM_OPS || p->warps == 0 || p->warps > GS_WARPS || p->args > 8 ||
+        (p->rows && (u64)p->first_entry + (u64)p->rows * p->warps > job->n_entries)) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "program %llu: %u ops (below 2^30), %u warps (1 to 64), %u arguments (at most 8) or %u "
+            "rows of entries out of range",
+            (unsigned long long)index, p->ops, p->warps, p->args, p->rows);
     }
-    for (u32 v = 0; v < 8; v++) {
+    for (u32 v = 0; !p->rows && v < 8; v++) {
         u64 at = p->entry[v];
         if (at < p->first_op || at >= (u64)p->first_op + p->ops) {
             return gs_fail(sim, GS_ERR_ARG, "program %llu: entry %u lies outside", (unsigned long long)index,
@@ -273,41 +296,104 @@ static void span_add(i64 *lo, i64 *hi, i64 stride, i64 first, i64 last)
     *hi += (i64)(a < b ? b : a);
 }
 
-/* all addresses that a launch can reach lie within memory: from the ranges of what addresses are made of */
-static int check_addresses(gs_sim *sim, const gs_job *job, u64 index)
+/* Ops from first to last run by TBs and warps within the box: what can be reached. */
+typedef struct gs_box3 {
+    u64 first, end;
+    u32 lo[4], hi[4]; /* x, y, z, warp */
+} gs_box3;
+
+static int is_memory(const gs_op *op)
+{
+    return op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
+}
+
+/* the lowest and the highest sum of a pattern, and how often the op's counter runs; 0: never executed */
+static int span_of(const gs_pattern *q, const gs_op *op, const gs_box3 *box, const i64 *counter, u32 w0,
+                   u32 w1, i64 *lo, i64 *hi)
+{
+    i64 last = counter[op->level] + op->count_plus;
+    if (op->count && last >= (i64)op->count) {
+        last = (i64)op->count - 1;
+    }
+    if (last < op->count_plus) {
+        return 0; /* always skipped */
+    }
+    const i64 strides[] = {q->bx, q->by, q->bz};
+    for (u32 i = 0; i < 3; i++) {
+        span_add(lo, hi, strides[i], box->lo[i], box->hi[i]);
+    }
+    span_add(lo, hi, q->warp, w0, w1);
+    span_add(lo, hi, q->step, op->count_plus, last);
+    span_add(lo, hi, q->step2, 0, counter[q->level2]);
+    return 1;
+}
+
+static void lanes_add(const gs_job *job, const gs_pattern *q, i64 *lo, i64 *hi)
+{
+    *hi += q->width;
+    if (q->shape) {
+        i64 least = 0, most = 0;
+        for (u32 i = 0; i < 32; i++) {
+            if (q->lanes >> i & 1) {
+                i64 at = job->lanes[q->shape - 1].offset[i];
+                least = at < least ? at : least;
+                most = at > most ? at : most;
+            }
+        }
+        *lo += least;
+        *hi += most;
+    } else {
+        span_add(lo, hi, q->s0, 0, gs_min(q->minor, 32) - 1);
+        span_add(lo, hi, q->s1, 0, 31 / q->minor);
+    }
+}
+
+/* All addresses that a launch reaches with a segment of code lie within memory, from the ranges of what they
+   are made of; *most: one more than the highest place in a warp's block. */
+static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box3 *box, u64 *most)
 {
     const gs_launch *l = &job->launches[index];
     const gs_program *p = &job->programs[l->program];
-    i64 counter[3] = {0, 0, 0}, top = (i64)gs_address_top(sim);
-    for (u64 i = p->first_op; i < (u64)p->first_op + p->ops; i++) {
+    const gs_op *open[3]; /* the loops around an op, innermost last */
+    u32 depth = 0;
+    i64 top = (i64)gs_address_top(sim);
+    *most = 0;
+    for (u64 i = box->end; i-- > box->first;) {
         const gs_op *op = &job->ops[i];
-        if (op->kind == GS_OP_LOOP && counter[op->level] < (i64)op->count - 1) {
-            counter[op->level] = (i64)op->count - 1;
+        while (depth && i < open[depth - 1]->target) {
+            depth--;
         }
-    }
-    for (u64 i = p->first_op; i < (u64)p->first_op + p->ops; i++) {
-        const gs_op *op = &job->ops[i];
-        if (op->kind != GS_OP_LOAD && op->kind != GS_OP_STORE && op->kind != GS_OP_REDUCE) {
+        if (op->kind == GS_OP_LOOP) {
+            if (op->target < box->first) {
+                return gs_fail(sim, GS_ERR_ARG, "op %llu: a loop goes back to before its entry",
+                               (unsigned long long)i);
+            }
+            open[depth++] =
+                op; /* lower_op has seen to it that loops in each other have counters of their own */
+        }
+        if (!is_memory(op)) {
             continue;
         }
-        i64 last = counter[op->level] + op->count_plus;
-        if (op->count && last >= (i64)op->count) {
-            last = (i64)op->count - 1;
-        }
-        if (last < op->count_plus) {
-            continue; /* always skipped */
+        i64 counter[3] = {0, 0, 0};
+        for (u32 j = 0; j < depth; j++) {
+            counter[open[j]->level] = (i64)open[j]->count - 1;
         }
         for (u32 w = 0; w < (op->per_warp ? p->warps : 1); w++) {
             const gs_pattern *q = &job->patterns[op->pattern + (i32)w];
-            i64 lo = (i64)l->arg[q->arg] + q->base, hi = lo + q->width;
-            span_add(&lo, &hi, q->bx, 0, (i64)l->grid[0] - 1);
-            span_add(&lo, &hi, q->by, 0, (i64)l->grid[1] - 1);
-            span_add(&lo, &hi, q->bz, 0, (i64)l->grid[2] - 1);
-            span_add(&lo, &hi, q->warp, op->per_warp ? w : 0, op->per_warp ? w : p->warps - 1);
-            span_add(&lo, &hi, q->step, op->count_plus, last);
-            span_add(&lo, &hi, q->step2, 0, counter[q->level2]);
-            span_add(&lo, &hi, q->s0, 0, gs_min(q->minor, 32) - 1);
-            span_add(&lo, &hi, q->s1, 0, 31 / q->minor);
+            i64 lo = (i64)(q->recorded ? 0 : l->arg[q->arg]) + q->base, hi = lo;
+            u32 w0 = op->per_warp ? w : box->lo[3], w1 = op->per_warp ? w : box->hi[3];
+            if (!span_of(q, op, box, counter, w0, w1, &lo, &hi)) {
+                continue;
+            }
+            if (q->recorded) {
+                if (lo < 0) {
+                    return gs_fail(sim, GS_ERR_ARG, "launch %llu: op %llu reaches in front of its accesses",
+                                   (unsigned long long)index, (unsigned long long)(i - p->first_op));
+                }
+                *most = gs_max(*most, (u64)hi + 1);
+                continue;
+            }
+            lanes_add(job, q, &lo, &hi);
             if (lo < 0 || hi > top) {
                 return gs_fail(sim, GS_ERR_ARG,
                                "launch %llu: op %llu reaches from %lld to %lld of argument %u at 0x%llx: "
@@ -317,6 +403,128 @@ static int check_addresses(gs_sim *sim, const gs_job *job, u64 index)
                                q->arg, (unsigned long long)l->arg[q->arg], (unsigned long long)top);
             }
         }
+    }
+    return GS_OK;
+}
+
+/* Recorded lines lie within memory. */
+static int check_accesses(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 index)
+{
+    u64 top = gs_address_top(sim) >> 7;
+    for (u64 i = l->first_access; i < l->first_access + l->accesses; i++) {
+        u64 line = (u32)job->accesses[i], number = job->accesses[i] >> 32, sectors = 0;
+        const gs_template *t = number < job->n_templates ? &job->templates[number] : NULL;
+        int good = t && t->lines <= 64 && (u64)t->first + t->lines <= job->n_parts;
+        for (u32 j = 0; good && j < t->lines; j++) {
+            const gs_part *part = &job->parts[t->first + j];
+            u64 at = line + (u64)(i64)part->line;
+            good = at < top && part->mask && part->mask < 16;
+            sectors += gs_popcount(part->mask);
+        }
+        if (!good || sectors != t->sectors) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: access %llu is damaged or lies outside memory",
+                           (unsigned long long)index, (unsigned long long)(i - l->first_access));
+        }
+    }
+    return GS_OK;
+}
+
+/* A launch of a program with rows: each entry in use, with the box of the warps that use it. */
+static int check_rows(gs_sim *sim, const gs_job *job, u64 index)
+{
+    const gs_launch *l = &job->launches[index];
+    const gs_program *p = &job->programs[l->program];
+    u64 tbs = (u64)l->grid[0] * l->grid[1] * l->grid[2], warps = tbs * p->warps, length = 0, most;
+    if ((l->first_tb_row != GS_NONE && (u64)l->first_tb_row + tbs > job->n_tb_rows) ||
+        (l->first_block != GS_NONE && (u64)l->first_block + warps > job->n_blocks) ||
+        l->first_access > job->n_accesses || l->accesses > job->n_accesses - l->first_access) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: rows, blocks or accesses lie outside the tables",
+                       (unsigned long long)index);
+    }
+    const u32 *blocks = l->first_block == GS_NONE ? NULL : job->blocks + l->first_block;
+    gs_box3 *boxes = NULL;
+    u32 *at = calloc(p->ops, sizeof *at); /* entry -> its box + 1 */
+    u64 n = 0, room = 0, *reach = NULL;
+    int code = at ? GS_OK : gs_fail(sim, GS_ERR_MEM, "not enough memory for entries");
+    for (u64 i = 0; !code && i < warps; i++) {
+        u32 tb = (u32)(i / p->warps),
+            row = l->first_tb_row == GS_NONE ? 0 : job->tb_rows[l->first_tb_row + tb];
+        u32 entry = row < p->rows ? job->entries[p->first_entry + (u64)row * p->warps + i % p->warps] : 0;
+        if (row >= p->rows || entry < p->first_op || entry - p->first_op >= p->ops) {
+            code = gs_fail(sim, GS_ERR_ARG, "launch %llu: row %u or entry %u of TB %u lies outside",
+                           (unsigned long long)index, row, entry, tb);
+            break;
+        }
+        u32 *box = &at[entry - p->first_op];
+        const u32 place[4] = {tb % l->grid[0], tb / l->grid[0] % l->grid[1], tb / l->grid[0] / l->grid[1],
+                              (u32)(i % p->warps)};
+        if (!*box) {
+            if (!grow((void **)&boxes, &room, n + 1, sizeof *boxes)) {
+                code = gs_fail(sim, GS_ERR_MEM, "not enough memory for entries");
+                break;
+            }
+            gs_box3 *b = &boxes[n++];
+            *b = (gs_box3){entry, entry, {0}, {0}};
+            memcpy(b->lo, place, sizeof place);
+            memcpy(b->hi, place, sizeof place);
+            *box = (u32)n;
+            while (b->end < (u64)p->first_op + p->ops && job->ops[b->end].kind != GS_OP_EXIT) {
+                b->end++;
+            }
+            length += b->end - b->first + 1;
+            if (length > p->ops || b->end == (u64)p->first_op + p->ops) {
+                code = gs_fail(sim, GS_ERR_ARG, "launch %llu: entry %u has no EXIT or overlaps another",
+                               (unsigned long long)index, entry);
+            }
+        }
+        gs_box3 *b = &boxes[*box - 1];
+        for (u32 j = 0; j < 4; j++) {
+            b->lo[j] = b->lo[j] < place[j] ? b->lo[j] : place[j];
+            b->hi[j] = b->hi[j] > place[j] ? b->hi[j] : place[j];
+        }
+    }
+    reach = code ? NULL : calloc(n + 1, sizeof *reach);
+    if (!code && !reach) {
+        code = gs_fail(sim, GS_ERR_MEM, "not enough memory for entries");
+    }
+    for (u64 i = 0; !code && i < n; i++) {
+        code = check_segment(sim, job, index, &boxes[i], &most);
+        reach[i] = most;
+    }
+    for (u64 i = 0; !code && i < warps; i++) {
+        u32 row = l->first_tb_row == GS_NONE ? 0 : job->tb_rows[l->first_tb_row + i / p->warps];
+        u32 entry = job->entries[p->first_entry + (u64)row * p->warps + i % p->warps];
+        u64 need = reach[at[entry - p->first_op] - 1];
+        if (need && (!blocks || blocks[i] + need > l->accesses)) {
+            code = gs_fail(sim, GS_ERR_ARG, "launch %llu: warp %llu reaches past its accesses",
+                           (unsigned long long)index, (unsigned long long)i);
+        }
+    }
+    free(at);
+    free(boxes);
+    free(reach);
+    return code ? code : check_accesses(sim, job, l, index);
+}
+
+static int check_addresses(gs_sim *sim, const gs_job *job, u64 index)
+{
+    const gs_launch *l = &job->launches[index];
+    const gs_program *p = &job->programs[l->program];
+    if (p->rows) {
+        return check_rows(sim, job, index);
+    }
+    gs_box3 box = {p->first_op, (u64)p->first_op + p->ops, {0}, {0}};
+    for (u32 i = 0; i < 3; i++) {
+        box.hi[i] = l->grid[i] - 1;
+    }
+    box.hi[3] = p->warps - 1;
+    u64 most = 0;
+    if (check_segment(sim, job, index, &box, &most)) {
+        return sim->error_code;
+    }
+    if (most || l->first_block != GS_NONE) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: recorded accesses need a program with rows",
+                       (unsigned long long)index);
     }
     return GS_OK;
 }

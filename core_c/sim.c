@@ -331,6 +331,12 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->at_tb_outs = place(&t, job->n_tb_outs, 4);
     sim->at_nodes = place(&t, job->n_nodes, sizeof(gs_node));
     sim->at_ranges = place(&t, job->n_ranges, sizeof(gs_range));
+    sim->at_entries = place(&t, job->n_entries, 4);
+    sim->at_tb_rows = place(&t, job->n_tb_rows, 4);
+    sim->at_blocks = place(&t, job->n_blocks, 4);
+    sim->accesses = (u64)(uintptr_t)job->accesses;
+    sim->recorded_templates = (u64)(uintptr_t)job->templates;
+    sim->recorded_parts = (u64)(uintptr_t)job->parts;
     sim->at_nstates = place(&t, job->n_nodes, sizeof(gs_nstate));
     sim->at_kernels = place(&t, n, sizeof(gs_kernel));
     sim->at_shapes = place(&t, shapes, sizeof(gs_shape));
@@ -395,6 +401,9 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         {sim->at_tb_outs, job->tb_outs, job->n_tb_outs * 4},
         {sim->at_nodes, job->nodes, job->n_nodes * sizeof(gs_node)},
         {sim->at_ranges, job->ranges, job->n_ranges * sizeof(gs_range)},
+        {sim->at_entries, job->entries, job->n_entries * 4},
+        {sim->at_tb_rows, job->tb_rows, job->n_tb_rows * 4},
+        {sim->at_blocks, job->blocks, job->n_blocks * 4},
     };
     for (u32 i = 0; i < sizeof copies / sizeof *copies; i++) {
         if (copies[i].bytes) {

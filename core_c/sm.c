@@ -1,6 +1,7 @@
 /* Warps of an SM: see sm.h. */
 #include "sm.h"
 
+#include "pattern.h"
 #include "scheduler.h"
 
 static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
@@ -21,7 +22,8 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     u32 variant = (u32)(tb->x + 1 == launch->grid[0]) | (u32)(tb->y + 1 == launch->grid[1]) << 1 |
                   (u32)(tb->z + 1 == launch->grid[2]) << 2;
     tb->code = program->first_op;
-    u16 pc = (u16)(program->entry[variant] - program->first_op);
+    const u32 *entries = gs_entries(sim, launch, program, id);
+    u64 first = (u64)id * program->warps;
     tb->live = (u16)program->warps;
     tb->start = c;
     if (GS_START_CONFIGURE(s.pay)) {
@@ -44,7 +46,8 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         gs_warp *w = &sm->warp[wi];
         memset(w, 0, sizeof *w);
         sm->shared_done[wi] = 0;
-        w->pc = pc;
+        w->pc = (entries ? entries[i] : program->entry[variant]) - program->first_op;
+        w->block = gs_warp_block(sim, launch, first + i);
         w->tb = (u8)at;
         w->index = (u8)i;
         tb->warps |= 1ull << wi;
@@ -300,7 +303,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
             return;
         case GS_OP_LOOP:
             if (++w->k[op->level] < op->count) {
-                w->pc = (u16)op->target;
+                w->pc = op->target;
             } else {
                 w->k[op->level] = 0;
                 w->pc++;

@@ -72,34 +72,27 @@ typedef struct gs_ipattern {
     i64 base, bx, by, bz, warp, step, step2;
     u32 templates; /* index of the template for offset 0 */
     u8 shift;      /* offset in the line >> shift selects the template */
-    u8 arg, level2, pad;
+    u8 arg, level2, recorded;
 } gs_ipattern;
 
-typedef struct gs_template {
-    u32 first;
-    u16 lines, sectors;
-} gs_template;
-
-typedef struct gs_part {
-    i32 line; /* relative to the line of the base address */
-    u32 mask;
-} gs_part;
+_Static_assert(sizeof(gs_ipattern) == 64, "a pattern is one cache line");
 
 /* ---- SM ---- */
-typedef struct gs_wslot {
+/* packed, so that a warp's state stays one cache line */
+typedef struct __attribute__((packed, aligned(2))) gs_wslot {
     u32 done; /* cycle from which all that has returned is visible */
     u16 count;
-    u16 pad;
 } gs_wslot;
 
 typedef struct gs_warp {
-    u16 pc;
+    u64 block; /* its first recorded access */
+    u32 pc;
+    u32 ready, debt, since;
     u16 k[3];
     u8 wait;  /* slot + 1 that the warp is parked on */
     u8 state; /* GS_WARP_* */
     u8 tb;
     u8 index; /* warp in TB */
-    u32 ready, debt, since;
     gs_wslot slot[GS_SLOTS];
 } gs_warp;
 
@@ -303,8 +296,9 @@ typedef struct gs_kcount {
 /* the address map, see l2.h */
 typedef struct gs_map {
     u32 slice_odd, slice_bits, set_odd, set_bits;
-    u32 slice_mask, mask; /* of slice_bits and of slice_bits + set_bits */
-    u64 slice_odd_inverse; /* 2^40 / slice_odd, rounded up: exact for places in a block, which are below 2^20 */
+    u32 slice_mask, mask;  /* of slice_bits and of slice_bits + set_bits */
+    u64 slice_odd_inverse; /* 2^40 / slice_odd, rounded up: exact for places in a block, which are below 2^20
+                            */
     gs_div by_block, by_set_odd;
 } gs_map;
 
@@ -341,6 +335,8 @@ struct gs_sim {
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_residents,
         at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
+    u64 at_entries, at_tb_rows, at_blocks;
+    u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
     u32 has_tb_out;
     gs_sched sched;
     gs_thread thread[GS_THREADS];

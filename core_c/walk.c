@@ -1,5 +1,7 @@
 #include "walk.h"
 
+#include "pattern.h"
+
 #include <string.h>
 
 typedef struct walker {
@@ -8,6 +10,7 @@ typedef struct walker {
     u32 x, y, z, warp;
     u32 k[3];
     u32 pc;
+    u64 block;
 } walker;
 
 static u32 variant_of(const gs_launch *l, u32 x, u32 y, u32 z)
@@ -46,41 +49,45 @@ static int skipped(const walker *w, const gs_iop *op)
     return op->count && (i64)w->k[op->level] + op->count_plus >= (i64)op->count;
 }
 
-static const gs_template *template_of(const walker *w, const gs_iop *op, u64 *line)
+static gs_reach reach_of(const walker *w, const gs_iop *op)
 {
     const gs_sim *sim = w->sim;
     const gs_ipattern *p =
         GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->warp : 0);
     i64 k = (i64)w->k[op->level] + op->count_plus;
-    u64 base = w->launch->arg[p->arg] + (u64)(p->base + p->bx * w->x + p->by * w->y + p->bz * w->z +
-                                              p->warp * w->warp + p->step * k + p->step2 * w->k[p->level2]);
-    *line = base >> 7;
-    return GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
+    u64 value = (u64)(p->base + p->bx * w->x + p->by * w->y + p->bz * w->z + p->warp * w->warp + p->step * k +
+                      p->step2 * w->k[p->level2]);
+    return gs_reach_of(sim, p, w->launch->arg[p->arg], value, w->block);
+}
+
+static walker start_at(const gs_sim *sim, const gs_launch *l, u32 tb)
+{
+    return (walker){.sim = sim,
+                    .launch = l,
+                    .x = tb % l->grid[0],
+                    .y = tb / l->grid[0] % l->grid[1],
+                    .z = tb / l->grid[0] / l->grid[1]};
 }
 
 void gs_walk_tb(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *user)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     const gs_program *program = gs_programs(sim) + l->program;
-    const gs_part *parts = GS_CONST_TABLE(sim, gs_part, at_parts);
-    walker w = {.sim = sim,
-                .launch = l,
-                .x = tb % l->grid[0],
-                .y = tb / l->grid[0] % l->grid[1],
-                .z = tb / l->grid[0] / l->grid[1]};
+    walker w = start_at(sim, l, tb);
     const gs_iop *code = gs_iops(sim) + program->first_op;
-    u32 entry = program->entry[variant_of(l, w.x, w.y, w.z)] - program->first_op;
+    const u32 *entries = gs_entries(sim, l, program, tb);
+    u32 entry = program->entry[variant_of(l, w.x, w.y, w.z)];
     for (w.warp = 0; w.warp < program->warps; w.warp++) {
         memset(w.k, 0, sizeof w.k);
-        w.pc = entry;
+        w.pc = (entries ? entries[w.warp] : entry) - program->first_op;
+        w.block = gs_warp_block(sim, l, (u64)tb * program->warps + w.warp);
         for (const gs_iop *op; (op = walk_next(&w, code));) {
             if (!is_memory(op) || skipped(&w, op)) {
                 continue;
             }
-            u64 line;
-            const gs_template *t = template_of(&w, op, &line);
-            for (u32 i = 0; i < t->lines; i++) {
-                visit(user, op, line + (u64)(i64)parts[t->first + i].line, parts[t->first + i].mask);
+            gs_reach r = reach_of(&w, op);
+            for (u32 i = 0; i < r.template->lines; i++) {
+                visit(user, op, r.line + (u64)(i64)r.part[i].line, r.part[i].mask);
             }
         }
     }
@@ -112,21 +119,21 @@ static gs_launch any_launch(u32 program)
 {
     gs_launch l = {0};
     l.program = program;
+    l.first_block = GS_NONE;
     return l;
 }
 
-uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
+/* `entries`: where each warp starts; NULL: all at `entry` */
+static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps)
 {
-    const gs_program *p = gs_programs(sim) + program;
-    gs_launch l = any_launch(program);
-    walker w = {.sim = sim, .launch = &l};
+    const gs_sim *sim = w.sim;
     const gs_iop *code = gs_iops(sim) + p->first_op;
-    u32 entry = p->entry[variant & 7] - p->first_op;
     u64 longest = 0;
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
         u64 t = 0, back[GS_SLOTS] = {0};
         memset(w.k, 0, sizeof w.k);
-        w.pc = entry;
+        w.pc = (entries ? entries[w.warp] : entry) - p->first_op;
+        w.block = gs_warp_block(sim, w.launch, warps + w.warp);
         for (const gs_iop *op; (op = walk_next(&w, code));) {
             u32 slot = op->stages ? op->slot + (w.k[op->level] + (u32)op->count_plus) % op->stages : op->slot;
             if (op->kind == GS_OP_COMPUTE) {
@@ -142,9 +149,7 @@ uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
             } else if (op->kind == GS_OP_BARRIER) {
                 t += (u64)sim->params.gpu_sm.barrier;
             } else if (is_memory(op) && !skipped(&w, op)) {
-                u64 line;
-                u32 lines = template_of(&w, op, &line)->lines;
-                if (lines) {
+                if (reach_of(&w, op).template->lines) {
                     /* how many lines it takes depends on the TB, so none is counted beyond the first;
                        no store is acknowledged before it has been to L2 and back; a load may hit in L1 */
                     u64 least = op->kind == GS_OP_LOAD ? sim->l1_latency : 2 * (sim->noc / sim->period);
@@ -161,18 +166,15 @@ uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
     return longest;
 }
 
-void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out)
+static void work_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps, gs_work *out)
 {
-    const gs_program *p = gs_programs(sim) + program;
-    gs_launch l = any_launch(program);
-    walker w = {.sim = sim, .launch = &l};
-    const gs_iop *code = gs_iops(sim) + p->first_op;
-    u32 entry = p->entry[variant & 7] - p->first_op;
+    const gs_iop *code = gs_iops(w.sim) + p->first_op;
     u64 *pipes = (u64 *)(void *)out;
     memset(out, 0, sizeof *out);
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
         memset(w.k, 0, sizeof w.k);
-        w.pc = entry;
+        w.pc = (entries ? entries[w.warp] : entry) - p->first_op;
+        w.block = gs_warp_block(w.sim, w.launch, warps + w.warp);
         for (const gs_iop *op; (op = walk_next(&w, code));) {
             out->ops++;
             if (op->kind == GS_OP_COMPUTE) {
@@ -183,8 +185,7 @@ void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *
             } else if (op->kind == GS_OP_BARRIER) {
                 out->warp_instructions++;
             } else if (is_memory(op) && !skipped(&w, op)) {
-                u64 line;
-                const gs_template *t = template_of(&w, op, &line);
+                const gs_template *t = reach_of(&w, op).template;
                 out->warp_instructions++;
                 if (op->kind == GS_OP_LOAD) {
                     out->l1_lines += t->lines;
@@ -196,4 +197,36 @@ void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *
         }
         out->warp_instructions++; /* EXIT */
     }
+}
+
+uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
+{
+    const gs_program *p = gs_programs(sim) + program;
+    gs_launch l = any_launch(program);
+    return floor_from((walker){.sim = sim, .launch = &l}, p, NULL, p->entry[variant & 7], 0);
+}
+
+void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out)
+{
+    const gs_program *p = gs_programs(sim) + program;
+    gs_launch l = any_launch(program);
+    work_from((walker){.sim = sim, .launch = &l}, p, NULL, p->entry[variant & 7], 0, out);
+}
+
+uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_program *p = gs_programs(sim) + l->program;
+    walker w = start_at(sim, l, tb);
+    return floor_from(w, p, gs_entries(sim, l, p, tb), p->entry[variant_of(l, w.x, w.y, w.z)],
+                      (u64)tb * p->warps);
+}
+
+void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_program *p = gs_programs(sim) + l->program;
+    walker w = start_at(sim, l, tb);
+    work_from(w, p, gs_entries(sim, l, p, tb), p->entry[variant_of(l, w.x, w.y, w.z)], (u64)tb * p->warps,
+              out);
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from .dependences import reduced
 from .occupancy import occupancy
+from .program import Recorded
 from .regions import SECTOR, merge, regions_of
 from .schemes import written_by_job
 
@@ -30,7 +31,10 @@ _PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor", "control")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one TB of each variant of a program costs without contention: cycles, and work counters."""
+    """What one TB of each variant of a program costs without contention: cycles, and work counters.
+
+    A recorded program has a variant for each of its rows.
+    """
 
     floor: Floats
     work: NDArray[np.void]
@@ -49,11 +53,25 @@ def costs_of(sim: Any, programs: Programs) -> list[Costs]:
             floor[variant] = lib.gs_tb_floor(sim, number, variant)
             lib.gs_tb_work(sim, number, variant, view + variant)
         made.append(Costs(floor, work))
+    kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
+    for at, (program, tables) in enumerate(programs.recorded):
+        rows, kernel = len(tables.entries), kernel_of[len(programs.programs) + at]
+        work, floor = np.zeros(rows, dtype_of("gs_work")), np.zeros(rows)
+        view = ffi.cast("gs_work *", work.ctypes.data)
+        # TBs of a row differ in their addresses alone: one of them stands for all
+        used, tbs = ([0], [0]) if program.tb_rows is None else np.unique(program.tb_rows, return_index=True)
+        for row, tb in zip(used, tbs, strict=True):
+            floor[row] = lib.gs_tb_floor_of(sim, kernel, int(tb))
+            lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
+        made.append(Costs(floor, work))
     return made
 
 
 def variants(kernel: Kernel) -> NDArray[np.int64]:
-    """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z)."""
+    """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z), or its row."""
+    if isinstance(kernel.program, Recorded):
+        rows = kernel.program.tb_rows
+        return np.zeros(kernel.tbs, np.int64) if rows is None else np.asarray(rows, np.int64)
     tb = np.arange(kernel.tbs, dtype=np.int64)
     x, y, z = kernel.grid
     last = [tb % x == x - 1, tb // x % y == y - 1, tb // (x * y) == z - 1]
@@ -144,7 +162,7 @@ def _work_cycles(job: Job, programs: Programs, costs: list[Costs], values: Mappi
     total: dict[str, int] = dict.fromkeys((*_PIPES, "smem", "warp_instructions"), 0)
     for index, kernel in enumerate(job.kernels):
         cost = costs[programs.index[index]]
-        many = np.bincount(variants(kernel), minlength=8)
+        many = np.bincount(variants(kernel), minlength=len(cost.floor))
         for name in total:
             total[name] += int((cost.work[name].astype(np.int64) * many).sum())
     sms = values["gpu.sms"]
@@ -171,7 +189,10 @@ def _duration(kernel: Kernel, cost: Costs, dram: int, values: Mapping[str, int])
         held * stores / values["gpu.noc.write_bytes"],
         running * (loads + stores) / chip,
         # bytes / (MB/s) = us; every running TB has an equal share of the channels
-        np.full(8, running * dram / kernel.tbs / values["gpu.dram.bandwidth"] * 1024e3 / values["gpu.clock"]),
+        np.full(
+            len(cost.floor),
+            running * dram / kernel.tbs / values["gpu.dram.bandwidth"] * 1024e3 / values["gpu.clock"],
+        ),
     )
     return np.asarray(np.max(np.array([np.asarray(s, float) for s in shares]), axis=0))
 

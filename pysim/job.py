@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .footprint import Footprint
-    from .program import Program
+    from .program import Program, Recorded
 
 Mode = Literal["read", "write", "update"]
 MAX_TBS = 2**31 - 1
@@ -86,7 +86,7 @@ class Kernel:
     """
 
     name: str
-    program: Program
+    program: Program | Recorded
     grid: tuple[int, int, int]
     args: tuple[Tensor, ...]
     accesses: tuple[Access, ...]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import WorkloadError
-from .program import OP, PIPE, Op, Pattern, Program
+from .program import OP, PIPE, Accesses, Op, Pattern, Program, Recorded, Tables
 from .schemes import PRIORITY, Choice, carveout_mode, coherence_of, order_of, preds_of, ranks, written_by_job
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def alignment(pattern: Pattern, name: str) -> int:
 class Programs:
     """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
 
-    Entries and patterns count over all programs, loop targets from the entry of their variant.
+    Entries and patterns count over all programs, loop targets from the entry of their variant. Recorded
+    programs come behind the others, one a kernel; program len(programs) + i is ``recorded[i]``.
     """
 
     ops: list[dict[str, Any]] = field(default_factory=list)
@@ -100,6 +101,7 @@ class Programs:
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
     examples: list[Program] = field(default_factory=list)
+    recorded: list[tuple[Recorded, Tables]] = field(default_factory=list)
 
 
 def _add_variant(
@@ -152,13 +154,19 @@ def _add_variant(
     return entry
 
 
-def lower_programs(job: Job, longest: int) -> Programs:
-    """Lower every distinct program once."""
+def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> Programs:
+    """Lower every distinct program once; recorded ones need the device's encoded ``values``."""
     made = Programs()
     by_id: dict[int, int] = {}
     by_value: dict[Program, int] = {}
     for kernel in job.kernels:
         program = kernel.program
+        if isinstance(program, Recorded):
+            if values is None:
+                raise WorkloadError(f"program {program.name}: recorded code needs the device's parameters")
+            made.recorded.append((program, program.lowered(values)))
+            made.index.append(-len(made.recorded))
+            continue
         number = by_id.get(id(program))
         if number is None:
             number = by_value.get(program)
@@ -189,7 +197,65 @@ def lower_programs(job: Job, longest: int) -> Programs:
             by_value[program] = number
         by_id[id(program)] = number
         made.index.append(number)
+    made.index = [number if number >= 0 else len(made.programs) - 1 - number for number in made.index]
     return made
+
+
+def _recorded(
+    programs: Programs, launches: NDArray[np.void], tables: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return the tables with the recorded programs behind; fills what their launches say of them."""
+    from ._ffi import dtype_of
+
+    memories = {id(program.memory): program.memory for program, _ in programs.recorded if program.memory}
+    if len(memories) > 1:
+        raise WorkloadError("kernels of two traces in one job")
+    parts: dict[str, list[NDArray[Any]]] = {name: [tables[name]] for name in ("ops", "patterns", "programs")}
+    parts["lanes"] = [np.zeros(0, dtype_of("gs_lanes"))]
+    parts |= {name: [np.zeros(0, np.uint32)] for name in ("entries", "tb_rows", "blocks")}
+    held = {name: sum(len(part) for part in every) for name, every in parts.items()}
+    kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
+
+    def add(name: str, part: NDArray[Any]) -> int:
+        parts[name].append(part)
+        held[name] += len(part)
+        return held[name] - len(part)
+
+    for at, (program, made) in enumerate(programs.recorded):
+        ops, patterns = made.ops.copy(), made.patterns.copy()
+        patterns["shape"] += np.where(patterns["shape"] > 0, held["lanes"], 0).astype(np.uint32)
+        ops["pattern"] += held["patterns"]
+        ops["target"] += held["ops"]
+        row = np.zeros(1, tables["programs"].dtype)
+        for name in ("warps", "registers", "smem", "args"):
+            row[name] = getattr(program, name)
+        row["ops"], row["patterns"], row["rows"] = len(ops), len(patterns), len(made.entries)
+        row["first_op"], row["first_pattern"] = held["ops"], held["patterns"]
+        row["first_entry"] = add("entries", (made.entries + held["ops"]).astype(np.uint32).reshape(-1))
+        add("programs", row)
+        add("lanes", made.lanes)
+        add("patterns", patterns)
+        add("ops", ops)
+        launch = kernel_of[len(programs.programs) + at]
+        if program.tb_rows is not None:
+            launches["first_tb_row"][launch] = add("tb_rows", program.tb_rows)
+        if program.blocks is not None:
+            launches["first_block"][launch] = add("blocks", program.blocks)
+        launches["first_access"][launch], launches["accesses"][launch] = (
+            program.first_access,
+            program.accesses,
+        )
+    joined: dict[str, NDArray[Any]] = {}
+    for name, every in parts.items():
+        # not concatenate: it would leave the padding of structs out
+        joined[name] = np.zeros(held[name], every[0].dtype)
+        ends = np.cumsum([len(part) for part in every]).tolist()
+        for end, part in zip(ends, every, strict=True):
+            joined[name][end - len(part) : end] = part
+    memory: Accesses | None = next(iter(memories.values()), None)
+    if memory is not None:
+        joined |= {name: getattr(memory, name) for name in ("accesses", "templates", "parts")}
+    return tables | joined
 
 
 def _table(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
@@ -270,7 +336,8 @@ def lower(
         launches["bypass"] = _bypass(job)
     launches["carveout"] = carveouts if carveout_mode(scheme, values) == "kernel" else max(carveouts)
     pred_table, launches["first_pred"], launches["preds"] = _flat(preds)
-    launches["first_tb_out"] = NONE
+    for name in ("first_tb_out", "first_tb_row", "first_block"):
+        launches[name] = NONE
     empty = np.zeros(0, np.uint32)
     tables: dict[str, NDArray[Any]] = {
         "ops": _table("gs_op", programs.ops),
@@ -289,11 +356,14 @@ def lower(
         launches["first_tb_out"] = deps.tb_out_first
         launches["first_node"], launches["nodes"] = deps.node_first, deps.node_count
         tables |= {name: getattr(deps, name) for name in ("outs", "tb_out_ptr", "tb_outs", "nodes", "ranges")}
+    if programs.recorded:
+        tables = _recorded(programs, launches, tables)
     made = ffi.new("gs_job *")
     order = ffi.new("gs_order *", order_of(scheme, job, values))
     keep: list[Any] = [made, order]
     types = {"ops": "gs_op", "patterns": "gs_pattern", "programs": "gs_program", "launches": "gs_launch"}
-    types |= {"nodes": "gs_node", "ranges": "gs_range"}
+    types |= {"nodes": "gs_node", "ranges": "gs_range", "lanes": "gs_lanes", "accesses": "uint64_t"}
+    types |= {"templates": "gs_template", "parts": "gs_part"}
     for name, table in tables.items():
         whole = np.ascontiguousarray(table)
         ctype = types.get(name, "uint32_t")

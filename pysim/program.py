@@ -7,10 +7,16 @@ ops. Compute blocks longer than ``block_max`` instructions are cut when a job is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from .errors import WorkloadError
 from .isa import OPS
 from .params import PIPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
 OP = {name: index for index, (name, _) in enumerate(OPS)}
 PIPE = {name: index for index, (name, _) in enumerate(PIPES)}
@@ -68,6 +74,54 @@ class Program:
     registers: int
     smem: int
     args: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accesses:
+    """Recorded accesses as the core reads them where they lie; fields as in ``gs_job`` (core_c/gs_api.h).
+
+    ``accesses``: uint64; ``templates``: gs_template; ``parts``: gs_part. They may be mapped from a file.
+    """
+
+    accesses: NDArray[Any]
+    templates: NDArray[Any]
+    parts: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Code of one recorded kernel as the core's tables, of one device.
+
+    ``ops`` (gs_op), ``patterns`` (gs_pattern) and ``lanes`` (int32, n x 32) count from 0; ``entries`` is
+    uint32 (rows, warps): the op at which each warp of a row begins.
+    """
+
+    ops: NDArray[Any]
+    patterns: NDArray[Any]
+    lanes: NDArray[Any]
+    entries: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """Code of a kernel that was recorded: warps and TBs may differ. It belongs to one launch.
+
+    ``lowered(values)`` returns its :class:`Tables` for the device with these encoded parameters.
+    ``tb_rows``: uint32, the row of each TB, or None where all have row 0. ``blocks``: uint32, for each warp
+    (TB * warps + warp) where its accesses begin in the slice of ``memory`` from ``first_access`` on, or None.
+    """
+
+    name: str
+    warps: int
+    registers: int
+    smem: int
+    args: int
+    lowered: Callable[[Mapping[str, int]], Tables]
+    memory: Accesses | None = None
+    tb_rows: NDArray[Any] | None = None
+    blocks: NDArray[Any] | None = None
+    first_access: int = 0
+    accesses: int = 0
 
 
 @dataclass(slots=True)

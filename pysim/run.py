@@ -118,16 +118,16 @@ class _Session:
         self.config, self.job, self.threads = config, job, threads
         self.deps: Dependences = dependences(job)
         self.tbs = sum(k.tbs for k in job.kernels)
-        self.programs: dict[int, Programs] = {}
+        self.programs: dict[tuple[int, ...], Programs] = {}
         self.known: dict[tuple[tuple[str, int], ...], Bounds] = {}
         self.setup = time.perf_counter() - begin
 
     def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
         values = config.encoded()
-        longest = values["gpu.sm.block_max"]
-        if longest not in self.programs:
-            self.programs[longest] = lower_programs(self.job, longest)
-        programs = self.programs[longest]
+        key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
+        if key not in self.programs:
+            self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
+        programs = self.programs[key]
         each = [carveout(k, values, config.carveouts) for k in self.job.kernels]
         return lower(self.job, self.deps, choice, values, programs, each, times), programs
 

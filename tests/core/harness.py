@@ -85,7 +85,7 @@ def lowered_of(job, scheme, conf, deps=None, order=None):
     choice = parse_scheme(scheme)
     conf = conf.replaced(choice.pins) if choice.pins else conf
     values = conf.encoded()
-    programs = lower_programs(job, values["gpu.sm.block_max"])
+    programs = lower_programs(job, values["gpu.sm.block_max"], values)
     each = [carveout(k, values, conf.carveouts) for k in job.kernels]
     times = [float(k.tbs) for k in job.kernels]
     made = lower(job, deps or dependences(job), choice, values, programs, each, times)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pysim.__main__ import main
 from pysim._ffi import ffi, lib
 from pysim.errors import ConfigError, WorkloadError
 from pysim.job import Job, Kernel, Memory
@@ -22,6 +23,11 @@ from pysim.params import PIPES
 from pysim.program import Code, Pattern, Program
 from pysim.run import _Sim
 from pysim.trace import writer
+from pysim.trace.folder import read_list
+from pysim.trace.opcodes import OPCODES
+from pysim.trace.reader import Header
+from pysim.trace.reader import read_kernel as parsed
+from pysim.trace.sass import BINARIES
 from pysim.trace.writer import write_trace
 from workloads.registry import make
 
@@ -85,6 +91,49 @@ def test_headers_and_order(written):
         assert int(header["binary version"]) == 70
         assert [block.at for block in blocks] == [position(kernel, tb) for tb in range(kernel.tbs)]
         assert all(len(block.warps) == kernel.program.warps for block in blocks)
+
+
+def test_the_parser_reads_the_same(written, tmp_path):
+    """The package's own reader, fed by the list, sees what the small reader of the tests sees."""
+    job, traces = written
+    write_trace(job, tmp_path / "xz", kernels=[number + 1 for number, _, _ in traces], compress=True)
+    for file, (number, _, blocks) in zip(read_list(tmp_path / "xz"), traces, strict=True):
+        kernel = job.kernels[number]
+        header, *_ = stream = list(compared(parsed(file.path), blocks))
+        assert (header.name, header.id, header.grid) == (kernel.name, number + 1, kernel.grid)
+        assert (header.stream, header.block) == (kernel.stream, (kernel.program.warps * 32, 1, 1))
+        assert (header.smem, header.registers) == (kernel.program.smem, kernel.program.registers)
+        assert len(stream) == 1 + kernel.tbs
+
+
+def compared(items, blocks):
+    """Pass on what the parser gives; each TB must be the block of the same number."""
+    left = iter(blocks)
+    for item in items:
+        yield item
+        if isinstance(item, Header):
+            continue
+        block = next(left)
+        assert item.place == block.at
+        assert item.warps["count"].tolist() == [len(warp) for warp in block.warps]
+        wanted = [i for warp in block.warps for i in warp]
+        got = item.insts
+        for name, values in (
+            ("pc", [i.pc for i in wanted]),
+            ("mask", [i.mask for i in wanted]),
+            ("width", [i.width for i in wanted]),
+            ("imm", [i.immediate for i in wanted]),
+            ("dsts", [int(i.dst >= 0) for i in wanted]),
+            ("srcs", [len(i.sources) for i in wanted]),
+            ("variant", [int(".STRONG" in i.name) | 2 * (i.kind == "HFMA2") for i in wanted]),
+        ):
+            assert got[name].tolist() == values, name
+        assert [OPCODES[row].name for row in got["opcode"]] == [i.kind for i in wanted]
+        assert [r for inst, i in zip(got, wanted, strict=True) for r in inst["src"][: len(i.sources)]] == [
+            r for i in wanted for r in i.sources
+        ]
+        assert [inst["dst"][0] for inst in got if inst["dsts"]] == [i.dst for i in wanted if i.dst >= 0]
+        assert item.addresses.tolist() == [a for i in wanted for a in i.addresses]
 
 
 def test_instructions_of_each_class_are_those_of_the_program(written):
@@ -373,6 +422,29 @@ def test_tensor_instructions_of_a_binary_version(tmp_path, binary, names):
     assert int(header["binary version"]) == binary
 
 
+@pytest.mark.parametrize("binary", BINARIES)
+def test_every_opcode_is_known_to_the_binary_version(tmp_path, binary):
+    code = Code()
+    pipes = {pipe: 5 for pipe, _ in PIPES if pipe != "tensor" or binary >= 70}
+    code.compute(smem=9, smem_ops=3, chain=30, **pipes)
+    code.compute(smem=9, smem_ops=12, chain=0)
+    for width in (1, 2, 4, 8, 16):
+        code.load(0, Pattern(0, width, s0=width), bypass_l1=width > 4)
+        code.store(1, Pattern(0, width, s0=width))
+        code.reduce(2, Pattern(0, width, s0=width))
+    for slot in range(3):
+        code.wait(slot)
+    code.barrier()
+    code.delay(5)
+    code.exit()
+    write_trace(Job("hand", [kernel_of(code, args=1)]), tmp_path / "x", binary=binary)
+    (file,) = read_list(tmp_path / "x")
+    header, tb = compared(parsed(file.path), read_kernel(file.path)[1])
+    assert (header.binary, header.version) == (binary, 4)
+    widths = [i["width"] for i in tb.insts if OPCODES[i["opcode"]].space == "global"]
+    assert widths == [width for width in (1, 2, 4, 8, 16) for _ in range(3)]
+
+
 def test_kernels_that_cannot_be_written(tmp_path):
     def refused(message, code, error=WorkloadError, **options):
         with pytest.raises(error, match=message):
@@ -502,15 +574,21 @@ def test_the_command(tmp_path):
         (("copy", "new", "--kernels", "1-99999999999"), 2, "no kernel 99999999999: copy has 1 to 1"),
         (("copy", "new", "--markdown"), 2, "--markdown goes with the command parameters"),
         (("copy", "new", "--binary", "50"), 2, "binary version 50: must be one of"),
-        (("copy", "."), 2, "is not empty"),
+        (("copy", "full"), 2, "full is not empty: --force"),
     ],
 )
-def test_the_command_refuses_in_one_line(tmp_path, args, status, message):
-    done = pysim("write-trace", *args)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not (ROOT / "new").exists()
+def test_the_command_refuses_in_one_line(tmp_path, monkeypatch, capsys, args, status, message):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["pysim", "write-trace", *args])
+    with pytest.raises(SystemExit) as left:
+        main()
+    out, error = capsys.readouterr()
+    assert (left.value.code, out) == (status, "")
+    assert message in error
+    assert error.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["full"]
 
 
 def test_a_full_disk_is_one_line(tmp_path):

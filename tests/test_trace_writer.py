@@ -20,7 +20,7 @@ from pysim._ffi import ffi, lib
 from pysim.errors import ConfigError, WorkloadError
 from pysim.job import Job, Kernel, Memory
 from pysim.params import PIPES
-from pysim.program import Code, Pattern, Program
+from pysim.program import Code, Pattern, Program, Recorded
 from pysim.run import _Sim
 from pysim.trace import writer
 from pysim.trace.folder import read_list
@@ -459,6 +459,9 @@ def test_kernels_that_cannot_be_written(tmp_path):
     refused("binary version 71: must be one of 60", code, ConfigError, binary=71)
     refused("no kernel 2: job hand has 1 to 1", code, ConfigError, kernels=[1, 2])
     refused("no kernels", code, ConfigError, kernels=[])
+    recorded = Recorded("old", 1, 32, 0, 0, lowered=lambda values: None)
+    with pytest.raises(WorkloadError, match="comes from a trace"):
+        write_trace(Job("old", [Kernel("old", recorded, (1, 1, 1), (), ())]), tmp_path / "old")
     for pattern, message in (
         (Pattern(0, 3, s0=4), "3 B a lane"),
         (Pattern(0, 4, s0=4, base=-(1 << 40)), "negative"),

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.errors import ConfigError, WorkloadError
-from pysim.program import OP, Op
+from pysim.program import OP, Op, Program, Recorded
 
 from .record import LOCAL_WINDOW, SHARED_WINDOW, Code, Layout, Piece, Shape, shape_of
 from .sass import LANES
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.job import Job, Kernel
-    from pysim.program import Program
 
 LIST = "kernelslist.g"
 PRESET = 1  # of xz: traces repeat themselves, higher ones take ten times as long for little
@@ -178,7 +177,7 @@ class _Writer:
 
 
 def _kernel_text(kernel: Kernel, number: int, writer: _Writer) -> Iterator[tuple[str, int]]:
-    program = kernel.program
+    program = writer.program
     if len(kernel.args) != program.args:
         raise WorkloadError(
             f"kernel {kernel.name}: {len(kernel.args)} arguments, its program takes {program.args}"
@@ -303,15 +302,18 @@ def write_trace(
     with _folder(Path(folder), force=force) as target:
         for number in chosen:
             kernel = job.kernels[number - 1]
+            program = kernel.program
+            if isinstance(program, Recorded):
+                raise WorkloadError(f"kernel {kernel.name} comes from a trace: it is not written again")
             # hashing a program takes a while, and kernels mostly share the object
-            writer = by_id.get(id(kernel.program)) or writers.get(kernel.program)
+            writer = by_id.get(id(program)) or writers.get(program)
             if writer is None:
                 if room[0] < KEEP // 4:
                     writers.clear()
                     by_id.clear()
                     room = [KEEP]
-                writer = writers[kernel.program] = _Writer(kernel.program, binary, room)
-            by_id[id(kernel.program)] = writer
+                writer = writers[program] = _Writer(program, binary, room)
+            by_id[id(program)] = writer
             names.append(f"kernel-{number}.traceg{'.xz' if compress else ''}")
             with target.open(names[-1], compress=compress) as file:
                 for text, count in _kernel_text(kernel, number, writer):

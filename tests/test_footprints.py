@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim.dependences import dependences
-from pysim.errors import WorkloadError
-from pysim.footprint import MODES, READ, UPDATE, WRITE, Footprint
-from pysim.job import Job, Kernel, Tensor
-from pysim.regions import merge, regions_of, strided, strided_all
+from pysim.footprint import MODES, Footprint
+from pysim.job import Job, Kernel
 
-from .test_dependences import PROGRAM, brute, check_tables, closure, edges_of, jobs, table
+from .test_dependences import PROGRAM, brute, check_tables, closure, edges_of, jobs
 
 Row = tuple[int, int, int, int]
 

@@ -335,22 +335,23 @@ def test_modes_of_addresses(tmp_path):
         Pattern(0, 8, s0=1 << 50, minor=32, lanes=0x5),
         Pattern(0, 4, s0=-(10**14), s1=3 * 10**14, base=1 << 54, minor=2),
         Pattern(0, 4, lanes=0),
+        Pattern(0, 4, s0=1 << 31, lanes=0x3),
     ]
     for shape in shapes:
         code.load(0, shape)
     code.exit()
     kernel = kernel_of(code, args=1)
     _, (insts,) = trace_of(tmp_path, kernel)
-    lines = text_of(tmp_path / "hand" / "kernel-1.traceg").split("insts = 11\n")[1].splitlines()
+    lines = text_of(tmp_path / "hand" / "kernel-1.traceg").split("insts = 12\n")[1].splitlines()
     modes = [line.split(" ")[2 + 6] for line in lines[: len(shapes)]]
-    assert modes == ["1", "1", "1", "1", "2", "2", "2", "2", "0", "0"]
+    assert modes == ["1", "1", "1", "1", "2", "2", "2", "2", "0", "0", "2"]
     start = kernel.args[0].address
     for inst, p in zip(insts, shapes, strict=False):
         lanes = [lane for lane in range(32) if p.lanes >> lane & 1]
         want = [start + p.base + lane // p.minor * p.s1 + lane % p.minor * p.s0 for lane in lanes]
         assert list(inst.addresses) == want
         assert (inst.mask, inst.width) == (p.lanes, p.width)
-    names = ["LDG.E.128", *["LDG.E"] * 5, "LDG.E.U16", "LDG.E.64", "LDG.E", "LDG.E"]
+    names = ["LDG.E.128", *["LDG.E"] * 5, "LDG.E.U16", "LDG.E.64", *["LDG.E"] * 3]
     assert [i.name for i in insts[:-1]] == names
 
 

@@ -44,6 +44,7 @@ ALL = "ffffffff"
 MOST_SOURCES = 4  # the peer's reader takes no more
 MOST_CODE = 1 << 22  # instructions of a variant
 PIECE = 1 << 18  # characters, about
+MOST_STRIDE = 2**31 - 1  # of the peer's reader
 LIST_FROM = 14  # characters a lane: about what an address in full takes
 ADDRESS = 0  # registers nobody writes: the address pair, operands (two in each bank), the shared address
 OPERANDS = (2, 3, 4, 5)
@@ -74,9 +75,10 @@ def shape_of(pattern: Pattern) -> Shape:
     at = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in lanes]
     deltas = [b - a for a, b in pairwise(at)]
     offsets = tuple(at[:1])
+    even = len(set(deltas)) == 1 and abs(deltas[0]) <= MOST_STRIDE
     if not lanes:
         text = "0"
-    elif deltas and len(set(deltas)) == 1 and lanes[-1] - lanes[0] == len(deltas):
+    elif even and lanes[-1] - lanes[0] == len(deltas):
         text = f"1 0x%x {deltas[0]}"
     else:
         text = " ".join(["2 0x%x", *map(str, deltas)])

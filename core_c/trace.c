@@ -5,23 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* where the reader is */
 enum { IN_HEADER, BETWEEN, IN_TB, IN_WARP, ENDED, FAILED };
-
-/* header fields, a bit each in `given` */
-enum {
-    NAME = 1,
-    ID = 2,
-    GRID = 4,
-    BLOCK = 8,
-    SMEM = 16,
-    REGISTERS = 32,
-    BINARY = 64,
-    STREAM = 128,
-    SHARED_BASE = 256,
-    LOCAL_BASE = 512,
-    VERSION = 1024,
-    LINEINFO = 2048
-};
 
 int gs_trace_fail(gs_trace *t, const char *format, ...)
 {
@@ -92,43 +77,10 @@ int gs_trace_reserve(gs_trace *t, u64 insts, u64 addresses)
     return 0;
 }
 
-/* What follows `key =`; NULL: the line has another key. */
-static const char *value_of(const char *line, const char *key)
-{
-    size_t n = strlen(key);
-    if (strncmp(line, key, n) != 0) {
-        return NULL;
-    }
-    line = gs_scan_skip(line + n);
-    return *line == '=' ? gs_scan_skip(line + 1) : NULL;
-}
-
-static bool at_end(const char *p)
-{
-    return *gs_scan_skip(p) == '\n';
-}
-
-/* x,y,z */
-static const char *scan_triple(const char *p, u32 out[3])
-{
-    for (u32 i = 0; i < 3; i++) {
-        u64 value;
-        if (i && *p++ != ',') {
-            return NULL;
-        }
-        p = gs_scan_dec_open(p, &value);
-        if (!p || value > UINT32_MAX) {
-            return NULL;
-        }
-        out[i] = (u32)value;
-    }
-    return p;
-}
-
 static int whole(gs_trace *t, const char *p, const char *what, u64 most, u64 *out)
 {
     const char *next = gs_scan_dec(p, out);
-    return next && at_end(next) && *out <= most ? 0 : gs_trace_bad(t, p, what);
+    return next && gs_scan_at_end(next) && *out <= most ? 0 : gs_trace_bad(t, p, what);
 }
 
 static int whole32(gs_trace *t, const char *p, const char *what, u32 most, u32 *out)
@@ -136,93 +88,6 @@ static int whole32(gs_trace *t, const char *p, const char *what, u32 most, u32 *
     u64 value = 0;
     int rc = whole(t, p, what, most, &value);
     *out = (u32)value;
-    return rc;
-}
-
-static int dims(gs_trace *t, const char *p, const char *what, const u32 most[3], u32 out[3])
-{
-    const char *next = *p == '(' ? scan_triple(p + 1, out) : NULL;
-    bool good = next && *next == ')' && at_end(next + 1);
-    for (u32 i = 0; i < 3 && good; i++) {
-        good = out[i] > 0 && out[i] <= most[i];
-    }
-    return good ? 0 : gs_trace_bad(t, p, what);
-}
-
-static int base(gs_trace *t, const char *p, const char *what, u64 *out)
-{
-    const char *next = gs_scan_hex(p, out);
-    return next && at_end(next) ? 0 : gs_trace_bad(t, p, what);
-}
-
-static void keep_name(gs_trace *t, const char *p)
-{
-    const char *end = strchr(p, '\n');
-    size_t n = 0;
-    if (end) {
-        n = gs_min((u64)(end - p), sizeof t->header.name - 1);
-    }
-    while (n && gs_scan_blank(p[n - 1])) {
-        n--;
-    }
-    memcpy(t->header.name, p, n);
-    t->header.name[n] = 0;
-}
-
-static int header_field(gs_trace *t, const char *line)
-{
-    static const u32 most_grid[3] = {INT32_MAX, 65535, 65535}, most_block[3] = {1024, 1024, 64};
-    gs_trace_header *h = &t->header;
-    const char *p;
-    u32 field = 0;
-    int rc = 0;
-    if ((p = value_of(line, "-kernel name"))) {
-        field = NAME;
-        keep_name(t, p);
-    } else if ((p = value_of(line, "-kernel id"))) {
-        field = ID;
-        rc = whole(t, p, "kernel id", UINT64_MAX, &h->id);
-    } else if ((p = value_of(line, "-grid dim"))) {
-        field = GRID;
-        rc = dims(t, p, "grid dim", most_grid, h->grid);
-    } else if ((p = value_of(line, "-block dim"))) {
-        field = BLOCK;
-        rc = dims(t, p, "block dim", most_block, h->block);
-        if (!rc && (u64)h->block[0] * h->block[1] * h->block[2] > 1024) {
-            rc = gs_trace_fail(t, "bad block dim: more than 1024 threads");
-        }
-    } else if ((p = value_of(line, "-shmem"))) {
-        field = SMEM;
-        rc = whole32(t, p, "shmem", 256u << 10, &h->smem);
-    } else if ((p = value_of(line, "-nregs"))) {
-        field = REGISTERS;
-        rc = whole32(t, p, "nregs (at most 255)", 255, &h->registers);
-    } else if ((p = value_of(line, "-binary version"))) {
-        field = BINARY;
-        rc = whole32(t, p, "binary version", 255, &h->binary);
-        if (!rc && !memchr(GS_SM_VERSION, (int)h->binary, sizeof GS_SM_VERSION)) {
-            rc = gs_trace_fail(t, "binary version %u is not known", h->binary);
-        }
-    } else if ((p = value_of(line, "-cuda stream id"))) {
-        field = STREAM;
-        rc = whole(t, p, "cuda stream id", UINT64_MAX, &h->stream);
-    } else if ((p = value_of(line, "-shmem base_addr"))) {
-        field = SHARED_BASE;
-        rc = base(t, p, "shmem base_addr", &h->shared_base);
-    } else if ((p = value_of(line, "-local mem base_addr"))) {
-        field = LOCAL_BASE;
-        rc = base(t, p, "local mem base_addr", &h->local_base);
-    } else if ((p = value_of(line, "-accelsim tracer version"))) {
-        field = VERSION;
-        rc = whole32(t, p, "accelsim tracer version (at most 6)", 6, &h->version);
-    } else if ((p = value_of(line, "-enable lineinfo"))) {
-        field = LINEINFO;
-        rc = whole32(t, p, "enable lineinfo", 1, &h->lineinfo);
-    }
-    if (!rc && (t->given & field)) {
-        rc = gs_trace_fail(t, "a header field is given twice");
-    }
-    t->given |= field;
     return rc;
 }
 
@@ -240,26 +105,24 @@ static int begin_tb(gs_trace *t)
     return GS_TRACE_MORE;
 }
 
-static int end_header(gs_trace *t, const char *line)
+static bool is_begin(const char *line)
 {
-    static const struct {
-        u32 field;
-        const char *name;
-    } needed[] = {{GRID, "grid dim"},
-                  {BLOCK, "block dim"},
-                  {SMEM, "shmem"},
-                  {REGISTERS, "nregs"},
-                  {BINARY, "binary version"}};
-    for (u32 i = 0; i < sizeof needed / sizeof *needed; i++) {
-        if (!(t->given & needed[i].field)) {
-            return gs_trace_fail(t, "the header ends without %s", needed[i].name);
-        }
+    return strncmp(line, "#BEGIN_TB", 9) == 0 && gs_scan_at_end(line + 9);
+}
+
+static int header_line(gs_trace *t, const char *line)
+{
+    if (*line == '-') {
+        return gs_trace_header_line(t, line);
     }
-    const gs_trace_header *h = &t->header;
-    t->tbs = (u64)h->grid[0] * h->grid[1] * h->grid[2]; /* below 2^63 by the limits of each */
-    t->tb.warps = (h->block[0] * h->block[1] * h->block[2] + 31) / 32;
+    if (*line != '#') {
+        return gs_trace_bad(t, line, "header line");
+    }
+    if (gs_trace_header_end(t)) {
+        return GS_TRACE_ERROR;
+    }
     t->state = BETWEEN;
-    if (strncmp(line, "#BEGIN_TB", 9) == 0 && at_end(line + 9)) {
+    if (is_begin(line)) {
         begin_tb(t);
     }
     return GS_TRACE_HEADER;
@@ -312,7 +175,7 @@ static int check_order(gs_trace *t)
 static int end_tb(gs_trace *t)
 {
     u32 all = t->tb.warps == 32 ? UINT32_MAX : (1u << t->tb.warps) - 1;
-    if (!(t->named & 1)) {
+    if (!(t->named & 2)) {
         return gs_trace_fail(t, "a TB without its thread block line");
     }
     if (t->warps_seen != all) {
@@ -328,15 +191,16 @@ static int end_tb(gs_trace *t)
     return GS_TRACE_TB;
 }
 
-static int named_once(gs_trace *t, u32 bit, bool good, const char *p, const char *what)
+/* `which`: 1 the TB's place, 2 to 4 its cluster's */
+static int named_once(gs_trace *t, u32 which, bool good, const char *p, const char *what)
 {
     if (!good) {
         return gs_trace_bad(t, p, what);
     }
-    if (t->named & bit || t->warps_seen) {
+    if (t->named >> which & 1 || t->warps_seen) {
         return gs_trace_fail(t, "%s is given twice or after a warp", what);
     }
-    t->named |= bit;
+    t->named |= 1u << which;
     return GS_TRACE_MORE;
 }
 
@@ -345,7 +209,7 @@ static int begin_warp(gs_trace *t, const char *p)
     if (whole32(t, p, "warp", UINT32_MAX, &t->current)) {
         return GS_TRACE_ERROR;
     }
-    if (!(t->named & 1)) {
+    if (!(t->named & 2)) {
         return gs_trace_fail(t, "a warp before the thread block line");
     }
     if (t->current >= t->tb.warps) {
@@ -355,7 +219,7 @@ static int begin_warp(gs_trace *t, const char *p)
         return gs_trace_fail(t, "warp %u comes twice", t->current);
     }
     /* the order can be judged only now, when it is known whether there is a cluster */
-    if (!t->warps_seen && ((t->named > 1 && in_cluster(t)) || check_order(t))) {
+    if (!t->warps_seen && ((t->named > 2 && in_cluster(t)) || check_order(t))) {
         return GS_TRACE_ERROR;
     }
     t->warps_seen |= 1u << t->current;
@@ -364,42 +228,49 @@ static int begin_warp(gs_trace *t, const char *p)
     return GS_TRACE_MORE;
 }
 
+static int place_tb(gs_trace *t, const char *p)
+{
+    const u32 *grid = t->header.grid;
+    u32 at[3] = {0};
+    const char *next = gs_scan_triple(p, at);
+    bool good = next && gs_scan_at_end(next);
+    if (good && (at[0] >= grid[0] || at[1] >= grid[1] || at[2] >= grid[2])) {
+        return gs_trace_fail(t, "TB %u,%u,%u is outside the grid", at[0], at[1], at[2]);
+    }
+    t->named_line = t->line;
+    t->tb.x = at[0];
+    t->tb.y = at[1];
+    t->tb.z = at[2];
+    return named_once(t, 1, good, p, "thread block");
+}
+
 /* A line of a TB outside the instructions. */
 static int tb_line(gs_trace *t, const char *line)
 {
-    gs_trace_tb *tb = &t->tb;
-    const char *p, *next;
-    u32 at[3] = {0};
-    if (strncmp(line, "#END_TB", 7) == 0 && at_end(line + 7)) {
+    static const char *const key[] = {"thread block", "cluster id", "cluster cta", "cluster rank", "warp"};
+    if (strncmp(line, "#END_TB", 7) == 0 && gs_scan_at_end(line + 7)) {
         return end_tb(t);
     }
-    if ((p = value_of(line, "warp"))) {
+    u32 i = 0;
+    const char *p = NULL;
+    for (; i < 5 && !p; i++) {
+        p = gs_scan_value(line, key[i]);
+    }
+    const char *next;
+    switch (p ? i : 0) {
+    case 1:
+        return place_tb(t, p);
+    case 2:
+    case 3:
+        next = gs_scan_triple(p, i == 2 ? t->tb.cluster : t->tb.cta);
+        return named_once(t, i, next && gs_scan_at_end(next), p, key[i - 1]);
+    case 4:
+        next = gs_scan_u32(p, UINT32_MAX, &t->tb.rank);
+        return named_once(t, i, next && gs_scan_at_end(next), p, key[i - 1]);
+    case 5:
         return begin_warp(t, p);
-    }
-    if ((p = value_of(line, "thread block"))) {
-        next = scan_triple(p, at);
-        const u32 *grid = t->header.grid;
-        bool good = next && at_end(next);
-        if (good && (at[0] >= grid[0] || at[1] >= grid[1] || at[2] >= grid[2])) {
-            return gs_trace_fail(t, "TB %u,%u,%u is outside the grid", at[0], at[1], at[2]);
-        }
-        t->named_line = t->line;
-        tb->x = at[0];
-        tb->y = at[1];
-        tb->z = at[2];
-        return named_once(t, 1, good, p, "thread block");
-    }
-    if ((p = value_of(line, "cluster id"))) {
-        next = scan_triple(p, tb->cluster);
-        return named_once(t, 2, next && at_end(next), p, "cluster id");
-    }
-    if ((p = value_of(line, "cluster cta"))) {
-        next = scan_triple(p, tb->cta);
-        return named_once(t, 4, next && at_end(next), p, "cluster cta");
-    }
-    if ((p = value_of(line, "cluster rank"))) {
-        next = gs_scan_u32(p, UINT32_MAX, &tb->rank);
-        return named_once(t, 8, next && at_end(next), p, "cluster rank");
+    default:
+        break;
     }
     if (t->warps_seen && line[0] != '#') {
         return gs_trace_fail(t, "warp %u has more instructions than it says, or another line is out of place",
@@ -412,7 +283,7 @@ static int warp_line(gs_trace *t, const char *line)
 {
     gs_trace_warp *warp = &t->warp[t->current];
     if (!t->left) {
-        const char *p = value_of(line, "insts");
+        const char *p = gs_scan_value(line, "insts");
         if (!p) {
             return gs_trace_bad(t, line, "insts line");
         }
@@ -459,12 +330,9 @@ static int any_line(gs_trace *t, const char *line, size_t n)
     case IN_TB:
         return tb_line(t, line);
     case IN_HEADER:
-        if (*line == '#') {
-            return end_header(t, line);
-        }
-        return *line == '-' ? header_field(t, line) : gs_trace_bad(t, line, "header line");
+        return header_line(t, line);
     default:
-        if (strncmp(line, "#BEGIN_TB", 9) == 0 && at_end(line + 9)) {
+        if (is_begin(line)) {
             return begin_tb(t);
         }
         return *line == '#' ? GS_TRACE_MORE : gs_trace_bad(t, line, "line outside a TB");

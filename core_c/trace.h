@@ -4,6 +4,7 @@
 #include "gen/gs_opcodes.h"
 #include "gs_trace.h"
 #include <stdbool.h>
+#include <string.h>
 
 #define GS_TRACE_LINE      65536u /* longest line in bytes */
 #define GS_TRACE_WARPS     32u    /* of a TB: 1024 threads */
@@ -52,6 +53,9 @@ __attribute__((format(printf, 2, 3))) int gs_trace_fail(gs_trace *t, const char 
 int gs_trace_bad(gs_trace *t, const char *p, const char *what);
 /* The mnemonic at p, decoded; NULL: an error was written. *next: what follows it. */
 const gs_mnemonic *gs_trace_mnemonic(gs_trace *t, const char *p, const char **next, gs_mnemonic *spare);
+/* A header line, which begins with a minus; the line behind the header. 0 or GS_TRACE_ERROR. */
+int gs_trace_header_line(gs_trace *t, const char *line);
+int gs_trace_header_end(gs_trace *t);
 /* Appends the instruction of one line, which ends in a newline; 0 or GS_TRACE_ERROR. */
 int gs_trace_inst_line(gs_trace *t, const char *p);
 /* Makes room for so many more instructions and addresses; 0 or GS_TRACE_ERROR. */
@@ -90,8 +94,9 @@ static inline u32 gs_scan_digit(char c)
 static inline const char *gs_scan_dec_open(const char *p, u64 *out)
 {
     u64 value = 0;
-    const char *start = p = gs_scan_skip(p);
-    for (u32 digit; (digit = (u32)(u8)*p - '0') < 10; p++) {
+    p = gs_scan_skip(p);
+    const char *start = p;
+    for (u32 digit = (u32)(u8)*p - '0'; digit < 10; digit = (u32)(u8) * ++p - '0') {
         if (GS_UNLIKELY(value > (UINT64_MAX - digit) / 10)) {
             return NULL;
         }
@@ -115,7 +120,7 @@ static inline const char *gs_scan_hex(const char *p, u64 *out)
         p += 2;
     }
     const char *start = p;
-    for (u32 digit; (digit = gs_scan_digit(*p)) < 16; p++) {
+    for (u32 digit = gs_scan_digit(*p); digit < 16; digit = gs_scan_digit(*++p)) {
         if (GS_UNLIKELY(value >> 60)) {
             return NULL;
         }
@@ -130,7 +135,7 @@ static inline const char *gs_scan_signed(const char *p, u64 *out, bool *negative
 {
     p = gs_scan_skip(p);
     *negative = *p == '-';
-    if (*negative && (u32)(u8)p[1] - '0' > 9) {
+    if (*negative && (u32)(u8)p[1] - '0' >= 10) {
         return NULL;
     }
     p = gs_scan_dec(p + *negative, out);
@@ -149,4 +154,37 @@ static inline const char *gs_scan_u32(const char *p, u32 most, u32 *out)
     p = gs_scan_dec(p, &value);
     *out = (u32)value;
     return p && value <= most ? p : NULL;
+}
+
+/* x,y,z: what follows, which need not be the end */
+static inline const char *gs_scan_triple(const char *p, u32 out[3])
+{
+    for (u32 i = 0; i < 3; i++) {
+        u64 value = 0;
+        if (i && *p++ != ',') {
+            return NULL;
+        }
+        p = gs_scan_dec_open(p, &value);
+        if (!p || value > UINT32_MAX) {
+            return NULL;
+        }
+        out[i] = (u32)value;
+    }
+    return p;
+}
+
+/* What follows `key =`; NULL: the line has another key. */
+static inline const char *gs_scan_value(const char *line, const char *key)
+{
+    size_t n = strlen(key);
+    if (strncmp(line, key, n) != 0) {
+        return NULL;
+    }
+    line = gs_scan_skip(line + n);
+    return *line == '=' ? gs_scan_skip(line + 1) : NULL;
+}
+
+static inline bool gs_scan_at_end(const char *p)
+{
+    return *gs_scan_skip(p) == '\n';
 }

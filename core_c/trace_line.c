@@ -4,10 +4,72 @@
 
 #define GS_WINDOW ((u64)1 << 24) /* bytes of the window of shared or local memory in the generic space */
 
+/* Each take_ function reads the field at *at and moves *at behind it; false: an error was written. */
+static bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u32 *out)
+{
+    const char *next = gs_scan_u32(*at, most, out);
+    if (!next) {
+        gs_trace_bad(t, *at, what);
+        return false;
+    }
+    *at = next;
+    return true;
+}
+
+static bool take_hex(gs_trace *t, const char **at, u64 most, const char *what, u64 *out)
+{
+    const char *next = gs_scan_hex(*at, out);
+    if (!next || *out > most) {
+        gs_trace_bad(t, *at, what);
+        return false;
+    }
+    *at = next;
+    return true;
+}
+
+static bool take_register(gs_trace *t, const char **at, u16 *out)
+{
+    const char *p = gs_scan_skip(*at);
+    const char *start = p;
+    u32 class = GS_REG_R;
+    if (*p == 'U') {
+        class = GS_REG_UR;
+        p++;
+    }
+    if (*p == 'P') {
+        class += GS_REG_P;
+    }
+    bool named = *p == 'P' || *p == 'R';
+    u64 number = 0;
+    const char *next = named && (u32)(u8)p[1] - '0' < 10 ? gs_scan_dec(p + 1, &number) : NULL;
+    if (!next || number > (class >= GS_REG_P ? 15u : 255u)) {
+        gs_trace_bad(t, start, "register");
+        return false;
+    }
+    *out = (u16)(class << 12 | (u32)number);
+    *at = next;
+    return true;
+}
+
+static bool take_registers(gs_trace *t, const char **at, u32 most, const char *what, u8 *count, u16 *out)
+{
+    u32 n = 0;
+    if (!take_u32(t, at, most, what, &n)) {
+        return false;
+    }
+    *count = (u8)n;
+    for (u32 i = 0; i < n; i++) {
+        if (!take_register(t, at, &out[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool in_window(u64 address, u64 base, u64 other)
 {
     u64 size = other > base ? gs_min(GS_WINDOW, other - base) : GS_WINDOW;
-    return base && address >= base && address - base < size;
+    return address >= base && address - base < size;
 }
 
 static u8 space_of(const gs_trace *t, const gs_mnemonic *op, u64 address)
@@ -25,298 +87,271 @@ static u8 space_of(const gs_trace *t, const gs_mnemonic *op, u64 address)
     return in_window(address, local, shared) ? GS_SPACE_LOCAL : GS_SPACE_GLOBAL;
 }
 
-static const char *scan_registers(gs_trace *t, const char *p, u32 most, const char *what, u8 *count, u16 *out)
+/* An address, base, stride or delta is not what stands at p. */
+static bool mismatch(gs_trace *t, const char *p, const char *what)
 {
-    u32 n;
-    const char *next = gs_scan_u32(p, most, &n);
-    if (!next) {
-        gs_trace_bad(t, p, what);
-        return NULL;
-    }
-    *count = (u8)n;
-    for (u32 i = 0; i < n; i++) {
-        p = gs_scan_skip(next);
-        bool uniform = *p == 'U';
-        const char *at = p + uniform;
-        bool predicate = *at == 'P';
-        u64 number = 0;
-        next = NULL;
-        if ((predicate || *at == 'R') && (u32)(u8)at[1] - '0' < 10) {
-            next = gs_scan_dec(at + 1, &number);
-        }
-        if (!next || number > (predicate ? 15u : 255u)) {
-            gs_trace_bad(t, p, "register");
-            return NULL;
-        }
-        u32 class = predicate ? GS_REG_P : GS_REG_R;
-        out[i] = (u16)((class + uniform) << 12 | (u32)number);
-    }
-    return next;
-}
-
-static const char *mismatch(gs_trace *t, const char *p, const char *what)
-{
-    p = gs_scan_skip(p);
-    if (*p == '\n') {
+    if (*gs_scan_skip(p) == '\n') {
         gs_trace_fail(t, "the address list does not match the mask: %s missing", what);
     } else {
         gs_trace_bad(t, p, what);
     }
-    return NULL;
+    return false;
 }
 
-static bool add(u64 *address, u64 delta, bool negative)
+static bool has_prefix(const char *p)
+{
+    return p[0] == '0' && (p[1] | 32) == 'x';
+}
+
+static bool take_address(gs_trace *t, const char **at, const char *what, u64 *out)
+{
+    const char *next = gs_scan_hex(*at, out);
+    if (!next) {
+        return mismatch(t, *at, what);
+    }
+    *at = next;
+    return true;
+}
+
+static bool take_delta(gs_trace *t, const char **at, const char *what, u64 *out, bool *negative)
+{
+    const char *next = gs_scan_signed(*at, out, negative);
+    if (!next) {
+        return mismatch(t, *at, what);
+    }
+    *at = next;
+    return true;
+}
+
+static bool add(gs_trace *t, u64 *address, u64 delta, bool negative)
 {
     u64 before = *address;
     *address = before + delta;
-    return !delta || (negative ? *address < before : *address > before);
+    if (delta && (*address < before) != negative) {
+        gs_trace_fail(t, "an address does not fit 64 bits");
+        return false;
+    }
+    return true;
 }
 
-/* An address for each of n lanes, first to last. */
-static const char *list_all(gs_trace *t, const char *p, u32 n, u64 *out)
+/* n addresses, one by one */
+static bool list_all(gs_trace *t, const char **at, u64 n, u64 *out)
 {
-    bool prefix = false;
-    for (u32 i = 0; i < n; i++) {
-        p = gs_scan_skip(p);
-        bool has = p[0] == '0' && (p[1] | 32) == 'x';
-        if (i && has != prefix) { /* that is the immediate */
-            gs_trace_fail(t, "the address list does not match the mask: %u of %u addresses", i, n);
-            return NULL;
+    bool first = false;
+    for (u64 i = 0; i < n; i++) {
+        *at = gs_scan_skip(*at);
+        bool prefix = has_prefix(*at);
+        if (i && prefix != first) { /* that is the immediate */
+            gs_trace_fail(t, "the address list does not match the mask: %u addresses, not %u", (u32)i,
+                          (u32)n);
+            return false;
         }
-        prefix = has;
-        const char *next = gs_scan_hex(p, &out[i]);
-        if (!next) {
-            return mismatch(t, p, "address");
+        first = prefix;
+        if (!take_address(t, at, "address", &out[i])) {
+            return false;
         }
-        p = next;
     }
-    return p;
+    return true;
 }
 
-static const char *base_stride(gs_trace *t, const char *p, u32 mask, u32 n, u64 *out)
+static bool base_stride(gs_trace *t, const char **at, u32 mask, u32 n, u64 *out)
 {
-    u64 base, stride;
-    bool negative;
-    const char *next = gs_scan_hex(p, &base);
-    if (!next) {
-        return mismatch(t, p, "base address");
-    }
-    p = gs_scan_signed(next, &stride, &negative);
-    if (!p) {
-        return mismatch(t, next, "stride");
+    u64 base = 0, stride = 0;
+    bool negative = false;
+    if (!take_address(t, at, "base address", &base) || !take_delta(t, at, "stride", &stride, &negative)) {
+        return false;
     }
     u32 run = mask ? mask >> gs_ctz(mask) : 0;
     if (run & (run + 1)) {
         gs_trace_fail(t, "the address list does not match the mask: base and stride for lanes %08x", mask);
-        return NULL;
+        return false;
     }
     for (u32 i = 0; i < n; i++) {
-        if (i && !add(&base, stride, negative)) {
-            gs_trace_fail(t, "an address does not fit 64 bits");
-            return NULL;
+        if (i && !add(t, &base, stride, negative)) {
+            return false;
         }
         out[i] = base;
     }
-    return p;
+    return true;
 }
 
-/* n addresses: the base, and n - 1 deltas against the address before */
-static const char *deltas(gs_trace *t, const char *p, u64 base, u64 n, u64 *out)
+/* n addresses: the base, and n - 1 deltas, each against the address before */
+static bool deltas(gs_trace *t, const char **at, u64 base, u64 n, u64 *out)
 {
     for (u64 i = 0; i < n; i++) {
-        if (i) {
-            u64 delta;
-            bool negative;
-            const char *next = gs_scan_signed(p, &delta, &negative);
-            if (!next) {
-                return mismatch(t, p, "delta");
-            }
-            if (!add(&base, delta, negative)) {
-                gs_trace_fail(t, "an address does not fit 64 bits");
-                return NULL;
-            }
-            p = next;
+        u64 delta = 0;
+        bool negative = false;
+        if (i && (!take_delta(t, at, "delta", &delta, &negative) || !add(t, &base, delta, negative))) {
+            return false;
         }
         out[i] = base;
     }
-    return p;
+    return true;
 }
 
-static const char *base_delta(gs_trace *t, const char *p, u32 n, u64 *out)
+static bool base_delta(gs_trace *t, const char **at, u32 n, u64 *out)
 {
     u64 base = 0;
-    p = gs_scan_skip(p);
+    *at = gs_scan_skip(*at);
     /* with no lane active the base may be left out; an immediate has no 0x */
-    if (n || (p[0] == '0' && (p[1] | 32) == 'x')) {
-        const char *next = gs_scan_hex(p, &base);
-        if (!next) {
-            return mismatch(t, p, "base address");
-        }
-        p = next;
+    if ((n || has_prefix(*at)) && !take_address(t, at, "base address", &base)) {
+        return false;
     }
-    return deltas(t, p, base, n, out);
+    return deltas(t, at, base, n, out);
 }
 
 /* The addresses of an ordinary memory instruction. */
-static const char *scan_lanes(gs_trace *t, const char *p, gs_trace_inst *inst, const gs_mnemonic *op)
+static bool take_lanes(gs_trace *t, const char **at, gs_trace_inst *inst, const gs_mnemonic *op)
 {
-    u32 mode, n = gs_popcount(inst->mask);
-    const char *next = gs_scan_u32(p, 2, &mode);
-    if (!next) {
-        gs_trace_bad(t, p, "address mode");
-        return NULL;
-    }
-    if (gs_trace_reserve(t, 0, n)) {
-        return NULL;
+    u32 mode = 0, n = gs_popcount(inst->mask);
+    if (!take_u32(t, at, 2, "address mode", &mode) || gs_trace_reserve(t, 0, n)) {
+        return false;
     }
     u64 *out = t->addresses + t->tb.n_addresses;
-    p = mode == 0   ? list_all(t, next, n, out)
-        : mode == 1 ? base_stride(t, next, inst->mask, n, out)
-                    : base_delta(t, next, n, out);
-    if (p && op->space) {
+    bool good = mode == 0   ? list_all(t, at, n, out)
+                : mode == 1 ? base_stride(t, at, inst->mask, n, out)
+                            : base_delta(t, at, n, out);
+    if (good && op->space) { /* the addresses of other instructions are read and dropped */
         inst->width = op->width;
         inst->space = space_of(t, op, n ? out[0] : 0);
         inst->first = (u32)t->tb.n_addresses;
         t->tb.n_addresses += n;
     }
-    return p;
+    return good;
 }
 
 /* Bulk copies: the transaction barrier, who receives, bytes, and a list of addresses of its own length. */
-static const char *scan_bulk(gs_trace *t, const char *p, gs_trace_inst *inst, const gs_mnemonic *op)
+static bool take_bulk(gs_trace *t, const char **at, gs_trace_inst *inst, const gs_mnemonic *op)
 {
-    u32 multicast, bytes, outside, mode;
-    u64 ctas = 1, base = 0, n = 0;
-    const char *next = gs_scan_hex(p, &inst->barrier);
-    if (!next || !(next = gs_scan_u32(p = next, 1, &multicast)) ||
-        (multicast && !(next = gs_scan_hex(p = next, &ctas))) ||
-        !(next = gs_scan_u32(p = next, UINT32_MAX, &bytes)) ||
-        !(next = gs_scan_u32(p = next, bytes, &outside)) || !(next = gs_scan_u32(p = next, 4, &mode)) ||
-        mode < 3 || (mode == 4 && !(next = gs_scan_hex(p = next, &base))) ||
-        !(next = gs_scan_dec(p = next, &n))) {
-        gs_trace_bad(t, p, "field of a bulk copy");
-        return NULL;
+    u32 multicast = 0, bytes = 0, outside = 0, mode = 0, n = 0;
+    u64 ctas = 1, base = 0;
+    if (!take_hex(t, at, UINT64_MAX, "address of the transaction barrier", &inst->barrier) ||
+        !take_u32(t, at, 1, "multicast field", &multicast) ||
+        (multicast && !take_hex(t, at, UINT32_MAX, "mask of CTAs", &ctas)) ||
+        !take_u32(t, at, UINT32_MAX, "number of bytes", &bytes) ||
+        !take_u32(t, at, bytes, "number of bytes out of bounds", &outside) ||
+        !take_u32(t, at, 4, "address mode", &mode)) {
+        return false;
     }
-    if (ctas >> 32 || !ctas) {
-        gs_trace_fail(t, "a bulk copy to no CTA or to more than 32");
-        return NULL;
+    if (mode < 3) {
+        gs_trace_fail(t, "address mode %u of a bulk copy", mode);
+        return false;
     }
-    if (n > GS_TRACE_LINE / 2) { /* more than a line can hold */
-        gs_trace_fail(t, "the address list of a bulk copy is cut short");
-        return NULL;
+    if ((mode == 4 && !take_address(t, at, "base address", &base)) ||
+        /* no line holds more */
+        !take_u32(t, at, GS_TRACE_LINE / 2, "number of addresses", &n)) {
+        return false;
     }
     if (gs_trace_reserve(t, 0, n)) {
-        return NULL;
+        return false;
     }
     u64 *out = t->addresses + t->tb.n_addresses;
-    p = mode == 3 ? list_all(t, next, (u32)n, out) : deltas(t, next, base, n, out);
-    if (p) {
-        inst->width = (u8)gs_popcount((u32)ctas);
-        inst->space = op->space;
-        inst->variant |= multicast ? GS_VARIANT_MULTICAST : 0;
-        inst->bytes = bytes - outside;
-        inst->first = (u32)t->tb.n_addresses;
-        inst->imm = (i32)n;
-        t->tb.n_addresses += n;
+    if (!(mode == 3 ? list_all(t, at, n, out) : deltas(t, at, base, n, out))) {
+        return false;
     }
-    return p;
+    inst->width = (u8)gs_popcount((u32)ctas);
+    inst->space = op->space;
+    inst->variant |= multicast ? GS_VARIANT_MULTICAST : 0;
+    inst->bytes = bytes - outside;
+    inst->first = (u32)t->tb.n_addresses;
+    inst->imm = (i32)n;
+    t->tb.n_addresses += n;
+    return true;
 }
 
 /* Version 6: the values of the registers, which timing does not need, are checked and left out. */
-static const char *skip_values(gs_trace *t, const char *p, u32 registers)
+static bool skip_values(gs_trace *t, const char **at, u32 registers)
 {
-    p = gs_scan_skip(p);
+    const char *p = gs_scan_skip(*at);
     if (*p == '\n') {
-        return p; /* early writers of this version have no such field */
+        return true; /* early writers of this version have no such field */
     }
     if (strncmp(p, "NoVal", 5) == 0 && gs_scan_ends(p[5])) {
-        return p + 5;
+        *at = p + 5;
+        return true;
     }
     if (strncmp(p, "Val", 3) != 0 || !gs_scan_ends(p[3])) {
         gs_trace_bad(t, p, "NoVal or Val");
-        return NULL;
+        return false;
     }
-    p += 3;
+    *at = p + 3;
     for (u32 i = 0; i < registers; i++) {
-        u32 n;
-        u64 value;
-        const char *next = gs_scan_u32(p, 32, &n);
-        if (!next || (n != 1 && n != 32)) {
-            gs_trace_bad(t, p, "number of register values");
-            return NULL;
+        u32 n = 0;
+        u64 value = 0;
+        if (!take_u32(t, at, 32, "number of register values", &n)) {
+            return false;
         }
-        for (p = next; n > 0; n--, p = next) {
-            next = gs_scan_hex(p, &value);
-            if (!next) {
-                gs_trace_bad(t, p, "register value");
-                return NULL;
+        if (n != 1 && n != 32) {
+            gs_trace_fail(t, "%u register values, not 1 or 32", n);
+            return false;
+        }
+        for (; n > 0; n--) {
+            if (!take_hex(t, at, UINT64_MAX, "register value", &value)) {
+                return false;
             }
         }
     }
-    return p;
+    return true;
 }
 
 /* What follows the addresses: immediates and, since version 6, values. */
-static const char *scan_rest(gs_trace *t, const char *p, gs_trace_inst *inst, bool bulk)
+static bool take_rest(gs_trace *t, const char **at, gs_trace_inst *inst, bool bulk)
 {
     u32 version = t->header.version, most = version < 4 ? 0 : version < 6 ? 1 : 2;
     for (u32 i = 0; i < most; i++) {
-        p = gs_scan_skip(p);
+        const char *p = gs_scan_skip(*at);
         if (*p == '\n' || *p == 'N' || *p == 'V') {
             if (i == 0 && version >= 5) {
                 gs_trace_bad(t, p, "immediate");
-                return NULL;
+                return false;
             }
             break;
         }
-        u64 value;
-        bool negative;
+        u64 value = 0;
+        bool negative = false;
         const char *next = gs_scan_signed(p, &value, &negative);
         if (!next) {
             gs_trace_bad(t, p, "immediate");
-            return NULL;
+            return false;
         }
         if (i == 0 && !bulk) {
             inst->imm = (i32)(u32)value;
         }
-        p = next;
+        *at = next;
     }
-    if (version >= 6) {
-        p = skip_values(t, p, (u32)inst->dsts + inst->srcs);
-    }
-    return p;
+    return version < 6 || skip_values(t, at, (u32)inst->dsts + inst->srcs);
 }
 
 /* Versions before 3 name the TB and the warp again. */
-static const char *scan_prefix(gs_trace *t, const char *p)
+static bool take_prefix(gs_trace *t, const char **at)
 {
     const u32 expect[4] = {t->tb.x, t->tb.y, t->tb.z, t->current};
     for (u32 i = 0; i < 4; i++) {
-        u32 value;
-        const char *next = gs_scan_u32(p, UINT32_MAX, &value);
-        if (!next) {
-            gs_trace_bad(t, p, "TB or warp before the PC");
-            return NULL;
+        u32 value = 0;
+        if (!take_u32(t, at, UINT32_MAX, "TB or warp before the PC", &value)) {
+            return false;
         }
         if (value != expect[i]) {
             gs_trace_fail(t, "an instruction of another TB or warp");
-            return NULL;
+            return false;
         }
-        p = next;
     }
-    return p;
+    return true;
 }
 
-static const char *scan_hex32(gs_trace *t, const char *p, const char *what, u32 *out)
+/* All before the opcode. */
+static bool take_front(gs_trace *t, const char **at, gs_trace_inst *inst)
 {
-    u64 value;
-    const char *next = gs_scan_hex(p, &value);
-    if (!next || value > UINT32_MAX) {
-        gs_trace_bad(t, p, what);
-        return NULL;
+    u32 source_line = 0;
+    u64 pc = 0, mask = 0;
+    if ((t->header.version < 3 && !take_prefix(t, at)) ||
+        (t->header.lineinfo && !take_u32(t, at, UINT32_MAX, "source line", &source_line)) ||
+        !take_hex(t, at, UINT32_MAX, "PC", &pc) || !take_hex(t, at, UINT32_MAX, "mask", &mask)) {
+        return false;
     }
-    *out = (u32)value;
-    return next;
+    inst->pc = (u32)pc;
+    inst->mask = (u32)mask;
+    return take_registers(t, at, GS_TRACE_DSTS, "number of destinations", &inst->dsts, inst->dst);
 }
 
 int gs_trace_inst_line(gs_trace *t, const char *p)
@@ -326,52 +361,27 @@ int gs_trace_inst_line(gs_trace *t, const char *p)
     }
     gs_trace_inst *inst = t->insts + t->tb.n_insts;
     *inst = (gs_trace_inst){.line = (u32)t->line};
-    const char *next;
-    u64 ignored;
-    u32 width;
-    if (t->header.version < 3 && !(p = scan_prefix(t, p))) {
-        return GS_TRACE_ERROR;
-    }
-    if (t->header.lineinfo) {
-        next = gs_scan_dec(p, &ignored);
-        if (!next) {
-            return gs_trace_bad(t, p, "source line");
-        }
-        p = next;
-    }
-    if (!(p = scan_hex32(t, p, "PC", &inst->pc)) || !(p = scan_hex32(t, p, "mask", &inst->mask)) ||
-        !(p = scan_registers(t, p, GS_TRACE_DSTS, "number of destinations", &inst->dsts, inst->dst))) {
+    if (!take_front(t, &p, inst)) {
         return GS_TRACE_ERROR;
     }
     gs_mnemonic spare;
     const gs_mnemonic *op = gs_trace_mnemonic(t, p, &p, &spare);
-    if (!op || !(p = scan_registers(t, p, GS_TRACE_SRCS, "number of sources", &inst->srcs, inst->src))) {
+    u32 commit = 0, width = 0;
+    if (!op || !take_registers(t, &p, GS_TRACE_SRCS, "number of sources", &inst->srcs, inst->src) ||
+        (op->gmma && !take_u32(t, &p, 1, "commit field", &commit)) ||
+        !take_u32(t, &p, UINT32_MAX, "width", &width)) {
         return GS_TRACE_ERROR;
     }
     inst->opcode = op->opcode;
-    inst->variant = op->variant;
-    if (op->gmma) {
-        u32 commit;
-        next = gs_scan_u32(p, 1, &commit);
-        if (!next) {
-            return gs_trace_bad(t, p, "commit field");
-        }
-        inst->variant |= commit ? GS_VARIANT_COMMIT : 0;
-        p = next;
-    }
-    next = gs_scan_u32(p, UINT32_MAX, &width);
-    if (!next) {
-        return gs_trace_bad(t, p, "width");
-    }
-    p = op->bulk ? scan_bulk(t, next, inst, op) : width ? scan_lanes(t, next, inst, op) : next;
-    if (!p || !(p = scan_rest(t, p, inst, op->bulk))) {
+    inst->variant = op->variant | (commit ? GS_VARIANT_COMMIT : 0);
+    bool memory = width || op->bulk;
+    if ((memory && !(op->bulk ? take_bulk(t, &p, inst, op) : take_lanes(t, &p, inst, op))) ||
+        !take_rest(t, &p, inst, op->bulk)) {
         return GS_TRACE_ERROR;
     }
-    p = gs_scan_skip(p);
-    if (*p != '\n') {
-        return gs_trace_fail(t, width || op->bulk
-                                    ? "the address list does not match the mask: fields are left over"
-                                    : "fields are left over");
+    if (*gs_scan_skip(p) != '\n') {
+        return gs_trace_fail(t, memory ? "the address list does not match the mask: fields are left over"
+                                       : "fields are left over");
     }
     t->tb.n_insts++;
     return 0;

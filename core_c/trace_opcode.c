@@ -141,13 +141,14 @@ static bool decode(gs_trace *t, const char *p, const char *end, gs_mnemonic *out
 const gs_mnemonic *gs_trace_mnemonic(gs_trace *t, const char *p, const char **next, gs_mnemonic *spare)
 {
     u32 hash = 2166136261u;
-    const char *start = p = gs_scan_skip(p);
+    p = gs_scan_skip(p);
+    const char *start = p;
     for (; !gs_scan_ends(*p); p++) {
         hash = (hash ^ (u8)*p) * 16777619u;
     }
     *next = p;
     u64 length = (u64)(p - start);
-    if ((u32)(u8)*start - 'A' > 25) {
+    if ((u32)(u8)*start - 'A' >= 26) {
         gs_trace_bad(t, start, "opcode");
         return NULL;
     }

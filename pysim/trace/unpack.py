@@ -12,10 +12,10 @@ from .tracez import unpack_tracez
 
 PIECE = 1 << 20
 SUFFIXES = (".traceg", ".traceg.xz", ".tracez")
-# xz -9 needs 65 MiB; more is asked for by files made to exhaust the reader
+# xz -9 needs 65 MiB; files that ask for more are made to exhaust the reader
 _XZ_MEMORY = 256 << 20
-# traces shrink to about 1 %; what shrinks 200 times better holds no trace
-_BOMB_RATIO, _BOMB_FROM = 20000, 64 << 20
+# traces shrink to about 1 %; xz reaches 1 in 7000 on one byte repeated, which is no trace
+_BOMB_RATIO, _BOMB_FROM = 3000, 64 << 20
 
 
 def text_pieces(path: Path) -> Iterator[bytes]:

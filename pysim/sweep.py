@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .groups import RAW, WAR, WAW, Groups
-from .regions import empty, pointers, spread, strided_all
+from .regions import distinct, empty, pointers, spread, strided_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -163,7 +163,7 @@ def _pairs(sets: _Sets) -> Ints:
         # sets are numbered by kernel, what is written before what is read
         order = np.lexsort((who, where))
         found.append(_block_pairs(where[order], who[order], sets, many))
-    return np.unique(np.concatenate([empty(), *found]))
+    return distinct(np.concatenate([empty(), *found]))
 
 
 def _block_pairs(where: Ints, who: Ints, sets: _Sets, many: int) -> Ints:
@@ -189,13 +189,13 @@ def _block_pairs(where: Ints, who: Ints, sets: _Sets, many: int) -> Ints:
     for low, high in _blocks(count):
         part = slice(low, high)
         consumers = np.repeat(who[part], count[part])
-        found.append(np.unique(consumers * many + who[spread(start[visit[part]], count[part])]))
-    return np.unique(np.concatenate([empty(), *found]))
+        found.append(distinct(consumers * many + who[spread(start[visit[part]], count[part])]))
+    return distinct(np.concatenate([empty(), *found]))
 
 
 def _distinct(node: Ints, tb: Ints, most: int) -> tuple[Ints, Ints]:
     """Return the rows (node, TB) sorted, each once."""
-    packed = np.unique(node * most + tb)
+    packed = distinct(node * most + tb)
     return packed // most, packed % most
 
 
@@ -246,7 +246,7 @@ class _Nodes:
         label = np.repeat(inverse[row], count)
         at, tb = sets.members(self.who[members])
         slot, tb = _distinct(label[at], tb, self.most)
-        chosen = np.unique(slot)
+        chosen = distinct(slot)
         _, range_ptr = strided_all(tb, _ptr(np.searchsorted(chosen, slot), len(chosen)))
         ranges = np.zeros(len(keys), np.int64)
         ranges[chosen] = np.diff(range_ptr)
@@ -283,7 +283,7 @@ class _Nodes:
             np.int64
         )
         # a TB may be met in several sets: its kinds add up
-        packed = np.unique(
+        packed = distinct(
             (self.of[at] * self.most + tb + self.offsets[sets.kernel[self.producer]][at]) * 8 + kind[at]
         )
         place = packed >> 3

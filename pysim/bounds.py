@@ -11,7 +11,7 @@ import numpy as np
 from .dependences import reduced
 from .occupancy import occupancy
 from .program import Recorded
-from .regions import SECTOR, merge, regions_of
+from .regions import SECTOR, common, outside, regions_of, spread, union
 from .schemes import written_by_job
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+PAGE = 1 << 18  # bytes: what recorded memory is told apart by where its reuse is estimated
 COARSE = 200_000  # TBs above which the estimate goes by kernel
 _PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor", "control")
 
@@ -80,14 +81,18 @@ def variants(kernel: Kernel) -> NDArray[np.int64]:
 
 def critical_path(job: Job, deps: Dependences, durations: list[Floats]) -> float:
     """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel)."""
+    groups = deps.groups
     end = np.zeros(int(deps.offsets[-1]))
     for index in range(len(job.kernels)):
         lo, hi = int(deps.offsets[index]), int(deps.offsets[index + 1])
         start = np.zeros(hi - lo)
         first = int(deps.node_first[index])
-        for group in deps.groups[first : first + int(deps.node_count[index])]:
-            ready = end[group.producers].max()
-            start[group.consumers] = np.maximum(start[group.consumers], ready)
+        last = first + int(deps.node_count[index])
+        if last > first:
+            made, used = groups.producer_ptr[first : last + 1], groups.consumer_ptr[first : last + 1]
+            ready = np.maximum.reduceat(end[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
+            waiters = groups.consumers[used[0] : used[-1]]
+            np.maximum.at(start, waiters, np.repeat(ready, np.diff(used)))
         end[lo:hi] = start + durations[index]
     return float(end.max()) if len(end) else 0.0
 
@@ -97,8 +102,7 @@ def compulsory_bytes(job: Job) -> int:
     spans = written_by_job(job)
     done: dict[int, int] = {}
     seen: set[tuple[int, int, tuple[int, int, int]]] = set()
-    los: list[NDArray[np.int64]] = []
-    his: list[NDArray[np.int64]] = []
+    found: list[NDArray[np.int64]] = []
     for kernel in job.kernels:
         for access in kernel.accesses:
             tensor = access.tensor
@@ -106,41 +110,61 @@ def compulsory_bytes(job: Job) -> int:
             key = (id(tensor), id(access.regions), kernel.grid)
             if access.mode != "read" or key in seen or done.get(id(tensor), 0) * SECTOR >= tensor.nbytes:
                 continue
-            if any(lo < end and hi > tensor.address for lo, hi in spans):
+            if len(common(np.array([[tensor.address, end]]), spans)):
                 continue
             seen.add(key)
             lo, hi, _ = regions_of(access, kernel.tbs).intervals()
-            order = np.argsort(lo, kind="stable")
-            lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
-            done[id(tensor)] = max(done.get(id(tensor), 0), int((hi - lo).sum()))
-            los.append(lo)
-            his.append(hi)
-    if not los:
+            runs = union(np.stack([lo, hi], axis=1))
+            done[id(tensor)] = max(done.get(id(tensor), 0), int((runs[:, 1] - runs[:, 0]).sum()))
+            found.append(runs)
+    for kernel in job.kernels:
+        if kernel.footprint is not None:
+            found.append(outside(kernel.footprint.read(kernel.tbs, kernel.name), spans) // SECTOR)
+    if not found:
         return 0
-    lo, hi = np.concatenate(los), np.concatenate(his)
-    order = np.argsort(lo, kind="stable")
-    lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
-    return int((hi - lo).sum()) * SECTOR
+    every = union(np.concatenate(found))
+    return int((every[:, 1] - every[:, 0]).sum()) * SECTOR
+
+
+def _pieces(kernel: Kernel) -> list[tuple[int, int, bool]]:
+    """Return what a kernel touches as (key, bytes, whether read): tensors, or pages of recorded memory."""
+    if kernel.footprint is None:
+        return [(id(a.tensor), a.tensor.nbytes, a.mode != "write") for a in kernel.accesses]
+    made: list[tuple[int, int, bool]] = []
+    for spans, read in (
+        (kernel.footprint.read(kernel.tbs, kernel.name), True),
+        (kernel.footprint.written(kernel.tbs, kernel.name), False),
+    ):
+        first = spans[:, 0] // PAGE
+        count = (spans[:, 1] - 1) // PAGE - first + 1
+        page = spread(first, count)
+        lo, hi = (np.repeat(column, count) for column in spans.T)
+        part = np.minimum(hi, (page + 1) * PAGE) - np.maximum(lo, page * PAGE)
+        pages, inverse = np.unique(page, return_inverse=True)
+        sizes = np.bincount(inverse.reshape(-1), weights=part, minlength=len(pages))
+        # below zero: no id is there
+        made += [(-1 - p, int(size), read) for p, size in zip(pages.tolist(), sizes.tolist(), strict=True)]
+    return made
 
 
 def dram_reads(job: Job, capacity: int) -> list[int]:
     """Estimate what each kernel reads from DRAM, in launch order: L2 keeps the last ``capacity`` bytes.
 
-    A tensor is read again from DRAM when more than the L2 holds was touched since its last use.
+    A tensor, or a page of recorded memory, is read again from DRAM when more than the L2 holds was touched
+    since its last use.
     """
-    recent: dict[int, int] = {}  # tensor -> bytes, least recent first
+    recent: dict[int, int] = {}  # key -> bytes, least recent first
     out = []
     for kernel in job.kernels:
         missed = 0
-        for access in kernel.accesses:
-            key, size = id(access.tensor), access.tensor.nbytes
+        for key, size, read in _pieces(kernel):
             between, found = 0, False
             for other in reversed(recent):
                 if other == key or between > capacity:
                     found = other == key
                     break
                 between += recent[other]
-            if access.mode != "write" and not (found and between + size <= capacity):
+            if read and not (found and between + size <= capacity):
                 missed += size
             recent.pop(key, None)
             recent[key] = size

@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import WorkloadError
 from .program import OP, PIPE, Accesses, Op, Pattern, Program, Recorded, Tables
+from .regions import common
 from .schemes import PRIORITY, Choice, carveout_mode, coherence_of, order_of, preds_of, ranks, written_by_job
 
 if TYPE_CHECKING:
@@ -280,11 +281,17 @@ class Lowered:
 
 
 def _bypass(job: Job) -> list[int]:
-    """Return, for each kernel, the arguments whose memory the job writes, as bits."""
-    spans = np.array(written_by_job(job), np.int64).reshape(-1, 2)
+    """Return, for each kernel, the arguments whose memory the job writes, as bits.
+
+    A recorded kernel reads less than its arguments hold; its other bits go for all that it reads.
+    """
+    written = written_by_job(job)
     made: list[int] = []
     for kernel in job.kernels:
-        bits = 0
+        spans, bits = written, 0
+        if kernel.footprint is not None:
+            spans = common(kernel.footprint.read(kernel.tbs, kernel.name), written)
+            bits = (0xFFFFFFFF << len(kernel.args)) & 0xFFFFFFFF if len(spans) else 0
         for slot, tensor in enumerate(kernel.args):
             at = int(np.searchsorted(spans[:, 0], tensor.address + tensor.nbytes)) - 1
             if at >= 0 and spans[at, 1] > tensor.address:

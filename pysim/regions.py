@@ -100,6 +100,19 @@ def union(spans: Ints) -> Ints:
     return np.stack([lo, hi], axis=1)
 
 
+def common(one: Ints, other: Ints) -> Ints:
+    """Return what two sorted lists of disjoint (n, 2) ranges have in common, as such a list."""
+    i, j = join(one[:, 0], one[:, 1], other[:, 0], other[:, 1])
+    lo, hi = np.maximum(one[i, 0], other[j, 0]), np.minimum(one[i, 1], other[j, 1])
+    return np.stack([lo, hi], axis=1)
+
+
+def outside(spans: Ints, other: Ints) -> Ints:
+    """Return the part of ``spans`` that is not in ``other``; both are sorted, disjoint (n, 2) ranges."""
+    edges = np.concatenate(([np.iinfo(np.int64).min], other.reshape(-1), [np.iinfo(np.int64).max]))
+    return common(spans, edges.reshape(-1, 2))
+
+
 def strided(tbs: Ints) -> list[tuple[int, int, int]]:
     """Return sorted TB numbers as (start, count, stride) ranges."""
     made: list[tuple[int, int, int]] = []

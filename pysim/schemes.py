@@ -6,12 +6,17 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .dependences import reduced
 from .errors import ConfigError
 from .params import PARAMS
+from .regions import union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from .dependences import Dependences
     from .job import Job
@@ -204,23 +209,16 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
     }
 
 
-def written_by_job(job: Job) -> list[tuple[int, int]]:
-    """Return the merged address ranges that the kernels of a job write or update."""
-    spans = sorted(
-        {
-            (a.tensor.address, a.tensor.address + a.tensor.nbytes)
-            for k in job.kernels
-            for a in k.accesses
-            if a.mode != "read"
-        }
-    )
-    merged: list[tuple[int, int]] = []
-    for lo, hi in spans:
-        if merged and lo <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(hi, merged[-1][1]))
-        else:
-            merged.append((lo, hi))
-    return merged
+def written_by_job(job: Job) -> NDArray[np.int64]:
+    """Return the merged address ranges that the kernels of a job write or update: sorted, (n, 2)."""
+    spans = {
+        (a.tensor.address, a.tensor.address + a.tensor.nbytes)
+        for k in job.kernels
+        for a in k.accesses
+        if a.mode != "read"
+    }
+    recorded = [k.footprint.written(k.tbs, k.name) for k in job.kernels if k.footprint is not None]
+    return union(np.concatenate([np.array(list(spans), np.int64).reshape(-1, 2), *recorded]))
 
 
 def ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:

@@ -314,9 +314,6 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
 {
     u64 t = sizeof *sim, n = job->n_launches;
     sim->n_launches = (u32)n;
-    sim->n_nodes = (u32)job->n_nodes;
-    sim->n_programs = (u32)job->n_programs;
-    sim->n_shapes = shapes;
     sim->at_ops = place(&t, job->n_ops, sizeof(gs_iop));
     sim->at_patterns = place(&t, job->n_patterns, sizeof(gs_ipattern));
     sim->at_templates = place(&t, low->n_templates, sizeof(gs_template));

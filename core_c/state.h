@@ -310,8 +310,8 @@ struct gs_sim {
     char error[256];
 
     u32 sms, slices, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
-    u32 n_ops, n_patterns, n_programs, n_launches, n_nodes, n_shapes;
-    u32 chunks, sort_room, far_room, tb_room;
+    u32 n_launches;
+    u32 sort_room, far_room, tb_room;
 
     /* device constants in ticks, cycles or 64ths */
     u64 period;
@@ -337,7 +337,6 @@ struct gs_sim {
     u64 at_sms, at_slices, at_sets, at_chunks;
     u64 at_entries, at_tb_rows, at_blocks;
     u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
-    u32 has_tb_out;
     gs_sched sched;
     gs_thread thread[GS_THREADS];
     u64 block;  /* what free() takes */

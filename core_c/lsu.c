@@ -68,10 +68,11 @@ static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     return 0;
 }
 
-static inline u32 l1_set(const gs_sm *sm, u64 line)
+/* sets count from 1: set 0 takes the fills of requests that no line of L1 waits for */
+static inline u32 l1_set(const gs_sm *sm, u32 line)
 {
-    u32 h = (u32)(line ^ line >> 8 ^ line >> 16) & (GS_L1_SETS - 1);
-    return h * sm->l1_sets >> 8;
+    u32 h = (line ^ line >> 8 ^ line >> 16) & (GS_L1_SETS - 1);
+    return (h * sm->l1_sets >> 8) + 1;
 }
 
 #if defined(__SSE2__)
@@ -93,41 +94,41 @@ static inline u32 match_tags(const gs_l1set *s, u32 tag)
 
 enum { L1_HIT, L1_MERGED, L1_MISS };
 
-/* Looks up a line at cycle c. L1_MISS: *way is the line's place + 1 or 0 for none; L1_MERGED: it is in
-   flight; L1_HIT and L1_MERGED set *place, and *fill to when the data are there (GS_NONE: not known yet). */
-static int l1_lookup(gs_sm *sm, u64 line, u32 mask, u64 c, u32 *place, u32 *fill)
+/* Looks up a line at cycle c. L1_MISS: *place is where L1 will keep it, or 0 for nowhere. L1_HIT and
+   L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_NONE: not known yet). */
+static inline int l1_lookup(gs_sm *sm, u32 line, u32 mask, u64 c, u32 *place, u32 *fill)
 {
-    u32 at = l1_set(sm, line);
+    u32 at = l1_set(sm, line), i;
     gs_l1set *s = &sm->l1[at];
-    u32 match = match_tags(s, (u32)line + 1);
+    u32 match = match_tags(s, line + 1);
     if (match) {
-        u32 i = gs_ctz(match);
+        i = gs_ctz(match);
         int here = s->fill[i] <= c;
         *fill = s->fill[i];
+        *place = at * GS_L1_WAYS + i;
         if ((s->mask[i] & mask) == mask) {
-            *place = at * GS_L1_WAYS + i + 1;
             return here ? L1_HIT : L1_MERGED;
         }
         if (here) {
             s->mask[i] |= (u8)mask;
             s->fill[i] = GS_NONE;
-            *place = at * GS_L1_WAYS + i + 1;
         } else {
             *place = 0;
         }
         return L1_MISS;
     }
-    *place = 0;
-    for (u32 j = 0; j < GS_L1_WAYS; j++) {
-        u32 i = s->next++ & (GS_L1_WAYS - 1);
-        if (s->fill[i] <= c) {
-            s->tag[i] = (u32)line + 1;
-            s->mask[i] = (u8)mask;
-            s->fill[i] = GS_NONE;
-            *place = at * GS_L1_WAYS + i + 1;
-            break;
+    i = s->next;
+    for (u32 left = GS_L1_WAYS; GS_UNLIKELY(s->fill[i] > c); i = (i + 1) % GS_L1_WAYS) {
+        if (--left == 0) {
+            *place = 0;
+            return L1_MISS;
         }
     }
+    s->next = (i + 1) % GS_L1_WAYS;
+    s->tag[i] = line + 1;
+    s->mask[i] = (u8)mask;
+    s->fill[i] = GS_NONE;
+    *place = at * GS_L1_WAYS + i;
     return L1_MISS;
 }
 
@@ -142,7 +143,7 @@ static int l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
     } else {
         return 0;
     }
-    u16 *first = &sm->l1[(place - 1) / GS_L1_WAYS].waiters[(place - 1) % GS_L1_WAYS];
+    u16 *first = &sm->l1[place / GS_L1_WAYS].waiters[place % GS_L1_WAYS];
     sm->waiter[n] = (gs_waiter){*first, (u8)wi, (u8)slot};
     *first = (u16)n;
     return 1;
@@ -150,8 +151,90 @@ static int l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
 
 void gs_l1_invalidate(gs_sm *sm)
 {
-    for (u32 i = 0; i < GS_L1_SETS; i++) {
+    for (u32 i = 1; i <= GS_L1_SETS; i++) {
         memset(sm->l1[i].tag, 0, sizeof sm->l1[i].tag);
+    }
+}
+
+typedef struct access {
+    gs_warp *w;
+    gs_tb *tb;
+    gs_wslot *ws;
+    u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
+    u32 wi, slot, kind, n, sectors;
+} access;
+
+/* Sends the lines of an op that L1 does not have. The last three are constants where it is called, so each
+   kind of access has a loop of its own. */
+static inline __attribute__((always_inline)) void
+access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int load, int cached, int oracle)
+{
+    const gs_sim *sim = ctx->sim;
+    const gs_sender sender = gs_sender_make(ctx, sm->id);
+    const gs_map *map = &sim->map;
+    const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, write_sector = sim->write_sector, n = a->n;
+    const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
+    gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
+    u64 port = sm->port, looked_up = a->at + sim->l1_latency;
+    u32 found_lines = 0, found_sectors = 0;
+    for (u32 i = 0; i < n; i++, looked_up++) {
+        u64 line = line0 + (u64)(i64)part[i].line;
+        u32 mask = part[i].mask, place = 0;
+        if (cached) {
+            u32 fill = 0;
+            int found = l1_lookup(sm, (u32)line, mask, c, &place, &fill);
+            if (found != L1_MISS) {
+                u32 done = (u32)looked_up;
+                int joined = 1;
+                if (found == L1_HIT) {
+                    sm->work.l1_hits++;
+                } else if (fill != GS_NONE) {
+                    done = gs_max32(done, fill);
+                } else if (l1_join(sm, place, a->wi, a->slot)) {
+                    a->ws->count++;
+                } else {
+                    joined = 0;
+                }
+                if (joined) {
+                    sm->work.l1_merged += found == L1_MERGED;
+                    a->ws->done = gs_max32(a->ws->done, done);
+                    if (oracle) {
+                        gs_oracle_log_l1(ctx, sm, a->tb, line, mask, c * period, place);
+                    }
+                    found_lines++;
+                    found_sectors += gs_popcount(mask);
+                    continue;
+                }
+                place = 0;
+            }
+        }
+        if (line - block.first >= block_lines) {
+            block = gs_block_of(map, line);
+        }
+        u32 slice, set;
+        gs_home_in(map, &block, (u32)(line - block.first), &slice, &set);
+        u64 leave = gs_max(looked_up, port);
+        port = leave + (load ? 1 : gs_max32(1, (gs_popcount(mask) * write_sector + 63) >> 6));
+        u64 arrive = leave * period + noc;
+        u32 unit = slice % GS_GROUP;
+        gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
+                common | gs_pay_line(block.tag, unit * sets + set, mask, place, unit));
+        if (oracle) {
+            gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, (u32)load, place);
+        }
+    }
+    u32 sent = n - found_lines, sectors = a->sectors - found_sectors;
+    sm->port = port;
+    a->ws->count += (u16)sent;
+    sm->acquired += sent;
+    sm->work.l2_requests += sent;
+    if (load) {
+        sm->work.load_sectors += sectors;
+        a->tb->load_sectors += sectors;
+    } else {
+        sm->work.store_sectors += sectors;
+        a->tb->store_sectors += sectors;
     }
 }
 
@@ -171,102 +254,47 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                       p->step * k + p->step2 * w->k[p->level2]);
     const gs_reach reach = gs_reach_of(sim, p, launch->arg[p->arg], value, w->block);
     const gs_part *part = reach.part;
-    u32 n = reach.template->lines, load = op->kind == GS_OP_LOAD;
+    u32 n = reach.template->lines;
     if (n && !credit_take(sim, sm, wi, c)) {
         return 0;
     }
     gs_sub *b = &sm->sub[wi & 3];
-    u64 line0 = reach.line;
-    u32 slot = gs_slot_of(w, op);
-    gs_wslot *ws = &w->slot[slot];
     u64 issue = gs_max(c, b->single);
     b->single = issue + 1;
     gs_sub_steal(b, issue);
-    u64 at = gs_max(issue, sm->lsu);
-    sm->lsu = at + n;
-    u64 port = sm->port;
-    u32 cached = load && !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
-    u32 sent = 0, sectors = 0;
-    gs_sender sender = gs_sender_make(ctx, sm->id);
-    const gs_map *map = &sim->map;
-    const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
-    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, write_sector = sim->write_sector;
-    const int oracle = sim->oracle != 0;
-    const u64 common = gs_pay_op(wi, slot,
-                                 load                      ? GS_MSG_LOAD
-                                 : op->kind == GS_OP_STORE ? GS_MSG_STORE
-                                                           : GS_MSG_REDUCE,
-                                 sm->id % GS_GROUP);
-    gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
-    u64 looked_up = at + sim->l1_latency; /* the cycle from which line i is known to hit or miss */
-    if (load) {
+    u32 slot = gs_slot_of(w, op);
+    access a = {.w = w,
+                .tb = tb,
+                .ws = &w->slot[slot],
+                .line0 = reach.line,
+                .c = c,
+                .at = gs_max(issue, sm->lsu),
+                .wi = wi,
+                .slot = slot,
+                .n = n,
+                .sectors = reach.template->sectors};
+    sm->lsu = a.at + n;
+    if (op->kind == GS_OP_LOAD) {
+        int cached = !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
+        a.kind = GS_MSG_LOAD;
         sm->work.l1_lines += n;
-        sm->shared = gs_max(sm->shared, at * 64) +
-                     (u64)n * 64; /* returning data hold the array shared memory lives in */
+        /* returning data hold the array shared memory lives in */
+        sm->shared = gs_max(sm->shared, a.at * 64) + (u64)n * 64;
+        if (GS_UNLIKELY(sim->oracle)) {
+            access_lines(ctx, sm, &a, part, 1, cached, 1);
+        } else if (cached) {
+            access_lines(ctx, sm, &a, part, 1, 1, 0);
+        } else {
+            access_lines(ctx, sm, &a, part, 1, 0, 0);
+        }
+    } else {
+        a.kind = op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
+        access_lines(ctx, sm, &a, part, 0, 0, sim->oracle != 0);
     }
-    for (u32 i = 0; i < n; i++, looked_up++) {
-        u64 line = line0 + (u64)(i64)part[i].line;
-        u32 mask = part[i].mask, place = 0;
-        if (cached) {
-            u32 fill = 0;
-            int found = l1_lookup(sm, line, mask, c, &place, &fill);
-            if (found != L1_MISS) {
-                u32 done = (u32)looked_up;
-                int joined = 1;
-                if (found == L1_HIT) {
-                    sm->work.l1_hits++;
-                } else if (fill != GS_NONE) {
-                    sm->work.l1_merged++;
-                    done = gs_max32(done, fill);
-                } else if (l1_join(sm, place, wi, slot)) {
-                    sm->work.l1_merged++;
-                    ws->count++;
-                } else {
-                    joined = 0;
-                }
-                if (joined) {
-                    ws->done = gs_max32(ws->done, done);
-                    if (GS_UNLIKELY(oracle)) {
-                        gs_oracle_log_l1(ctx, sm, tb, line, mask, c * period, place);
-                    }
-                    continue;
-                }
-                place = 0;
-            }
-        }
-        if (line - block.first >= block_lines) {
-            block = gs_block_of(map, line);
-        }
-        u32 slice, set, bits = gs_popcount(mask);
-        gs_home_in(map, &block, (u32)(line - block.first), &slice, &set);
-        u64 leave = gs_max(looked_up, port);
-        port = leave + (load ? 1 : gs_max32(1, (bits * write_sector + 63) >> 6));
-        u64 arrive = leave * period + noc;
-        u32 unit = slice % GS_GROUP;
-        gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
-                common | gs_pay_line(block.tag, unit * sets + set, mask, place, unit));
-        if (GS_UNLIKELY(oracle)) {
-            gs_oracle_log_l2(ctx, sm, tb, line, mask, arrive, load, place);
-        }
-        sectors += bits;
-        sent++;
-    }
-    sm->port = port;
-    ws->count += (u16)sent;
-    sm->acquired += sent;
     if (sm->fifo_head != sm->fifo_tail) {
         credit_arm(sim, sm, c + 1);
     }
-    sm->work.l2_requests += sent;
-    if (load) {
-        sm->work.load_sectors += sectors;
-        tb->load_sectors += sectors;
-    } else {
-        sm->work.store_sectors += sectors;
-        tb->store_sectors += sectors;
-    }
     sm->work.warp_instructions++;
-    tb->instructions++;
     /* the unit queues 32 lines; beyond that the warp waits to hand over its op */
     u64 next = gs_max(issue + 1, sm->lsu > 32 ? sm->lsu - 32 : 0);
     w->ready = (u32)next;
@@ -276,47 +304,57 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return 1;
 }
 
-void gs_lsu_reply(gs_ctx *ctx, gs_sm *sm, gs_msg m)
+/* one line fewer for a warp's slot to wait for; it is there from cycle c on */
+static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
 {
-    gs_sim *sim = ctx->sim;
-    u64 pay = m.pay, t = m.key >> GS_SENDER_BITS;
-    u64 start = gs_max(sm->reply, gs_div_by(t * 64, sim->by_period));
-    sm->reply =
-        start + (GS_PAY_KIND(pay) == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * sim->reply_shift_load
-                                                 : sim->reply_store);
-    u64 c = (sm->reply + 63) >> 6;
-    u32 wi = GS_PAY_WARP(pay), slot = GS_PAY_SLOT(pay), place = GS_PAY_L1(pay);
     gs_warp *w = &sm->warp[wi];
     gs_wslot *ws = &w->slot[slot];
-    ws->done = gs_max32(ws->done, (u32)c);
+    ws->done = gs_max32(ws->done, c);
     if (--ws->count == 0 && w->wait == slot + 1) {
         w->wait = GS_WOKEN;
         gs_sm_wake(sm, wi, ws->done);
     }
-    if (place) {
-        gs_l1set *s = &sm->l1[(place - 1) / GS_L1_WAYS];
-        u32 way = (place - 1) % GS_L1_WAYS, n = s->waiters[way];
-        s->fill[way] = (u32)c;
+}
+
+int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
+{
+    const gs_sim *sim = ctx->sim;
+    /* a port's time is counted in 64ths of a cycle: those of a message from those of the quantum's begin */
+    const u64 begin = gs_div_by(ctx->q0 * 64, sim->by_period), rest = ctx->q0 * 64 - begin * sim->period;
+    const u64 inverse = sim->period_inverse;
+    const u32 q0 = (u32)ctx->q0, per_sector = sim->reply_shift_load, per_store = sim->reply_store;
+    int others = 0;
+    for (const gs_msg *end = m + n; m < end; m++) {
+        u64 pay = m->pay;
+        u32 kind = GS_PAY_KIND(pay);
+        if (GS_UNLIKELY(kind > GS_MSG_REDUCE)) {
+            others = 1;
+            continue;
+        }
+        gs_sm *sm = &sms[GS_PAY_SM(pay)];
+        u64 there = begin + (((u64)((u32)(m->key >> GS_SENDER_BITS) - q0) * 64 + rest) * inverse >> 44);
+        sm->reply = gs_max(sm->reply, there) +
+                    (kind == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * per_sector : per_store);
+        u32 c = (u32)((sm->reply + 63) >> 6), place = GS_PAY_L1(pay);
+        slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
+        gs_l1set *s = &sm->l1[place / GS_L1_WAYS];
+        u32 way = place % GS_L1_WAYS, x = s->waiters[way];
+        s->fill[way] = c;
         s->waiters[way] = 0;
-        while (n) {
-            gs_waiter *x = &sm->waiter[n];
-            gs_warp *other = &sm->warp[x->warp];
-            gs_wslot *os = &other->slot[x->slot];
-            os->done = gs_max32(os->done, (u32)c);
-            if (--os->count == 0 && other->wait == x->slot + 1) {
-                other->wait = GS_WOKEN;
-                gs_sm_wake(sm, x->warp, os->done);
-            }
-            u32 next = x->next;
-            x->next = (u16)sm->waiter_free;
-            sm->waiter_free = n;
-            n = next;
+        while (GS_UNLIKELY(x)) {
+            gs_waiter *waiter = &sm->waiter[x];
+            u32 next = waiter->next;
+            slot_done(sm, waiter->warp, waiter->slot, c);
+            waiter->next = (u16)sm->waiter_free;
+            sm->waiter_free = x;
+            x = next;
+        }
+        sm->hash_reply = gs_mix(sm->hash_reply, c ^ pay << 8);
+        sm->release_time[sm->released++ & (GS_RELEASES - 1)] = c;
+        if (sm->fifo_head != sm->fifo_tail && !sm->armed && (i32)(sm->released - sm->need) >= 0) {
+            sm->armed = 1;
+            gs_sm_wake(sm, sm->fifo[sm->fifo_head & (GS_WARPS - 1)], gs_max(c, sm->least));
         }
     }
-    sm->hash_reply = gs_mix(sm->hash_reply, c ^ pay << 8);
-    sm->release_time[sm->released++ & (GS_RELEASES - 1)] = (u32)c;
-    if (sm->fifo_head != sm->fifo_tail && !sm->armed && (i32)(sm->released - sm->need) >= 0) {
-        sm->armed = 1;
-        gs_sm_wake(sm, sm->fifo[sm->fifo_head & (GS_WARPS - 1)], gs_max(c, sm->least));
-    }
+    return others;
 }

@@ -30,6 +30,7 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m)
         tail->n = GS_CHUNK;
     } else {
         box->head = c;
+        ctx->t->any[(u32)(box - ctx->boxes[ctx->id]) / ctx->sim->boxes] = 1;
     }
     ctx->chunks[c].m[0] = m;
     box->at = c * (GS_CHUNK + 1) + 2;
@@ -62,11 +63,12 @@ void gs_mail_near(gs_ctx *ctx)
 {
     gs_thread *t = ctx->t;
     gs_far *far = (gs_far *)(void *)((char *)ctx->sim + t->at_far);
-    gs_sender s = gs_sender_make(ctx, 0);
+    const gs_sender s = gs_sender_make(ctx, 0);
     u32 kept = 0;
     for (u32 i = 0; i < t->far_n; i++) {
-        if (gs_sender_turn(ctx, &s, far[i].m.key >> GS_SENDER_BITS)) {
-            gs_box_put(ctx, s.units, &s.row[far[i].box], far[i].m);
+        u64 ahead = (far[i].m.key >> GS_SENDER_BITS) - s.q0;
+        if (ahead < s.far) {
+            gs_box_put(ctx, s.units, gs_box_of(&s, ahead, far[i].box), far[i].m);
         } else {
             far[kept++] = far[i];
         }

@@ -55,8 +55,6 @@ typedef struct gs_ctx {
     gs_thread *t;
     u32 id, threads;
     u64 q0, qn;
-    u64 row_from; /* the quantum that something was last sent to, and its boxes */
-    gs_box *row;
     gs_box *boxes[GS_THREADS];
     gs_chunk *chunks;
     gs_msg *sorted;
@@ -75,13 +73,6 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets);
 void gs_mail_settle(gs_sim *sim);
 void gs_mail_rehome(gs_sim *sim);
 
-/* Whole quanta in a time below the ring's length. Exact because GS_RING * quantum^2 is below 2^56: a quantum
-   is at most 1024 cycles of 10240 ticks. */
-static inline u64 gs_quanta(const gs_sim *sim, u64 ahead)
-{
-    return ahead * sim->quantum_inverse >> 56;
-}
-
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 {
     u32 at = b->at;
@@ -94,44 +85,45 @@ static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 }
 
 /* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
-   it. `row` are the boxes of the quantum that begins at `from`: most messages go to the same one as the
-   message before. */
+   it. */
 typedef struct gs_sender {
-    u64 from, quantum;
-    gs_box *row;
+    u64 q0, far, inverse, id;
+    gs_box *boxes;
     gs_msg *units;
-    u64 id;
+    u32 qn, stride;
 } gs_sender;
 
 static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
 {
-    return (gs_sender){ctx->row_from, ctx->sim->quantum, ctx->row, (gs_msg *)(void *)ctx->chunks, id};
-}
-
-/* Turns to the quantum of `time`; 0: it lies beyond the ring. */
-static inline int gs_sender_turn(gs_ctx *ctx, gs_sender *s, u64 time)
-{
     const gs_sim *sim = ctx->sim;
-    u64 ahead = time - ctx->q0;
-    if (GS_UNLIKELY(ahead >= (sim->far_limit - ctx->qn) * s->quantum)) {
-        return 0;
-    }
-    u64 q = gs_quanta(sim, ahead);
-    u32 ring = (u32)(ctx->qn + q) & (GS_RING - 1);
-    ctx->t->any[ring] = 1;
-    ctx->row_from = s->from = ctx->q0 + q * s->quantum;
-    ctx->row = s->row = ctx->boxes[ctx->id] + ring * sim->boxes;
-    return 1;
+    return (gs_sender){.q0 = ctx->q0,
+                       .far = (sim->far_limit - ctx->qn) * sim->quantum,
+                       .inverse = sim->quantum_inverse,
+                       .id = id,
+                       .boxes = ctx->boxes[ctx->id],
+                       .units = (gs_msg *)(void *)ctx->chunks,
+                       .qn = (u32)ctx->qn,
+                       .stride = sim->boxes};
 }
 
-static inline void gs_send(gs_ctx *ctx, gs_sender *s, u32 box, u64 time, u64 pay)
+/* Where messages of `time` go, which lies `ahead` of the quantum's begin, less than s->far. */
+static inline gs_box *gs_box_of(const gs_sender *s, u64 ahead, u32 box)
+{
+    /* whole quanta in `ahead`: exact because GS_RING * quantum^2 is below 2^56, for a quantum is at most 1024
+       cycles of 10240 ticks */
+    u32 ring = (s->qn + (u32)(ahead * s->inverse >> 56)) & (GS_RING - 1);
+    return &s->boxes[ring * s->stride + box];
+}
+
+static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)
 {
     gs_msg m = {time << GS_SENDER_BITS | s->id, pay};
-    if (time - s->from >= s->quantum && !gs_sender_turn(ctx, s, time)) {
+    u64 ahead = time - s->q0;
+    if (GS_UNLIKELY(ahead >= s->far)) {
         gs_mail_far(ctx, box, m);
         return;
     }
-    gs_box_put(ctx, s->units, &s->row[box], m);
+    gs_box_put(ctx, s->units, gs_box_of(s, ahead, box), m);
 }
 
 static inline void gs_send_one(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)

@@ -267,7 +267,7 @@ void gs_oracle_log_admit(gs_sim *sim, u32 kernel)
 /* ---- the log ---- */
 static u64 *l1_times(gs_sim *sim, const gs_sm *sm, u32 place)
 {
-    return oracle_of(sim)->l1_time + ((u64)sm->id * GS_L1_SETS * GS_L1_WAYS + place - 1) * 4;
+    return oracle_of(sim)->l1_time + ((u64)sm->id * GS_L1_SETS * GS_L1_WAYS + place - GS_L1_WAYS) * 4;
 }
 
 void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,

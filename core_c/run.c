@@ -43,8 +43,7 @@ static void meet(team *t)
 
 static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
 {
-    gs_ctx ctx = {
-        .sim = sim, .t = &sim->thread[id], .id = id, .threads = threads, .row_from = GS_NEVER / 2};
+    gs_ctx ctx = {.sim = sim, .t = &sim->thread[id], .id = id, .threads = threads};
     char *base = (char *)sim;
     for (u32 i = 0; i < GS_THREADS; i++) {
         ctx.boxes[i] = (gs_box *)(void *)(base + sim->thread[i].at_boxes);

@@ -118,6 +118,7 @@ static int derive(gs_sim *sim)
     sim->slices = (u32)p->gpu_l2.slices;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
+    sim->period_inverse = (1ull << 44) / sim->period + 1;
     if (derive_memory(sim)) {
         return sim->error_code;
     }

@@ -65,7 +65,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     k->stalls.pipe += tb->stalls.pipe;
     k->stalls.memory += tb->stalls.memory;
     k->stalls.barrier += tb->stalls.barrier;
-    k->instructions += tb->instructions;
+    k->instructions += tb->stalls.issued; /* each holds one slot */
     k->load_sectors += tb->load_sectors;
     k->store_sectors += tb->store_sectors;
     sm->stalls.issued += tb->stalls.issued;
@@ -153,7 +153,6 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     tb->stalls.issued += op->issue;
     tb->stalls.scoreboard += op->chain;
     tb->stalls.pipe += last - c - op->issue;
-    tb->instructions += op->issue;
     sm->work.warp_instructions += op->issue;
     sm->warp_cycles += last - c + op->chain;
     gs_sm_wake(sm, wi, last + op->chain);
@@ -203,7 +202,6 @@ static void barrier(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     b->single = issue + 1;
     gs_sub_steal(b, issue);
     sm->work.warp_instructions++;
-    tb->instructions++;
     tb->stalls.issued++;
     w->since = (u32)c;
     w->pc++;
@@ -223,7 +221,6 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
     }
     gs_warp *w = &sm->warp[wi];
     gs_tb *tb = &sm->tb[w->tb];
-    tb->instructions++;
     tb->stalls.issued++;
     sm->work.warp_instructions++;
     sm->warp_cycles++;
@@ -351,15 +348,13 @@ void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c)
 /* the next cycle in [cur, end) with a wake-up, or end */
 static inline u64 wheel_next(const gs_sm *sm, u64 end)
 {
-    u64 c = sm->cur;
-    while (c < end) {
-        u32 b = c & (GS_WHEEL - 1);
-        u64 x = sm->occupied[b >> 6] >> (b & 63);
+    for (u64 c = sm->cur; c < end; c += 64) {
+        /* 64 cycles from c on lie in two words of the wheel's map */
+        u32 word = c / 64 & (GS_WHEEL / 64 - 1), bit = c & 63;
+        u64 x = sm->occupied[word] >> bit | sm->occupied[(word + 1) & (GS_WHEEL / 64 - 1)] << 1 << (63 - bit);
         if (x) {
-            c += gs_ctz(x);
-            return c < end ? c : end;
+            return gs_min(c + gs_ctz(x), end);
         }
-        c += 64 - (b & 63);
     }
     return end;
 }
@@ -439,12 +434,12 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     const gs_msg *m;
     u32 n = gs_mail_take(ctx, group, &m, NULL);
     ctx->t->events += n;
-    for (u32 i = 0; i < n; i++) {
-        gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
-        if (GS_UNLIKELY(GS_PAY_KIND(m[i].pay) == GS_MSG_START)) {
-            sm->start[sm->starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
-        } else {
-            gs_lsu_reply(ctx, sm, m[i]);
+    if (gs_lsu_replies(ctx, sms, m, n)) {
+        for (u32 i = 0; i < n; i++) {
+            if (GS_PAY_KIND(m[i].pay) == GS_MSG_START) {
+                gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
+                sm->start[sm->starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
+            }
         }
     }
     for (u32 i = 0; i < here; i++) {

@@ -11,8 +11,8 @@ u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm);
 void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c);
 /* Executes a memory op at cycle c; 0: the warp was parked until request credits are free. */
 int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
-/* Applies a reply from L2. */
-void gs_lsu_reply(gs_ctx *ctx, gs_sm *sm, gs_msg m);
+/* Applies the replies from L2 among a group's messages; 1: there are others. */
+int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n);
 /* Invalidates L1; lines in flight stay until they arrive, but nobody hits them. */
 void gs_l1_invalidate(gs_sm *sm);
 

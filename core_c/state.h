@@ -121,8 +121,8 @@ typedef struct gs_tb {
     u32 tb, x, y, z, code;
     u16 live, arrived;
     u32 pad;
-    u64 instructions, load_sectors, store_sectors, warps;
-    gs_stalls stalls;
+    u64 load_sectors, store_sectors, warps;
+    gs_stalls stalls; /* `issued` counts instructions */
     u64 start;
 } gs_tb;
 
@@ -171,7 +171,7 @@ typedef struct gs_sm {
     u32 waiter_free, waiter_used;
     u32 id, pad;
     gs_tb tb[GS_TBS];
-    gs_l1set l1[GS_L1_SETS];
+    gs_l1set l1[GS_L1_SETS + 1];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
 
@@ -315,9 +315,10 @@ struct gs_sim {
 
     /* device constants in ticks, cycles or 64ths */
     u64 period;
+    u64 period_inverse; /* 2^44 / period, rounded up: see gs_lsu_replies */
     gs_div by_period, by_slot;
     u64 quantum, q0, qn, quanta, far_limit;
-    u64 quantum_inverse; /* see gs_quanta */
+    u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
     u32 l1_latency, in_flight, reply_shift_load, reply_store, write_sector; /* reply: 64ths a sector */

@@ -27,21 +27,9 @@ static inline u32 match_ways(const gs_set *s, u32 tag)
 u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
 {
     const gs_map *m = &sim->map;
-    u32 bits = m->slice_bits + m->set_bits;
-    u32 low = slice >> m->slice_bits, hi = set >> m->set_bits;
-    u32 lo = (slice & ((1u << m->slice_bits) - 1)) | (set & ((1u << m->set_bits) - 1)) << m->slice_bits;
-    u64 rest = tag - 1;
-    u32 h = (u32)rest * 0x9E3779B1u ^ hi * 0x85EBCA6Bu;
-    h ^= h >> 15;
-    u32 turn = gs_turn(m, lo, h);
-    low = low >= turn ? low - turn : low + m->slice_odd - turn;
-    lo ^= h & ((1u << bits) - 1);
-    u32 back = lo; /* undo lo ^= lo >> slice_bits, from the top down */
-    for (u32 s = m->slice_bits; s && s < bits; s += m->slice_bits) {
-        back = lo ^ back >> m->slice_bits;
-    }
-    lo = m->slice_bits ? back : lo;
-    return (((rest * m->set_odd + hi) << bits) | lo) * m->slice_odd + low;
+    gs_block b = gs_block_at(m, tag - 1);
+    u32 at = set >= b.set ? set - b.set : set + m->sets - b.set, turn = gs_turn(m, &b, at);
+    return b.first + at * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
 }
 
 static inline void touch(int lru, gs_set *s, u32 way)

@@ -94,6 +94,18 @@ static inline u32 match_tags(const gs_l1set *s, u32 tag)
 
 enum { L1_HIT, L1_MERGED, L1_MISS };
 
+/* the next way in turn whose line is not in flight; GS_L1_WAYS: all are */
+static __attribute__((noinline)) u32 l1_other_way(const gs_l1set *s, u64 c)
+{
+    for (u32 i = 1; i < GS_L1_WAYS; i++) {
+        u32 way = (s->next + i) % GS_L1_WAYS;
+        if (s->fill[way] <= c) {
+            return way;
+        }
+    }
+    return GS_L1_WAYS;
+}
+
 /* Looks up a line at cycle c. L1_MISS: *place is where L1 will keep it, or 0 for nowhere. L1_HIT and
    L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_NONE: not known yet). */
 static inline int l1_lookup(gs_sm *sm, u32 line, u32 mask, u64 c, u32 *place, u32 *fill)
@@ -118,11 +130,9 @@ static inline int l1_lookup(gs_sm *sm, u32 line, u32 mask, u64 c, u32 *place, u3
         return L1_MISS;
     }
     i = s->next;
-    for (u32 left = GS_L1_WAYS; GS_UNLIKELY(s->fill[i] > c); i = (i + 1) % GS_L1_WAYS) {
-        if (--left == 0) {
-            *place = 0;
-            return L1_MISS;
-        }
+    if (GS_UNLIKELY(s->fill[i] > c) && (i = l1_other_way(s, c)) == GS_L1_WAYS) {
+        *place = 0;
+        return L1_MISS;
     }
     s->next = (i + 1) % GS_L1_WAYS;
     s->tag[i] = line + 1;

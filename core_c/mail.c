@@ -115,7 +115,9 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
         gs_fail(sim, GS_ERR_LIMIT, "more messages in a quantum than the arena holds; please report this");
         return 0;
     }
-    const u32 q0 = (u32)ctx->q0, shift = n <= 24 ? 12 : 9; /* a quantum is less than 32 bits long */
+    const u32 q0 = (u32)ctx->q0, shift = n <= 24   ? 12
+                                         : n <= 96 ? 10
+                                                   : 9; /* a quantum is less than 32 bits long */
     u16 *count = ctx->count;
     u32 buckets = (u32)(sim->quantum >> shift) + 2;
     memset(count, 0, buckets * sizeof *count);

@@ -110,13 +110,9 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
                 out->tail[out->npipes++] = (u16)(interval[i] > 64 ? interval[i] - 64 : 0);
             }
         }
-        if (op->smem) {
-            out->pipe[out->npipes] = GS_PIPE_SMEM;
-            out->amount[out->npipes] = (u32)(op->smem * sm->smem_interval);
-            /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results
-             * now */
-            out->tail[out->npipes++] = op->chain ? 0 : GS_SMEM_AHEAD * 64;
-        }
+        out->smem = (u32)(op->smem * sm->smem_interval);
+        /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
+        out->smem_ahead = op->chain ? 0 : GS_SMEM_AHEAD * 64;
         if (sum > op->issue || op->issue == 0) {
             return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots",
                            (unsigned long long)index, (unsigned long long)sum, op->issue);
@@ -134,9 +130,7 @@ static void mark_runs(gs_iop *ops, u32 n)
         u32 end = i, best = 0;
         while (end < n && ops[end].kind == GS_OP_COMPUTE) {
             for (u32 j = 0; j < ops[end].npipes; j++) {
-                if (ops[end].pipe[j] < GS_PIPES) {
-                    busy[ops[end].pipe[j]] += ops[end].amount[j];
-                }
+                busy[ops[end].pipe[j]] += ops[end].amount[j];
             }
             if (ops[end++].chain) {
                 break;

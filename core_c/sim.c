@@ -48,16 +48,6 @@ uint64_t gs_tables_hash(void)
 }
 
 /* ---- derived constants ---- */
-static void split_odd(u32 x, u32 *odd, u32 *bits)
-{
-    *bits = 0;
-    while (x % 2 == 0) {
-        x /= 2;
-        ++*bits;
-    }
-    *odd = x;
-}
-
 static int derive_memory(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -70,13 +60,10 @@ static int derive_memory(gs_sim *sim)
                        (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
     }
     sim->sets = (u32)sets;
-    split_odd(sim->slices, &sim->map.slice_odd, &sim->map.slice_bits);
-    split_odd(sim->sets, &sim->map.set_odd, &sim->map.set_bits);
-    sim->map.slice_mask = (1u << sim->map.slice_bits) - 1;
-    sim->map.mask = (1u << (sim->map.slice_bits + sim->map.set_bits)) - 1;
-    sim->map.slice_odd_inverse = (1ull << 40) / sim->map.slice_odd + 1;
-    sim->map.by_block = gs_div_make((u64)sim->map.slice_odd << (sim->map.slice_bits + sim->map.set_bits));
-    sim->map.by_set_odd = gs_div_make(sim->map.set_odd);
+    sim->map.slices = sim->slices;
+    sim->map.sets = sim->sets;
+    sim->map.slices_inverse = (1ull << 40) / sim->slices + 1;
+    sim->map.by_block = gs_div_make((u64)sim->slices * sets);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
     sim->dram_slot =

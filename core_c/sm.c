@@ -126,14 +126,17 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 start = gs_max(c, b->issue), end = 0, *work = (u64 *)(void *)&sm->work;
     for (u32 i = 0; i < op->npipes; i++) {
         u32 p = op->pipe[i];
-        u64 *free = p == GS_PIPE_SMEM ? &sm->shared : &b->pipe[p];
-        u64 e = gs_max(c * 64, *free) + op->amount[i];
-        *free = e;
+        u64 e = gs_max(c * 64, b->pipe[p]) + op->amount[i];
+        b->pipe[p] = e;
         work[p] += op->amount[i];
-        end = gs_max(end, e > op->tail[i] ? e - op->tail[i] : 0);
-        if (p == GS_PIPE_SMEM) {
-            sm->shared_done[wi] = (u32)((e + 63) >> 6);
-        }
+        end = gs_max(end, e - op->tail[i]);
+    }
+    if (op->smem) {
+        u64 e = gs_max(c * 64, sm->shared) + op->smem;
+        sm->shared = e;
+        sm->work.smem += op->smem;
+        sm->shared_done[wi] = (u32)((e + 63) >> 6);
+        end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
     if (issued > last && start > c && b->last > start) {

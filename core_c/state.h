@@ -58,15 +58,14 @@ typedef struct gs_iop {
     u8 bypass_l1, per_warp, npipes;
     u8 uses; /* bit a pipe */
     u8 run;  /* COMPUTE: main pipe + 1 of the run that goes on with the next op; 0: it ends here */
-    u8 pipe[8];
-    u32 amount[8]; /* 64ths of a cycle; the last entry may be shared memory (pipe GS_PIPE_SMEM) */
-    u16 tail[8];   /* 64ths: the last instruction's hold beyond its issue cycle */
+    u8 pipe[GS_PIPES];
+    u32 amount[GS_PIPES]; /* 64ths of a cycle */
+    u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
+    u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
     u32 issue, slots, chain;
     i32 pattern, count_plus;
     u32 count, target;
 } gs_iop;
-
-enum { GS_PIPE_SMEM = GS_PIPES };
 
 typedef struct gs_ipattern {
     i64 base, bx, by, bz, warp, step, step2;
@@ -295,11 +294,9 @@ typedef struct gs_kcount {
 
 /* the address map, see l2.h */
 typedef struct gs_map {
-    u32 slice_odd, slice_bits, set_odd, set_bits;
-    u32 slice_mask, mask;  /* of slice_bits and of slice_bits + set_bits */
-    u64 slice_odd_inverse; /* 2^40 / slice_odd, rounded up: exact for places in a block, which are below 2^20
-                            */
-    gs_div by_block, by_set_odd;
+    u32 slices, sets;
+    u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
+    gs_div by_block;
 } gs_map;
 
 struct gs_sim {

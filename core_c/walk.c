@@ -139,8 +139,9 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
             if (op->kind == GS_OP_COMPUTE) {
                 u64 span = (u64)op->slots * 64;
                 for (u32 i = 0; i < op->npipes; i++) {
-                    span = gs_max(span, op->amount[i] > op->tail[i] ? op->amount[i] - op->tail[i] : 0);
+                    span = gs_max(span, op->amount[i] - op->tail[i]);
                 }
+                span = gs_max(span, op->smem > op->smem_ahead ? op->smem - op->smem_ahead : 0);
                 t += (span + 63) / 64 + op->chain;
             } else if (op->kind == GS_OP_DELAY) {
                 t += op->count;
@@ -182,6 +183,7 @@ static void work_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                 for (u32 i = 0; i < op->npipes; i++) {
                     pipes[op->pipe[i]] += op->amount[i];
                 }
+                out->smem += op->smem;
             } else if (op->kind == GS_OP_BARRIER) {
                 out->warp_instructions++;
             } else if (is_memory(op) && !skipped(&w, op)) {

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize bench readme clean
+.PHONY: help setup build gru test check sanitize fuzz bench readme clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test      install, compile, run all tests"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  core tests under address, undefined and thread sanitizers"
+	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
 	@echo "make bench     speed of the simulator"
 	@echo "make readme    all output shown in README.md and docs/, anew"
 	@echo "make clean     remove what was built; the environment stays"
@@ -86,6 +87,19 @@ sanitize: $(CORE)
 		$(CURDIR)/$(PY) -m pytest -q tests/core
 	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q -m threads tests/core
+
+# the seeds are only read; what is found and what breaks stays in build/fuzz
+FUZZ_SECONDS ?= 60
+FUZZ := build/fuzz
+FUZZ_SOURCES := tests/fuzz/fuzz_trace.c $(wildcard core_c/trace*.c)
+$(FUZZ)/fuzz_trace: $(FUZZ_SOURCES) $(wildcard core_c/*.h core_c/gen/*.h)
+	mkdir -p $(FUZZ)/found
+	clang -std=c17 -O1 -g -msse4.2 -Icore_c -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		$(FUZZ_SOURCES) -o $@
+
+fuzz: $(FUZZ)/fuzz_trace
+	$(FUZZ)/fuzz_trace -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -dict=tests/fuzz/trace.dict \
+		-artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ)/found tests/fuzz/corpus
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -62,9 +62,15 @@ int gs_trace_inst_line(gs_trace *t, const char *p);
 int gs_trace_reserve(gs_trace *t, u64 insts, u64 addresses);
 
 /* Every line that the scanners see ends in a newline, which no field contains: they need no other end. */
+/* Control characters count as blanks. */
+static inline bool gs_scan_ends(char c)
+{
+    return (u8)c <= ' ';
+}
+
 static inline bool gs_scan_blank(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r';
+    return gs_scan_ends(c) && c != '\n';
 }
 
 static inline const char *gs_scan_skip(const char *p)
@@ -75,20 +81,12 @@ static inline const char *gs_scan_skip(const char *p)
     return p;
 }
 
-static inline bool gs_scan_ends(char c)
-{
-    return gs_scan_blank(c) || c == '\n';
-}
-
-static inline u32 gs_scan_digit(char c)
-{
-    u32 digit = (u32)(u8)c - '0';
-    if (digit < 10) {
-        return digit;
-    }
-    u32 letter = ((u32)(u8)c | 32u) - 'a';
-    return letter < 6 ? letter + 10 : 16;
-}
+/* a hexadecimal digit's value and 1; 0: none */
+static const u8 GS_HEX_DIGIT[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 /* Each returns what follows the number, which must end there; NULL: no such number, or it does not fit. */
 static inline const char *gs_scan_dec_open(const char *p, u64 *out)
@@ -108,6 +106,12 @@ static inline const char *gs_scan_dec_open(const char *p, u64 *out)
 
 static inline const char *gs_scan_dec(const char *p, u64 *out)
 {
+    p = gs_scan_skip(p);
+    u32 digit = (u32)(u8)*p - '0';
+    if (digit < 10 && gs_scan_ends(p[1])) { /* most numbers are counts */
+        *out = digit;
+        return p + 1;
+    }
     p = gs_scan_dec_open(p, out);
     return p && gs_scan_ends(*p) ? p : NULL;
 }
@@ -120,11 +124,13 @@ static inline const char *gs_scan_hex(const char *p, u64 *out)
         p += 2;
     }
     const char *start = p;
-    for (u32 digit = gs_scan_digit(*p); digit < 16; digit = gs_scan_digit(*++p)) {
+    u32 digit;
+    while ((digit = GS_HEX_DIGIT[(u8)*p]) != 0) {
         if (GS_UNLIKELY(value >> 60)) {
             return NULL;
         }
-        value = value << 4 | digit;
+        value = value << 4 | (digit - 1);
+        p++;
     }
     *out = value;
     return p != start && gs_scan_ends(*p) ? p : NULL;

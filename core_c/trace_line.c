@@ -5,7 +5,7 @@
 #define GS_WINDOW ((u64)1 << 24) /* bytes of the window of shared or local memory in the generic space */
 
 /* Each take_ function reads the field at *at and moves *at behind it; false: an error was written. */
-static bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u32 *out)
+static inline bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u32 *out)
 {
     const char *next = gs_scan_u32(*at, most, out);
     if (!next) {
@@ -16,7 +16,7 @@ static bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u
     return true;
 }
 
-static bool take_hex(gs_trace *t, const char **at, u64 most, const char *what, u64 *out)
+static inline bool take_hex(gs_trace *t, const char **at, u64 most, const char *what, u64 *out)
 {
     const char *next = gs_scan_hex(*at, out);
     if (!next || *out > most) {
@@ -27,7 +27,7 @@ static bool take_hex(gs_trace *t, const char **at, u64 most, const char *what, u
     return true;
 }
 
-static bool take_register(gs_trace *t, const char **at, u16 *out)
+static inline bool take_register(gs_trace *t, const char **at, u16 *out)
 {
     const char *p = gs_scan_skip(*at);
     const char *start = p;
@@ -51,7 +51,8 @@ static bool take_register(gs_trace *t, const char **at, u16 *out)
     return true;
 }
 
-static bool take_registers(gs_trace *t, const char **at, u32 most, const char *what, u8 *count, u16 *out)
+static inline bool take_registers(gs_trace *t, const char **at, u32 most, const char *what, u8 *count,
+                                  u16 *out)
 {
     u32 n = 0;
     if (!take_u32(t, at, most, what, &n)) {
@@ -200,6 +201,11 @@ static bool base_delta(gs_trace *t, const char **at, u32 n, u64 *out)
     return deltas(t, at, base, n, out);
 }
 
+static u64 *next_addresses(const gs_trace *t)
+{
+    return t->addresses ? t->addresses + t->tb.n_addresses : NULL; /* NULL: room for none was asked for */
+}
+
 /* The addresses of an ordinary memory instruction. */
 static bool take_lanes(gs_trace *t, const char **at, gs_trace_inst *inst, const gs_mnemonic *op)
 {
@@ -207,7 +213,7 @@ static bool take_lanes(gs_trace *t, const char **at, gs_trace_inst *inst, const 
     if (!take_u32(t, at, 2, "address mode", &mode) || gs_trace_reserve(t, 0, n)) {
         return false;
     }
-    u64 *out = t->addresses + t->tb.n_addresses;
+    u64 *out = next_addresses(t);
     bool good = mode == 0   ? list_all(t, at, n, out)
                 : mode == 1 ? base_stride(t, at, inst->mask, n, out)
                             : base_delta(t, at, n, out);
@@ -245,7 +251,7 @@ static bool take_bulk(gs_trace *t, const char **at, gs_trace_inst *inst, const g
     if (gs_trace_reserve(t, 0, n)) {
         return false;
     }
-    u64 *out = t->addresses + t->tb.n_addresses;
+    u64 *out = next_addresses(t);
     if (!(mode == 3 ? list_all(t, at, n, out) : deltas(t, at, base, n, out))) {
         return false;
     }

@@ -139,6 +139,9 @@ class Code:
 
     ops: list[Op] = field(default_factory=list)
 
+    def _add(self, kind: str, **fields: Any) -> None:
+        self.ops.append(Op(OP[kind], **fields))
+
     def compute(
         self, *, smem: int = 0, smem_ops: int = 0, chain: int = 4, conflicts: int = 0, **pipes: int
     ) -> None:
@@ -153,16 +156,8 @@ class Code:
             counts[PIPE[name]] = count
         issue = sum(counts) + smem_ops
         if issue > 0:
-            self.ops.append(
-                Op(
-                    OP["COMPUTE"],
-                    smem=smem,
-                    issue=issue,
-                    conflicts=conflicts,
-                    chain=chain,
-                    pipes=tuple(counts),
-                )
-            )
+            made = tuple(counts)
+            self._add("COMPUTE", smem=smem, issue=issue, conflicts=conflicts, chain=chain, pipes=made)
 
     def load(
         self,
@@ -178,39 +173,28 @@ class Code:
 
         Its iteration is ``counter[level] + ahead``; from ``limit`` on (0: never) it is skipped.
         """
-        self.ops.append(
-            Op(
-                OP["LOAD"],
-                slot=slot,
-                stages=stages,
-                level=level,
-                bypass_l1=bypass_l1,
-                issue=1,
-                patterns=patterns,
-                count_plus=ahead,
-                count=limit,
-            )
-        )
+        where = {"slot": slot, "stages": stages, "level": level, "patterns": patterns}
+        self._add("LOAD", issue=1, bypass_l1=bypass_l1, count_plus=ahead, count=limit, **where)
 
     def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
         """Add a store."""
-        self.ops.append(Op(OP["STORE"], slot=slot, level=level, issue=1, patterns=patterns))
+        self._add("STORE", slot=slot, level=level, issue=1, patterns=patterns)
 
     def reduce(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
         """Add a reduction at L2 (a commutative update)."""
-        self.ops.append(Op(OP["REDUCE"], slot=slot, level=level, issue=1, patterns=patterns))
+        self._add("REDUCE", slot=slot, level=level, issue=1, patterns=patterns)
 
     def wait(self, slot: int, *, stages: int = 0, level: int = 0) -> None:
         """Wait until a slot is empty."""
-        self.ops.append(Op(OP["WAIT"], slot=slot, stages=stages, level=level))
+        self._add("WAIT", slot=slot, stages=stages, level=level)
 
     def barrier(self) -> None:
         """Barrier of the TB (one instruction)."""
-        self.ops.append(Op(OP["BARRIER"], issue=1))
+        self._add("BARRIER", issue=1)
 
     def delay(self, cycles: int) -> None:
         """Hold the warp."""
-        self.ops.append(Op(OP["DELAY"], count=cycles))
+        self._add("DELAY", count=cycles)
 
     def loop_begin(self) -> int:
         """Return a mark for :meth:`loop_end`."""
@@ -220,8 +204,8 @@ class Code:
         """Repeat the ops since ``mark``; a body of one iteration needs no op."""
         if iterations <= 0:
             raise WorkloadError(f"loop of {iterations} iterations: must be positive")
-        self.ops.append(Op(OP["LOOP"], level=level, count=iterations, target=mark))
+        self._add("LOOP", level=level, count=iterations, target=mark)
 
     def exit(self) -> None:
         """End the warp."""
-        self.ops.append(Op(OP["EXIT"], issue=1))
+        self._add("EXIT", issue=1)

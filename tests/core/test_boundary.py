@@ -104,42 +104,55 @@ def put(array, row, name, value):
         field[row] = raw
 
 
+def fuzz(examples):
+    """Run a test with random choices ``data``, this many times."""
+
+    def wrap(test):
+        checked = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+        return checked(given(data=st.data())(test))
+
+    return wrap
+
+
+def drawn(data):
+    """Tables of one of the small jobs."""
+    return tables_of(data.draw(st.integers(0, len(SOURCES) - 1)))
+
+
+def drawn_row(data, arrays):
+    """A table and one of its rows."""
+    array = arrays[data.draw(st.sampled_from(sorted(arrays)))]
+    return array, data.draw(st.integers(0, len(array) - 1))
+
+
 def test_untouched_tables_run():
     for which in range(len(SOURCES)):
         made, arrays = tables_of(which)
         assert attempt(made, arrays, quanta=1 << 30) == lib.GS_DONE
 
 
-@settings(max_examples=1200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@fuzz(1200)
 def test_any_field_may_be_wrong(data):
-    which = data.draw(st.integers(0, len(SOURCES) - 1))
-    made, arrays = tables_of(which)
+    made, arrays = drawn(data)
     for _ in range(data.draw(st.integers(1, 3))):
-        table = data.draw(st.sampled_from(sorted(arrays)))
-        array = arrays[table]
-        row = data.draw(st.integers(0, len(array) - 1))
+        array, row = drawn_row(data, arrays)
         name = data.draw(st.sampled_from(array.dtype.names)) if array.dtype.names else None
         put(array, row, name, data.draw(NUMBERS))
     attempt(made, arrays)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@fuzz(400)
 def test_any_byte_may_be_wrong(data):
-    which = data.draw(st.integers(0, len(SOURCES) - 1))
-    made, arrays = tables_of(which)
+    made, arrays = drawn(data)
     for _ in range(data.draw(st.integers(1, 6))):
         raw = arrays[data.draw(st.sampled_from(sorted(arrays)))].view(np.uint8)
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     attempt(made, arrays)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@fuzz(200)
 def test_tables_may_be_short(data):
-    which = data.draw(st.integers(0, len(SOURCES) - 1))
-    made, arrays = tables_of(which)
+    made, arrays = drawn(data)
     table = data.draw(st.sampled_from(sorted(arrays)))
     short = arrays[table][: data.draw(st.integers(0, len(arrays[table]) - 1))].copy()
     if len(short):
@@ -149,11 +162,10 @@ def test_tables_may_be_short(data):
     attempt(made, arrays)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@fuzz(300)
 def test_parameters_at_the_ends_of_their_ranges(data):
     """What a configuration lets through one by one must not hurt the core together."""
-    made, arrays = tables_of(data.draw(st.integers(0, len(SOURCES) - 1)))
+    made, arrays = drawn(data)
     values = dict(made.values)
     rows = {f"{group}.{row.name}": row for group, all_rows in PARAMS.items() for row in all_rows}
     for _ in range(data.draw(st.integers(1, 4))):
@@ -166,10 +178,9 @@ def test_parameters_at_the_ends_of_their_ranges(data):
     attempt(made, arrays, params=params_struct(values), quanta=200)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@fuzz(150)
 def test_orders_may_be_anything(data):
-    made, arrays = tables_of(data.draw(st.integers(0, len(SOURCES) - 1)))
+    made, arrays = drawn(data)
     order = ffi.new("gs_order *", made.order[0])
     names = [name for name, _ in ffi.typeof("gs_order").fields]
     for _ in range(data.draw(st.integers(1, 3))):

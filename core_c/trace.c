@@ -107,7 +107,8 @@ static int begin_tb(gs_trace *t)
 
 static bool is_begin(const char *line)
 {
-    return strncmp(line, "#BEGIN_TB", 9) == 0 && gs_scan_at_end(line + 9);
+    const char *next = gs_scan_word(line, "#BEGIN_TB");
+    return next && gs_scan_at_end(next);
 }
 
 static int header_line(gs_trace *t, const char *line)
@@ -248,11 +249,12 @@ static int place_tb(gs_trace *t, const char *p)
 static int tb_line(gs_trace *t, const char *line)
 {
     static const char *const key[] = {"thread block", "cluster id", "cluster cta", "cluster rank", "warp"};
-    if (strncmp(line, "#END_TB", 7) == 0 && gs_scan_at_end(line + 7)) {
+    u32 i = 0;
+    const char *p = gs_scan_word(line, "#END_TB");
+    if (p && gs_scan_at_end(p)) {
         return end_tb(t);
     }
-    u32 i = 0;
-    const char *p = NULL;
+    p = NULL;
     for (; i < 5 && !p; i++) {
         p = gs_scan_value(line, key[i]);
     }

@@ -4,7 +4,6 @@
 #include "gen/gs_opcodes.h"
 #include "gs_trace.h"
 #include <stdbool.h>
-#include <string.h>
 
 #define GS_TRACE_LINE      65536u /* longest line in bytes */
 #define GS_TRACE_WARPS     32u    /* of a TB: 1024 threads */
@@ -179,15 +178,23 @@ static inline const char *gs_scan_triple(const char *p, u32 out[3])
     return p;
 }
 
+/* What follows the word at p; NULL: another stands there. Not strncmp, which may look past the newline. */
+static inline const char *gs_scan_word(const char *p, const char *word)
+{
+    for (; *word; word++, p++) {
+        if (*p != *word) {
+            return NULL;
+        }
+    }
+    return p;
+}
+
 /* What follows `key =`; NULL: the line has another key. */
 static inline const char *gs_scan_value(const char *line, const char *key)
 {
-    size_t n = strlen(key);
-    if (strncmp(line, key, n) != 0) {
-        return NULL;
-    }
-    line = gs_scan_skip(line + n);
-    return *line == '=' ? gs_scan_skip(line + 1) : NULL;
+    line = gs_scan_word(line, key);
+    line = line ? gs_scan_skip(line) : NULL;
+    return line && *line == '=' ? gs_scan_skip(line + 1) : NULL;
 }
 
 static inline bool gs_scan_at_end(const char *p)

@@ -1,6 +1,5 @@
 /* One instruction line of a trace. */
 #include "trace.h"
-#include <string.h>
 
 #define GS_WINDOW ((u64)1 << 24) /* bytes of the window of shared or local memory in the generic space */
 
@@ -272,15 +271,16 @@ static bool skip_values(gs_trace *t, const char **at, u32 registers)
     if (*p == '\n') {
         return true; /* early writers of this version have no such field */
     }
-    if (strncmp(p, "NoVal", 5) == 0 && gs_scan_ends(p[5])) {
-        *at = p + 5;
+    const char *none = gs_scan_word(p, "NoVal"), *some = gs_scan_word(p, "Val");
+    if (none && gs_scan_ends(*none)) {
+        *at = none;
         return true;
     }
-    if (strncmp(p, "Val", 3) != 0 || !gs_scan_ends(p[3])) {
+    if (!some || !gs_scan_ends(*some)) {
         gs_trace_bad(t, p, "NoVal or Val");
         return false;
     }
-    *at = p + 3;
+    *at = some;
     for (u32 i = 0; i < registers; i++) {
         u32 n = 0;
         u64 value = 0;

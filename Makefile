@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz bench readme clean
+.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,8 +24,10 @@ help:
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  core tests under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
-	@echo "make bench     speed of the simulator"
-	@echo "make readme    all output shown in README.md and docs/, anew"
+	@echo "make guard     instructions of the core against stored counts; needs valgrind"
+	@echo "make bench     the guard, then speed of the simulator"
+	@echo "make readme    all output shown in README.md and docs/ but speed, anew"
+	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
 
 # build.py needs cffi and jinja2 (and setuptools) in the environment, for rebuilds in place
@@ -53,11 +55,18 @@ gru: $(CORE)
 test: $(CORE)
 	$(PY) -m pytest -q
 
-bench: $(CORE)
+guard: $(CORE)
+	$(PY) tests/bench/guard.py
+
+bench: guard
 	$(PY) tests/bench/bench.py
 
 readme: $(CORE)
 	$(PY) docs/refresh.py
+
+# YARDSTICK=program: see tests/bench/bench.py
+performance: $(CORE)
+	$(PY) docs/refresh.py --performance --yardstick "$(YARDSTICK)"
 
 # strict flags are for the hand-written files only, so they are not those of build.py
 check: $(CORE) $(DEV)

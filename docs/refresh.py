@@ -1,10 +1,13 @@
 """Makes every number, table and picture of README.md and docs/ anew: ``make readme`` (a few minutes).
 
+Speed is a thing of the machine, so docs/performance.md is apart: ``make performance`` (ten minutes).
+
 Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is output and belongs to this script.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -85,8 +88,20 @@ def reason(rows: dict[str, Any], bandwidth: float) -> str:
     )
 
 
-def main() -> None:
-    """Simulate, then write."""
+def performance(yardstick: str) -> None:
+    """Measure speed, then write docs/performance.md and the stored instruction counts."""
+    bench = "tests/bench/bench.py"
+    blocks = {
+        "instructions": run("tests/bench/guard.py", "--update", "--profile"),
+        "threads": run(bench, "--threads-ratio"),
+        "scaling": run(bench, "--scaling"),
+        "bench": code(run(bench, "--yardstick", yardstick)),
+    }
+    replace(ROOT / "docs" / "performance.md", blocks)
+
+
+def readme() -> None:
+    """Simulate, then write README.md and docs/parameters.md."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "titanv_gru.h5"
@@ -111,6 +126,20 @@ def main() -> None:
     )
     table = run("-m", "pysim", "parameters", "--gpu", "titan_v", "--markdown")
     replace(ROOT / "docs" / "parameters.md", {"parameters": table})
+
+
+def main() -> None:
+    """Choose what to make."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--performance", action="store_true", help="docs/performance.md and stored counts only"
+    )
+    parser.add_argument("--yardstick", default="", help="with --performance: see tests/bench/bench.py")
+    options = parser.parse_args()
+    if options.performance:
+        performance(options.yardstick)
+    else:
+        readme()
 
 
 if __name__ == "__main__":

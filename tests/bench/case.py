@@ -1,0 +1,98 @@
+"""Runs one workload under ``stream`` in a process of its own and prints what it counted, as JSON.
+
+A process of its own, because the peak memory of a process never falls, and because the guard starts it
+under valgrind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from typing import Any
+
+from pysim import Code, Job, Kernel, Program, simulate
+from workloads.registry import make
+
+# Enough columns to pin the timing of every SM and slice, but not all, so that a new counter is no new result.
+PINNED = {
+    "sm": (
+        "busy_us",
+        "tbs",
+        "memory",
+        "warp_instructions",
+        "ops",
+        "l1_lines",
+        "l1_hits",
+        "load_sectors",
+        "l2_requests",
+    ),
+    "l2": ("requests", "hits", "pending_hits", "busy", "dram_read_sectors", "row_hits", "bus_busy"),
+}
+LONG_SECONDS = 3.0  # a case that took this long is not repeated
+
+
+def tiny_tbs(tbs: int = 1_000_000) -> Job:
+    """Make TBs of one warp and three ops."""
+    code = Code()
+    code.compute(int=8)
+    code.compute(fp32=8)
+    code.exit()
+    program = Program("tiny", (tuple(code.ops),), warps=1, registers=16, smem=0, args=0)
+    return Job("tiny", [Kernel("tiny", program, (tbs, 1, 1), (), ())])
+
+
+def job_of(workload: str) -> Job:
+    """Return the job of ``tiny:tbs=N``, which exists for benchmarks only, or of a registered workload."""
+    kind, _, count = workload.partition(":tbs=")
+    return tiny_tbs(int(count)) if kind == "tiny" else make(workload)
+
+
+def fingerprint(tables: dict[str, Any]) -> str:
+    """Return a hash of what was simulated: the time and the pinned counters of every SM and slice."""
+    digest = hashlib.sha256(tables["runs"]["time_us"].tobytes())
+    for table, columns in PINNED.items():
+        for column in columns:
+            digest.update(tables[table][column].tobytes())
+    return digest.hexdigest()[:16]
+
+
+def measure(workload: str, threads: int = 1, overrides: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the counts of one run; ``seconds`` are of the simulation alone, counters and stall stack on."""
+    result = simulate(
+        "titan_v", job_of(workload), "stream", threads=threads, tables="sm,l2", overrides=overrides
+    )
+    tables = result.tables()
+    sm, host = tables["sm"], tables["host"]
+    return {
+        "seconds": float(host["simulate_seconds"][0]),
+        "time_us": float(tables["runs"]["time_us"][0]),
+        "cycles": float(tables["runs"]["cycles"][0]),
+        "warp_instructions": int(sm["warp_instructions"].sum()),
+        "ops": int(sm["ops"].sum()),
+        "requests": int(tables["l2"]["requests"].sum()),
+        "tbs": int(sm["tbs"].sum()),
+        "bytes": int(host["peak_memory_bytes"][0]),
+        "versions": host["versions"][0].decode(),
+        "machine": host["machine"][0].decode(),
+        "result": fingerprint(tables),
+    }
+
+
+def main() -> None:
+    """Print the fastest of ``--runs`` runs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("workload", help="as in pysim workloads, or tiny:tbs=N")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides")
+    options = parser.parse_args()
+    overrides = dict(pair.split("=", 1) for pair in options.overrides)
+    done: list[dict[str, Any]] = []
+    while len(done) < options.runs and sum(run["seconds"] for run in done) < LONG_SECONDS:
+        done.append(measure(options.workload, options.threads, overrides))
+    print(json.dumps(min(done, key=lambda run: run["seconds"])))
+
+
+if __name__ == "__main__":
+    main()

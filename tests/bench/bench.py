@@ -65,7 +65,10 @@ def gru_run(threads: int, folder: Path) -> tuple[float, list[object]]:
     """Run the script of the two-thread ratio; return its ``simulate_seconds`` and its row of results."""
     out = ("--tables", "none", "--json", "--quiet", "--force", "--out", str(folder / "gru.h5"))
     command = [sys.executable, *RATIO_OF, "--threads", str(threads), *out]
-    tables = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[1:])}: ended with {done.returncode}")
+    tables = json.loads(done.stdout)
     return tables["host"][0]["simulate_seconds"], tables["runs"]
 
 

@@ -1,6 +1,8 @@
 /* The dependence table. A node counts the TB ends it still waits for; when none is left its consumers are
    released: the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do
-   not fit into the table waits for whole kernels instead: coarser, never wrong. */
+   not fit into the table waits for whole kernels instead, in one entry: coarser, never wrong. While no entry
+   is free, no kernel that waits for anything is admitted: those that hold entries were admitted before and
+   wait for nothing younger, so one will be free. */
 #include "scheduler.h"
 
 #include <string.h>
@@ -82,10 +84,25 @@ static void admit_coarse(gs_sim *sim, u32 kernel)
     k->fine = 0;
     k->record.coarse = 1;
     sim->sched.coarse++;
-    entries_add(&sim->sched, 1);
     for (u32 i = 0; i < l->preds; i++) {
         k->gate += !kernels[preds[i]].ended;
     }
+    entries_add(&sim->sched, k->gate > 0);
+}
+
+int gs_depend_room(const gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + l->first_node;
+    if (sim->order.infinite || sim->sched.table_entries < (u64)sim->params.scheme_table.entries) {
+        return 1;
+    }
+    for (u32 i = 0; i < l->nodes; i++) {
+        if (!states[i].done) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)

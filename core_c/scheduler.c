@@ -193,7 +193,7 @@ static void admission_plan(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
     if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->next_admit == sim->n_launches ||
-        d->active >= sim->order.window) {
+        d->active >= sim->order.window || !gs_depend_room(sim, d->next_admit)) {
         return;
     }
     const gs_launch *l = gs_launches(sim) + d->next_admit;
@@ -328,6 +328,7 @@ static void run_event(gs_ctx *ctx, u32 source)
         tb_ended(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
     } else if (source == SOURCE_READY) {
         gs_depend_event(sim, e);
+        admission_plan(sim, t); /* entries may be free again */
     } else if (source == SOURCE_ADMIT) {
         kernel_starts(sim, e.a, e.b, e.pad, t);
     } else {

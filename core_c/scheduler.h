@@ -18,6 +18,8 @@ static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
 }
 
 /* dependence table (depend.c) */
+/* whether the table can take the next kernel, if need be with whole kernels to wait for */
+int gs_depend_room(const gs_sim *sim, u32 kernel);
 void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t);
 void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);

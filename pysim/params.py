@@ -138,7 +138,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("bypass_age", 1024, "count", 1, 1 << 30, "A kernel passed over this often is passed over no more until it fits."),
     ),
     "scheme.table": (
-        Param("entries", 16384, "count", 1, 1 << 30, "Entries of the dependence table; a kernel that does not fit waits for whole kernels."),
+        Param("entries", 16384, "count", 1, 1 << 30, "Entries of the dependence table; a kernel that does not fit takes one and waits for whole kernels, and while none is free it is not admitted."),
         Param("consumers", 4, "count", 1, 1 << 16, "Consumer ranges that one entry holds."),
         Param("entry_bytes", 16, "B", 1, 1024, "Bytes an entry."),
         Param("update", 0.5, "ns", 0, 1e5, "The table takes this long for each counter it updates (two banks that update one a nanosecond each)."),

@@ -68,7 +68,9 @@ def test_random_dags_under_random_settings(
         scheme__bypass=bypass,
         host__submit=submit,
     )
-    execute(make(text), scheme, conf)
+    ran = execute(make(text), scheme, conf)
+    if scheme == "tb_static":
+        assert ran.totals.table_peak_entries <= entries
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -113,11 +115,30 @@ def test_small_tables_are_right_and_coarser(name):
         coarse.append(int(ran.totals.table_coarse_kernels))
         peaks.append(int(ran.totals.table_peak_entries))
         assert coarse[-1] == int(ran.kernels["coarse"].sum())
+        assert peaks[-1] <= entries
     assert coarse == sorted(coarse, reverse=True)
     assert coarse[0] > 0 == coarse[-1]
     # a coarser order is no shortcut (placement may differ a little)
     assert all(time >= 0.97 * times[-1] for time in times)
     assert peaks[-1] > 1
+
+
+def test_a_full_table_admits_what_waits_for_nothing():
+    """One entry: a third kernel, which depends on the first, waits for it; a fourth that is free as well."""
+    memory = Memory()
+    t, other = memory.tensor("t", 4, 32, 4), memory.tensor("other", 4, 32, 4)
+    late = kernel("late", "store", t, tbs=4, delay=LATE)
+    free = kernel("free", "store", other, tbs=4)
+    job = Job(
+        "full",
+        [late, kernel("one", "load", t, tbs=4, whole=True), free, kernel("two", "load", t, tbs=4), free],
+    )
+    ran = execute(job, "tb_static", oracle(scheme__table__entries=1))
+    wide = execute(job, "tb_static", oracle())
+    admitted = ran.kernels["admitted"].astype(np.int64)
+    assert int(ran.totals.table_peak_entries) == 1
+    assert admitted[2] == wide.kernels["admitted"][2] < ran.kernels["last_end"][0] < admitted[3] < admitted[4]
+    assert wide.kernels["admitted"][3] < wide.kernels["last_end"][0]
 
 
 @pytest.mark.parametrize("consumers", [1, 2, 64])

@@ -148,7 +148,7 @@ typedef struct gs_scheme_params {
 } gs_scheme_params;
 
 typedef struct gs_scheme_table_params {
-    /* Entries of the dependence table; a kernel that does not fit waits for whole kernels. [count] */
+    /* Entries of the dependence table; a kernel that does not fit takes one and waits for whole kernels, and while none is free it is not admitted. [count] */
     int64_t entries;
     /* Consumer ranges that one entry holds. [count] */
     int64_t consumers;

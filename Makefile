@@ -22,7 +22,7 @@ help:
 	@echo "make gru       install, compile, run configs/titanv_gru.py"
 	@echo "make test      install, compile, run all tests"
 	@echo "make check     linters, types, strict C warnings"
-	@echo "make sanitize  core tests under address, undefined and thread sanitizers"
+	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
@@ -93,7 +93,7 @@ sanitize: $(CORE)
 		(cd $(SAN)/$$mode && GS_BUILD=$$mode $(CURDIR)/$(PY) build.py) || exit 1; \
 	done
 	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=. \
-		$(CURDIR)/$(PY) -m pytest -q tests/core
+		$(CURDIR)/$(PY) -m pytest -q tests/core tests/test_trace_parser.py
 	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q -m threads tests/core
 

@@ -3,6 +3,7 @@
 import itertools
 import lzma
 import random
+import resource
 import struct
 import sys
 from pathlib import Path
@@ -582,6 +583,27 @@ def test_long_lines_and_big_tbs():
     wide = header(grid_dim="(2147483647,65535,65535)", **V6)
     wide = text(wide, tb((0, 0, 0), [[EXIT + " 0 NoVal"]], ("cluster id = 0,0,0",)))
     assert "a grid of clusters needs more than" in error_of(wide)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory in use from /proc")
+def test_memory_does_not_grow_with_the_file():
+    lines = ["0010 ffffffff 1 R4 LDG.E.128.SYS 1 R2 16 1 0x7f0010000000 16"] * 400
+    one = text(tb((0, 0, 0), [[*lines, EXIT]]))
+    count = 1200
+
+    def pieces():
+        yield text(header(grid_dim=f"({count},1,1)"))
+        for x in range(count):
+            yield one.replace(b"block = 0,", b"block = %d," % x)
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    early = 0
+    for number, _ in enumerate(read_text(pieces(), "t")):
+        early = resident() if number == 100 else early
+    assert number == count
+    assert resident() - early < 8 << 20, f"{count * len(one)} bytes were read"
 
 
 # --- unknown opcodes ---

@@ -2,7 +2,7 @@
 
 Which opcodes an SM version has is from the instruction set reference of NVIDIA's CUDA Binary Utilities;
 the class that Accel-Sim gives each is its peer column. The pipe is where the real SM runs it, as far as
-that is known: conversions and bit counts share the unit of MUFU; moves between register files, uniform
+that is known: floats are compared in the integer pipe; conversions and bit counts share the unit of MUFU; moves between register files, uniform
 instructions and special registers keep no arithmetic pipe busy and are counted with control.
 """
 
@@ -86,8 +86,10 @@ class _Group(NamedTuple):
 
 _GROUPS: tuple[_Group, ...] = (
     # 32-bit floating point
-    _Group("ALU", "", "fp32", "sp", 60, 90, "32-bit floating point", "FADD FADD32I FCHK FFMA FFMA32I FMNMX FMUL FMUL32I FSEL FSET FSETP FSWZADD FSWZ"),
-    _Group("ALU", "", "fp32", "sp", 60, 62, "32-bit floating point", "FCMP RRO"),
+    _Group("ALU", "", "fp32", "sp", 60, 90, "32-bit floating point", "FADD FADD32I FCHK FFMA FFMA32I FMUL FMUL32I FSWZADD FSWZ"),
+    _Group("ALU", "", "int", "sp", 60, 90, "comparison and selection of 32-bit floats, in the integer pipe", "FMNMX FSEL FSET FSETP"),
+    _Group("ALU", "", "int", "sp", 60, 62, "comparison of 32-bit floats", "FCMP"),
+    _Group("ALU", "", "fp32", "sp", 60, 62, "range reduction before MUFU", "RRO"),
     _Group("ALU", "", "sfu", "sfu", 60, 90, "exp2, rcp, rsqrt, sin, tanh", "MUFU"),
     # 16-bit floating point, two a lane
     _Group("ALU", "", "fp16", "sp", 60, 90, "packed 16-bit floating point", "HADD2 HFMA2 HMUL2 HSET2 HSETP2"),

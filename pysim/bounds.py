@@ -11,7 +11,7 @@ import numpy as np
 from .dependences import reduced
 from .occupancy import occupancy
 from .program import Recorded
-from .regions import SECTOR, common, outside, regions_of, spread, union
+from .regions import SECTOR, meets, outside, pointers, regions_of, spread, union
 from .schemes import written_by_job
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def compulsory_bytes(job: Job) -> int:
             key = (id(tensor), id(access.regions), kernel.grid)
             if access.mode != "read" or key in seen or done.get(id(tensor), 0) * SECTOR >= tensor.nbytes:
                 continue
-            if len(common(np.array([[tensor.address, end]]), spans)):
+            if meets(spans, tensor.address, end):
                 continue
             seen.add(key)
             lo, hi, _ = regions_of(access, kernel.tbs).intervals()
@@ -227,14 +227,14 @@ def _list_schedule(
     """Run the TB graph, oldest kernel first, on ``sms`` SMs of which a TB of kernel k takes ``shares[k]``."""
     offsets = deps.offsets
     total = int(offsets[-1])
-    waits = np.zeros(total, np.int64)
-    into: list[list[int]] = [[] for _ in range(total)]
-    left: list[int] = []
-    for number, group in enumerate(deps.groups):
-        waits[group.consumers + offsets[group.kernel]] += 1
-        left.append(len(group.producers))
-        for producer in group.producers.tolist():
-            into[producer].append(number)
+    groups = deps.groups
+    node = np.repeat(np.arange(len(groups)), np.diff(groups.producer_ptr))
+    into = node[np.argsort(groups.producers, kind="stable")].tolist()
+    into_ptr = pointers(np.bincount(groups.producers, minlength=total)).tolist()
+    left = np.diff(groups.producer_ptr).tolist()
+    waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
+    waits = np.bincount(waiters, minlength=total)
+    waiting, waiting_ptr = waiters.tolist(), groups.consumer_ptr.tolist()
     owner = np.repeat(np.arange(len(job.kernels)), np.diff(offsets)).tolist()
     length = np.concatenate(durations).tolist()
     count = waits.tolist()
@@ -249,11 +249,10 @@ def _list_schedule(
             heapq.heappush(running, (now + length[tb], tb))
         now, tb = heapq.heappop(running)
         free += shares[owner[tb]]
-        for number in into[tb]:
+        for number in into[into_ptr[tb] : into_ptr[tb + 1]]:
             left[number] -= 1
             if left[number] == 0:
-                group = deps.groups[number]
-                for waiter in (group.consumers + offsets[group.kernel]).tolist():
+                for waiter in waiting[waiting_ptr[number] : waiting_ptr[number + 1]]:
                     count[waiter] -= 1
                     if count[waiter] == 0:
                         heapq.heappush(ready, waiter)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import WorkloadError
 from .program import OP, PIPE, Accesses, Op, Pattern, Program, Recorded, Tables
-from .regions import common
+from .regions import common, meets
 from .schemes import PRIORITY, Choice, carveout_mode, coherence_of, order_of, preds_of, ranks, written_by_job
 
 if TYPE_CHECKING:
@@ -293,8 +293,7 @@ def _bypass(job: Job) -> list[int]:
             spans = common(kernel.footprint.read(kernel.tbs, kernel.name), written)
             bits = (0xFFFFFFFF << len(kernel.args)) & 0xFFFFFFFF if len(spans) else 0
         for slot, tensor in enumerate(kernel.args):
-            at = int(np.searchsorted(spans[:, 0], tensor.address + tensor.nbytes)) - 1
-            if at >= 0 and spans[at, 1] > tensor.address:
+            if meets(spans, tensor.address, tensor.address + tensor.nbytes):
                 bits |= 1 << slot
         made.append(bits)
     return made

@@ -100,6 +100,12 @@ def union(spans: Ints) -> Ints:
     return np.stack([lo, hi], axis=1)
 
 
+def meets(spans: Ints, lo: int, hi: int) -> bool:
+    """Whether any of sorted, disjoint (n, 2) ranges has something in common with lo to hi."""
+    at = int(np.searchsorted(spans[:, 0], hi)) - 1
+    return at >= 0 and bool(spans[at, 1] > lo)
+
+
 def common(one: Ints, other: Ints) -> Ints:
     """Return what two sorted lists of disjoint (n, 2) ranges have in common, as such a list."""
     i, j = join(one[:, 0], one[:, 1], other[:, 0], other[:, 1])

@@ -51,7 +51,7 @@ OPERANDS = (2, 3, 4, 5)
 SHARED_ADDRESS = 6
 FIRST = 8
 LAST = 254
-ROTATE = 8  # results of a pipe in flight before a register is written again
+BLOCK = 4  # registers for a load, if there are enough: a reader may take any operand to be as wide as 16 B
 SHARED_WINDOW = 0x7F0000000000
 LOCAL_WINDOW = 0x7F1000000000
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
@@ -90,18 +90,18 @@ def shape_of(pattern: Pattern) -> Shape:
 
 
 class Line(NamedTuple):
-    """An instruction before it is known what it must wait for. ``link``: a source that it always has."""
+    """An instruction before it is known what it must wait for. It always reads the first ``kept`` sources."""
 
     head: str  # PC and mask
     dst: int  # -1: none
     name: str
     sources: tuple[int, ...]
-    link: int  # -1: none
+    kept: int
     tail: str  # width, addresses, immediate
 
     def text(self, waits: Sequence[int]) -> str:
-        """Return the line; ``waits`` are registers that it reads instead of its own sources."""
-        sources = [*([self.link] if self.link >= 0 else []), *waits] or self.sources
+        """Return the line; ``waits`` are registers that it reads instead of its other sources."""
+        sources = (*self.sources[: self.kept], *waits) if waits else self.sources
         dst = f"1 R{self.dst}" if self.dst >= 0 else "0"
         read = "".join(f" R{r}" for r in sources)
         return f"{self.head} {dst} {self.name} {len(sources)}{read} {self.tail}\n"
@@ -109,7 +109,7 @@ class Line(NamedTuple):
     @property
     def room(self) -> int:
         """How many registers it can wait for."""
-        return MOST_SOURCES - (self.link >= 0)
+        return MOST_SOURCES - self.kept
 
 
 def _tail(left: dict[Stand, int], cycles: int) -> list[Stand]:
@@ -148,9 +148,9 @@ class Layout:
                         f"program {self.program.name}: SM {self.binary} has no {pipe} instructions"
                     )
                 self.base[pipe] = at
-                at += stand.size * ROTATE
+                at += stand.size * stand.turns
         self.base["shared"] = at
-        self.loads = at + ROTATE
+        self.loads = at + (SHARED_LOAD.turns if any(op.smem for op in ops) else 0)
 
 
 @dataclass(slots=True)
@@ -197,20 +197,22 @@ class _Block:
         """Return instruction ``number`` of a pipe; ``counts``: all of them, and those that nothing links."""
         count, free = counts
         turn = self.before.get(stand.pipe, 0) + number
-        dst = self.layout.base[stand.pipe] + turn % ROTATE * stand.size if stand.size else -1
+        dst = self.layout.base[stand.pipe] + turn % stand.turns * stand.size if stand.size else -1
         name = stand.names[turn % len(stand.names)]
         if stand.pipe == "shared":
             waves = op.smem * (number + 1) // count - op.smem * number // count
-            sources = (SHARED_ADDRESS, OPERANDS[0])[: stand.sources]
             where = shared_access(min(waves, LANES), SHARED_WINDOW)
-            return Line(head, dst, name, sources, link, f"{where} 0")
+            sources = (link if link >= 0 else SHARED_ADDRESS, *OPERANDS[: stand.sources - 1])
+            return Line(head, dst, name, sources, 1, f"{where} 0")
+        if link >= 0:
+            return Line(head, dst, name, (link,), 1, "0 0")
         sources = (*OPERANDS[: stand.sources - 1], dst) if stand.sources > 1 else OPERANDS[: stand.sources]
         lost = min(op.conflicts, free)
         if stand.pipe == "fp32" and number < free and lost * (number + 1) // free > lost * number // free:
             # all three sources in one of the two register banks, which costs a cycle
             odd = dst & 1
             sources = (OPERANDS[odd], OPERANDS[2 + odd], dst)
-        return Line(head, dst, name, sources, link, "0 0")
+        return Line(head, dst, name, sources, 0, "0 0")
 
 
 class Registers:
@@ -221,20 +223,21 @@ class Registers:
         self.used = bytearray(LAST + 1)
         self.own: dict[int, list[int]] = {}
 
-    def take(self, op: int, size: int) -> int:
-        """Return the first of ``size`` free registers; if there are none, one of a load still on its way."""
+    def take(self, op: int, least: int) -> tuple[int, int]:
+        """Return the first of the free registers and how many; ``least`` are needed.
+
+        If there are none, those of a load still on its way, which this one then waits for.
+        """
         own = self.own.setdefault(op, [])
-        start = -(-self.first // size) * size
-        for r in chain(own, range(start, LAST + 2 - size, size)):
-            if not any(self.used[r : r + size]):
-                break
-        else:
-            # waits for that load, as there is no other way
-            r = own[0] if own else start
-        if r not in own:
-            own.append(r)
-        self.used[r : r + size] = b"\1" * size
-        return r
+        for size in (BLOCK, least):
+            start = -(-self.first // size) * size
+            for r in chain(own, range(start, LAST + 2 - size, size)):
+                if r % size == 0 and not any(self.used[r : r + size]):
+                    if r not in own:
+                        own.append(r)
+                    self.used[r : r + size] = b"\1" * size
+                    return r, size
+        return (own[0] if own else start), least
 
     def free(self, r: int, size: int) -> None:
         """Give registers back."""
@@ -351,8 +354,7 @@ class _Walk:
         text, read = known
         self.pen.write(text)
         for r, size in waits[:read]:
-            if size:
-                self.registers.free(r, size)
+            self.registers.free(r, size)
         del self.waits[:read]
 
     def slot(self, op: Op) -> int:
@@ -373,14 +375,17 @@ class _Walk:
             )
         register = -1
         if kind == "LOAD":
-            size = max(1, shape.width // 4)
-            register = self.registers.take(index, size)
+            # it may take a register that it reads
+            for i, (r, size) in enumerate(self.waits[: MOST_SOURCES - 1]):
+                self.registers.free(r, size)
+                self.waits[i] = r, 0
+            register, size = self.registers.take(index, max(1, shape.width // 4))
             self.loads.setdefault(self.slot(op), []).append((register, size))
         else:
             self.stores.add(self.slot(op))
         sources = (ADDRESS,) if kind == "LOAD" else (ADDRESS, OPERANDS[0])
         head = f"{self.code.pcs[index]:04x} {shape.mask}"
-        self.emit((index, register), [Line(head, register, name, sources, -1, f"{shape.text} 0")])
+        self.emit((index, register), [Line(head, register, name, sources, 1, f"{shape.text} 0")])
         moved = at * shape.step + self.counter[shape.level2] * shape.step2
         self.pen.op += [index] * len(shape.offsets)
         self.pen.const += [moved + offset for offset in shape.offsets]
@@ -391,11 +396,11 @@ class _Walk:
         self.waits += self.loads.pop(slot, [])
         if slot in self.stores:
             self.stores.clear()
-            self.emit((index, -1), [Line(self.code.head(index), -1, "MEMBAR.SC.GPU", (), -1, "0 0")])
+            self.emit((index, -1), [Line(self.code.head(index), -1, "MEMBAR.SC.GPU", (), 0, "0 0")])
 
     def single(self, index: int, name: str, immediate: int = 0) -> None:
         """Write an instruction without operands."""
-        self.emit((index, -1), [Line(self.code.head(index), -1, name, (), -1, f"0 {immediate}")])
+        self.emit((index, -1), [Line(self.code.head(index), -1, name, (), 0, f"0 {immediate}")])
 
     def run(self) -> Iterator[Piece]:
         """Yield pieces of about PIECE characters."""

@@ -18,6 +18,7 @@ class Stand(NamedTuple):
 
     ``names`` are written in turn. ``size`` is how many registers the result takes (0: no result),
     ``sources`` how many it reads, ``latency`` the cycles until a dependent instruction may issue (Volta).
+    Results go to ``turns`` registers in turn, enough for all that are on their way.
     """
 
     pipe: str
@@ -27,6 +28,7 @@ class Stand(NamedTuple):
     latency: int
     first: int = 60
     last: int = 89
+    turns: int = 8
 
 
 _HMMA = tuple(f"HMMA.884.F32.F32.STEP{step}" for step in range(4))
@@ -42,7 +44,7 @@ _STANDS: tuple[Stand, ...] = (
     Stand("control", ("BRA",), 0, 0, 0),
 )
 SHARED_LATENCY = 23
-SHARED_LOAD = Stand("shared", ("LDS",), 1, 1, SHARED_LATENCY)
+SHARED_LOAD = Stand("shared", ("LDS",), 1, 1, SHARED_LATENCY, turns=32)
 SHARED_STORE = Stand("shared", ("STS",), 0, 2, 0)
 NOTHING = Stand("none", ("NOP",), 0, 0, 0)
 

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance clean
+.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance accuracy clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +26,8 @@ help:
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
-	@echo "make readme    all output shown in README.md and docs/ but speed, anew"
+	@echo "make readme    all output shown in README.md and docs/ but speed and accuracy"
+	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
 
@@ -65,6 +66,9 @@ readme: $(CORE)
 	$(PY) docs/refresh.py
 
 # YARDSTICK=program: see tests/bench/bench.py
+accuracy: $(CORE)
+	$(PY) docs/refresh.py --accuracy
+
 performance: $(CORE)
 	$(PY) docs/refresh.py --performance --yardstick "$(YARDSTICK)"
 

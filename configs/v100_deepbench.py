@@ -35,12 +35,13 @@ def run_suite(suite, script, show):
         if got.reason:
             time, error, status = 0.0, 1.0, f"unsupported: {got.reason}"
         errors[number] = error
+        detail = f"{got.tile}{' (sampled)' if got.how == 'sampled' else ''}"
         found.append(
-            (0, suite, row.case, row.group, "stream", "us", row.measured_us, time, error, status, "")
+            (0, suite, row.case, row.group, "stream", "us", row.measured_us, time, error, status, "", detail)
         )
         show(
             f"{row.case:<32}{row.measured_us:13,.1f}{time:14,.1f}{error:9.1%}{null[number]:10.1%}"
-            f"  {got.reason or got.tile}{' (sampled)' if got.how == 'sampled' else ''}"
+            f"  {got.reason or detail}"
         )
     names = "".join(f"{name:>9}" for name in ("mean", "median", "p90", "worst", "bias"))
     beside = "".join(f"{name:>9}" for name in ("mean", "p90", "worst"))

@@ -1,6 +1,7 @@
 """Makes every number, table and picture of README.md and docs/ anew: ``make readme`` (a few minutes).
 
-Speed is a thing of the machine, so docs/performance.md is apart: ``make performance`` (ten minutes).
+Speed is a thing of the machine, so docs/performance.md is apart: ``make performance`` (ten minutes). So is
+what is said of accuracy, as all rows of DeepBench take long: ``make accuracy`` (ten minutes of one core).
 
 Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is output and belongs to this script.
 """
@@ -8,6 +9,7 @@ Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is output and bel
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -128,6 +130,20 @@ def readme() -> None:
     replace(ROOT / "docs" / "parameters.md", {"parameters": table})
 
 
+def accuracy(path: str) -> None:
+    """Write docs/accuracy.md and what README.md says of it; ``path``: JSON of configs/v100_deepbench.py."""
+    import accuracy as rendering
+
+    if path:
+        text = Path(path).read_text(encoding="utf-8")
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            text = run("configs/v100_deepbench.py", "--json", "--out", str(Path(name) / "deepbench.h5"))
+    rows = json.loads(text)["validation"]
+    replace(ROOT / "docs" / "accuracy.md", rendering.blocks(rows))
+    replace(ROOT / "README.md", {"accuracy": rendering.readme(rows)})
+
+
 def main() -> None:
     """Choose what to make."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -135,9 +151,15 @@ def main() -> None:
         "--performance", action="store_true", help="docs/performance.md and stored counts only"
     )
     parser.add_argument("--yardstick", default="", help="with --performance: see tests/bench/bench.py")
+    parser.add_argument("--accuracy", action="store_true", help="what is said of DeepBench only")
+    parser.add_argument(
+        "--rows", default="", help="with --accuracy: saved output of v100_deepbench.py --json"
+    )
     options = parser.parse_args()
     if options.performance:
         performance(options.yardstick)
+    elif options.accuracy:
+        accuracy(options.rows)
     else:
         readme()
 

@@ -155,6 +155,7 @@ VALIDATION = (
     Column("error", "<f8", "", "Simulated over measured, less 1; 1 if it cannot be simulated."),
     Column("status", "S96", "", "ok, or unsupported and why."),
     Column("split", "S16", "", "Part of the suite: empty, or fitted and held out."),
+    Column("detail", "S96", "", "What was simulated: the tile, and (sampled) where that was a part."),
 )
 
 # all that may differ between two runs of the same thing is here and nowhere else

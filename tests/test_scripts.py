@@ -258,7 +258,7 @@ def test_deepbench_rows_beside_a_roofline(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)["validation"]
     assert len(rows) == 2
-    assert all(row["status"] == "ok" and row["simulated"] > 0 for row in rows)
+    assert all(row["status"] == "ok" and row["simulated"] > 0 and "detail" in row for row in rows)
     assert [name for name in files(tmp_path) if name.endswith(".h5")]
 
 

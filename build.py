@@ -20,7 +20,7 @@ import jinja2
 ROOT = Path(__file__).resolve().parent
 CORE = ROOT / "core_c"
 HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_opcodes.h", "gs_hash.h")
-CDEF_FILES = ("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h", "gs_api.h", "gs_trace.h")
+CDEF_FILES = ("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h", "gs_api.h", "gs_trace.h", "gs_convert.h")
 # those that a table might use as a name
 C_KEYWORDS = frozenset(("char", "double", "float", "int", "long", "register", "short", "static", "volatile"))
 # what the core receives where that is not what a user writes (the table in pysim/params.py)
@@ -125,7 +125,7 @@ def _builder() -> cffi.FFI:
     builder.cdef(cdef())
     builder.set_source(
         "pysim._core",
-        '#include "gs_api.h"\n#include "gs_trace.h"\n',
+        '#include "gs_api.h"\n#include "gs_convert.h"\n#include "gs_trace.h"\n',
         # relative to the root, where setup.py runs: setuptools refuses absolute paths
         sources=[f"core_c/{path.name}" for path in sorted(CORE.glob("*.c"))],
         depends=sorted(f"core_c/{path.relative_to(CORE).as_posix()}" for path in CORE.rglob("*.h")),

@@ -62,6 +62,11 @@ def _interval(pipe: str, default: float, doc: str) -> Param:
     return Param(f"{pipe}_interval", default, "cycle/64", 0.25, 1024, text)
 
 
+def _latency(pipe: str, default: int, doc: str) -> Param:
+    text = f"Cycles from an instruction on the {pipe} pipe to one that needs its result ({doc})."
+    return Param(f"{pipe}_latency", default, "cycle", 1, 1024, text)
+
+
 PARAMS: dict[str, tuple[Param, ...]] = {
     "gpu": (
         Param("sms", 80, "count", 1, 1024, "Streaming multiprocessors."),
@@ -79,7 +84,9 @@ PARAMS: dict[str, tuple[Param, ...]] = {
             _interval(pipe, default, doc)
             for (pipe, doc), default in zip(PIPES, (2.0, 2.0, 2.0, 4.0, 8.0, 2.0, 1.0), strict=True)
         ),
+        *(_latency(pipe, default, doc) for (pipe, doc), default in zip(PIPES, (4, 4, 6, 8, 14, 10, 4), strict=True)),
         Param("smem_interval", 1.0, "cycle/64", 0.25, 1024, "Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM."),
+        Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
         Param("block_max", 256, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),

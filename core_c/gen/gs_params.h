@@ -38,8 +38,24 @@ typedef struct gs_gpu_sm_params {
     int64_t tensor_interval;
     /* Cycles between two warp instructions on the control pipe of a sub-core (BRA, BAR and other control flow). [1/64 cycle] */
     int64_t control_interval;
+    /* Cycles from an instruction on the fp32 pipe to one that needs its result (FFMA, FADD, FMUL). [cycle] */
+    int64_t fp32_latency;
+    /* Cycles from an instruction on the int pipe to one that needs its result (IADD3, IMAD, LOP3, LEA, SHF, MOV). [cycle] */
+    int64_t int_latency;
+    /* Cycles from an instruction on the fp16 pipe to one that needs its result (HFMA2, HADD2). [cycle] */
+    int64_t fp16_latency;
+    /* Cycles from an instruction on the fp64 pipe to one that needs its result (DFMA, DADD, DMUL). [cycle] */
+    int64_t fp64_latency;
+    /* Cycles from an instruction on the sfu pipe to one that needs its result (MUFU: exp2, rcp, rsqrt, tanh). [cycle] */
+    int64_t sfu_latency;
+    /* Cycles from an instruction on the tensor pipe to one that needs its result (HMMA steps). [cycle] */
+    int64_t tensor_latency;
+    /* Cycles from an instruction on the control pipe to one that needs its result (BRA, BAR and other control flow). [cycle] */
+    int64_t control_latency;
     /* Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM. [1/64 cycle] */
     int64_t smem_interval;
+    /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
+    int64_t smem_latency;
     /* From the last arrival at a TB barrier to the next issue. [cycle] */
     int64_t barrier;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */

@@ -1,0 +1,738 @@
+/* Takes in the TBs of a recorded kernel: warps with the same instructions become one class, and an address
+   that follows from where the TB and the warp are is kept as that rule. What is held is one TB, the classes,
+   and what the caller has not yet taken of the accesses that no rule gives. */
+#include "convert.h"
+
+#include "gen/gs_opcodes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOCAL_SLOTS = 512, /* TBs after which local memory is used again */
+    LOCAL_WINDOW = 1 << 24
+};
+
+int gs_convert_fail(gs_convert *c, int code, const char *format, ...)
+{
+    if (!c->error[0]) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(c->error, sizeof c->error, format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+static int no_memory(gs_convert *c)
+{
+    return gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
+}
+
+gs_convert *gs_convert_open(uint32_t plain)
+{
+    gs_convert *c = calloc(1, sizeof *c);
+    if (c) {
+        c->plain = plain;
+    }
+    return c;
+}
+
+static void drop_streams(gs_convert *c)
+{
+    gs_stream *s = c->streams.at;
+    for (u64 i = 0; i < c->streams.n; i++) {
+        free(s[i].ids);
+        free(s[i].fits);
+    }
+    c->streams.n = 0;
+}
+
+void gs_convert_close(gs_convert *c)
+{
+    if (!c) {
+        return;
+    }
+    drop_streams(c);
+    gs_vector *all[] = {&c->rows,    &c->streams, &c->shapes,  &c->shape_waves, &c->entries, &c->order,
+                        &c->tb_rows, &c->items,   &c->classes, &c->places,      &c->spilled, &c->touched,
+                        &c->ids,     &c->reach,   &c->runs,    &c->templates,   &c->parts,   &c->pages};
+    for (u32 i = 0; i < sizeof all / sizeof *all; i++) {
+        free(all[i]->at);
+    }
+    gs_index *indices[] = {&c->row_index,   &c->stream_index,   &c->shape_index,
+                           &c->entry_index, &c->template_index, &c->page_index};
+    for (u32 i = 0; i < sizeof indices / sizeof *indices; i++) {
+        free(indices[i]->slot);
+        free(indices[i]->hash);
+    }
+    free(c);
+}
+
+const char *gs_convert_error(const gs_convert *c)
+{
+    return c->error;
+}
+
+int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
+{
+    u64 tbs = (u64)header->grid[0] * header->grid[1], threads = (u64)header->block[0] * header->block[1];
+    if (!header->grid[0] || !header->grid[1] || !header->grid[2] || tbs > 0x7fffffff ||
+        tbs * header->grid[2] > 0x7fffffff || !header->block[0] || !header->block[1] || !header->block[2] ||
+        threads > 2048 || threads * header->block[2] > 2048) {
+        return gs_convert_fail(c, GS_ERR_ARG, "a grid of %u x %u x %u TBs of %u x %u x %u threads",
+                               header->grid[0], header->grid[1], header->grid[2], header->block[0],
+                               header->block[1], header->block[2]);
+    }
+    c->header = *header;
+    c->kernel++;
+    c->tbs = tbs * header->grid[2];
+    c->warps = (u32)(threads * header->block[2] + 31) / 32;
+    c->came = c->instructions = c->local_window = c->settle_warp = c->settle_fit = c->accesses = c->settled =
+        0;
+    drop_streams(c);
+    gs_vector *vectors[] = {&c->rows,  &c->shapes,  &c->shape_waves, &c->entries, &c->order,
+                            &c->items, &c->classes, &c->places,      &c->spilled, &c->touched};
+    for (u32 i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        vectors[i]->n = 0;
+    }
+    gs_index_clear(&c->row_index);
+    gs_index_clear(&c->stream_index);
+    gs_index_clear(&c->shape_index);
+    gs_index_clear(&c->entry_index);
+    c->tb_rows.n = 0;
+    u32 *rows = gs_vector_room(&c->tb_rows, c->tbs, sizeof(u32));
+    if (!rows) {
+        return no_memory(c);
+    }
+    memset(rows, 0xff, c->tbs * sizeof(u32));
+    c->tb_rows.n = c->tbs;
+    return GS_OK;
+}
+
+/* ---- shapes ---- */
+
+/* Wavefronts of an access to shared memory: as many as some bank holds different words; wide accesses take at
+   least one for each eight bytes a lane. */
+static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
+{
+    u32 count[32] = {0}, most = width > 8 ? width / 8 : 1;
+    i64 words[32][16];
+    for (u32 i = 0; i < lanes; i++) {
+        i64 first = offset[i] >> 2, last = (offset[i] + width - 1) >> 2;
+        for (i64 w = first; w <= last; w++) {
+            u32 bank = (u32)w & 31, j = 0, n = count[bank] < 16 ? count[bank] : 16;
+            while (j < n && words[bank][j] != w) {
+                j++;
+            }
+            if (j < n) {
+                continue;
+            }
+            if (count[bank] < 16) {
+                words[bank][count[bank]] = w; /* beyond 16 a word may count twice */
+            }
+            count[bank]++;
+            most = gs_max32(most, count[bank]);
+        }
+    }
+    return most;
+}
+
+typedef struct reach {
+    u64 first; /* index of its addresses in the TB */
+    u32 lanes;
+    u32 shape; /* + 1 */
+    u32 width; /* bytes at each address */
+    u8 mode;
+} reach;
+
+/* The shape of an access + 1; 0: it has none that is worth to be kept. */
+static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves)
+{
+    gs_shape_lanes s;
+    memset(&s, 0, sizeof s);
+    s.lanes = mask;
+    s.width = width;
+    u32 k = 0, far = 0;
+    i64 offset[32];
+    for (u32 left = mask; left; left &= left - 1, k++) {
+        offset[k] = (i64)(a[k] - a[0]);
+        far |= offset[k] > (1 << 30) || offset[k] < -(1 << 30);
+        s.offset[gs_ctz(left)] = (i32)offset[k];
+    }
+    *shape = 0;
+    if (!far) {
+        u64 hash = gs_hash_bytes(&s, sizeof s), at;
+        const gs_shape_lanes *all = c->shapes.at;
+        for (u32 i = gs_index_find(&c->shape_index, hash, &at); i != GS_NOWHERE;
+             i = gs_index_next(&c->shape_index, hash, &at)) {
+            if (!memcmp(&all[i], &s, sizeof s)) {
+                *shape = i + 1;
+                *waves = ((const u32 *)c->shape_waves.at)[i];
+                return GS_OK;
+            }
+        }
+        *waves = wavefronts_of(offset, k, width);
+        if (c->shapes.n < GS_SHAPES) {
+            gs_shape_lanes *to = gs_vector_room(&c->shapes, 1, sizeof s);
+            u32 *w = gs_vector_room(&c->shape_waves, 1, sizeof *w);
+            if (!to || !w || !gs_index_add(&c->shape_index, hash, (u32)c->shapes.n)) {
+                return no_memory(c);
+            }
+            *to = s;
+            *w = *waves;
+            c->shape_waves.n++;
+            *shape = (u32)++c->shapes.n;
+        }
+        return GS_OK;
+    }
+    *waves = wavefronts_of(offset, k, width);
+    return GS_OK;
+}
+
+/* ---- instructions ---- */
+static int row_of(gs_convert *c, const gs_sass *s, u32 *row)
+{
+    u64 hash = gs_hash_bytes(s, sizeof *s), at;
+    const gs_sass *all = c->rows.at;
+    for (u32 i = gs_index_find(&c->row_index, hash, &at); i != GS_NOWHERE;
+         i = gs_index_next(&c->row_index, hash, &at)) {
+        if (!memcmp(&all[i], s, sizeof *s)) {
+            *row = i;
+            return GS_OK;
+        }
+    }
+    gs_sass *to = gs_vector_room(&c->rows, 1, sizeof *to);
+    if (!to || c->rows.n >= GS_NOWHERE - 1 || !gs_index_add(&c->row_index, hash, (u32)c->rows.n)) {
+        return no_memory(c);
+    }
+    *to = *s;
+    *row = (u32)c->rows.n++;
+    return GS_OK;
+}
+
+/* 0 reads, 1 writes, 2 updates; 4: none of these */
+static u32 mode_of(u32 kind)
+{
+    switch (kind) {
+    case GS_KIND_LOAD:
+    case GS_KIND_ASYNC_COPY:
+    case GS_KIND_BULK_LOAD:
+    case GS_KIND_BULK_PREFETCH:
+        return 0;
+    case GS_KIND_STORE:
+    case GS_KIND_BULK_STORE:
+        return 1;
+    case GS_KIND_ATOMIC:
+    case GS_KIND_REDUCE:
+    case GS_KIND_BULK_REDUCE:
+        return 2;
+    default:
+        return 4;
+    }
+}
+
+static int is_bulk(u32 kind)
+{
+    return kind == GS_KIND_BULK_LOAD || kind == GS_KIND_BULK_STORE || kind == GS_KIND_BULK_REDUCE ||
+           kind == GS_KIND_BULK_PREFETCH;
+}
+
+static u64 local_offset(const gs_convert *c, u64 address)
+{
+    return (address >= c->header.local_base ? address - c->header.local_base : address) & (LOCAL_WINDOW - 1);
+}
+
+/* Local memory lies as the hardware lays it: the same word of all lanes side by side, warps one after
+   another; a TB takes the place of the one LOCAL_SLOTS before it. */
+static void place_local(const gs_convert *c, u64 tb, u32 warp, u32 mask, u64 *a)
+{
+    u64 warps = tb % LOCAL_SLOTS * c->warps + warp;
+    u64 base = ((u64)1 << 52) + ((u64)c->kernel << 34) + warps * c->local_window;
+    u32 k = 0;
+    for (u32 left = mask; left; left &= left - 1, k++) {
+        u64 at = local_offset(c, a[k]);
+        a[k] = base + ((at >> 2) * 128 & (c->local_window - 1)) + gs_ctz(left) * 4 + (at & 3);
+    }
+}
+
+static void measure_local(gs_convert *c, const gs_trace_tb *tb)
+{
+    u64 most = 0;
+    for (u64 i = 0; i < tb->n_insts; i++) {
+        const gs_trace_inst *t = &tb->insts[i];
+        for (u32 k = 0; t->space == GS_SPACE_LOCAL && t->width && k < gs_popcount(t->mask); k++) {
+            most = gs_max(most, local_offset(c, tb->addresses[t->first + k]) + t->width);
+        }
+    }
+    c->local_window = 4096;
+    while (c->local_window < most * 32) {
+        c->local_window *= 2;
+    }
+}
+
+/* One instruction: its row, and where it goes. `a`: copies of its addresses. */
+static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp, const gs_trace_inst *t,
+                     u64 *a, u64 first, u32 *row)
+{
+    gs_sass s;
+    memset(&s, 0, sizeof s);
+    s.pc = t->pc;
+    s.mask = t->mask;
+    s.opcode = t->opcode;
+    s.variant = t->variant;
+    s.dsts = t->dsts;
+    s.srcs = t->srcs;
+    s.imm = t->imm;
+    memcpy(s.dst, t->dst, t->dsts * sizeof *s.dst);
+    memcpy(s.src, t->src, t->srcs * sizeof *s.src);
+    u32 kind = GS_OPCODE[t->opcode].kind, mode = mode_of(kind);
+    s.bytes = t->bytes;
+    s.space = t->space;
+    if (is_bulk(kind)) {
+        s.width = 16;
+        u32 n = (u32)(t->imm > 0 ? t->imm : 0);
+        s.imm = 0;
+        if (n) {
+            reach *r = gs_vector_room(&c->reach, 1, sizeof *r);
+            if (!r) {
+                return no_memory(c);
+            }
+            *r = (reach){first, n, 0, gs_max32(1, t->bytes / n), (u8)mode};
+            c->reach.n++;
+        } else {
+            s.space = GS_SPACE_NONE;
+        }
+        return row_of(c, &s, row);
+    }
+    s.width = t->width;
+    if (t->width && t->mask && t->space != GS_SPACE_NONE && mode < 4) {
+        u32 shape, waves, lanes = gs_popcount(t->mask);
+        memcpy(a, tb->addresses + t->first, lanes * sizeof *a);
+        if (t->space == GS_SPACE_LOCAL) {
+            place_local(c, number, warp, t->mask, a);
+        }
+        if (shape_of(c, a, t->mask, t->width, &shape, &waves)) {
+            return GS_ERR_MEM;
+        }
+        if (t->space == GS_SPACE_SHARED) {
+            s.wavefronts = (u16)waves;
+        } else {
+            reach *r = gs_vector_room(&c->reach, 1, sizeof *r);
+            if (!r) {
+                return no_memory(c);
+            }
+            *r = (reach){first, lanes, shape, t->width, (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode)};
+            c->reach.n++;
+        }
+    } else if (t->space == GS_SPACE_GLOBAL || t->space == GS_SPACE_LOCAL) {
+        s.space = GS_SPACE_NONE; /* predicated off: it only issues */
+    }
+    return row_of(c, &s, row);
+}
+
+/* ---- what a TB touches ---- */
+static int touch(gs_convert *c, u64 lo, u64 hi, u32 tb, u32 mode)
+{
+    gs_run_touched *all = c->runs.at;
+    lo &= ~31ull;
+    hi = (hi + 31) & ~31ull;
+    for (u64 i = c->runs.n;
+         i-- > 0 && i + 4 >= c->runs.n;) { /* most accesses go on where one of the last ended */
+        if (all[i].mode == mode && lo <= all[i].end && hi >= all[i].start) {
+            all[i].start = gs_min(all[i].start, lo);
+            all[i].end = gs_max(all[i].end, hi);
+            return GS_OK;
+        }
+    }
+    gs_run_touched *to = gs_vector_room(&c->runs, 1, sizeof *to);
+    if (!to) {
+        return no_memory(c);
+    }
+    *to = (gs_run_touched){lo, hi, tb, mode};
+    c->runs.n++;
+    return GS_OK;
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const gs_run_touched *a = x, *b = y;
+    if (a->mode != b->mode) {
+        return a->mode < b->mode ? -1 : 1;
+    }
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static int touched_flush(gs_convert *c)
+{
+    gs_run_touched *all = c->runs.at;
+    u64 n = c->runs.n, kept = 0;
+    if (!n) {
+        return GS_OK;
+    }
+    qsort(all, n, sizeof *all, by_start);
+    for (u64 i = 0; i < n; i++) {
+        if (kept && all[kept - 1].mode == all[i].mode && all[i].start <= all[kept - 1].end) {
+            all[kept - 1].end = gs_max(all[kept - 1].end, all[i].end);
+        } else {
+            all[kept++] = all[i];
+        }
+    }
+    gs_run_touched *to = gs_vector_room(&c->touched, kept, sizeof *to);
+    if (!to) {
+        return no_memory(c);
+    }
+    memcpy(to, all, kept * sizeof *all);
+    c->touched.n += kept;
+    c->runs.n = 0;
+    return GS_OK;
+}
+
+static int touch_all(gs_convert *c, const u64 *a, const reach *r, u32 tb)
+{
+    if (r->mode > 2) {
+        return GS_OK;
+    }
+    u32 width = r->width;
+    u64 lo = a[0], hi = a[0] + width;
+    for (u32 i = 1; i < r->lanes; i++) {
+        if (a[i] >= lo && a[i] >> 5 <= ((hi - 1) >> 5) + 1) {
+            hi = gs_max(hi, a[i] + width);
+            continue;
+        }
+        if (touch(c, lo, hi, tb, r->mode)) {
+            return GS_ERR_MEM;
+        }
+        lo = a[i];
+        hi = a[i] + width;
+    }
+    return touch(c, lo, hi, tb, r->mode);
+}
+
+/* ---- fits ---- */
+
+/* 1: the address follows the rule, or the rule was learnt from it */
+static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
+{
+    i64 rest = address - f->address;
+    u32 unknown = 0, which = 0;
+    if (!shape || shape != f->shape) {
+        return 0;
+    }
+    for (u32 i = 0; i < GS_FITS; i++) {
+        if (f->known >> i & 1) {
+            rest -= f->c[i] * moved[i];
+        } else if (moved[i]) {
+            unknown++;
+            which = i;
+        }
+    }
+    if (!unknown) {
+        return rest == 0;
+    }
+    if (unknown > 1) {
+        /* which of them moved it cannot be told, but if nothing did, all are 0 */
+        for (u32 i = 0; rest == 0 && i < GS_FITS; i++) {
+            f->known |= (u8)((moved[i] != 0) << i);
+        }
+        return rest == 0;
+    }
+    if (rest % moved[which]) {
+        return 0;
+    }
+    i64 c = rest / moved[which];
+    if (c > (i64)1 << 40 || c < -((i64)1 << 40)) {
+        return 0;
+    }
+    f->c[which] = c;
+    f->known |= (u8)(1u << which);
+    return 1;
+}
+
+static int spill(gs_convert *c, const u64 *a, u32 lanes, u32 width)
+{
+    gs_record *to = gs_vector_room(&c->spilled, 1, sizeof *to);
+    if (!to) {
+        return no_memory(c);
+    }
+    c->spilled.n++;
+    return gs_record_make(c, a, lanes, width, to);
+}
+
+/* The class of the warp whose rows and accesses are at hand; the accesses' rules are brought up to date. */
+static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *number)
+{
+    const u32 *ids = c->ids.at;
+    const reach *reaches = c->reach.at;
+    u64 n = c->ids.n, m = c->reach.n, hash = gs_hash_bytes(ids, n * sizeof *ids), at;
+    gs_stream *s = NULL;
+    for (u32 i = gs_index_find(&c->stream_index, hash, &at); i != GS_NOWHERE;
+         i = gs_index_next(&c->stream_index, hash, &at)) {
+        gs_stream *x = (gs_stream *)c->streams.at + i;
+        if (x->n == n && !memcmp(x->ids, ids, n * sizeof *ids)) {
+            s = x;
+            *number = i;
+            break;
+        }
+    }
+    if (!s) {
+        s = gs_vector_room(&c->streams, 1, sizeof *s);
+        if (!s || c->streams.n >= GS_NOWHERE - 1 ||
+            !gs_index_add(&c->stream_index, hash, (u32)c->streams.n)) {
+            return no_memory(c);
+        }
+        *s = (gs_stream){.n = n, .n_fits = m, .hash = hash};
+        *number = (u32)c->streams.n++;
+        s->ids = malloc(n * sizeof *s->ids);
+        s->fits = calloc(m + 1, sizeof *s->fits);
+        if (!s->ids || !s->fits) {
+            return no_memory(c);
+        }
+        memcpy(s->ids, ids, n * sizeof *s->ids);
+        memcpy(s->first, place, sizeof s->first);
+        memcpy(s->lo, place, sizeof s->lo);
+        memcpy(s->hi, place, sizeof s->hi);
+        for (u64 i = 0; i < m; i++) {
+            const reach *r = &reaches[i];
+            s->fits[i] = (gs_fit){.address = (i64)addresses[r->first],
+                                  .shape = r->shape,
+                                  .since = r->shape && !(c->plain & 1) ? GS_NOWHERE : 0,
+                                  .mode = r->mode};
+        }
+    }
+    i64 moved[GS_FITS];
+    for (u32 i = 0; i < GS_FITS; i++) {
+        moved[i] = (i64)place[i] - s->first[i];
+        s->lo[i] = s->lo[i] < place[i] ? s->lo[i] : place[i];
+        s->hi[i] = s->hi[i] > place[i] ? s->hi[i] : place[i];
+    }
+    for (u64 i = 0; i < m; i++) {
+        gs_fit *f = &s->fits[i];
+        const reach *r = &reaches[i];
+        const u64 *a = addresses + r->first;
+        if (f->since == GS_NOWHERE && !fit_take(f, moved, (i64)a[0], r->shape)) {
+            f->since = (u32)s->warps;
+        }
+        if (f->since != GS_NOWHERE && spill(c, a, r->lanes, r->width)) {
+            return GS_ERR_MEM;
+        }
+    }
+    s->warps++;
+    return GS_OK;
+}
+
+static int entry_of(gs_convert *c, const u32 *row, u32 *number)
+{
+    u64 hash = gs_hash_bytes(row, c->warps * sizeof *row), at;
+    const u32 *all = c->entries.at;
+    for (u32 i = gs_index_find(&c->entry_index, hash, &at); i != GS_NOWHERE;
+         i = gs_index_next(&c->entry_index, hash, &at)) {
+        if (!memcmp(all + (u64)i * c->warps, row, c->warps * sizeof *row)) {
+            *number = i;
+            return GS_OK;
+        }
+    }
+    u32 *to = gs_vector_room(&c->entries, c->warps, sizeof *to);
+    *number = (u32)(c->entries.n / c->warps);
+    if (!to || !gs_index_add(&c->entry_index, hash, *number)) {
+        return no_memory(c);
+    }
+    memcpy(to, row, c->warps * sizeof *row);
+    c->entries.n += c->warps;
+    return GS_OK;
+}
+
+int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
+{
+    const u32 *grid = c->header.grid;
+    if (tb->x >= grid[0] || tb->y >= grid[1] || tb->z >= grid[2] || tb->warps != c->warps || c->warps > 64) {
+        return gs_convert_fail(c, GS_ERR_ARG,
+                               "thread block %u,%u,%u of %u warps: the grid is %u x %u x %u, a TB has %u",
+                               tb->x, tb->y, tb->z, tb->warps, grid[0], grid[1], grid[2], c->warps);
+    }
+    u64 number = tb->x + (u64)grid[0] * (tb->y + (u64)grid[1] * tb->z);
+    u32 *tb_rows = c->tb_rows.at, row[64], which;
+    if (tb_rows[number] != GS_NOWHERE) {
+        return gs_convert_fail(c, GS_ERR_ARG, "thread block %u,%u,%u comes twice", tb->x, tb->y, tb->z);
+    }
+    if (!c->local_window) {
+        measure_local(c, tb);
+    }
+    /* the addresses as they are used: local ones are moved */
+    u64 *addresses = malloc((tb->n_addresses + 32) * sizeof *addresses);
+    if (!addresses) {
+        return no_memory(c);
+    }
+    int code = GS_OK;
+    for (u32 w = 0; !code && w < c->warps; w++) {
+        const gs_trace_warp *from = &tb->warp[w];
+        const u32 place[GS_FITS] = {tb->x, tb->y, tb->z, w};
+        c->ids.n = c->reach.n = 0;
+        u32 *ids = gs_vector_room(&c->ids, from->count, sizeof *ids);
+        code = ids ? GS_OK : no_memory(c);
+        for (u32 i = 0; !code && i < from->count; i++) {
+            const gs_trace_inst *t = &tb->insts[from->first + i];
+            u32 bulk = is_bulk(GS_OPCODE[t->opcode].kind);
+            if (bulk && t->imm > 0) {
+                memcpy(addresses + t->first, tb->addresses + t->first, (u64)t->imm * sizeof *addresses);
+            }
+            code = take_inst(c, tb, number, w, t, addresses + t->first, t->first, &ids[i]);
+        }
+        c->ids.n = from->count;
+        for (u64 i = 0; !code && i < c->reach.n; i++) {
+            const reach *r = (const reach *)c->reach.at + i;
+            code = touch_all(c, addresses + r->first, r, (u32)number);
+        }
+        code = code ? code : class_of(c, addresses, place, &row[w]);
+        c->instructions += from->count;
+    }
+    free(addresses);
+    code = code ? code : touched_flush(c);
+    code = code ? code : entry_of(c, row, &which);
+    gs_came *came = code ? NULL : gs_vector_room(&c->order, 1, sizeof *came);
+    if (!code && !came) {
+        code = no_memory(c);
+    }
+    if (!code) {
+        *came = (gs_came){(u32)number, which};
+        c->order.n++;
+        c->came++;
+        tb_rows[number] = which;
+    }
+    return code;
+}
+
+uint64_t gs_convert_spilled(const gs_convert *c, const gs_record **out)
+{
+    *out = c->spilled.at;
+    return c->spilled.n;
+}
+
+uint64_t gs_convert_touched(const gs_convert *c, const gs_run_touched **out)
+{
+    *out = c->touched.at;
+    return c->touched.n;
+}
+
+void gs_convert_drop(gs_convert *c)
+{
+    c->spilled.n = c->touched.n = 0;
+}
+
+/* ---- the end of a kernel ---- */
+int gs_convert_end(gs_convert *c)
+{
+    if (c->came != c->tbs) {
+        return gs_convert_fail(c, GS_ERR_ARG, "%llu of the grid's %llu thread blocks",
+                               (unsigned long long)c->came, (unsigned long long)c->tbs);
+    }
+    for (u64 i = 0; i < c->streams.n; i++) {
+        gs_stream *s = (gs_stream *)c->streams.at + i;
+        if (gs_convert_class(c, s)) {
+            return GS_ERR_MEM;
+        }
+        c->accesses += s->recorded * s->warps;
+    }
+    for (u64 i = 0; i < c->streams.n; i++) {
+        ((gs_stream *)c->streams.at)[i].warps = 0; /* gs_convert_settle counts anew */
+    }
+    if (c->accesses > GS_NOWHERE - 1) {
+        return gs_convert_fail(c, GS_ERR_LIMIT, "more than 2^32 recorded accesses in a kernel");
+    }
+    return GS_OK;
+}
+
+void gs_convert_get(const gs_convert *c, gs_converted *out)
+{
+    *out = (gs_converted){.rows = c->rows.at,
+                          .items = c->items.at,
+                          .classes = c->classes.at,
+                          .places = c->places.at,
+                          .shapes = c->shapes.at,
+                          .entries = c->entries.at,
+                          .tb_rows = c->tb_rows.at,
+                          .n_rows = c->rows.n,
+                          .n_items = c->items.n,
+                          .n_classes = c->classes.n,
+                          .n_places = c->places.n,
+                          .n_shapes = c->shapes.n,
+                          .n_entries = c->entries.n,
+                          .n_tb_rows = c->tb_rows.n,
+                          .accesses = c->accesses,
+                          .instructions = c->instructions,
+                          .warps = c->warps};
+}
+
+/* what a recorded access adds to what its place reaches */
+static void widen(gs_place *p, const gs_convert *c, const gs_record *r)
+{
+    const gs_template *t = (const gs_template *)c->templates.at + r->template_;
+    for (u32 i = 0; i < t->lines; i++) {
+        u64 line = r->line + (u64)(i64)((const gs_part *)c->parts.at)[t->first + i].line;
+        p->lo = p->hi ? gs_min(p->lo, line * 128) : line * 128;
+        p->hi = gs_max(p->hi, line * 128 + 128);
+    }
+}
+
+int gs_convert_settle(gs_convert *c, const gs_record *in, uint64_t n, int last, gs_record *out, uint64_t room,
+                      uint64_t *used, uint64_t *made, uint32_t *blocks)
+{
+    const gs_came *order = c->order.at;
+    const u32 *entries = c->entries.at, *grid = c->header.grid;
+    u64 total = c->came * c->warps;
+    *used = *made = 0;
+    for (; c->settle_warp < total; c->settle_warp++, c->settle_fit = 0) {
+        const gs_came *came = &order[c->settle_warp / c->warps];
+        u32 w = (u32)(c->settle_warp % c->warps);
+        gs_stream *s = (gs_stream *)c->streams.at + entries[(u64)came->row * c->warps + w];
+        const u32 place[GS_FITS] = {came->tb % grid[0], came->tb / grid[0] % grid[1],
+                                    came->tb / grid[0] / grid[1], w};
+        if (c->settle_fit == 0) {
+            blocks[(u64)came->tb * c->warps + w] = (u32)c->settled;
+            c->settled += s->recorded;
+        }
+        for (; c->settle_fit < s->n_fits; c->settle_fit++) {
+            const gs_fit *f = &s->fits[c->settle_fit];
+            u64 lanes[32];
+            u32 width, spilled = f->since != GS_NOWHERE && s->warps >= f->since;
+            if ((spilled && *used == n) || (f->recorded && *made == room)) {
+                return last && spilled && *used == n
+                           ? gs_convert_fail(c, GS_ERR_ARG, "recorded accesses are missing")
+                           : GS_OK;
+            }
+            if (spilled) {
+                out[*made] = in[(*used)++];
+            } else if (f->recorded) {
+                u32 count = gs_fit_addresses(c, s, f, place, lanes, &width);
+                int code = gs_record_make(c, lanes, count, width, &out[*made]);
+                if (code) {
+                    return code;
+                }
+            }
+            if (f->recorded) {
+                widen((gs_place *)c->places.at + f->place, c, &out[*made]);
+                ++*made;
+            }
+        }
+        s->warps++;
+    }
+    return GS_OK;
+}
+
+u32 gs_fit_addresses(const gs_convert *c, const gs_stream *s, const gs_fit *f, const u32 *place, u64 *out,
+                     u32 *width)
+{
+    const gs_shape_lanes *shape = (const gs_shape_lanes *)c->shapes.at + (f->shape - 1);
+    i64 base = f->address;
+    u32 n = 0;
+    for (u32 i = 0; i < GS_FITS; i++) {
+        base += f->c[i] * ((i64)place[i] - s->first[i]);
+    }
+    for (u32 left = shape->lanes; left; left &= left - 1) {
+        out[n++] = (u64)(base + shape->offset[gs_ctz(left)]);
+    }
+    *width = shape->width;
+    return n;
+}

@@ -1,0 +1,102 @@
+/* Inside of the converter: see gs_convert.h. */
+#pragma once
+#include "base.h"
+#include "gs_convert.h"
+
+enum {
+    GS_FITS = 4,         /* x, y, z, warp */
+    GS_SHAPES = 1 << 16, /* shapes a kernel; accesses of further ones are recorded */
+    GS_SPAN_BITS = 32,   /* what one pattern or access reaches is less than 4 GiB */
+    GS_PAGE_BITS = 21,
+    GS_HEIGHT = 2, /* loops in each other */
+    GS_FEW = 8     /* warps of a class for which addresses are rather recorded than a loop unrolled */
+};
+
+/* A growing array. */
+typedef struct gs_vector {
+    void *at;
+    u64 n, room;
+} gs_vector;
+
+/* Room for `more` elements behind the last; NULL: not enough memory. Does not change n. */
+void *gs_vector_room(gs_vector *v, u64 more, size_t size);
+
+/* From hashes to numbers of things that the caller compares. */
+typedef struct gs_index {
+    u32 *slot; /* number + 1 */
+    u64 n, room;
+    u64 *hash; /* of each slot */
+} gs_index;
+
+/* One memory access of a class, loops unrolled: how its address follows from where the warp is. */
+typedef struct gs_fit {
+    i64 address; /* of the class's first warp */
+    i64 c[GS_FITS];
+    u32 shape;   /* + 1; 0: none */
+    u32 since;   /* the class's first warp whose access was recorded; GS_NOWHERE: fits so far */
+    u8 known;    /* bit a coefficient */
+    u8 mode;     /* 0 reads, 1 writes, 2 updates, 3: local, nobody else's */
+    u8 recorded; /* it will be, in the end */
+    u8 pad;
+    u32 place; /* which gs_place says so */
+} gs_fit;
+
+typedef struct gs_stream {
+    u32 *ids; /* rows, loops unrolled */
+    gs_fit *fits;
+    u64 n, n_fits, hash;
+    u32 first[GS_FITS]; /* x, y, z, warp of its first warp */
+    u32 lo[GS_FITS], hi[GS_FITS];
+    u64 warps;
+    u64 recorded; /* accesses of one warp, in the end */
+} gs_stream;
+
+struct gs_convert {
+    char error[256];
+    gs_trace_header header;
+    u32 plain;  /* of gs_convert_open */
+    u32 kernel; /* 1 is the first */
+    u32 warps;
+    u64 tbs, came, instructions;
+    u64 local_window; /* bytes of a warp's local memory; 0: not known yet */
+    gs_vector rows, streams, shapes, shape_waves, entries, order, tb_rows;
+    gs_index row_index, stream_index, shape_index, entry_index;
+    gs_vector items, classes, places;
+    gs_vector spilled, touched;
+    gs_vector ids, reach;        /* of the warp at hand */
+    gs_vector runs;              /* of the TB at hand */
+    u64 settle_warp, settle_fit; /* where gs_convert_settle is */
+    u64 accesses, settled;
+    /* of the whole trace */
+    gs_vector templates, parts;
+    gs_index template_index;
+    gs_vector pages;
+    gs_index page_index;
+    u64 last_page_lo, last_page_hi;
+};
+
+/* a TB as it came, for gs_convert_settle */
+typedef struct gs_came {
+    u32 tb, row;
+} gs_came;
+
+int gs_convert_fail(gs_convert *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+u64 gs_hash_bytes(const void *p, u64 n);
+/* The first slot that may hold something of this hash; walk on with gs_index_next until it gives GS_NOWHERE.
+ */
+u32 gs_index_find(const gs_index *x, u64 hash, u64 *at);
+u32 gs_index_next(const gs_index *x, u64 hash, u64 *at);
+int gs_index_add(gs_index *x, u64 hash, u32 number);
+/* One number a hash: puts it in place of the one before, which is returned (GS_NOWHERE: none). */
+u32 gs_index_set(gs_index *x, u64 hash, u32 number);
+void gs_index_clear(gs_index *x);
+
+/* The lines of an access, and which template has them; `from` are `lanes` addresses of `width` bytes. */
+int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out);
+/* Memory from lo to hi belongs together: its pages stay side by side. */
+int gs_convert_claim(gs_convert *c, u64 lo, u64 hi);
+/* Addresses of a fit's lanes for a warp at `place`. */
+u32 gs_fit_addresses(const gs_convert *c, const gs_stream *s, const gs_fit *f, const u32 *place, u64 *out,
+                     u32 *width);
+/* Finds loops and writes the class's items and places. */
+int gs_convert_class(gs_convert *c, gs_stream *s);

@@ -1,0 +1,271 @@
+"""From a trace folder to its converted form (``store.py``).
+
+Kernel by kernel and TB by TB: warps that run the same instructions become one class, whose instructions are
+kept once, with loops found again. An address that is the same function of TB, warp and iteration for all warps
+of a class is kept as that function, all others one by one. What is held in memory is one TB, the classes of one
+kernel and the distinct line patterns of the trace; the rest goes to temporary files beside the result.
+
+Memory of the trace is laid out anew: the 2 MiB pages that it touches come one after another in ascending order
+from 0. Local memory has a page range of its own for each kernel; a TB takes the place of the one 512 before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pysim._ffi import dtype_of, error_of, ffi, lib
+from pysim.errors import WorkloadError
+
+from .folder import KernelFile, find_list, read_list
+from .reader import Header, read_kernel
+from .store import Writer, dtype, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+PAGE = 21  # bits
+LINE = 7
+HELD = 1 << 18  # elements of one kind held before they go to a file
+_RECORD = dtype_of("gs_record")
+_TOUCHED = dtype_of("gs_run_touched")
+
+
+def source_hash(path: Path | str) -> str:
+    """Return a hash over the names and bytes of a trace's files (its list names them)."""
+    found = find_list(path)
+    made = hashlib.sha256(found.read_bytes())
+    for command in read_list(found):
+        if isinstance(command, KernelFile):
+            made.update(command.path.name.encode() + b"\0")
+            with command.path.open("rb") as file:
+                made.update(hashlib.file_digest(file, "sha256").digest())
+    return made.hexdigest()
+
+
+def _view(pointer: Any, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return C memory as an array, without a copy."""
+    if not count:
+        return np.empty(0, kind)
+    return np.frombuffer(ffi.buffer(pointer, count * kind.itemsize), kind)
+
+
+def _read_back(file: Any, kind: np.dtype[Any]) -> NDArray[Any]:
+    file.flush()
+    size = file.seek(0, 2)
+    return np.memmap(file, kind, "r") if size else np.empty(0, kind)
+
+
+class _Converter:
+    def __init__(self, folder: Path, unknown: int | None, plain: int) -> None:
+        made = lib.gs_convert_open(plain)
+        if made == ffi.NULL:
+            raise WorkloadError("not enough memory to convert a trace")
+        self.core = ffi.gc(made, lib.gs_convert_close)
+        self.folder, self.unknown = folder, unknown
+        self.records = tempfile.TemporaryFile(dir=folder)
+        self.count = 0  # records so far
+
+    def close(self) -> None:
+        self.records.close()
+
+    def check(self, rc: int, where: str) -> None:
+        if rc < 0:
+            error = error_of(rc, lib.gs_convert_error(self.core))
+            raise WorkloadError(f"{where}: {error}")
+
+    def _take(self, call: str, ctype: str, kind: np.dtype[Any]) -> NDArray[Any]:
+        out = ffi.new(f"const {ctype} **")
+        count = getattr(lib, call)(self.core, out)
+        return _view(out[0], count, kind)
+
+    def _flush(self, spilled: Any, touched: Any) -> None:
+        spilled.write(self._take("gs_convert_spilled", "gs_record", _RECORD).tobytes())
+        touched.write(self._take("gs_convert_touched", "gs_run_touched", _TOUCHED).tobytes())
+        lib.gs_convert_drop(self.core)
+
+    def kernel(self, path: Path) -> tuple[Header, dict[str, NDArray[Any]], dict[str, int]]:
+        """Convert one kernel; return its header, its arrays (in the trace's addresses) and counts."""
+        header: Header | None = None
+        out = ffi.new("const gs_record **"), ffi.new("const gs_run_touched **")
+        with tempfile.TemporaryFile(dir=self.folder) as spilled, tempfile.TemporaryFile(dir=self.folder) as touched:
+            for part in read_kernel(path, self.unknown):
+                if isinstance(part, Header):
+                    header = part
+                    self.check(lib.gs_convert_begin(self.core, _raw(part)), str(path))
+                    continue
+                self.check(lib.gs_convert_tb(self.core, part.pointer), str(path))
+                held = lib.gs_convert_spilled(self.core, out[0]) + lib.gs_convert_touched(self.core, out[1])
+                if held >= HELD:
+                    self._flush(spilled, touched)
+            if header is None:
+                raise WorkloadError(f"{path}: holds no kernel")
+            self._flush(spilled, touched)
+            self.check(lib.gs_convert_end(self.core), str(path))
+            made = ffi.new("gs_converted *")
+            lib.gs_convert_get(self.core, made)
+            tbs = header.grid[0] * header.grid[1] * header.grid[2]
+            blocks = np.zeros(tbs * made.warps, np.uint32)
+            self._settle(_read_back(spilled, _RECORD), blocks, str(path))
+            # sorted by (mode, TB, start), as footprints are read fastest
+            runs = np.array(_read_back(touched, _TOUCHED))
+            order = np.lexsort((runs["start"], runs["tb"], runs["mode"]))
+            arrays = {
+                name: _view(getattr(made, name), getattr(made, f"n_{name}"), dtype(kind)).copy()
+                for name, kind in (
+                    ("rows", "gs_sass"),
+                    ("items", "gs_item"),
+                    ("classes", "gs_class"),
+                    ("places", "gs_place"),
+                    ("shapes", "gs_shape_lanes"),
+                    ("entries", "u4"),
+                    ("tb_rows", "u4"),
+                )
+            }
+            arrays["blocks"] = blocks if made.accesses else blocks[:0]
+            arrays["touched"] = runs[order]
+            if len(arrays["entries"]) == made.warps:
+                arrays["tb_rows"] = arrays["tb_rows"][:0]
+        counts = {
+            "warps": int(made.warps),
+            "instructions": int(made.instructions),
+            "first_access": self.count,
+            "accesses": int(made.accesses),
+        }
+        self.count += counts["accesses"]
+        return header, arrays, counts
+
+    def _settle(self, spilled: NDArray[Any], blocks: NDArray[np.uint32], where: str) -> None:
+        room = np.empty(HELD, _RECORD)
+        used, made = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+        at = 0
+        while True:
+            piece = np.array(spilled[at : at + HELD])
+            last = at + len(piece) == len(spilled)
+            rc = lib.gs_convert_settle(
+                self.core,
+                ffi.cast("gs_record *", piece.ctypes.data),
+                len(piece),
+                last,
+                ffi.cast("gs_record *", room.ctypes.data),
+                len(room),
+                used,
+                made,
+                ffi.cast("uint32_t *", blocks.ctypes.data),
+            )
+            self.check(rc, where)
+            self.records.write(room[: made[0]].tobytes())
+            at += used[0]
+            if made[0] < len(room) and at == len(spilled):
+                return
+
+    def pages(self) -> NDArray[np.uint64]:
+        """Return the pages of the trace, ascending."""
+        made = np.zeros(lib.gs_convert_pages(self.core, ffi.NULL, 0), np.uint64)
+        lib.gs_convert_pages(self.core, ffi.cast("uint64_t *", made.ctypes.data), len(made))
+        return made
+
+    def templates(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return templates and parts of all recorded accesses."""
+        templates, parts = ffi.new("const gs_template **"), ffi.new("const gs_part **")
+        count = ffi.new("uint64_t *")
+        found = lib.gs_convert_templates(self.core, templates, parts, count)
+        return (
+            _view(templates[0], found, dtype("gs_template")).copy(),
+            _view(parts[0], count[0], dtype("gs_part")).copy(),
+        )
+
+
+def _raw(header: Header) -> Any:
+    made = ffi.new("gs_trace_header *")
+    for name in ("id", "stream", "grid", "block", "smem", "registers", "binary", "shared_base", "local_base"):
+        setattr(made, name, getattr(header, name))
+    return made
+
+
+def _moved(addresses: NDArray[np.uint64], pages: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """Return where addresses (in units of 2^(21 - bits) bytes) lie when the pages lie side by side."""
+    page = addresses >> np.uint64(bits)
+    at = np.searchsorted(pages, page).astype(np.uint64)
+    return at << np.uint64(bits) | addresses & np.uint64((1 << bits) - 1)
+
+
+def _lay_out(arrays: dict[str, NDArray[Any]], pages: NDArray[np.uint64]) -> None:
+    """Move what a kernel touches to where its pages lie."""
+    places = arrays["places"]
+    used = places["hi"] > places["lo"]
+    lo = _moved(places["lo"][used], pages, PAGE)
+    hi = _moved(places["hi"][used] - np.uint64(1), pages, PAGE) + np.uint64(1)
+    shift = np.where(places["recorded"][used] == 0, (lo - places["lo"][used]).view(np.int64), 0)
+    places["base"][used] += shift
+    places["lo"][used], places["hi"][used] = lo, hi
+    runs = arrays["touched"]
+    start = _moved(runs["start"], pages, PAGE)
+    runs["end"] = start + (runs["end"] - runs["start"])
+    runs["start"] = start
+
+
+def convert(
+    source: Path | str,
+    target: Path | str,
+    *,
+    unknown: int | None = None,
+    plain: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Convert the trace that the folder (or its list) ``source`` holds into the file ``target``.
+
+    ``unknown``: row of ``OPCODES`` for opcodes that are not known (None: they are errors).
+    ``plain``, for tests: 1 keeps every address one by one, 2 finds no loops, 3 both; results do not differ.
+    ``progress(kernels done, kernels)`` is called after each. Raises WorkloadError, ``file:line: what``.
+    """
+    found, target = find_list(source), Path(target)
+    commands = read_list(found)
+    total = sum(isinstance(c, KernelFile) for c in commands)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    kernels: list[dict[str, Any]] = []
+    memcpys: list[tuple[int, int, int]] = []
+    held: list[dict[str, NDArray[Any]]] = []
+    with Writer(target) as writer:
+        core = _Converter(target.parent, unknown, plain)
+        for command in commands:
+            if not isinstance(command, KernelFile):
+                memcpys.append((len(kernels), command.address, command.size))
+                continue
+            header, arrays, counts = core.kernel(command.path)
+            names = ("name", "id", "stream", "grid", "block", "smem", "registers", "binary")
+            kernels.append({name: getattr(header, name) for name in names} | counts)
+            held.append(arrays)
+            if progress is not None:
+                progress(len(kernels), total)
+        pages = core.pages()
+        if len(pages) > 1 << (32 + LINE - PAGE):
+            raise WorkloadError(f"{found}: the trace touches {len(pages)} pages of 2 MiB: more than 512 GiB")
+        for entry, arrays in zip(kernels, held, strict=True):
+            _lay_out(arrays, pages)
+            entry["arrays"] = {name: writer.add(array) for name, array in arrays.items()}
+        records = _read_back(core.records, _RECORD)
+        packed = np.empty(len(records), np.uint64)
+        for at in range(0, len(records), HELD):
+            piece = records[at : at + HELD]
+            line = _moved(piece["line"], pages, PAGE - LINE)
+            packed[at : at + HELD] = line | piece["template"] << np.uint64(32)
+        templates, parts = core.templates()
+        whole = {"accesses": packed, "templates": templates, "parts": parts, "pages": pages}
+        core.close()
+        writer.finish(
+            {
+                "layout": layout(),
+                "source": source_hash(found),
+                "memory_bytes": len(pages) << PAGE,
+                "kernels": kernels,
+                "memcpys": memcpys,
+                "arrays": {name: writer.add(array) for name, array in whole.items()},
+            }
+        )

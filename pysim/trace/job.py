@@ -1,0 +1,147 @@
+"""From a converted trace to a job."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pysim._ffi import dtype_of, error_of, ffi, lib, params_struct
+from pysim.errors import ConfigError
+from pysim.footprint import Footprint, Rows
+from pysim.job import Job, Kernel, Tensor
+from pysim.program import Accesses, Recorded, Tables
+
+from .store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+READ_ONLY, WRITTEN = 0, 1  # arguments of a recorded kernel: memory that no kernel of the job writes, and the rest
+
+
+def _lowered(store: Store, number: int, written: NDArray[np.int64], values: Mapping[str, int]) -> Tables:
+    """Lower the code of a kernel for the device with these parameters."""
+    arrays = {name: store.kernel(number, name) for name in ("rows", "items", "classes", "places", "shapes")}
+    places, shapes = arrays["places"], arrays["shapes"]
+    levels = np.ascontiguousarray(places["level"])
+    inputs = ffi.new("gs_lower_in *")
+    for name, ctype in (("rows", "gs_sass"), ("items", "gs_item"), ("classes", "gs_class")):
+        setattr(inputs, name, ffi.cast(f"{ctype} *", arrays[name].ctypes.data))
+        setattr(inputs, f"n_{name}", len(arrays[name]))
+    inputs.levels, inputs.n_places = ffi.cast("uint8_t *", levels.ctypes.data), len(places)
+    code, text = ffi.new("int *"), ffi.new("char[256]")
+    made = lib.gs_code_open(params_struct(values), inputs, code, text)
+    if made == ffi.NULL:
+        raise type(error_of(code[0], text))(f"{store.path}: kernel {number + 1}: {ffi.string(text).decode()}")
+    try:
+        out = ffi.new("const gs_op **")
+        count = lib.gs_code_ops(made, out)
+        op = dtype_of("gs_op")
+        ops = np.frombuffer(ffi.buffer(out[0], count * op.itemsize), op).copy()
+        begins = np.frombuffer(ffi.buffer(lib.gs_code_entries(made), 4 * len(arrays["classes"])), np.uint32).copy()
+    finally:
+        lib.gs_code_close(made)
+    patterns = np.zeros(len(places), dtype_of("gs_pattern"))
+    for name in ("base", "bx", "by", "bz", "warp", "step", "step2", "align", "level2", "recorded", "shape"):
+        patterns[name] = places[name]
+    patterns["minor"], patterns["lanes"], patterns["width"] = 32, 0xFFFFFFFF, 1
+    known = np.flatnonzero((places["shape"] > 0) & (places["shape"] <= len(shapes)))
+    of = places["shape"][known] - 1
+    patterns["lanes"][known], patterns["width"][known] = shapes["lanes"][of], shapes["width"][of]
+    patterns["arg"] = _touch_any(places["lo"].view(np.int64), places["hi"].view(np.int64), written)
+    lanes = np.zeros(len(shapes), dtype_of("gs_lanes"))
+    lanes["offset"] = shapes["offset"]
+    entries = store.kernel(number, "entries")
+    if len(entries) == 0 or len(entries) % store.kernels[number].warps or int(entries.max()) >= len(begins):
+        raise store._bad(f"kernel {number + 1}: damaged")
+    return Tables(ops, patterns, lanes, begins[entries].reshape(-1, store.kernels[number].warps))
+
+
+def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return for each range whether one of the sorted, disjoint spans has a byte of it."""
+    if len(spans) == 0:
+        return np.zeros(len(lo), np.uint8)
+    at = np.searchsorted(spans[:, 0], hi) - 1
+    return ((at >= 0) & (spans[np.maximum(at, 0), 1] > lo)).astype(np.uint8)
+
+
+def _rows(store: Store, number: int) -> Rows:
+    runs = store.kernel(number, "touched")
+    return Rows(
+        runs["tb"].astype(np.int64),
+        runs["start"].view(np.int64),
+        runs["end"].view(np.int64),
+        runs["mode"].astype(np.uint8),
+    )
+
+
+def _written(store: Store, numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Return what the kernels write or update, as sorted disjoint byte ranges."""
+    parts = []
+    for number in numbers:
+        runs = store.kernel(number, "touched")
+        late = runs[runs["mode"] > 0]
+        parts.append(np.stack([late["start"], late["end"]], axis=1).astype(np.int64))
+    spans = np.concatenate(parts)
+    if len(spans) == 0:
+        return spans
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    top = np.maximum.accumulate(spans[:, 1])
+    first = np.flatnonzero(np.concatenate(([True], spans[1:, 0] > top[:-1])))
+    return np.stack([spans[first, 0], np.append(top[first[1:] - 1], top[-1])], axis=1)
+
+
+def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | None = None) -> Job:
+    """Return the job that a converted trace recorded, or of the ``kernels`` (numbers from 1, in any order).
+
+    Streams are those of the trace, numbered as they come; copies from the host cost nothing.
+    """
+    numbers = list(range(1, len(store.kernels) + 1)) if kernels is None else sorted(set(kernels))
+    for number in numbers:
+        if not 1 <= number <= len(store.kernels):
+            raise ConfigError(f"no kernel {number}: {store.path} has 1 to {len(store.kernels)}")
+    if not numbers:
+        raise ConfigError(f"{store.path}: no kernels chosen")
+    chosen = [number - 1 for number in numbers]
+    written = _written(store, chosen)
+    memory = Accesses(*(store.whole(array) for array in ("accesses", "templates", "parts")))
+    # both begin at 0: which of them a place goes through says whether its memory is written
+    args = (Tensor("read only", 0, 1, 1, 0), Tensor("memory", 1, store.memory_bytes, 1, 0))
+    streams: dict[int, int] = {}
+    made = []
+    for number in chosen:
+        info = store.kernels[number]
+        tb_rows, blocks = store.kernel(number, "tb_rows"), store.kernel(number, "blocks")
+        tbs = info.grid[0] * info.grid[1] * info.grid[2]
+        if len(tb_rows) not in (0, tbs) or len(blocks) not in (0, tbs * info.warps):
+            raise store._bad(f"kernel {number + 1}: damaged")
+        program = Recorded(
+            info.name,
+            info.warps,
+            info.registers,
+            info.smem,
+            len(args),
+            partial(_lowered, store, number, written),
+            memory=memory,
+            tb_rows=tb_rows if len(tb_rows) else None,
+            blocks=blocks if len(blocks) else None,
+            first_access=info.first_access,
+            accesses=info.accesses,
+        )
+        made.append(
+            Kernel(
+                info.name,
+                program,
+                info.grid,
+                args,
+                (),
+                streams.setdefault(info.stream, len(streams)),
+                Footprint(partial(_rows, store, number)),
+            )
+        )
+    return Job(name or Path(store.path).stem, made)

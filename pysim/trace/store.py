@@ -1,0 +1,231 @@
+"""The converted form of a trace: one file, from which kernels are loaded one by one.
+
+The file begins with 64 bytes: magic, version, where the directory lies, how long it is and its CRC-32. Then come
+arrays, each aligned to 64 bytes and with a CRC-32 in the directory, which is JSON at the end. All numbers are
+little endian. What a GPU adds (latencies, slots of loads) is not in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pysim._ffi import dtype_of, lib
+from pysim.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+MAGIC = b"pysimTRC"
+VERSION = 1
+ALIGN = 64
+_HEAD = struct.Struct("<8sIIQQI28x")
+_MOST_DIRECTORY = 1 << 30
+
+# arrays of each kernel, and of the whole trace
+KERNEL_ARRAYS = {
+    "rows": "gs_sass",
+    "items": "gs_item",
+    "classes": "gs_class",
+    "places": "gs_place",
+    "shapes": "gs_shape_lanes",
+    "entries": "u4",
+    "tb_rows": "u4",
+    "blocks": "u4",
+    "touched": "gs_run_touched",
+}
+TRACE_ARRAYS = {"accesses": "u8", "templates": "gs_template", "parts": "gs_part", "pages": "u8"}
+
+
+def dtype(kind: str) -> np.dtype[Any]:
+    """Return the numpy type of an array's elements."""
+    return dtype_of(kind) if kind.startswith("gs_") else np.dtype("<" + kind)
+
+
+def _layout(made: np.dtype[Any]) -> str:
+    if made.subdtype is not None:
+        return f"{made.subdtype[1]}{_layout(made.subdtype[0])}"
+    if made.names is None or made.fields is None:
+        return made.str
+    fields = (f"{name}@{made.fields[name][1]}:{_layout(made.fields[name][0])}" for name in made.names)
+    return f"{{{' '.join(fields)} {made.itemsize}}}"
+
+
+def layout() -> str:
+    """Return what the elements of all arrays look like, and the table of opcodes that they refer to."""
+    kinds = {**KERNEL_ARRAYS, **TRACE_ARRAYS}
+    parts = [f"{name} {_layout(dtype(kind))}" for name, kind in kinds.items()]
+    return f"{zlib.crc32(';'.join(parts).encode()):08x}-{lib.gs_tables_hash():016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What the header of a kernel's trace said; ``first_access`` and ``accesses``: its slice of the file's."""
+
+    name: str
+    id: int
+    stream: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    smem: int
+    registers: int
+    binary: int
+    warps: int
+    instructions: int
+    first_access: int
+    accesses: int
+
+
+class Writer:
+    """Writes a converted trace under a temporary name; :meth:`finish` gives it its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self.file = self.temporary.open("w+b")
+        self.file.write(bytes(_HEAD.size))
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+        self.temporary.unlink(missing_ok=True)
+
+    def start(self) -> int:
+        """Begin an array; return where it lies."""
+        at = self.file.seek(0, os.SEEK_END)
+        self.file.write(bytes(-at % ALIGN))
+        return at + -at % ALIGN
+
+    def add(self, array: NDArray[Any]) -> list[int]:
+        """Write an array; return its place, length and checksum."""
+        at = self.start()
+        data = np.ascontiguousarray(array)
+        self.file.write(data.tobytes() if data.dtype.names else memoryview(data).cast("B") if len(data) else b"")
+        return [at, len(data), zlib.crc32(data.tobytes())]
+
+    def finish(self, directory: Mapping[str, Any]) -> None:
+        """Write the directory and the head, and give the file its name."""
+        text = json.dumps(directory, separators=(",", ":")).encode()
+        at = self.start()
+        self.file.write(text)
+        self.file.seek(0)
+        self.file.write(_HEAD.pack(MAGIC, VERSION, 0, at, len(text), zlib.crc32(text)))
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.temporary.replace(self.path)
+
+
+class Store:
+    """A converted trace; arrays are mapped from the file and checked when they are first asked for.
+
+    ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the copies
+    from the host, for information. ``memory_bytes``: what the trace touches, in whole pages;
+    page i of it is page ``whole("pages")[i]`` of the trace.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            self.size = self.path.stat().st_size
+            with self.path.open("rb") as file:
+                self.directory = self._directory(file)
+            self._bytes = np.memmap(self.path, np.uint8, "r")
+        except OSError as error:
+            raise WorkloadError(f"{self.path}: {error.strerror or error}") from None
+        self._read()
+        self._checked: set[int] = set()
+
+    def _bad(self, what: str) -> WorkloadError:
+        return WorkloadError(f"{self.path}: {what}: convert the trace again")
+
+    def _directory(self, file: Any) -> dict[str, Any]:
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size or not head.startswith(MAGIC):
+            raise self._bad("not a converted trace")
+        _, version, _, at, length, check = _HEAD.unpack(head)
+        if version != VERSION:
+            raise self._bad(f"converted by another version ({version}, this one is {VERSION})")
+        if length > _MOST_DIRECTORY or at > self.size or length > self.size - at:
+            raise self._bad("cut off")
+        file.seek(at)
+        text = file.read(length)
+        if zlib.crc32(text) != check:
+            raise self._bad("damaged directory")
+        try:
+            made = json.loads(text)
+        except (ValueError, RecursionError):
+            raise self._bad("damaged directory") from None
+        if not isinstance(made, dict):
+            raise self._bad("damaged directory")
+        if made.get("layout") != layout():
+            raise self._bad("converted by another version")
+        return made
+
+    def _read(self) -> None:
+        try:
+            self.kernels = tuple(
+                Info(
+                    name=str(k["name"]),
+                    grid=(int(k["grid"][0]), int(k["grid"][1]), int(k["grid"][2])),
+                    block=(int(k["block"][0]), int(k["block"][1]), int(k["block"][2])),
+                    **{
+                        name: int(k[name])
+                        for name in ("id", "stream", "smem", "registers", "binary", "warps", "instructions")
+                    },
+                    first_access=int(k["first_access"]),
+                    accesses=int(k["accesses"]),
+                )
+                for k in self.directory["kernels"]
+            )
+            self.memcpys = tuple((int(k), int(a), int(n)) for k, a, n in self.directory["memcpys"])
+            self.source = str(self.directory["source"])
+            self.memory_bytes = int(self.directory["memory_bytes"])
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise self._bad("damaged directory") from None
+        if not self.kernels or any(min(k.grid) < 1 or not 1 <= k.warps <= 64 for k in self.kernels):
+            raise self._bad("damaged directory")
+
+    def _array(self, kind: str, where: Any, what: str) -> NDArray[Any]:
+        made = dtype(kind)
+        try:
+            at, count, check = (int(x) for x in where)
+        except (TypeError, ValueError):
+            raise self._bad("damaged directory") from None
+        if at % ALIGN or at < 0 or count < 0 or at > self.size or count > (self.size - at) // made.itemsize:
+            raise self._bad(f"{what}: cut off")
+        raw = self._bytes[at : at + count * made.itemsize]
+        if at not in self._checked:
+            if zlib.crc32(raw) != check:
+                raise self._bad(f"{what}: damaged")
+            self._checked.add(at)
+        return raw.view(made)
+
+    def kernel(self, number: int, name: str) -> NDArray[Any]:
+        """Return an array of kernel ``number`` (from 0)."""
+        try:
+            where = self.directory["kernels"][number]["arrays"][name]
+        except (KeyError, TypeError):
+            raise self._bad("damaged directory") from None
+        return self._array(KERNEL_ARRAYS[name], where, f"kernel {number + 1}: {name}")
+
+    def whole(self, name: str) -> NDArray[Any]:
+        """Return an array of the whole trace."""
+        try:
+            where = self.directory["arrays"][name]
+        except (KeyError, TypeError):
+            raise self._bad("damaged directory") from None
+        return self._array(TRACE_ARRAYS[name], where, name)

@@ -96,7 +96,11 @@ _GV100: tuple[tuple[str, Value, str], ...] = (
     ("gpu.sm.fp16_latency", 6, f"{_JIA}: HFMA2, HADD2, HMUL2 6 cycles"),
     ("gpu.sm.fp64_latency", 8, f"{_JIA}: DFMA, DADD, DMUL 8 cycles"),
     ("gpu.sm.sfu_latency", 14, f"{_JIA}: conversions and bit counts 14 cycles; MUFU assumed to take as long"),
-    ("gpu.sm.tensor_latency", 10, f"{_ASSUMED}: a set of four HMMA.884 steps takes 18 cycles and issues in 8"),
+    (
+        "gpu.sm.tensor_latency",
+        10,
+        f"{_ASSUMED}: a set of four HMMA.884 steps takes 18 cycles and issues in 8",
+    ),
     ("gpu.sm.control_latency", 4, f"{_ASSUMED}; {_ACCEL} have 4"),
     ("gpu.sm.smem_latency", 19, f"{_JIA}: shared memory 19 cycles without conflicts"),
     ("gpu.sm.smem_interval", 1, f"{_JIA}: 32 banks of 4 B, 128 B a cycle an SM"),

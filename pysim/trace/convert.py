@@ -1,18 +1,20 @@
 """From a trace folder to its converted form (``store.py``).
 
-Kernel by kernel and TB by TB: warps that run the same instructions become one class, whose instructions are
-kept once, with loops found again. An address that is the same function of TB, warp and iteration for all warps
-of a class is kept as that function, all others one by one. What is held in memory is one TB, the classes of one
-kernel and the distinct line patterns of the trace; the rest goes to temporary files beside the result.
+Kernel by kernel and TB by TB: warps that run the same instructions become one class, whose instructions
+are kept once, with loops found again. An address that is the same function of TB, warp and iteration for
+all warps of a class is kept as that function, all others one by one. What is held in memory is one TB, the
+classes of one kernel and the distinct line patterns of the trace; the rest goes to files as it comes.
 
-Memory of the trace is laid out anew: the 2 MiB pages that it touches come one after another in ascending order
-from 0. Local memory has a page range of its own for each kernel; a TB takes the place of the one 512 before it.
+Memory of the trace is laid out anew: the 2 MiB pages that it touches come one after another, in ascending
+order, from 0. Local memory has a page range of its own for each kernel; a TB takes the place of the one 512
+before it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +25,10 @@ from pysim.errors import WorkloadError
 
 from .folder import KernelFile, find_list, read_list
 from .reader import Header, read_kernel
-from .store import Writer, dtype, layout
+from .store import KERNEL_ARRAYS, Writer, dtype, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -63,17 +65,14 @@ def _read_back(file: Any, kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 class _Converter:
-    def __init__(self, folder: Path, unknown: int | None, plain: int) -> None:
+    def __init__(self, folder: Path, unknown: int | None, plain: int, records: Any) -> None:
         made = lib.gs_convert_open(plain)
         if made == ffi.NULL:
             raise WorkloadError("not enough memory to convert a trace")
         self.core = ffi.gc(made, lib.gs_convert_close)
         self.folder, self.unknown = folder, unknown
-        self.records = tempfile.TemporaryFile(dir=folder)
-        self.count = 0  # records so far
-
-    def close(self) -> None:
-        self.records.close()
+        self.records = records  # file of recorded accesses
+        self.count = 0  # of them so far
 
     def check(self, rc: int, where: str) -> None:
         if rc < 0:
@@ -94,7 +93,10 @@ class _Converter:
         """Convert one kernel; return its header, its arrays (in the trace's addresses) and counts."""
         header: Header | None = None
         out = ffi.new("const gs_record **"), ffi.new("const gs_run_touched **")
-        with tempfile.TemporaryFile(dir=self.folder) as spilled, tempfile.TemporaryFile(dir=self.folder) as touched:
+        with (
+            tempfile.TemporaryFile(dir=self.folder) as spilled,
+            tempfile.TemporaryFile(dir=self.folder) as touched,
+        ):
             for part in read_kernel(path, self.unknown):
                 if isinstance(part, Header):
                     header = part
@@ -196,19 +198,19 @@ def _moved(addresses: NDArray[np.uint64], pages: NDArray[np.uint64], bits: int) 
     return at << np.uint64(bits) | addresses & np.uint64((1 << bits) - 1)
 
 
-def _lay_out(arrays: dict[str, NDArray[Any]], pages: NDArray[np.uint64]) -> None:
+def _lay_out(name: str, rows: NDArray[Any], pages: NDArray[np.uint64]) -> None:
     """Move what a kernel touches to where its pages lie."""
-    places = arrays["places"]
-    used = places["hi"] > places["lo"]
-    lo = _moved(places["lo"][used], pages, PAGE)
-    hi = _moved(places["hi"][used] - np.uint64(1), pages, PAGE) + np.uint64(1)
-    shift = np.where(places["recorded"][used] == 0, (lo - places["lo"][used]).view(np.int64), 0)
-    places["base"][used] += shift
-    places["lo"][used], places["hi"][used] = lo, hi
-    runs = arrays["touched"]
-    start = _moved(runs["start"], pages, PAGE)
-    runs["end"] = start + (runs["end"] - runs["start"])
-    runs["start"] = start
+    if name == "touched":
+        length = rows["end"] - rows["start"]
+        rows["start"] = _moved(rows["start"], pages, PAGE)
+        rows["end"] = rows["start"] + length
+        return
+    used = np.flatnonzero(rows["hi"] > rows["lo"])
+    before = rows["lo"][used]
+    lo = _moved(before, pages, PAGE)
+    rows["hi"][used] = _moved(rows["hi"][used] - np.uint64(1), pages, PAGE) + np.uint64(1)
+    rows["lo"][used] = lo
+    rows["base"][used] += np.where(rows["recorded"][used] == 0, (lo - before).view(np.int64), 0)
 
 
 def convert(
@@ -222,50 +224,57 @@ def convert(
     """Convert the trace that the folder (or its list) ``source`` holds into the file ``target``.
 
     ``unknown``: row of ``OPCODES`` for opcodes that are not known (None: they are errors).
-    ``plain``, for tests: 1 keeps every address one by one, 2 finds no loops, 3 both; results do not differ.
-    ``progress(kernels done, kernels)`` is called after each. Raises WorkloadError, ``file:line: what``.
+    ``plain``, for tests: 1 keeps every address one by one, 2 finds no loops, 3 both; results do not
+    differ. ``progress(kernels done, kernels)`` is called after each. Raises WorkloadError, ``file:line:
+    what``.
     """
     found, target = find_list(source), Path(target)
     commands = read_list(found)
     total = sum(isinstance(c, KernelFile) for c in commands)
-    target.parent.mkdir(parents=True, exist_ok=True)
     kernels: list[dict[str, Any]] = []
     memcpys: list[tuple[int, int, int]] = []
-    held: list[dict[str, NDArray[Any]]] = []
-    with Writer(target) as writer:
-        core = _Converter(target.parent, unknown, plain)
-        for command in commands:
-            if not isinstance(command, KernelFile):
-                memcpys.append((len(kernels), command.address, command.size))
-                continue
-            header, arrays, counts = core.kernel(command.path)
-            names = ("name", "id", "stream", "grid", "block", "smem", "registers", "binary")
-            kernels.append({name: getattr(header, name) for name in names} | counts)
-            held.append(arrays)
-            if progress is not None:
-                progress(len(kernels), total)
-        pages = core.pages()
-        if len(pages) > 1 << (32 + LINE - PAGE):
-            raise WorkloadError(f"{found}: the trace touches {len(pages)} pages of 2 MiB: more than 512 GiB")
-        for entry, arrays in zip(kernels, held, strict=True):
-            _lay_out(arrays, pages)
-            entry["arrays"] = {name: writer.add(array) for name, array in arrays.items()}
-        records = _read_back(core.records, _RECORD)
-        packed = np.empty(len(records), np.uint64)
-        for at in range(0, len(records), HELD):
-            piece = records[at : at + HELD]
-            line = _moved(piece["line"], pages, PAGE - LINE)
-            packed[at : at + HELD] = line | piece["template"] << np.uint64(32)
-        templates, parts = core.templates()
-        whole = {"accesses": packed, "templates": templates, "parts": parts, "pages": pages}
-        core.close()
-        writer.finish(
-            {
-                "layout": layout(),
-                "source": source_hash(found),
-                "memory_bytes": len(pages) << PAGE,
-                "kernels": kernels,
-                "memcpys": memcpys,
-                "arrays": {name: writer.add(array) for name, array in whole.items()},
-            }
-        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Writer(target) as writer, tempfile.TemporaryFile(dir=target.parent) as records:
+            core = _Converter(target.parent, unknown, plain, records)
+            for command in commands:
+                if not isinstance(command, KernelFile):
+                    memcpys.append((len(kernels), command.address, command.size))
+                    continue
+                header, arrays, counts = core.kernel(command.path)
+                names = ("name", "id", "stream", "grid", "block", "smem", "registers", "binary")
+                entry = {name: getattr(header, name) for name in names} | counts
+                kernels.append(entry | {"arrays": {name: writer.add(part) for name, part in arrays.items()}})
+                if progress is not None:
+                    progress(len(kernels), total)
+            pages = core.pages()
+            if len(pages) > 1 << (32 + LINE - PAGE):
+                raise WorkloadError(f"{found}: touches {len(pages)} pages of 2 MiB: more than 512 GiB")
+            for entry in kernels:
+                for name in ("places", "touched"):
+                    change = partial(_lay_out, name, pages=pages)
+                    entry["arrays"][name] = writer.change(entry["arrays"][name], KERNEL_ARRAYS[name], change)
+            templates, parts = core.templates()
+            whole = {"templates": templates, "parts": parts, "pages": pages}
+            where = {name: writer.add(part) for name, part in whole.items()}
+            where["accesses"] = writer.add_pieces(_packed(records, pages))
+            writer.finish(
+                {
+                    "layout": layout(),
+                    "source": source_hash(found),
+                    "memory_bytes": len(pages) << PAGE,
+                    "kernels": kernels,
+                    "memcpys": memcpys,
+                    "arrays": where,
+                }
+            )
+    except OSError as error:
+        raise WorkloadError(f"cannot write {error.filename or target}: {error.strerror or error}") from None
+
+
+def _packed(records: Any, pages: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
+    """Yield recorded accesses as the core reads them."""
+    every = _read_back(records, _RECORD)
+    for at in range(0, len(every), HELD):
+        piece = every[at : at + HELD]
+        yield _moved(piece["line"], pages, PAGE - LINE) | piece["template"] << np.uint64(32)

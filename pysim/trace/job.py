@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pysim.errors import ConfigError
 from pysim.footprint import Footprint, Rows
 from pysim.job import Job, Kernel, Tensor
 from pysim.program import Accesses, Recorded, Tables
+from pysim.regions import union
 
 from .store import Store
 
@@ -21,10 +23,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-READ_ONLY, WRITTEN = 0, 1  # arguments of a recorded kernel: memory that no kernel of the job writes, and the rest
+READ_ONLY, WRITTEN = (
+    0,
+    1,
+)  # arguments of a recorded kernel: memory that no kernel of the job writes, and the rest
 
 
-def _lowered(store: Store, number: int, written: NDArray[np.int64], values: Mapping[str, int]) -> Tables:
+class _Written:
+    """What the kernels of a job write or update, found when it is first asked for."""
+
+    def __init__(self, kernels: Sequence[tuple[Footprint, int, str]]) -> None:
+        self._kernels = kernels
+        self._spans: NDArray[np.int64] | None = None
+
+    def spans(self) -> NDArray[np.int64]:
+        """Return sorted disjoint byte ranges, (n, 2)."""
+        if self._spans is None:
+            self._spans = union(np.concatenate([f.written(tbs, name) for f, tbs, name in self._kernels]))
+        return self._spans
+
+
+def _lowered(store: Store, number: int, written: _Written, values: Mapping[str, int]) -> Tables:
     """Lower the code of a kernel for the device with these parameters."""
     arrays = {name: store.kernel(number, name) for name in ("rows", "items", "classes", "places", "shapes")}
     places, shapes = arrays["places"], arrays["shapes"]
@@ -43,7 +62,9 @@ def _lowered(store: Store, number: int, written: NDArray[np.int64], values: Mapp
         count = lib.gs_code_ops(made, out)
         op = dtype_of("gs_op")
         ops = np.frombuffer(ffi.buffer(out[0], count * op.itemsize), op).copy()
-        begins = np.frombuffer(ffi.buffer(lib.gs_code_entries(made), 4 * len(arrays["classes"])), np.uint32).copy()
+        begins = np.frombuffer(
+            ffi.buffer(lib.gs_code_entries(made), 4 * len(arrays["classes"])), np.uint32
+        ).copy()
     finally:
         lib.gs_code_close(made)
     patterns = np.zeros(len(places), dtype_of("gs_pattern"))
@@ -53,12 +74,12 @@ def _lowered(store: Store, number: int, written: NDArray[np.int64], values: Mapp
     known = np.flatnonzero((places["shape"] > 0) & (places["shape"] <= len(shapes)))
     of = places["shape"][known] - 1
     patterns["lanes"][known], patterns["width"][known] = shapes["lanes"][of], shapes["width"][of]
-    patterns["arg"] = _touch_any(places["lo"].view(np.int64), places["hi"].view(np.int64), written)
+    patterns["arg"] = _touch_any(places["lo"].view(np.int64), places["hi"].view(np.int64), written.spans())
     lanes = np.zeros(len(shapes), dtype_of("gs_lanes"))
     lanes["offset"] = shapes["offset"]
     entries = store.kernel(number, "entries")
     if len(entries) == 0 or len(entries) % store.kernels[number].warps or int(entries.max()) >= len(begins):
-        raise store._bad(f"kernel {number + 1}: damaged")
+        raise store.bad(f"kernel {number + 1}: damaged")
     return Tables(ops, patterns, lanes, begins[entries].reshape(-1, store.kernels[number].warps))
 
 
@@ -67,7 +88,7 @@ def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> 
     if len(spans) == 0:
         return np.zeros(len(lo), np.uint8)
     at = np.searchsorted(spans[:, 0], hi) - 1
-    return ((at >= 0) & (spans[np.maximum(at, 0), 1] > lo)).astype(np.uint8)
+    return np.asarray((at >= 0) & (spans[np.maximum(at, 0), 1] > lo), np.uint8)
 
 
 def _rows(store: Store, number: int) -> Rows:
@@ -78,22 +99,6 @@ def _rows(store: Store, number: int) -> Rows:
         runs["end"].view(np.int64),
         runs["mode"].astype(np.uint8),
     )
-
-
-def _written(store: Store, numbers: Sequence[int]) -> NDArray[np.int64]:
-    """Return what the kernels write or update, as sorted disjoint byte ranges."""
-    parts = []
-    for number in numbers:
-        runs = store.kernel(number, "touched")
-        late = runs[runs["mode"] > 0]
-        parts.append(np.stack([late["start"], late["end"]], axis=1).astype(np.int64))
-    spans = np.concatenate(parts)
-    if len(spans) == 0:
-        return spans
-    spans = spans[np.argsort(spans[:, 0], kind="stable")]
-    top = np.maximum.accumulate(spans[:, 1])
-    first = np.flatnonzero(np.concatenate(([True], spans[1:, 0] > top[:-1])))
-    return np.stack([spans[first, 0], np.append(top[first[1:] - 1], top[-1])], axis=1)
 
 
 def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | None = None) -> Job:
@@ -108,18 +113,20 @@ def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | No
     if not numbers:
         raise ConfigError(f"{store.path}: no kernels chosen")
     chosen = [number - 1 for number in numbers]
-    written = _written(store, chosen)
+    footprints = [Footprint(partial(_rows, store, number)) for number in chosen]
+    sizes = [math.prod(store.kernels[number].grid) for number in chosen]
+    names = [store.kernels[number].name for number in chosen]
+    written = _Written(list(zip(footprints, sizes, names, strict=True)))
     memory = Accesses(*(store.whole(array) for array in ("accesses", "templates", "parts")))
     # both begin at 0: which of them a place goes through says whether its memory is written
     args = (Tensor("read only", 0, 1, 1, 0), Tensor("memory", 1, store.memory_bytes, 1, 0))
     streams: dict[int, int] = {}
     made = []
-    for number in chosen:
+    for number, footprint, tbs in zip(chosen, footprints, sizes, strict=True):
         info = store.kernels[number]
         tb_rows, blocks = store.kernel(number, "tb_rows"), store.kernel(number, "blocks")
-        tbs = info.grid[0] * info.grid[1] * info.grid[2]
         if len(tb_rows) not in (0, tbs) or len(blocks) not in (0, tbs * info.warps):
-            raise store._bad(f"kernel {number + 1}: damaged")
+            raise store.bad(f"kernel {number + 1}: damaged")
         program = Recorded(
             info.name,
             info.warps,
@@ -141,7 +148,7 @@ def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | No
                 args,
                 (),
                 streams.setdefault(info.stream, len(streams)),
-                Footprint(partial(_rows, store, number)),
+                footprint,
             )
         )
     return Job(name or Path(store.path).stem, made)

@@ -1,8 +1,8 @@
 """The converted form of a trace: one file, from which kernels are loaded one by one.
 
-The file begins with 64 bytes: magic, version, where the directory lies, how long it is and its CRC-32. Then come
-arrays, each aligned to 64 bytes and with a CRC-32 in the directory, which is JSON at the end. All numbers are
-little endian. What a GPU adds (latencies, slots of loads) is not in the file.
+The file begins with 64 bytes: magic, version, where the directory lies, how long it is and its CRC-32.
+Then come arrays, each aligned to 64 bytes and with a CRC-32 in the directory, which is JSON at the end. All
+numbers are little endian. What a GPU adds (latencies, slots of loads) is not in the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pysim._ffi import dtype_of, lib
 from pysim.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def layout() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What the header of a kernel's trace said; ``first_access`` and ``accesses``: its slice of the file's."""
+    """What the header of a kernel's trace said, and which slice of the file's accesses is its own."""
 
     name: str
     id: int
@@ -112,10 +112,27 @@ class Writer:
 
     def add(self, array: NDArray[Any]) -> list[int]:
         """Write an array; return its place, length and checksum."""
-        at = self.start()
-        data = np.ascontiguousarray(array)
-        self.file.write(data.tobytes() if data.dtype.names else memoryview(data).cast("B") if len(data) else b"")
-        return [at, len(data), zlib.crc32(data.tobytes())]
+        return self.add_pieces([array])
+
+    def add_pieces(self, pieces: Iterable[NDArray[Any]]) -> list[int]:
+        """Write the pieces of one array."""
+        at, count, check = self.start(), 0, 0
+        for piece in pieces:
+            data = piece.tobytes()
+            self.file.write(data)
+            count, check = count + len(piece), zlib.crc32(data, check)
+        return [at, count, check]
+
+    def change(self, where: list[int], kind: str, by: Callable[[NDArray[Any]], None]) -> list[int]:
+        """Let ``by`` change an array where it lies in the file; return its place anew."""
+        at, count, _ = where
+        if count == 0:
+            return where
+        self.file.flush()
+        rows = np.memmap(self.file, dtype(kind), "r+", at, (count,))
+        by(rows)
+        rows.flush()
+        return [at, count, zlib.crc32(rows.view(np.uint8).data)]
 
     def finish(self, directory: Mapping[str, Any]) -> None:
         """Write the directory and the head, and give the file its name."""
@@ -132,9 +149,9 @@ class Writer:
 class Store:
     """A converted trace; arrays are mapped from the file and checked when they are first asked for.
 
-    ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the copies
-    from the host, for information. ``memory_bytes``: what the trace touches, in whole pages;
-    page i of it is page ``whole("pages")[i]`` of the trace.
+    ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the
+    copies from the host, for information. ``memory_bytes``: what the trace touches, in whole pages; page i
+    of it is page ``whole("pages")[i]`` of the trace.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -149,30 +166,31 @@ class Store:
         self._read()
         self._checked: set[int] = set()
 
-    def _bad(self, what: str) -> WorkloadError:
+    def bad(self, what: str) -> WorkloadError:
+        """Return the error for a file that cannot be right."""
         return WorkloadError(f"{self.path}: {what}: convert the trace again")
 
     def _directory(self, file: Any) -> dict[str, Any]:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or not head.startswith(MAGIC):
-            raise self._bad("not a converted trace")
+            raise self.bad("not a converted trace")
         _, version, _, at, length, check = _HEAD.unpack(head)
         if version != VERSION:
-            raise self._bad(f"converted by another version ({version}, this one is {VERSION})")
+            raise self.bad(f"converted by another version ({version}, this one is {VERSION})")
         if length > _MOST_DIRECTORY or at > self.size or length > self.size - at:
-            raise self._bad("cut off")
+            raise self.bad("cut off")
         file.seek(at)
         text = file.read(length)
         if zlib.crc32(text) != check:
-            raise self._bad("damaged directory")
+            raise self.bad("damaged directory")
         try:
             made = json.loads(text)
         except (ValueError, RecursionError):
-            raise self._bad("damaged directory") from None
+            raise self.bad("damaged directory") from None
         if not isinstance(made, dict):
-            raise self._bad("damaged directory")
+            raise self.bad("damaged directory")
         if made.get("layout") != layout():
-            raise self._bad("converted by another version")
+            raise self.bad("converted by another version")
         return made
 
     def _read(self) -> None:
@@ -195,22 +213,22 @@ class Store:
             self.source = str(self.directory["source"])
             self.memory_bytes = int(self.directory["memory_bytes"])
         except (KeyError, TypeError, ValueError, IndexError):
-            raise self._bad("damaged directory") from None
+            raise self.bad("damaged directory") from None
         if not self.kernels or any(min(k.grid) < 1 or not 1 <= k.warps <= 64 for k in self.kernels):
-            raise self._bad("damaged directory")
+            raise self.bad("damaged directory")
 
     def _array(self, kind: str, where: Any, what: str) -> NDArray[Any]:
         made = dtype(kind)
         try:
             at, count, check = (int(x) for x in where)
         except (TypeError, ValueError):
-            raise self._bad("damaged directory") from None
+            raise self.bad("damaged directory") from None
         if at % ALIGN or at < 0 or count < 0 or at > self.size or count > (self.size - at) // made.itemsize:
-            raise self._bad(f"{what}: cut off")
+            raise self.bad(f"{what}: cut off")
         raw = self._bytes[at : at + count * made.itemsize]
         if at not in self._checked:
-            if zlib.crc32(raw) != check:
-                raise self._bad(f"{what}: damaged")
+            if zlib.crc32(raw.data) != check:
+                raise self.bad(f"{what}: damaged")
             self._checked.add(at)
         return raw.view(made)
 
@@ -219,7 +237,7 @@ class Store:
         try:
             where = self.directory["kernels"][number]["arrays"][name]
         except (KeyError, TypeError):
-            raise self._bad("damaged directory") from None
+            raise self.bad("damaged directory") from None
         return self._array(KERNEL_ARRAYS[name], where, f"kernel {number + 1}: {name}")
 
     def whole(self, name: str) -> NDArray[Any]:
@@ -227,5 +245,5 @@ class Store:
         try:
             where = self.directory["arrays"][name]
         except (KeyError, TypeError):
-            raise self._bad("damaged directory") from None
+            raise self.bad("damaged directory") from None
         return self._array(TRACE_ARRAYS[name], where, name)

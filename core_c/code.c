@@ -79,7 +79,6 @@ static int what_of(const lowering *l, u64 item)
         return memory ? STORE : ISSUE;
     case GS_KIND_ASYNC_COPY:
     case GS_KIND_BULK_LOAD:
-        return memory ? COPY : ISSUE;
     case GS_KIND_BULK_PREFETCH:
         return memory ? COPY : ISSUE;
     case GS_KIND_BARRIER:

@@ -254,7 +254,7 @@ static void place_local(const gs_convert *c, u64 tb, u32 warp, u32 mask, u64 *a)
     u32 k = 0;
     for (u32 left = mask; left; left &= left - 1, k++) {
         u64 at = local_offset(c, a[k]);
-        a[k] = base + ((at >> 2) * 128 & (c->local_window - 1)) + gs_ctz(left) * 4 + (at & 3);
+        a[k] = base + ((at >> 2) * 128 & (c->local_window - 1)) + (u64)gs_ctz(left) * 4 + (at & 3);
     }
 }
 
@@ -339,8 +339,8 @@ static int touch(gs_convert *c, u64 lo, u64 hi, u32 tb, u32 mode)
     gs_run_touched *all = c->runs.at;
     lo &= ~31ull;
     hi = (hi + 31) & ~31ull;
-    for (u64 i = c->runs.n;
-         i-- > 0 && i + 4 >= c->runs.n;) { /* most accesses go on where one of the last ended */
+    u64 oldest = c->runs.n > 4 ? c->runs.n - 4 : 0;
+    for (u64 i = c->runs.n; i-- > oldest;) { /* most accesses go on where one of the last ended */
         if (all[i].mode == mode && lo <= all[i].end && hi >= all[i].start) {
             all[i].start = gs_min(all[i].start, lo);
             all[i].end = gs_max(all[i].end, hi);
@@ -485,7 +485,7 @@ static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *
         }
         *s = (gs_stream){.n = n, .n_fits = m, .hash = hash};
         *number = (u32)c->streams.n++;
-        s->ids = malloc(n * sizeof *s->ids);
+        s->ids = malloc((n + 1) * sizeof *s->ids);
         s->fits = calloc(m + 1, sizeof *s->fits);
         if (!s->ids || !s->fits) {
             return no_memory(c);
@@ -591,11 +591,9 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     free(addresses);
     code = code ? code : touched_flush(c);
     code = code ? code : entry_of(c, row, &which);
-    gs_came *came = code ? NULL : gs_vector_room(&c->order, 1, sizeof *came);
-    if (!code && !came) {
-        code = no_memory(c);
-    }
-    if (!code) {
+    gs_came *came = gs_vector_room(&c->order, 1, sizeof *came);
+    code = code || came ? code : no_memory(c);
+    if (!code && came) {
         *came = (gs_came){(u32)number, which};
         c->order.n++;
         c->came++;

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Functions call themselves for loops in loops, which are at most GS_HEIGHT deep.
+   NOLINTBEGIN(misc-no-recursion) */
+
 enum { LOOP = 0xffffffff, LONGEST = 65535, CHAIN = 4 };
 
 typedef struct node {
@@ -445,3 +448,4 @@ int gs_convert_class(gs_convert *c, gs_stream *s)
     free(r.known.hash);
     return good ? GS_OK : gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
 }
+/* NOLINTEND(misc-no-recursion) */

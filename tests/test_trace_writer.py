@@ -246,15 +246,15 @@ def test_instructions_of_a_block_are_independent_up_to_its_chain(tmp_path):
     code.exit()
     _, (insts,) = trace_of(tmp_path, kernel_of(code))
     first, second, third = insts[:62], insts[62:82], insts[82:102]
-    # 27 cycles: a load from shared memory and what uses it
-    assert [i.kind for i in first[-2:]] == ["LDS", "FFMA"]
-    assert first[-1].sources == (first[-2].dst,)
-    assert second[0].sources == (first[-1].dst,)
-    assert (second[-1].sources, third[0].sources) == ((second[-2].dst,), (second[-1].dst,))
+    # 27 cycles: a load from shared memory and what uses it, 19 + 3 + 3 + 3
+    assert [i.kind for i in first[-4:]] == ["LDS", "FFMA", "FFMA", "IADD3"]
+    assert [i.kind for i in second[-2:]] == ["DFMA", "DFMA"]
+    for linked in (insts[59:63], insts[81:83]):
+        assert [i.sources for i in linked] == [(insts[insts.index(i) - 1].dst,) for i in linked]
     # three cycles are less than any tensor step takes
     assert third[-1].dst not in insts[102].sources
     assert insts[102].kind == "BAR"
-    for block, tail in ((first, 2), (second, 2), (third, 0)):
+    for block, tail in ((first, 4), (second, 2), (third, 0)):
         last: dict[int, int] = {}
         count: Counter[str] = Counter()
         for inst in block[1 : len(block) - tail]:

@@ -113,14 +113,28 @@ class Line(NamedTuple):
 
 
 def _tail(left: dict[Stand, int], cycles: int) -> list[Stand]:
-    """Take the dependent end of a block, which lasts about ``cycles``, out of ``left``."""
+    """Take the dependent end of a block, which lasts about ``cycles``, out of ``left``.
+
+    The first lasts its latency and each further one a cycle less, as it has an issue slot in any case.
+    """
     picked: list[Stand] = []
     order = sorted((s for s in left if s.size), key=lambda s: (-s.latency, -left[s]))
+
+    def pick(stand: Stand, least: float) -> bool:
+        nonlocal cycles
+        lasts = stand.latency - bool(picked)
+        if not left[stand] or cycles < lasts * least:
+            return False
+        picked.append(stand)
+        left[stand] -= 1
+        cycles -= lasts
+        return True
+
     for stand in order:
-        count = min(left[stand], cycles // stand.latency)
-        picked += [stand] * count
-        left[stand] -= count
-        cycles -= count * stand.latency
+        while pick(stand, 1.0):
+            pass
+    # what remains is rounded
+    any(pick(stand, 0.6) for stand in reversed(order))
     return picked
 
 

@@ -35,15 +35,15 @@ _HMMA = tuple(f"HMMA.884.F32.F32.STEP{step}" for step in range(4))
 _STANDS: tuple[Stand, ...] = (
     Stand("fp32", ("FFMA",), 1, 3, 4),
     Stand("int", ("IADD3",), 1, 3, 4),
-    Stand("fp16", ("HFMA2",), 1, 3, 4),
+    Stand("fp16", ("HFMA2",), 1, 3, 6),
     Stand("fp64", ("DFMA",), 2, 3, 8),
-    Stand("sfu", ("MUFU.EX2",), 1, 1, 18),
+    Stand("sfu", ("MUFU.EX2",), 1, 1, 14),
     Stand("tensor", _HMMA, 4, 3, 10, 70, 72),
     Stand("tensor", ("HMMA.1688.F32",), 4, 3, 10, 75, 75),
     Stand("tensor", ("HMMA.16816.F32",), 4, 3, 10, 80, 89),
     Stand("control", ("BRA",), 0, 0, 0),
 )
-SHARED_LATENCY = 23
+SHARED_LATENCY = 19
 SHARED_LOAD = Stand("shared", ("LDS",), 1, 1, SHARED_LATENCY, turns=32)
 SHARED_STORE = Stand("shared", ("STS",), 0, 2, 0)
 NOTHING = Stand("none", ("NOP",), 0, 0, 0)

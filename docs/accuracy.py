@@ -69,9 +69,9 @@ def null_model(rows: Rows) -> str:
     _, measured = chosen(rows, "gemm")
     part = float(np.abs(deepbench.roofline_by_group(measured)).mean())
     return _wrapped(
-        "The null model is a roofline, launch + max(work / rate, bytes / bandwidth), with constants fitted to"
-        " all rows of the suite: it has seen every answer. Fitted to the rows of each pair of transposes alone,"
-        f" its mean on the GEMMs is {part:.1%}."
+        "The null model is a roofline, launch + max(work / rate, bytes / bandwidth), with constants fitted"
+        " to all rows of the suite: it has seen every answer. Fitted to the rows of each pair of transposes"
+        f" alone, its mean on the GEMMs is {part:.1%}."
     )
 
 
@@ -103,8 +103,8 @@ def readme(rows: Rows) -> str:
         f" above 128 come out at {both('NN, N > 128')} of the roofline for NN and {both('TN, N > 128')} for"
         f" TN, narrow ones at {both('NN, N <= 128')} and {both('TN, N <= 128')}. The"
         f" {len(deepbench.rows('rnn'))} rows of recurrent networks come out at {both('rnn')}, with a bias of"
-        f" {rnn['bias']:.1%}: which kernels cuDNN launches a step is not modelled. No row was held out, so the"
-        " figure is no proof of anything yet."
+        f" {rnn['bias']:.1%}: which kernels cuDNN launches a step is not modelled. No row was held out, so"
+        " the figure is no proof of anything yet."
     )
 
 

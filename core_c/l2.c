@@ -96,7 +96,8 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
     const u64 noc = sim->noc, slice_sector = sim->slice_sector;
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     ctx->t->events += n;
-    gs_sender sender = gs_sender_make(ctx, 0);
+    /* one sender a group: replies of the same time stay in the order in which they were made */
+    const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
         u32 unit = GS_PAY_SLICE(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_ROW(pay), mask = GS_PAY_MASK(pay);
@@ -162,7 +163,6 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             }
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
-        sender.id = GS_SENDER_SLICE + group * GS_GROUP + unit;
         gs_send(ctx, &sender, (u32)(m->key & ((1u << GS_SENDER_BITS) - 1)) / GS_GROUP, reply + noc, pay);
     }
 }

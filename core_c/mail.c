@@ -1,6 +1,10 @@
 /* Mailboxes: see mail.h. Chunk 0 is never used, so index 0 means none. */
 #include "mail.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 static u32 chunk_take(gs_ctx *ctx)
 {
     gs_thread *t = ctx->t;
@@ -93,6 +97,32 @@ static inline void chunk_drop(gs_ctx *ctx, u32 c)
     t->ret_head[k->owner] = c;
 }
 
+/* Turns the counts of buckets into the place of each bucket's first message. Works on eight at a time:
+   `count` has room for seven beyond n. */
+static inline void first_places(u16 *count, u32 n)
+{
+#if defined(__SSE2__)
+    __m128i sum = _mm_setzero_si128();
+    for (u32 i = 0; i < n; i += 8) {
+        __m128i *at = (__m128i *)(void *)(count + i);
+        __m128i own = _mm_load_si128(at), x = _mm_add_epi16(own, _mm_slli_si128(own, 2));
+        x = _mm_add_epi16(x, _mm_slli_si128(x, 4));
+        x = _mm_add_epi16(x, _mm_slli_si128(x, 8));
+        x = _mm_add_epi16(x, sum);
+        _mm_store_si128(at, _mm_sub_epi16(x, own));
+        x = _mm_shufflehi_epi16(x, 0xff);
+        sum = _mm_unpackhi_epi64(x, x);
+    }
+#else
+    u32 sum = 0;
+    for (u32 i = 0; i < n; i++) {
+        u32 own = count[i];
+        count[i] = (u16)sum;
+        sum += own;
+    }
+#endif
+}
+
 /* One pass to count, one to scatter into buckets of about a cycle, then an insertion pass that finds almost
    everything in place: measured faster than heaps, calendars and qsort at these sizes. */
 u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
@@ -120,7 +150,7 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
                                                    : 9; /* a quantum is less than 32 bits long */
     u16 *count = ctx->count;
     u32 buckets = (u32)(sim->quantum >> shift) + 2;
-    memset(count, 0, buckets * sizeof *count);
+    memset(count, 0, (buckets + 7) * sizeof *count);
     for (u32 t = 0; t < ctx->threads; t++) {
         for (u32 c = ctx->boxes[t][at].head; c; c = ctx->chunks[c].next) {
             const gs_msg *m = ctx->chunks[c].m, *end = m + ctx->chunks[c].n;
@@ -129,12 +159,7 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
             }
         }
     }
-    u32 sum = 0;
-    for (u32 i = 0; i < buckets; i++) {
-        u32 x = count[i];
-        count[i] = (u16)sum;
-        sum += x;
-    }
+    first_places(count, buckets);
     gs_msg *s = ctx->sorted;
     for (u32 t = 0; t < ctx->threads; t++) {
         gs_box *b = &ctx->boxes[t][at];

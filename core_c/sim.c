@@ -357,7 +357,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
         th->at_kernels = place(&t, n, sizeof(gs_kcount));
         th->at_samples = place(&t, GS_SAMPLES, sizeof(gs_sample));
         th->at_sort = place(&t, sim->sort_room + 8, sizeof(gs_msg));
-        th->at_count = place(&t, (sim->quantum >> 9) + 8, 2);
+        th->at_count = place(&t, (sim->quantum >> 9) + 16, 2);
     }
     return (t + 127) & ~127ull;
 }

@@ -106,7 +106,7 @@ _GV100: tuple[tuple[str, Value, str], ...] = (
     ("gpu.sm.smem_interval", 1, f"{_JIA}: 32 banks of 4 B, 128 B a cycle an SM"),
     ("gpu.sm.barrier", 20, f"{_ASSUMED} for Volta; an A100 takes 23 cycles with one warp"),
     ("gpu.sm.register_ports", 1, f"{_JIA}: two 64-bit banks; three sources in one lose a slot"),
-    ("gpu.sm.block_max", 64, "choice of the model: kernel times stay within 2 % of length 1"),
+    ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
     ("gpu.l1.size", 131072, f"{_SHEET}: 128 KiB of L1 and shared memory an SM"),
     ("gpu.l1.latency", 28, f"{_JIA}: L1 hit 28 cycles"),
     ("gpu.l1.in_flight", 256, f"{_ASSUMED}; {_ACCEL} have 512 miss entries"),

@@ -89,7 +89,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
-        Param("block_max", 256, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
+        Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
     ),
     "gpu.l1": (
         Param("size", 131072, "B", 8192, 131072, "L1 and shared memory together; L1 has what the carve-out leaves."),

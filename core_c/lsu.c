@@ -3,14 +3,11 @@
    reply has been applied already, so the length of the quantum cannot matter. A line in flight is neither
    evicted nor widened; further loads of it wait for the same fill. Stores write through and leave L1 as it
    is. */
+#include "l1.h"
 #include "l2.h"
 #include "oracle.h"
 #include "pattern.h"
 #include "sm.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 static void credit_arm(gs_sim *sim, gs_sm *sm, u64 least)
 {
@@ -68,104 +65,6 @@ static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     return 0;
 }
 
-/* sets count from 1: set 0 takes the fills of requests that no line of L1 waits for */
-static inline u32 l1_set(const gs_sm *sm, u32 line)
-{
-    u32 h = (line ^ line >> 8 ^ line >> 16) & (GS_L1_SETS - 1);
-    return (h * sm->l1_sets >> 8) + 1;
-}
-
-#if defined(__SSE2__)
-static inline u32 match_tags(const gs_l1set *s, u32 tag)
-{
-    __m128i tags = _mm_load_si128((const __m128i *)(const void *)s->tag);
-    return (u32)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(tags, _mm_set1_epi32((int)tag))));
-}
-#else
-static inline u32 match_tags(const gs_l1set *s, u32 tag)
-{
-    u32 match = 0;
-    for (u32 i = 0; i < GS_L1_WAYS; i++) {
-        match |= (u32)(s->tag[i] == tag) << i;
-    }
-    return match;
-}
-#endif
-
-enum { L1_HIT, L1_MERGED, L1_MISS };
-
-/* the next way in turn whose line is not in flight; GS_L1_WAYS: all are */
-static __attribute__((noinline)) u32 l1_other_way(const gs_l1set *s, u64 c)
-{
-    for (u32 i = 1; i < GS_L1_WAYS; i++) {
-        u32 way = (s->next + i) % GS_L1_WAYS;
-        if (s->fill[way] <= c) {
-            return way;
-        }
-    }
-    return GS_L1_WAYS;
-}
-
-/* Looks up a line at cycle c. L1_MISS: *place is where L1 will keep it, or 0 for nowhere. L1_HIT and
-   L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_NONE: not known yet). */
-static inline int l1_lookup(gs_sm *sm, u32 line, u32 mask, u64 c, u32 *place, u32 *fill)
-{
-    u32 at = l1_set(sm, line), i;
-    gs_l1set *s = &sm->l1[at];
-    u32 match = match_tags(s, line + 1);
-    if (match) {
-        i = gs_ctz(match);
-        int here = s->fill[i] <= c;
-        *fill = s->fill[i];
-        *place = at * GS_L1_WAYS + i;
-        if ((s->mask[i] & mask) == mask) {
-            return here ? L1_HIT : L1_MERGED;
-        }
-        if (here) {
-            s->mask[i] |= (u8)mask;
-            s->fill[i] = GS_NONE;
-        } else {
-            *place = 0;
-        }
-        return L1_MISS;
-    }
-    i = s->next;
-    if (GS_UNLIKELY(s->fill[i] > c) && (i = l1_other_way(s, c)) == GS_L1_WAYS) {
-        *place = 0;
-        return L1_MISS;
-    }
-    s->next = (i + 1) % GS_L1_WAYS;
-    s->tag[i] = line + 1;
-    s->mask[i] = (u8)mask;
-    s->fill[i] = GS_NONE;
-    *place = at * GS_L1_WAYS + i;
-    return L1_MISS;
-}
-
-/* 1: the warp's slot now waits for the fill of that line */
-static int l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
-{
-    u32 n = sm->waiter_free;
-    if (n) {
-        sm->waiter_free = sm->waiter[n].next;
-    } else if (sm->waiter_used + 1 < GS_WAITERS) {
-        n = ++sm->waiter_used;
-    } else {
-        return 0;
-    }
-    u16 *first = &sm->l1[place / GS_L1_WAYS].waiters[place % GS_L1_WAYS];
-    sm->waiter[n] = (gs_waiter){*first, (u8)wi, (u8)slot};
-    *first = (u16)n;
-    return 1;
-}
-
-void gs_l1_invalidate(gs_sm *sm)
-{
-    for (u32 i = 1; i <= GS_L1_SETS; i++) {
-        memset(sm->l1[i].tag, 0, sizeof sm->l1[i].tag);
-    }
-}
-
 typedef struct access {
     gs_warp *w;
     gs_tb *tb;
@@ -193,21 +92,21 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u32 mask = part[i].mask, place = 0;
         if (cached) {
             u32 fill = 0;
-            int found = l1_lookup(sm, (u32)line, mask, c, &place, &fill);
-            if (found != L1_MISS) {
+            int found = gs_l1_lookup(sm, (u32)line, mask, c, &place, &fill);
+            if (found != GS_L1_MISS) {
                 u32 done = (u32)looked_up;
                 int joined = 1;
-                if (found == L1_HIT) {
+                if (found == GS_L1_HIT) {
                     sm->work.l1_hits++;
-                } else if (fill != GS_NONE) {
+                } else if (fill < GS_IN_FLIGHT) {
                     done = gs_max32(done, fill);
-                } else if (l1_join(sm, place, a->wi, a->slot)) {
+                } else if (gs_l1_join(sm, place, a->wi, a->slot)) {
                     a->ws->count++;
                 } else {
                     joined = 0;
                 }
                 if (joined) {
-                    sm->work.l1_merged += found == L1_MERGED;
+                    sm->work.l1_merged += found == GS_L1_MERGED;
                     a->ws->done = gs_max32(a->ws->done, done);
                     if (oracle) {
                         gs_oracle_log_l1(ctx, sm, a->tb, line, mask, c * period, place);
@@ -347,10 +246,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
                     (kind == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * per_sector : per_store);
         u32 c = (u32)((sm->reply + 63) >> 6), place = GS_PAY_L1(pay);
         slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
-        gs_l1set *s = &sm->l1[place / GS_L1_WAYS];
-        u32 way = place % GS_L1_WAYS, x = s->waiters[way];
-        s->fill[way] = c;
-        s->waiters[way] = 0;
+        u32 x = gs_l1_fill(sm, place, c);
         while (GS_UNLIKELY(x)) {
             gs_waiter *waiter = &sm->waiter[x];
             u32 next = waiter->next;

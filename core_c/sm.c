@@ -1,6 +1,7 @@
 /* Warps of an SM: see sm.h. */
 #include "sm.h"
 
+#include "l1.h"
 #include "pattern.h"
 #include "scheduler.h"
 

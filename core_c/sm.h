@@ -13,8 +13,6 @@ void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c);
 int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
 /* Applies the replies from L2 among a group's messages; 1: there are others. */
 int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n);
-/* Invalidates L1; lines in flight stay until they arrive, but nobody hits them. */
-void gs_l1_invalidate(gs_sm *sm);
 
 static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
 {

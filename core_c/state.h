@@ -13,10 +13,10 @@ enum {
     GS_L1_SETS = 256,  /* of a 128 KiB L1 */
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_RELEASES = 512, /* remembered credit releases */
-    GS_WAITERS = 8192,
-    GS_GROUP = 4,  /* SMs, or slices, that share a mailbox */
-    GS_RING = 128, /* quanta of mailboxes */
-    GS_CHUNK = 31, /* messages a chunk */
+    GS_WAITERS = 8192, /* less than 65536 */
+    GS_GROUP = 4,      /* SMs, or slices, that share a mailbox */
+    GS_RING = 128,     /* quanta of mailboxes */
+    GS_CHUNK = 31,     /* messages a chunk */
     GS_THREADS = 8,
     GS_BUS_WORDS = 64,
     GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
@@ -127,12 +127,10 @@ typedef struct gs_tb {
 
 _Static_assert(sizeof(gs_tb) == 128, "a TB's state is two cache lines");
 
+/* see l1.h */
 typedef struct gs_l1set {
-    _Alignas(64) u32 tag[GS_L1_WAYS]; /* line + 1; 0: none */
-    u32 fill[GS_L1_WAYS];             /* cycle from which it is valid; GS_NONE: in flight */
-    u16 waiters[GS_L1_WAYS];          /* first of those that wait for the fill; 0: none */
-    u8 mask[GS_L1_WAYS];
-    u8 next;
+    _Alignas(32) u32 key[GS_L1_WAYS]; /* 0: none */
+    u32 fill[GS_L1_WAYS];
 } gs_l1set;
 
 typedef struct gs_start {

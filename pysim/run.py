@@ -14,6 +14,7 @@ import numpy as np
 
 from . import columns
 from .bounds import Bounds, bounds, costs_of
+from .clock import Clock
 from .config import Config
 from .dependences import Dependences, dependences
 from .devices import device
@@ -111,16 +112,14 @@ class _Sim:
 class _Session:
     """What the runs of one call share."""
 
-    def __init__(self, config: Config, job: Job, threads: int) -> None:
-        begin = time.perf_counter()
+    def __init__(self, config: Config, job: Job, threads: int, clock: Clock) -> None:
         if not job.kernels:
             raise WorkloadError(f"job {job.name} has no kernels")
-        self.config, self.job, self.threads = config, job, threads
+        self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job)
         self.tbs = sum(k.tbs for k in job.kernels)
         self.programs: dict[tuple[int, ...], Programs] = {}
         self.known: dict[tuple[tuple[str, int], ...], Bounds] = {}
-        self.setup = time.perf_counter() - begin
 
     def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
         values = config.encoded()
@@ -137,8 +136,10 @@ class _Session:
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
         if key not in self.known:
             plain = config.replaced({"scheme.priority": "oldest"})
-            lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
-            with _Sim(lowered) as sim:
+            with self.clock.phase("load"):
+                lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
+                made = _Sim(lowered)
+            with made as sim:
                 costs = costs_of(sim.sim, programs)
             self.known[key] = bounds(self.job, self.deps, programs, costs, values)
         return self.known[key]
@@ -165,7 +166,6 @@ def _host(run: int, session: _Session, seconds: Mapping[str, float]) -> NDArray[
         "host",
         1,
         run=run,
-        setup_seconds=session.setup,
         threads=session.threads,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
         versions=versions,
@@ -215,8 +215,7 @@ def _one(
         math.nan,
     )
     row |= {"workload": job.name, "scheme": choice.name, "gpu": session.config.device.name, "status": "ok"}
-    config = session.config
-    clock = [time.perf_counter()]
+    config, clock = session.config, session.clock
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config)
@@ -225,15 +224,14 @@ def _one(
             "estimate_us": known.estimate_us,
             "submit": str(config["host.submit"]),
         }
-        lowered, _ = session.lowered(choice, config, known.alone)
-        clock.append(time.perf_counter())
-        sim = _Sim(lowered)
+        with clock.phase("load"):
+            lowered, _ = session.lowered(choice, config, known.alone)
+            sim = _Sim(lowered)
     except REFUSED as error:
         result.add(
             "runs", columns.table("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)}))
         )
         return True
-    clock.append(time.perf_counter())
     values = lowered.values
     with sim:
         keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
@@ -245,8 +243,9 @@ def _one(
             if progress is not None:
                 progress(name, done, session.tbs)
 
-        records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
-        clock.append(time.perf_counter())
+        with clock.phase("simulate"):
+            records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
+        done = time.perf_counter()
         totals = sim.totals()
         kernels = sim.fetch("gs_kernels_get", "gs_kernel_record", len(job.kernels))
         sms = sim.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"])
@@ -286,10 +285,8 @@ def _one(
     for table, make in made.items():
         if table in wanted:
             result.add(table, make())
-    clock.append(time.perf_counter())
-    words = ("convert_seconds", "load_seconds", "simulate_seconds", "write_seconds")
-    spent = {word: clock[i + 1] - clock[i] for i, word in enumerate(words)}
-    result.add("host", _host(run, session, spent))
+    clock.count("write", time.perf_counter() - done)
+    result.add("host", _host(run, session, clock.lap()))
     return ended
 
 
@@ -322,12 +319,14 @@ def simulate(
     tables: str | Sequence[str] = "all",
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
+    clock: Clock | None = None,
 ) -> Result:
     """Simulate ``job`` on ``gpu`` under each scheme.
 
     ``progress(scheme, TBs done, TBs)`` is called about 15 times a second; when ``stop()`` is true or the
     user interrupts, the result holds what was reached. ``stream`` is run too where it is not listed, for
     ``speedup``: its row is in ``Result.unlisted``. A scheme that does not apply is a row ``refused``.
+    ``clock`` is what the table ``host`` is read from (default: one that begins now).
     """
     if isinstance(gpu, str):
         config = Config.resolve(device(gpu), overrides)
@@ -337,7 +336,7 @@ def simulate(
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
-    session = _Session(config, job, min(threads or os.cpu_count() or 1, MAX_THREADS))
+    session = _Session(config, job, min(threads or os.cpu_count() or 1, MAX_THREADS), clock or Clock())
     result = Result(job, config, session.deps)
     if session.deps.races:
         some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])

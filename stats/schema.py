@@ -161,11 +161,21 @@ VALIDATION = (
 # all that may differ between two runs of the same thing is here and nowhere else
 HOST = (
     _RUN,
-    Column("setup_seconds", "<f8", "s", "Building the job."),
-    Column("convert_seconds", "<f8", "s", "Turning it into arrays for the core."),
-    Column("load_seconds", "<f8", "s", "Handing the arrays over."),
+    Column(
+        "setup_seconds",
+        "<f8",
+        "s",
+        "All before the run that is none of the others: interpreter, imports, job, dependences, bounds.",
+    ),
+    Column("convert_seconds", "<f8", "s", "Converting a trace; 0 where none had to be."),
+    Column(
+        "load_seconds",
+        "<f8",
+        "s",
+        "Reading a converted trace, lowering it for this GPU, handing it to the core.",
+    ),
     Column("simulate_seconds", "<f8", "s", "Simulating."),
-    Column("write_seconds", "<f8", "s", "Collecting the tables of the result."),
+    Column("write_seconds", "<f8", "s", "Collecting the tables of the result, pictures, printing."),
     Column("threads", "<i4", "", "Threads of the core."),
     Column("peak_memory_bytes", "<i8", "B", "Largest resident size of the process."),
     Column("versions", "S160", "", "Versions of the simulator and of what it uses."),

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -225,6 +224,8 @@ def _image(tables: Mapping[str, Table], attributes: Mapping[str, Any], text: str
     taken = sorted(set(attributes) & set(_OWN))
     if taken:
         raise StoreError(f"attributes set by the store itself: {', '.join(taken)}")
+    import h5py  # late: a run should begin before its result needs a library
+
     with h5py.File("image", "w", driver="core", backing_store=False) as file:
         for name, rows in tables.items():
             options: dict[str, Any] = {}
@@ -306,6 +307,8 @@ def _replace_all(files: Mapping[Path, bytes]) -> None:
 def _open(path: Path) -> Any:
     if not path.exists():
         raise StoreError(f"{path} does not exist")
+    import h5py
+
     try:
         return h5py.File(path, "r")
     except OSError as error:

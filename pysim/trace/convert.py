@@ -39,15 +39,19 @@ _RECORD = dtype_of("gs_record")
 _TOUCHED = dtype_of("gs_run_touched")
 
 
+def source_files(path: Path | str) -> list[Path]:
+    """Return the files of a trace: its list and the kernels that it names."""
+    found = find_list(path)
+    return [found, *(command.path for command in read_list(found) if isinstance(command, KernelFile))]
+
+
 def source_hash(path: Path | str) -> str:
     """Return a hash over the names and bytes of a trace's files (its list names them)."""
-    found = find_list(path)
-    made = hashlib.sha256(found.read_bytes())
-    for command in read_list(found):
-        if isinstance(command, KernelFile):
-            made.update(command.path.name.encode() + b"\0")
-            with command.path.open("rb") as file:
-                made.update(hashlib.file_digest(file, "sha256").digest())
+    made = hashlib.sha256()
+    for file in source_files(path):
+        made.update(file.name.encode() + b"\0")
+        with file.open("rb") as opened:
+            made.update(hashlib.file_digest(opened, "sha256").digest())
     return made.hexdigest()
 
 
@@ -261,7 +265,10 @@ def convert(
             writer.finish(
                 {
                     "layout": layout(),
+                    "name": found.resolve().parent.name or "trace",
                     "source": source_hash(found),
+                    "files": [[file.name, file.stat().st_size] for file in source_files(found)],
+                    "unknown": unknown,
                     "memory_bytes": len(pages) << PAGE,
                     "kernels": kernels,
                     "memcpys": memcpys,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,4 +150,4 @@ def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | No
                 footprint,
             )
         )
-    return Job(name or Path(store.path).stem, made)
+    return Job(name or store.name, made)

@@ -151,7 +151,9 @@ class Store:
 
     ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the
     copies from the host, for information. ``memory_bytes``: what the trace touches, in whole pages; page i
-    of it is page ``whole("pages")[i]`` of the trace.
+    of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder; ``source`` and
+    ``files``: hash, names and sizes of what was converted; ``unknown``: the opcode that stood in for those
+    that are not known.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -210,7 +212,9 @@ class Store:
                 for k in self.directory["kernels"]
             )
             self.memcpys = tuple((int(k), int(a), int(n)) for k, a, n in self.directory["memcpys"])
-            self.source = str(self.directory["source"])
+            self.name, self.source = str(self.directory["name"]), str(self.directory["source"])
+            self.files = [(str(name), int(size)) for name, size in self.directory["files"]]
+            self.unknown = None if self.directory["unknown"] is None else int(self.directory["unknown"])
             self.memory_bytes = int(self.directory["memory_bytes"])
         except (KeyError, TypeError, ValueError, IndexError):
             raise self.bad("damaged directory") from None

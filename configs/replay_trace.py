@@ -1,0 +1,135 @@
+"""How long does a recorded run take, in stream order and in others? ``--help`` lists the options."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from pysim.clock import PHASES, Clock, since_start
+from pysim.errors import ConfigError
+from pysim.options import make_parser, number_ranges, run_script
+from pysim.script import Script
+
+KEPT = Path("results") / "traces"
+
+
+def unknown_opcode(text):
+    from pysim.trace.unknown import resolve_unknown
+
+    try:
+        return resolve_unknown(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def chosen_kernels(ranges, last):
+    """Return the kernels of the ranges in ascending order; None: all."""
+    if ranges is None:
+        return None
+    if max(end for _, end in ranges) > last:
+        raise ConfigError(f"no kernel {max(end for _, end in ranges)}: the trace has 1 to {last}")
+    return sorted({number for first, end in ranges for number in range(first, end + 1)})
+
+
+def options_of():
+    """Read the command line."""
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v"})
+    text = "folder with kernelslist.g, such a list, or a converted trace (.pysim)"
+    parser.add_argument("trace", metavar="DIR", help=text)
+    text = "kernels to run, counted from 1, such as 3-7,9 (default: all)"
+    parser.add_argument("--kernels", type=number_ranges, metavar="LIST", help=text)
+    text = "what stands in for opcodes that are not known: as=INT, as=FP32, ... or as=OPCODE (default: error)"
+    parser.add_argument("--unknown-opcode", type=unknown_opcode, metavar="as=KIND", help=text)
+    args = parser.parse_args()
+    return args, Script.start("replay_trace", parser, args, ())
+
+
+def main():
+    clock = Clock(since_start())
+    args, script = options_of()
+    options = script.options
+
+    # imported here, where Ctrl-C already ends in one line and after what is quick to refuse
+    import stats
+    from pysim import WorkloadError, simulate
+    from pysim.trace.job import trace_job
+    from pysim.trace.prepare import prepare
+
+    log = stats.Log(options.quiet)
+    store = prepare(
+        args.trace,
+        KEPT,
+        clock,
+        unknown=args.unknown_opcode,
+        progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
+    )
+    last = len(store.kernels)
+    chosen = chosen_kernels(args.kernels, last)
+    script = replace(script, workload={"source": store.source, "kernels": chosen, "unknown": store.unknown})
+    with clock.phase("load"):
+        job = trace_job(store, chosen)
+    what = script.explained(job)
+    # what would fail at the end fails now
+    stats.check_writable(script.path, options.force, script.configuration)
+    result = simulate(
+        script.config,
+        job,
+        options.schemes,
+        threads=options.threads,
+        tables=script.tables,
+        progress=log,
+        clock=clock,
+    )
+    if result.interrupted:
+        raise KeyboardInterrupt
+    for note in result.notes:
+        log.say(note)
+    log.clear()
+
+    listed = result.listed()
+    good = listed["runs"][listed["runs"]["status"] == b"ok"]
+    if not len(good):
+        raise WorkloadError(f"no scheme could run: {listed['runs']['reason'][0].decode()}")
+    tbs, instructions = sum(k.tbs for k in job.kernels), int(good["warp_instructions"][0])
+    header = [
+        *script.machine_lines(),
+        f"trace     {args.trace}: {len(job.kernels)} of {last} kernels, {tbs:,} TBs, {instructions:,} warp"
+        " instructions",
+        f"limits    bound {stats.format_time(good['bound_us'][0])}, estimate"
+        f" {stats.format_time(good['estimate_us'][0])} (gap won: of the way from stream to the estimate)",
+        "",
+    ]
+    show = log.say if options.json else print
+    show(stats.format_runs(listed["runs"], header, job.steps))
+    show(stats.format_stalls(listed) or "no stall stack: the table stalls is left out")
+    if what is not None:
+        for scheme in good["scheme"]:
+            show(result.explain(scheme.decode(), *what))
+    finish(script, script.written(listed), job, clock, instructions * len(good), show)
+
+
+def finish(script, tables, job, clock, instructions, show):
+    """Write the result, and say where the time of this process went."""
+    import stats
+    from stats.plot import draw_occupancy
+
+    options, path = script.options, script.path
+    picture = None
+    try:
+        picture = draw_occupancy(tables, f"{job.name} on {script.config.device.title}")
+    except stats.StoreError as error:  # matplotlib is optional
+        show(f"no picture: {error}")
+    host = tables["host"]
+    for name, seconds in clock.lap("write").items():
+        host[name][-1] += seconds
+    spent = {phase: float(host[f"{phase}_seconds"].sum()) for phase in PHASES}
+    stats.write(path, tables, {"script": script.name}, script.configuration, options.force, picture)
+    show("seconds   " + ", ".join(f"{name} {seconds:.3f}" for name, seconds in spent.items()))
+    rate = instructions / (spent["load"] + spent["simulate"]) / 1e6
+    show(f"speed     {rate:.1f} M warp instructions a second of load and simulate")
+    show(f"wrote {path}, {path.with_suffix('.json')}" + (f", {path.with_suffix('.png')}" if picture else ""))
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

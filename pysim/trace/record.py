@@ -28,7 +28,6 @@ from .sass import (
     LANES,
     NANOSLEEP_FROM,
     NOTHING,
-    SHARED_LATENCY,
     SHARED_LOAD,
     SHARED_STORE,
     Stand,
@@ -163,7 +162,7 @@ class Layout:
                     )
                 self.base[pipe] = at
                 at += stand.size * stand.turns
-        self.base["shared"] = at
+        self.base["smem"] = at
         self.loads = at + (SHARED_LOAD.turns if any(op.smem for op in ops) else 0)
 
 
@@ -184,7 +183,7 @@ class _Block:
             )
         shared = min(rest, op.smem)
         # who waits for a result of shared memory loaded it
-        access = SHARED_LOAD if op.chain >= SHARED_LATENCY else SHARED_STORE
+        access = SHARED_LOAD if op.chain >= SHARED_LOAD.latency else SHARED_STORE
         counts = {s: n for s, n in zip(self.layout.stand, op.pipes, strict=True) if s is not None and n}
         counts |= {access: shared, NOTHING: rest - shared}
         left = dict(counts)
@@ -213,7 +212,7 @@ class _Block:
         turn = self.before.get(stand.pipe, 0) + number
         dst = self.layout.base[stand.pipe] + turn % stand.turns * stand.size if stand.size else -1
         name = stand.names[turn % len(stand.names)]
-        if stand.pipe == "shared":
+        if stand.pipe == "smem":
             waves = op.smem * (number + 1) // count - op.smem * number // count
             where = shared_access(min(waves, LANES), SHARED_WINDOW)
             sources = (link if link >= 0 else SHARED_ADDRESS, *OPERANDS[: stand.sources - 1])

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pysim.errors import ConfigError
-from pysim.params import PIPES
+from pysim.params import PARAMS, PIPES
 
 LANES = 32
 BANK = 4  # bytes
@@ -17,36 +17,41 @@ class Stand(NamedTuple):
     """What stands for one instruction on a pipe.
 
     ``names`` are written in turn. ``size`` is how many registers the result takes (0: no result),
-    ``sources`` how many it reads, ``latency`` the cycles until a dependent instruction may issue (Volta).
-    Results go to ``turns`` registers in turn, enough for all that are on their way.
+    ``sources`` how many it reads. Results go to ``turns`` registers in turn, enough for all
+    that are on their way.
     """
 
     pipe: str
     names: tuple[str, ...]
     size: int
     sources: int
-    latency: int
     first: int = 60
     last: int = 89
     turns: int = 8
 
+    @property
+    def latency(self) -> int:
+        """Cycles until an instruction that needs the result may issue."""
+        return _LATENCY.get(f"{self.pipe}_latency", 0)
 
+
+# those of Volta; a trace does not say which GPU will run it
+_LATENCY = {row.name: int(row.default) for row in PARAMS["gpu.sm"] if row.name.endswith("_latency")}
 _HMMA = tuple(f"HMMA.884.F32.F32.STEP{step}" for step in range(4))
 _STANDS: tuple[Stand, ...] = (
-    Stand("fp32", ("FFMA",), 1, 3, 4),
-    Stand("int", ("IADD3",), 1, 3, 4),
-    Stand("fp16", ("HFMA2",), 1, 3, 6),
-    Stand("fp64", ("DFMA",), 2, 3, 8),
-    Stand("sfu", ("MUFU.EX2",), 1, 1, 14),
-    Stand("tensor", _HMMA, 4, 3, 10, 70, 72),
-    Stand("tensor", ("HMMA.1688.F32",), 4, 3, 10, 75, 75),
-    Stand("tensor", ("HMMA.16816.F32",), 4, 3, 10, 80, 89),
-    Stand("control", ("BRA",), 0, 0, 0),
+    Stand("fp32", ("FFMA",), 1, 3),
+    Stand("int", ("IADD3",), 1, 3),
+    Stand("fp16", ("HFMA2",), 1, 3),
+    Stand("fp64", ("DFMA",), 2, 3),
+    Stand("sfu", ("MUFU.EX2",), 1, 1),
+    Stand("tensor", _HMMA, 4, 3, 70, 72),
+    Stand("tensor", ("HMMA.1688.F32",), 4, 3, 75, 75),
+    Stand("tensor", ("HMMA.16816.F32",), 4, 3, 80, 89),
+    Stand("control", ("BRA",), 0, 0),
 )
-SHARED_LATENCY = 19
-SHARED_LOAD = Stand("shared", ("LDS",), 1, 1, SHARED_LATENCY, turns=32)
-SHARED_STORE = Stand("shared", ("STS",), 0, 2, 0)
-NOTHING = Stand("none", ("NOP",), 0, 0, 0)
+SHARED_LOAD = Stand("smem", ("LDS",), 1, 1, turns=32)
+SHARED_STORE = Stand("smem", ("STS",), 0, 2)
+NOTHING = Stand("none", ("NOP",), 0, 0)
 
 # what the Accel-Sim reader has an opcode table for
 BINARIES = (60, 61, 70, 75, 80, 86, 89)

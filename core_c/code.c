@@ -324,6 +324,25 @@ static u32 wavefronts_of(const gs_sass *s)
     return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE ? 1 : s->space == GS_SPACE_SHARED ? s->wavefronts : 0;
 }
 
+/* Three different sources in one of the two register banks: the pipe waits a cycle for them. A source that is
+   where the instruction before had it is kept beside the pipe (.reuse, which compilers set where they can).
+ */
+static u32 conflict_of(const lowering *l, u64 i)
+{
+    const gs_sass *s = row_of(l, i),
+                  *before = i && l->items[i - 1].row != GS_LOOP_END ? row_of(l, i - 1) : NULL;
+    if (pipe_of(s) != GS_PIPE_FP32 || s->srcs < 3) {
+        return 0;
+    }
+    for (u32 j = 0; j < 3; j++) {
+        int kept = before && before->srcs > j && before->src[j] == s->src[j] && !touches_memory(before);
+        if (kept || place_of(s->src[j]) >= 255 || (s->src[j] ^ s->src[0]) & 1) {
+            return 0;
+        }
+    }
+    return s->src[0] != s->src[1] && s->src[0] != s->src[2] && s->src[1] != s->src[2];
+}
+
 static int add_memory(lowering *l, u64 i, int what)
 {
     const gs_sass *s = row_of(l, i);
@@ -399,6 +418,7 @@ static int write_ops(lowering *l)
             gs_op *op = op_at(l, block);
             op->issue++;
             op->smem = (u16)(op->smem + waves);
+            op->conflicts += conflict_of(l, i);
             if (pipe_of(s) < GS_PIPES) {
                 op->pipes[pipe_of(s)]++;
             }
@@ -437,9 +457,11 @@ static void close_block(lowering *l, timing *t)
         return;
     }
     gs_op *op = op_at(l, t->block);
-    u64 span = (u64)op->issue * 64;
+    u64 late = l->params->gpu_sm.register_ports ? (u64)op->conflicts * 64 : 0,
+        span = (u64)op->issue * 64 + late;
     for (u32 p = 0; p < GS_PIPES; p++) {
-        u64 amount = (u64)op->pipes[p] * l->interval[p], tail = l->interval[p] > 64 ? l->interval[p] - 64 : 0;
+        u64 amount = (u64)op->pipes[p] * l->interval[p] + (p == GS_PIPE_FP32 ? late : 0),
+            tail = l->interval[p] > 64 ? l->interval[p] - 64 : 0;
         span = gs_max(span, amount > tail ? amount - tail : 0);
     }
     u64 took = t->now - t->begun;
@@ -504,7 +526,7 @@ static void time_item(lowering *l, timing *t, u64 i)
     u32 p = pipe_of(s);
     if (p < GS_PIPES) {
         at = gs_max(at, t->pipe[p]);
-        t->pipe[p] = at + l->interval[p];
+        t->pipe[p] = at + l->interval[p] + (l->params->gpu_sm.register_ports ? conflict_of(l, i) * 64 : 0);
     }
     t->now = at + 64;
     for (u32 d = reads; d < n; d++) {

@@ -222,9 +222,10 @@ class _Block:
         sources = (*OPERANDS[: stand.sources - 1], dst) if stand.sources > 1 else OPERANDS[: stand.sources]
         lost = min(op.conflicts, free)
         if stand.pipe == "fp32" and number < free and lost * (number + 1) // free > lost * number // free:
-            # all three sources in one of the two register banks, which costs a cycle
+            # all three sources in one of the two register banks, which costs a cycle, and none where the
+            # instruction before had it, which would save it
             odd = dst & 1
-            sources = (OPERANDS[odd], OPERANDS[2 + odd], dst)
+            sources = (OPERANDS[2 - odd], OPERANDS[3 * odd], dst)
         return Line(head, dst, name, sources, 0, "0 0")
 
 

@@ -123,3 +123,5 @@ void gs_code_close(gs_code *code);
 /* The ops of all classes, and where each class begins. */
 uint64_t gs_code_ops(const gs_code *code, const gs_op **ops);
 const uint32_t *gs_code_entries(const gs_code *code);
+/* Of each place, what its op adds to the loop counter: the place's base must be that many steps less. */
+const int32_t *gs_code_plus(const gs_code *code);

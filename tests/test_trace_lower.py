@@ -16,6 +16,7 @@ from pysim.isa import OPS
 from pysim.run import _Sim
 from pysim.trace.convert import convert
 from pysim.trace.job import trace_job
+from pysim.trace.opcodes import OPCODES
 from pysim.trace.store import Store
 
 from .core.harness import config, execute, lowered_of, tiny
@@ -273,6 +274,82 @@ def test_loads_needed_together_share_a_slot_and_stores_have_their_own(tmp_path):
     assert slots[5] not in {int(s) for s, kind in zip(ops["slot"], kinds, strict=True) if kind == "WAIT"}
 
 
+def slot_of(op, counter):
+    if not op["stages"]:
+        return int(op["slot"])
+    return int(op["slot"]) + (counter[op["level"]] + int(op["count_plus"])) % int(op["stages"])
+
+
+def check_groups(store):
+    """Walk the ops: at a DEPBAR all groups but the newest that it allows have come, and those have not."""
+    tables = trace_job(store).kernels[0].program.lowered(config(gpu__sm__block_max=1).encoded())
+    rows, items, ops = store.kernel(0, "rows"), store.kernel(0, "items"), tables.ops
+    on, group, kept = {}, 0, set()  # groups on a slot; the open group; what was outstanding at each DEPBAR
+    counter, at, item = [0, 0, 0], 0, 0
+    while True:
+        op, at = ops[at], at + 1
+        kind = NAMES[op["kind"]]
+        if kind == "WAIT":
+            on[slot_of(op, counter)] = set()
+        elif kind == "LOOP":
+            counter[op["level"]] += 1
+            more = counter[op["level"]] < op["count"]
+            counter[op["level"]] *= int(more)
+            at, item = (int(op["target"]), int(items[item]["a"])) if more else (at, item + 1)
+        else:
+            row = rows[items[item]["row"]]
+            name = OPCODES[row["opcode"]].kind
+            item += 1
+            if name == "ASYNC_COPY":
+                on.setdefault(slot_of(op, counter), set()).add(group)
+            if name == "ASYNC_COMMIT":
+                group += 1
+            if name == "DEPBAR":
+                waiting = set().union(*on.values())
+                assert not {g for g in waiting if g < group - row["imm"]}
+                kept.add(len(waiting))
+            if kind == "EXIT":
+                return kept
+
+
+def pipelined(ahead, turns, commits=1):
+    """Copies ``ahead`` groups ahead of the turn that uses them, as multi-stage kernels do."""
+    warp = Warp()
+
+    def copy(turn):
+        warp.op("LDGSTS.E.BYPASS.128", None, (2, 4), strided(A + turn * 4096, 16), 16)
+        warp.op("LDGDEPBAR")
+
+    for turn in range(ahead):
+        copy(turn)
+    top = warp.pc
+    for turn in range(turns):
+        warp.pc = top
+        warp.op("DEPBAR.LE", imm=ahead - 1)
+        warp.op("BAR.SYNC").op("LDS", 8, (9,), strided(SHARED, 4)).op("FFMA", 10, (8, 8, 10))
+        for i in range(commits):
+            copy(ahead + turn * commits + i)
+        warp.op("BRA")
+    warp.op("DEPBAR.LE", imm=0)
+    return (1, 1, 1), 32, {(0, 0, 0): [warp.end()]}, {"binary_version": "80"}
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 3, 5])
+@pytest.mark.parametrize("plain", [0, 1, 2, 3])
+def test_groups_of_copies_are_waited_for_one_by_one(tmp_path, ahead, plain):
+    kernel = pipelined(ahead, 7)
+    store = converted(write(tmp_path, kernel), plain=plain)
+    kept = check_groups(store)
+    assert kept == ({0, ahead - 1} if ahead <= 3 else {0})
+    ran = execute(trace_job(store), "stream")
+    assert ran.kernels["warp_instructions"].sum() == count_of(kernel)
+    assert ran.kernels["load_sectors"].sum() == 16 * (7 + ahead)
+
+
+def test_groups_that_no_counter_tells_are_waited_for_together(tmp_path):
+    assert check_groups(converted(write(tmp_path, pipelined(3, 6, commits=2)))) == {0}
+
+
 # ---- times ----
 
 
@@ -322,6 +399,22 @@ def test_shared_memory_results_take_their_latency(tmp_path):
             warp.op("LDS", 4, (4,), strided(SHARED, 4))
 
     assert abs(alone(tmp_path, loop) - 50 * config()["gpu.sm.smem_latency"]) <= 55
+
+
+def test_sources_in_one_register_bank_cost_a_slot(tmp_path):
+    def build(first):
+        def many(warp):
+            for i in range(200):
+                # no source is where the instruction before had it
+                a, b = (4, 8) if i % 2 else (6, 10)
+                warp.op("FFMA", 20 + 2 * (i % 8), (a, b, first + 2 * (i % 8)))
+
+        return many
+
+    same = alone(tmp_path / "same", build(20))
+    other = alone(tmp_path / "other", build(21))
+    assert abs(same - other - 200) <= 8
+    assert alone(tmp_path / "off", build(20), gpu__sm__register_ports=0) == other
 
 
 @pytest.mark.parametrize(

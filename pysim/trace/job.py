@@ -64,11 +64,13 @@ def _lowered(store: Store, number: int, written: _Written, values: Mapping[str, 
         begins = np.frombuffer(
             ffi.buffer(lib.gs_code_entries(made), 4 * len(arrays["classes"])), np.uint32
         ).copy()
+        plus = np.frombuffer(ffi.buffer(lib.gs_code_plus(made), 4 * (len(places) + 1)), np.int32)[:-1].copy()
     finally:
         lib.gs_code_close(made)
     patterns = np.zeros(len(places), dtype_of("gs_pattern"))
     for name in ("base", "bx", "by", "bz", "warp", "step", "step2", "align", "level2", "recorded", "shape"):
         patterns[name] = places[name]
+    patterns["base"] -= places["step"] * plus
     patterns["minor"], patterns["lanes"], patterns["width"] = 32, 0xFFFFFFFF, 1
     known = np.flatnonzero((places["shape"] > 0) & (places["shape"] <= len(shapes)))
     of = places["shape"][known] - 1

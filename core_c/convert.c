@@ -26,11 +26,6 @@ int gs_convert_fail(gs_convert *c, int code, const char *format, ...)
     return code;
 }
 
-static int no_memory(gs_convert *c)
-{
-    return gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
-}
-
 gs_convert *gs_convert_open(uint32_t plain)
 {
     gs_convert *c = calloc(1, sizeof *c);
@@ -92,6 +87,7 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     c->warps = (u32)(threads * header->block[2] + 31) / 32;
     c->came = c->instructions = c->local_window = c->settle_warp = c->settle_fit = c->accesses = c->settled =
         0;
+    c->settle_open = 0;
     drop_streams(c);
     gs_vector *vectors[] = {&c->rows,  &c->shapes,  &c->shape_waves, &c->entries, &c->order,
                             &c->items, &c->classes, &c->places,      &c->spilled, &c->touched};
@@ -105,7 +101,7 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     c->tb_rows.n = 0;
     u32 *rows = gs_vector_room(&c->tb_rows, c->tbs, sizeof(u32));
     if (!rows) {
-        return no_memory(c);
+        return gs_convert_no_memory(c);
     }
     memset(rows, 0xff, c->tbs * sizeof(u32));
     c->tb_rows.n = c->tbs;
@@ -140,14 +136,6 @@ static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
     return most;
 }
 
-typedef struct reach {
-    u64 first; /* index of its addresses in the TB */
-    u32 lanes;
-    u32 shape; /* + 1 */
-    u32 width; /* bytes at each address */
-    u8 mode;
-} reach;
-
 /* The shape of an access + 1; 0: it has none that is worth to be kept. */
 static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves)
 {
@@ -179,7 +167,7 @@ static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape
             gs_shape_lanes *to = gs_vector_room(&c->shapes, 1, sizeof s);
             u32 *w = gs_vector_room(&c->shape_waves, 1, sizeof *w);
             if (!to || !w || !gs_index_add(&c->shape_index, hash, (u32)c->shapes.n)) {
-                return no_memory(c);
+                return gs_convert_no_memory(c);
             }
             *to = s;
             *w = *waves;
@@ -206,7 +194,7 @@ static int row_of(gs_convert *c, const gs_sass *s, u32 *row)
     }
     gs_sass *to = gs_vector_room(&c->rows, 1, sizeof *to);
     if (!to || c->rows.n >= GS_NOWHERE - 1 || !gs_index_add(&c->row_index, hash, (u32)c->rows.n)) {
-        return no_memory(c);
+        return gs_convert_no_memory(c);
     }
     *to = *s;
     *row = (u32)c->rows.n++;
@@ -296,11 +284,11 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         u32 n = (u32)(t->imm > 0 ? t->imm : 0);
         s.imm = 0;
         if (n) {
-            reach *r = gs_vector_room(&c->reach, 1, sizeof *r);
+            gs_access *r = gs_vector_room(&c->reach, 1, sizeof *r);
             if (!r) {
-                return no_memory(c);
+                return gs_convert_no_memory(c);
             }
-            *r = (reach){first, n, 0, gs_max32(1, t->bytes / n), (u8)mode};
+            *r = (gs_access){first, n, 0, gs_max32(1, t->bytes / n), (u8)mode};
             c->reach.n++;
         } else {
             s.space = GS_SPACE_NONE;
@@ -320,95 +308,17 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         if (t->space == GS_SPACE_SHARED) {
             s.wavefronts = (u16)waves;
         } else {
-            reach *r = gs_vector_room(&c->reach, 1, sizeof *r);
+            gs_access *r = gs_vector_room(&c->reach, 1, sizeof *r);
             if (!r) {
-                return no_memory(c);
+                return gs_convert_no_memory(c);
             }
-            *r = (reach){first, lanes, shape, t->width, (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode)};
+            *r = (gs_access){first, lanes, shape, t->width, (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode)};
             c->reach.n++;
         }
     } else if (t->space == GS_SPACE_GLOBAL || t->space == GS_SPACE_LOCAL) {
         s.space = GS_SPACE_NONE; /* predicated off: it only issues */
     }
     return row_of(c, &s, row);
-}
-
-/* ---- what a TB touches ---- */
-static int touch(gs_convert *c, u64 lo, u64 hi, u32 tb, u32 mode)
-{
-    gs_run_touched *all = c->runs.at;
-    lo &= ~31ull;
-    hi = (hi + 31) & ~31ull;
-    u64 oldest = c->runs.n > 4 ? c->runs.n - 4 : 0;
-    for (u64 i = c->runs.n; i-- > oldest;) { /* most accesses go on where one of the last ended */
-        if (all[i].mode == mode && lo <= all[i].end && hi >= all[i].start) {
-            all[i].start = gs_min(all[i].start, lo);
-            all[i].end = gs_max(all[i].end, hi);
-            return GS_OK;
-        }
-    }
-    gs_run_touched *to = gs_vector_room(&c->runs, 1, sizeof *to);
-    if (!to) {
-        return no_memory(c);
-    }
-    *to = (gs_run_touched){lo, hi, tb, mode};
-    c->runs.n++;
-    return GS_OK;
-}
-
-static int by_start(const void *x, const void *y)
-{
-    const gs_run_touched *a = x, *b = y;
-    if (a->mode != b->mode) {
-        return a->mode < b->mode ? -1 : 1;
-    }
-    return a->start < b->start ? -1 : a->start > b->start;
-}
-
-static int touched_flush(gs_convert *c)
-{
-    gs_run_touched *all = c->runs.at;
-    u64 n = c->runs.n, kept = 0;
-    if (!n) {
-        return GS_OK;
-    }
-    qsort(all, n, sizeof *all, by_start);
-    for (u64 i = 0; i < n; i++) {
-        if (kept && all[kept - 1].mode == all[i].mode && all[i].start <= all[kept - 1].end) {
-            all[kept - 1].end = gs_max(all[kept - 1].end, all[i].end);
-        } else {
-            all[kept++] = all[i];
-        }
-    }
-    gs_run_touched *to = gs_vector_room(&c->touched, kept, sizeof *to);
-    if (!to) {
-        return no_memory(c);
-    }
-    memcpy(to, all, kept * sizeof *all);
-    c->touched.n += kept;
-    c->runs.n = 0;
-    return GS_OK;
-}
-
-static int touch_all(gs_convert *c, const u64 *a, const reach *r, u32 tb)
-{
-    if (r->mode > 2) {
-        return GS_OK;
-    }
-    u32 width = r->width;
-    u64 lo = a[0], hi = a[0] + width;
-    for (u32 i = 1; i < r->lanes; i++) {
-        if (a[i] >= lo && a[i] >> 5 <= ((hi - 1) >> 5) + 1) {
-            hi = gs_max(hi, a[i] + width);
-            continue;
-        }
-        if (touch(c, lo, hi, tb, r->mode)) {
-            return GS_ERR_MEM;
-        }
-        lo = a[i];
-        hi = a[i] + width;
-    }
-    return touch(c, lo, hi, tb, r->mode);
 }
 
 /* ---- fits ---- */
@@ -455,7 +365,7 @@ static int spill(gs_convert *c, const u64 *a, u32 lanes, u32 width)
 {
     gs_record *to = gs_vector_room(&c->spilled, 1, sizeof *to);
     if (!to) {
-        return no_memory(c);
+        return gs_convert_no_memory(c);
     }
     c->spilled.n++;
     return gs_record_make(c, a, lanes, width, to);
@@ -465,7 +375,7 @@ static int spill(gs_convert *c, const u64 *a, u32 lanes, u32 width)
 static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *number)
 {
     const u32 *ids = c->ids.at;
-    const reach *reaches = c->reach.at;
+    const gs_access *reaches = c->reach.at;
     u64 n = c->ids.n, m = c->reach.n, hash = gs_hash_bytes(ids, n * sizeof *ids), at;
     gs_stream *s = NULL;
     for (u32 i = gs_index_find(&c->stream_index, hash, &at); i != GS_NOWHERE;
@@ -481,21 +391,21 @@ static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *
         s = gs_vector_room(&c->streams, 1, sizeof *s);
         if (!s || c->streams.n >= GS_NOWHERE - 1 ||
             !gs_index_add(&c->stream_index, hash, (u32)c->streams.n)) {
-            return no_memory(c);
+            return gs_convert_no_memory(c);
         }
         *s = (gs_stream){.n = n, .n_fits = m, .hash = hash};
         *number = (u32)c->streams.n++;
         s->ids = malloc((n + 1) * sizeof *s->ids);
         s->fits = calloc(m + 1, sizeof *s->fits);
         if (!s->ids || !s->fits) {
-            return no_memory(c);
+            return gs_convert_no_memory(c);
         }
         memcpy(s->ids, ids, n * sizeof *s->ids);
         memcpy(s->first, place, sizeof s->first);
         memcpy(s->lo, place, sizeof s->lo);
         memcpy(s->hi, place, sizeof s->hi);
         for (u64 i = 0; i < m; i++) {
-            const reach *r = &reaches[i];
+            const gs_access *r = &reaches[i];
             s->fits[i] = (gs_fit){.address = (i64)addresses[r->first],
                                   .shape = r->shape,
                                   .since = r->shape && !(c->plain & 1) ? GS_NOWHERE : 0,
@@ -510,7 +420,7 @@ static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *
     }
     for (u64 i = 0; i < m; i++) {
         gs_fit *f = &s->fits[i];
-        const reach *r = &reaches[i];
+        const gs_access *r = &reaches[i];
         const u64 *a = addresses + r->first;
         if (f->since == GS_NOWHERE && !fit_take(f, moved, (i64)a[0], r->shape)) {
             f->since = (u32)s->warps;
@@ -537,7 +447,7 @@ static int entry_of(gs_convert *c, const u32 *row, u32 *number)
     u32 *to = gs_vector_room(&c->entries, c->warps, sizeof *to);
     *number = (u32)(c->entries.n / c->warps);
     if (!to || !gs_index_add(&c->entry_index, hash, *number)) {
-        return no_memory(c);
+        return gs_convert_no_memory(c);
     }
     memcpy(to, row, c->warps * sizeof *row);
     c->entries.n += c->warps;
@@ -563,7 +473,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     /* the addresses as they are used: local ones are moved */
     u64 *addresses = malloc((tb->n_addresses + 32) * sizeof *addresses);
     if (!addresses) {
-        return no_memory(c);
+        return gs_convert_no_memory(c);
     }
     int code = GS_OK;
     for (u32 w = 0; !code && w < c->warps; w++) {
@@ -571,7 +481,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         const u32 place[GS_FITS] = {tb->x, tb->y, tb->z, w};
         c->ids.n = c->reach.n = 0;
         u32 *ids = gs_vector_room(&c->ids, from->count, sizeof *ids);
-        code = ids ? GS_OK : no_memory(c);
+        code = ids ? GS_OK : gs_convert_no_memory(c);
         for (u32 i = 0; !code && i < from->count; i++) {
             const gs_trace_inst *t = &tb->insts[from->first + i];
             u32 bulk = is_bulk(GS_OPCODE[t->opcode].kind);
@@ -582,17 +492,17 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         }
         c->ids.n = from->count;
         for (u64 i = 0; !code && i < c->reach.n; i++) {
-            const reach *r = (const reach *)c->reach.at + i;
-            code = touch_all(c, addresses + r->first, r, (u32)number);
+            const gs_access *r = (const gs_access *)c->reach.at + i;
+            code = gs_touch(c, addresses + r->first, r, (u32)number);
         }
         code = code ? code : class_of(c, addresses, place, &row[w]);
         c->instructions += from->count;
     }
     free(addresses);
-    code = code ? code : touched_flush(c);
+    code = code ? code : gs_touch_end(c);
     code = code ? code : entry_of(c, row, &which);
     gs_came *came = gs_vector_room(&c->order, 1, sizeof *came);
-    code = code || came ? code : no_memory(c);
+    code = code || came ? code : gs_convert_no_memory(c);
     if (!code && came) {
         *came = (gs_came){(u32)number, which};
         c->order.n++;
@@ -600,137 +510,4 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         tb_rows[number] = which;
     }
     return code;
-}
-
-uint64_t gs_convert_spilled(const gs_convert *c, const gs_record **out)
-{
-    *out = c->spilled.at;
-    return c->spilled.n;
-}
-
-uint64_t gs_convert_touched(const gs_convert *c, const gs_run_touched **out)
-{
-    *out = c->touched.at;
-    return c->touched.n;
-}
-
-void gs_convert_drop(gs_convert *c)
-{
-    c->spilled.n = c->touched.n = 0;
-}
-
-/* ---- the end of a kernel ---- */
-int gs_convert_end(gs_convert *c)
-{
-    if (c->came != c->tbs) {
-        return gs_convert_fail(c, GS_ERR_ARG, "%llu of the grid's %llu thread blocks",
-                               (unsigned long long)c->came, (unsigned long long)c->tbs);
-    }
-    for (u64 i = 0; i < c->streams.n; i++) {
-        gs_stream *s = (gs_stream *)c->streams.at + i;
-        if (gs_convert_class(c, s)) {
-            return GS_ERR_MEM;
-        }
-        c->accesses += s->recorded * s->warps;
-    }
-    for (u64 i = 0; i < c->streams.n; i++) {
-        ((gs_stream *)c->streams.at)[i].warps = 0; /* gs_convert_settle counts anew */
-    }
-    if (c->accesses > GS_NOWHERE - 1) {
-        return gs_convert_fail(c, GS_ERR_LIMIT, "more than 2^32 recorded accesses in a kernel");
-    }
-    return GS_OK;
-}
-
-void gs_convert_get(const gs_convert *c, gs_converted *out)
-{
-    *out = (gs_converted){.rows = c->rows.at,
-                          .items = c->items.at,
-                          .classes = c->classes.at,
-                          .places = c->places.at,
-                          .shapes = c->shapes.at,
-                          .entries = c->entries.at,
-                          .tb_rows = c->tb_rows.at,
-                          .n_rows = c->rows.n,
-                          .n_items = c->items.n,
-                          .n_classes = c->classes.n,
-                          .n_places = c->places.n,
-                          .n_shapes = c->shapes.n,
-                          .n_entries = c->entries.n,
-                          .n_tb_rows = c->tb_rows.n,
-                          .accesses = c->accesses,
-                          .instructions = c->instructions,
-                          .warps = c->warps};
-}
-
-/* what a recorded access adds to what its place reaches */
-static void widen(gs_place *p, const gs_convert *c, const gs_record *r)
-{
-    const gs_template *t = (const gs_template *)c->templates.at + r->template_;
-    for (u32 i = 0; i < t->lines; i++) {
-        u64 line = r->line + (u64)(i64)((const gs_part *)c->parts.at)[t->first + i].line;
-        p->lo = p->hi ? gs_min(p->lo, line * 128) : line * 128;
-        p->hi = gs_max(p->hi, line * 128 + 128);
-    }
-}
-
-int gs_convert_settle(gs_convert *c, const gs_record *in, uint64_t n, int last, gs_record *out, uint64_t room,
-                      uint64_t *used, uint64_t *made, uint32_t *blocks)
-{
-    const gs_came *order = c->order.at;
-    const u32 *entries = c->entries.at, *grid = c->header.grid;
-    u64 total = c->came * c->warps;
-    *used = *made = 0;
-    for (; c->settle_warp < total; c->settle_warp++, c->settle_fit = 0) {
-        const gs_came *came = &order[c->settle_warp / c->warps];
-        u32 w = (u32)(c->settle_warp % c->warps);
-        gs_stream *s = (gs_stream *)c->streams.at + entries[(u64)came->row * c->warps + w];
-        const u32 place[GS_FITS] = {came->tb % grid[0], came->tb / grid[0] % grid[1],
-                                    came->tb / grid[0] / grid[1], w};
-        if (c->settle_fit == 0) {
-            blocks[(u64)came->tb * c->warps + w] = (u32)c->settled;
-            c->settled += s->recorded;
-        }
-        for (; c->settle_fit < s->n_fits; c->settle_fit++) {
-            const gs_fit *f = &s->fits[c->settle_fit];
-            u64 lanes[32];
-            u32 width, spilled = f->since != GS_NOWHERE && s->warps >= f->since;
-            if ((spilled && *used == n) || (f->recorded && *made == room)) {
-                return last && spilled && *used == n
-                           ? gs_convert_fail(c, GS_ERR_ARG, "recorded accesses are missing")
-                           : GS_OK;
-            }
-            if (spilled) {
-                out[*made] = in[(*used)++];
-            } else if (f->recorded) {
-                u32 count = gs_fit_addresses(c, s, f, place, lanes, &width);
-                int code = gs_record_make(c, lanes, count, width, &out[*made]);
-                if (code) {
-                    return code;
-                }
-            }
-            if (f->recorded) {
-                widen((gs_place *)c->places.at + f->place, c, &out[*made]);
-                ++*made;
-            }
-        }
-        s->warps++;
-    }
-    return GS_OK;
-}
-
-u32 gs_fit_addresses(const gs_convert *c, const gs_stream *s, const gs_fit *f, const u32 *place, u64 *out,
-                     u32 *width)
-{
-    const gs_shape_lanes *shape = (const gs_shape_lanes *)c->shapes.at + (f->shape - 1);
-    i64 base = f->address;
-    u32 n = 0;
-    for (u32 i = 0; i < GS_FITS; i++) {
-        base += f->c[i] * ((i64)place[i] - s->first[i]);
-    }
-    for (u32 left = shape->lanes; left; left &= left - 1) {
-        out[n++] = (u64)(base + shape->offset[gs_ctz(left)]);
-    }
-    *width = shape->width;
-    return n;
 }

@@ -66,6 +66,7 @@ struct gs_convert {
     gs_vector ids, reach;        /* of the warp at hand */
     gs_vector runs;              /* of the TB at hand */
     u64 settle_warp, settle_fit; /* where gs_convert_settle is */
+    u32 settle_open;             /* the warp's block has been given its place */
     u64 accesses, settled;
     /* of the whole trace */
     gs_vector templates, parts;
@@ -80,7 +81,21 @@ typedef struct gs_came {
     u32 tb, row;
 } gs_came;
 
+/* an access to memory of the warp at hand */
+typedef struct gs_access {
+    u64 first; /* index of its addresses in the TB */
+    u32 lanes;
+    u32 shape; /* + 1 */
+    u32 width; /* bytes at each address */
+    u8 mode;
+} gs_access;
+
 int gs_convert_fail(gs_convert *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static inline int gs_convert_no_memory(gs_convert *c)
+{
+    return gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
+}
+
 u64 gs_hash_bytes(const void *p, u64 n);
 /* The first slot that may hold something of this hash; walk on with gs_index_next until it gives GS_NOWHERE.
  */
@@ -91,6 +106,9 @@ int gs_index_add(gs_index *x, u64 hash, u32 number);
 u32 gs_index_set(gs_index *x, u64 hash, u32 number);
 void gs_index_clear(gs_index *x);
 
+/* What an access touches is added to the runs of the TB at hand; gs_touch_end merges them. */
+int gs_touch(gs_convert *c, const u64 *addresses, const gs_access *r, u32 tb);
+int gs_touch_end(gs_convert *c);
 /* The lines of an access, and which template has them; `from` are `lanes` addresses of `width` bytes. */
 int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out);
 /* Memory from lo to hi belongs together: its pages stay side by side. */

@@ -446,6 +446,6 @@ int gs_convert_class(gs_convert *c, gs_stream *s)
     free(r.pool);
     free(r.known.slot);
     free(r.known.hash);
-    return good ? GS_OK : gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
+    return good ? GS_OK : gs_convert_no_memory(c);
 }
 /* NOLINTEND(misc-no-recursion) */

@@ -132,7 +132,7 @@ int gs_convert_claim(gs_convert *c, u64 lo, u64 hi)
         }
         u64 *to = gs_vector_room(&c->pages, 1, sizeof *to);
         if (!to || !gs_index_add(&c->page_index, hash, (u32)c->pages.n)) {
-            return gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
+            return gs_convert_no_memory(c);
         }
         *to = page;
         c->pages.n++;

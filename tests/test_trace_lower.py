@@ -510,6 +510,27 @@ def test_the_same_trace_gives_the_same_file(tmp_path):
     assert files[0] == files[1]
 
 
+def test_what_is_held_does_not_change_the_file(tmp_path, monkeypatch):
+    folder = write(tmp_path / "trace", odd(9), product())
+    convert(folder, tmp_path / "a")
+    monkeypatch.setattr("pysim.trace.convert.HELD", 7)
+    convert(folder, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_what_other_kernels_recorded_is_not_read(tmp_path):
+    folder = write(tmp_path, odd(10), odd(11))
+    path = converted(folder).path
+    data = bytearray(path.read_bytes())
+    store = Store(path)
+    at = store.directory["arrays"]["accesses"][0] + 8 * store.kernels[1].first_access
+    data[at] ^= 1
+    path.write_bytes(data)
+    assert execute(trace_job(Store(path), [1]), "stream").totals.tbs_done == 12
+    with pytest.raises(WorkloadError, match="kernel 2: accesses: damaged"):
+        trace_job(Store(path))
+
+
 # ---- bad input ----
 
 

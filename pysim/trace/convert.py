@@ -261,7 +261,10 @@ def convert(
             templates, parts = core.templates()
             whole = {"templates": templates, "parts": parts, "pages": pages}
             where = {name: writer.add(part) for name, part in whole.items()}
-            where["accesses"] = writer.add_pieces(_packed(records, pages))
+            packed = _read_back(records, _RECORD)
+            where["accesses"] = [writer.start(), len(packed), 0]
+            for entry in kernels:
+                entry["accesses_check"] = writer.append(_packed(packed, entry, pages))
             writer.finish(
                 {
                     "layout": layout(),
@@ -279,9 +282,11 @@ def convert(
         raise WorkloadError(f"cannot write {error.filename or target}: {error.strerror or error}") from None
 
 
-def _packed(records: Any, pages: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
-    """Yield recorded accesses as the core reads them."""
-    every = _read_back(records, _RECORD)
-    for at in range(0, len(every), HELD):
-        piece = every[at : at + HELD]
+def _packed(
+    records: NDArray[Any], kernel: dict[str, Any], pages: NDArray[np.uint64]
+) -> Iterator[NDArray[np.uint64]]:
+    """Yield the recorded accesses of a kernel as the core reads them."""
+    end = kernel["first_access"] + kernel["accesses"]
+    for at in range(kernel["first_access"], end, HELD):
+        piece = records[at : min(at + HELD, end)]
         yield _moved(piece["line"], pages, PAGE - LINE) | piece["template"] << np.uint64(32)

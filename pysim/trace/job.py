@@ -125,6 +125,7 @@ def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | No
     made = []
     for number, footprint, tbs in zip(chosen, footprints, sizes, strict=True):
         info = store.kernels[number]
+        store.check_accesses(number)
         tb_rows, blocks = store.kernel(number, "tb_rows"), store.kernel(number, "blocks")
         if len(tb_rows) not in (0, tbs) or len(blocks) not in (0, tbs * info.warps):
             raise store.bad(f"kernel {number + 1}: damaged")

@@ -84,6 +84,7 @@ class Info:
     instructions: int
     first_access: int
     accesses: int
+    accesses_check: int
 
 
 class Writer:
@@ -112,16 +113,17 @@ class Writer:
 
     def add(self, array: NDArray[Any]) -> list[int]:
         """Write an array; return its place, length and checksum."""
-        return self.add_pieces([array])
+        return [self.start(), len(array), self.append([array])]
 
-    def add_pieces(self, pieces: Iterable[NDArray[Any]]) -> list[int]:
-        """Write the pieces of one array."""
-        at, count, check = self.start(), 0, 0
+    def append(self, pieces: Iterable[NDArray[Any]]) -> int:
+        """Write pieces where the file ends; return their checksum."""
+        self.file.seek(0, os.SEEK_END)
+        check = 0
         for piece in pieces:
             data = piece.tobytes()
             self.file.write(data)
-            count, check = count + len(piece), zlib.crc32(data, check)
-        return [at, count, check]
+            check = zlib.crc32(data, check)
+        return check
 
     def change(self, where: list[int], kind: str, by: Callable[[NDArray[Any]], None]) -> list[int]:
         """Let ``by`` change an array where it lies in the file; return its place anew."""
@@ -208,6 +210,7 @@ class Store:
                     },
                     first_access=int(k["first_access"]),
                     accesses=int(k["accesses"]),
+                    accesses_check=int(k["accesses_check"]),
                 )
                 for k in self.directory["kernels"]
             )
@@ -221,7 +224,7 @@ class Store:
         if not self.kernels or any(min(k.grid) < 1 or not 1 <= k.warps <= 64 for k in self.kernels):
             raise self.bad("damaged directory")
 
-    def _array(self, kind: str, where: Any, what: str) -> NDArray[Any]:
+    def _array(self, kind: str, where: Any, what: str, name: str) -> NDArray[Any]:
         made = dtype(kind)
         try:
             at, count, check = (int(x) for x in where)
@@ -230,7 +233,7 @@ class Store:
         if at % ALIGN or at < 0 or count < 0 or at > self.size or count > (self.size - at) // made.itemsize:
             raise self.bad(f"{what}: cut off")
         raw = self._bytes[at : at + count * made.itemsize]
-        if at not in self._checked:
+        if name != "accesses" and at not in self._checked:
             if zlib.crc32(raw.data) != check:
                 raise self.bad(f"{what}: damaged")
             self._checked.add(at)
@@ -242,12 +245,23 @@ class Store:
             where = self.directory["kernels"][number]["arrays"][name]
         except (KeyError, TypeError):
             raise self.bad("damaged directory") from None
-        return self._array(KERNEL_ARRAYS[name], where, f"kernel {number + 1}: {name}")
+        return self._array(KERNEL_ARRAYS[name], where, f"kernel {number + 1}: {name}", name)
 
     def whole(self, name: str) -> NDArray[Any]:
-        """Return an array of the whole trace."""
+        """Return an array of the whole trace; accesses are checked kernel by kernel."""
         try:
             where = self.directory["arrays"][name]
         except (KeyError, TypeError):
             raise self.bad("damaged directory") from None
-        return self._array(TRACE_ARRAYS[name], where, name)
+        return self._array(TRACE_ARRAYS[name], where, name, name)
+
+    def check_accesses(self, number: int) -> None:
+        """Check the recorded accesses of kernel ``number``, which lie in ``whole("accesses")``."""
+        info = self.kernels[number]
+        every = self.whole("accesses")
+        end = info.first_access + info.accesses
+        if min(info.first_access, info.accesses) < 0 or end > len(every):
+            raise self.bad(f"kernel {number + 1}: accesses: cut off")
+        mine = every[info.first_access : end]
+        if zlib.crc32(mine.view(np.uint8).data) != info.accesses_check:
+            raise self.bad(f"kernel {number + 1}: accesses: damaged")

@@ -33,26 +33,31 @@ static gs_op *add_op(gs_lowering *l, u8 kind)
     return op;
 }
 
+/* An op for each of the places; the first of them is the instruction. */
 static int add_memory(gs_lowering *l, u64 i, int what)
 {
     const gs_sass *s = gs_code_row(l, i);
-    gs_op *op = add_op(l, what == GS_IS_LOAD || what == GS_IS_COPY ? GS_OP_LOAD
-                          : what == GS_IS_STORE                    ? GS_OP_STORE
-                                                                   : GS_OP_REDUCE);
-    if (!op) {
-        return 0;
+    const gs_item *item = &l->items[i];
+    u8 kind = what == GS_IS_LOAD || what == GS_IS_COPY ? GS_OP_LOAD
+              : what == GS_IS_STORE                    ? GS_OP_STORE
+                                                       : GS_OP_REDUCE;
+    for (u32 j = 0; j < item->count; j++) {
+        gs_op *op = add_op(l, kind);
+        if (!op) {
+            return 0;
+        }
+        op->slot = l->slot[i];
+        if (what == GS_IS_COPY) {
+            gs_copy_slot c = gs_code_copy_slot(l, i, 0);
+            op->slot = c.slot;
+            op->stages = c.stages;
+            op->count_plus = l->code->plus[item->a + j] = c.plus;
+        }
+        op->level = l->levels[item->a];
+        op->bypass_l1 = s->variant & GS_VARIANT_STRONG ? 1 : 0;
+        op->issue = j == 0;
+        op->pattern = (i32)(item->a + j);
     }
-    op->slot = l->slot[i];
-    if (what == GS_IS_COPY) {
-        gs_copy_slot c = gs_code_copy_slot(l, i, 0);
-        op->slot = c.slot;
-        op->stages = c.stages;
-        op->count_plus = l->code->plus[l->items[i].a] = c.plus;
-    }
-    op->level = l->levels[l->items[i].a];
-    op->bypass_l1 = s->variant & GS_VARIANT_STRONG ? 1 : 0;
-    op->issue = 1;
-    op->pattern = (i32)l->items[i].a;
     return 1;
 }
 
@@ -213,7 +218,8 @@ static const char *bad_class(const gs_lower_in *in, const gs_class *c)
                 return "a loop is damaged";
             }
             open[depth++] = i;
-        } else if (x->row >= in->n_rows || (x->a != GS_NOWHERE && x->a >= in->n_places)) {
+        } else if (x->row >= in->n_rows || (x->a != GS_NOWHERE && (x->count == 0 || x->a >= in->n_places ||
+                                                                   x->count > in->n_places - x->a))) {
             return "an instruction lies outside";
         }
     }

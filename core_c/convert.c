@@ -12,7 +12,9 @@
 
 enum {
     LOCAL_SLOTS = 512, /* TBs after which local memory is used again */
-    LOCAL_WINDOW = 1 << 24
+    LOCAL_WINDOW = 1 << 24,
+    PIECE = 4096, /* bytes of a bulk copy that one access stands for */
+    BULK = 1 << 20
 };
 
 int gs_convert_fail(gs_convert *c, int code, const char *format, ...)
@@ -222,10 +224,32 @@ static u32 mode_of(u32 kind)
     }
 }
 
-static int is_bulk(u32 kind)
+/* A bulk copy comes as pieces of at most 64 lines: up to 32 of its addresses, or a part of what lies at one.
+   The bytes are shared out evenly. Returns how many pieces there are. */
+static int take_bulk(gs_convert *c, const gs_trace_inst *t, u64 first, u8 mode, u32 *pieces)
 {
-    return kind == GS_KIND_BULK_LOAD || kind == GS_KIND_BULK_STORE || kind == GS_KIND_BULK_REDUCE ||
-           kind == GS_KIND_BULK_PREFETCH;
+    u32 n = (u32)t->imm, width = gs_max32(1, t->bytes / n);
+    u32 each = width >= PIECE ? 1 : gs_max32(1, PIECE / width), lanes = each < 32 ? each : 32;
+    *pieces = 0;
+    if (t->bytes > BULK || n > BULK) {
+        return gs_convert_fail(c, GS_ERR_LIMIT,
+                               "line %u: a bulk copy of %u bytes at %u addresses: at most 2^20", t->line,
+                               t->bytes, n);
+    }
+    for (u32 i = 0; i < n; i += lanes) {
+        for (u32 offset = 0; offset < width; offset += PIECE) {
+            gs_access *r = gs_vector_room(&c->reach, 1, sizeof *r);
+            if (!r) {
+                return gs_convert_no_memory(c);
+            }
+            *r = (gs_access){first + i, lanes < n - i ? lanes : n - i,
+                             0,         width - offset < PIECE ? width - offset : PIECE,
+                             offset,    mode};
+            c->reach.n++;
+            ++*pieces;
+        }
+    }
+    return GS_OK;
 }
 
 static u64 local_offset(const gs_convert *c, u64 address)
@@ -279,20 +303,15 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
     u32 kind = GS_OPCODE[t->opcode].kind, mode = mode_of(kind);
     s.bytes = t->bytes;
     s.space = t->space;
-    if (is_bulk(kind)) {
+    if (gs_is_bulk(kind)) {
+        u32 pieces = 0;
         s.width = 16;
-        u32 n = (u32)(t->imm > 0 ? t->imm : 0);
-        s.imm = 0;
-        if (n) {
-            gs_access *r = gs_vector_room(&c->reach, 1, sizeof *r);
-            if (!r) {
-                return gs_convert_no_memory(c);
-            }
-            *r = (gs_access){first, n, 0, gs_max32(1, t->bytes / n), (u8)mode};
-            c->reach.n++;
-        } else {
-            s.space = GS_SPACE_NONE;
+        int code = t->imm > 0 ? take_bulk(c, t, first, (u8)mode, &pieces) : GS_OK;
+        if (code) {
+            return code;
         }
+        s.imm = (i32)pieces;
+        s.space = pieces ? s.space : GS_SPACE_NONE;
         return row_of(c, &s, row);
     }
     s.width = t->width;
@@ -312,7 +331,7 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
             if (!r) {
                 return gs_convert_no_memory(c);
             }
-            *r = (gs_access){first, lanes, shape, t->width, (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode)};
+            *r = (gs_access){first, lanes, shape, t->width, 0, (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode)};
             c->reach.n++;
         }
     } else if (t->space == GS_SPACE_GLOBAL || t->space == GS_SPACE_LOCAL) {
@@ -406,7 +425,7 @@ static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *
         memcpy(s->hi, place, sizeof s->hi);
         for (u64 i = 0; i < m; i++) {
             const gs_access *r = &reaches[i];
-            s->fits[i] = (gs_fit){.address = (i64)addresses[r->first],
+            s->fits[i] = (gs_fit){.address = (i64)(addresses[r->first] + r->offset),
                                   .shape = r->shape,
                                   .since = r->shape && !(c->plain & 1) ? GS_NOWHERE : 0,
                                   .mode = r->mode};
@@ -421,7 +440,8 @@ static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *
     for (u64 i = 0; i < m; i++) {
         gs_fit *f = &s->fits[i];
         const gs_access *r = &reaches[i];
-        const u64 *a = addresses + r->first;
+        u64 room[32];
+        const u64 *a = gs_access_addresses(addresses, r, room);
         if (f->since == GS_NOWHERE && !fit_take(f, moved, (i64)a[0], r->shape)) {
             f->since = (u32)s->warps;
         }
@@ -484,7 +504,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         code = ids ? GS_OK : gs_convert_no_memory(c);
         for (u32 i = 0; !code && i < from->count; i++) {
             const gs_trace_inst *t = &tb->insts[from->first + i];
-            u32 bulk = is_bulk(GS_OPCODE[t->opcode].kind);
+            u32 bulk = gs_is_bulk(GS_OPCODE[t->opcode].kind);
             if (bulk && t->imm > 0) {
                 memcpy(addresses + t->first, tb->addresses + t->first, (u64)t->imm * sizeof *addresses);
             }
@@ -493,7 +513,8 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         c->ids.n = from->count;
         for (u64 i = 0; !code && i < c->reach.n; i++) {
             const gs_access *r = (const gs_access *)c->reach.at + i;
-            code = gs_touch(c, addresses + r->first, r, (u32)number);
+            u64 room[32];
+            code = gs_touch(c, gs_access_addresses(addresses, r, room), r, (u32)number);
         }
         code = code ? code : class_of(c, addresses, place, &row[w]);
         c->instructions += from->count;

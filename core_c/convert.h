@@ -1,6 +1,7 @@
 /* Inside of the converter: see gs_convert.h. */
 #pragma once
 #include "base.h"
+#include "gen/gs_opcodes.h"
 #include "gs_convert.h"
 
 enum {
@@ -85,10 +86,26 @@ typedef struct gs_came {
 typedef struct gs_access {
     u64 first; /* index of its addresses in the TB */
     u32 lanes;
-    u32 shape; /* + 1 */
-    u32 width; /* bytes at each address */
+    u32 shape;  /* + 1 */
+    u32 width;  /* bytes at each address */
+    u32 offset; /* bytes behind each address where they begin */
     u8 mode;
 } gs_access;
+
+/* Its addresses; `room` holds them where they are not those of the TB. */
+static inline const u64 *gs_access_addresses(const u64 *addresses, const gs_access *r, u64 room[32])
+{
+    for (u32 i = 0; r->offset && i < r->lanes; i++) {
+        room[i] = addresses[r->first + i] + r->offset;
+    }
+    return r->offset ? room : addresses + r->first;
+}
+
+static inline int gs_is_bulk(u32 kind)
+{
+    return kind == GS_KIND_BULK_LOAD || kind == GS_KIND_BULK_STORE || kind == GS_KIND_BULK_REDUCE ||
+           kind == GS_KIND_BULK_PREFETCH;
+}
 
 int gs_convert_fail(gs_convert *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static inline int gs_convert_no_memory(gs_convert *c)

@@ -277,7 +277,9 @@ static void mark(roller *r, node *x, u64 n, u64 moved, u64 *counts)
                 (f->since != GS_NOWHERE || !reach_of(r, &x[i], counts, &lo, &hi))) {
                 x[i].recorded = 1;
             }
-            r->s->fits[x[i].first + moved].recorded = x[i].recorded;
+            for (u64 j = 0; j < x[i].fits; j++) {
+                r->s->fits[x[i].first + moved + j].recorded = x[i].recorded;
+            }
         }
     }
 }
@@ -292,8 +294,9 @@ static u64 block_size(const roller *r, const node *x, u64 n)
 {
     u64 size = 0;
     for (u64 i = 0; i < n; i++) {
-        size +=
-            x[i].row == LOOP ? x[i].count * block_size(r, r->pool + x[i].body, x[i].length) : x[i].recorded;
+        size += x[i].row == LOOP ? x[i].count * block_size(r, r->pool + x[i].body, x[i].length)
+                : x[i].recorded  ? x[i].fits
+                                 : 0;
     }
     return size;
 }
@@ -304,7 +307,7 @@ static u8 align_of(const gs_place *p)
     return (u8)(all & (0 - all));
 }
 
-static int write_place(roller *r, node *x, writer *w)
+static int write_place(roller *r, const node *x, writer *w)
 {
     gs_place *p = gs_vector_room(&r->c->places, 1, sizeof *p);
     if (!p) {
@@ -349,7 +352,7 @@ static int write_place(roller *r, node *x, writer *w)
             return 0;
         }
     }
-    x->place = (u32)r->c->places.n++;
+    r->c->places.n++;
     return 1;
 }
 
@@ -372,9 +375,13 @@ static int write_items(roller *r, node *x, u64 n, writer *w)
             item = (gs_item){GS_LOOP_END, (u32)first, x[i].count, level};
         } else if (x[i].reaches) {
             item.a = (u32)r->c->places.n;
-            if (!write_place(r, &x[i], w)) {
-                return 0;
+            item.count = (u32)x[i].fits;
+            for (u64 j = 0; j < x[i].fits; j++) {
+                if (!write_place(r, &x[i], w)) {
+                    return 0;
+                }
             }
+            x[i].place = item.a;
         }
         gs_item *to = gs_vector_room(&r->c->items, 1, sizeof *to);
         if (!to) {
@@ -393,8 +400,10 @@ static void tell_places(roller *r, const node *x, u64 n, u64 moved)
         for (u64 pass = 0; x[i].row == LOOP && pass < x[i].count; pass++) {
             tell_places(r, r->pool + x[i].body, x[i].length, moved + pass * x[i].fits);
         }
-        if (x[i].row != LOOP && x[i].reaches) {
-            r->s->fits[x[i].first + moved].place = x[i].place;
+        if (x[i].row != LOOP) {
+            for (u64 j = 0; j < x[i].fits; j++) {
+                r->s->fits[x[i].first + moved + j].place = (u32)(x[i].place + j);
+            }
         }
     }
 }
@@ -411,7 +420,8 @@ static int roll(roller *r)
     for (u64 i = 0; i < s->n; i++) {
         const gs_sass *inst = &rows[s->ids[i]];
         node x = {.row = s->ids[i], .value = scramble(s->ids[i] + 1ull), .first = reach};
-        x.reaches = x.fits = inst->space == GS_SPACE_GLOBAL || inst->space == GS_SPACE_LOCAL;
+        x.reaches = inst->space == GS_SPACE_GLOBAL || inst->space == GS_SPACE_LOCAL;
+        x.fits = !x.reaches ? 0 : gs_is_bulk(GS_OPCODE[inst->opcode].kind) ? (u64)inst->imm : 1;
         reach += x.fits;
         if (!push(r, x)) {
             return 0;

@@ -183,7 +183,7 @@ int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_reco
             }
             if (!j) {
                 if (n == LINES) {
-                    continue; /* a bulk copy: what it moves beyond is left out */
+                    return gs_convert_fail(c, GS_ERR_LIMIT, "one access touches more than %d lines", LINES);
                 }
                 parts[n] = (gs_part){line, 0};
                 j = ++n;

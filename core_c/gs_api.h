@@ -23,14 +23,15 @@ enum {
 
 /* One op of a warp program. `pipes[i]` counts instructions on pipe i (order of PIPES). */
 typedef struct gs_op {
-    uint8_t kind;       /* GS_OP_* */
-    uint8_t slot;       /* scoreboard slot 0..4 (LOAD, STORE, REDUCE, WAIT) */
-    uint8_t stages;     /* >0: the slot is slot + counter[level] mod stages */
-    uint8_t level;      /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
-    uint8_t bypass_l1;  /* LOAD: do not look in L1 */
-    uint8_t per_warp;   /* 1: pattern is pattern + warp in TB */
-    uint16_t smem;      /* COMPUTE: shared-memory wavefronts */
-    uint32_t issue;     /* issue slots = warp instructions */
+    uint8_t kind;      /* GS_OP_* */
+    uint8_t slot;      /* scoreboard slot 0..4 (LOAD, STORE, REDUCE, WAIT) */
+    uint8_t stages;    /* >0: the slot is slot + counter[level] mod stages */
+    uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
+    uint8_t bypass_l1; /* LOAD: do not look in L1 */
+    uint8_t per_warp;  /* 1: pattern is pattern + warp in TB */
+    uint16_t smem;     /* COMPUTE: shared-memory wavefronts */
+    uint32_t
+        issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the one before */
     uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
     uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
     uint32_t pipes[7];

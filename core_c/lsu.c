@@ -203,12 +203,12 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (sm->fifo_head != sm->fifo_tail) {
         credit_arm(sim, sm, c + 1);
     }
-    sm->work.warp_instructions++;
+    sm->work.warp_instructions += op->issue; /* 0: a further part of a bulk copy */
     /* the unit queues 32 lines; beyond that the warp waits to hand over its op */
     u64 next = gs_max(issue + 1, sm->lsu > 32 ? sm->lsu - 32 : 0);
     w->ready = (u32)next;
-    tb->stalls.issued++;
-    tb->stalls.pipe += next - c - 1;
+    tb->stalls.issued += op->issue;
+    tb->stalls.pipe += next - c - op->issue;
     sm->warp_cycles += next - c;
     return 1;
 }

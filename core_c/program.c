@@ -84,6 +84,7 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         }
     }
     if (op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE) {
+        out->issue = op->issue != 0;
         u64 last = (u64)op->pattern + (op->per_warp ? program->warps - 1 : 0);
         if (op->pattern < 0 || (u64)op->pattern < program->first_pattern ||
             last >= (u64)program->first_pattern + program->patterns) {

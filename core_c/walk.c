@@ -188,7 +188,7 @@ static void work_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                 out->warp_instructions++;
             } else if (is_memory(op) && !skipped(&w, op)) {
                 const gs_template *t = reach_of(&w, op).template;
-                out->warp_instructions++;
+                out->warp_instructions += op->issue;
                 if (op->kind == GS_OP_LOAD) {
                     out->l1_lines += t->lines;
                     out->load_sectors += t->sectors;

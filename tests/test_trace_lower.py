@@ -21,6 +21,7 @@ from pysim.trace.store import Store
 
 from .core.harness import config, execute, lowered_of, tiny
 from .made_traces import SHARED, A, B, C, Warp, converted, odd, places, product, strided, touches, write
+from .trace_text import header, tb, text
 
 NAMES = [name for name, _ in OPS]
 
@@ -348,6 +349,60 @@ def test_groups_of_copies_are_waited_for_one_by_one(tmp_path, ahead, plain):
 
 def test_groups_that_no_counter_tells_are_waited_for_together(tmp_path):
     assert check_groups(converted(write(tmp_path, pipelined(3, 6, commits=2)))) == {0}
+
+
+def bulk(bytes_, addresses):
+    """A kernel of tracer version 6: loads by bulk copies that a transaction barrier tells of, in a loop."""
+    lines = []
+    for turn in range(3):
+        where = " ".join(f"0x{a + turn * 0x10000:x}" for a in addresses)
+        rest = f"{bytes_} 0 3 {len(addresses)} {where} 0 0 NoVal"
+        lines += [
+            f"0010 00000001 0 UTMALDG.2D 2 UR4 UR8 4 0x7f0000000400 0 {rest}",
+            "0020 ffffffff 1 R8 SYNCS.PHASECHK.TRANS64.TRYWAIT 1 R6 8 1 0x7f0000000400 0 0 0 NoVal",
+            "0030 ffffffff 1 R24 HGMMA.64x128x16.F32 2 R24 UR4 1 0 0 0 NoVal",
+            "0040 ffffffff 0 BRA 0 0 0 0 NoVal",
+        ]
+    lines.append("0050 ffffffff 0 EXIT 0 0 0 0 NoVal")
+    where = ("cluster id = 0,0,0", "cluster cta = 0,0,0", "cluster rank = 0")
+    return text(header(accelsim_tracer_version="6", binary_version="90"), tb((0, 0, 0), [lines], where))
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "addresses"),
+    [
+        (4096, [A]),
+        (16384, [A + 64]),
+        (8192, [A + 512 * i for i in range(64)]),
+        (100, [A + 3]),
+        (32768, [A, B]),
+    ],
+)
+@pytest.mark.parametrize("plain", [0, 2])
+def test_bulk_copies_move_all_their_bytes(tmp_path, bytes_, addresses, plain):
+    (tmp_path / "kernel-1.traceg").write_bytes(bulk(bytes_, addresses))
+    (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\n")
+    job = trace_job(converted(tmp_path, plain=plain))
+    ran = execute(job, "stream")
+    assert ran.kernels["warp_instructions"].sum() == 13
+    each = bytes_ // len(addresses)
+    touched = {
+        b // 32
+        for turn in range(3)
+        for a in addresses
+        for b in range(a + turn * 65536, a + turn * 65536 + each)
+    }
+    assert ran.kernels["load_sectors"].sum() >= len(touched)
+    found = job.kernels[0].footprint.touched(1)
+    assert (found.hi - found.lo).sum() == len(touched)
+    assert ran.sms["work"]["tensor"].sum() == 3 * ran.values["gpu.sm.tensor_interval"]
+
+
+def test_bulk_copies_have_a_limit(tmp_path):
+    (tmp_path / "kernel-1.traceg").write_bytes(bulk(1 << 21, [A]))
+    (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\n")
+    with pytest.raises(WorkloadError, match="bulk copy of 2097152 bytes"):
+        converted(tmp_path)
 
 
 # ---- times ----

@@ -20,7 +20,10 @@ import jinja2
 ROOT = Path(__file__).resolve().parent
 CORE = ROOT / "core_c"
 HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_opcodes.h", "gs_hash.h")
-CDEF_FILES = ("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h", "gs_api.h", "gs_trace.h", "gs_convert.h")
+CDEF_FILES = (
+    *("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h"),
+    *("gs_api.h", "gs_trace.h", "gs_convert.h"),
+)
 # those that a table might use as a name
 C_KEYWORDS = frozenset(("char", "double", "float", "int", "long", "register", "short", "static", "volatile"))
 # what the core receives where that is not what a user writes (the table in pysim/params.py)

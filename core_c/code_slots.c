@@ -314,7 +314,7 @@ static void find_waits(gs_lowering *l, pending *heads, int *again)
         }
         for (u32 d = reads; (what == GS_IS_LOAD || what == GS_IS_FETCH_UPDATE) && d < n; d++) {
             for (u32 j = o[d].first; j < o[d].end; j++) {
-                p.on[j] |= (u8)(1u << l->slot[i]);
+                p.on[j] |= (u8)(1u << (l->slot[i] & 7));
             }
         }
     }

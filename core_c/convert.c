@@ -502,7 +502,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         c->ids.n = c->reach.n = 0;
         u32 *ids = gs_vector_room(&c->ids, from->count, sizeof *ids);
         code = ids ? GS_OK : gs_convert_no_memory(c);
-        for (u32 i = 0; !code && i < from->count; i++) {
+        for (u32 i = 0; ids && !code && i < from->count; i++) {
             const gs_trace_inst *t = &tb->insts[from->first + i];
             u32 bulk = gs_is_bulk(GS_OPCODE[t->opcode].kind);
             if (bulk && t->imm > 0) {

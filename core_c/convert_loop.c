@@ -32,7 +32,8 @@ typedef struct roller {
     node *stack, *pool;
     u64 *hash;  /* hash[i]: of the nodes below i */
     i64 *under; /* the nearest loop at or below a node; -1: none */
-    u64 top, pooled, room, pool_room;
+    u64 top,
+        pooled; /* a loop takes twice the nodes off the stack that it puts into the pool, so n are enough */
     u64 *power;
     u64 power_n;
     gs_index known; /* value -> where on the stack it was last */
@@ -183,15 +184,6 @@ static int begin(roller *r)
     }
     if (height >= GS_HEIGHT || !agree(r, r->stack + best - n, r->stack + best, n, height, 1)) {
         return 0;
-    }
-    if (r->pooled + n > r->pool_room) {
-        u64 want = (r->pooled + n) * 2;
-        node *p = realloc(r->pool, want * sizeof *p);
-        if (!p) {
-            return -1;
-        }
-        r->pool = p;
-        r->pool_room = want;
     }
     take(r, r->stack + best - n, r->stack + best, n, height, 1);
     node loop = {.row = LOOP, .count = 2, .body = r->pooled, .length = n, .height = (u8)(height + 1)};
@@ -445,10 +437,11 @@ int gs_convert_class(gs_convert *c, gs_stream *s)
 {
     roller r = {.c = c, .s = s, .few = s->warps <= GS_FEW};
     r.stack = malloc((s->n + 1) * sizeof *r.stack);
+    r.pool = malloc((s->n + 1) * sizeof *r.pool);
     r.hash = calloc(s->n + 2, sizeof *r.hash);
     r.under = malloc((s->n + 1) * sizeof *r.under);
     r.power = malloc((s->n + 2) * sizeof *r.power);
-    int good = r.stack && r.hash && r.under && r.power && roll(&r);
+    int good = r.stack && r.pool && r.hash && r.under && r.power && roll(&r);
     free(r.stack);
     free(r.hash);
     free(r.under);

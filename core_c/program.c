@@ -441,7 +441,7 @@ static int check_rows(gs_sim *sim, const gs_job *job, u64 index)
     u32 *at = calloc(p->ops, sizeof *at); /* entry -> its box + 1 */
     u64 n = 0, room = 0, *reach = NULL;
     int code = at ? GS_OK : gs_fail(sim, GS_ERR_MEM, "not enough memory for entries");
-    for (u64 i = 0; !code && i < warps; i++) {
+    for (u64 i = 0; at && !code && i < warps; i++) {
         u32 tb = (u32)(i / p->warps),
             row = l->first_tb_row == GS_NONE ? 0 : job->tb_rows[l->first_tb_row + tb];
         u32 entry = row < p->rows ? job->entries[p->first_entry + (u64)row * p->warps + i % p->warps] : 0;
@@ -482,11 +482,11 @@ static int check_rows(gs_sim *sim, const gs_job *job, u64 index)
     if (!code && !reach) {
         code = gs_fail(sim, GS_ERR_MEM, "not enough memory for entries");
     }
-    for (u64 i = 0; !code && i < n; i++) {
+    for (u64 i = 0; reach && !code && i < n; i++) {
         code = check_segment(sim, job, index, &boxes[i], &most);
         reach[i] = most;
     }
-    for (u64 i = 0; !code && i < warps; i++) {
+    for (u64 i = 0; at && reach && !code && i < warps; i++) {
         u32 row = l->first_tb_row == GS_NONE ? 0 : job->tb_rows[l->first_tb_row + i / p->warps];
         u32 entry = job->entries[p->first_entry + (u64)row * p->warps + i % p->warps];
         u64 need = reach[at[entry - p->first_op] - 1];

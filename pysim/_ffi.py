@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def check(rc: int, sim: Any) -> int:
     return rc
 
 
+@cache
 def dtype_of(ctype: str | Any) -> np.dtype[Any]:
     """Return the numpy dtype of a C type, from the compiler's layout.
 

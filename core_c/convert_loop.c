@@ -38,6 +38,7 @@ typedef struct roller {
     u64 power_n;
     gs_index known; /* value -> where on the stack it was last */
     u32 before;     /* where the last value that was settled had been */
+    u64 odd, odd_n; /* nodes below which one is no repetition of that odd_n before; 0: none is known */
 } roller;
 
 static u64 scramble(u64 x)
@@ -83,22 +84,21 @@ static int is_recorded(const roller *r, const node *a, const node *b)
            r->s->fits[b->first].since != GS_NOWHERE;
 }
 
-static int agree(const roller *r, const node *a, const node *b, u64 n, u32 level, u32 turn)
+/* 0: `b` may be the next pass after `a`; else how many nodes there are up to the last that may not. */
+static u64 disagree(const roller *r, const node *a, const node *b, u64 n, u32 level, u32 turn)
 {
-    for (u64 i = 0; i < n; i++) {
-        if (a[i].row != b[i].row || a[i].count != b[i].count || a[i].length != b[i].length) {
-            return 0;
+    for (u64 i = n; i > 0; i--) {
+        const node *x = &a[i - 1], *y = &b[i - 1];
+        if (x->row != y->row || x->count != y->count || x->length != y->length) {
+            return i;
         }
-        if (a[i].row == LOOP) {
-            if (!agree(r, r->pool + a[i].body, r->pool + b[i].body, a[i].length, level, turn)) {
-                return 0;
-            }
-        } else if (a[i].reaches && !r->few && !is_recorded(r, &a[i], &b[i]) &&
-                   !fits_agree(r, &a[i], &b[i], level, turn)) {
-            return 0;
+        if (x->row == LOOP
+                ? disagree(r, r->pool + x->body, r->pool + y->body, x->length, level, turn) != 0
+                : x->reaches && !r->few && !is_recorded(r, x, y) && !fits_agree(r, x, y, level, turn)) {
+            return i;
         }
     }
-    return 1;
+    return 0;
 }
 
 /* `a` is in a loop now whose next pass is `b` */
@@ -155,13 +155,14 @@ static int extend(roller *r)
         if (n != x->length || x->count >= LONGEST ||
             r->pool[x->body + n - 1].value != r->stack[r->top - 1].value ||
             body_hash(r, x) != range_hash(r, (u64)at + 1, r->top) ||
-            !agree(r, r->pool + x->body, r->stack + at + 1, n, x->height - 1u, x->count)) {
+            disagree(r, r->pool + x->body, r->stack + at + 1, n, x->height - 1u, x->count)) {
             continue;
         }
         take(r, r->pool + x->body, r->stack + at + 1, n, x->height - 1u, x->count);
         x->count++;
         x->value = loop_value(r, x);
         r->top = (u64)at + 1;
+        r->odd_n = 0;
         return settle(r, (u64)at) ? 1 : -1;
     }
     return 0;
@@ -175,6 +176,9 @@ static int begin(roller *r)
         return 0;
     }
     u64 n = r->top - best;
+    if (n == r->odd_n && r->odd > best) {
+        return 0;
+    }
     if (best < n || range_hash(r, best - n, best) != range_hash(r, best, r->top)) {
         return 0;
     }
@@ -182,7 +186,13 @@ static int begin(roller *r)
     for (u64 i = best - n; i < best; i++) {
         height = gs_max32(height, r->stack[i].height);
     }
-    if (height >= GS_HEIGHT || !agree(r, r->stack + best - n, r->stack + best, n, height, 1)) {
+    if (height >= GS_HEIGHT) {
+        return 0;
+    }
+    u64 odd = disagree(r, r->stack + best - n, r->stack + best, n, height, 1);
+    if (odd) {
+        r->odd = best + odd; /* and so it stays for as long as that node is among the last n */
+        r->odd_n = n;
         return 0;
     }
     take(r, r->stack + best - n, r->stack + best, n, height, 1);
@@ -194,6 +204,7 @@ static int begin(roller *r)
     }
     loop.value = loop_value(r, &loop);
     r->top = best - n;
+    r->odd_n = 0;
     r->stack[r->top++] = loop;
     return settle(r, r->top - 1) ? 1 : -1;
 }

@@ -82,7 +82,8 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_sender sender = gs_sender_make(ctx, sm->id);
     const gs_map *map = &sim->map;
     const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
-    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, write_sector = sim->write_sector, n = a->n;
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n;
+    const u16 *hold = sim->port_hold[load != 0];
     const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
@@ -124,7 +125,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u32 slice, set;
         gs_home_in(map, &block, (u32)(line - block.first), &slice, &set);
         u64 leave = gs_max(looked_up, port);
-        port = leave + (load ? 1 : gs_max32(1, (gs_popcount(mask) * write_sector + 63) >> 6));
+        port = leave + hold[mask];
         u64 arrive = leave * period + noc;
         u32 unit = slice % GS_GROUP;
         gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
@@ -232,6 +233,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
     const u64 begin = gs_div_by(ctx->q0 * 64, sim->by_period), rest = ctx->q0 * 64 - begin * sim->period;
     const u64 inverse = sim->period_inverse;
     const u32 q0 = (u32)ctx->q0, per_sector = sim->reply_shift_load, per_store = sim->reply_store;
+    const u32 port_mask = ~(sim->reply_sms - 1); /* a port is kept at the first of the SMs that share it */
     int others = 0;
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 pay = m->pay;
@@ -242,9 +244,10 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         }
         gs_sm *sm = &sms[GS_PAY_SM(pay)];
         u64 there = begin + (((u64)((u32)(m->key >> GS_SENDER_BITS) - q0) * 64 + rest) * inverse >> 44);
-        sm->reply = gs_max(sm->reply, there) +
-                    (kind == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * per_sector : per_store);
-        u32 c = (u32)((sm->reply + 63) >> 6), place = GS_PAY_L1(pay);
+        u64 *port = &sms[GS_PAY_SM(pay) & port_mask].reply;
+        *port = gs_max(*port, there) +
+                (kind == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * per_sector : per_store);
+        u32 c = (u32)((*port + 63) >> 6), place = GS_PAY_L1(pay);
         slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
         u32 x = gs_l1_fill(sm, place, c);
         while (GS_UNLIKELY(x)) {

@@ -26,16 +26,30 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
     return 1;
 }
 
-u32 gs_place_find(gs_sim *sim, u32 shape, u32 hint, u32 *rotate)
+/* 1: the SM has its even share of the kernel's TBs already */
+static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
 {
+    const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
+    const gs_smload *l = GS_CONST_TABLE(sim, gs_smload, at_smloads) + sm;
+    u32 all = sim->params.gpu_sm.tbs == 32 ? ~0u : (1u << sim->params.gpu_sm.tbs) - 1, n = 0;
+    for (u32 left = all & ~l->tb_free; left; left &= left - 1) {
+        n += r[gs_ctz(left)].kernel == kernel;
+    }
+    return n >= (GS_CONST_TABLE(sim, gs_kernel, at_kernels)[kernel].tbs + sim->sms - 1) / sim->sms;
+}
+
+u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
+{
+    const int even = sim->params.gpu_cp.even_tbs != 0;
+    u32 shape = gs_kernels(sim)[kernel].shape;
     gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
     gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
     gs_sched *d = &sim->sched;
     /* it fitted nowhere before the last release: only the SM of that release can have changed */
-    if (s->checked == d->releases) {
+    if (s->checked == d->releases && !even) {
         return GS_NONE;
     }
-    if (hint != GS_NONE && s->checked + 1 == d->releases) {
+    if (hint != GS_NONE && s->checked + 1 == d->releases && !even) {
         if (fits(sim, &loads[hint], s, rotate)) {
             return hint;
         }
@@ -47,7 +61,8 @@ u32 gs_place_find(gs_sim *sim, u32 shape, u32 hint, u32 *rotate)
         u32 sm = d->round_robin + i;
         sm = sm >= sim->sms ? sm - sim->sms : sm;
         u32 r;
-        if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r)) {
+        if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r) &&
+            !(even && has_share(sim, sm, kernel))) {
             best = sm;
             load = loads[sm].warps_used;
             turn = r;

@@ -553,7 +553,9 @@ int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out)
                 return sim->error_code;
             }
         }
-        mark_runs(out->ops + p->first_op, p->ops);
+        if (sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY) {
+            mark_runs(out->ops + p->first_op, p->ops);
+        }
     }
     for (u64 i = 0; i < job->n_launches; i++) {
         if (check_addresses(sim, job, i)) {

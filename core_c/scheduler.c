@@ -170,7 +170,7 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
         }
         u32 kernel = by_rank[r], rotate = 0;
         gs_kernel *k = &kernels[kernel];
-        u32 sm = gs_place_find(sim, k->shape, hint, &rotate);
+        u32 sm = gs_place_find(sim, kernel, hint, &rotate);
         if (sm != GS_NONE) {
             if (head != GS_NONE) {
                 kernels[head].passed++;

@@ -316,8 +316,9 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
-    u32 l1_latency, in_flight, reply_shift_load, reply_store, write_sector; /* reply: 64ths a sector */
-    u32 slice_sector; /* ticks a sector holds a slice's port */
+    u32 l1_latency, in_flight, reply_shift_load, reply_store, reply_sms; /* reply: 64ths a sector */
+    u16 port_hold[2][16]; /* cycles that a request with these sectors holds its SM's port: stores, loads */
+    u32 slice_sector;     /* ticks a sector holds a slice's port */
     u32 sets, row_shift, turnaround_slots;
     u64 l1_total;
     gs_map map;

@@ -89,6 +89,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
+        _choice("warp_order", ("greedy", "round_robin"), "Which warp of a sub-core issues: the one that did last while it can, or all in turn."),
         Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
     ),
     "gpu.l1": (
@@ -99,6 +100,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "gpu.noc": (
         Param("latency", 60, "cycle", 8, 1024, "One way between SM and L2 slice, unloaded; bounds the quantum."),
         Param("reply_bytes", 64, "count", 8, 1024, "Bytes a cycle that the reply port of an SM takes."),
+        Param("reply_sms", 1, "count", 1, 4, "SMs that share a reply port: 1, 2 or 4."),
+        Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds the request port of an SM; a line's request holds it for one at least."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
     ),
     "gpu.l2": (
@@ -128,6 +131,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("admit", 680.0, "ns", 0, 1e6, "Pool and table schemes admit kernels this far apart."),
         Param("tb_release", 0.603, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that ends."),
         Param("tb_start", 0.09, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that starts."),
+        Param("even_tbs", 0, "bool", 0, 1, "No SM takes more than ceil(TBs / SMs) TBs of a kernel."),
         Param("tb_done_latency", 70.0, "ns", 20, 1e5, "From a TB's end on its SM to the release server."),
         Param("tb_start_latency", 100.0, "ns", 20, 1e5, "From dispatch to the first issue of a TB."),
     ),

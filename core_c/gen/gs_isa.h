@@ -43,6 +43,12 @@ enum {
     GS_PIPES = 7
 };
 
+/* gpu.sm.warp_order */
+enum {
+    GS_GPU_SM_WARP_ORDER_GREEDY = 0,
+    GS_GPU_SM_WARP_ORDER_ROUND_ROBIN = 1,
+};
+
 /* gpu.l2.replacement */
 enum {
     GS_GPU_L2_REPLACEMENT_RANDOM = 0,

@@ -60,6 +60,8 @@ typedef struct gs_gpu_sm_params {
     int64_t barrier;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
     int64_t register_ports;
+    /* Which warp of a sub-core issues: the one that did last while it can, or all in turn. [choice] */
+    int64_t warp_order;
     /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
     int64_t block_max;
 } gs_gpu_sm_params;
@@ -78,6 +80,10 @@ typedef struct gs_gpu_noc_params {
     int64_t latency;
     /* Bytes a cycle that the reply port of an SM takes. [count] */
     int64_t reply_bytes;
+    /* SMs that share a reply port: 1, 2 or 4. [count] */
+    int64_t reply_sms;
+    /* Cycles that each sector of a read request holds the request port of an SM; a line's request holds it for one at least. [1/64 cycle] */
+    int64_t read_sector;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
 } gs_gpu_noc_params;
@@ -133,6 +139,8 @@ typedef struct gs_gpu_cp_params {
     int64_t tb_release;
     /* One chip-wide server takes this long for each TB that starts. [tick] */
     int64_t tb_start;
+    /* No SM takes more than ceil(TBs / SMs) TBs of a kernel. [bool] */
+    int64_t even_tbs;
     /* From a TB's end on its SM to the release server. [tick] */
     int64_t tb_done_latency;
     /* From dispatch to the first issue of a TB. [tick] */

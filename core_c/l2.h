@@ -23,7 +23,7 @@ static inline gs_block gs_block_at(const gs_map *m, u64 block)
 {
     u32 h = (u32)block * 0x9E3779B1u;
     h ^= h >> 15;
-    return (gs_block){block * m->by_block.d, (u32)block + 1, h, gs_below(h >> 16, m->sets)};
+    return (gs_block){block * m->by_block.d, (u32)block + 1, h, gs_below(h >> 16, m->rows) * m->row_sets};
 }
 
 static inline gs_block gs_block_of(const gs_map *m, u64 line)

@@ -62,6 +62,8 @@ static int derive_memory(gs_sim *sim)
     sim->sets = (u32)sets;
     sim->map.slices = sim->slices;
     sim->map.sets = sim->sets;
+    sim->map.row_sets = (u32)gs_min(sets, (u64)p->gpu_dram.row_bytes / 128);
+    sim->map.rows = sim->sets / sim->map.row_sets;
     sim->map.slices_inverse = (1ull << 40) / sim->slices + 1;
     sim->map.by_block = gs_div_make((u64)sim->slices * sets);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;

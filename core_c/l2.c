@@ -27,6 +27,10 @@ static inline u32 match_ways(const gs_set *s, u32 tag)
 u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
 {
     const gs_map *m = &sim->map;
+    if (m->wraps) {
+        slice += tag & 1 ? m->wraps : 0;
+        tag /= 2;
+    }
     gs_block b = gs_block_at(m, tag - 1);
     u32 at = set >= b.set ? set - b.set : set + m->sets - b.set, turn = gs_turn(m, &b, at);
     return b.first + at * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);

@@ -38,17 +38,22 @@ static inline u32 gs_turn(const gs_map *m, const gs_block *b, u32 at)
 }
 
 /* `at`: the line's place in its block */
-static inline void gs_home_in(const gs_map *m, const gs_block *b, u32 at, u32 *slice, u32 *set)
+static inline void gs_home_in(const gs_map *m, const gs_block *b, u32 at, u32 *slice, u32 *set, u32 *tag)
 {
     u32 x = (u32)(at * m->slices_inverse >> 40), s = at - x * m->slices + gs_turn(m, b, x);
-    *slice = s >= m->slices ? s - m->slices : s;
+    s = s >= m->slices ? s - m->slices : s;
     x += b->set;
     *set = x >= m->sets ? x - m->sets : x;
+    *slice = s;
+    *tag = b->tag;
+    if (GS_UNLIKELY(m->wraps)) {
+        *slice = s >= m->wraps ? s - m->wraps : s;
+        *tag = b->tag * 2 + (s >= m->wraps);
+    }
 }
 
 static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
 {
     gs_block b = gs_block_of(m, line);
-    gs_home_in(m, &b, (u32)(line - b.first), slice, set);
-    *tag = b.tag;
+    gs_home_in(m, &b, (u32)(line - b.first), slice, set, tag);
 }

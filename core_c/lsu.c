@@ -122,14 +122,14 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         if (line - block.first >= block_lines) {
             block = gs_block_of(map, line);
         }
-        u32 slice, set;
-        gs_home_in(map, &block, (u32)(line - block.first), &slice, &set);
+        u32 slice, set, tag;
+        gs_home_in(map, &block, (u32)(line - block.first), &slice, &set, &tag);
         u64 leave = gs_max(looked_up, port);
         port = leave + hold[mask];
         u64 arrive = leave * period + noc;
         u32 unit = slice % GS_GROUP;
         gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
-                common | gs_pay_line(block.tag, unit * sets + set, mask, place, unit));
+                common | gs_pay_line(tag, unit * sets + set, mask, place, unit));
         if (oracle) {
             gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, (u32)load, place);
         }

@@ -276,7 +276,8 @@ static int check_program(gs_sim *sim, const gs_job *job, u64 index)
 u64 gs_address_top(const gs_sim *sim)
 {
     /* L2 tags have 16 bits, L1 keys name a line of 31 */
-    return gs_min((u64)65535 * (u64)sim->params.gpu_l2.size / GS_WAYS, (u64)INT32_MAX * 128);
+    u64 tags = sim->map.wraps ? 32767 : 65535;
+    return gs_min(tags * sim->map.by_block.d * 128, (u64)INT32_MAX * 128);
 }
 
 /* adds the range of stride * (first to last); a product that the hot loop could not hold becomes an address

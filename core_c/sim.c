@@ -60,12 +60,19 @@ static int derive_memory(gs_sim *sim)
                        (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
     }
     sim->sets = (u32)sets;
-    sim->map.slices = sim->slices;
+    u64 hashed = gs_max((u64)p->gpu_l2.hash_slices, sim->slices);
+    if ((p->gpu_l2.hash_slices && p->gpu_l2.hash_slices < p->gpu_l2.slices) || hashed > 2ull * sim->slices) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.hash_slices = %lld: must be 0 or 1 to 2 times gpu.l2.slices = %u",
+                       (long long)p->gpu_l2.hash_slices, sim->slices);
+    }
+    sim->map.slices = (u32)hashed;
+    sim->map.wraps = hashed > sim->slices ? sim->slices : 0;
     sim->map.sets = sim->sets;
     sim->map.row_sets = (u32)gs_min(sets, (u64)p->gpu_dram.row_bytes / 128);
     sim->map.rows = sim->sets / sim->map.row_sets;
-    sim->map.slices_inverse = (1ull << 40) / sim->slices + 1;
-    sim->map.by_block = gs_div_make((u64)sim->slices * sets);
+    sim->map.slices_inverse = (1ull << 40) / hashed + 1;
+    sim->map.by_block = gs_div_make(hashed * sets);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
     sim->dram_slot =

@@ -292,7 +292,8 @@ typedef struct gs_kcount {
 
 /* the address map, see l2.h */
 typedef struct gs_map {
-    u32 slices, sets;
+    u32 slices, sets;   /* slices: those that the hash knows */
+    u32 wraps;          /* 0, or the slices that there are */
     u32 row_sets, rows; /* sets of a slice that a DRAM row holds, at most all; such rows of a slice */
     u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
     gs_div by_block;

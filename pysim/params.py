@@ -107,6 +107,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "gpu.l2": (
         Param("size", 4718592, "B", 65536, 1 << 30, "Capacity of the L2."),
         Param("slices", 48, "count", 1, 256, "L2 slices; each has a DRAM channel of its own."),
+        Param("hash_slices", 0, "count", 0, 512, "Slices that the address hash picks from; those beyond gpu.l2.slices wrap to the first ones, which take more then (0: as many as there are)."),
         Param("latency", 193, "cycle", 32, 4096, "Load to use on an L2 hit, unloaded."),
         Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
         _choice("replacement", ("random", "lru"), "Victim among the 16 ways of a set: random among those not referenced of late, or least recently used."),

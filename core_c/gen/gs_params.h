@@ -93,6 +93,8 @@ typedef struct gs_gpu_l2_params {
     int64_t size;
     /* L2 slices; each has a DRAM channel of its own. [count] */
     int64_t slices;
+    /* Slices that the address hash picks from; those beyond gpu.l2.slices wrap to the first ones, which take more then (0: as many as there are). [count] */
+    int64_t hash_slices;
     /* Load to use on an L2 hit, unloaded. [cycle] */
     int64_t latency;
     /* Bytes a cycle that a slice delivers. [count] */

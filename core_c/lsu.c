@@ -83,7 +83,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_map *map = &sim->map;
     const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
     const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n;
-    const u16 *hold = sim->port_hold[load != 0];
+    const u16 *hold = sim->port_hold[sm->sharing][load != 0];
     const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
@@ -233,7 +233,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
     const u64 begin = gs_div_by(ctx->q0 * 64, sim->by_period), rest = ctx->q0 * 64 - begin * sim->period;
     const u64 inverse = sim->period_inverse;
     const u32 q0 = (u32)ctx->q0, per_sector = sim->reply_shift_load, per_store = sim->reply_store;
-    const u32 port_mask = ~(sim->reply_sms - 1); /* a port is kept at the first of the SMs that share it */
+    const u32 port_mask = ~(sim->port_sms - 1); /* a port is kept at the first of the SMs that share it */
     int others = 0;
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 pay = m->pay;

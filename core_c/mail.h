@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* payload of a request and its reply */
-enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE };
+enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE, GS_MSG_SHARE };
 
 #define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))
 #define GS_PAY_ROW(p)   ((u32)((p) >> 16 & 8191))
@@ -41,6 +41,12 @@ static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 
     return (u64)tb | (u64)slot << 31 | (u64)rotate << 36 | (u64)configure << 38 |
            (u64)(kernel >> 13 & 7) << 39 | (u64)GS_MSG_START << 42 | (u64)(kernel & 8191) << 45 |
            (u64)sm << 58 | (u64)(kernel >> 16) << 60;
+}
+
+/* payload of a change of a port's load: the first SM of the port, and whether one SM more or fewer has TBs */
+static inline u64 gs_pay_share(u32 sm, u32 more)
+{
+    return (u64)more | (u64)GS_MSG_SHARE << 42 | (u64)sm << 58;
 }
 
 #define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))

@@ -26,6 +26,13 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
     return 1;
 }
 
+/* the i-th SM in turn: one of each port before a second */
+static inline u32 in_turn(const gs_sim *sim, u32 i)
+{
+    u32 ports = sim->sms / sim->port_sms;
+    return i < ports * sim->port_sms ? i % ports * sim->port_sms + i / ports : i;
+}
+
 /* 1: the SM has its even share of the kernel's TBs already */
 static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
 {
@@ -56,14 +63,14 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
         s->checked = d->releases;
         return GS_NONE;
     }
-    u32 best = GS_NONE, load = GS_NONE, turn = 0;
+    u32 best = GS_NONE, load = GS_NONE, turn = 0, next = 0;
     for (u32 i = 0; i < sim->sms; i++) {
-        u32 sm = d->round_robin + i;
-        sm = sm >= sim->sms ? sm - sim->sms : sm;
-        u32 r;
+        u32 turned = d->round_robin + i;
+        u32 sm = in_turn(sim, turned >= sim->sms ? turned - sim->sms : turned), r;
         if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r) &&
             !(even && has_share(sim, sm, kernel))) {
             best = sm;
+            next = turned + 1;
             load = loads[sm].warps_used;
             turn = r;
             if (load == 0) {
@@ -75,7 +82,7 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
         s->checked = d->releases;
         return GS_NONE;
     }
-    d->round_robin = best + 1 == sim->sms ? 0 : best + 1;
+    d->round_robin = next >= sim->sms ? next - sim->sms : next;
     *rotate = turn;
     return best;
 }

@@ -128,6 +128,15 @@ static void classify(gs_sim *sim)
 }
 
 /* ---- dispatch ---- */
+/* SMs that share a port learn how many of them have TBs */
+static void share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
+{
+    if (ctx->sim->port_sms > 1) {
+        gs_send_one(ctx, sm / GS_GROUP, time, GS_SENDER_SCHED,
+                    gs_pay_share(sm % GS_GROUP & ~(ctx->sim->port_sms - 1), more));
+    }
+}
+
 static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
 {
     gs_sim *sim = ctx->sim;
@@ -136,7 +145,8 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
     gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
     u32 slot, configure, cause_kernel, cause_tb;
     u64 ready;
-    if (l->tbs == 0) {
+    u32 idle = l->tbs == 0;
+    if (idle) {
         l->idle.dependence += d->idle.dependence - l->idle_at.dependence;
         l->idle.launch += d->idle.launch - l->idle_at.launch;
         l->idle.no_tb += d->idle.no_tb - l->idle_at.no_tb;
@@ -148,6 +158,9 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
     u64 at = gs_max(t, d->start_free);
     d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
     u64 start = at + sim->start_latency;
+    if (idle) {
+        share(ctx, sm, start, 1);
+    }
     if (k->record.first_dispatch == GS_NEVER) {
         k->record.first_dispatch = at;
     }
@@ -253,6 +266,7 @@ static void tb_ended(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
         l->busy += t - l->since;
         l->idle_at = d->idle;
         d->idle_sms++;
+        share(ctx, sm, t + sim->start_latency, 0);
     }
     k->record.last_end = gs_max(k->record.last_end, end);
     k->record.busy += end - r->start;

@@ -398,7 +398,11 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
                 if (s >= sm->next_sample) {
                     gs_sm_sample(ctx, sm, s);
                 }
-                tb_start(ctx, sm, start);
+                if (GS_PAY_KIND(start.pay) == GS_MSG_SHARE) {
+                    sm->sharing += start.pay & 1 ? 1 : ~0u;
+                } else {
+                    tb_start(ctx, sm, start);
+                }
                 continue;
             }
         }
@@ -440,9 +444,12 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     ctx->t->events += n;
     if (gs_lsu_replies(ctx, sms, m, n)) {
         for (u32 i = 0; i < n; i++) {
-            if (GS_PAY_KIND(m[i].pay) == GS_MSG_START) {
+            u32 kind = GS_PAY_KIND(m[i].pay);
+            if (kind == GS_MSG_START || kind == GS_MSG_SHARE) {
                 gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
-                sm->start[sm->starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
+                for (u32 j = 0; j < (kind == GS_MSG_SHARE ? sim->port_sms : 1); j++) {
+                    sm[j].start[sm[j].starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
+                }
             }
         }
     }

@@ -159,7 +159,8 @@ typedef struct gs_sm {
     u64 free_warps;
     u32 l1_sets, last_kernel;
     u32 live_tbs, starts;
-    gs_start start[GS_TBS * 2];
+    u32 sharing; /* SMs with TBs on this SM's port */
+    gs_start start[GS_TBS * 2 + 32];
     u64 next_sample;
     u64 warp_cycles, sampled_warp_cycles;
     gs_work work, sampled;
@@ -318,9 +319,11 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
-    u32 l1_latency, in_flight, reply_shift_load, reply_store, reply_sms; /* reply: 64ths a sector */
-    u16 port_hold[2][16]; /* cycles that a request with these sectors holds its SM's port: stores, loads */
-    u32 slice_sector;     /* ticks a sector holds a slice's port */
+    u32 l1_latency, in_flight, reply_shift_load, reply_store, port_sms; /* reply: 64ths a sector */
+    /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
+     */
+    u16 port_hold[5][2][16];
+    u32 slice_sector; /* ticks a sector holds a slice's port */
     u32 sets, row_shift, turnaround_slots;
     u64 l1_total;
     gs_map map;

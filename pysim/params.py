@@ -100,8 +100,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "gpu.noc": (
         Param("latency", 60, "cycle", 8, 1024, "One way between SM and L2 slice, unloaded; bounds the quantum."),
         Param("reply_bytes", 64, "count", 8, 1024, "Bytes a cycle that the reply port of an SM takes."),
-        Param("reply_sms", 1, "count", 1, 4, "SMs that share a reply port: 1, 2 or 4."),
-        Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds the request port of an SM; a line's request holds it for one at least."),
+        Param("port_sms", 1, "count", 1, 4, "SMs that share a port to the network, both ways: 1, 2 or 4."),
+        Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
     ),
     "gpu.l2": (

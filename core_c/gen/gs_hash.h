@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x03b09e6021aa6434ULL
+#define GS_TABLES_HASH 0x4f7039c167886c8eULL

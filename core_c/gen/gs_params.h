@@ -80,9 +80,9 @@ typedef struct gs_gpu_noc_params {
     int64_t latency;
     /* Bytes a cycle that the reply port of an SM takes. [count] */
     int64_t reply_bytes;
-    /* SMs that share a reply port: 1, 2 or 4. [count] */
-    int64_t reply_sms;
-    /* Cycles that each sector of a read request holds the request port of an SM; a line's request holds it for one at least. [1/64 cycle] */
+    /* SMs that share a port to the network, both ways: 1, 2 or 4. [count] */
+    int64_t port_sms;
+    /* Cycles that each sector of a read request holds a port; a line's request holds it for one at least. [1/64 cycle] */
     int64_t read_sector;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;

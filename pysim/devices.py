@@ -106,6 +106,7 @@ _GV100: tuple[tuple[str, Value, str], ...] = (
     ("gpu.sm.smem_interval", 1, f"{_JIA}: 32 banks of 4 B, 128 B a cycle an SM"),
     ("gpu.sm.barrier", 20, f"{_ASSUMED} for Volta; an A100 takes 23 cycles with one warp"),
     ("gpu.sm.register_ports", 1, f"{_JIA}: two 64-bit banks; three sources in one lose a slot"),
+    ("gpu.sm.warp_order", "greedy", f"{_ASSUMED}; greedy then oldest is what most studies find"),
     ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
     ("gpu.l1.size", 131072, f"{_SHEET}: 128 KiB of L1 and shared memory an SM"),
     ("gpu.l1.latency", 28, f"{_JIA}: L1 hit 28 cycles"),
@@ -115,8 +116,11 @@ _GV100: tuple[tuple[str, Value, str], ...] = (
         60,
         f"{_ASSUMED}: the share of the 193 cycles of an L2 hit that leaves 73 for L1 miss and slice",
     ),
+    ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
+    ("gpu.noc.read_sector", 0, f"{_ASSUMED}: a request of a line a cycle"),
     ("gpu.noc.reply_bytes", 64, f"{_ASSUMED} for Volta: two sectors a cycle, half of an L1 line"),
     ("gpu.noc.write_bytes", 32, f"{_ASSUMED}: a sector a cycle; {_ACCEL} move 40 B flits, header included"),
+    ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.latency", 193, f"{_JIA}: L2 hit 193 cycles"),
     (
         "gpu.l2.slice_bytes",
@@ -144,6 +148,7 @@ _GV100: tuple[tuple[str, Value, str], ...] = (
     ("gpu.cp.admit", 680, f"graph period of one-TB kernels, {_H200}; graph_gap gives the same"),
     ("gpu.cp.tb_release", 0.603, f"empty kernels of many TBs, {_H200}"),
     ("gpu.cp.tb_start", 0.09, f"4,224 TBs fill an empty chip in 0.38 us, {_H200}"),
+    ("gpu.cp.even_tbs", 0, "no such cap is known"),
     ("gpu.cp.tb_done_latency", 70, f"{_TURN}, {_H200}"),
     ("gpu.cp.tb_start_latency", 100, f"{_TURN}, {_H200}"),
 )
@@ -159,6 +164,75 @@ _V100: tuple[tuple[str, Value, str], ...] = (
     ("gpu.l2.size", 6291456, f"{_SHEET}: 6144 KB"),
     ("gpu.l2.slices", 64, "Accel-Sim SM7_QV100: 32 channels x 2; four HBM2 stacks of 16 pseudo channels"),
     ("gpu.dram.bandwidth", 898.0, "NVIDIA V100 SXM2 data sheet (900 GB/s): 4096 bit at 2 x 877 MHz"),
+)
+
+# Accel-Sim's models of the two cards: its parameters where ours mean the same, and otherwise what follows from
+# how it works (docs/peer.md). Figures of its configurations: framework 73f9fac, gpgpu-sim 667834cf (2024).
+_CONFIG = "configuration file of the card"
+_PIPELINE = "trace.config's value + 4 for collector, decode and write-back (2 to 4)"
+_CROSSBAR = "crossbar of input queues with round robin among heads, see docs/peer.md"
+_FLOOR = "0 there; the least that ours takes"
+_FITTED = "set to the rows of docs/peer.md within what the stages there may take"
+_PEER: tuple[tuple[str, Value, str], ...] = (
+    ("gpu.sm.register_unit", 128, "registers are rounded to 4 a thread"),
+    ("gpu.sm.smem_unit", 1, "no allocation unit"),
+    ("gpu.sm.fp16_interval", 1, "half of SP's initiation interval"),
+    ("gpu.sm.control_interval", 4, f"{_CONFIG}: specialised unit 1, 4,4"),
+    ("gpu.sm.fp32_latency", 6, _PIPELINE),
+    ("gpu.sm.int_latency", 6, _PIPELINE),
+    ("gpu.sm.fp16_latency", 6, _PIPELINE),
+    ("gpu.sm.fp64_latency", 12, _PIPELINE),
+    ("gpu.sm.sfu_latency", 24, _PIPELINE),
+    ("gpu.sm.control_latency", 8, _PIPELINE),
+    ("gpu.sm.smem_latency", 32, f"{_CONFIG}: smem_latency 20, and the stages and conflicts around it: {_FITTED}"),
+    ("gpu.sm.barrier", 14, _FITTED),
+    ("gpu.sm.block_max", 64, "warps take turns there instruction by instruction"),
+    ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
+    ("gpu.l1.latency", 28, f"{_CONFIG}: l1_latency 20, and 8 around it"),
+    ("gpu.l1.in_flight", 448, f"{_CONFIG}: 512 miss entries; the most that ours holds"),
+    ("gpu.noc.reply_bytes", 32, "a 40 B flit a cycle and port: a sector with its head"),
+    ("gpu.l2.latency", 230, f"{_CONFIG}: 20 + 160 (rop) and the stages between, 30 to 60: {_FITTED}"),
+    ("gpu.l2.slice_bytes", 18, f"0.5556 sectors a cycle: {_CROSSBAR}"),
+    ("gpu.l2.replacement", "lru", _CONFIG),
+    ("gpu.dram.latency", 380, f"L2 hit + 100 (dram_latency) + 24 DRAM clocks and queues: {_FITTED}"),
+    ("gpu.dram.refresh_time", 0, "not modelled there"),
+    ("gpu.cp.tb_release", 0, "not modelled there"),
+    ("gpu.cp.tb_start", 0, "a TB a cycle and cluster"),
+    ("gpu.cp.tb_done_latency", 20, _FLOOR),
+    ("gpu.cp.tb_start_latency", 20, _FLOOR),
+    ("gpu.cp.even_tbs", 1, "TBs an SM capped at ceil(TBs / SMs)"),
+)
+_PEER_TITAN_V: tuple[tuple[str, Value, str], ...] = (
+    *_PEER,
+    ("gpu.clock", 1200, f"{_CONFIG}: core domain"),
+    ("gpu.sm.tensor_interval", 4, f"{_CONFIG}: 8,4"),
+    ("gpu.sm.tensor_latency", 12, _PIPELINE),
+    ("gpu.sm.register_ports", 1, f"{_CONFIG}: 8 register banks an SM, two a scheduler"),
+    ("gpu.noc.port_sms", 2, f"{_CONFIG}: 40 clusters of 2 SMs, a port each"),
+    ("gpu.noc.read_sector", 2.03, f"0.494 packets a cycle and cluster: {_CROSSBAR}"),
+    ("gpu.noc.write_bytes", 16, f"0.494 packets a cycle and cluster: {_CROSSBAR}"),
+    ("gpu.l2.size", 4718592, f"{_CONFIG}: 48 slices of 32 x 24 x 128 B"),
+    ("gpu.l2.slices", 48, f"{_CONFIG}: 24 x 2"),
+    ("gpu.l2.hash_slices", 64, "hash over the next power of two, then the remainder: 16 slices get twice as much"),
+    ("gpu.dram.bandwidth", 652.8, f"{_CONFIG}: 24 channels of 16 B at 2 x 850 MHz"),
+    ("gpu.cp.launch", 0, f"{_CONFIG}: kernel_launch_latency not set"),
+    ("gpu.cp.stream_gap", 0, f"{_CONFIG}: kernel_launch_latency not set"),
+    ("gpu.cp.graph_gap", 0, f"{_CONFIG}: kernel_launch_latency not set"),
+)
+_PEER_QV100: tuple[tuple[str, Value, str], ...] = (
+    *_PEER,
+    ("gpu.clock", 1132, f"{_CONFIG}: core domain"),
+    ("gpu.sm.tensor_interval", 2, f"{_CONFIG}: 2,2"),
+    ("gpu.sm.tensor_latency", 6, _PIPELINE),
+    ("gpu.sm.register_ports", 0, f"{_CONFIG}: 16 register banks an SM, four a scheduler: few conflicts"),
+    ("gpu.noc.read_sector", 2.25, f"0.444 packets a cycle and SM: {_CROSSBAR}"),
+    ("gpu.noc.write_bytes", 14, f"0.444 packets a cycle and SM: {_CROSSBAR}"),
+    ("gpu.l2.size", 6291456, f"{_CONFIG}: 64 slices of 32 x 24 x 128 B"),
+    ("gpu.l2.slices", 64, f"{_CONFIG}: 32 x 2"),
+    ("gpu.dram.bandwidth", 870.4, f"{_CONFIG}: 32 channels of 16 B at 2 x 850 MHz"),
+    ("gpu.cp.launch", 4417, f"{_CONFIG}: kernel_launch_latency 5000 cycles"),
+    ("gpu.cp.stream_gap", 4417, f"{_CONFIG}: kernel_launch_latency 5000 cycles"),
+    ("gpu.cp.graph_gap", 4417, f"{_CONFIG}: kernel_launch_latency 5000 cycles"),
 )
 
 _VOLTA_CARVEOUTS = tuple(size * 1024 for size in (0, 8, 16, 32, 64, 96))  # CUDA guide, 7.x
@@ -182,6 +256,8 @@ DEVICES: dict[str, Device] = {
     for made in (
         _volta("titan_v", "NVIDIA Titan V (GV100, 12 GB HBM2)", _TITAN_V),
         _volta("v100", "NVIDIA Tesla V100 SXM2 (GV100, 16 GB HBM2)", _V100),
+        _volta("accelsim_titan_v", "Accel-Sim's SM7_TITANV, to compare models", _PEER_TITAN_V),
+        _volta("accelsim_qv100", "Accel-Sim's SM7_QV100, to compare models", _PEER_QV100),
     )
 }
 

@@ -135,7 +135,7 @@ static int write_ops(gs_lowering *l)
             block = GS_NOWHERE;
         } else {
             u32 waves = gs_code_wavefronts(s);
-            if (block != GS_NOWHERE && (gs_code_op(l, block)->issue >= l->longest ||
+            if (block != GS_NOWHERE && (l->cut[i] || gs_code_op(l, block)->issue >= l->longest ||
                                         gs_code_op(l, block)->smem + waves > LONG_RUN)) {
                 block = GS_NOWHERE;
             }
@@ -164,7 +164,7 @@ static int lower_class(gs_lowering *l, const gs_class *class)
     u64 n = class->items;
     l->items = l->in->items + class->first_item;
     l->n = n;
-    char *block = calloc(n + 1, 3 * 1 + 3 * 4 + 2 * 8);
+    char *block = calloc(n + 1, 4 * 1 + 3 * 4 + 2 * 8);
     if (!block) {
         return 0;
     }
@@ -176,6 +176,7 @@ static int lower_class(gs_lowering *l, const gs_class *class)
     l->slot = (u8 *)(l->head + n + 1);
     l->needs = l->slot + n + 1;
     l->passed = l->needs + n + 1;
+    l->cut = l->passed + n + 1;
     u32 loops = 0;
     u64 open[3], depth = 0;
     for (u64 i = n; i-- > 0;) {
@@ -190,9 +191,16 @@ static int lower_class(gs_lowering *l, const gs_class *class)
             }
         }
     }
+    u64 first = l->code->ops.n;
     int good = gs_code_slots(l, loops) && write_ops(l);
     if (good) {
-        gs_code_chains(l);
+        /* where a warp alone stalls for long decides where blocks end, and that what their chains are */
+        gs_code_chains(l, first);
+        l->code->ops.n = first;
+        good = write_ops(l);
+    }
+    if (good) {
+        gs_code_chains(l, first);
     }
     free(block);
     return good;

@@ -46,6 +46,7 @@ typedef struct gs_lowering {
     u8 *slot;         /* of a memory op */
     u8 *needs;        /* slots that it waits for, a bit each */
     u8 *passed;       /* end of a loop: gone through once */
+    u8 *cut;          /* 1: it stalls for long, so no block goes on with it */
     const u8 *levels; /* of each place: the loop counter that moves it most */
     u32 store_slot, copy_slot, copy_slots, load_slots;
     u8 used; /* slots, a bit each */
@@ -96,5 +97,5 @@ u32 gs_code_conflict(const gs_lowering *l, u64 item);
 int gs_code_slots(gs_lowering *l, u32 loops);
 /* The slot of the group `back` before the one that is open at an item. */
 gs_copy_slot gs_code_copy_slot(const gs_lowering *l, u64 item, u32 back);
-/* Gives compute blocks their chains. */
-void gs_code_chains(gs_lowering *l);
+/* Gives the class's compute blocks, from op `first` on, their chains, and tells where to cut them. */
+void gs_code_chains(gs_lowering *l, u64 first);

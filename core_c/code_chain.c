@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { LONG_STALL = 8 }; /* cycles; a block does not go on over a longer one: others use the time */
+
 /* Three different sources in one of the two register banks: the pipe waits a cycle for them. A source that is
    where the instruction before had it is kept beside the pipe (.reuse, which compilers set where they can).
  */
@@ -83,6 +85,18 @@ static u64 operands_ready(const timing *t, const gs_operand *o, u32 n)
     return at;
 }
 
+/* The next op stalls: that belongs to the block right before it, if there is one. It may have several
+   followers, of which the slowest counts; `count` of a compute op holds it until the end. */
+static void stall(gs_lowering *l, timing *t, u64 at)
+{
+    if (t->before != GS_NOWHERE) {
+        gs_op *op = gs_code_op(l, t->before);
+        op->count = gs_max32(op->count, (u32)((at - t->now) / 64));
+    }
+    t->now = at;
+    t->before = GS_NOWHERE;
+}
+
 static void time_item(gs_lowering *l, timing *t, u64 i)
 {
     const gs_sass *s = gs_code_row(l, i);
@@ -101,22 +115,20 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
         return;
     }
     if (gs_code_op(l, l->op[i])->kind != GS_OP_COMPUTE) {
-        u64 at = operands_ready(t, o, reads);
-        if (t->before != GS_NOWHERE) {
-            gs_code_op(l, t->before)->chain += (u32)((at - t->now) / 64);
-        }
-        t->now = at + 64;
-        t->before = GS_NOWHERE;
+        stall(l, t, operands_ready(t, o, reads));
+        t->now += 64;
         return;
     }
+    u64 at = operands_ready(t, o, gs_code_wavefronts(s) ? n : reads);
+    l->cut[i] = at - t->now >= LONG_STALL * 64;
     if (t->block == GS_NOWHERE) {
+        stall(l, t, at);
         t->block = l->op[i];
         t->begun = t->now;
         for (u32 p = 0; p < GS_PIPES; p++) {
             t->pipe[p] = t->now; /* what is left of the block before is the core's to count */
         }
     }
-    u64 at = operands_ready(t, o, gs_code_wavefronts(s) ? n : reads);
     u32 p = gs_code_pipe(s);
     if (p < GS_PIPES) {
         at = gs_max(at, t->pipe[p]);
@@ -131,7 +143,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
     }
 }
 
-void gs_code_chains(gs_lowering *l)
+void gs_code_chains(gs_lowering *l, u64 first)
 {
     timing t;
     memset(&t, 0, sizeof t);
@@ -149,4 +161,11 @@ void gs_code_chains(gs_lowering *l)
         }
     }
     close_block(l, &t);
+    for (u64 i = first; i < l->code->ops.n; i++) {
+        gs_op *op = gs_code_op(l, (u32)i);
+        if (op->kind == GS_OP_COMPUTE) {
+            op->chain += op->count;
+            op->count = 0;
+        }
+    }
 }

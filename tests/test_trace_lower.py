@@ -456,6 +456,12 @@ def test_shared_memory_results_take_their_latency(tmp_path):
     assert abs(alone(tmp_path, loop) - 50 * config()["gpu.sm.smem_latency"]) <= 55
 
 
+def test_the_length_of_blocks_decides_little(tmp_path):
+    store = converted(write(tmp_path, product(k=12, grid=(12, 2, 1), warps=8)))
+    took = [run(store, gpu__sm__block_max=length).end for length in (1, 16, 64, 1024)]
+    assert max(took) <= 1.06 * min(took)
+
+
 def test_sources_in_one_register_bank_cost_a_slot(tmp_path):
     def build(first):
         def many(warp):

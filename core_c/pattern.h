@@ -12,12 +12,18 @@ static inline const u32 *gs_entries(const gs_sim *sim, const gs_launch *l, const
     return GS_CONST_TABLE(sim, u32, at_entries) + p->first_entry + (u64)row * p->warps;
 }
 
+/* Where the recorded accesses of warps begin, behind first_access: of warp TB * warps + warp and those after
+   it; NULL: nothing is recorded. */
+static inline const u32 *gs_blocks(const gs_sim *sim, const gs_launch *l, u64 warp)
+{
+    return l->first_block == GS_NONE ? NULL : GS_CONST_TABLE(sim, u32, at_blocks) + l->first_block + warp;
+}
+
 /* The first recorded access of warp TB * warps + warp. */
 static inline u64 gs_warp_block(const gs_sim *sim, const gs_launch *l, u64 warp)
 {
-    return l->first_block == GS_NONE
-               ? 0
-               : l->first_access + GS_CONST_TABLE(sim, u32, at_blocks)[l->first_block + warp];
+    const u32 *blocks = gs_blocks(sim, l, warp);
+    return blocks ? l->first_access + *blocks : 0;
 }
 
 typedef struct gs_reach {

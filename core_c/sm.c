@@ -23,8 +23,10 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     u32 variant = (u32)(tb->x + 1 == launch->grid[0]) | (u32)(tb->y + 1 == launch->grid[1]) << 1 |
                   (u32)(tb->z + 1 == launch->grid[2]) << 2;
     tb->code = program->first_op;
+    /* what a recorded program has of its own for each warp */
     const u32 *entries = gs_entries(sim, launch, program, id);
-    u64 first = (u64)id * program->warps;
+    const u32 *blocks = gs_blocks(sim, launch, (u64)id * program->warps);
+    u32 pc = program->entry[variant] - program->first_op;
     tb->live = (u16)program->warps;
     tb->start = c;
     if (GS_START_CONFIGURE(s.pay)) {
@@ -47,8 +49,8 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         gs_warp *w = &sm->warp[wi];
         memset(w, 0, sizeof *w);
         sm->shared_done[wi] = 0;
-        w->pc = (entries ? entries[i] : program->entry[variant]) - program->first_op;
-        w->block = gs_warp_block(sim, launch, first + i);
+        w->pc = GS_UNLIKELY(entries != NULL) ? entries[i] - program->first_op : pc;
+        w->block = GS_UNLIKELY(blocks != NULL) ? launch->first_access + blocks[i] : 0;
         w->tb = (u8)at;
         w->index = (u8)i;
         tb->warps |= 1ull << wi;

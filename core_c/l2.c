@@ -102,16 +102,19 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
     ctx->t->events += n;
     /* one sender a group: replies of the same time stay in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
+    gs_slice *of[GS_GROUP];
+    for (u32 i = 0; i < GS_GROUP; i++) {
+        of[i] = &slices[i];
+    }
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
         u32 unit = GS_PAY_SLICE(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_ROW(pay), mask = GS_PAY_MASK(pay);
         u32 load = GS_PAY_KIND(pay) == GS_MSG_LOAD, sectors = gs_popcount(mask);
-        gs_slice *s = &slices[unit];
+        gs_slice *s = of[unit];
         gs_set *set = &sets[at];
         u64 start = gs_max(t, s->port);
         s->port = start + sectors * slice_sector;
         s->count.requests++;
-        *(load ? &s->count.sectors_read : &s->count.sectors_written) += sectors;
         u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
         if (GS_LIKELY(hit)) {
@@ -119,9 +122,9 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             touch(lru, set, way);
             if (!load) {
                 set->mask[way] = (u8)(have | mask | mask << 4);
-                s->count.hits++;
+                s->count.sectors_written += sectors;
             } else if (GS_LIKELY((mask & ~have) == 0)) {
-                s->count.hits++;
+                s->count.sectors_read += sectors;
                 if (set->pending >> way & 1) {
                     u64 filled = fill_get(set, way, start);
                     if (filled <= start) {
@@ -132,6 +135,8 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
                     }
                 }
             } else {
+                s->count.sectors_read += sectors;
+                s->misses++;
                 u32 row = row_of(sim, tag, at, unit);
                 u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(mask & ~have));
                 if (set->pending >> way & 1) {
@@ -158,8 +163,10 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             }
             if (!load) {
                 set->mask[way] = (u8)(mask | mask << 4);
-                s->count.hits++;
+                s->count.sectors_written += sectors;
             } else {
+                s->count.sectors_read += sectors;
+                s->misses++;
                 u64 filled = gs_dram_read(sim, s, start + tag_latency, row_of(sim, tag, at, unit), sectors);
                 set->mask[way] = (u8)mask;
                 fill_set(set, way, filled);

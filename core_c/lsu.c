@@ -232,8 +232,13 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
     /* a port's time is counted in 64ths of a cycle: those of a message from those of the quantum's begin */
     const u64 begin = gs_div_by(ctx->q0 * 64, sim->by_period), rest = ctx->q0 * 64 - begin * sim->period;
     const u64 inverse = sim->period_inverse;
-    const u32 q0 = (u32)ctx->q0, per_sector = sim->reply_shift_load, per_store = sim->reply_store;
-    const u32 port_mask = ~(sim->port_sms - 1); /* a port is kept at the first of the SMs that share it */
+    const u32 q0 = (u32)ctx->q0;
+    gs_sm *of[GS_GROUP];
+    u64 *ports[GS_GROUP];
+    for (u32 i = 0; i < GS_GROUP; i++) {
+        of[i] = &sms[i];
+        ports[i] = &sms[i & ~(sim->port_sms - 1)].reply; /* kept at the first of the SMs that share it */
+    }
     int others = 0;
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 pay = m->pay;
@@ -242,12 +247,12 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             others = 1;
             continue;
         }
-        gs_sm *sm = &sms[GS_PAY_SM(pay)];
+        gs_sm *sm = of[GS_PAY_SM(pay)];
+        u64 *port = ports[GS_PAY_SM(pay)];
         u64 there = begin + (((u64)((u32)(m->key >> GS_SENDER_BITS) - q0) * 64 + rest) * inverse >> 44);
-        u64 *port = &sms[GS_PAY_SM(pay) & port_mask].reply;
-        *port = gs_max(*port, there) +
-                (kind == GS_MSG_LOAD ? gs_popcount(GS_PAY_MASK(pay)) * per_sector : per_store);
-        u32 c = (u32)((*port + 63) >> 6), place = GS_PAY_L1(pay);
+        u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
+        *port = taken;
+        u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
         slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
         u32 x = gs_l1_fill(sm, place, c);
         while (GS_UNLIKELY(x)) {

@@ -86,6 +86,7 @@ void gs_slices_get(const gs_sim *sim, gs_l2 *out)
     const gs_slice *slices = GS_CONST_TABLE(sim, gs_slice, at_slices);
     for (u32 i = 0; i < sim->slices; i++) {
         out[i] = slices[i].count;
+        out[i].hits = out[i].requests - slices[i].misses;
         out[i].busy = (out[i].sectors_read + out[i].sectors_written) * sim->slice_sector;
     }
 }

@@ -84,14 +84,14 @@ static int derive_memory(gs_sim *sim)
     sim->l1_latency = (u32)p->gpu_l1.latency;
     sim->in_flight = (u32)p->gpu_l1.in_flight;
     sim->l1_total = (u64)p->gpu_l1.size;
-    sim->reply_shift_load = (u32)(32 * 64 / p->gpu_noc.reply_bytes);
-    sim->reply_store = 16;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
     if (sim->port_sms == 3) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
     }
     for (u32 mask = 0; mask < 16; mask++) {
         u32 n = gs_popcount(mask), write = (u32)(32 * 64 / p->gpu_noc.write_bytes);
+        sim->reply_hold[0][mask] = (u16)(n * (u32)(32 * 64 / p->gpu_noc.reply_bytes));
+        sim->reply_hold[1][mask] = 16;
         for (u32 sharing = 0; sharing <= 4; sharing++) {
             u32 each = n * gs_max32(sharing, 1);
             sim->port_hold[sharing][0][mask] = (u16)gs_max32(1, (each * write + 63) / 64);

@@ -379,7 +379,7 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
 {
     gs_sim *sim = ctx->sim;
     /* the first cycle whose edge lies in the next quantum */
-    u64 end = gs_div_by(ctx->q0 + sim->quantum - 1, sim->by_period) + 1;
+    u64 end = gs_div_by(ctx->q0 + sim->quantum - 1, sim->by_period) + 1, events = 0;
     for (;;) {
         u64 c = wheel_next(sm, end);
         if (GS_UNLIKELY(sm->starts)) {
@@ -410,6 +410,7 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
         }
         if (c >= end) {
             sm->cur = end;
+            ctx->t->events += events;
             return;
         }
         sm->cur = c;
@@ -420,7 +421,7 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
         u64 due = sm->wheel[b];
         sm->wheel[b] = 0;
         sm->occupied[b >> 6] &= ~(1ull << (b & 63));
-        ctx->t->events++;
+        events = 1;
         sm->cur = c + 1;
         while (due) {
             u32 w = gs_ctz(due);

@@ -195,6 +195,7 @@ typedef struct gs_slice {
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;
+    u64 misses; /* loads that went to DRAM */
     u32 writes, id;
     u64 bus[GS_BUS_WORDS];
     gs_bank bank[32];
@@ -319,7 +320,8 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
-    u32 l1_latency, in_flight, reply_shift_load, reply_store, port_sms; /* reply: 64ths a sector */
+    u32 l1_latency, in_flight, port_sms;
+    u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
      */
     u16 port_hold[5][2][16];

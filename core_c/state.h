@@ -142,34 +142,34 @@ typedef struct gs_waiter {
     u8 warp, slot;
 } gs_waiter;
 
+/* what every event touches comes first and lies together; what grows with warps, TBs and lines follows */
 typedef struct gs_sm {
-    u64 occupied[GS_WHEEL / 64];
-    u64 wheel[GS_WHEEL];
-    u64 cur; /* cycle being simulated */
-    _Alignas(64) gs_warp warp[GS_WARPS];
-    gs_sub sub[4];
-    u64 lsu, port;             /* cycles */
-    u64 reply, shared;         /* 64ths of a cycle */
-    u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
+    _Alignas(64) u64 occupied[GS_WHEEL / 64];
+    u64 cur;           /* cycle being simulated */
+    u64 lsu, port;     /* cycles */
+    u64 reply, shared; /* 64ths of a cycle */
     u32 acquired, released, need, armed;
-    u64 least;
     u32 fifo_head, fifo_tail;
-    u8 fifo[GS_WARPS];
-    u32 release_time[GS_RELEASES];
-    u64 free_warps;
-    u32 l1_sets, last_kernel;
+    u64 least;
+    u32 l1_sets, sharing; /* sharing: SMs with TBs on this SM's port */
     u32 live_tbs, starts;
-    u32 sharing; /* SMs with TBs on this SM's port */
-    gs_start start[GS_TBS * 2 + 32];
-    u64 next_sample;
-    u64 warp_cycles, sampled_warp_cycles;
-    gs_work work, sampled;
-    gs_stalls stalls;
-    u64 tbs_done, hash_reply, hash_end;
+    u64 hash_reply, warp_cycles, next_sample;
+    gs_work work;
     u32 waiter_free, waiter_used;
-    u32 id, pad;
+    u32 id, last_kernel;
+    _Alignas(64) gs_sub sub[4];
+    _Alignas(64) gs_warp warp[GS_WARPS];
+    u64 wheel[GS_WHEEL];
+    u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
     gs_tb tb[GS_TBS];
+    u32 release_time[GS_RELEASES];
+    u8 fifo[GS_WARPS];
     gs_l1set l1[GS_L1_SETS + 1];
+    u64 free_warps, sampled_warp_cycles;
+    gs_work sampled;
+    gs_stalls stalls;
+    u64 tbs_done, hash_end;
+    gs_start start[GS_TBS * 2 + 32];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
 

@@ -29,6 +29,9 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
 /* the i-th SM in turn: one of each port before a second */
 static inline u32 in_turn(const gs_sim *sim, u32 i)
 {
+    if (sim->port_sms == 1) {
+        return i;
+    }
     u32 ports = sim->sms / sim->port_sms;
     return i < ports * sim->port_sms ? i % ports * sim->port_sms + i / ports : i;
 }

@@ -166,8 +166,8 @@ _V100: tuple[tuple[str, Value, str], ...] = (
     ("gpu.dram.bandwidth", 898.0, "NVIDIA V100 SXM2 data sheet (900 GB/s): 4096 bit at 2 x 877 MHz"),
 )
 
-# Accel-Sim's models of the two cards: its parameters where ours mean the same, and otherwise what follows from
-# how it works (docs/peer.md). Figures of its configurations: framework 73f9fac, gpgpu-sim 667834cf (2024).
+# Accel-Sim's models of the two cards: its parameters where ours mean the same, and otherwise what follows
+# from how it works (docs/peer.md). Figures of its configurations: framework 73f9fac, gpgpu-sim 667834cf (2024).
 _CONFIG = "configuration file of the card"
 _PIPELINE = "trace.config's value + 4 for collector, decode and write-back (2 to 4)"
 _CROSSBAR = "crossbar of input queues with round robin among heads, see docs/peer.md"
@@ -184,7 +184,7 @@ _PEER: tuple[tuple[str, Value, str], ...] = (
     ("gpu.sm.fp64_latency", 12, _PIPELINE),
     ("gpu.sm.sfu_latency", 24, _PIPELINE),
     ("gpu.sm.control_latency", 8, _PIPELINE),
-    ("gpu.sm.smem_latency", 32, f"{_CONFIG}: smem_latency 20, and the stages and conflicts around it: {_FITTED}"),
+    ("gpu.sm.smem_latency", 32, f"{_CONFIG}: 20, and the stages and conflicts around it: {_FITTED}"),
     ("gpu.sm.barrier", 14, _FITTED),
     ("gpu.sm.block_max", 64, "warps take turns there instruction by instruction"),
     ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
@@ -213,7 +213,7 @@ _PEER_TITAN_V: tuple[tuple[str, Value, str], ...] = (
     ("gpu.noc.write_bytes", 16, f"0.494 packets a cycle and cluster: {_CROSSBAR}"),
     ("gpu.l2.size", 4718592, f"{_CONFIG}: 48 slices of 32 x 24 x 128 B"),
     ("gpu.l2.slices", 48, f"{_CONFIG}: 24 x 2"),
-    ("gpu.l2.hash_slices", 64, "hash over the next power of two, then the remainder: 16 slices get twice as much"),
+    ("gpu.l2.hash_slices", 64, "hash to 64, then the remainder: 16 slices get twice as much"),
     ("gpu.dram.bandwidth", 652.8, f"{_CONFIG}: 24 channels of 16 B at 2 x 850 MHz"),
     ("gpu.cp.launch", 0, f"{_CONFIG}: kernel_launch_latency not set"),
     ("gpu.cp.stream_gap", 0, f"{_CONFIG}: kernel_launch_latency not set"),

@@ -167,7 +167,7 @@ _V100: tuple[tuple[str, Value, str], ...] = (
 )
 
 # Accel-Sim's models of the two cards: its parameters where ours mean the same, and otherwise what follows
-# from how it works (docs/peer.md). Figures of its configurations: framework 73f9fac, gpgpu-sim 667834cf (2024).
+# from how it works (docs/peer.md). Its configurations: framework 73f9fac, gpgpu-sim 667834cf (2024).
 _CONFIG = "configuration file of the card"
 _PIPELINE = "trace.config's value + 4 for collector, decode and write-back (2 to 4)"
 _CROSSBAR = "crossbar of input queues with round robin among heads, see docs/peer.md"

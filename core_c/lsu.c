@@ -263,7 +263,6 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             sm->waiter_free = x;
             x = next;
         }
-        sm->hash_reply = gs_mix(sm->hash_reply, c ^ pay << 8);
         sm->release_time[sm->released++ & (GS_RELEASES - 1)] = c;
         if (sm->fifo_head != sm->fifo_tail && !sm->armed && (i32)(sm->released - sm->need) >= 0) {
             sm->armed = 1;

@@ -10,7 +10,7 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
     const gs_slice *slices = GS_CONST_TABLE(sim, gs_slice, at_slices);
     u64 hash = d->hash;
     for (u32 i = 0; i < sim->sms; i++) {
-        hash = gs_mix(gs_mix(hash, sms[i].hash_reply), sms[i].hash_end);
+        hash = gs_mix(gs_mix(hash, sms[i].reply), sms[i].hash_end);
     }
     for (u32 i = 0; i < sim->slices; i++) {
         hash = gs_mix(hash, slices[i].hash);

@@ -153,7 +153,7 @@ typedef struct gs_sm {
     u64 least;
     u32 l1_sets, sharing; /* sharing: SMs with TBs on this SM's port */
     u32 live_tbs, starts;
-    u64 hash_reply, warp_cycles, next_sample;
+    u64 warp_cycles, next_sample;
     gs_work work;
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance accuracy clean
+.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance accuracy peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,8 +26,9 @@ help:
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
-	@echo "make readme    all output shown in README.md and docs/ but speed and accuracy"
+	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
+	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
 
@@ -68,6 +69,9 @@ readme: $(CORE)
 # YARDSTICK=program: see tests/bench/bench.py
 accuracy: $(CORE)
 	$(PY) docs/refresh.py --accuracy
+
+peer: $(CORE)
+	$(PY) docs/refresh.py --peer
 
 performance: $(CORE)
 	$(PY) docs/refresh.py --performance --yardstick "$(YARDSTICK)"

@@ -1,7 +1,8 @@
 """Makes every number, table and picture of README.md and docs/ anew: ``make readme`` (a few minutes).
 
 Speed is a thing of the machine, so docs/performance.md is apart: ``make performance`` (ten minutes). So is
-what is said of accuracy, as all rows of DeepBench take long: ``make accuracy`` (ten minutes of one core).
+what is said of accuracy, as all rows of DeepBench take long: ``make accuracy`` (ten minutes of one core). The
+comparison with Accel-Sim is apart for both reasons: ``make peer`` (three minutes).
 
 Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is output and belongs to this script.
 """
@@ -144,6 +145,33 @@ def accuracy(path: str) -> None:
     replace(ROOT / "README.md", {"accuracy": rendering.readme(rows)})
 
 
+def peer() -> None:
+    """Write docs/peer.md and what README.md says of Accel-Sim."""
+    import peer as rendering
+
+    with tempfile.TemporaryDirectory() as name:
+
+        def replay(*more: str) -> Any:
+            out = str(Path(name) / "rows.h5")
+            return json.loads(
+                run("configs/accelsim_rows.py", "--json", "--quiet", "--force", "--out", out, *more)
+            )
+
+        base = replay("--repeats", "9")
+        changed = {}
+        for title, settings in rendering.VARIANTS:
+            options = [word for setting in settings for word in ("--set", setting)]
+            changed[title] = replay("--repeats", "1", *options)
+    blocks = {
+        "rows": rendering.rows(base),
+        "summary": rendering.summary(base),
+        "counts": rendering.counts(base),
+        "variants": rendering.variants(base, changed),
+    }
+    replace(ROOT / "docs" / "peer.md", blocks)
+    replace(ROOT / "README.md", {"peer": rendering.readme(base)})
+
+
 def main() -> None:
     """Choose what to make."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -155,9 +183,12 @@ def main() -> None:
     parser.add_argument(
         "--rows", default="", help="with --accuracy: saved output of v100_deepbench.py --json"
     )
+    parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
     options = parser.parse_args()
     if options.performance:
         performance(options.yardstick)
+    elif options.peer:
+        peer()
     elif options.accuracy:
         accuracy(options.rows)
     else:

@@ -11,16 +11,17 @@ from pysim.devices import DEVICES, GPU_PATHS, device
 from pysim.errors import ConfigError
 
 CARDS = ("titan_v", "v100")
+MODELS = ("accelsim_titan_v", "accelsim_qv100")
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", DEVICES)
 def test_every_gpu_value_has_a_source(name: str) -> None:
     card = device(name)
     assert set(card.values) == set(GPU_PATHS)
     assert all(len(card.sources[path]) > 5 for path in GPU_PATHS)
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", DEVICES)
 def test_card_resolves_and_l2_has_whole_sets(name: str) -> None:
     config = Config.resolve(device(name))
     assert config.integer("gpu.l2.size") % (config.integer("gpu.l2.slices") * 16 * 128) == 0
@@ -56,6 +57,31 @@ def test_cards_differ_where_their_data_sheets_do() -> None:
     first, second = (device(name).values for name in CARDS)
     differing = {path for path in GPU_PATHS if first[path] != second[path]}
     assert differing == {"gpu.clock", "gpu.l2.size", "gpu.l2.slices", "gpu.dram.bandwidth"}
+
+
+def full_crossbar(inputs: int, shares: list[int]) -> float:
+    """Packets a cycle when all inputs have a head: the loads of the outputs, rho / (1 - rho) heads each."""
+    low, high = 0.0, 1.0 / max(shares)
+    for _ in range(60):
+        unit = (low + high) / 2
+        heads = sum(unit * share / (1 - unit * share) for share in shares)
+        low, high = (unit, high) if heads < inputs else (low, unit)
+    return low * sum(shares)
+
+
+@pytest.mark.parametrize(("name", "shares"), [*zip(MODELS, ([2] * 16 + [1] * 32, [1] * 64), strict=True)])
+def test_crossbar_of_the_peer_follows_from_its_ports(name: str, shares: list[int]) -> None:
+    config = Config.resolve(device(name))
+    ports = config.integer("gpu.sms") // config.integer("gpu.noc.port_sms")
+    assert len(shares) == config.integer("gpu.l2.slices")
+    assert sum(shares) == (config.integer("gpu.l2.hash_slices") or len(shares))
+    packets = full_crossbar(ports, shares) / ports
+    assert config.number("gpu.noc.read_sector") == pytest.approx(1 / packets, rel=0.01)
+    assert config.number("gpu.noc.write_bytes") == pytest.approx(32 * packets, abs=0.5)
+    # a slice's head is served at 1 - rho, rho being the load of a port of the replies
+    busiest = max(shares) / sum(shares)
+    rate = 1 / (1 + 1 / (busiest * ports))
+    assert config.number("gpu.l2.slice_bytes") == pytest.approx(32 * rate, abs=0.5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""How close do devices with Accel-Sim's parameters come to its cycles? ``--help`` lists the options."""
+
+import tempfile
+from pathlib import Path
+
+from pysim.options import make_parser, name_list, positive_int, run_script
+from pysim.script import Script
+
+
+def convert_all(cases, folder):
+    """Write and convert the traces of the inputs; return the converted file of each."""
+    from pysim.trace.convert import convert
+    from workloads import peer
+
+    made = {}
+    for case in cases:
+        made[case] = Path(folder) / f"{case}.pysim"
+        convert(peer.write(peer.INPUTS[case], Path(folder) / case), made[case])
+    return made
+
+
+def replay(path, config, threads, repeats):
+    """Load and simulate a converted trace; return the tables of the fastest time, and its seconds."""
+    from pysim import simulate
+    from pysim.clock import Clock
+    from pysim.trace.job import trace_job
+    from pysim.trace.store import Store
+
+    best, least = None, float("inf")
+    for _ in range(repeats):
+        clock = Clock()
+        with clock.phase("load"):
+            job = trace_job(Store(path))
+        tables = simulate(config, job, "stream", threads=threads, tables="sm,l2", clock=clock).tables()
+        host = tables["host"]
+        seconds = float(host["load_seconds"][0] + host["simulate_seconds"][0])
+        if seconds < least:
+            best, least = tables, seconds
+    return best, least
+
+
+def options_of():
+    """Read the command line."""
+    from pysim.units import suggest
+    from workloads import peer
+
+    names = list(peer.INPUTS)
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None})
+    text = f"inputs to run, of {', '.join(names)} (default: all)"
+    parser.add_argument("--inputs", type=name_list, default=tuple(names), metavar="LIST", help=text)
+    text = "load and simulate so often; the fastest counts (default: 5)"
+    parser.add_argument("--repeats", type=positive_int, default=5, metavar="N", help=text)
+    args = parser.parse_args()
+    # each row has its own device unless --gpu names one for all; speed is that of one thread unless --threads
+    args.device, args.gpu = args.gpu, args.gpu or peer.DEVICES["TITANV"]
+    args.threads = args.threads or 1
+    script = Script.start("accelsim_rows", parser, args, ("inputs", "device"))
+    if script.options.schemes != ("stream",) or script.options.explain is not None:
+        parser.error("the peer knows stream order alone: no --schemes and no --explain here")
+    for name in args.inputs:
+        if name not in names:
+            parser.error(f"no input {name}{suggest(name, names) or ': there are ' + ', '.join(names)}")
+    return args, script
+
+
+def run_rows(args, script, show):
+    """Replay the rows and print them; return rows of ``validation``, and tables ``runs`` and ``host``."""
+    from pysim.config import Config
+    from pysim.devices import device
+    from workloads import peer
+
+    measured = peer.rows()
+    null = peer.null_model(measured, 3)[1]
+    found, parts = [], {"runs": [], "host": []}
+    show(
+        f"{'input':<22}{'device':<18}{'peer':>9}{'cycles':>9}{'error':>8}{'null':>8}"
+        f"{'peer kinstr/s':>15}{'Minstr/s':>10}{'speed-up':>10}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        converted = convert_all(args.inputs, folder)
+        for row, beside in zip(measured, null, strict=True):
+            if row.case not in args.inputs:
+                continue
+            name = args.device or row.device
+            config = Config.resolve(device(name), script.options.overrides())
+            tables, seconds = replay(converted[row.case], config, script.options.threads, args.repeats)
+            for key, rows in parts.items():
+                tables[key]["run"] = len(found)
+                rows.append(tables[key])
+            cycles, rate = float(tables["runs"]["cycles"][0]), row.instructions / seconds
+            sm, l2 = tables["sm"], tables["l2"]
+            sectors = int(sm["load_sectors"].sum() + sm["store_sectors"].sum())
+            moved = f"l2 {sectors} dram {l2['dram_read_sectors'].sum()}"
+            what = (len(found), "accelsim", row.name, name, "stream", "cycles")
+            found.append((*what, row.cycles, cycles, cycles / row.cycles - 1, "ok", "", moved))
+            speed = f"{'-':>15}{rate / 1e6:10.1f}{'-':>10}"
+            if row.rate == row.rate:
+                speed = f"{row.rate / 1e3:15.1f}{rate / 1e6:10.1f}{rate / row.rate:9.0f}x"
+            show(
+                f"{row.name:<22}{name:<18}{row.cycles:9,}{cycles:9,.0f}{found[-1][8]:8.1%}{beside:8.1%}{speed}"
+            )
+    return found, parts
+
+
+def main():
+    args, script = options_of()
+
+    # imported here, where Ctrl-C already ends in one line and after what is quick to refuse
+    import numpy as np
+
+    import stats
+
+    options = script.options
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet)
+    show = log.say if options.json else print
+    found, parts = run_rows(args, script, show)
+    errors = np.abs([row[8] for row in found])
+    show(f"absolute error: mean {errors.mean():.1%}, worst {errors.max():.1%} (null: fitted to all rows)")
+    names = [column.name for column in stats.schema.VALIDATION]
+    tables = {name: np.concatenate(rows) for name, rows in parts.items()}
+    columns = dict(zip(names, zip(*found, strict=True), strict=True))
+    tables["validation"] = stats.schema.from_columns("validation", columns)
+    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force)
+    show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,143 @@
+"""Renders what docs/peer.md and README.md say of Accel-Sim from the rows of configs/accelsim_rows.py."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from accuracy import table
+
+from workloads import peer
+
+# What each setting decides: first what follows from how the peer works, then the length of our blocks, then
+# the numbers that were set while looking at these rows.
+VARIANTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("an even hash over the slices", ("gpu.l2.hash_slices=0",)),
+    ("a port for each SM", ("gpu.noc.port_sms=1",)),
+    ("slices send a sector a cycle", ("gpu.l2.slice_bytes=32",)),
+    ("read requests at no cost", ("gpu.noc.read_sector=0",)),
+    ("both", ("gpu.l2.slice_bytes=32", "gpu.noc.read_sector=0")),
+    (
+        "none of the crossbar and hash above",
+        (
+            "gpu.l2.slice_bytes=32",
+            "gpu.noc.read_sector=0",
+            "gpu.l2.hash_slices=0",
+            "gpu.noc.port_sms=1",
+            "gpu.noc.write_bytes=32",
+        ),
+    ),
+    ("TBs an SM not capped", ("gpu.cp.even_tbs=0",)),
+    ("greedy warps", ("gpu.sm.warp_order=greedy",)),
+    ("L2 replaces at random", ("gpu.l2.replacement=random",)),
+    ("slots lost to register banks", ("gpu.sm.register_ports=1",)),
+    ("compute blocks of at most 1", ("gpu.sm.block_max=1",)),
+    ("of at most 16", ("gpu.sm.block_max=16",)),
+    ("of at most 1024", ("gpu.sm.block_max=1024",)),
+    ("shared memory latency 24", ("gpu.sm.smem_latency=24",)),
+    ("shared memory latency 36", ("gpu.sm.smem_latency=36",)),
+    ("shared memory latency 60", ("gpu.sm.smem_latency=60",)),
+    ("barrier 8", ("gpu.sm.barrier=8",)),
+    ("barrier 20", ("gpu.sm.barrier=20",)),
+    ("L2 latency 195", ("gpu.l2.latency=195",)),
+    ("L2 latency 235", ("gpu.l2.latency=235",)),
+    ("DRAM latency 335", ("gpu.dram.latency=335",)),
+    ("DRAM latency 395", ("gpu.dram.latency=395",)),
+)
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def _seconds(host: Mapping[str, Any]) -> float:
+    return float(host["load_seconds"] + host["simulate_seconds"])
+
+
+def checked(tables: Tables) -> list[peer.Row]:
+    """Return what was measured; refuse a part of the rows."""
+    measured = peer.rows()
+    if [row["case"] for row in tables["validation"]] != [row.name for row in measured]:
+        raise SystemExit("these are not all rows of the peer")
+    return measured
+
+
+def rows(tables: Tables) -> str:
+    """Return the table of cycles and speed."""
+    measured = checked(tables)
+    null = [peer.null_model(measured, constants)[1] for constants in (2, 3)]
+    made = []
+    for at, (row, found, host) in enumerate(zip(measured, tables["validation"], tables["host"], strict=True)):
+        rate = row.instructions / _seconds(host)
+        speed = [f"{row.rate / 1e3:.1f} k", f"{rate / 1e6:.1f} M", f"{rate / row.rate:,.0f}x"]
+        if np.isnan(row.rate):
+            speed[0] = speed[2] = "-"
+        cycles = [f"{row.cycles:,}", f"{found['simulated']:,.0f}", f"{found['error']:+.1%}"]
+        made.append([row.name, *cycles, *(f"{errors[at]:+.1%}" for errors in null), *speed])
+    heads = ["input and configuration", "its cycles", "ours", "error", "null of 2", "null of 3"]
+    heads += ["its warp instructions/s", "ours", "speed-up"]
+    return table(heads, [False, *[True] * 8], made)
+
+
+def summary(tables: Tables) -> str:
+    """Say how large the errors are, beside those of the null models."""
+    measured = checked(tables)
+    errors = np.abs([row["error"] for row in tables["validation"]])
+    said = []
+    for constants in (2, 3):
+        found, null = peer.null_model(measured, constants)
+        words = ("a sectors a port", "b instructions an SM", "c kernels")[:constants]
+        values = ", ".join(f"{name} = {value:.3g}" for name, value in zip("abc", found, strict=False))
+        said.append(
+            f"launch latency + {' + '.join(words)} ({values}) scores {np.abs(null).mean():.1%},"
+            f" worst {np.abs(null).max():.1%}"
+        )
+    return _wrapped(
+        f"Mean absolute error {errors.mean():.1%}, worst {errors.max():.1%}. Null models fitted to the same"
+        f" rows: {said[0]}; {said[1]}."
+    )
+
+
+def counts(tables: Tables) -> str:
+    """Return the table of what moved."""
+    made = []
+    for row, found in zip(checked(tables), tables["validation"], strict=True):
+        if row.l2_sectors is not None:
+            l2, dram = (int(word) for word in found["detail"].split()[1::2])
+            made.append([row.name, *(f"{n:,}" for n in (row.l2_sectors, l2, row.dram_sectors, dram))])
+    heads = ["input and configuration", "its L2 sectors", "ours", "its DRAM reads", "ours"]
+    return table(heads, [False, *[True] * 4], made)
+
+
+def variants(base: Tables, changed: Mapping[str, Tables]) -> str:
+    """Return each row's error as it is, and with one thing changed."""
+    made = []
+    for name, tables in {"as it is": base, **changed}.items():
+        checked(tables)
+        errors = [float(row["error"]) for row in tables["validation"]]
+        made.append([name, *(f"{error:+.1%}" for error in errors), f"{np.abs(errors).mean():.1%}"])
+    heads = ["changed", *(row.name for row in peer.rows()), "mean"]
+    return table(heads, [False, *[True] * (len(heads) - 1)], made)
+
+
+def readme(tables: Tables) -> str:
+    """Return the paragraph of README.md."""
+    measured = checked(tables)
+    errors = np.abs([row["error"] for row in tables["validation"]])
+    null = np.abs(peer.null_model(measured, 3)[1])
+    speeds = [
+        row.instructions / _seconds(host) / row.rate
+        for row, host in zip(measured, tables["host"], strict=True)
+        if not np.isnan(row.rate)
+    ]
+    return _wrapped(
+        "With its parameters (`accelsim_titan_v`, `accelsim_qv100`) and on the same"
+        f" traces: mean absolute error of the cycles of {len(errors)} runs {errors.mean():.1%}, worst"
+        f" {errors.max():.1%} (three constants fitted to the same runs: {null.mean():.1%} and"
+        f" {null.max():.1%}), at"
+        f" {min(speeds):,.0f} to {max(speeds):,.0f} times its speed. Four numbers were set while looking at"
+        " these runs, and none was held out."
+    )
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)

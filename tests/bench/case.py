@@ -7,8 +7,11 @@ under valgrind.
 from __future__ import annotations
 
 import argparse
+import atexit
 import hashlib
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from pysim import Code, Job, Kernel, Program, simulate
@@ -42,10 +45,26 @@ def tiny_tbs(tbs: int = 1_000_000) -> Job:
     return Job("tiny", [Kernel("tiny", program, (tbs, 1, 1), (), ())])
 
 
+def traced(name: str) -> Job:
+    """Return the job of an input of ``workloads.peer`` as a trace that was written and converted."""
+    from pysim.trace.convert import convert
+    from pysim.trace.job import trace_job
+    from pysim.trace.store import Store
+    from workloads import peer
+
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)  # the job reads from the converted file as long as it lives
+    converted = Path(folder.name) / "converted.pysim"
+    convert(peer.write(peer.INPUTS[name], Path(folder.name) / name), converted)
+    return trace_job(Store(converted))
+
+
 def job_of(workload: str) -> Job:
-    """Return the job of ``tiny:tbs=N``, which exists for benchmarks only, or of a registered workload."""
-    kind, _, count = workload.partition(":tbs=")
-    return tiny_tbs(int(count)) if kind == "tiny" else make(workload)
+    """Return the job of ``tiny:tbs=N`` or ``trace:NAME``, both for benchmarks only, or a workload."""
+    kind, _, what = workload.partition(":")
+    if kind == "trace":
+        return traced(what)
+    return tiny_tbs(int(what.removeprefix("tbs="))) if kind == "tiny" else make(workload)
 
 
 def fingerprint(tables: dict[str, Any]) -> str:
@@ -82,7 +101,7 @@ def measure(workload: str, threads: int = 1, overrides: dict[str, str] | None = 
 def main() -> None:
     """Print the fastest of ``--runs`` runs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("workload", help="as in pysim workloads, or tiny:tbs=N")
+    parser.add_argument("workload", help="as in pysim workloads, or tiny:tbs=N, trace:NAME")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides")

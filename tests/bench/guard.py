@@ -26,6 +26,7 @@ INPUTS = (
     ("fp32 GEMM", "gemm:m=1024,n=1024,k=256,tile=sgemm_128x128"),
     ("DRAM stream", "read:tbs=640,chunk=65536"),
     ("tiny TBs", "tiny:tbs=10000"),
+    ("trace", "trace:pair_1stream"),
 )
 
 

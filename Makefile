@@ -101,7 +101,8 @@ sanitize: $(CORE)
 		(cd $(SAN)/$$mode && GS_BUILD=$$mode $(CURDIR)/$(PY) build.py) || exit 1; \
 	done
 	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=. \
-		$(CURDIR)/$(PY) -m pytest -q tests/core tests/test_trace_parser.py tests/test_trace_lower.py tests/test_recorded.py
+		$(CURDIR)/$(PY) -m pytest -q tests/core tests/test_trace_parser.py tests/test_trace_lower.py tests/test_trace_limits.py \
+		tests/test_recorded.py
 	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q -m threads tests/core
 

@@ -39,7 +39,8 @@ SANITIZE = ["-O1", "-g", "-UNDEBUG", "-DGS_DEBUG", "-fno-omit-frame-pointer"]
 MODES = {
     "release": ["-O2"],
     "debug": ["-O0", "-g", "-UNDEBUG", "-DGS_DEBUG"],
-    "asan": [*SANITIZE, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    # many a Python asks for -fwrapv, under which no overflow would be found
+    "asan": [*SANITIZE, "-fno-wrapv", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "tsan": [*SANITIZE, "-fsanitize=thread"],
 }
 

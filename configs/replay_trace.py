@@ -64,7 +64,8 @@ def main():
     )
     last = len(store.kernels)
     chosen = chosen_kernels(args.kernels, last)
-    script = replace(script, workload={"source": store.source, "kernels": chosen, "unknown": store.unknown})
+    workload = {"name": store.name, "source": store.source, "kernels": chosen, "unknown": store.unknown}
+    script = replace(script, workload=workload)
     with clock.phase("load"):
         job = trace_job(store, chosen)
     what = script.explained(job)

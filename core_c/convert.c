@@ -100,14 +100,10 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     gs_index_clear(&c->stream_index);
     gs_index_clear(&c->shape_index);
     gs_index_clear(&c->entry_index);
-    c->tb_rows.n = 0;
-    u32 *rows = gs_vector_room(&c->tb_rows, c->tbs, sizeof(u32));
-    if (!rows) {
-        return gs_convert_no_memory(c);
-    }
-    memset(rows, 0xff, c->tbs * sizeof(u32));
-    c->tb_rows.n = c->tbs;
-    return GS_OK;
+    /* zeros that nobody touches: a header may promise more TBs than ever come */
+    free(c->tb_rows.at);
+    c->tb_rows = (gs_vector){calloc(c->tbs, sizeof(u32)), 0, c->tbs};
+    return c->tb_rows.at ? GS_OK : gs_convert_no_memory(c);
 }
 
 /* ---- shapes ---- */
@@ -119,7 +115,7 @@ static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
     u32 count[32] = {0}, most = width > 8 ? width / 8 : 1;
     i64 words[32][16];
     for (u32 i = 0; i < lanes; i++) {
-        i64 first = offset[i] >> 2, last = (offset[i] + width - 1) >> 2;
+        i64 first = offset[i] >> 2, last = (i64)((u64)offset[i] + width - 1) >> 2;
         for (i64 w = first; w <= last; w++) {
             u32 bank = (u32)w & 31, j = 0, n = count[bank] < 16 ? count[bank] : 16;
             while (j < n && words[bank][j] != w) {
@@ -345,14 +341,15 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
 /* 1: the address follows the rule, or the rule was learnt from it */
 static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
 {
-    i64 rest = address - f->address;
+    /* differences modulo 2^64: what is too far apart is found later (reach_of) and recorded */
+    i64 rest = (i64)((u64)address - (u64)f->address);
     u32 unknown = 0, which = 0;
     if (!shape || shape != f->shape) {
         return 0;
     }
     for (u32 i = 0; i < GS_FITS; i++) {
         if (f->known >> i & 1) {
-            rest -= f->c[i] * moved[i];
+            rest = (i64)((u64)rest - (u64)f->c[i] * (u64)moved[i]);
         } else if (moved[i]) {
             unknown++;
             which = i;
@@ -368,7 +365,7 @@ static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
         }
         return rest == 0;
     }
-    if (rest % moved[which]) {
+    if (rest == INT64_MIN || rest % moved[which]) { /* that by -1 does not fit */
         return 0;
     }
     i64 c = rest / moved[which];
@@ -484,7 +481,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     }
     u64 number = tb->x + (u64)grid[0] * (tb->y + (u64)grid[1] * tb->z);
     u32 *tb_rows = c->tb_rows.at, row[64], which;
-    if (tb_rows[number] != GS_NOWHERE) {
+    if (tb_rows[number]) {
         return gs_convert_fail(c, GS_ERR_ARG, "thread block %u,%u,%u comes twice", tb->x, tb->y, tb->z);
     }
     if (!c->local_window) {
@@ -528,7 +525,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         *came = (gs_came){(u32)number, which};
         c->order.n++;
         c->came++;
-        tb_rows[number] = which;
+        tb_rows[number] = which + 1;
     }
     return code;
 }

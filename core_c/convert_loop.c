@@ -56,6 +56,12 @@ static u64 range_hash(const roller *r, u64 from, u64 to)
 }
 
 /* ---- do two accesses, or sequences of nodes, go together ---- */
+/* modulo 2^64, as addresses may lie at both ends */
+static i64 apart(const roller *r, const node *a, const node *b)
+{
+    return (i64)((u64)r->s->fits[b->first].address - (u64)r->s->fits[a->first].address);
+}
+
 static int fits_agree(const roller *r, const node *a, const node *b, u32 level, u32 turn)
 {
     const gs_fit *f = &r->s->fits[a->first], *g = &r->s->fits[b->first];
@@ -73,8 +79,8 @@ static int fits_agree(const roller *r, const node *a, const node *b, u32 level, 
             return 0;
         }
     }
-    i64 apart = g->address - f->address;
-    return turn == 1 ? apart < (i64)1 << 40 && apart > -((i64)1 << 40) : apart == a->step[level] * (i64)turn;
+    i64 moved = apart(r, a, b);
+    return turn == 1 ? moved < (i64)1 << 40 && moved > -((i64)1 << 40) : moved == a->step[level] * (i64)turn;
 }
 
 /* one is recorded in any case: then the other may be, too */
@@ -111,7 +117,7 @@ static void take(roller *r, node *a, const node *b, u64 n, u32 level, u32 turn)
             if (!fits_agree(r, &a[i], &b[i], level, turn)) {
                 a[i].recorded = 1;
             } else if (turn == 1) {
-                a[i].step[level] = r->s->fits[b[i].first].address - r->s->fits[a[i].first].address;
+                a[i].step[level] = apart(r, &a[i], &b[i]);
             }
         }
     }
@@ -343,7 +349,7 @@ static int write_place(roller *r, const node *x, writer *w)
         p->hi = (u64)hi;
         p->base = f->address;
         for (u32 i = 0; i < GS_FITS; i++) {
-            p->base -= f->c[i] * r->s->first[i];
+            p->base = (i64)((u64)p->base - (u64)f->c[i] * r->s->first[i]);
         }
         p->bx = f->c[0];
         p->by = f->c[1];

@@ -25,6 +25,10 @@ int gs_convert_end(gs_convert *c)
         return gs_convert_fail(c, GS_ERR_ARG, "%llu of the grid's %llu thread blocks",
                                (unsigned long long)c->came, (unsigned long long)c->tbs);
     }
+    u32 *rows = c->tb_rows.at;
+    for (c->tb_rows.n = 0; c->tb_rows.n < c->tbs; c->tb_rows.n++) {
+        rows[c->tb_rows.n]--; /* 0 was: it has not come */
+    }
     for (u64 i = 0; i < c->streams.n; i++) {
         gs_stream *s = (gs_stream *)c->streams.at + i;
         if (gs_convert_class(c, s)) {
@@ -123,13 +127,13 @@ u32 gs_fit_addresses(const gs_convert *c, const gs_stream *s, const gs_fit *f, c
                      u32 *width)
 {
     const gs_shape_lanes *shape = (const gs_shape_lanes *)c->shapes.at + (f->shape - 1);
-    i64 base = f->address;
+    u64 base = (u64)f->address;
     u32 n = 0;
     for (u32 i = 0; i < GS_FITS; i++) {
-        base += f->c[i] * ((i64)place[i] - s->first[i]);
+        base += (u64)f->c[i] * ((u64)place[i] - s->first[i]);
     }
     for (u32 left = shape->lanes; left; left &= left - 1) {
-        out[n++] = (u64)(base + shape->offset[gs_ctz(left)]);
+        out[n++] = base + (u64)(i64)shape->offset[gs_ctz(left)];
     }
     *width = shape->width;
     return n;

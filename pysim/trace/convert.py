@@ -13,6 +13,7 @@ before it.
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ def source_hash(path: Path | str) -> str:
     """Return a hash over the names and bytes of a trace's files (its list names them)."""
     made = hashlib.sha256()
     for file in source_files(path):
-        made.update(file.name.encode() + b"\0")
+        made.update(os.fsencode(file.name) + b"\0")
         with file.open("rb") as opened:
             made.update(hashlib.file_digest(opened, "sha256").digest())
     return made.hexdigest()

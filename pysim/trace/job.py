@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-READ_ONLY, WRITTEN = (
-    0,
-    1,
-)  # arguments of a recorded kernel: memory that no kernel of the job writes, and the rest
-
 
 class _Written:
     """What the kernels of a job write or update, found when it is first asked for."""
@@ -94,6 +89,9 @@ def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> 
 
 def _rows(store: Store, number: int) -> Rows:
     runs = store.kernel(number, "touched")
+    # dependences are looked for page by page, so a range that reaches far would take for ever
+    if len(runs) and int(runs["end"].max()) > store.memory_bytes:
+        raise store.bad(f"kernel {number + 1}: touched: damaged")
     return Rows(
         runs["tb"].astype(np.int64),
         runs["start"].view(np.int64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def converted_path(source: Path | str, folder: Path) -> Path:
     """Return where the converted form of a trace is kept in ``folder``: a name for each list file."""
     found = find_list(source).resolve()
-    key = hashlib.sha256(str(found).encode()).hexdigest()[:10]
+    key = hashlib.sha256(os.fsencode(found)).hexdigest()[:10]
     return folder / f"{found.parent.name or 'trace'}-{key}.pysim"
 
 

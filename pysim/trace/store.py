@@ -87,6 +87,17 @@ class Info:
     accesses_check: int
 
 
+def _text(value: object) -> str:
+    """Return text that can be encoded: the name of a folder need not be UTF-8."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _possible(info: Info) -> bool:
+    """Return whether the numbers of a kernel fit where they are used."""
+    small = (*info.block, info.smem, info.registers, info.warps)
+    return min(info.grid) >= 1 and 1 <= info.warps <= 64 and all(0 <= n < 1 << 32 for n in small)
+
+
 class Writer:
     """Writes a converted trace under a temporary name; :meth:`finish` gives it its own."""
 
@@ -201,7 +212,7 @@ class Store:
         try:
             self.kernels = tuple(
                 Info(
-                    name=str(k["name"]),
+                    name=_text(k["name"]),
                     grid=(int(k["grid"][0]), int(k["grid"][1]), int(k["grid"][2])),
                     block=(int(k["block"][0]), int(k["block"][1]), int(k["block"][2])),
                     **{
@@ -215,20 +226,20 @@ class Store:
                 for k in self.directory["kernels"]
             )
             self.memcpys = tuple((int(k), int(a), int(n)) for k, a, n in self.directory["memcpys"])
-            self.name, self.source = str(self.directory["name"]), str(self.directory["source"])
+            self.name, self.source = _text(self.directory["name"]), str(self.directory["source"])
             self.files = [(str(name), int(size)) for name, size in self.directory["files"]]
             self.unknown = None if self.directory["unknown"] is None else int(self.directory["unknown"])
             self.memory_bytes = int(self.directory["memory_bytes"])
-        except (KeyError, TypeError, ValueError, IndexError):
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             raise self.bad("damaged directory") from None
-        if not self.kernels or any(min(k.grid) < 1 or not 1 <= k.warps <= 64 for k in self.kernels):
+        if not self.kernels or not all(map(_possible, self.kernels)):
             raise self.bad("damaged directory")
 
     def _array(self, kind: str, where: Any, what: str, name: str) -> NDArray[Any]:
         made = dtype(kind)
         try:
             at, count, check = (int(x) for x in where)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self.bad("damaged directory") from None
         if at % ALIGN or at < 0 or count < 0 or at > self.size or count > (self.size - at) // made.itemsize:
             raise self.bad(f"{what}: cut off")

@@ -89,6 +89,7 @@ check: $(CORE) $(DEV)
 		--enable=warning,portability --suppress=missingIncludeSystem -Icore_c core_c; fi
 
 # a second tree, so that the release core in place stays as it is; links keep the sources the same
+# a small quarantine: a test measures that memory does not grow
 SAN := build/sanitize
 PRELOAD_asan = $(shell $(CC) -print-file-name=libasan.so) $(shell $(CC) -print-file-name=libubsan.so)
 PRELOAD_tsan = $(shell $(CC) -print-file-name=libtsan.so)
@@ -100,7 +101,7 @@ sanitize: $(CORE)
 		cp -r $(wildcard $(SAN_TREE)) $(SAN)/$$mode/ && rm -f $(SAN)/$$mode/pysim/_core.*so && \
 		(cd $(SAN)/$$mode && GS_BUILD=$$mode $(CURDIR)/$(PY) build.py) || exit 1; \
 	done
-	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=. \
+	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=4 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q tests/core tests/test_trace_parser.py tests/test_trace_lower.py tests/test_trace_limits.py \
 		tests/test_recorded.py
 	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \

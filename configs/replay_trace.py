@@ -52,9 +52,11 @@ def main():
     import stats
     from pysim import WorkloadError, simulate
     from pysim.trace.job import trace_job
-    from pysim.trace.prepare import prepare
+    from pysim.trace.prepare import count_kernels, prepare
 
     log = stats.Log(options.quiet)
+    last = count_kernels(args.trace)
+    chosen = chosen_kernels(args.kernels, last)
     store = prepare(
         args.trace,
         KEPT,
@@ -62,8 +64,6 @@ def main():
         unknown=args.unknown_opcode,
         progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
     )
-    last = len(store.kernels)
-    chosen = chosen_kernels(args.kernels, last)
     workload = {"name": store.name, "source": store.source, "kernels": chosen, "unknown": store.unknown}
     script = replace(script, workload=workload)
     with clock.phase("load"):

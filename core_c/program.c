@@ -414,12 +414,18 @@ static int check_accesses(gs_sim *sim, const gs_job *job, const gs_launch *l, u6
         for (u32 j = 0; good && j < t->lines; j++) {
             const gs_part *part = &job->parts[t->first + j];
             u64 at = line + (u64)(i64)part->line;
-            good = at < top && part->mask && part->mask < 16;
+            if (at >= top) {
+                return gs_fail(sim, GS_ERR_ARG,
+                               "launch %llu: access %llu lies outside memory: line %lld of 0x%llx",
+                               (unsigned long long)index, (unsigned long long)(i - l->first_access),
+                               (long long)at, (unsigned long long)top);
+            }
+            good = part->mask && part->mask < 16;
             sectors += gs_popcount(part->mask);
         }
         if (!good || sectors != t->sectors) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: access %llu is damaged or lies outside memory",
-                           (unsigned long long)index, (unsigned long long)(i - l->first_access));
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: access %llu is damaged", (unsigned long long)index,
+                           (unsigned long long)(i - l->first_access));
         }
     }
     return GS_OK;

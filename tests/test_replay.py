@@ -83,6 +83,10 @@ def test_kernels_are_chosen(tmp_path, trace):
         assert done.returncode != 0
         assert why in done.stderr
         assert len(done.stderr.splitlines()) == 1
+    # what is not there is told before the long conversion
+    done = run(tmp_path / "trace", ".", "--kernels", "2-4")
+    assert "the trace has 1 to 3" in done.stderr
+    assert not (trace / "results").exists()
 
 
 def test_unknown_opcodes(tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 
 from .convert import convert, source_files, source_hash
-from .folder import find_list
+from .folder import KernelFile, find_list, read_list
 from .store import MAGIC, Store
 
 if TYPE_CHECKING:
@@ -42,6 +42,24 @@ def _fresh(target: Path, source: Path | str, unknown: int | None) -> Store | Non
     return store if store.source == source_hash(source) else None
 
 
+def _is_converted(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise WorkloadError(f"{path}: {error.strerror or error}") from None
+
+
+def count_kernels(source: Path | str) -> int:
+    """Return how many kernels a folder, a list or a converted file has, without a conversion."""
+    path = Path(source)
+    if _is_converted(path):
+        return len(Store(path).kernels)
+    return sum(isinstance(command, KernelFile) for command in read_list(path))
+
+
 def prepare(
     source: Path | str,
     folder: Path,
@@ -56,11 +74,9 @@ def prepare(
     than it with other bytes. ``clock`` gets the seconds of conversion and of loading.
     """
     path = Path(source)
-    if path.is_file():
-        with path.open("rb") as file:
-            if file.read(len(MAGIC)) == MAGIC:
-                with clock.phase("load"):
-                    return Store(path)
+    if _is_converted(path):
+        with clock.phase("load"):
+            return Store(path)
     target = converted_path(path, folder)
     with clock.phase("load"):
         store = _fresh(target, path, unknown)

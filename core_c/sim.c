@@ -141,7 +141,8 @@ static int derive(gs_sim *sim)
     sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
     sim->slice_boxes = (sim->slices + GS_GROUP - 1) / GS_GROUP;
     sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
-    sim->sample_cycles = 256;
+    /* about as long as the blocks of our kernels, whose work is counted when they begin */
+    sim->sample_cycles = 1024;
     sim->threads = 1;
     return GS_OK;
 }

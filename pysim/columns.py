@@ -203,12 +203,25 @@ def stalls_table(run: int, kernels: Table, sms: Table) -> Table:
     return np.concatenate(made)
 
 
+def _paced(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a pipe did in each sample, of what was booked: no more than it can, the rest after it.
+
+    The core counts a block's work when the block begins, which may last for some samples.
+    """
+    whole = np.cumsum(capacity)
+    behind = np.minimum.accumulate(np.concatenate(([0.0], np.cumsum(booked.astype(np.float64)) - whole)))[1:]
+    return np.diff(whole + behind, prepend=0.0)
+
+
 def samples_table(run: int, records: Table, interval: int, end: int, values: Mapping[str, int]) -> Table:
     """Return the rows of ``samples`` of a run."""
     number = np.arange(len(records))
     stop = np.minimum((number + 1) * interval, max(end, 1))
     cycles = np.maximum(stop - number * interval, 1) / values["gpu.clock"]
-    work, sms = records["work"], values["gpu.sms"]
+    work, sms = records["work"].copy(), values["gpu.sms"]
+    for name in (*PIPES, "smem"):
+        servers = 1 if name == "smem" else 4
+        work[name] = np.rint(_paced(work[name], 64 * cycles * sms * servers))
     return table(
         "samples",
         len(records),

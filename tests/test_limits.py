@@ -298,3 +298,13 @@ def test_pattern_lines_cost_lsu_time():
     # 4 warps x 8 loads x 50 rounds, from L1 but for the first
     assert cycles(128) / 50 == pytest.approx(4 * 8 * 32, rel=0.05)
     assert cycles(4) / 50 == pytest.approx(4 * 8 + 28, rel=0.35)
+
+
+def test_samples_hold_what_pipes_can_do():
+    """A block's work is counted when it begins; a sample shows no more than was possible, and none is lost."""
+    tables = simulate("titan_v", make("gemm:m=1024,n=1024,k=512"), "stream", threads=1).tables()
+    samples = tables["samples"]
+    assert samples["alu_utilization"].max() <= 1 + 1e-9
+    lasted = samples["end_us"] - samples["start_us"]
+    done = (samples["fp32"] * lasted).sum() * config().number("gpu.clock") * 64 * 80 * 4
+    assert done == pytest.approx(tables["sm"]["fp32"].sum(), rel=1e-3)

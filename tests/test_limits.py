@@ -301,7 +301,7 @@ def test_pattern_lines_cost_lsu_time():
 
 
 def test_samples_hold_what_pipes_can_do():
-    """A block's work is counted when it begins; a sample shows no more than was possible, and none is lost."""
+    """A block counts its work when it begins; a sample shows no more than was possible, and none is lost."""
     tables = simulate("titan_v", make("gemm:m=1024,n=1024,k=512"), "stream", threads=1).tables()
     samples = tables["samples"]
     assert samples["alu_utilization"].max() <= 1 + 1e-9

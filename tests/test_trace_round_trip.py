@@ -19,10 +19,10 @@ read:tbs=160                          70.39   70.39  +0.0 %
 chase:footprint=262144               747.93  748.50  +0.1 %
 ===================================  ======  ======  ===============
 
-Warp instructions are equal in all rows, L2 bytes within 0.4 %. What differs: the converter counts a bank conflict
-by its own rule where the program has cycles lost to late operands; a block that ends in stores to shared memory
-leaves no result to wait for, so the warp does not wait for its wavefronts; and the converter lays the trace's
-pages out from address 0, so lines fall to other slices and DRAM banks.
+Warp instructions are equal in all rows, L2 bytes within 0.4 %. What differs: the converter counts a bank
+conflict by its own rule where the program has cycles lost to late operands; a block that ends in stores to
+shared memory leaves no result to wait for, so the warp does not wait for its wavefronts; and the converter
+lays the trace's pages out from address 0, so lines fall to other slices and DRAM banks.
 """
 
 from __future__ import annotations

@@ -95,8 +95,7 @@ def main():
         *script.machine_lines(),
         f"trace     {args.trace}: {len(job.kernels)} of {last} kernels, {tbs:,} TBs, {instructions:,} warp"
         " instructions",
-        f"limits    bound {stats.format_time(good['bound_us'][0])}, estimate"
-        f" {stats.format_time(good['estimate_us'][0])} (gap won: of the way from stream to the estimate)",
+        stats.format_limits(good),
         "",
     ]
     show = log.say if options.json else print

@@ -58,8 +58,7 @@ def main():
     header = [
         *script.machine_lines(),
         f"workload  {network}: {len(job.kernels)} kernels, {sum(k.tbs for k in job.kernels):,} TBs",
-        f"limits    bound {stats.format_time(good['bound_us'][0])}, estimate"
-        f" {stats.format_time(good['estimate_us'][0])} (gap won: of the way from stream to the estimate)",
+        stats.format_limits(good),
         "",
     ]
     show = log.say if options.json else print

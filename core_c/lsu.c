@@ -66,7 +66,6 @@ static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
 }
 
 typedef struct access {
-    gs_warp *w;
     gs_tb *tb;
     gs_wslot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
@@ -173,8 +172,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     b->single = issue + 1;
     gs_sub_steal(b, issue);
     u32 slot = gs_slot_of(w, op);
-    access a = {.w = w,
-                .tb = tb,
+    access a = {.tb = tb,
                 .ws = &w->slot[slot],
                 .line0 = reach.line,
                 .c = c,

@@ -1,5 +1,5 @@
-/* The oracle: an independent check that no access sees memory too early (see oracle.c). The calls below cost
-   one test of a flag while it is off. */
+/* The oracle: an independent check that no access sees memory too early (see oracle.c). Callers
+   look at the flag themselves where it matters for speed. */
 #pragma once
 #include "mail.h"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import schema
 from .console import Log, format_stalls, to_json
-from .report import format_runs, format_time
+from .report import format_limits, format_runs, format_time
 from .store import Results, StoreError, check_writable, hash_tables, load, write, write_bytes
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Results",
     "StoreError",
     "check_writable",
+    "format_limits",
     "format_runs",
     "format_stalls",
     "format_time",

@@ -21,6 +21,12 @@ def format_time(us: float) -> str:
     return f"{us / 1e6:.3f} s"
 
 
+def format_limits(runs: Table) -> str:
+    """Say what limits the runs of a job, which is the same for all rows."""
+    bound, estimate = (format_time(runs[name][0]) for name in ("bound_us", "estimate_us"))
+    return f"limits    bound {bound}, estimate {estimate} (gap won: of the way from stream to the estimate)"
+
+
 def _number(digits: int, scale: float = 1.0, suffix: str = "") -> Callable[[Any], str]:
     def text(value: Any) -> str:
         number = float(value) * scale

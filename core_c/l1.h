@@ -51,9 +51,9 @@ static inline u32 gs_l1_victim(const gs_l1set *s)
 /* Looks up a line at cycle c. GS_L1_MISS: *place is where L1 will keep it, or 0 for nowhere. GS_L1_HIT and
    GS_L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_IN_FLIGHT or more: not
    known). */
-static inline int gs_l1_lookup(gs_sm *sm, u32 line, u32 mask, u64 c, u32 *place, u32 *fill)
+static inline int gs_l1_lookup(gs_sm *sm, u32 hash, u32 line, u32 mask, u64 c, u32 *place, u32 *fill)
 {
-    u32 h = (line ^ line >> 8 ^ line >> 16) & (GS_L1_SETS - 1), at = (h * sm->l1_sets >> 8) + 1;
+    u32 h = (line ^ line >> 8 ^ line >> 16) & hash, at = (h * sm->l1_scale >> 16) + 1;
     gs_l1set *s = &sm->l1[at];
     /* a set has lines of at most 16 neighbouring h, so h mod 16 and the upper part name one; never 0 */
     u32 key = ((line >> 8 << 4 | (h & 15)) + 1) << 4, match = gs_l1_match(s, key);
@@ -108,10 +108,17 @@ static inline u32 gs_l1_fill(gs_sm *sm, u32 place, u32 c)
     return before >= GS_IN_FLIGHT ? before - GS_IN_FLIGHT : 0;
 }
 
+/* A carve-out leaves L1 that many bytes. Whatever L1 holds must be invalid. */
+static inline void gs_l1_resize(const gs_sim *sim, gs_sm *sm, u64 bytes)
+{
+    sm->l1_sets = (u32)(bytes / (GS_L1_WAYS * 128));
+    sm->l1_scale = sm->l1_sets * (65536 / (sim->l1_hash + 1));
+}
+
 /* Lines in flight stay until they arrive, but nobody hits them. */
 static inline void gs_l1_invalidate(gs_sm *sm)
 {
-    for (u32 i = 1; i <= GS_L1_SETS; i++) {
+    for (u32 i = 1; i <= sm->l1_sets; i++) {
         for (u32 way = 0; way < GS_L1_WAYS; way++) {
             sm->l1[i].key[way] = 0;
         }

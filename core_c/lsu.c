@@ -81,7 +81,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_sender sender = gs_sender_make(ctx, sm->id);
     const gs_map *map = &sim->map;
     const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
-    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n;
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, l1_hash = sim->l1_hash, n = a->n;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
     const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
@@ -92,7 +92,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u32 mask = part[i].mask, place = 0;
         if (cached) {
             u32 fill = 0;
-            int found = gs_l1_lookup(sm, (u32)line, mask, c, &place, &fill);
+            int found = gs_l1_lookup(sm, l1_hash, (u32)line, mask, c, &place, &fill);
             if (found != GS_L1_MISS) {
                 u32 done = (u32)looked_up;
                 int joined = 1;

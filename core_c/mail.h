@@ -16,8 +16,8 @@ enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE, GS_M
 #define GS_PAY_WARP(p)  ((u32)((p) >> 33 & 63))
 #define GS_PAY_SLOT(p)  ((u32)((p) >> 39 & 7))
 #define GS_PAY_KIND(p)  ((u32)((p) >> 42 & 7))
-#define GS_PAY_L1(p)    ((u32)((p) >> 45 & 2047))
-#define GS_PAY_SLICE(p) ((u32)((p) >> 56 & 3))
+#define GS_PAY_L1(p)    ((u32)((p) >> 45 & 4095))
+#define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
 /* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
@@ -30,7 +30,7 @@ static inline u64 gs_pay_op(u32 warp, u32 slot, u32 kind, u32 sm)
 /* what differs: `row` counts the sets of all slices of a group */
 static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
 {
-    return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 11) << 45;
+    return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 15) << 45;
 }
 
 /* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3 */

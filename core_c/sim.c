@@ -1,5 +1,6 @@
 /* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the
    oracle, a check for tests, keeps tables of its own). */
+#include "l1.h"
 #include "l2.h"
 #include "oracle.h"
 #include "program.h"
@@ -84,6 +85,8 @@ static int derive_memory(gs_sim *sim)
     sim->l1_latency = (u32)p->gpu_l1.latency;
     sim->in_flight = (u32)p->gpu_l1.in_flight;
     sim->l1_total = (u64)p->gpu_l1.size;
+    /* a set has lines of at most 16 neighbouring hashes, so the least L1 is a sixteenth of the largest */
+    sim->l1_hash = sim->l1_total > GS_L1_SETS / 2 * GS_L1_WAYS * 128 ? GS_L1_SETS - 1 : GS_L1_SETS / 2 - 1;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
     if (sim->port_sms == 3) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
@@ -184,13 +187,14 @@ static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_progra
 static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
 {
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
+    u64 l1_least = (u64)(sim->l1_hash + 1) / 16 * GS_L1_WAYS * 128;
     u64 sub_warps = (s->warps + 3) / 4, units = (u64)sm->registers / 4 / (u64)sm->register_unit;
-    const char *what = s->warps > (u64)sm->warps            ? "warps"
-                       : sub_warps * s->units > units       ? "registers"
-                       : s->smem > s->carveout              ? "shared memory"
-                       : s->carveout > (u64)sm->smem        ? "shared-memory carve-out"
-                       : s->carveout + 8192 > sim->l1_total ? "L1"
-                                                            : NULL;
+    const char *what = s->warps > (u64)sm->warps                ? "warps"
+                       : sub_warps * s->units > units           ? "registers"
+                       : s->smem > s->carveout                  ? "shared memory"
+                       : s->carveout > (u64)sm->smem            ? "shared-memory carve-out"
+                       : s->carveout + l1_least > sim->l1_total ? "L1"
+                                                                : NULL;
     if (what) {
         return gs_fail(sim, GS_ERR_FIT, "launch %llu: a TB fits no SM: not enough %s",
                        (unsigned long long)launch, what);
@@ -452,7 +456,7 @@ static void init_parts(gs_sim *sim)
         gs_sm *sm = &gs_sms(sim)[i];
         sm->id = i;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
-        sm->l1_sets = (u32)(sim->l1_total / (GS_L1_WAYS * 128));
+        gs_l1_resize(sim, sm, sim->l1_total);
         sm->last_kernel = GS_NONE;
         sm->next_sample = sim->sample_cycles;
     }

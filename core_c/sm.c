@@ -31,7 +31,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     tb->start = c;
     if (GS_START_CONFIGURE(s.pay)) {
         gs_l1_invalidate(sm);
-        sm->l1_sets = (u32)((sim->l1_total - launch->carveout) / (GS_L1_WAYS * 128));
+        gs_l1_resize(sim, sm, sim->l1_total - launch->carveout);
     } else if (sim->order.invalidate == 2 || (sim->order.invalidate == 1 && sm->last_kernel != kernel)) {
         gs_l1_invalidate(sm);
     }

@@ -10,7 +10,7 @@ enum {
     GS_SLOTS = 5,
     GS_WAYS = 16, /* L2 ways */
     GS_L1_WAYS = 4,
-    GS_L1_SETS = 256,  /* of a 128 KiB L1 */
+    GS_L1_SETS = 512,  /* of a 256 KiB L1 */
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_RELEASES = 512, /* remembered credit releases */
     GS_WAITERS = 8192, /* less than 65536 */
@@ -151,8 +151,10 @@ typedef struct gs_sm {
     u32 acquired, released, need, armed;
     u32 fifo_head, fifo_tail;
     u64 least;
-    u32 l1_sets, sharing; /* sharing: SMs with TBs on this SM's port */
-    u32 live_tbs, starts;
+    u32 l1_sets, l1_scale; /* what a hash is multiplied by to give 2^16 times its set */
+    u32 sharing;           /* SMs with TBs on this SM's port */
+    u32 live_tbs;
+    u32 starts;
     u64 warp_cycles, next_sample;
     gs_work work;
     u32 waiter_free, waiter_used;
@@ -320,7 +322,7 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
-    u32 l1_latency, in_flight, port_sms;
+    u32 l1_latency, in_flight, port_sms, l1_hash; /* l1_hash: an all-ones mask */
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
      */

@@ -93,7 +93,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
     ),
     "gpu.l1": (
-        Param("size", 131072, "B", 8192, 131072, "L1 and shared memory together; L1 has what the carve-out leaves."),
+        Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 has what the carve-out leaves."),
         Param("latency", 28, "cycle", 8, 256, "Load to use on a hit."),
         Param("in_flight", 256, "count", 32, 448, "Line requests that an SM may have outstanding."),
     ),

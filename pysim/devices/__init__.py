@@ -1,0 +1,124 @@
+"""GPUs as data: every number with its source beside it.
+
+A device gives values for ``gpu.*`` paths of the parameter table, plus what no parameter holds: the compute
+capability, the shared-memory carve-outs and the tensor rate. A user's own device is a TOML file::
+
+    name = "half_volta"
+    base = "titan_v"                 # optional: start from a registered device
+    compute_capability = "7.0"
+    carveouts = ["0B", "32KiB", "96KiB"]
+    mma_rate = 128
+
+    [gpu]
+    sms = { value = 40, source = "half of a Titan V" }
+    [gpu.l2]
+    size = "3MiB"
+    slices = 32
+
+One module a generation; ``__init__`` has the registry and reads the TOML files.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pysim.errors import ConfigError
+from pysim.params import Param
+from pysim.units import ROWS, Value, parse, row_of, suggest
+
+from . import hopper, peer, volta
+from .card import Device
+
+__all__ = ["DEVICES", "GPU_PATHS", "Device", "device"]
+
+GPU_PATHS: tuple[str, ...] = tuple(path for path in ROWS if path.startswith("gpu."))
+DEVICES: dict[str, Device] = {made.name: made for part in (volta, hopper, peer) for made in part.cards()}
+
+_KEYS = ("name", "title", "base", "compute_capability", "carveouts", "mma_rate", "gpu")
+_CARVEOUT = Param("carveouts", 0, "B", 0, 1 << 20, "One shared-memory carve-out.")
+_MMA_RATE = Param("mma_rate", 128, "count", 1, 1 << 16, "Multiply-adds a cycle of a sub-core.")
+
+
+def device(name: str) -> Device:
+    """Return a registered device, or the one that a TOML file describes."""
+    if name in DEVICES:
+        return DEVICES[name]
+    if name.endswith(".toml"):
+        return _read(Path(name))
+    hint = suggest(name, DEVICES)
+    raise ConfigError(f"unknown GPU {name}{hint} (known: {', '.join(DEVICES)}; or a FILE.toml)")
+
+
+def _read(path: Path) -> Device:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    try:
+        return _build(table, path)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _build(table: dict[str, object], path: Path) -> Device:
+    for key in table:
+        # Dotted keys may be quoted, as on a command line: "gpu.l2.size" = "3MiB".
+        if key not in _KEYS and not key.startswith("gpu."):
+            raise ConfigError(f"unknown key {key}{suggest(key, _KEYS)}")
+    base = None
+    if "base" in table:
+        base = DEVICES.get(str(table["base"]))
+        if base is None:
+            hint = suggest(str(table["base"]), DEVICES)
+            raise ConfigError(f"unknown base {table['base']}{hint} (known: {', '.join(DEVICES)})")
+    values: dict[str, Value] = dict(base.values) if base else {}
+    sources: dict[str, str] = dict(base.sources) if base else {}
+    given = _leaves({key: table[key] for key in table if key.partition(".")[0] == "gpu"})
+    for key, (value, source) in given.items():
+        values[key] = parse(key, row_of(key), value)
+        sources[key] = source or path.name
+    name = str(table.get("name", path.stem))
+    capability = base.compute_capability if base else (7, 0)
+    if "compute_capability" in table:
+        match = re.fullmatch(r"(\d{1,2})\.(\d)", str(table["compute_capability"]))
+        if match is None:
+            raise ConfigError(f"compute_capability = {table['compute_capability']}: must look like 7.0")
+        capability = (int(match[1]), int(match[2]))
+    return Device(
+        name=name,
+        title=str(table.get("title", name)),
+        compute_capability=capability,
+        carveouts=_carveouts(table["carveouts"]) if "carveouts" in table else _inherited(base),
+        mma_rate=int(parse("mma_rate", _MMA_RATE, table.get("mma_rate", base.mma_rate if base else 128))),
+        values=values,
+        sources=sources,
+    )
+
+
+def _inherited(base: Device | None) -> tuple[int, ...]:
+    return base.carveouts if base else DEVICES["titan_v"].carveouts
+
+
+def _carveouts(given: object) -> tuple[int, ...]:
+    if not isinstance(given, list) or not given:
+        raise ConfigError(f'carveouts = {given}: must be a list of sizes, such as ["0B", "32KiB"]')
+    return tuple(sorted({int(parse("carveouts", _CARVEOUT, size)) for size in given}))
+
+
+def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, tuple[object, str]]:
+    """Flatten nested tables into path -> (value, source)."""
+    found: dict[str, tuple[object, str]] = {}
+    for key, value in table.items():
+        path = f"{prefix}{key}"
+        if not isinstance(value, dict):
+            found[path] = (value, "")
+        elif "value" in value and set(value) <= {"value", "source"}:
+            found[path] = (value["value"], str(value.get("source", "")))
+        else:
+            found.update(_leaves(value, f"{path}."))
+    return found

@@ -1,0 +1,139 @@
+"""Hopper: cards with a GH100.
+
+Most numbers of the H200 were measured by the microbenchmarks in ``docs/validation/hw``; their medians are in
+``workloads/measured/h200_micro.json``, whose keys the sources below name.
+"""
+
+from __future__ import annotations
+
+from .card import Device, Rows, card
+
+_MICRO = "measured, h200_micro.json"
+_ASSUMED = "assumed: nobody published it"
+_CC90 = "CUDA C Programming Guide, technical specifications of compute capability 9.0"
+_GUIDE = "CUDA C Programming Guide, arithmetic throughput of compute capability 9.0"
+_SHEET = "NVIDIA H100 white paper (2022)"
+_THR = f"{_MICRO} arith_throughput_thread_ops_per_cycle_per_sm"
+_LAT = f"{_MICRO} arith_latency_cycles"
+
+# What the SMs and the launch path of every GH100 card share.
+_GH100: Rows = (
+    ("gpu.sm.warps", 64, f"{_CC90}; {_MICRO} max_threads_per_sm 2048"),
+    ("gpu.sm.tbs", 32, f"{_MICRO} max_tbs_per_sm"),
+    ("gpu.sm.registers", 65536, f"{_MICRO} regs_per_sm"),
+    ("gpu.sm.register_unit", 256, "CUDA occupancy calculator, 9.0: 256 registers a warp"),
+    ("gpu.sm.smem", 233472, f"{_MICRO} smem_per_sm_bytes: 228 KiB"),
+    ("gpu.sm.smem_unit", 128, "CUDA occupancy calculator, 9.0"),
+    ("gpu.sm.smem_reserved", 1024, f"{_MICRO} smem_reserved_per_block_bytes"),
+    ("gpu.sm.fp32_interval", 1, f"{_THR}.ffma 121.5 of 128"),
+    ("gpu.sm.int_interval", 2, f"{_THR}.iadd3, .imad, .lop3: 63 of 64"),
+    ("gpu.sm.fp16_interval", 1, f"{_THR}.hfma2 118.5 of 128"),
+    ("gpu.sm.fp64_interval", 2, f"{_THR}.dfma 63.6 of 64"),
+    ("gpu.sm.sfu_interval", 8, f"{_THR}.mufu_*: 16"),
+    (
+        "gpu.sm.tensor_interval",
+        6.03,
+        f"{_MICRO} mma_m16n8k16_flop_per_cycle_per_sm: 2716, an HMMA.16816 of a warp is 4096",
+    ),
+    ("gpu.sm.control_interval", 1, _ASSUMED),
+    ("gpu.sm.fp32_latency", 4, f"{_LAT}.ffma, .fadd: 3.99"),
+    ("gpu.sm.int_latency", 4, f"{_LAT}.iadd3, .lop3, .imad: 4"),
+    ("gpu.sm.fp16_latency", 8, f"{_LAT}.hfma2: 7.98 for a chain through one register"),
+    ("gpu.sm.fp64_latency", 8, f"{_LAT}.dfma: 7.98"),
+    ("gpu.sm.sfu_latency", 17, f"{_LAT}.mufu_*: 16.9"),
+    ("gpu.sm.tensor_latency", 24, f"{_MICRO} mma_m16n8k16_f32f16_latency_cycles: 24.35"),
+    ("gpu.sm.control_latency", 4, _ASSUMED),
+    ("gpu.sm.smem_latency", 23, f"{_MICRO} latency_cycles.shared: 23.08"),
+    ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
+    ("gpu.sm.barrier", 20, f"{_ASSUMED}; an A100 takes 23 cycles with one warp"),
+    ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
+    ("gpu.sm.warp_order", "greedy", f"{_ASSUMED}; greedy then oldest is what most studies find"),
+    ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
+    ("gpu.l1.size", 262144, f"{_SHEET}: 256 KB of L1 and shared memory an SM"),
+    ("gpu.l1.latency", 36, f"{_MICRO} latency_cycles.l1_hit_16KB: 35.98"),
+    ("gpu.l1.in_flight", 256, f"{_ASSUMED}; dram_read_GBps.ctas512_32 needs 32 KiB an SM"),
+    (
+        "gpu.noc.latency",
+        80,
+        f"{_ASSUMED}: the share of the L2 latency that leaves 80 cycles for L1 miss and slice",
+    ),
+    ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
+    ("gpu.noc.read_sector", 0, f"{_ASSUMED}: a request of a line a cycle"),
+    ("gpu.noc.reply_bytes", 114, "measured on an H200: 225 GB/s an SM of L2 reads when few SMs read"),
+    (
+        "gpu.noc.write_bytes",
+        16,
+        f"{_MICRO} l2_write_GBps: 4204, 16 B a cycle and SM",
+    ),
+    ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
+    ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),
+    ("gpu.l2.replacement", "random", f"not LRU: {_MICRO} l2_read_GBps.set_64MB, .set_96MB"),
+    ("gpu.dram.banks", 32, "HBM3: 64 banks a channel of two pseudo channels; the most that ours has"),
+    ("gpu.dram.row_bytes", 1024, "JEDEC JESD238: 1 KiB page of an HBM3 pseudo channel"),
+    ("gpu.dram.row_open", 28, f"{_ASSUMED}: class of HBM2 tRP + tRCD"),
+    ("gpu.dram.row_cycle", 47, f"{_ASSUMED}: class of HBM2 tRC"),
+    ("gpu.dram.reorder", 200, f"{_ASSUMED}: as for Volta"),
+    ("gpu.dram.refresh_period", 3900, "JEDEC JESD238: tREFI 3.9 us"),
+    ("gpu.dram.write_batch", 32, _ASSUMED),
+    (
+        "gpu.cp.launch",
+        1260,
+        f"{_MICRO} event_to_event_us.one_empty_kernel less .nothing_between: 1440 less TB start and end",
+    ),
+    (
+        "gpu.cp.stream_gap",
+        1280,
+        f"{_MICRO} stream_kernel_period_us.empty: 1477, less TB start and end; 2063 with 1,056 TBs",
+    ),
+    (
+        "gpu.cp.graph_gap",
+        490,
+        f"{_MICRO} graph_kernel_period_us.empty: 679, less TB start and end; 1272 with 1,056 TBs",
+    ),
+    ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
+    ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
+    ("gpu.cp.tb_start", 0.09, f"{_MICRO} one_wave_fill_ns.block32.tbs4224: 384"),
+    ("gpu.cp.even_tbs", 0, "no such cap: consumers that start early pile up, up to 5 on one SM"),
+    (
+        "gpu.cp.tb_done_latency",
+        70,
+        f"share of {_MICRO} tb_turnaround_cycles: 390, a barrier and a store in it",
+    ),
+    (
+        "gpu.cp.tb_start_latency",
+        100,
+        f"share of {_MICRO} tb_turnaround_cycles: 390, a barrier and a store in it",
+    ),
+)
+
+_H200: Rows = (
+    ("gpu.sms", 132, f"{_MICRO} sm_count"),
+    ("gpu.clock", 1980, f"{_MICRO} attr_sm_clock_khz; sm_clock_mhz.all_sms_spinning 1979.8"),
+    ("gpu.l2.size", 62914560, f"{_MICRO} l2_bytes"),
+    ("gpu.l2.slices", 96, f"{_ASSUMED}: two for each of 48 512 KiB columns of a full GH100 (60 MiB)"),
+    ("gpu.l2.slice_bytes", 50, f"{_MICRO} l2_read_GBps.set_2MB: 9918, 52 B a cycle and slice"),
+    ("gpu.dram.bandwidth", 4814.3, f"{_MICRO} attr_mem_bus_bits 6016 at 2 x attr_mem_clock_khz 3201"),
+    ("gpu.dram.latency", 662, f"{_MICRO} latency_cycles.dram_64MB_cold 658, dram_1GB_cold 667"),
+    ("gpu.dram.refresh_time", 220, f"{_MICRO} dram_read_GBps: 4533, 94 % of the peak"),
+    ("gpu.dram.turnaround", 3, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
+)
+
+CARVEOUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)  # KiB; CUDA guide, 9.0
+
+# Multiply-adds of mma.sync a cycle and sub-core: 2048 of an HMMA.16816 in 6.03 cycles.
+_MMA_RATE = 340
+
+
+def cards() -> tuple[Device, ...]:
+    """Return the cards of this generation."""
+    return (
+        card(
+            "h200",
+            "NVIDIA H200 SXM (GH100, 141 GB HBM3e)",
+            (9, 0),
+            CARVEOUTS,
+            _MMA_RATE,
+            _GH100,
+            _H200,
+        ),
+    )

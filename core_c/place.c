@@ -26,14 +26,22 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
     return 1;
 }
 
-/* the i-th SM in turn: one of each port before a second */
-static inline u32 in_turn(const gs_sim *sim, u32 i)
+/* SMs in turn: the clusters one after another, and in each the first SM of every TPC before a second one, so
+   that a few TBs spread over clusters and TPCs as they do on an H200. */
+void gs_place_init(gs_sim *sim)
 {
-    if (sim->port_sms == 1) {
-        return i;
+    u16 *turns = GS_TABLE(sim, u16, at_turns);
+    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
+    u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs, n = 0;
+    for (u32 k = 0; k < (size + 1) * each; k++) {
+        for (u32 g = 0; g < gpcs; g++) {
+            u32 own = size + (g < longer), first = g * size + (u32)gs_min(g, longer);
+            u32 sm = own ? (first + k % own) * each + k / own : sim->sms;
+            if (k < own * each && sm < sim->sms) {
+                turns[n++] = (u16)sm;
+            }
+        }
     }
-    u32 ports = sim->sms / sim->port_sms;
-    return i < ports * sim->port_sms ? i % ports * sim->port_sms + i / ports : i;
 }
 
 /* 1: the SM has its even share of the kernel's TBs already */
@@ -54,6 +62,7 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
     u32 shape = gs_kernels(sim)[kernel].shape;
     gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
     gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
     gs_sched *d = &sim->sched;
     /* it fitted nowhere before the last release: only the SM of that release can have changed */
     if (s->checked == d->releases && !even) {
@@ -69,7 +78,7 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
     u32 best = GS_NONE, load = GS_NONE, turn = 0, next = 0;
     for (u32 i = 0; i < sim->sms; i++) {
         u32 turned = d->round_robin + i;
-        u32 sm = in_turn(sim, turned >= sim->sms ? turned - sim->sms : turned), r;
+        u32 sm = turns[turned >= sim->sms ? turned - sim->sms : turned], r;
         if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r) &&
             !(even && has_share(sim, sm, kernel))) {
             best = sm;

@@ -35,6 +35,7 @@ u32 gs_ready_next(const gs_sim *sim, u32 rank);
 u32 gs_ready_take(gs_sim *sim, u32 kernel, u64 *ready, u32 *cause_kernel, u32 *cause_tb);
 
 /* placement (place.c): hint is the SM that has just released a TB or GS_NONE */
+void gs_place_init(gs_sim *sim);
 u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate);
 void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
 void gs_place_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);

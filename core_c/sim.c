@@ -355,6 +355,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->at_ready_words = place(&t, n / 64 + 1, 8);
     sim->at_ready_summary = place(&t, n / 4096 + 1, 8);
     sim->at_smloads = place(&t, sim->sms, sizeof(gs_smload));
+    sim->at_turns = place(&t, sim->sms, 2);
     sim->at_residents = place(&t, (u64)sim->sms * GS_TBS, sizeof(gs_resident));
     u64 reserve = (u64)sim->sms * GS_TBS;
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
@@ -467,6 +468,7 @@ static void init_parts(gs_sim *sim)
             loads[i].registers[j] = (u16)(p->gpu_sm.registers / 4 / p->gpu_sm.register_unit);
         }
     }
+    gs_place_init(sim);
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
     for (u64 i = 0; i < (u64)sim->slices * sim->sets; i++) {
         sets[i].random = (u32)gs_mix((u64)p->sim.seed, i + 1);

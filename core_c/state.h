@@ -338,7 +338,7 @@ struct gs_sim {
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
     u64 at_preds, at_succ_ptr, at_succs, at_outs, at_tb_out_ptr, at_tb_outs, at_nodes, at_ranges, at_nstates;
-    u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_residents,
+    u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
     u64 at_entries, at_tb_rows, at_blocks;

@@ -70,6 +70,8 @@ def _latency(pipe: str, default: int, doc: str) -> Param:
 PARAMS: dict[str, tuple[Param, ...]] = {
     "gpu": (
         Param("sms", 80, "count", 1, 1024, "Streaming multiprocessors."),
+        Param("gpcs", 1, "count", 1, 64, "Clusters of SMs (GPCs), numbered one after another and as even as whole TPCs allow; TBs are handed out to them in turn."),
+        Param("tpc_sms", 1, "count", 1, 4, "SMs of a TPC; each TPC gets a TB before one of its SMs gets a second share."),
         Param("clock", 1455.0, "MHz", 100, 10000, "SM clock under load."),
     ),
     "gpu.sm": (

@@ -5,6 +5,10 @@
 typedef struct gs_gpu_params {
     /* Streaming multiprocessors. [count] */
     int64_t sms;
+    /* Clusters of SMs (GPCs), numbered one after another and as even as whole TPCs allow; TBs are handed out to them in turn. [count] */
+    int64_t gpcs;
+    /* SMs of a TPC; each TPC gets a TB before one of its SMs gets a second share. [count] */
+    int64_t tpc_sms;
     /* SM clock under load. [ticks a cycle] */
     int64_t clock;
 } gs_gpu_params;

@@ -18,6 +18,8 @@ _LAT = f"{_MICRO} arith_latency_cycles"
 
 # What the SMs and the launch path of every GH100 card share.
 _GH100: Rows = (
+    ("gpu.gpcs", 8, f"{_SHEET}: eight GPCs; the H200's placement shows them, 18, 18 and six times 16 SMs"),
+    ("gpu.tpc_sms", 2, f"{_SHEET}: TPCs of two SMs"),
     ("gpu.sm.warps", 64, f"{_CC90}; {_MICRO} max_threads_per_sm 2048"),
     ("gpu.sm.tbs", 32, f"{_MICRO} max_tbs_per_sm"),
     ("gpu.sm.registers", 65536, f"{_MICRO} regs_per_sm"),

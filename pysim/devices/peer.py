@@ -15,6 +15,8 @@ _CROSSBAR = "crossbar of input queues with round robin among heads, see docs/pee
 _FLOOR = "0 there; the least that ours takes"
 _FITTED = "set to the rows of docs/peer.md within what the stages there may take"
 _PEER: Rows = (
+    ("gpu.gpcs", 1, "TBs are handed out cluster after cluster"),
+    ("gpu.tpc_sms", 1, f"{_CONFIG}: clusters of 1 SM"),
     ("gpu.sm.register_unit", 128, "registers are rounded to 4 a thread"),
     ("gpu.sm.smem_unit", 1, "no allocation unit"),
     ("gpu.sm.fp16_interval", 1, "half of SP's initiation interval"),
@@ -54,6 +56,7 @@ _PEER_TITAN_V: Rows = (
     ("gpu.clock", 1200, f"{_CONFIG}: core domain"),
     ("gpu.sm.tensor_interval", 4, f"{_CONFIG}: 8,4"),
     ("gpu.sm.tensor_latency", 12, _PIPELINE),
+    ("gpu.tpc_sms", 2, f"{_CONFIG}: clusters of 2 SMs"),
     ("gpu.noc.port_sms", 2, f"{_CONFIG}: 40 clusters of 2 SMs, a port each"),
     ("gpu.noc.read_sector", 2.03, f"0.494 packets a cycle and cluster: {_CROSSBAR}"),
     ("gpu.noc.write_bytes", 16, f"0.494 packets a cycle and cluster: {_CROSSBAR}"),

@@ -30,6 +30,8 @@ _GRAPH_GAP = (
 # What every GV100 card shares: path, value, source.
 GV100: Rows = (
     ("gpu.sms", 80, f"{_SHEET}: 80 of 84 SMs"),
+    ("gpu.gpcs", 6, f"{_SHEET}: six GPCs"),
+    ("gpu.tpc_sms", 2, f"{_SHEET}: TPCs of two SMs"),
     ("gpu.sm.warps", 64, _CC70),
     ("gpu.sm.tbs", 32, _CC70),
     ("gpu.sm.registers", 65536, _CC70),

@@ -1,0 +1,60 @@
+"""Kernels of which only the time of each TB is known: measured profiles as programs of one delay a TB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import WorkloadError
+from .job import Kernel
+from .program import OP, Recorded, Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+MAX_CYCLES = (1 << 32) - 1
+
+
+def profiled(
+    name: str,
+    cycles: NDArray[np.int64],
+    *,
+    warps: int = 1,
+    registers: int = 16,
+    smem: int = 0,
+    stream: int = 0,
+) -> Kernel:
+    """Make a kernel whose TB i runs for ``cycles[i]`` SM cycles and touches no memory.
+
+    ``cycles``: int64, one a TB, 0 to 2^32 - 1. ``warps``, ``registers`` (a thread) and ``smem`` (bytes) are
+    what a TB holds meanwhile. Placement and waves of a measured kernel can be replayed so, without a model
+    of what it computes. A time that is out of range raises :class:`WorkloadError`.
+    """
+    cycles = np.asarray(cycles)
+    if cycles.ndim != 1 or len(cycles) == 0:
+        raise WorkloadError(f"{name}: times of TBs: shape {cycles.shape}: must be one a TB")
+    if cycles.min() < 0 or cycles.max() > MAX_CYCLES:
+        raise WorkloadError(f"{name}: times of TBs: must be 0 to {MAX_CYCLES} cycles")
+    # TBs of equal time share their two ops
+    each, which = np.unique(cycles, return_inverse=True)
+
+    def lowered(values: Mapping[str, int]) -> Tables:
+        from ._ffi import dtype_of
+
+        del values  # a time is a time on every device
+        ops = np.zeros(2 * len(each), dtype_of("gs_op"))
+        ops["kind"] = np.tile([OP["DELAY"], OP["EXIT"]], len(each))
+        ops["count"][::2] = each
+        ops["issue"][1::2] = 1
+        entries = np.repeat(2 * np.arange(len(each), dtype=np.uint32)[:, None], warps, axis=1)
+        none: dict[str, NDArray[Any]] = {
+            "patterns": np.zeros(0, dtype_of("gs_pattern")),
+            "lanes": np.zeros(0, dtype_of("gs_lanes")),
+        }
+        return Tables(ops=ops, entries=entries, **none)
+
+    program = Recorded(name, warps, registers, smem, 0, lowered, tb_rows=which.reshape(-1).astype(np.uint32))
+    return Kernel(name, program, (len(cycles), 1, 1), (), (), stream)

@@ -1,0 +1,121 @@
+"""Dispatch alone: a measured chain replayed with its measured TB times shows where its TBs were placed.
+
+No memory model takes part: each TB runs for as long as it was measured to (workloads/measured), only start,
+release and placement are simulated. The second kernel is launched early, so its TBs take the slots that the
+first one leaves, and pile up on few SMs. The card's numbering of SMs is its own; what counts is how many TBs
+an SM got.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pysim.errors import WorkloadError
+from pysim.job import Job
+from pysim.profiled import profiled
+
+from .core.harness import config, execute
+
+ROWS = Path(__file__).parents[1] / "workloads" / "measured" / "h200_mlp_dispatch.csv"
+SMS, GPCS = 132, 8
+GHZ = 1.98
+
+
+def measured(tile):
+    """Return [(sm, start, end) by TB] of both kernels, ns."""
+    stages = ({}, {})
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["tile"] == tile:
+                stages[int(row["stage"])][int(row["tb"])] = [
+                    int(row[key]) for key in ("sm", "start_ns", "end_ns")
+                ]
+    return [np.array([stage[tb] for tb in sorted(stage)]) for stage in stages]
+
+
+def same_company(first, resident):
+    """Order the times of the first wave so that TBs that shared an SM do so here too.
+
+    TBs of one SM slow each other down and end together, which decides how many slots an SM frees at once.
+    An empty chip takes TBs SM after SM, so TB i of a wave lies on the (i mod SMS)th SM in turn.
+    """
+    times = first[:, 2] - first[:, 1]
+    by_sm = defaultdict(list)
+    for tb, (sm, *_) in enumerate(first[: resident * SMS]):
+        by_sm[sm].append(times[tb])
+    # SMs that were given more TBs come first: the last round of a wave goes to them
+    columns = sorted(by_sm.values(), key=len, reverse=True)
+    rounds = [[column[i] for column in columns if i < len(column)] for i in range(resident)]
+    return np.array([*np.concatenate(rounds), *times[resident * SMS :]])
+
+
+@pytest.mark.parametrize(
+    ("tile", "resident", "warps", "registers"),
+    [("64x64x32_128thr", 6, 4, 80), ("128x128x32_256thr", 2, 8, 128)],
+)
+def test_consumers_pile_up_as_measured(tile, resident, warps, registers):
+    first, second = measured(tile)
+    times = same_company(first, resident)
+    job = Job(
+        "chain",
+        (
+            profiled("producer", np.round(times * GHZ).astype(np.int64), warps=warps, registers=registers),
+            profiled("consumer", np.full(len(second), 400_000), warps=warps, registers=registers, stream=1),
+        ),
+    )
+    got = execute(job, "stream", config("h200"))
+    tbs = got.tbs
+    producers, consumers = tbs[tbs["kernel"] == 0], tbs[tbs["kernel"] == 1]
+    each, real = (np.bincount(sm, minlength=SMS) for sm in (consumers["sm"], second[:, 0]))
+    assert abs(int((each > 0).sum()) - int((real > 0).sum())) <= 2
+    assert each.max() == real.max()
+    # SMs with so many TBs, one count after another: a tenth of the SMs may have another number than measured
+    held = [np.bincount(n, minlength=resident + 1) for n in (each, real)]
+    assert np.abs(held[0] - held[1]).sum() / 2 <= SMS / 10
+    # they start as slots become free: the middle and the last one within 2 % of the measured times
+    began = np.sort(consumers["start"] - producers["start"].min()) / 1024
+    for at in (len(began) // 2, len(began) - 1):
+        assert began[at] == pytest.approx(np.sort(second[:, 1])[at], rel=0.02)
+
+
+def test_an_empty_chip_gives_every_sm_its_share():
+    # as an H200 does: 256 TBs of this kernel lie on 132 SMs, at most 2 on one
+    _, second = measured("64x64x32_128thr")
+    job = Job("alone", (profiled("consumer", np.full(len(second), 400_000), warps=4, registers=80),))
+    each = np.bincount(execute(job, "stream", config("h200")).tbs["sm"], minlength=SMS)
+    assert each.min() == 1
+    assert each.max() == 2
+
+
+@pytest.mark.parametrize("tbs", [8, 16, 48, 64, 96, 128, 132])
+def test_few_tbs_spread_over_clusters_and_tpcs(tbs):
+    job = Job("few", (profiled("few", np.full(tbs, 40_000), warps=4),))
+    sms = execute(job, "stream", config("h200")).tbs["sm"]
+    assert len(set(sms)) == tbs
+    # 66 TPCs: two clusters of nine and six of eight
+    cluster = np.where(sms < 36, sms // 18, 2 + (sms - 36) // 16)
+    each = np.bincount(cluster, minlength=GPCS)
+    assert each.max() - each.min() <= (2 if tbs > 128 else 1)
+    assert len(set(sms // 2)) == min(tbs, 66)
+
+
+def test_resident_tbs_count_against_an_sm():
+    # water finds its level: TBs go where least is resident, whatever kernel it belongs to
+    times = np.full(SMS * 2, 400_000)
+    times[: SMS // 2] = 4_000  # half of the SMs lose one of their two TBs early
+    late = profiled("late", np.full(SMS // 2 + SMS, 100_000), warps=4, registers=32, stream=1)
+    job = Job("level", (profiled("early", times, warps=4, registers=32), late))
+    tbs = execute(job, "stream", config("h200", gpu__cp__stream_gap=0)).tbs
+    each = np.bincount(tbs["sm"][tbs["end"] > tbs["start"].min() + 10_000 * 1024], minlength=SMS)
+    assert each.max() - each.min() <= 1
+
+
+@pytest.mark.parametrize("times", [np.array([]), np.array([-1]), np.array([1 << 32]), np.zeros((2, 2))])
+def test_times_out_of_range_are_refused(times):
+    with pytest.raises(WorkloadError, match="times of TBs"):
+        profiled("bad", times)

@@ -81,7 +81,7 @@ def cut(op: Op, longest: int) -> list[Op]:
 
 def alignment(pattern: Pattern, name: str) -> int:
     """Return the largest power of two up to 128 that divides every address of a pattern."""
-    align = math.gcd(128, *(getattr(pattern, term) for term in _TERMS))
+    align = math.gcd(128, *(getattr(pattern, term) for term in _TERMS), *pattern.offsets)
     if align < 2:
         raise WorkloadError(
             f"program {name}: pattern of argument {pattern.arg}: odd addresses are not supported"
@@ -99,14 +99,26 @@ class Programs:
 
     ops: list[dict[str, Any]] = field(default_factory=list)
     patterns: list[dict[str, Any]] = field(default_factory=list)
+    lanes: list[tuple[int, ...]] = field(default_factory=list)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
     examples: list[Program] = field(default_factory=list)
     recorded: list[tuple[Recorded, Tables]] = field(default_factory=list)
 
 
-def _add_variant(
-    made: Programs, program: Program, ops: Sequence[Op], seen: dict[Any, int], longest: int
+def _shape(made: Programs, pattern: Pattern, program: Program | Recorded) -> int:
+    """Return the number of a pattern's own distances of lanes, from 1 on; 0 where it has none."""
+    if not pattern.offsets:
+        return 0
+    if len(pattern.offsets) != 32:
+        raise WorkloadError(f"program {program.name}: {len(pattern.offsets)} lane offsets: must be 32")
+    if pattern.offsets not in made.lanes:
+        made.lanes.append(pattern.offsets)
+    return made.lanes.index(pattern.offsets) + 1
+
+
+def add_variant(
+    made: Programs, program: Program | Recorded, ops: Sequence[Op], seen: dict[Any, int], longest: int
 ) -> int:
     """Append one variant's ops and return where it starts."""
     entry = len(made.ops)
@@ -148,7 +160,8 @@ def _add_variant(
                         )
                     names = (*_TERMS, "lanes", "minor", "width", "arg", "level2")
                     entry_of = {name: getattr(pattern, name) for name in names}
-                    made.patterns.append(entry_of | {"align": alignment(pattern, program.name)})
+                    align = alignment(pattern, program.name)
+                    made.patterns.append(entry_of | {"align": align, "shape": _shape(made, pattern, program)})
             row["pattern"] = seen[op.patterns]
             row["per_warp"] = int(len(op.patterns) > 1)
         made.ops.append(row)
@@ -183,7 +196,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
             starts: dict[tuple[Op, ...], int] = {}
             for ops in program.variants:
                 if ops not in starts:
-                    starts[ops] = _add_variant(made, program, ops, seen, longest)
+                    starts[ops] = add_variant(made, program, ops, seen, longest)
             entries = [starts[ops] for ops in program.variants]
             made.programs.append(
                 row
@@ -206,13 +219,12 @@ def _recorded(
     programs: Programs, launches: NDArray[np.void], tables: dict[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Return the tables with the recorded programs behind; fills what their launches say of them."""
-    from ._ffi import dtype_of
-
     memories = {id(program.memory): program.memory for program, _ in programs.recorded if program.memory}
     if len(memories) > 1:
         raise WorkloadError("kernels of two traces in one job")
-    parts: dict[str, list[NDArray[Any]]] = {name: [tables[name]] for name in ("ops", "patterns", "programs")}
-    parts["lanes"] = [np.zeros(0, dtype_of("gs_lanes"))]
+    parts: dict[str, list[NDArray[Any]]] = {
+        name: [tables[name]] for name in ("ops", "patterns", "programs", "lanes")
+    }
     parts |= {name: [np.zeros(0, np.uint32)] for name in ("entries", "tb_rows", "blocks")}
     held = {name: sum(len(part) for part in every) for name, every in parts.items()}
     kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
@@ -259,7 +271,7 @@ def _recorded(
     return tables | joined
 
 
-def _table(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
+def table_of(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
     """Return dict rows as an array with the core's layout."""
     from ._ffi import dtype_of
 
@@ -267,6 +279,11 @@ def _table(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
     for name in rows[0] if rows else ():
         table[name] = [row[name] for row in rows]
     return table
+
+
+def lane_table(lanes: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
+    """Return distances of lanes as the core's table."""
+    return table_of("gs_lanes", [{"offset": offsets} for offsets in lanes])
 
 
 @dataclass(slots=True)
@@ -346,9 +363,10 @@ def lower(
         launches[name] = NONE
     empty = np.zeros(0, np.uint32)
     tables: dict[str, NDArray[Any]] = {
-        "ops": _table("gs_op", programs.ops),
-        "patterns": _table("gs_pattern", programs.patterns),
-        "programs": _table("gs_program", programs.programs),
+        "ops": table_of("gs_op", programs.ops),
+        "patterns": table_of("gs_pattern", programs.patterns),
+        "lanes": lane_table(programs.lanes),
+        "programs": table_of("gs_program", programs.programs),
         "launches": launches,
         "preds": pred_table,
         "outs": empty,

@@ -26,7 +26,10 @@ LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Addresses of a warp's memory op; fields as in ``gs_pattern`` (core_c/gs_api.h)."""
+    """Addresses of a warp's memory op; fields as in ``gs_pattern`` (core_c/gs_api.h).
+
+    ``offsets``: 32 distances of the lanes in bytes, where no ``s0``, ``s1`` and ``minor`` describe them.
+    """
 
     arg: int
     width: int
@@ -42,6 +45,7 @@ class Pattern:
     s1: int = 0
     minor: int = 32
     lanes: int = 0xFFFFFFFF
+    offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

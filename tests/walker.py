@@ -63,7 +63,8 @@ def walk(kernel: Kernel, tb: int, warp: int) -> Iterator[Step]:
             lane = np.flatnonzero([p.lanes >> i & 1 for i in range(32)])
             start = kernel.args[p.arg].address + p.base + p.bx * x + p.by * y + p.bz * z + p.warp * warp
             start += at * p.step + counter[p.level2] * p.step2
-            where = start + lane // p.minor * p.s1 + lane % p.minor * p.s0
+            pair = lane // p.minor * p.s1 + lane % p.minor * p.s0
+            where = start + (p.offsets[lane] if p.offsets else pair)
             assert (where % p.width == 0).all(), "unaligned"
             yield Step(kind, op, p.arg, (where[:, None] + np.arange(p.width)).ravel())
         else:

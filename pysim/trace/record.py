@@ -71,7 +71,8 @@ class Shape(NamedTuple):
 def shape_of(pattern: Pattern) -> Shape:
     """Write the lanes of a pattern in the shortest address mode."""
     lanes = [lane for lane in range(LANES) if pattern.lanes >> lane & 1]
-    at = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in lanes]
+    pair = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in range(LANES)]
+    at = [(pattern.offsets or pair)[lane] for lane in lanes]
     deltas = [b - a for a, b in pairwise(at)]
     offsets = tuple(at[:1])
     even = len(set(deltas)) == 1 and abs(deltas[0]) <= MOST_STRIDE

@@ -1,0 +1,63 @@
+"""Programs whose warps differ: a row of op lists for each class of TBs, one list a warp.
+
+A :class:`~pysim.program.Program` has one op list for all warps and knows of a TB only whether it is the last
+in x, y or z. What a source does by warp (``if (threadIdx.x < 72)``) or by place in the grid (a halo at the
+edge) becomes rows here; the core runs them as it runs recorded code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import WorkloadError
+from .lower import Programs, add_variant, lane_table, table_of
+from .program import Op, Recorded, Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+Row = tuple[tuple[Op, ...], ...]
+
+
+def rows(
+    name: str,
+    code: Sequence[Row],
+    tb_rows: NDArray[np.uint32] | None,
+    *,
+    registers: int,
+    smem: int,
+    args: int,
+) -> Recorded:
+    """Make the program of a kernel from ``code[row][warp]``; ``tb_rows`` tells the row of each TB (None: 0).
+
+    Raises a WorkloadError where rows have different numbers of warps.
+    """
+    warps = len(code[0])
+    if any(len(row) != warps for row in code):
+        raise WorkloadError(f"program {name}: rows of different numbers of warps")
+    if tb_rows is not None and (len(tb_rows) == 0 or int(tb_rows.max()) >= len(code)):
+        raise WorkloadError(f"program {name}: a TB of a row that is not among {len(code)}")
+
+    def lowered(values: Mapping[str, int]) -> Tables:
+        made = Programs()
+        shared: dict[tuple[Op, ...], int] = {}
+        entries = np.zeros((len(code), warps), np.uint32)
+        seen: dict[object, int] = {}
+        for at, row in enumerate(code):
+            for warp, ops in enumerate(row):
+                if ops not in shared:
+                    shared[ops] = add_variant(made, program, ops, seen, values["gpu.sm.block_max"])
+                entries[at, warp] = shared[ops]
+        return Tables(
+            table_of("gs_op", made.ops),
+            table_of("gs_pattern", made.patterns),
+            lane_table(made.lanes),
+            entries,
+        )
+
+    program = Recorded(name, warps, registers, smem, args, lowered, tb_rows=tb_rows)
+    return program

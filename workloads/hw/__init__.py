@@ -1,0 +1,62 @@
+"""The kernels that were measured on an H200, line by line as their sources and their SASS have them.
+
+``job_of("vecadd", "n=270336")`` is one launch of one of them. Names and parameters are those of
+``workloads/measured/h200_counters.csv``. Instruction counts follow from the SASS and the sizes; none is
+fitted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+
+from pysim.errors import WorkloadError
+from pysim.job import Job
+
+from .code import Launch
+from .stream import saxpy4, strided_copy, vecadd
+
+TEMPLATES: dict[str, Callable[..., Launch]] = {
+    "vecadd": vecadd,
+    "saxpy4": saxpy4,
+    "strided_copy": strided_copy,
+}
+# how the measured table spells a parameter that is no Python name
+_SPELLED = {"H=W": "size"}
+
+
+def parameters(kernel: str, params: str | Mapping[str, int]) -> dict[str, int]:
+    """Return the arguments of a template from ``"M=64;N=64;K=512"``, or from a mapping with such keys."""
+    if kernel not in TEMPLATES:
+        raise WorkloadError(f"no measured kernel {kernel!r}: known are {', '.join(TEMPLATES)}")
+    if isinstance(params, str):
+        pairs = [part.rpartition("=")[::2] for part in filter(None, params.split(";"))]
+    else:
+        pairs = [(key, str(value)) for key, value in params.items()]
+    known = {name.lower(): name for name in inspect.signature(TEMPLATES[kernel]).parameters}
+    made: dict[str, int] = {}
+    for key, value in pairs:
+        name = known.get(_SPELLED.get(key, key).lower())
+        if name is None or name in made:
+            raise WorkloadError(f"{kernel}: {key} = {value}: parameters are {', '.join(known.values())}")
+        try:
+            made[name] = int(value)
+        except ValueError:
+            raise WorkloadError(f"{kernel}: {key} = {value}: must be an integer") from None
+    return made
+
+
+def launch_of(kernel: str, params: str | Mapping[str, int]) -> Launch:
+    """Return one launch of a measured kernel with the counts of its instructions."""
+    arguments = parameters(kernel, params)
+    return TEMPLATES[kernel](**arguments)
+
+
+def job_of(kernel: str, params: str | Mapping[str, int]) -> Job:
+    """Return a job of one launch; ``params`` as in the measured table, such as ``"rows=512;cols=1024"``.
+
+    Raises a WorkloadError for a kernel or a parameter that is not known. For the measured warm times run the
+    kernel several times in one stream: ``Job(name, [job.kernels[0]] * n)``; tensors stay where they are.
+    """
+    spelled = params if isinstance(params, str) else ";".join(f"{k}={v}" for k, v in params.items())
+    return Job(f"{kernel}:{spelled}", [launch_of(kernel, params).kernel])

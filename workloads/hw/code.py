@@ -1,0 +1,189 @@
+"""Code of one warp as its SASS has it: runs of instructions by pipe, what they wait for, and their counts.
+
+A run (:meth:`Warp.mix`) stands for the instructions between two memory ops, waits or barriers of the SASS.
+``stall`` are the cycles in which a lone warp would wait inside of it for results of fixed latency, found by
+issuing the SASS in order: FFMA, IMAD and ALU results after 4 cycles, shared memory 23, SHFL 24, MUFU 17, HMMA
+24 (measured, H200); IMAD.WIDE 5, LDSM 29, LDC, S2R and S2UR 25 to 30, ULDC 10, uniform results 7 (assumed:
+nobody published them).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.job import Access, Kernel, Tensor
+from pysim.program import OP, Code, Op, Pattern, Program, Recorded
+from pysim.rows import rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Where Hopper executes an instruction: the pipe of the simulator, and the counter of the profiler.
+# The counters of 82 kernels agree with this table to the last instruction: a load of a special register goes
+# through lsu for thread indices and through adu for TB indices, VIADD through fma, and branches, ULDC and
+# UMOV through none.
+PIPES: Mapping[str, tuple[str, str]] = {
+    "ffma": ("fp32", "fma"),  # FFMA, FADD, FMUL: either half
+    "imad": ("int", "fma"),  # IMAD, VIADD: the heavy half
+    "alu": ("int", "alu"),  # IADD3, LOP3, ISETP, LEA, SHF, SEL, MOV, FMNMX, F2FP
+    "xu": ("sfu", "xu"),  # MUFU, I2F, FCHK
+    "hmma": ("tensor", "tensor"),  # HMMA.16816
+    "hfma2": ("fp16", "tensor"),  # HFMA2.MMA, which compilers move constants with
+    "adu": ("control", "adu"),  # LDC, S2UR, S2R of a TB index
+    "uni": ("control", "uniform"),
+    "cbu": ("control", "cbu"),  # BSSY, BSYNC, a predicated EXIT
+    "none": ("control", "none"),  # ULDC, UMOV, BRA, NOP, DEPBAR
+    "s2r": ("", "lsu"),  # S2R of a thread index: a shared-memory wavefront each
+    "lsu": ("", "lsu"),  # LDGDEPBAR
+    "smem": ("", "lsu"),  # LDS, STS, LDSM, SHFL
+}
+COUNTERS = ("inst", "fma", "alu", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "wavefronts")
+_OPS: Mapping[int, str] = {
+    OP["LOAD"]: "lsu",
+    OP["STORE"]: "lsu",
+    OP["REDUCE"]: "lsu",
+    OP["BARRIER"]: "adu",
+    OP["EXIT"]: "cbu",
+}
+
+
+@dataclass(slots=True)
+class Warp:
+    """Builds the code of one warp; ``tally[i]`` is what the profiler would count for op i."""
+
+    code: Code = field(default_factory=Code)
+    tally: list[Counter[str]] = field(default_factory=list)
+
+    def _count(self, counts: Mapping[str, int] | None = None) -> None:
+        """Tally the ops that were added last; ``counts`` belongs to the last of them."""
+        for op in self.code.ops[len(self.tally) :]:
+            made: Counter[str] = Counter()
+            if op.kind in _OPS:
+                made.update({"inst": op.issue, _OPS[op.kind]: op.issue})
+            self.tally.append(made)
+        if counts:
+            self.tally[-1].update(counts)
+
+    def mix(self, stall: int = 0, waves: int = 0, **pipes: int) -> None:
+        """Add a run of instructions, by :data:`PIPES`; ``waves``: shared-memory wavefronts of smem."""
+        waves += pipes.get("s2r", 0)
+        sim: Counter[str] = Counter()
+        seen: Counter[str] = Counter(wavefronts=waves)
+        for name, count in pipes.items():
+            pipe, counter = PIPES[name]
+            sim[pipe] += count
+            seen[counter] += count
+            seen["inst"] += count
+        smem_ops = sim.pop("", 0)
+        self.code.compute(smem=waves, smem_ops=smem_ops, chain=stall, **{k: n for k, n in sim.items() if n})
+        self._count(seen)
+
+    def load(
+        self,
+        slot: int,
+        *patterns: Pattern,
+        bypass: bool = False,
+        stages: int = 0,
+        level: int = 2,
+        ahead: int = 0,
+    ) -> None:
+        """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`."""
+        self.code.load(slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead)
+        self._count()
+
+    def store(self, slot: int, *patterns: Pattern, level: int = 2) -> None:
+        """Add a store."""
+        self.code.store(slot, *patterns, level=level)
+        self._count()
+
+    def wait(self, *slots: int, stages: int = 0, level: int = 2) -> None:
+        """Wait until the loads of slots are there."""
+        for slot in slots:
+            self.code.wait(slot, stages=stages, level=level)
+        self._count()
+
+    def barrier(self) -> None:
+        """Add BAR.SYNC."""
+        self.code.barrier()
+        self._count()
+
+    def exit(self) -> None:
+        """Add EXIT."""
+        self.code.exit()
+        self._count()
+
+    def begin(self) -> int:
+        """Return a mark for :meth:`end`."""
+        return self.code.loop_begin()
+
+    def end(self, mark: int, iterations: int, level: int = 0) -> None:
+        """Repeat what was added since ``mark``; one iteration needs no op."""
+        if iterations > 1:
+            self.code.loop_end(mark, iterations, level)
+        self._count()
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops of the warp."""
+        return tuple(self.code.ops)
+
+    def counts(self) -> Counter[str]:
+        """Return what the profiler would count for one warp, loops included."""
+        total: Counter[str] = Counter()
+        times = [1] * len(self.tally)
+        for at, op in enumerate(self.code.ops):
+            if op.kind == OP["LOOP"]:
+                times[op.target : at] = [t * op.count for t in times[op.target : at]]
+        for n, each in zip(times, self.tally, strict=True):
+            for name, count in each.items():
+                total[name] += n * count
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel and the counts of the instructions that it executes."""
+
+    kernel: Kernel
+    counts: Mapping[str, int]
+
+
+def launch(
+    name: str,
+    grid: tuple[int, int, int],
+    code: Sequence[Sequence[Warp]],
+    tb_rows: NDArray[np.int64] | None,
+    args: Sequence[Tensor],
+    accesses: Sequence[Access],
+    *,
+    warps: int,
+    registers: int,
+    smem: int = 0,
+    stream: int = 0,
+) -> Launch:
+    """Make a kernel of ``code[row][warp]``, or ``code[row][0]`` where all warps of a row run the same.
+
+    ``tb_rows`` tells the row of each TB (None: all are of row 0). ``registers`` a thread, ``smem``
+    bytes a TB.
+    """
+    total = grid[0] * grid[1] * grid[2]
+    many = np.bincount(tb_rows, minlength=len(code)) if tb_rows is not None else np.array([total])
+    counts: Counter[str] = Counter()
+    for row, tbs in zip(code, many.tolist(), strict=True):
+        for warp in row:
+            for counter, count in warp.counts().items():
+                counts[counter] += count * tbs * (warps // len(row))
+    program: Program | Recorded
+    if len(code) == 1 and len(code[0]) == 1:
+        program = Program(name, (code[0][0].ops,), warps, registers, smem, len(args))
+    else:
+        every = [tuple(w.ops for w in row) * (warps // len(row)) for row in code]
+        which = None if tb_rows is None else tb_rows.astype(np.uint32)
+        program = rows(name, every, which, registers=registers, smem=smem, args=len(args))
+    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream)
+    return Launch(kernel, {c: counts[c] for c in COUNTERS})

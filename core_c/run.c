@@ -5,14 +5,20 @@
 #include "sm.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 typedef struct team {
     gs_sim *sim;
     u32 threads;
-    u32 waiting, round;
-    u32 go;
+    u32 waiting, round; /* round: how often all have met; 1: the team is complete */
+    u32 asleep, spins;  /* spins: looks at `round` before a thread sleeps */
+    pthread_mutex_t lock;
+    pthread_cond_t next;
     u64 quanta;
     int result; /* GS_OK: go on */
 } team;
@@ -23,6 +29,42 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
+static inline void relax(void)
+{
+#if defined(__SSE2__)
+    _mm_pause();
+#endif
+}
+
+/* Waits for the end of a round. Threads usually arrive within microseconds; one that is late has lost its
+   processor, and a sleeper leaves it a free one, where one that yields would stay in its way. */
+static void await(team *t, u32 round)
+{
+    for (u32 i = 0; i < t->spins; i++) {
+        if (__atomic_load_n(&t->round, __ATOMIC_ACQUIRE) != round) {
+            return;
+        }
+        relax();
+    }
+    __atomic_add_fetch(&t->asleep, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&t->lock);
+    while (__atomic_load_n(&t->round, __ATOMIC_SEQ_CST) == round) {
+        pthread_cond_wait(&t->next, &t->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    __atomic_sub_fetch(&t->asleep, 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_round(team *t, u32 round)
+{
+    __atomic_store_n(&t->round, round + 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&t->asleep, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&t->lock);
+        pthread_cond_broadcast(&t->next);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
 static void meet(team *t)
 {
     if (t->threads == 1) {
@@ -31,13 +73,9 @@ static void meet(team *t)
     u32 round = __atomic_load_n(&t->round, __ATOMIC_ACQUIRE);
     if (__atomic_add_fetch(&t->waiting, 1, __ATOMIC_ACQ_REL) == t->threads) {
         __atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
-        return;
-    }
-    for (u32 spins = 0; __atomic_load_n(&t->round, __ATOMIC_ACQUIRE) == round; spins++) {
-        if (spins > 2000) {
-            sched_yield(); /* more threads than cores: let the others get there */
-        }
+        end_round(t, round);
+    } else {
+        await(t, round);
     }
 }
 
@@ -189,8 +227,8 @@ static void *work(void *arg)
 {
     const worker *w = arg;
     team *t = w->team;
-    while (!__atomic_load_n(&t->go, __ATOMIC_ACQUIRE)) {
-        sched_yield();
+    if (w->id) {
+        await(t, 0);
     }
     gs_ctx ctx = context(t->sim, w->id, t->threads);
     for (;;) {
@@ -220,7 +258,12 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
     if (sim->sched.tb_tail - sim->sched.tb_head > sim->tb_room - sim->sms * GS_TBS) {
         return GS_MORE;
     }
-    team t = {.sim = sim, .quanta = max_quanta ? 0 - max_quanta : 1};
+    team t = {.sim = sim,
+              .quanta = max_quanta ? 0 - max_quanta : 1,
+              /* no use in looking if a thread waits for one that this one keeps from running */
+              .spins = (long)threads <= sysconf(_SC_NPROCESSORS_ONLN) ? 1000 : 1,
+              .lock = PTHREAD_MUTEX_INITIALIZER,
+              .next = PTHREAD_COND_INITIALIZER};
     worker all[GS_THREADS];
     for (t.threads = 1; t.threads < threads; t.threads++) {
         worker *w = &all[t.threads];
@@ -233,7 +276,7 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
         gs_mail_rehome(sim);
         sim->threads = t.threads;
     }
-    __atomic_store_n(&t.go, 1, __ATOMIC_RELEASE);
+    end_round(&t, 0);
     all[0] = (worker){.team = &t, .id = 0};
     work(&all[0]);
     for (u32 i = 1; i < t.threads; i++) {

@@ -13,13 +13,34 @@ from collections.abc import Callable, Mapping
 from pysim.errors import WorkloadError
 from pysim.job import Job
 
+from .cells import gru_cell, lstm_cell
 from .code import Launch
+from .conv import conv3x3_direct
+from .hgemm import hgemm_64x64x32, hgemm_128x128x32_4warps, hgemm_128x128x32_8warps
+from .reduce import block_reduce, gemv, layernorm, row_softmax
+from .sgemm import sgemm_32x32x32, sgemm_64x64x16, sgemm_128x128x8
 from .stream import saxpy4, strided_copy, vecadd
+from .transpose import transpose_naive, transpose_tiled
 
 TEMPLATES: dict[str, Callable[..., Launch]] = {
     "vecadd": vecadd,
     "saxpy4": saxpy4,
     "strided_copy": strided_copy,
+    "transpose_naive": transpose_naive,
+    "transpose_tiled": transpose_tiled,
+    "block_reduce": block_reduce,
+    "row_softmax": row_softmax,
+    "layernorm": layernorm,
+    "gru_cell": gru_cell,
+    "lstm_cell": lstm_cell,
+    "gemv": gemv,
+    "conv3x3_direct": conv3x3_direct,
+    "sgemm_64x64x16": sgemm_64x64x16,
+    "sgemm_128x128x8": sgemm_128x128x8,
+    "sgemm_32x32x32": sgemm_32x32x32,
+    "hgemm_128x128x32_8warps": hgemm_128x128x32_8warps,
+    "hgemm_128x128x32_4warps": hgemm_128x128x32_4warps,
+    "hgemm_64x64x32": hgemm_64x64x32,
 }
 # how the measured table spells a parameter that is no Python name
 _SPELLED = {"H=W": "size"}

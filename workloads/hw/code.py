@@ -20,7 +20,13 @@ from pysim.job import Access, Kernel, Tensor
 from pysim.program import OP, Code, Op, Pattern, Program, Recorded
 from pysim.rows import rows
 
+from .blocks import Block
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    At = Callable[[str, int], tuple[Pattern, ...]]
+
     from numpy.typing import NDArray
 
 # Where Hopper executes an instruction: the pipe of the simulator, and the counter of the profiler.
@@ -42,6 +48,7 @@ PIPES: Mapping[str, tuple[str, str]] = {
     "lsu": ("", "lsu"),  # LDGDEPBAR
     "smem": ("", "lsu"),  # LDS, STS, LDSM, SHFL
 }
+STORES = 4  # the slot of stores; loads take the others
 COUNTERS = ("inst", "fma", "alu", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "wavefronts")
 _OPS: Mapping[int, str] = {
     OP["LOAD"]: "lsu",
@@ -106,6 +113,51 @@ class Warp:
         for slot in slots:
             self.code.wait(slot, stages=stages, level=level)
         self._count()
+
+    def run(self, block: Block, at: At | None = None, level: int = 2) -> None:
+        """Add a stretch of SASS (:mod:`workloads.hw.blocks`).
+
+        ``at(name, offset)`` makes the pattern of a memory op, or one a warp; ops without a name are "0",
+        "1", ... in order. Loop counter ``level`` moves them.
+        """
+        unnamed = 0
+        for part in block:
+            if not isinstance(part, str):
+                stall, waves, pipes = part
+                self.mix(stall, waves, **pipes)
+                continue
+            kind, *place = part.split()
+            if kind.startswith("wait"):
+                self.wait(int(kind[4:]))
+            elif kind == "bar":
+                self.barrier()
+            elif kind == "exit":
+                self.exit()
+            else:
+                name, offset = (place[0], int(place[1])) if place else (str(unnamed), 0)
+                unnamed += 1
+                assert at is not None
+                if kind == "st":
+                    self.store(STORES, *at(name, offset), level=level)
+                else:
+                    self.load(int(kind[2:]), *at(name, offset), level=level)
+
+    def run_with(
+        self, block: Block, load: Callable[[int], None], group: Callable[[], None] | None = None
+    ) -> None:
+        """Add a stretch whose loads are added by ``load(number)``: its slot, or which LDGSTS it is."""
+        copies = 0
+        for part in block:
+            if isinstance(part, str) and part.startswith("ld"):
+                load(int(part[2]))
+            elif part == "cp":
+                load(copies)
+                copies += 1
+            elif part == "group":
+                assert group is not None
+                group()
+            else:
+                self.run((part,))
 
     def barrier(self) -> None:
         """Add BAR.SYNC."""

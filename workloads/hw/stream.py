@@ -12,6 +12,7 @@ from pysim.job import Access, Memory, Mode, Tensor
 from pysim.program import Pattern
 
 from .code import Launch, Warp, launch
+from .lanes import mask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,12 +45,8 @@ def tail(
     return [body, last], np.array([0] * full + [1], np.int64)
 
 
-def mask(lanes: int) -> int:
-    """Active lanes of a warp that has work for the first ``lanes``."""
-    return (1 << lanes) - 1
-
-
-def _positive(kernel: str, **sizes: int) -> None:
+def positive(kernel: str, **sizes: int) -> None:
+    """Refuse sizes below 1."""
     for name, size in sizes.items():
         if size <= 0:
             raise WorkloadError(f"{kernel}: {name} = {size}: must be positive")
@@ -66,7 +63,7 @@ def _flat(
 
 def vecadd(n: int = 1 << 20) -> Launch:
     """c[i] = a[i] + b[i], fp32."""
-    _positive("vecadd", n=n)
+    positive("vecadd", n=n)
     memory = Memory()
     a, b, c = (memory.tensor(name, 1, n, 4) for name in "abc")
 
@@ -100,7 +97,7 @@ def vecadd(n: int = 1 << 20) -> Launch:
 
 def saxpy4(n: int = 1 << 20) -> Launch:
     """y[i] = alpha x[i] + y[i] by float4; n is rounded down to a multiple of 4."""
-    _positive("saxpy4", n=n // 4)
+    positive("saxpy4", n=n // 4)
     memory = Memory()
     x, y = (memory.tensor(name, 1, n, 4) for name in "xy")
 
@@ -130,7 +127,7 @@ def saxpy4(n: int = 1 << 20) -> Launch:
 
 def strided_copy(n: int = 1 << 18, stride: int = 8) -> Launch:
     """out[i] = in[i * stride], fp32."""
-    _positive("strided_copy", n=n, stride=stride)
+    positive("strided_copy", n=n, stride=stride)
     memory = Memory()
     source = memory.tensor("in", 1, (n - 1) * stride + 1, 4)
     target = memory.tensor("out", 1, n, 4)

@@ -1,0 +1,295 @@
+"""What each stretch of the measured matrix products' SASS executes; see :mod:`workloads.hw.blocks`.
+
+``cp`` is a LDGSTS (cp.async), ``group`` waits for the oldest group of them. ``*_OUT`` are the stores of a
+tile one after another, each as it is and as it is where its rows do not exist.
+"""
+
+# fmt: off
+from __future__ import annotations
+
+from .blocks import Block
+
+SGEMM64: dict[str, Block] = {
+    "pre": (
+        (65, 0, {"imad": 6, "alu": 25, "adu": 6, "uni": 7, "none": 6, "s2r": 1}), "ld0 B 0", "ld1 A 0",
+        (3, 0, {"alu": 1, "none": 1}),
+    ),
+    "init": (
+        (6, 0, {"imad": 1, "alu": 18, "hfma2": 3, "adu": 1, "uni": 1}),
+    ),
+    "body": (
+        "bar", (3, 0, {"alu": 6, "adu": 1}), "wait1", (2, 8, {"alu": 1, "adu": 1, "smem": 4}), "wait0",
+        (14, 4, {"imad": 1, "smem": 1}), "bar", (10, 0, {"imad": 2, "alu": 3}), "ld0 B 0",
+        (36, 36, {"ffma": 77, "imad": 1, "smem": 12}), "ld1 A 0",
+        (14, 60, {"ffma": 179, "alu": 1, "none": 1, "smem": 20}),
+    ),
+    "out": (
+        (69, 0, {"imad": 16, "alu": 32, "adu": 3, "uni": 7, "none": 5}), "st B 0", "st B 4", "st B 8",
+        "st B 12", "st C1 0", "st C1 4", "st C1 8", "st C1 12", "st C2 0", "st C2 4", "st C2 8", "st C2 12",
+        (0, 0, {"cbu": 1}), "st C3 0", "st C3 4", "st C3 8", "st C3 12", "exit",
+    ),
+    "out_cut": (
+        (69, 0, {"imad": 16, "alu": 32, "adu": 3, "uni": 7, "none": 5}), "st B 0", "st B 4", "st B 8",
+        "st B 12", "st C1 0", "st C1 4", "st C1 8", "st C1 12", "st C2 0", "st C2 4", "st C2 8", "st C2 12",
+        "exit",
+    ),
+}
+SGEMM32: dict[str, Block] = {
+    "pre": (
+        (58, 0, {"imad": 6, "alu": 28, "adu": 6, "uni": 7, "none": 7, "s2r": 1}), "ld0", "ld1",
+        (21, 0, {"imad": 1, "alu": 14, "hfma2": 3, "adu": 1, "uni": 1}),
+    ),
+    "body": (
+        (0, 0, {"alu": 1}), "bar", (8, 0, {"alu": 3, "adu": 2}), "wait1",
+        (17, 16, {"imad": 1, "alu": 1, "smem": 4}), "wait0", (1, 4, {"imad": 2, "smem": 1}), "bar",
+        (6, 0, {"alu": 3}), "ld0", (400, 57, {"ffma": 72, "imad": 1, "smem": 38}), "ld1",
+        (146, 39, {"ffma": 56, "alu": 1, "none": 1, "smem": 26}),
+    ),
+    "out": (
+        (61, 0, {"imad": 8, "alu": 20, "adu": 3, "uni": 7, "none": 5}), "st", "st", (0, 0, {"cbu": 1}),
+        "st", "st", "exit",
+    ),
+    "out_cut": (
+        (61, 0, {"imad": 8, "alu": 20, "adu": 3, "uni": 7, "none": 5}), "st", "st", "exit",
+    ),
+}
+SGEMM128: dict[str, Block] = {
+    "pre": (
+        (63, 0, {"imad": 7, "alu": 25, "adu": 7, "uni": 6, "none": 5, "s2r": 1}), "ld0", "ld1",
+        (3, 0, {"alu": 5, "none": 1}),
+    ),
+    "init": (
+        (1, 0, {"imad": 1, "alu": 42, "hfma2": 7, "adu": 1, "uni": 1}),
+    ),
+    "body": (
+        "bar", (3, 0, {"alu": 6, "adu": 1}), "wait1", (2, 4, {"alu": 1, "adu": 1, "smem": 4}), "wait0",
+        (14, 4, {"imad": 1, "smem": 1}), "bar", (10, 0, {"imad": 2, "alu": 3}), "ld0",
+        (23, 42, {"ffma": 128, "imad": 1, "smem": 14}), "ld1",
+        (4, 54, {"ffma": 384, "alu": 1, "none": 1, "smem": 18}),
+    ),
+    "out": (
+        (46, 0, {"alu": 3, "adu": 2, "uni": 7, "none": 4}),
+    ),
+}
+_SGEMM128_OUT: tuple[tuple[Block, Block], ...] = (
+    (
+        ((6, 0, {"imad": 4, "alu": 19, "cbu": 1, "none": 2}), "st", "st", "st", "st", "st", "st", "st",
+         "st", (0, 0, {"cbu": 1}),),
+        ((1, 0, {"alu": 3, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((13, 0, {"imad": 4, "alu": 24, "cbu": 1, "none": 2}), "st", (1, 0, {"alu": 2}), "st", (2, 0,
+         {"alu": 1}), "st", "st", "st", "st", "st", "st", (0, 0, {"cbu": 1}),),
+        ((2, 0, {"alu": 12, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((7, 0, {"imad": 4, "alu": 14, "cbu": 1, "none": 2}), "st", (2, 0, {"alu": 1}), "st", "st", "st",
+         "st", "st", "st", "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"cbu": 2, "none": 1}),),
+    ),
+    (
+        ((8, 0, {"imad": 4, "alu": 15, "cbu": 1, "none": 2}), "st", "st", "st", "st", "st", "st", "st",
+         "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"cbu": 2, "none": 1}),),
+    ),
+    (
+        ((7, 0, {"imad": 4, "alu": 15, "cbu": 1, "none": 1}), "st", "st", "st", "st", "st", "st", "st",
+         "st", "exit",),
+        ("exit",),
+    ),
+)
+SGEMM128_OUT = tuple(_SGEMM128_OUT[i] for i in (
+    0, 1, 2, 3, 3, 3, 3, 4,
+))
+HGEMM8: dict[str, Block] = {
+    "pre": (
+        (67, 0, {"imad": 21, "alu": 23, "adu": 10, "uni": 3, "none": 5, "s2r": 1}),
+    ),
+    "load0": (
+        (3, 3, {"imad": 7, "alu": 7, "smem": 3}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"alu": 1}), "cp",
+        (3, 0, {"imad": 4, "alu": 2}), "cp",
+    ),
+    "commit": (
+        (0, 0, {"none": 1, "lsu": 1}),
+    ),
+    "load1": (
+        (3, 3, {"imad": 5, "alu": 4, "smem": 3}), "cp", (0, 0, {"alu": 4}), "cp", (2, 0, {"alu": 1}), "cp",
+        (7, 0, {"imad": 3, "alu": 3}), "cp",
+    ),
+    "init": (
+        (1, 0, {"imad": 2, "alu": 35, "none": 1, "lsu": 1}),
+    ),
+    "loop": (
+        (0, 0, {"imad": 8, "alu": 10, "none": 2}),
+    ),
+    "top": (
+        (0, 0, {"uni": 1, "none": 1}), "group", (0, 0, {"uni": 1}), "bar",
+        (8, 0, {"alu": 3, "uni": 1, "none": 1}),
+    ),
+    "load": (
+        (3, 3, {"imad": 6, "alu": 7, "adu": 1, "smem": 3}), "cp", (9, 0, {"imad": 3, "alu": 1}), "cp", "cp",
+        "cp",
+    ),
+    "math": (
+        (37, 48, {"imad": 1, "alu": 4, "hmma": 32, "uni": 4, "none": 2, "lsu": 1, "smem": 12}),
+    ),
+    "out": (
+        (0, 0, {"imad": 1, "alu": 1, "adu": 1, "none": 3}), "group",
+        (60, 0, {"imad": 6, "alu": 3, "adu": 2, "uni": 10, "none": 2}),
+    ),
+}
+_HGEMM8_OUT: tuple[tuple[Block, Block], ...] = (
+    (
+        ((13, 0, {"imad": 2, "alu": 7, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((1, 0, {"imad": 2, "alu": 2, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((12, 0, {"alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"cbu": 2, "none": 1}),),
+    ),
+    (
+        ((15, 0, {"imad": 1, "alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"imad": 1, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((21, 0, {"imad": 22, "alu": 17, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((3, 0, {"imad": 22, "alu": 12, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((13, 0, {"imad": 1, "alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"imad": 1, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((14, 0, {"imad": 2, "alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((1, 0, {"imad": 2, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((11, 0, {"alu": 5, "cbu": 1, "none": 1}), "st", "exit",),
+        ("exit",),
+    ),
+)
+HGEMM8_OUT = tuple(_HGEMM8_OUT[i] for i in (
+    0, 1, 2, 1, 2, 1, 2, 3, 4, 4, 1, 1, 1, 1, 1, 1, 4, 4, 1, 1, 1, 1, 1, 1, 5, 1, 1, 1, 1, 1, 1, 6,
+))
+HGEMM4: dict[str, Block] = {
+    "pre": (
+        (23, 0, {"imad": 20, "alu": 82, "adu": 10, "uni": 3, "none": 5, "s2r": 1}),
+    ),
+    "load0": (
+        (6, 3, {"imad": 15, "alu": 13, "smem": 3}), "cp", (0, 0, {"imad": 2, "alu": 2}), "cp",
+        (0, 0, {"imad": 2, "alu": 2}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"imad": 2}), "cp",
+        (0, 0, {"imad": 3}), "cp", (3, 0, {"imad": 2}), "cp", "cp", (3, 0, {"imad": 1, "alu": 1}),
+    ),
+    "commit": (
+        (0, 0, {"none": 1, "lsu": 1}),
+    ),
+    "load1": (
+        (3, 3, {"imad": 8, "alu": 6, "smem": 3}), "cp", (0, 0, {"imad": 6, "alu": 6}), "cp",
+        (0, 0, {"imad": 2, "alu": 1}), "cp", (0, 0, {"imad": 2, "alu": 2}), "cp",
+        (3, 0, {"imad": 2, "alu": 2}), "cp", (3, 0, {"imad": 3}), "cp", (3, 0, {"imad": 2}), "cp",
+        (0, 0, {"alu": 1}), "cp", (2, 0, {"imad": 1, "alu": 2}),
+    ),
+    "init": (
+        (4, 0, {"imad": 2, "alu": 8, "none": 1, "lsu": 1}),
+    ),
+    "loop": (
+        (0, 0, {"imad": 12, "alu": 15, "adu": 2, "none": 2}),
+    ),
+    "top": (
+        (0, 0, {"uni": 1, "none": 1}), "group", (0, 0, {"uni": 1}), "bar",
+        (8, 0, {"alu": 3, "uni": 1, "none": 1}),
+    ),
+    "load": (
+        (9, 3, {"imad": 12, "alu": 10, "smem": 3}), "cp", (0, 0, {"alu": 2}), "cp", (0, 0, {"imad": 1}),
+        "cp", "cp", "cp", (0, 0, {"imad": 1}), "cp", (3, 0, {"imad": 2}), "cp", "cp",
+    ),
+    "math": (
+        (35, 64, {"imad": 1, "alu": 4, "hmma": 64, "uni": 4, "none": 2, "lsu": 1, "smem": 16}),
+    ),
+    "out": (
+        (0, 0, {"adu": 1, "none": 3, "s2r": 1}), "group",
+        (55, 0, {"imad": 9, "alu": 8, "adu": 2, "uni": 10, "none": 2}),
+    ),
+}
+_HGEMM4_OUT: tuple[tuple[Block, Block], ...] = (
+    (
+        ((13, 0, {"imad": 2, "alu": 7, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((1, 0, {"imad": 2, "alu": 2, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((12, 0, {"alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"cbu": 2, "none": 1}),),
+    ),
+    (
+        ((15, 0, {"imad": 1, "alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"imad": 1, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((21, 0, {"imad": 22, "alu": 17, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((3, 0, {"imad": 22, "alu": 12, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((13, 0, {"imad": 1, "alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((0, 0, {"imad": 1, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((14, 0, {"imad": 2, "alu": 5, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
+        ((1, 0, {"imad": 2, "cbu": 2, "none": 1}),),
+    ),
+    (
+        ((11, 0, {"alu": 5, "cbu": 1, "none": 1}), "st", "exit",),
+        ("exit",),
+    ),
+)
+HGEMM4_OUT = tuple(_HGEMM4_OUT[i] for i in (
+    0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 3, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 4,
+    4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6,
+))
+HGEMM64: dict[str, Block] = {
+    "pre": (
+        (54, 0, {"imad": 21, "alu": 25, "adu": 10, "uni": 3, "none": 5, "s2r": 1}),
+    ),
+    "load0": (
+        (3, 3, {"imad": 7, "alu": 7, "smem": 3}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"alu": 1}), "cp",
+        (3, 0, {"imad": 4, "alu": 2}), "cp",
+    ),
+    "commit": (
+        (0, 0, {"none": 1, "lsu": 1}),
+    ),
+    "load1": (
+        (3, 3, {"imad": 5, "alu": 4, "smem": 3}), "cp", (0, 0, {"alu": 4}), "cp", (2, 0, {"alu": 1}), "cp",
+        (7, 0, {"imad": 3, "alu": 3}), "cp",
+    ),
+    "init": (
+        (5, 0, {"imad": 3, "alu": 16, "none": 1, "lsu": 1}),
+    ),
+    "loop": (
+        (0, 0, {"imad": 8, "alu": 10, "none": 2}),
+    ),
+    "top": (
+        (0, 0, {"uni": 1, "none": 1}), "group", (0, 0, {"uni": 1}), "bar",
+        (8, 0, {"alu": 3, "uni": 1, "none": 1}),
+    ),
+    "load": (
+        (3, 3, {"imad": 6, "alu": 7, "adu": 1, "smem": 3}), "cp", (9, 0, {"imad": 3, "alu": 1}), "cp", "cp",
+        "cp",
+    ),
+    "math": (
+        (37, 32, {"imad": 1, "alu": 4, "hmma": 16, "uni": 4, "none": 2, "lsu": 1, "smem": 8}),
+    ),
+    "out": (
+        (0, 0, {"imad": 1, "alu": 1, "adu": 1, "none": 3}), "group",
+        (79, 0, {"imad": 14, "alu": 23, "adu": 2, "uni": 9, "none": 3}), "st r0 0", (0, 0, {"alu": 2}),
+        "st r8 0", (0, 0, {"alu": 2}), "st r0 16", (0, 0, {"alu": 2}), "st r8 16", (0, 0, {"alu": 2}),
+        "st r0 32", (0, 0, {"alu": 2}), "st r8 32", (0, 0, {"alu": 2}), "st r0 48", "st r8 48", "st r16 0",
+        "st r24 0", "st r16 16", "st r24 16", "st r16 32", "st r24 32", "st r16 48",
+        (3, 0, {"alu": 1, "cbu": 1}), "st r24 48", "exit",
+    ),
+    "out_cut": (
+        (0, 0, {"imad": 1, "alu": 1, "adu": 1, "none": 3}), "group",
+        (79, 0, {"imad": 14, "alu": 23, "adu": 2, "uni": 9, "none": 3}), "st r0 0", (0, 0, {"alu": 2}),
+        "st r8 0", (0, 0, {"alu": 2}), "st r0 16", (0, 0, {"alu": 2}), "st r8 16", (0, 0, {"alu": 2}),
+        "st r0 32", (0, 0, {"alu": 2}), "st r8 32", (0, 0, {"alu": 2}), "st r0 48", "st r8 48", "st r16 0",
+        "st r24 0", "st r16 16", "st r24 16", "st r16 32", "st r24 32", "st r16 48", "exit",
+    ),
+}

@@ -1,0 +1,31 @@
+"""Patterns whose lanes lie where a list says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pysim.program import Pattern
+
+
+def mask(lanes: int) -> int:
+    """Active lanes of a warp that has work for the first ``lanes``."""
+    return (1 << lanes) - 1
+
+
+def lane_pattern(base: Pattern, offsets: Sequence[int | None]) -> Pattern:
+    """Place each of 32 lanes at its own offset in bytes behind ``base``; None: the lane is off."""
+    lanes = sum(1 << lane for lane, at in enumerate(offsets) if at is not None)
+    on = [(lane, at) for lane, at in enumerate(offsets) if at is not None]
+    if not on:
+        return replace(base, lanes=0)
+    first, start = on[0]
+    step = base.width
+    if all(at == start + (lane - first) * step for lane, at in on):
+        return replace(base, base=base.base + start - first * step, s0=step, lanes=lanes)
+    return replace(base, lanes=lanes, offsets=tuple(start if at is None else at for at in offsets))
+
+
+def always(*patterns: Pattern) -> Callable[[str, int], tuple[Pattern, ...]]:
+    """Return a function that gives the same pattern, or one a warp, to every memory op."""
+    return lambda _name, _offset: patterns

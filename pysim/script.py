@@ -40,7 +40,8 @@ def choice(*names: str) -> Callable[[str], str]:
 def source_digest() -> str:
     """Return a digest of the sources that decide a result, so that an edit gives a new file name."""
     digest = hashlib.sha256()
-    for pattern in ("core_c/*.[ch]", "core_c/gen/*.h", "pysim/*.py", "pysim/trace/*.py", "workloads/*.py"):
+    python = (f"{package}/{folder}*.py" for package in ("pysim", "workloads") for folder in ("", "*/"))
+    for pattern in ("core_c/*.[ch]", "core_c/gen/*.h", *python):
         for path in sorted(_ROOT.glob(pattern)):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]

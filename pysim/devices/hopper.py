@@ -1,6 +1,6 @@
 """Hopper: cards with a GH100.
 
-Most numbers of the H200 were measured by the microbenchmarks in ``docs/validation/hw``; their medians are in
+Most numbers of the H200 were measured by the microbenchmarks in ``tests/hw``; their medians are in
 ``workloads/measured/h200_micro.json``, whose keys the sources below name.
 """
 

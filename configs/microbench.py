@@ -1,0 +1,111 @@
+"""What do the microbenchmarks of a real GPU give on the simulated one? ``--help`` lists the options."""
+
+import re
+
+from pysim.options import make_parser, run_script
+from pysim.script import Script, choice
+
+# beyond this share a constant needs a reason
+NEAR = 0.05
+# which take seconds to simulate
+LONG = r"l2_read_GBps|dram_copy|grid(67584|270336|1081344)|large_grid"
+
+
+def expression(text):
+    """Option type: a regular expression."""
+    import argparse
+
+    try:
+        return re.compile(text).pattern
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"not a regular expression: {error}") from None
+
+
+def simulate_rows(rows, bench, show):
+    """Simulate the constants and print them; return rows of the table ``validation``."""
+    found, group = [], ""
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            show(f"\n{group:<62}{'measured':>12}{'simulated':>12}{'error':>9}  unit")
+        value, real = row.value(bench), bench.constants.get(row.key, 0.0)
+        error = value / real - 1 if real else 0.0
+        beside = f"{real:12,.4g}{value:12,.4g}{error:9.1%}" if real else f"{'':12}{value:12,.4g}{'':9}"
+        show(f"{row.key:<62}{beside}  {row.unit}")
+        kind = ("microbench", row.key[:64], group, "stream", row.unit[:8])
+        found.append((0, *kind, real, value, error, "ok", "", ""))
+    return found
+
+
+def summarize(found, left, show):
+    """Print what the rows came to, and the constants that have none."""
+    import numpy as np
+
+    from workloads import microbench
+
+    shares = np.abs([row[8] for row in found if row[6] > 0])
+    show("")
+    if len(shares):
+        near = int((shares <= NEAR).sum())
+        show(
+            f"{near} of {len(shares)} constants within {NEAR:.0%}; mean {shares.mean():.1%},"
+            f" median {np.median(shares):.1%}, worst {shares.max():.1%}"
+        )
+    reasons = {}
+    for key in left:
+        reasons.setdefault(microbench.skipped(key), []).append(key)
+    for why, keys in sorted(reasons.items()):
+        more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+        show(f"not simulated: {keys[0]}{more}: {why}")
+
+
+def main():
+    # imported here, where Ctrl-C already ends in one line
+    from pathlib import Path
+
+    import stats
+    from pysim import ConfigError
+    from workloads import microbench
+    from workloads.microbench.bench import Bench
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": ("stream",)})
+    text = "micro.json of a real GPU, as tests/hw/micro.cu writes it (default: what is known of --gpu)"
+    parser.add_argument("--measured", type=Path, metavar="FILE", help=text)
+    text = "only constants whose name has this regular expression in it (default: all)"
+    parser.add_argument("--only", type=expression, default="", metavar="WORDS", help=text)
+    text = "all, or quick: those that take less than a second or two (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    args = parser.parse_args()
+    path = args.measured or microbench.MEASURED.get(args.gpu)
+    args.measured = None if args.measured is None else str(args.measured)
+    script = Script.start("microbench", parser, args, ("measured", "only", "subset"))
+    options = script.options
+    if options.schemes != ("stream",) or options.explain is not None:
+        parser.error("every constant has an order of its own: no --schemes and no --explain here")
+    try:
+        measured = {} if path is None else microbench.read_measured(path)
+    except ConfigError as error:
+        parser.error(str(error))
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet)
+    show = log.say if options.json else print
+    for line in script.machine_lines():
+        show(line)
+
+    every = microbench.rows()
+    rows = [row for row in every if re.search(script.workload["only"], row.key)]
+    if script.workload["subset"] == "quick":
+        rows = [row for row in rows if not re.search(LONG, row.key)]
+    found = simulate_rows(rows, Bench(script.config, measured), show)
+    summarize(found, sorted(set(measured) - {row.key for row in every}), show)
+    names = [column.name for column in stats.schema.VALIDATION]
+    columns = dict(zip(names, zip(*found, strict=True), strict=True)) if found else {}
+    tables = {"validation": stats.schema.from_columns("validation", columns)}
+    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force)
+    show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -131,16 +131,20 @@ def readme() -> None:
     replace(ROOT / "docs" / "parameters.md", {"parameters": table})
 
 
-def accuracy(path: str) -> None:
-    """Write docs/accuracy.md and what README.md says of it; ``path``: JSON of configs/v100_deepbench.py."""
+def accuracy(paths: list[str]) -> None:
+    """Write docs/accuracy.md and what README.md says of it; ``paths``: JSON of validate.py, a suite each."""
     import accuracy as rendering
 
-    if path:
-        text = Path(path).read_text(encoding="utf-8")
+    if paths:
+        texts = [Path(path).read_text(encoding="utf-8") for path in paths]
     else:
         with tempfile.TemporaryDirectory() as name:
-            text = run("configs/v100_deepbench.py", "--json", "--out", str(Path(name) / "deepbench.h5"))
-    rows = json.loads(text)["validation"]
+            out = str(Path(name) / "rows.h5")
+            texts = [
+                run("configs/validate.py", "--suite", suite, "--json", "--force", "--out", out)
+                for suite in ("deepbench-gemm", "deepbench-rnn")
+            ]
+    rows = [row for text in texts for row in json.loads(text)["validation"]]
     replace(ROOT / "docs" / "accuracy.md", rendering.blocks(rows))
     replace(ROOT / "README.md", {"accuracy": rendering.readme(rows)})
 
@@ -180,9 +184,8 @@ def main() -> None:
     )
     parser.add_argument("--yardstick", default="", help="with --performance: see tests/bench/bench.py")
     parser.add_argument("--accuracy", action="store_true", help="what is said of DeepBench only")
-    parser.add_argument(
-        "--rows", default="", help="with --accuracy: saved output of v100_deepbench.py --json"
-    )
+    text = "with --accuracy: saved output of validate.py --json, a file a suite"
+    parser.add_argument("--rows", nargs="*", default=[], help=text)
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
     options = parser.parse_args()
     if options.performance:

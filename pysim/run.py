@@ -320,13 +320,14 @@ def simulate(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     clock: Clock | None = None,
+    baseline: bool = True,
 ) -> Result:
     """Simulate ``job`` on ``gpu`` under each scheme.
 
     ``progress(scheme, TBs done, TBs)`` is called about 15 times a second; when ``stop()`` is true or the
     user interrupts, the result holds what was reached. ``stream`` is run too where it is not listed, for
-    ``speedup``: its row is in ``Result.unlisted``. A scheme that does not apply is a row ``refused``.
-    ``clock`` is what the table ``host`` is read from (default: one that begins now).
+    ``speedup``, if ``baseline``: its row is in ``Result.unlisted``. A scheme that does not apply is a row
+    ``refused``. ``clock`` is what the table ``host`` is read from (default: one that begins now).
     """
     if isinstance(gpu, str):
         config = Config.resolve(device(gpu), overrides)
@@ -344,7 +345,7 @@ def simulate(
             f"{len(session.deps.races)} races between streams without an event: kernels {some}"
         )
     choices = list(listed)
-    if all(choice.name != "stream" for choice in listed):
+    if baseline and all(choice.name != "stream" for choice in listed):
         choices.append(parse_scheme("stream"))
         result.unlisted = (len(choices) - 1,)
     try:

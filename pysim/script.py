@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 VERSION = "0.1.0"
 _ROOT = Path(__file__).resolve().parents[1]
+_PYTHON = ("pysim/*.py", "pysim/*/*.py", "workloads/*.py", "workloads/*/*.py")
 
 
 def choice(*names: str) -> Callable[[str], str]:
@@ -40,11 +41,21 @@ def choice(*names: str) -> Callable[[str], str]:
 def source_digest() -> str:
     """Return a digest of the sources that decide a result, so that an edit gives a new file name."""
     digest = hashlib.sha256()
-    python = (f"{package}/{folder}*.py" for package in ("pysim", "workloads") for folder in ("", "*/"))
-    for pattern in ("core_c/*.[ch]", "core_c/gen/*.h", *python):
+    for pattern in ("core_c/*.[ch]", "core_c/gen/*.h", *_PYTHON):
         for path in sorted(_ROOT.glob(pattern)):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of what runs: the compiled core, whatever its sources say now, and the Python code."""
+    digest = hashlib.sha256()
+    for pattern in ("pysim/_core.*", *_PYTHON):
+        for path in sorted(_ROOT.glob(pattern)):
+            data = path.read_bytes()
+            digest.update(f"{path.relative_to(_ROOT)} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

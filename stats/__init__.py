@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from . import schema
+from . import schema, validation
 from .console import Log, format_stalls, to_json
 from .report import format_limits, format_runs, format_time
+from .scatter import draw_scatter
 from .store import Results, StoreError, check_writable, hash_tables, load, write, write_bytes
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Results",
     "StoreError",
     "check_writable",
+    "draw_scatter",
     "format_limits",
     "format_runs",
     "format_stalls",
@@ -23,6 +25,7 @@ __all__ = [
     "load",
     "schema",
     "to_json",
+    "validation",
     "write",
     "write_bytes",
 ]

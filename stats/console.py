@@ -20,27 +20,28 @@ _SECONDS_A_LINE = 10.0
 class Log:
     """Progress and remarks on standard error: a bar on a terminal, lines elsewhere, nothing if quiet."""
 
-    def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(self, quiet: bool = False, stream: TextIO | None = None, unit: str = "TBs") -> None:
         self._stream = stream or sys.stderr
         self._quiet = quiet
+        self._unit = unit
         self._terminal = self._stream.isatty()
         self._drawn = 0
         self._scheme = ""
         self._begin = self._told = 0.0
 
     def __call__(self, scheme: str, done: int, total: int) -> None:
-        """Show how many of the TBs of a scheme are done."""
+        """Show how many of the TBs (or whatever `unit` says) of a scheme are done."""
         if self._quiet:
             return
         now = time.monotonic()
         if scheme != self._scheme:
             self._scheme, self._begin, self._told = scheme, now, now
             if not self._terminal:
-                self._put(f"{scheme}: simulating {total:,} TBs\n")
+                self._put(f"{scheme}: simulating {total:,} {self._unit}\n")
         share = done / max(total, 1)
         if self._terminal:
             full = int(share * _BAR)
-            text = f"{scheme:<12} [{'#' * full}{'.' * (_BAR - full)}] {share:4.0%} of {total:,} TBs"
+            text = f"{scheme:<12} [{'#' * full}{'.' * (_BAR - full)}] {share:4.0%} of {total:,} {self._unit}"
             self._put("\r" + text.ljust(self._drawn))
             self._drawn = len(text)
         elif done >= total:

@@ -146,16 +146,21 @@ NAMES = (
 VALIDATION = (
     _RUN,
     Column("suite", "S32", "", "Set of measurements."),
-    Column("case", "S64", "", "One measurement of it."),
-    Column("group", "S32", "", "Kind of case within the suite."),
-    Column("mode", "S32", "", "Scheme that stands for how it was measured."),
-    Column("unit", "S8", "", "Unit of `measured` and `simulated`."),
+    Column("case", "S160", "", "One measurement of it."),
+    Column("group", "S128", "", "What the modes of a case share, or the kind of case."),
+    Column("mode", "S48", "", "How it was measured, in the words of the table of measurements."),
+    Column("kind", "S48", "", "Class of kernel in summaries."),
+    Column("scheme", "S48", "", "Scheme that stands for the mode."),
+    Column("unit", "S8", "", "Unit of `measured`, `simulated` and `null`."),
     Column("measured", "<f8", "", "What the real machine needs."),
     Column("simulated", "<f8", "", "What the simulator says; 0 if it cannot."),
     Column("error", "<f8", "", "Simulated over measured, less 1; 1 if it cannot be simulated."),
-    Column("status", "S96", "", "ok, or unsupported and why."),
-    Column("split", "S16", "", "Part of the suite: empty, or fitted and held out."),
-    Column("detail", "S96", "", "What was simulated: the tile, and (sampled) where that was a part."),
+    Column("status", "S16", "", "ok or unsupported."),
+    Column("split", "S16", "", "Half of the suite: fit (constants may be fitted to it) or check."),
+    Column("null", "<f8", "", "What the first null model says; NaN if it says nothing."),
+    Column("measured_cycles", "<f8", "cycles", "SM cycles of the real machine; NaN if not measured."),
+    Column("simulated_cycles", "<f8", "cycles", "SM cycles simulated; 0 if it cannot."),
+    Column("detail", "S160", "", "What was simulated (the tile; whether sampled), or why it cannot be."),
 )
 
 # all that may differ between two runs of the same thing is here and nowhere else

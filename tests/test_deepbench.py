@@ -9,19 +9,27 @@ from pysim import Config, simulate
 from pysim.devices import device
 from pysim.job import Job, Kernel
 from pysim.program import Code, Program
-from workloads import deepbench
 from workloads.choose import FP32, MachineHints
 from workloads.sampling import EXACT_WAVES, plan
+from workloads.validation import deepbench
+from workloads.validation.suites import cases_of
 
 
-def test_rows_and_null_model():
-    rows = deepbench.rows("gemm")
-    assert len(rows) == 160
-    assert min(row.measured_us for row in rows) == 10.5
-    covered = sum(part.astype(int) for part in deepbench.classes(rows).values())
-    assert np.array_equal(covered, np.ones(160))
-    _, errors = deepbench.roofline(rows)
-    assert 0.09 < deepbench.summary(errors)["mean"] < 0.11
+def test_rows_of_both_types():
+    gemm, left_out, _ = cases_of(deepbench.GEMM)
+    rnn, none, _ = cases_of(deepbench.RNN)
+    assert (len(gemm), left_out, len(rnn), none) == (320, 0, 78, 0)
+    for cases in (gemm, rnn):
+        assert [sum(case.group == group for case in cases) for group in ("fp32", "fp16")] == [
+            len(cases) / 2
+        ] * 2
+    # 10 us, cut to whole ones; the recurrent rows are not
+    assert min(case.measured_us for case in gemm if case.group == "fp32") == 10.5
+    assert rnn[0].measured_us == 4201.0
+    # both types of a shape are in the same half
+    halves = {case.key: case.split for case in gemm}
+    assert all(case.split == halves[case.key] for case in gemm)
+    assert len(halves) == 160
 
 
 def test_only_many_waves_are_sampled():
@@ -37,12 +45,12 @@ def test_only_many_waves_are_sampled():
 @pytest.mark.slow
 def test_sampled_is_close_to_full(monkeypatch):
     config = Config.resolve(device("v100"))
-    row = deepbench.Row("gemm", "x", "NN", "gemm:m=1024,n=26000,k=512,a_t=0,b_t=0", 1, 1e10, 1e8, 1.0)
-    sampled = deepbench.outcome(row, config)
+    task = ("fp32", "1024", "26000", "512", "NN")
+    sampled = deepbench.GEMM.run(config, *task)
     monkeypatch.setattr(deepbench, "plan", lambda *_: None)
-    full = deepbench.outcome(row, config)
-    assert (sampled.how, full.how) == ("sampled", "full")
-    assert sampled.time_us == pytest.approx(full.time_us, rel=0.03)
+    full = deepbench.GEMM.run(config, *task)
+    assert sampled.detail == f"{full.detail} (sampled)"
+    assert sampled.times_us["period"] == pytest.approx(full.times_us["period"], rel=0.03)
 
 
 def test_late_operands_hold_the_fp32_pipe():

@@ -252,16 +252,6 @@ def test_pysim_refuses_in_one_line(args: tuple[str, ...], message: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_deepbench_rows_beside_a_roofline(tmp_path: Path) -> None:
-    script = ROOT / "configs" / "v100_deepbench.py"
-    done = run(tmp_path, "--suite", "rnn", "--every", "38", "--json", "--quiet", script=script)
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = json.loads(done.stdout)["validation"]
-    assert len(rows) == 2
-    assert all(row["status"] == "ok" and row["simulated"] > 0 and "detail" in row for row in rows)
-    assert [name for name in files(tmp_path) if name.endswith(".h5")]
-
-
 def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     leader, follower = pty.openpty()

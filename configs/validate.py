@@ -1,0 +1,141 @@
+"""How close does the simulator come to what real GPUs were measured at? ``--help`` lists the suites."""
+
+from functools import partial
+from pathlib import Path
+
+from pysim.options import make_parser, run_script
+from pysim.script import Script, choice
+
+
+def simulated(suite, cases, script, fresh, log):
+    """Return the outcome of each task: what is kept from earlier runs, and the others simulated."""
+    from workloads.validation import cache
+    from workloads.validation.parallel import run_all, run_task
+    from workloads.validation.suites import tasks_of
+
+    tasks = tasks_of(cases)
+    keys = {task: cache.key_of(suite.name, task, script.config) for task in tasks}
+    known = {} if fresh else {task: found for task in tasks if (found := cache.get(keys[task])) is not None}
+    left = [task for task in tasks if task not in known]
+    if known:
+        log.say(f"{suite.name}: {len(known)} of {len(tasks)} simulations kept from earlier runs")
+    if left:
+        log(suite.name, 0, len(left))
+    work = partial(run_task, suite.name, script.config)
+    for done, (number, outcome) in enumerate(run_all(work, left, script.options.threads), 1):
+        task = left[number]
+        known[task] = outcome
+        if outcome.trace:
+            log.say(f"{', '.join(task)}: {outcome.reason}\n{outcome.trace}")
+        else:
+            cache.put(keys[task], outcome)
+        log(suite.name, done, len(left))
+    log.clear()
+    return known
+
+
+def table_of(suite, cases, nulls, outcomes, clean):
+    """Return the table ``validation``, a row a case in the order of the measured table."""
+    import stats
+
+    rows = []
+    for number, case in enumerate(cases):
+        got = outcomes[case.task]
+        time = got.times_us.get(case.part, 0.0)
+        status, error = ("ok", time / case.measured_us - 1) if not got.reason else ("unsupported", 1.0)
+        about = (suite.name, case.case, case.group, case.mode, case.kind, case.scheme, "us")
+        null, cycles = nulls[0].times[number], got.cycles.get(case.part, 0.0)
+        figures = (case.measured_us, time, error, status, case.split, null, case.measured_cycles, cycles)
+        rows.append((0, *about, *figures, clean(got.reason or got.detail)))
+    names = [column.name for column in stats.schema.VALIDATION]
+    return stats.schema.from_columns("validation", dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def report(suite, table, nulls, show):
+    """Print the rows, then errors and what the null models score."""
+    from stats import validation
+
+    show(validation.format_rows(table))
+    show(validation.format_errors(table, nulls))
+    if suite.compare:
+        show(validation.COMPARISONS[suite.compare](table, suite.base))
+
+
+def write(suite, table, script, log, show):
+    """Write the result file and the picture beside it."""
+    import stats
+
+    try:
+        picture = stats.draw_scatter(table, f"{suite.name} on {script.config.device.name}")
+    except stats.StoreError as error:  # matplotlib is optional
+        picture = None
+        log.say(f"no picture: {error}")
+    about = {"script": script.name, "suite": suite.name}
+    force = script.options.force
+    stats.write(script.path, {"validation": table}, about, script.configuration, force, picture)
+    endings = (".json", ".png") if picture is not None else (".json",)
+    show(f"wrote {', '.join(str(p) for p in (script.path, *map(script.path.with_suffix, endings)))}")
+
+
+def started(suites):
+    """Read the options; return the suite, all its cases, how many rows were left out, and the script."""
+    from workloads.validation.suites import cases_of
+
+    lines = [f"{suite.name} ({suite.doc}; {suite.gpu})" for suite in suites.values()]
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": ("stream",)})
+    parser.epilog = "Suites: " + "; ".join(lines) + "."
+    parser.add_argument(
+        "--suite", type=choice(*suites), metavar="NAME", required=True, help="what to validate"
+    )
+    text = "a table with the same columns instead of the suite's own; its rows and no others"
+    parser.add_argument("--measured", type=Path, metavar="FILE.csv", help=text)
+    text = "all, or quick: fixed rows that take less than three minutes on two cores (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    text = "simulate every row anew and replace what results/cache holds of it"
+    parser.add_argument("--fresh", action="store_true", help=text)
+    args = parser.parse_args()
+    suite = suites[args.suite]
+    args.gpu = args.gpu or suite.gpu
+    every, left_out, args.table = cases_of(suite, args.measured)
+    script = Script.start("validate", parser, args, ("suite", "subset", "table"))
+    options = script.options
+    if options.schemes != ("stream",) or options.explain is not None or options.tables is not None:
+        parser.error(
+            "the suite says what is run under which scheme: no --schemes, --tables and --explain here"
+        )
+    if args.subset == "quick" and not any(case.quick for case in every):
+        parser.error(f"--subset quick: none of the {len(every)} cases of this table is quick")
+    return suite, every, left_out, script, args.fresh
+
+
+def main():
+    # imported here, where Ctrl-C already ends in one line
+    import numpy as np
+
+    import stats
+    from workloads.validation.suites import SUITES
+
+    suite, every, left_out, script, fresh = started(SUITES)
+    options = script.options
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet, unit="rows")
+    show = log.say if options.json else print
+
+    chosen = [at for at, case in enumerate(every) if script.workload["subset"] == "all" or case.quick]
+    cases = [every[at] for at in chosen]
+    # fitted to every case of the table, also where only some are simulated
+    nulls = [stats.validation.Null(null.name, null.times_us[np.array(chosen)]) for null in suite.nulls(every)]
+    for line in script.machine_lines():
+        show(line)
+    show(f"suite     {suite.name}: {suite.doc}; {len(cases)} of {len(every)} cases, {left_out} rows left out")
+    show(f"note      {suite.note}\n")
+    outcomes = simulated(suite, cases, script, fresh, log)
+    table = table_of(suite, cases, nulls, outcomes, lambda text: " ".join(text.split()))
+    report(suite, table, nulls, show)
+    write(suite, table, script, log, show)
+    if options.json:
+        print(stats.to_json({"validation": table}))
+
+
+if __name__ == "__main__":
+    run_script(main)

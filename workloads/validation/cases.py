@@ -1,0 +1,140 @@
+"""What a suite is made of: cases that were measured, and outcomes that were simulated."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pysim import Config, Job, simulate
+from pysim.errors import ConfigError
+
+from .table import Row
+
+Errors = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One measured time.
+
+    ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` what stands
+    for ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
+    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; they are for
+    null models alone and may be 0.
+    """
+
+    case: str
+    group: str
+    mode: str
+    key: str
+    kind: str
+    scheme: str
+    task: tuple[str, ...]
+    part: str
+    measured_us: float
+    measured_cycles: float = math.nan
+    flops: float = 0.0
+    nbytes: float = 0.0
+    steps: int = 1
+    quick: bool = False
+
+    @property
+    def split(self) -> str:
+        """Return ``fit`` or ``check``."""
+        return split_of(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a simulation gave: times (us) and SM cycles by part, and what was simulated.
+
+    ``reason``: why there is no time. ``trace``: of a bug of ours; such an outcome is not kept.
+    """
+
+    times_us: Mapping[str, float] = field(default_factory=dict)
+    cycles: Mapping[str, float] = field(default_factory=dict)
+    detail: str = ""
+    reason: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A model that knows almost nothing: its time (us) for each case, NaN where it has none."""
+
+    name: str
+    times_us: Errors
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A set of cases.
+
+    ``file`` is the table in ``workloads/measured`` (``--measured`` takes another of the same ``columns``),
+    ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``nulls`` fits the null
+    models, the one that is shown beside each case first. Cases whose mode is ``base`` are what speedups
+    (``compare`` "speedup") or gains ("gain") of the other modes of their group refer to. ``note`` says what
+    a reader of the errors must know.
+    """
+
+    name: str
+    doc: str
+    gpu: str
+    file: str
+    columns: tuple[str, ...]
+    cases: Callable[[Sequence[Row]], list[Case]]
+    run: Callable[..., Outcome]
+    nulls: Callable[[Sequence[Case]], list[Null]]
+    note: str
+    base: str = ""
+    compare: str = ""
+
+
+def _digest(key: str) -> int:
+    return int(hashlib.sha256(key.encode()).hexdigest(), 16)
+
+
+def split_of(key: str) -> str:
+    """Return the half of a key: constants may be fitted to ``fit``, never to ``check``."""
+    return "check" if _digest(key) & 1 else "fit"
+
+
+def thinned(key: str, every: int) -> bool:
+    """Return whether a key is among the one in ``every`` of a quick subset; halves stay as they are."""
+    return (_digest(key) >> 1) % every == 0
+
+
+def unique(cases: list[Case]) -> list[Case]:
+    """Return the cases; refuse a table that has one twice, as an error could not be told from another."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.case in seen:
+            raise ConfigError(f"case {case.case} is measured twice in the table")
+        seen.add(case.case)
+    return cases
+
+
+def tables_of(config: Config, job: Job, scheme: str, wanted: str = "kernels") -> dict[str, NDArray[np.void]]:
+    """Simulate a job under one scheme with one thread; refuse as the simulator does."""
+    result = simulate(config, job, scheme, threads=1, tables=wanted, baseline=False)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    tables = result.tables()
+    run = tables["runs"][0]
+    if run["status"] != b"ok":
+        raise ConfigError(run["reason"].decode())
+    return tables
+
+
+def outcome_of(
+    tables: Mapping[str, NDArray[np.void]], times_us: Mapping[str, float], detail: str = ""
+) -> Outcome:
+    """Return an outcome; cycles are at the mean clock of the run."""
+    run = tables["runs"][0]
+    clock = float(run["cycles"] / run["time_us"])
+    return Outcome(times_us, {part: time * clock for part, time in times_us.items()}, detail)

@@ -1,0 +1,150 @@
+"""Suites of cuSync (CGO 2024): pairs of dependent products on an A100 and a V100, convolutions on a V100.
+
+Published by the authors: stream order (``baseline``), row and tile semaphores, with tiles (TB, then warp:
+M x N x K), stages and split-K where they list them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from pysim import Config, WorkloadError
+
+from .cases import Case, Null, Outcome, Suite, unique
+from .nulls import roofline_by
+from .table import Row
+
+BASE = "baseline"
+MODES = {BASE: "stream", "rowsync": "cusync:row+streams", "tilesync": "cusync:tile+streams"}
+MLP_COLUMNS = (
+    *("device", "model", "m", "n1", "k1", "n2", "k2", "mode", "total_us", "above_peak"),
+    *("tile1", "tile2", "stages", "split_k"),
+)
+CONV_COLUMNS = ("device", "net", "batch", "channels", "spatial", "convs", "mode", "total_us", "above_peak")
+ITEM = 2  # fp16
+TAPS = 9  # 3 x 3
+
+
+def _usable(rows: Sequence[Row], device: str) -> list[Row]:
+    """Return the rows of a device in the three modes that do not claim more than its peak."""
+    return [
+        row
+        for row in rows
+        if row.text("device") == device and row.text("mode") in MODES and row.text("above_peak") == "0"
+    ]
+
+
+def _groups(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (problem, group) of each row: one measured more than once has groups ``#1``, ``#2``, ..."""
+    problems = ["|".join(row.text(name) for name in names) for row in rows]
+    modes = [row.text("mode") for row in rows]
+    total, seen, made = Counter(zip(problems, modes, strict=True)), Counter[tuple[str, str]](), []
+    often = {problem for (problem, _), count in total.items() if count > 1}
+    for pair in zip(problems, modes, strict=True):
+        seen[pair] += 1
+        made.append((pair[0], f"{pair[0]}#{seen[pair]}" if pair[0] in often else pair[0]))
+    return made
+
+
+def _mlp_cases(rows: Sequence[Row], device: str) -> list[Case]:
+    made = []
+    mine = _usable(rows, device)
+    for row, (problem, group) in zip(mine, _groups(mine, ("model", *MLP_COLUMNS[2:7])), strict=True):
+        sizes = {name: row.count(name) for name in ("m", "n1", "k1", "n2", "k2")}
+        weights = sizes["n1"] * sizes["k1"] + sizes["n2"] * sizes["k2"]
+        mode, listed = row.text("mode"), bool(row.text("tile1"))
+        made.append(
+            Case(
+                case=f"{group}|{mode}",
+                group=group,
+                mode=mode,
+                key=problem,
+                kind="tiles listed" if listed else "tiles not listed",
+                scheme=MODES[mode],
+                task=(
+                    *(str(size) for size in sizes.values()),
+                    *(row.text(name) for name in MLP_COLUMNS[-4:]),
+                    MODES[mode],
+                ),
+                part="pair",
+                measured_us=row.number("total_us"),
+                flops=2.0 * sizes["m"] * weights,
+                nbytes=float(ITEM) * weights,
+                quick=sizes["m"] <= 512,
+            )
+        )
+    return unique(made)
+
+
+def _mlp(config: Config, *task: str) -> Outcome:
+    raise WorkloadError(f"no workload for two products with tiles {task[5] or 'that are not listed'}")
+
+
+def _conv_cases(rows: Sequence[Row]) -> list[Case]:
+    made = []
+    mine = _usable(rows, "v100")
+    for row, (problem, group) in zip(mine, _groups(mine, CONV_COLUMNS[1:6]), strict=True):
+        sizes = [row.count(name) for name in CONV_COLUMNS[2:6]]
+        batch, channels, spatial, convs = sizes
+        mode, pixels = row.text("mode"), batch * spatial * spatial
+        made.append(
+            Case(
+                case=f"{group}|{mode}",
+                group=group,
+                mode=mode,
+                key=problem,
+                kind=f"{channels} channels",
+                scheme=MODES[mode],
+                task=(*(str(size) for size in sizes), MODES[mode]),
+                part="layers",
+                measured_us=row.number("total_us"),
+                flops=2.0 * pixels * channels * channels * TAPS * convs,
+                nbytes=float(ITEM) * convs * (2 * pixels * channels + channels * channels * TAPS),
+                quick=batch <= 4,
+            )
+        )
+    return unique(made)
+
+
+def _conv(config: Config, batch: str, channels: str, spatial: str, convs: str, scheme: str) -> Outcome:
+    raise WorkloadError("no workload for 3 x 3 convolutions as implicit products")
+
+
+def _nulls(cases: Sequence[Case]) -> list[Null]:
+    return [roofline_by(cases, "roofline", lambda case: "")]
+
+
+def _suite_mlp(name: str, device: str) -> Suite:
+    return Suite(
+        name=name,
+        doc=f"pairs of products on {'an A100' if device == 'a100' else 'a V100'} from cuSync's authors",
+        gpu=device,
+        file="cusync_mlp.csv",
+        columns=MLP_COLUMNS,
+        cases=partial(_mlp_cases, device=device),
+        run=_mlp,
+        nulls=_nulls,
+        note=f"rows of {device} in modes {', '.join(MODES)}; rows with above_peak = 1 are left out: they"
+        " claim more than the card's peak and cannot be right",
+        base=BASE,
+        compare="gain",
+    )
+
+
+MLP = _suite_mlp("cusync-mlp", "a100")
+MLP_V100 = _suite_mlp("cusync-mlp-v100", "v100")
+CONV = Suite(
+    name="cusync-conv",
+    doc="dependent 3 x 3 convolutions on a V100 from cuSync's authors",
+    gpu="v100",
+    file="cusync_conv.csv",
+    columns=CONV_COLUMNS,
+    cases=_conv_cases,
+    run=_conv,
+    nulls=_nulls,
+    note="rows with above_peak = 1 are left out: they claim more than the card's peak and cannot be right",
+    base=BASE,
+    compare="gain",
+)

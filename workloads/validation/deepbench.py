@@ -1,0 +1,171 @@
+"""DeepBench rows of a V100 (Volta): what was measured, and how a row is simulated.
+
+DeepBench launches a GEMM 400 times back to back in one stream, with beta 1 (C is read), and divides: the
+time of a row is the steady period of such launches. It cuts times to whole microseconds, so half of one is
+added. A recurrent row is the forward pass of one layer without input product (SKIP_INPUT), whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pysim import Config, WorkloadError
+from workloads.choose import Dtype, MachineHints, choose_gemm
+from workloads.gemm import column_major
+from workloads.registry import make
+from workloads.sampling import plan
+
+from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
+from .nulls import roofline_by
+from .table import Row
+
+TRUNCATED_US = 0.5  # the mean of what DeepBench cuts off
+MOST_STEPS = 200
+GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
+# of a longer GEMM the gap to the one before is less than 1 %, so one launch is enough
+LONG_FLOPS = {"fp32": 4e9, "fp16": 3e10}
+QUICK_US = {"gemm": 700.0, "rnn": 3000.0}
+LONG_K = 100_000
+NARROW_N = 128
+
+
+def _chosen(rows: Sequence[Row]) -> list[tuple[Row, Dtype]]:
+    """Return the rows of a V100 with their type; the sheet of mixed precision has fp16 inputs."""
+    mine = [row for row in rows if "V100" in row.text("device")]
+    return [(row, "fp16" if "16" in row.text("precision") else "fp32") for row in mine]
+
+
+def _kind(dtype: str, transposes: str, n: int, k: int) -> str:
+    if k > LONG_K:
+        return f"{dtype} K = 500000"
+    return f"{dtype} {transposes}, N {'<=' if n <= NARROW_N else '>'} {NARROW_N}"
+
+
+def _gemm_cases(rows: Sequence[Row]) -> list[Case]:
+    made = []
+    for row, dtype in _chosen(rows):
+        m, n, k = (row.count(name) for name in "MNK")
+        transposes = row.text("A_transpose") + row.text("B_transpose")
+        if transposes not in ("NN", "TN", "NT", "TT"):
+            raise WorkloadError(f"{row.where}: transposes {transposes[:20]!r} must be N or T each")
+        item, key = (4 if dtype == "fp32" else 2), f"{m}x{n}x{k} {transposes}"
+        measured = row.number("time_ms") * 1e3 + TRUNCATED_US
+        made.append(
+            Case(
+                case=f"{dtype}|{key}",
+                group=dtype,
+                mode="stream",
+                key=key,
+                kind=_kind(dtype, transposes, n, k),
+                scheme="stream",
+                task=(dtype, str(m), str(n), str(k), transposes),
+                part="period",
+                measured_us=measured,
+                flops=2.0 * m * n * k,
+                nbytes=float(item) * (m * k + k * n + m * n),
+                quick=measured < QUICK_US["gemm"],
+            )
+        )
+    return unique(made)
+
+
+def _gemm(config: Config, dtype: Dtype, m: str, n: str, k: str, transposes: str) -> Outcome:
+    """Simulate launches back to back; of a GEMM of many waves a shorter one (:mod:`workloads.sampling`)."""
+    a_t, b_t = (int(letter == "T") for letter in transposes)
+    rows, cols, depth, *_ = column_major(int(m), int(n), int(k), bool(a_t), bool(b_t))
+    tiling = choose_gemm(rows, cols, depth, dtype, beta=1.0)
+    text = f"gemm:m={m},k={k},a_t={a_t},b_t={b_t},dtype={dtype}"
+    launch = config.number("gpu.cp.launch") / 1e3
+    sample = plan(rows, cols, depth, tiling, MachineHints(sms=config.integer("gpu.sms")))
+    if sample is not None:
+        # the shorter GEMM must run the same kernel, not the one that suits its own size
+        job = make(f"{text},n={sample.rows},tile={tiling.name}")
+        tables = tables_of(config, job, "stream", "kernels,tbs")
+        time = sample.extrapolate(
+            float(tables["kernels"]["last_end_us"][0]) - launch, tables["tbs"]["dispatch_ns"] / 1e3
+        )
+        return outcome_of(tables, {"period": time}, f"{tiling.name} (sampled)")
+    repeat = 3 if 2.0 * rows * cols * depth < LONG_FLOPS[dtype] else 1
+    tables = tables_of(config, make(f"{text},n={n},repeat={repeat}"), "stream")
+    ends = tables["kernels"]["last_end_us"]
+    time = float(ends[-1] - ends[-2]) if repeat > 1 else float(ends[0]) - launch
+    return outcome_of(tables, {"period": time}, tiling.name)
+
+
+def _rnn_cases(rows: Sequence[Row]) -> list[Case]:
+    made = []
+    for row, dtype in _chosen(rows):
+        cell, hidden, batch, steps = (
+            row.text("cell"),
+            row.count("hidden"),
+            row.count("N"),
+            row.count("timesteps"),
+        )
+        if steps > MOST_STEPS:
+            continue
+        if cell not in GATES:
+            raise WorkloadError(f"{row.where}: cell {cell[:20]!r} must be one of {', '.join(GATES)}")
+        item, wide = (4 if dtype == "fp32" else 2), GATES[cell] * hidden
+        key = f"{cell} {hidden} batch {batch} x {steps}"
+        measured = row.number("fwd_ms") * 1e3
+        made.append(
+            Case(
+                case=f"{dtype}|{key}",
+                group=dtype,
+                mode="stream",
+                key=key,
+                kind=f"{dtype} {cell}",
+                scheme="stream",
+                task=(dtype, cell, str(hidden), str(batch), str(steps)),
+                part="forward",
+                measured_us=measured,
+                # of one step, the recurrent product alone
+                flops=2.0 * wide * hidden * batch,
+                nbytes=float(item) * (wide * hidden + hidden * batch + wide * batch),
+                steps=steps,
+                quick=measured < QUICK_US["rnn"],
+            )
+        )
+    return unique(made)
+
+
+def _rnn(config: Config, dtype: str, cell: str, hidden: str, batch: str, steps: str) -> Outcome:
+    text = f"{cell}:hidden={hidden},batch={batch},timesteps={steps},layers=1,input=skip,dtype={dtype}"
+    tables = tables_of(config, make(text), "stream", "none")
+    return outcome_of(tables, {"forward": float(tables["runs"]["time_us"][0])})
+
+
+def _gemm_nulls(cases: Sequence[Case]) -> list[Null]:
+    return [
+        roofline_by(cases, "roofline per transposes", lambda case: f"{case.group} {case.key.split()[-1]}"),
+        roofline_by(cases, "one roofline", lambda case: case.group),
+    ]
+
+
+def _rnn_nulls(cases: Sequence[Case]) -> list[Null]:
+    return [roofline_by(cases, "roofline of a step", lambda case: case.group)]
+
+
+GEMM = Suite(
+    name="deepbench-gemm",
+    doc="DeepBench's 160 matrix products on a V100, fp32 and fp16",
+    gpu="v100",
+    file="deepbench_gemm.csv",
+    columns=("device", "precision", "M", "N", "K", "A_transpose", "B_transpose", "time_ms"),
+    cases=_gemm_cases,
+    run=_gemm,
+    nulls=_gemm_nulls,
+    note="rows of a V100 only; measured times were cut to whole us, so 0.5 us is added",
+)
+RNN = Suite(
+    name="deepbench-rnn",
+    doc="DeepBench's recurrent layers of at most 200 steps on a V100, forward, fp32 and fp16",
+    gpu="v100",
+    file="deepbench_rnn.csv",
+    columns=("device", "precision", "cell", "hidden", "N", "timesteps", "fwd_ms"),
+    cases=_rnn_cases,
+    run=_rnn,
+    nulls=_rnn_nulls,
+    note="rows of a V100 of at most 200 steps only; a step is simulated as one product and one cell kernel"
+    " in one stream, as the library's own list of kernels is not known",
+)

@@ -1,0 +1,156 @@
+"""Suites measured on an H200 (workloads/measured): plain kernels, and chains of dependent kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pysim import Config
+
+from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, thinned, unique
+from .jobs import chain_job, kernel_job
+from .nulls import measured_base, roofline_by
+from .table import Row
+
+# ncu's gpu__time_duration runs from a time stamp before the launch to one after the last store is flushed.
+# Of the kernels with one TB it exceeds sm__cycles_active by 1.3 to 1.7 us, whatever their length (HGEMMs,
+# which also wait for another shared-memory carve-out, left out): the median over rows of the half `fit`.
+NCU_OUTSIDE_US = 1.55
+# Two events around a chain cost this much in every mode, as measured with nothing between them.
+EVENTS_US = 1.3
+# launches of a warm measurement: the first finds cold caches, the period of the last is steady
+LAUNCHES = 3
+LONG_US = 40.0  # of a longer kernel two launches are enough
+QUICK_KERNEL_US, QUICK_CHAIN_US, QUICK_ONE_IN = 60.0, 60.0, 3
+
+MODES = {
+    "1_stream": "stream",
+    "1c_stream_with_sem_code_active": "stream:sync_code",
+    "2_graph": "graph",
+    "3_pdl": "pdl",
+    "3l_pdl_late_trigger": "pdl:late",
+    "3g_graph_pdl": "pdl:graph",
+    "4r_pdl_sem_row": "cusync:row+pdl",
+    "4t_pdl_sem_tile": "cusync:tile+pdl",
+    "4tl_pdl_sem_tile_late_trigger": "cusync:tile+pdl+late",
+    "4ts_pdl_sem_tile_spread": "cusync:tile+pdl+spread",
+    "4g_graph_pdl_sem_tile": "cusync:tile+graph",
+    "4sr_two_stream_sem_row": "cusync:row+streams",
+    "4st_two_stream_sem_tile": "cusync:tile+streams",
+    "5_persistent_gridsync": "fused:grid",
+    "5s_persistent_sem_tile": "fused:tile",
+}
+STREAM = "1_stream"
+
+
+def _kernel_cases(rows: Sequence[Row]) -> list[Case]:
+    made = []
+    for row in rows:
+        kernel, params = row.text("kernel"), row.text("params")
+        key = f"{kernel}:{params}"
+        warm, cold = row.number("time_us_warm_back_to_back"), row.number("ncu_cold_time_us")
+        long = "2" if warm > LONG_US else str(LAUNCHES)
+        work, size = row.amount("flops"), row.number("min_bytes")
+        for mode, measured, cycles in (
+            ("warm", warm, float("nan")),
+            ("cold", cold, row.optional("ncu_cold_sm_cycles")),
+        ):
+            made.append(
+                Case(
+                    case=f"{row.text('id')}:{key}:{mode}",
+                    group=key,
+                    mode=mode,
+                    key=key,
+                    kind=kernel,
+                    scheme="stream",
+                    task=(kernel, params, long),
+                    part=mode,
+                    measured_us=measured,
+                    measured_cycles=cycles,
+                    flops=work,
+                    nbytes=size,
+                    quick=warm < QUICK_KERNEL_US,
+                )
+            )
+    return unique(made)
+
+
+def _kernel(config: Config, kernel: str, params: str, launches: str) -> Outcome:
+    """Simulate launches back to back: the first is cold, the period of the last is warm."""
+    tables = tables_of(config, kernel_job(kernel, params, int(launches)), "stream")
+    kernels = tables["kernels"]
+    count = len(kernels) // int(launches)  # kernels of a launch
+    ends = kernels["last_end_us"][count - 1 :: count]
+    alone = float(ends[0] - kernels["first_dispatch_us"][0])
+    return outcome_of(tables, {"cold": alone + NCU_OUTSIDE_US, "warm": float(ends[-1] - ends[-2])})
+
+
+def _chain_cases(rows: Sequence[Row]) -> list[Case]:
+    made = []
+    streams = {_group(row): row.number("time_us_median") for row in rows if row.text("mode") == STREAM}
+    for row in rows:
+        group, mode = _group(row), row.text("mode")
+        short = streams.get(group, row.number("time_us_median")) < QUICK_CHAIN_US
+        made.append(
+            Case(
+                case=f"{group}|{mode}",
+                group=group,
+                mode=mode,
+                key=group,
+                kind=row.text("chain"),
+                # an unknown mode is refused as a scheme of that name
+                scheme=MODES.get(mode, mode),
+                task=(*group.split("|"), MODES.get(mode, mode)),
+                part="chain",
+                measured_us=row.number("time_us_median") - EVENTS_US,
+                quick=short and thinned(group, QUICK_ONE_IN),
+            )
+        )
+    return unique(made)
+
+
+def _group(row: Row) -> str:
+    return "|".join(row.text(name) for name in ("chain", "dtype", "tile", "params"))
+
+
+def _chain(config: Config, chain: str, dtype: str, tile: str, params: str, scheme: str) -> Outcome:
+    """Simulate a chain; its time is from the start of its first TB to the end of its last."""
+    tables = tables_of(config, chain_job(chain, dtype, tile, params), scheme)
+    kernels = tables["kernels"]
+    time = float(kernels["last_end_us"].max() - kernels["first_dispatch_us"].min())
+    return outcome_of(tables, {"chain": time})
+
+
+def _kernel_nulls(cases: Sequence[Case]) -> list[Null]:
+    return [roofline_by(cases, "roofline", lambda case: case.mode)]
+
+
+def _chain_nulls(cases: Sequence[Case]) -> list[Null]:
+    return [measured_base(cases, STREAM)]
+
+
+KERNELS = Suite(
+    name="h200-kernels",
+    doc="plain kernels on an H200, warm (period of launches back to back) and cold (alone, empty caches)",
+    gpu="h200",
+    file="h200_kernels.csv",
+    columns=("id", "kernel", "params", "flops", "min_bytes", "time_us_warm_back_to_back", "ncu_cold_time_us"),
+    cases=_kernel_cases,
+    run=_kernel,
+    nulls=_kernel_nulls,
+    note=f"cold adds {NCU_OUTSIDE_US} us to the time from the first TB's start to the last TB's end, for what"
+    " ncu's duration holds besides",
+)
+DEPS = Suite(
+    name="h200-deps",
+    doc="chains of dependent kernels on an H200 in fifteen ways of synchronising",
+    gpu="h200",
+    file="h200_deps.csv",
+    columns=("chain", "dtype", "tile", "params", "mode", "time_us_median"),
+    cases=_chain_cases,
+    run=_chain,
+    nulls=_chain_nulls,
+    note=f"measured is the median less {EVENTS_US} us of event cost; simulated from the first TB's start to"
+    " the last TB's end",
+    base=STREAM,
+    compare="speedup",
+)

@@ -55,6 +55,10 @@ void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
 {
     gs_sim *sim = ctx->sim;
     gs_thread *t = ctx->t;
+    if (m.key >> GS_SENDER_BITS < ctx->send0) {
+        gs_fail(sim, GS_ERR_LIMIT, "a message came too late for its receiver; please report this");
+        return;
+    }
     if (t->far_n == sim->far_room) {
         gs_fail(sim, GS_ERR_LIMIT, "more distant messages than the arena holds; please report this");
         return;
@@ -68,9 +72,11 @@ void gs_mail_near(gs_ctx *ctx)
     gs_thread *t = ctx->t;
     gs_far *far = (gs_far *)(void *)((char *)ctx->sim + t->at_far);
     const gs_sender s = gs_sender_make(ctx, 0);
+    const u64 q0 = ctx->sim->q0, lead = ctx->sim->lead;
     u32 kept = 0;
     for (u32 i = 0; i < t->far_n; i++) {
-        u64 ahead = (far[i].m.key >> GS_SENDER_BITS) - s.q0;
+        u64 begin = far[i].box < ctx->sim->sm_boxes ? q0 + lead : q0;
+        u64 ahead = (far[i].m.key >> GS_SENDER_BITS) - begin;
         if (ahead < s.far) {
             gs_box_put(ctx, s.units, gs_box_of(&s, ahead, far[i].box), far[i].m);
         } else {

@@ -1,7 +1,7 @@
-/* Mailboxes between parts. A message sent in one quantum arrives at least one quantum later; each box holds
-   the messages of one arrival quantum for one group of parts. Chunks come from a pool used last in, first
-   out, so the ones in use stay in the host's cache. The reader sorts by (time, sender); a sender's own order
-   is kept. */
+/* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: whoever adds one
+   keeps to the least latencies that sim.c derives the quantum from. Each box holds the messages of one
+   arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the ones in use
+   stay in the host's cache. The reader sorts by (time, sender); a sender's own order is kept. */
 #pragma once
 #include "state.h"
 
@@ -60,7 +60,8 @@ typedef struct gs_ctx {
     gs_sim *sim;
     gs_thread *t;
     u32 id, threads;
-    u64 q0, qn;
+    u64 q0, qn;         /* the quantum of the parts that run now: its begin and number */
+    u64 send0, send_qn; /* the next one of those that they send to */
     gs_box *boxes[GS_THREADS];
     gs_chunk *chunks;
     gs_msg *sorted;
@@ -102,17 +103,18 @@ typedef struct gs_sender {
 static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
 {
     const gs_sim *sim = ctx->sim;
-    return (gs_sender){.q0 = ctx->q0,
-                       .far = (sim->far_limit - ctx->qn) * sim->quantum,
+    return (gs_sender){.q0 = ctx->send0,
+                       .far = (sim->far_limit - ctx->send_qn) * sim->quantum,
                        .inverse = sim->quantum_inverse,
                        .id = id,
                        .boxes = ctx->boxes[ctx->id],
                        .units = (gs_msg *)(void *)ctx->chunks,
-                       .qn = (u32)ctx->qn,
+                       .qn = (u32)ctx->send_qn,
                        .stride = sim->boxes};
 }
 
-/* Where messages of `time` go, which lies `ahead` of the quantum's begin, less than s->far. */
+/* Where messages of `time` go, which lies `ahead` of the begin of the receivers' next quantum, less
+   than s->far. */
 static inline gs_box *gs_box_of(const gs_sender *s, u64 ahead, u32 box)
 {
     /* whole quanta in `ahead`: exact because GS_RING * quantum^2 is below 2^56, for a quantum is at most 1024

@@ -65,20 +65,6 @@ static void end_round(team *t, u32 round)
     }
 }
 
-static void meet(team *t)
-{
-    if (t->threads == 1) {
-        return;
-    }
-    u32 round = __atomic_load_n(&t->round, __ATOMIC_ACQUIRE);
-    if (__atomic_add_fetch(&t->waiting, 1, __ATOMIC_ACQ_REL) == t->threads) {
-        __atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
-        end_round(t, round);
-    } else {
-        await(t, round);
-    }
-}
-
 static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
 {
     gs_ctx ctx = {.sim = sim, .t = &sim->thread[id], .id = id, .threads = threads};
@@ -93,25 +79,36 @@ static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
     return ctx;
 }
 
-/* Every part alone for one quantum. */
-static void run_parts(gs_ctx *ctx)
+/* slices and the scheduler alone for one quantum */
+static void run_slices(gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
     u32 n = ctx->threads, id = ctx->id;
     ctx->q0 = sim->q0;
-    ctx->qn = sim->qn;
+    ctx->send0 = sim->q0 + sim->lead;
+    ctx->qn = ctx->send_qn = sim->qn;
     ctx->t->events = 0;
     if (ctx->t->far_n && (sim->qn & (GS_RING / 2 - 1)) == 0) {
         gs_mail_near(ctx);
-    }
-    for (u32 g = sim->sm_boxes * id / n; g < sim->sm_boxes * (id + 1) / n; g++) {
-        gs_sms_run(ctx, g);
     }
     for (u32 g = sim->slice_boxes * id / n; g < sim->slice_boxes * (id + 1) / n; g++) {
         gs_slices_run(ctx, g);
     }
     if (id == 0) {
         gs_sched_run(ctx);
+    }
+}
+
+/* SMs alone for one quantum */
+static void run_sms(gs_ctx *ctx)
+{
+    gs_sim *sim = ctx->sim;
+    u32 n = ctx->threads, id = ctx->id;
+    ctx->q0 = sim->q0 + sim->lead;
+    ctx->send0 = sim->q0 + sim->quantum; /* slices have run this one */
+    ctx->send_qn = sim->qn + 1;
+    for (u32 g = sim->sm_boxes * id / n; g < sim->sm_boxes * (id + 1) / n; g++) {
+        gs_sms_run(ctx, g);
     }
 }
 
@@ -143,7 +140,8 @@ static u64 quanta_to_next(const gs_sim *sim, u32 threads)
     const gs_sm *sms = GS_CONST_TABLE(sim, gs_sm, at_sms);
     for (u32 i = 0; i < sim->sms; i++) {
         if (sms[i].live_tbs | sms[i].starts) {
-            next = gs_min(next, gs_sm_next(sim, &sms[i]));
+            u64 sm = gs_sm_next(sim, &sms[i]);
+            next = gs_min(next, sm - (sm == GS_NEVER ? 0 : sim->lead));
         }
     }
     if (next == GS_NEVER) {
@@ -223,6 +221,24 @@ static int between(team *t, gs_ctx *ctx)
     return GS_OK;
 }
 
+/* Waits until all threads are here. The last one does what is to be done between quanta, if this is a round's
+   end. */
+static void meet(team *t, gs_ctx *ctx, int end)
+{
+    u32 round = __atomic_load_n(&t->round, __ATOMIC_ACQUIRE);
+    if (t->threads > 1 && __atomic_add_fetch(&t->waiting, 1, __ATOMIC_ACQ_REL) < t->threads) {
+        await(t, round);
+        return;
+    }
+    if (end) {
+        t->result = between(t, ctx);
+    }
+    if (t->threads > 1) {
+        __atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
+        end_round(t, round);
+    }
+}
+
 static void *work(void *arg)
 {
     const worker *w = arg;
@@ -231,17 +247,13 @@ static void *work(void *arg)
         await(t, 0);
     }
     gs_ctx ctx = context(t->sim, w->id, t->threads);
-    for (;;) {
-        run_parts(&ctx);
-        meet(t);
-        if (w->id == 0) {
-            t->result = between(t, &ctx);
-        }
-        meet(t);
-        if (t->result != GS_OK) {
-            return NULL;
-        }
-    }
+    do {
+        run_slices(&ctx);
+        meet(t, &ctx, 0);
+        run_sms(&ctx);
+        meet(t, &ctx, 1);
+    } while (t->result == GS_OK);
+    return NULL;
 }
 
 int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)

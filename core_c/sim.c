@@ -135,12 +135,14 @@ static int derive(gs_sim *sim)
     }
     sim->done_latency = (u64)p->gpu_cp.tb_done_latency;
     sim->start_latency = (u64)p->gpu_cp.tb_start_latency;
-    /* what a part does can reach another this much later at the soonest: a request passes L1 and the network,
-       a reply what L2 takes and the network, the end and the start of a TB have latencies of their own */
+    /* What an SM does reaches a slice or the scheduler this much later at the soonest, and the other way
+       round: a request passes L1 and the network, a reply L2 and the network. So slices and scheduler run a
+       quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together.
+     */
     u64 request = sim->l1_latency * sim->period + sim->noc;
     u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
-    u64 most = gs_min(gs_min(request, reply), gs_min(sim->done_latency, sim->start_latency));
-    most = gs_min(most, 1024 * sim->period); /* see gs_box_of */
+    sim->lead = gs_min(reply, sim->start_latency);
+    u64 most = gs_min(sim->lead + gs_min(request, sim->done_latency), 1024 * sim->period); /* see gs_box_of */
     u64 want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;
     sim->by_quantum = gs_div_make(sim->quantum);

@@ -319,6 +319,7 @@ struct gs_sim {
     u64 period_inverse; /* 2^44 / period, rounded up: see gs_lsu_replies */
     gs_div by_period, by_slot;
     u64 quantum, q0, qn, quanta, far_limit;
+    u64 lead; /* the quantum of SMs begins this much later than that of slices and scheduler */
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;

@@ -7,7 +7,7 @@ from pathlib import Path
 from pysim.clock import PHASES, Clock, since_start
 from pysim.errors import ConfigError
 from pysim.options import make_parser, number_ranges, run_script
-from pysim.script import Script
+from pysim.script import Script, choice
 
 KEPT = Path("results") / "traces"
 
@@ -39,6 +39,9 @@ def options_of():
     parser.add_argument("--kernels", type=number_ranges, metavar="LIST", help=text)
     text = "what stands in for opcodes that are not known: as=INT, as=FP32, ... or as=OPCODE (default: error)"
     parser.add_argument("--unknown-opcode", type=unknown_opcode, metavar="as=KIND", help=text)
+    text = "copies from the host: ignore, fill (the L2, at no cost) or time (the link's, too) (default: fill)"
+    kind = choice("ignore", "fill", "time")
+    parser.add_argument("--memcpy", type=kind, default="fill", metavar="WORD", help=text)
     args = parser.parse_args()
     return args, Script.start("replay_trace", parser, args, ())
 
@@ -64,10 +67,16 @@ def main():
         unknown=args.unknown_opcode,
         progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
     )
-    workload = {"name": store.name, "source": store.source, "kernels": chosen, "unknown": store.unknown}
+    workload = {
+        "name": store.name,
+        "source": store.source,
+        "kernels": chosen,
+        "unknown": store.unknown,
+        "memcpy": args.memcpy,
+    }
     script = replace(script, workload=workload)
     with clock.phase("load"):
-        job = trace_job(store, chosen)
+        job = trace_job(store, chosen, memcpy=args.memcpy)
     what = script.explained(job)
     # what would fail at the end fails now
     stats.check_writable(script.path, options.force, script.configuration)
@@ -90,11 +99,13 @@ def main():
     good = listed["runs"][listed["runs"]["status"] == b"ok"]
     if not len(good):
         raise WorkloadError(f"no scheme could run: {listed['runs']['reason'][0].decode()}")
-    tbs, instructions = sum(k.tbs for k in job.kernels), int(good["warp_instructions"][0])
+    kernels, instructions = [k for k in job.kernels if not k.copy], int(good["warp_instructions"][0])
+    copies = [k.copy.nbytes for k in job.kernels if k.copy]
+    copied = f", {len(copies)} copies of {sum(copies):,} B ({args.memcpy})" if copies else ""
     header = [
         *script.machine_lines(),
-        f"trace     {args.trace}: {len(job.kernels)} of {last} kernels, {tbs:,} TBs, {instructions:,} warp"
-        " instructions",
+        f"trace     {args.trace}: {len(kernels)} of {last} kernels, {sum(k.tbs for k in kernels):,} TBs,"
+        f" {instructions:,} warp instructions{copied}",
         stats.format_limits(good),
         "",
     ]

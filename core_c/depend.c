@@ -3,6 +3,7 @@
    not fit into the table waits for whole kernels instead, in one entry: coarser, never wrong. While no entry
    is free, no kernel that waits for anything is admitted: those that hold entries were admitted before and
    wait for nothing younger, so one will be free. */
+#include "copy.h"
 #include "scheduler.h"
 
 #include <string.h>
@@ -34,10 +35,13 @@ static void entries_add(gs_sched *d, u32 n)
     }
 }
 
-/* when the table has done `updates` counter updates that were asked for at time t */
-static u64 table_time(gs_sim *sim, u64 t, u32 updates)
+/* when the table has done `updates` counter updates for the end of a TB of `kernel` at time t */
+static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
 {
     gs_sched *d = &sim->sched;
+    if (gs_copy_is_free(sim, kernel)) {
+        return t;
+    }
     d->table_updates += updates;
     if (sim->order.infinite) {
         return t;
@@ -48,13 +52,21 @@ static u64 table_time(gs_sim *sim, u64 t, u32 updates)
     return d->table_free;
 }
 
+/* from an update to the TB that it frees being ready */
+static u64 table_latency(const gs_sim *sim, u32 kernel)
+{
+    return sim->order.infinite || gs_copy_is_free(sim, kernel) ? 0 : (u64)sim->params.scheme_table.latency;
+}
+
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     k->record.ready = t;
     k->cause_kernel = cause_kernel;
     k->cause_tb = cause_tb;
-    if (!k->fine || k->ready) {
+    if (gs_launches(sim)[kernel].copies) {
+        gs_copy_start(sim, kernel, t);
+    } else if (!k->fine || k->ready) {
         gs_ready_set(sim, kernel);
     }
 }
@@ -167,13 +179,10 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
                 updates += ranges[r].count;
             }
         }
-        u64 at = table_time(sim, t, updates);
-        if (!sim->order.infinite) {
-            at += (u64)sim->params.scheme_table.latency;
-        }
+        u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
         gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
     } else {
-        table_time(sim, t, updates);
+        table_time(sim, t, updates, kernel);
     }
 }
 
@@ -195,7 +204,7 @@ void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 
 void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
-    u64 at = sim->order.infinite ? t : table_time(sim, t, 1) + (u64)sim->params.scheme_table.latency;
+    u64 at = sim->order.infinite ? t : table_time(sim, t, 1, kernel) + table_latency(sim, kernel);
     gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, 0});
 }
 

@@ -108,7 +108,16 @@ typedef struct gs_launch {
     uint32_t first_block;            /* 0xffffffff: nothing is recorded; else index into blocks, one a warp:
                                         TB * warps + warp -> its block of accesses, from first_access on */
     uint64_t first_access, accesses; /* the slice of `accesses` that holds all blocks */
+    uint32_t first_copy, copies;     /* 0: a kernel; else a copy from the host, of one TB that runs on no SM,
+                                        that writes this slice of `copied` */
+    uint64_t copy_wait, copy_time; /* before the first byte comes, and from there to the last; copy_time = 0:
+                                      all is there at once and its place in the order costs nothing */
 } gs_launch;
+
+/* Sectors first to end - 1 that a copy writes; `before`: how many its earlier rows hold. */
+typedef struct gs_copy {
+    uint64_t first, end, before;
+} gs_copy;
 
 /* A group node: `expect` TB ends release its consumer ranges. */
 typedef struct gs_node {
@@ -155,8 +164,9 @@ typedef struct gs_job {
     const uint64_t *accesses;
     const gs_template *templates;
     const gs_part *parts;
+    const gs_copy *copied;
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
-        n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts;
+        n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 

@@ -2,6 +2,7 @@
    bits in the first, fill times in the second. One tag compare covers all ways. */
 #include "l2.h"
 
+#include "copy.h"
 #include "dram.h"
 
 #if defined(__SSE2__)
@@ -71,6 +72,18 @@ static inline u32 victim(int lru, gs_set *s)
     return (gs_ctz(turned) + r) & 15;
 }
 
+/* a line has taken the way; it counts as referenced only now and then: scans do not push out what is in use
+ */
+static inline void enter(int lru, gs_set *s, u32 way)
+{
+    s->referenced &= (u16) ~(1u << way);
+    if (lru) {
+        touch(lru, s, way);
+    } else if ((s->random >> 20 & 31) == 0) {
+        s->referenced |= (u16)(1u << way);
+    }
+}
+
 static inline void fill_set(gs_set *s, u32 way, u64 time)
 {
     s->fill[way] = (u32)(time >> 9) + 1;
@@ -89,17 +102,15 @@ static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
     return (tag * sim->sets + at - unit * sim->sets) >> sim->row_shift;
 }
 
-void gs_slices_run(gs_ctx *ctx, u32 group)
+/* Serves the requests of a group's slices, sorted by time. */
+static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets;
-    const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, sets);
     const u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency, l2_latency = sim->l2_latency;
     const u64 noc = sim->noc, slice_sector = sim->slice_sector;
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    ctx->t->events += n;
     /* one sender a group: replies of the same time stay in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     gs_slice *of[GS_GROUP];
@@ -154,13 +165,7 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             }
             set->tag[way] = (u16)tag;
             set->pending &= (u16) ~(1u << way);
-            /* a new line counts as referenced only now and then: scans do not push out what is in use */
-            set->referenced &= (u16) ~(1u << way);
-            if (lru) {
-                touch(lru, set, way);
-            } else if ((set->random >> 20 & 31) == 0) {
-                set->referenced |= (u16)(1u << way);
-            }
+            enter(lru, set, way);
             if (!load) {
                 set->mask[way] = (u8)(mask | mask << 4);
                 s->count.sectors_written += sectors;
@@ -175,5 +180,78 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
         gs_send(ctx, &sender, (u32)(m->key & ((1u << GS_SENDER_BITS) - 1)) / GS_GROUP, reply + noc, pay);
+    }
+}
+
+typedef struct filler {
+    gs_sim *sim;
+    u64 time;
+    u32 group, timed;
+} filler;
+
+/* A line of a copy as the group's slices take it: as a store, but that nobody waits for an answer, and that a
+   copy without time takes neither port nor bus and is not counted. */
+static void copy_line(void *user, u64 line, u32 mask)
+{
+    const filler *f = user;
+    gs_sim *sim = f->sim;
+    u32 slice, row, tag, sectors = gs_popcount(mask);
+    gs_home(&sim->map, line, &slice, &row, &tag);
+    if (slice / GS_GROUP != f->group) {
+        return;
+    }
+    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
+    gs_slice *s = &gs_slices(sim)[slice];
+    gs_set *set = GS_TABLE(sim, gs_set, at_sets) + (size_t)slice * sim->sets + row;
+    u64 start = f->time;
+    if (f->timed) {
+        start = gs_max(start, s->port);
+        s->port = start + sectors * sim->slice_sector;
+        s->count.requests++;
+        s->count.sectors_written += sectors;
+    }
+    u32 hit = match_ways(set, tag), way = hit ? gs_ctz(hit) : victim(lru, set);
+    if (hit) {
+        touch(lru, set, way);
+        set->mask[way] = (u8)(set->mask[way] | mask | mask << 4);
+    } else {
+        u32 dirty = (u32)set->mask[way] >> 4;
+        if (dirty && f->timed) {
+            gs_dram_write(sim, s, start + sim->tag_latency, gs_popcount(dirty));
+        }
+        set->tag[way] = (u16)tag;
+        set->mask[way] = (u8)(mask | mask << 4);
+        set->pending &= (u16) ~(1u << way);
+        enter(lru, set, way);
+    }
+    s->hash = gs_mix(s->hash, start ^ line << 8);
+}
+
+static void copy_piece(gs_ctx *ctx, u32 group, const gs_msg *m)
+{
+    u32 kernel = GS_COPY_KERNEL(m->pay);
+    filler f = {ctx->sim, m->key >> GS_SENDER_BITS, group, gs_launches(ctx->sim)[kernel].copy_time != 0};
+    gs_copy_lines(ctx->sim, kernel, GS_COPY_PIECE(m->pay), copy_line, &f);
+}
+
+void gs_slices_run(gs_ctx *ctx, u32 group)
+{
+    gs_sim *sim = ctx->sim;
+    const gs_msg *m;
+    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m,
+                         GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
+    ctx->t->events += n;
+    if (GS_LIKELY(!sim->copies)) {
+        requests(ctx, group, m, n);
+        return;
+    }
+    for (u32 at = 0, i = 0; i <= n; i++) {
+        if (i == n || GS_PAY_KIND(m[i].pay) == GS_MSG_COPY) {
+            requests(ctx, group, m + at, i - at);
+            if (i < n) {
+                copy_piece(ctx, group, &m[i]);
+            }
+            at = i + 1;
+        }
     }
 }

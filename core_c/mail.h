@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* payload of a request and its reply */
-enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE, GS_MSG_SHARE };
+enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE, GS_MSG_SHARE, GS_MSG_COPY };
 
 #define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))
 #define GS_PAY_ROW(p)   ((u32)((p) >> 16 & 8191))

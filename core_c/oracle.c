@@ -391,11 +391,12 @@ static int by_time(const void *x, const void *y)
     if (a->time != b->time) {
         return a->time < b->time ? -1 : 1;
     }
-    if (a->end != b->end) {
-        return a->end > b->end ? -1 : 1; /* what ends now is published now */
-    }
+    /* what ends now is published now, to later kernels; copies may begin and end at one time */
     if (a->kernel != b->kernel) {
         return a->kernel < b->kernel ? -1 : 1;
+    }
+    if (a->end != b->end) {
+        return a->end < b->end ? -1 : 1;
     }
     if (a->tb != b->tb) {
         return a->tb < b->tb ? -1 : 1;

@@ -2,6 +2,7 @@
  * goes first. */
 #include "scheduler.h"
 
+#include "copy.h"
 #include "oracle.h"
 
 enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
@@ -218,7 +219,7 @@ static void admit_next(gs_sim *sim, u64 t)
     gs_sched *d = &sim->sched;
     u32 kernel = d->next_admit++;
     d->admit_at = GS_NEVER;
-    d->admit_free = t + sim->order.admit;
+    d->admit_free = t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit);
     d->active++;
     gs_kernels(sim)[kernel].record.admitted = t;
     gs_oracle_admit(sim, kernel);
@@ -246,14 +247,52 @@ static void barrier_lifts(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         u32 s = succs[i];
         if (--kernels[s].gate == 0) {
-            u64 at = gs_max(t + sim->order.gap, launches[s].enqueued + sim->order.launch);
+            /* a copy has paid the gap before it began */
+            u64 gap = launches[kernel].copies ? 0 : sim->order.gap;
+            u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
             gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
         }
     }
 }
 
-/* ---- a TB has left its SM ---- */
-static void tb_ended(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
+/* ---- a TB has ended ---- */
+static void tb_counts(gs_sim *sim, u64 t, u32 kernel, u32 tb)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    d->end = t;
+    d->tbs_done++;
+    if (sim->order.tb_edges) {
+        gs_depend_tb_end(sim, kernel, tb, t);
+    }
+    if (++k->done == k->tbs) {
+        k->record.released = t;
+        d->active--;
+        if (sim->order.tb_edges) {
+            gs_depend_kernel_end(sim, kernel, tb, t);
+            admission_plan(sim, t);
+        } else {
+            barrier_lifts(sim, kernel, tb, t);
+        }
+        if (++d->kernels_done == sim->n_launches) {
+            d->finished = 1;
+        }
+    }
+}
+
+static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
+{
+    gs_sim *sim = ctx->sim;
+    if (gs_copy_piece(ctx, kernel, piece, t)) {
+        gs_kernel_record *r = &gs_kernels(sim)[kernel].record;
+        r->last_end = t;
+        sim->sched.hash = gs_mix(gs_mix(sim->sched.hash, r->first_dispatch ^ t << 1), (u64)kernel << 32);
+        gs_oracle_end(sim, kernel, 0, t);
+        tb_counts(sim, t, kernel, 0);
+    }
+}
+
+static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
@@ -270,8 +309,6 @@ static void tb_ended(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
     }
     k->record.last_end = gs_max(k->record.last_end, end);
     k->record.busy += end - r->start;
-    d->end = t;
-    d->tbs_done++;
     d->hash = gs_mix(gs_mix(d->hash, r->start ^ end << 1), (u64)r->kernel << 32 | r->tb);
     gs_tb_record *records = GS_TABLE(sim, gs_tb_record, at_tb_records);
     if (d->tb_tail - d->tb_head < sim->tb_room) {
@@ -279,22 +316,7 @@ static void tb_ended(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
             r->ready, r->dispatch, r->start, end, r->kernel, r->tb, sm, slot, r->last_kernel, r->last_tb};
     }
     gs_oracle_end(sim, r->kernel, r->tb, t);
-    if (sim->order.tb_edges) {
-        gs_depend_tb_end(sim, r->kernel, r->tb, t);
-    }
-    if (++k->done == k->tbs) {
-        k->record.released = t;
-        d->active--;
-        if (sim->order.tb_edges) {
-            gs_depend_kernel_end(sim, r->kernel, r->tb, t);
-            admission_plan(sim, t);
-        } else {
-            barrier_lifts(sim, r->kernel, r->tb, t);
-        }
-        if (++d->kernels_done == sim->n_launches) {
-            d->finished = 1;
-        }
-    }
+    tb_counts(sim, t, r->kernel, r->tb);
 }
 
 enum { SOURCE_RELEASE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
@@ -339,10 +361,12 @@ static void run_event(gs_ctx *ctx, u32 source)
     }
     if (source == SOURCE_RELEASE) {
         hint = e.a;
-        tb_ended(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
+        tb_left_sm(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
     } else if (source == SOURCE_READY) {
         gs_depend_event(sim, e);
         admission_plan(sim, t); /* entries may be free again */
+    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_COPY) {
+        copy_goes_on(ctx, t, e.a, e.b);
     } else if (source == SOURCE_ADMIT) {
         kernel_starts(sim, e.a, e.b, e.pad, t);
     } else {

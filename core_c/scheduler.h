@@ -9,12 +9,19 @@ void gs_sched_run(gs_ctx *ctx);
 u64 gs_sched_next(const gs_sim *sim);
 
 /* ---- between the files of the scheduler ---- */
-enum { GS_EVENT_NODE, GS_EVENT_KERNEL_END, GS_EVENT_KERNEL_READY };
+enum { GS_EVENT_NODE, GS_EVENT_KERNEL_END, GS_EVENT_KERNEL_READY, GS_EVENT_COPY };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
 static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
 {
     return (gs_event *)(void *)((char *)sim + r->at) + (r->head & r->mask);
+}
+
+/* whether a launch is a copy that costs nothing */
+static inline int gs_copy_is_free(const gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    return l->copies && !l->copy_time;
 }
 
 /* dependence table (depend.c) */

@@ -142,7 +142,9 @@ static int derive(gs_sim *sim)
     u64 request = sim->l1_latency * sim->period + sim->noc;
     u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
     sim->lead = gs_min(reply, sim->start_latency);
-    u64 most = gs_min(sim->lead + gs_min(request, sim->done_latency), 1024 * sim->period); /* see gs_box_of */
+    /* copies are there a tick before what waits for them can send its first request */
+    sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
+    u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
     u64 want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;
     sim->by_quantum = gs_div_make(sim->quantum);
@@ -209,6 +211,32 @@ static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
     return GS_OK;
 }
 
+static int check_copy(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 launch, u64 top)
+{
+    u64 before = 0, n = l->copies;
+    int good =
+        l->grid[0] == 1 && l->grid[1] == 1 && l->grid[2] == 1 && (u64)l->first_copy + n <= job->n_copied;
+    for (u64 i = l->first_copy; good && i < l->first_copy + n; i++) {
+        const gs_copy *c = &job->copied[i];
+        if (c->first < c->end && c->end > top / 32) {
+            return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: a copy to beyond %llu GiB of memory",
+                           (unsigned long long)launch, (unsigned long long)(top >> 30));
+        }
+        good = c->first < c->end && c->before == before;
+        before += good ? c->end - c->first : 0;
+        good = good && before <= top / 32;
+    }
+    if (!good) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: what it copies is out of range",
+                       (unsigned long long)launch);
+    }
+    if (l->copy_wait >> 40 || l->copy_time >> 40) {
+        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: a copy takes more than 1.07 s",
+                       (unsigned long long)launch);
+    }
+    return GS_OK;
+}
+
 static int check_job(gs_sim *sim, const gs_job *job)
 {
     if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE ||
@@ -267,6 +295,9 @@ static int check_job(gs_sim *sim, const gs_job *job)
                                (unsigned long long)i, a, (unsigned long long)l->arg[a],
                                (unsigned long long)top);
             }
+        }
+        if (l->copies && check_copy(sim, job, l, i, top)) {
+            return sim->error_code;
         }
         for (u32 j = 0; j < l->preds; j++) {
             if (job->preds[l->first_pred + j] >= i) {
@@ -352,6 +383,8 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->at_entries = place(&t, job->n_entries, 4);
     sim->at_tb_rows = place(&t, job->n_tb_rows, 4);
     sim->at_blocks = place(&t, job->n_blocks, 4);
+    sim->at_copies = place(&t, job->n_copied, sizeof(gs_copy));
+    sim->copies = job->n_copied;
     sim->accesses = (u64)(uintptr_t)job->accesses;
     sim->recorded_templates = (u64)(uintptr_t)job->templates;
     sim->recorded_parts = (u64)(uintptr_t)job->parts;
@@ -423,6 +456,7 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         {sim->at_entries, job->entries, job->n_entries * 4},
         {sim->at_tb_rows, job->tb_rows, job->n_tb_rows * 4},
         {sim->at_blocks, job->blocks, job->n_blocks * 4},
+        {sim->at_copies, job->copied, job->n_copied * sizeof(gs_copy)},
     };
     for (u32 i = 0; i < sizeof copies / sizeof *copies; i++) {
         if (copies[i].bytes) {

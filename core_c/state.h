@@ -272,8 +272,9 @@ typedef struct gs_sched {
     u32 round_robin, table_entries, table_peak, coarse;
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
-    gs_ring release, ready, admit;
-    u32 tb_head, tb_tail; /* TB record buffer */
+    gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of copies */
+    u64 link_free;                 /* when the copies that have begun have all come */
+    u32 tb_head, tb_tail;          /* TB record buffer */
 } gs_sched;
 
 /* ---- a host thread's own ---- */
@@ -319,7 +320,8 @@ struct gs_sim {
     u64 period_inverse; /* 2^44 / period, rounded up: see gs_lsu_replies */
     gs_div by_period, by_slot;
     u64 quantum, q0, qn, quanta, far_limit;
-    u64 lead; /* the quantum of SMs begins this much later than that of slices and scheduler */
+    u64 lead;            /* the quantum of SMs begins this much later than that of slices and scheduler */
+    u64 copy_latency;    /* from the scheduler to slices, a quantum at least */
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
@@ -342,8 +344,8 @@ struct gs_sim {
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
-    u64 at_entries, at_tb_rows, at_blocks;
-    u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
+    u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
+    u64 accesses, recorded_templates, recorded_parts;         /* addresses of the caller's tables */
     gs_sched sched;
     gs_thread thread[GS_THREADS];
     u64 block;  /* what free() takes */

@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include "copy.h"
 #include "pattern.h"
 
 #include <string.h>
@@ -69,9 +70,26 @@ static walker start_at(const gs_sim *sim, const gs_launch *l, u32 tb)
                     .z = tb / l->grid[0] / l->grid[1]};
 }
 
+typedef struct copied {
+    gs_visit visit;
+    void *user;
+} copied;
+
+static void visit_copied(void *user, u64 line, u32 mask)
+{
+    static const gs_iop store = {.kind = GS_OP_STORE};
+    copied *c = user;
+    c->visit(c->user, &store, line, mask);
+}
+
 void gs_walk_tb(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *user)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
+    if (l->copies) {
+        copied c = {visit, user};
+        gs_copy_all(sim, kernel, visit_copied, &c);
+        return;
+    }
     const gs_program *program = gs_programs(sim) + l->program;
     walker w = start_at(sim, l, tb);
     const gs_iop *code = gs_iops(sim) + program->first_op;

@@ -185,6 +185,8 @@ def _work_cycles(job: Job, programs: Programs, costs: list[Costs], values: Mappi
     """Return the cycles that the busiest kind of unit needs for the whole job."""
     total: dict[str, int] = dict.fromkeys((*_PIPES, "smem", "warp_instructions"), 0)
     for index, kernel in enumerate(job.kernels):
+        if kernel.copy is not None:
+            continue
         cost = costs[programs.index[index]]
         many = np.bincount(variants(kernel), minlength=len(cost.floor))
         for name in total:
@@ -268,14 +270,23 @@ def bounds(
     mine = [costs[programs.index[k]] for k in range(len(job.kernels))]
     kinds = [variants(kernel) for kernel in job.kernels]
     floors = [cost.floor[kind] for cost, kind in zip(mine, kinds, strict=True)]
+    copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
+    link = {index: sum(copy.ticks(values)) / period for index, copy in copies.items()}
+    for index, cycles in link.items():
+        floors[index] = np.array([cycles])
     # GB/s are given in MB/s: bytes / (MB/s) = us
     memory_us = compulsory_bytes(job) / values["gpu.dram.bandwidth"]
-    work = max(critical_path(job, deps, floors), _work_cycles(job, programs, costs, values))
+    work = _work_cycles(job, programs, costs, values)
+    # copies take the link one after another
+    work = max(critical_path(job, deps, floors), work, sum(link.values()))
     body = max(work * period / ticks_us, memory_us)
-    before = (values["gpu.cp.launch"] + values["gpu.cp.tb_start_latency"]) / ticks_us
+    # the longest path may be copies alone, which start no TB
+    start = 0 if any(link.values()) else values["gpu.cp.tb_start_latency"]
+    before = (values["gpu.cp.launch"] + start) / ticks_us
     bound = before + body
     if values["host.submit"] == 1:
-        bound = max(bound, (len(job.kernels) - 1) * values["host.launch"] / ticks_us)
+        launched = sum(k.copy is None or k.copy.timed for k in job.kernels)
+        bound = max(bound, (launched - 1) * values["host.launch"] / ticks_us)
 
     alone: list[float] = []
     spans: list[Floats] = []
@@ -285,9 +296,12 @@ def bounds(
     for kernel, cost, kind, dram in zip(job.kernels, mine, kinds, reads, strict=True):
         each = _duration(kernel, cost, dram, values)[kind] + hand_over
         held = occupancy(kernel, values)
+        waves = -(-kernel.tbs // (held * values["gpu.sms"]))
+        if kernel.copy is not None:  # it takes no SM
+            each, held = np.array([link[len(spans)]]), 0
         spans.append(each)
-        shares.append(1 / held)
-        alone.append(float(each.max()) * -(-kernel.tbs // (held * values["gpu.sms"])))
+        shares.append(1 / held if held else 0.0)
+        alone.append(float(each.max()) * waves)
     if int(deps.offsets[-1]) <= COARSE:
         cycles = _list_schedule(job, deps, spans, shares, values["gpu.sms"])
     else:

@@ -13,6 +13,7 @@ from .errors import WorkloadError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .copies import Copy
     from .footprint import Footprint
     from .program import Program, Recorded
 
@@ -82,7 +83,8 @@ class Access:
 class Kernel:
     """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address.
 
-    What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded.
+    What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded. With
+    ``copy`` it is no kernel but a copy from the host (``copies.copy_of``).
     """
 
     name: str
@@ -92,6 +94,7 @@ class Kernel:
     accesses: tuple[Access, ...]
     stream: int = 0
     footprint: Footprint | None = None
+    copy: Copy | None = None
 
     def __post_init__(self) -> None:
         """Refuse grids that no GPU takes, and two tellings of what is touched."""

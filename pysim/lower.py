@@ -10,8 +10,17 @@ import numpy as np
 
 from .errors import WorkloadError
 from .program import OP, PIPE, Accesses, Op, Pattern, Program, Recorded, Tables
-from .regions import common, meets
-from .schemes import PRIORITY, Choice, carveout_mode, coherence_of, order_of, preds_of, ranks, written_by_job
+from .regions import common, meets, pointers
+from .schemes import (
+    PRIORITY,
+    Choice,
+    carveout_mode,
+    coherence_of,
+    order_of,
+    preds_of,
+    ranks,
+    rewritten_by_job,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -302,7 +311,7 @@ def _bypass(job: Job) -> list[int]:
 
     A recorded kernel reads less than its arguments hold; its other bits go for all that it reads.
     """
-    written = written_by_job(job)
+    written = rewritten_by_job(job)
     made: list[int] = []
     for kernel in job.kernels:
         spans, bits = written, 0
@@ -314,6 +323,28 @@ def _bypass(job: Job) -> list[int]:
                 bits |= 1 << slot
         made.append(bits)
     return made
+
+
+def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the sectors that the job's copies write; fills what their launches say of them."""
+    from ._ffi import dtype_of
+
+    parts: list[NDArray[np.void]] = [np.zeros(0, dtype_of("gs_copy"))]
+    at = 0
+    for index, kernel in enumerate(job.kernels):
+        if kernel.copy is None:
+            continue
+        sectors = kernel.copy.sectors()
+        part: NDArray[np.void] = np.zeros(len(sectors), parts[0].dtype)
+        before = pointers(sectors[:, 1] - sectors[:, 0])[:-1]
+        for name, column in (("first", sectors[:, 0]), ("end", sectors[:, 1]), ("before", before)):
+            part[name] = column.astype(np.uint64)
+        launches["first_copy"][index], launches["copies"][index] = at, len(part)
+        wait, spent = kernel.copy.ticks(values)
+        launches["copy_wait"][index], launches["copy_time"][index] = wait, spent
+        parts.append(part)
+        at += len(part)
+    return np.concatenate(parts)
 
 
 def _flat(
@@ -342,7 +373,10 @@ def lower(
     preds = preds_of(scheme, job, deps)
     launches = np.zeros(count, dtype_of("gs_launch"))
     if values["host.submit"] == 1:
-        launches["enqueued"] = np.arange(count, dtype=np.uint64) * np.uint64(values["host.launch"])
+        # what costs nothing is no launch of the host's either
+        each = [k.copy is None or k.copy.timed for k in job.kernels]
+        before = np.cumsum(each) - each
+        launches["enqueued"] = before.astype(np.uint64) * np.uint64(values["host.launch"])
     for index, kernel in enumerate(job.kernels):
         if len(kernel.args) != kernel.program.args:
             raise WorkloadError(
@@ -380,6 +414,7 @@ def lower(
         launches["first_tb_out"] = deps.tb_out_first
         launches["first_node"], launches["nodes"] = deps.node_first, deps.node_count
         tables |= {name: getattr(deps, name) for name in ("outs", "tb_out_ptr", "tb_outs", "nodes", "ranges")}
+    tables["copied"] = _copies(job, values, launches)
     if programs.recorded:
         tables = _recorded(programs, launches, tables)
     made = ffi.new("gs_job *")
@@ -387,7 +422,7 @@ def lower(
     keep: list[Any] = [made, order]
     types = {"ops": "gs_op", "patterns": "gs_pattern", "programs": "gs_program", "launches": "gs_launch"}
     types |= {"nodes": "gs_node", "ranges": "gs_range", "lanes": "gs_lanes", "accesses": "uint64_t"}
-    types |= {"templates": "gs_template", "parts": "gs_part"}
+    types |= {"templates": "gs_template", "parts": "gs_part", "copied": "gs_copy"}
     for name, table in tables.items():
         whole = np.ascontiguousarray(table)
         ctype = types.get(name, "uint32_t")

@@ -102,7 +102,9 @@ class Result:
         rows = self.tables()["tbs"]
         found = rows[(rows["run"] == self.run_of(scheme)) & (rows["kernel"] == kernel) & (rows["tb"] == tb)]
         lines = [f"{scheme}: kernel {kernel} ({launch.name}), TB {tb} of {launch.tbs}"]
-        if len(found):
+        if launch.copy is not None:
+            lines.append(f"  a copy from the host of {launch.copy.nbytes:,} B: it runs on no SM")
+        elif len(found):
             lines += self._waits(found, self.run_of(scheme), barriers=parse_scheme(scheme).scheme.barriers)
         else:
             lines.append("  no record of this TB was kept")

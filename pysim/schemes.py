@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .copies import rewritten
 from .dependences import reduced
 from .errors import ConfigError
 from .params import PARAMS
@@ -209,16 +210,25 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
     }
 
 
-def written_by_job(job: Job) -> NDArray[np.int64]:
-    """Return the merged address ranges that the kernels of a job write or update: sorted, (n, 2)."""
+def _tensors_written(job: Job) -> NDArray[np.int64]:
     spans = {
         (a.tensor.address, a.tensor.address + a.tensor.nbytes)
         for k in job.kernels
         for a in k.accesses
         if a.mode != "read"
     }
+    return np.array(list(spans), np.int64).reshape(-1, 2)
+
+
+def written_by_job(job: Job) -> NDArray[np.int64]:
+    """Return the merged address ranges that kernels and copies write or update: sorted, (n, 2)."""
     recorded = [k.footprint.written(k.tbs, k.name) for k in job.kernels if k.footprint is not None]
-    return union(np.concatenate([np.array(list(spans), np.int64).reshape(-1, 2), *recorded]))
+    return union(np.concatenate([_tensors_written(job), *recorded]))
+
+
+def rewritten_by_job(job: Job) -> NDArray[np.int64]:
+    """Return those of them that an L1 may hold as they were before (``copies.rewritten``)."""
+    return union(np.concatenate([_tensors_written(job), rewritten(job.kernels)]))
 
 
 def ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:

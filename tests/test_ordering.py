@@ -16,7 +16,7 @@ from pysim.program import Code, Pattern, Program
 from workloads.registry import make
 
 from .core.harness import SCHEMES, execute, tiny
-from .core.workloads_small import JOBS, SPLIT, product
+from .core.workloads_small import ALL, SPLIT, product
 
 TABLES = ("tb_static", "tb_ideal")
 COHERENCE = {
@@ -75,11 +75,22 @@ def test_random_dags_under_random_settings(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
-    "name", ["gemm_chain", "split_k", "gru", "gru_hoisted", "copy", "shared_read", "sliced"]
+    "name",
+    [
+        "gemm_chain",
+        "split_k",
+        "gru",
+        "gru_hoisted",
+        "copy",
+        "shared_read",
+        "sliced",
+        "copied",
+        "copied_in_time",
+    ],
 )
 def test_networks(name, scheme):
     for coherence in COHERENCE[scheme]:
-        execute(JOBS[name](), scheme, oracle(scheme__coherence=coherence))
+        execute(ALL[name](), scheme, oracle(scheme__coherence=coherence))
 
 
 @pytest.mark.parametrize("priority", ["oldest", "newest", "critical"])
@@ -88,21 +99,21 @@ def test_priorities(priority):
         for window in (1, 2, 3, 100):
             conf = oracle(scheme__priority=priority, scheme__window=window)
             for scheme in TABLES:
-                execute(JOBS[name](), scheme, conf)
+                execute(ALL[name](), scheme, conf)
 
 
 @pytest.mark.threads
 def test_oracle_with_threads():
     for scheme in SCHEMES:
-        ran = execute(JOBS["random_dag"](), scheme, oracle(), threads=(3, 1, 4), quanta=(50, 3))
-        assert ran.hash == execute(JOBS["random_dag"](), scheme, tiny()).hash
+        ran = execute(ALL["random_dag"](), scheme, oracle(), threads=(3, 1, 4), quanta=(50, 3))
+        assert ran.hash == execute(ALL["random_dag"](), scheme, tiny()).hash
 
 
 def test_the_oracle_changes_nothing():
-    for name in ("gru", "split_k", "mixed", "read"):
+    for name in ("gru", "split_k", "mixed", "read", "copied_in_time"):
         for scheme in ("stream", "tb_static"):
-            checked = execute(JOBS[name](), scheme, oracle()).fingerprint()
-            assert checked == execute(JOBS[name](), scheme, tiny()).fingerprint()
+            checked = execute(ALL[name](), scheme, oracle()).fingerprint()
+            assert checked == execute(ALL[name](), scheme, tiny()).fingerprint()
 
 
 # ---- small tables ----
@@ -110,7 +121,7 @@ def test_the_oracle_changes_nothing():
 def test_small_tables_are_right_and_coarser(name):
     times, coarse, peaks = [], [], []
     for entries in (1, 8, 64, 1 << 20):
-        ran = execute(JOBS[name](), "tb_static", oracle(scheme__table__entries=entries))
+        ran = execute(ALL[name](), "tb_static", oracle(scheme__table__entries=entries))
         times.append(ran.us)
         coarse.append(int(ran.totals.table_coarse_kernels))
         peaks.append(int(ran.totals.table_peak_entries))
@@ -143,7 +154,7 @@ def test_a_full_table_admits_what_waits_for_nothing():
 
 @pytest.mark.parametrize("consumers", [1, 2, 64])
 def test_peak_entries_count_consumer_ranges(consumers):
-    job = JOBS["gemm_chain"]()
+    job = ALL["gemm_chain"]()
     ran = execute(job, "tb_static", oracle(scheme__table__consumers=consumers))
     deps = dependences(job)
     whole = sum(-(-int(n["ranges"]) // consumers) for n in deps.nodes)

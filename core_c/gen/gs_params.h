@@ -160,6 +160,10 @@ typedef struct gs_host_params {
     int64_t launch;
     /* Launch and synchronise: what scheme host pays between kernels. [tick] */
     int64_t roundtrip;
+    /* Bytes from the host that come over the link, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured). [MB/s] */
+    int64_t copy_bandwidth;
+    /* Before a copy's first byte, where copies take time (a synchronous copy is waited for as a launch is: host.roundtrip's value). [tick] */
+    int64_t copy_latency;
 } gs_host_params;
 
 typedef struct gs_scheme_params {

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim._ffi import dtype_of, error_of, ffi, lib, params_struct
+from pysim.copies import rewritten
 from pysim.errors import ConfigError
 from pysim.footprint import Footprint, Rows
 from pysim.job import Job, Kernel, Tensor
 from pysim.program import Accesses, Recorded, Tables
-from pysim.regions import union
 
+from .copies import MODES, copies_before, with_copies
 from .store import Store
 
 if TYPE_CHECKING:
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class _Written:
-    """What the kernels of a job write or update, found when it is first asked for."""
+    """What an L1 may hold as it was before, found when it is first asked for."""
 
-    def __init__(self, kernels: Sequence[tuple[Footprint, int, str]]) -> None:
-        self._kernels = kernels
+    def __init__(self) -> None:
+        self.kernels: Sequence[Kernel] = ()
         self._spans: NDArray[np.int64] | None = None
 
     def spans(self) -> NDArray[np.int64]:
         """Return sorted disjoint byte ranges, (n, 2)."""
         if self._spans is None:
-            self._spans = union(np.concatenate([f.written(tbs, name) for f, tbs, name in self._kernels]))
+            self._spans = rewritten(self.kernels)
         return self._spans
 
 
@@ -100,11 +101,18 @@ def _rows(store: Store, number: int) -> Rows:
     )
 
 
-def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | None = None) -> Job:
+def trace_job(
+    store: Store, kernels: Sequence[int] | None = None, name: str | None = None, *, memcpy: str = "fill"
+) -> Job:
     """Return the job that a converted trace recorded, or of the ``kernels`` (numbers from 1, in any order).
 
-    Streams are those of the trace, numbered as they come; copies from the host cost nothing.
+    Streams are those of the trace, numbered as they come. ``memcpy``: copies from the host are left out
+    (``ignore``), land in the L2 at their place in the list at no cost (``fill``), or take the link's time too
+    (``time``); they are launches of the job, of a stream of their own. With some kernels chosen, each comes
+    with the copies that the list has right before it.
     """
+    if memcpy not in MODES:
+        raise ConfigError(f"memcpy = {memcpy!r}: must be one of {', '.join(MODES)}")
     numbers = list(range(1, len(store.kernels) + 1)) if kernels is None else sorted(set(kernels))
     for number in numbers:
         if not 1 <= number <= len(store.kernels):
@@ -114,8 +122,7 @@ def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | No
     chosen = [number - 1 for number in numbers]
     footprints = [Footprint(partial(_rows, store, number)) for number in chosen]
     sizes = [math.prod(store.kernels[number].grid) for number in chosen]
-    names = [store.kernels[number].name for number in chosen]
-    written = _Written(list(zip(footprints, sizes, names, strict=True)))
+    written = _Written()
     memory = Accesses(*(store.whole(array) for array in ("accesses", "templates", "parts")))
     # both begin at 0: which of them a place goes through says whether its memory is written
     args = (Tensor("read only", 0, 1, 1, 0), Tensor("memory", 1, store.memory_bytes, 1, 0))
@@ -151,4 +158,10 @@ def trace_job(store: Store, kernels: Sequence[int] | None = None, name: str | No
                 footprint,
             )
         )
-    return Job(name or store.name, made)
+    every: list[Kernel] = made
+    events: list[tuple[int, int]] = []
+    if memcpy != "ignore":
+        before = copies_before(store, chosen, memcpy == "time", len(streams))
+        every, events = with_copies(made, [before.get(number, []) for number in chosen])
+    written.kernels = every
+    return Job(name or store.name, every, events)

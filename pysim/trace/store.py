@@ -163,7 +163,7 @@ class Store:
     """A converted trace; arrays are mapped from the file and checked when they are first asked for.
 
     ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the
-    copies from the host, for information. ``memory_bytes``: what the trace touches, in whole pages; page i
+    copies from the host. ``memory_bytes``: what the trace touches, in whole pages; page i
     of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder; ``source`` and
     ``files``: hash, names and sizes of what was converted; ``unknown``: the opcode that stood in for those
     that are not known.

@@ -292,16 +292,21 @@ def write_trace(
     for number in chosen:
         if not 1 <= number <= len(job.kernels):
             raise ConfigError(f"no kernel {number}: job {job.name} has 1 to {len(job.kernels)}")
-    if not chosen:
+    if all(job.kernels[number - 1].copy is not None for number in chosen):
         raise ConfigError(f"job {job.name}: no kernels to write")
     writers: dict[Program, _Writer] = {}
     by_id: dict[int, _Writer] = {}
     room = [KEEP]
     names: list[str] = []
+    lines: list[str] = []
     instructions = characters = 0
     with _folder(Path(folder), force=force) as target:
         for number in chosen:
             kernel = job.kernels[number - 1]
+            if kernel.copy is not None:
+                spans = kernel.copy.spans.tolist()
+                lines += [f"{kernel.name},0x{start:016x},{end - start}" for start, end in spans]
+                continue
             program = kernel.program
             if isinstance(program, Recorded):
                 raise WorkloadError(f"kernel {kernel.name} comes from a trace: it is not written again")
@@ -315,11 +320,12 @@ def write_trace(
                 writer = writers[program] = _Writer(program, binary, room)
             by_id[id(program)] = writer
             names.append(f"kernel-{number}.traceg{'.xz' if compress else ''}")
+            lines.append(names[-1])
             with target.open(names[-1], compress=compress) as file:
                 for text, count in _kernel_text(kernel, number, writer):
                     file.write(text.encode())
                     instructions += count
                     characters += len(text)
         with target.open(LIST) as file:
-            file.write("".join(f"{name}\n" for name in names).encode())
+            file.write("".join(f"{line}\n" for line in lines).encode())
     return Written(tuple(Path(folder) / name for name in (*names, LIST)), instructions, characters)

@@ -11,7 +11,7 @@ from pysim._ffi import dtype_of, ffi, lib, params_struct
 from pysim.params import PARAMS, encode
 
 from .harness import lowered_of, tiny
-from .workloads_small import JOBS
+from .workloads_small import ALL
 
 TABLES = {
     "ops": "gs_op",
@@ -24,12 +24,14 @@ TABLES = {
     "outs": "uint32_t",
     "tb_out_ptr": "uint32_t",
     "tb_outs": "uint32_t",
+    "copied": "gs_copy",
 }
 SOURCES = [
     ("gemm_edges", "tb_static"),
     ("random_dag", "tb_ideal"),
     ("gru", "tb_static"),
     ("split_k", "stream"),
+    ("copied_in_time", "tb_static"),
 ]
 _MADE = {}
 
@@ -38,7 +40,7 @@ def tables_of(which):
     """Copies of the tables of a small job, and what they were made of."""
     if which not in _MADE:
         name, scheme = SOURCES[which]
-        made, _ = lowered_of(JOBS[name](), scheme, tiny())
+        made, _ = lowered_of(ALL[name](), scheme, tiny())
         arrays = {}
         for table, ctype in TABLES.items():
             count = getattr(made.job, f"n_{table}")

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from workloads.registry import make
 
 from .harness import SCHEMES, config, execute, tiny
-from .workloads_small import JOBS
+from .workloads_small import ALL
 
-BY_NAME = list(JOBS)
+BY_NAME = list(ALL)
 _KNOWN = {}
 
 
 def base(name, scheme):
     key = (name, scheme)
     if key not in _KNOWN:
-        _KNOWN[key] = execute(JOBS[name](), scheme).fingerprint()
+        _KNOWN[key] = execute(ALL[name](), scheme).fingerprint()
     return _KNOWN[key]
 
 
@@ -31,7 +31,7 @@ def same(got, want):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_quantum(name, scheme, quantum):
-    same(execute(JOBS[name](), scheme, tiny(sim__quantum=quantum)).fingerprint(), base(name, scheme))
+    same(execute(ALL[name](), scheme, tiny(sim__quantum=quantum)).fingerprint(), base(name, scheme))
 
 
 @pytest.mark.threads
@@ -39,21 +39,21 @@ def test_quantum(name, scheme, quantum):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_threads(name, scheme, threads):
-    same(execute(JOBS[name](), scheme, threads=(threads,)).fingerprint(), base(name, scheme))
+    same(execute(ALL[name](), scheme, threads=(threads,)).fingerprint(), base(name, scheme))
 
 
 @pytest.mark.parametrize("quanta", [(1,), (3,), (100,), (1, 17, 5)])
 @pytest.mark.parametrize("name", BY_NAME)
 def test_slices(name, quanta):
     for scheme in ("stream", "tb_static"):
-        same(execute(JOBS[name](), scheme, quanta=quanta).fingerprint(), base(name, scheme))
+        same(execute(ALL[name](), scheme, quanta=quanta).fingerprint(), base(name, scheme))
 
 
 @pytest.mark.threads
 @pytest.mark.parametrize("name", BY_NAME)
 def test_threads_change_between_slices(name):
     for scheme in ("stream", "tb_ideal"):
-        got = execute(JOBS[name](), scheme, threads=(2, 1, 3, 4), quanta=(5, 1, 40))
+        got = execute(ALL[name](), scheme, threads=(2, 1, 3, 4), quanta=(5, 1, 40))
         same(got.fingerprint(), base(name, scheme))
 
 
@@ -109,7 +109,7 @@ def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
         gpu__cp__tb_start=machine["start"],
         scheme__coherence=machine["coherence"],
     )
-    job = JOBS[name]()
+    job = ALL[name]()
     want = execute(job, scheme, conf).fingerprint()
     got = execute(job, scheme, conf.replaced({"sim.quantum": quantum}), threads=threads, quanta=quanta)
     same(got.fingerprint(), want)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from pysim.copies import copy_of
 from pysim.job import Job, Memory
+from pysim.trace.copies import with_copies
 from workloads import micro
 from workloads.copy import fill
 from workloads.gemm import Tiling, gemm
@@ -11,6 +15,8 @@ from workloads.registry import make
 F32 = Tiling("t32", 32, 32, 8, 4)
 SPLIT = Tiling("split", 32, 32, 8, 4, split_k=3)
 SLICED = Tiling("sliced", 32, 32, 32, 4, slices=4)
+
+FAR = (1 << 28) + (1 << 21)  # behind the tensors of small jobs
 
 
 def product(m, n, k, tiling=F32, *, beta=0.0, chain=1, a_t=False, b_t=False):
@@ -28,6 +34,28 @@ def product(m, n, k, tiling=F32, *, beta=0.0, chain=1, a_t=False, b_t=False):
         kernels.append(gemm(f"gemm{step}", a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta))
         a, a_t = c, False
     return Job("product", kernels)
+
+
+def copied(timed):
+    """The chain with copies of what it reads, of what it has read, and to memory that nobody touches."""
+    kernels = product(130, 70, 64, chain=3).kernels
+
+    def copy(*spans):
+        return copy_of(np.array(spans, np.int64), timed, 1)
+
+    inputs = [
+        [(a.tensor.address, a.tensor.address + a.tensor.nbytes) for a in kernel.accesses if a.mode == "read"]
+        for kernel in kernels
+    ]
+    before = [
+        [copy(inputs[0][0]), copy(*inputs[0])],
+        [copy(inputs[0][0]), copy(inputs[1][1])],
+        [
+            copy((FAR, FAR + 999_999), (FAR + (1 << 21), FAR + (1 << 21) + 77)),
+            copy(inputs[2][1]),
+        ],
+    ]
+    return Job("copied", *with_copies(kernels, before))
 
 
 def jobs():
@@ -53,3 +81,6 @@ def jobs():
 
 
 JOBS = jobs()
+# kernels and copies
+WITH_COPIES = {"copied": lambda: copied(timed=False), "copied_in_time": lambda: copied(timed=True)}
+ALL = JOBS | WITH_COPIES

@@ -1,0 +1,94 @@
+"""Copies from the host in a job: launches that run on no SM and write memory through the L2.
+
+A copy is a producer as a kernel is: what reads its bytes waits for it, and it waits for what still reads or
+writes there. It lands in the L2 as a store does, with the L2's own replacement, and leaves dirty lines, as
+copy engines write through the L2 (that their lines stay there is how GPGPU-Sim models it, too; no
+measurement of ours). One that takes time uses the link alone, in the order of readiness, at
+``host.copy_bandwidth`` after ``host.copy_latency``; one that takes none costs nothing on the launch path
+either: no gap, no admission, no table update, no host time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .footprint import WRITE, Footprint
+from .job import Kernel
+from .program import OP, Op, Program
+from .regions import SECTOR, common, union
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+NAME = "MemcpyHtoD"
+# what the tables need of a kernel; it is never run
+_PROGRAM = Program(NAME, ((Op(OP["EXIT"], issue=1),),), 1, 8, 0, 0)
+_TICKS_US = 1024 * 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """What a copy writes: ``spans``, sorted disjoint (n, 2) byte ranges.
+
+    ``timed``: it takes the link's time.
+    """
+
+    spans: Ints
+    timed: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that come over the link."""
+        return int((self.spans[:, 1] - self.spans[:, 0]).sum())
+
+    def ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
+        """Return the ticks before the first byte and from there to the last, of encoded parameters."""
+        if not self.timed:
+            return 0, 0
+        # GB/s are given in MB/s: bytes / (MB/s) = us
+        spent = -(-self.nbytes * _TICKS_US // values["host.copy_bandwidth"])
+        return values["host.copy_latency"], max(1, spent)
+
+    def sectors(self) -> Ints:
+        """Return the sectors that it writes as sorted disjoint (n, 2) ranges."""
+        made = self.spans.copy()
+        made[:, 0] //= SECTOR
+        made[:, 1] = -(-made[:, 1] // SECTOR)
+        return union(made)
+
+
+def copy_of(spans: Ints, timed: bool, stream: int) -> Kernel:
+    """Return the launch that copies to these bytes: (n, 2), any order, not empty."""
+    made = union(spans)
+    rows = np.zeros(len(made), np.int64), made[:, 0], made[:, 1], np.full(len(made), WRITE)
+    return Kernel(NAME, _PROGRAM, (1, 1, 1), (), (), stream, Footprint.of(*rows), Copy(made, timed))
+
+
+def rewritten(kernels: Sequence[Kernel]) -> Ints:
+    """Return the recorded memory that an L1 may hold as it was before: sorted disjoint byte ranges.
+
+    That is what kernels write, and of copies what an earlier kernel has read.
+    """
+    read, fresh = np.empty((0, 2), np.int64), [np.empty((0, 2), np.int64)]
+    made = [read]
+    for kernel in kernels:
+        if kernel.copy is None:
+            if kernel.footprint is not None:
+                made.append(kernel.footprint.written(kernel.tbs, kernel.name))
+                fresh.append(kernel.footprint.read(kernel.tbs, kernel.name))
+            tensors = [a.tensor for a in kernel.accesses if a.mode == "read"]
+            fresh.append(
+                np.array([(t.address, t.address + t.nbytes) for t in tensors], np.int64).reshape(-1, 2)
+            )
+            continue
+        if len(fresh) > 1:
+            read, fresh = union(np.concatenate([read, *fresh])), fresh[:1]
+        made.append(common(kernel.copy.sectors() * SECTOR, read))
+    return union(np.concatenate(made))

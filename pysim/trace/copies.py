@@ -1,0 +1,100 @@
+"""The copies from the host that a trace lists, laid out as its memory is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.copies import copy_of
+from pysim.errors import WorkloadError
+from pysim.regions import outside, pointers, union
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pysim.job import Kernel
+
+    from .store import Store
+
+    Ints = NDArray[np.int64]
+
+MODES = ("ignore", "fill", "time")
+PAGE = 21  # bits, as convert.py lays memory out
+_TOP = 1 << 52  # addresses of GPUs have at most 49 bits; beyond this lies the converter's local memory
+
+
+class _Places:
+    """Where copied addresses lie: pages that kernels touch where those have them, all others behind these."""
+
+    def __init__(self, store: Store, copies: Sequence[tuple[int, int]]) -> None:
+        self.pages = np.asarray(store.whole("pages"), np.int64)
+        touched = np.stack([self.pages, self.pages + 1], axis=1)
+        wanted = np.array([(a >> PAGE, ((a + n - 1) >> PAGE) + 1) for a, n in copies], np.int64).reshape(
+            -1, 2
+        )
+        others = outside(union(wanted), union(touched)) if len(copies) else wanted
+        # runs of pages in a row, and where each begins in the job's memory
+        at = (store.memory_bytes >> PAGE) + pointers(others[:, 1] - others[:, 0])[:-1]
+        first = np.concatenate((self.pages, others[:, 0]))
+        order = np.argsort(first, kind="stable")
+        self.first = first[order]
+        self.last = np.concatenate((self.pages + 1, others[:, 1]))[order]
+        self.at = np.concatenate((np.arange(len(self.pages)), at))[order]
+
+    def spans(self, address: int, size: int) -> Ints:
+        """Return the byte ranges of the job's memory that ``size`` bytes from ``address`` on are."""
+        end = address + size
+        low = int(np.searchsorted(self.last, address >> PAGE, side="right"))
+        high = int(np.searchsorted(self.first, (end - 1) >> PAGE, side="right"))
+        lo = np.maximum(self.first[low:high] << PAGE, address)
+        hi = np.minimum(self.last[low:high] << PAGE, end)
+        moved = (self.at[low:high] - self.first[low:high]) << PAGE
+        return union(np.stack([lo + moved, hi + moved], axis=1))
+
+
+def copies_before(store: Store, chosen: Sequence[int], timed: bool, stream: int) -> dict[int, list[Kernel]]:
+    """Return the copies that come before each of the ``chosen`` kernels (numbers from 0).
+
+    A copy goes with the next kernel of the list; one behind the last kernel, or of no bytes, is left out.
+    """
+    mine = [(k, a, n) for k, a, n in store.memcpys if k in set(chosen) and n > 0]
+    for _, address, size in mine:
+        if address + size > _TOP:
+            raise WorkloadError(
+                f"{store.path}: a copy of {size} B to 0x{address:x}: beyond the addresses of GPUs"
+                " (--memcpy ignore leaves copies out)"
+            )
+    places = _Places(store, [(a, n) for _, a, n in mine])
+    made: dict[int, list[Kernel]] = {}
+    for kernel, address, size in mine:
+        made.setdefault(kernel, []).append(copy_of(places.spans(address, size), timed, stream))
+    return made
+
+
+def with_copies(
+    kernels: Sequence[Kernel], before: Sequence[Sequence[Kernel]]
+) -> tuple[list[Kernel], list[tuple[int, int]]]:
+    """Return kernels with the copies before each in launch order, and the events that order them.
+
+    The lists name cuMemcpyHtoD alone, a synchronous copy on the legacy default stream: it waits for all that
+    was launched before, in whatever stream, and all that is launched after waits for it.
+    """
+    made: list[Kernel] = []
+    events: list[tuple[int, int]] = []
+    last: dict[int, int] = {}  # of each stream: its last kernel
+    copied = -1  # the last copy
+    ordered: set[int] = set()  # streams that have waited for it
+    for kernel, copies in zip(kernels, before, strict=True):
+        for copy in copies:
+            events += [(index, len(made)) for index in last.values() if index > copied]
+            copied, ordered = len(made), set()
+            made.append(copy)
+        if copied >= 0 and kernel.stream not in ordered:
+            events.append((copied, len(made)))
+            ordered.add(kernel.stream)
+        last[kernel.stream] = len(made)
+        made.append(kernel)
+    return made, events

@@ -13,7 +13,7 @@ from stats.validation import BESIDE, FIGURES, HALVES, summary
 from workloads.validation.cases import Case, Null
 from workloads.validation.suites import SUITES, cases_of
 
-WORST = {"fp32": 16}  # the types of the page, and how many of their worst rows are shown
+WORST = {"fp32": 16, "fp16": 8}  # the types of the page, and how many of their worst rows are shown
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -139,6 +139,7 @@ def blocks(rows: Rows) -> dict[str, str]:
         "null": null_model(rows),
         "gemm": classes(rows, "deepbench-gemm"),
         "worst": every_row(rows, "deepbench-gemm", "fp32"),
+        "worst_fp16": every_row(rows, "deepbench-gemm", "fp16"),
         "rnn": classes(rows, "deepbench-rnn"),
         "gemm_rows": every_row(rows, "deepbench-gemm"),
         "rnn_rows": every_row(rows, "deepbench-rnn"),

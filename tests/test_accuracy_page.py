@@ -54,7 +54,7 @@ def alike(shown, made):
     """Equal but for what rounding of the times does to percentages."""
     (words, numbers), (other_words, other_numbers) = words_and_numbers(shown), words_and_numbers(made)
     assert words == other_words
-    assert numbers == pytest.approx(other_numbers, abs=0.6)
+    assert numbers == pytest.approx(other_numbers, abs=0.7)
 
 
 def test_the_page_agrees_with_its_rows(accuracy, rows):
@@ -63,7 +63,8 @@ def test_the_page_agrees_with_its_rows(accuracy, rows):
         shown = block(ROOT / "docs" / "accuracy.md", name)
         if not name.startswith("worst"):  # rounding may change the order there
             alike(shown, text)
-    assert len(block(ROOT / "docs" / "accuracy.md", "worst").splitlines()) == accuracy.WORST["fp32"] + 2
+    for name, group in (("worst", "fp32"), ("worst_fp16", "fp16")):
+        assert len(block(ROOT / "docs" / "accuracy.md", name).splitlines()) == accuracy.WORST[group] + 2
 
 
 def test_the_readme_agrees_with_the_page(accuracy, rows):
@@ -71,7 +72,7 @@ def test_the_readme_agrees_with_the_page(accuracy, rows):
 
 
 def test_a_part_of_the_rows_is_refused(accuracy, rows):
-    with pytest.raises(SystemExit, match="deepbench-gemm: 159 rows that are not the 160"):
+    with pytest.raises(SystemExit, match="deepbench-gemm: 319 rows that are not the 320"):
         accuracy.blocks(rows[1:])
 
 

@@ -1,0 +1,83 @@
+"""Measured chains of kernels: shape as measured, footprints as executed, bad input by name."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from pysim import Config, simulate
+from pysim.devices import device
+from pysim.errors import WorkloadError
+from pysim.occupancy import occupancy
+from workloads.hw.chains import CHAINS, TILES, chain_job, chain_of
+
+MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_deps.csv"
+ROWS = {
+    (r["chain"], r["dtype"], r["tile"], r["params"]): r
+    for r in csv.DictReader(MEASURED.read_text(encoding="utf-8").splitlines())
+    if r["mode"] == "1_stream"
+}
+SMALL = [
+    ("mlp", "fp16", "64x64x32_128thr", "widths=64-128-64;layers=2;tokens=96"),
+    ("square8", "fp32", "64x64x16_256thr", "widths=64-64-64-64;layers=4;tokens=64"),
+    ("gru", "fp32", "32x32x32_256thr", "hidden=64;batch=32;steps=2"),
+    ("gru", "fp16", "64x64x32_128thr", "hidden=128;batch=32;steps=2"),
+    ("attention", "fp16", "64x64x32_128thr", "heads=2;seq=128;d=64"),
+]
+
+
+def test_every_measured_chain_can_be_made():
+    assert {chain for chain, *_ in ROWS} == set(CHAINS)
+    assert {tuple(key[1:3]) for key in ROWS} <= set(TILES)
+    assert len(ROWS) == 70
+
+
+# one of each chain and tile; the largest take seconds to lower, not to make
+PICKED = {(key[0], *key[1:3]): key for key in ROWS}
+
+
+@pytest.mark.parametrize("key", PICKED.values(), ids="|".join)
+def test_grids_and_occupancy_are_the_measured_ones(key):
+    values = Config.resolve(device("h200")).encoded()
+    kernels = chain_of(*key).kernels
+    tbs = [int(text) for text in ROWS[key]["tbs"].split("/")]
+    fit = [int(text) for text in ROWS[key]["tbs_per_sm"].split("/")]
+    assert [kernel.tbs for kernel in kernels[: len(tbs)]] == tbs
+    assert [occupancy(kernel, values) for kernel in kernels[: len(fit)]] == fit
+
+
+@pytest.mark.parametrize("key", SMALL, ids="|".join)
+def test_kernels_touch_what_they_say(key):
+    # the oracle stops a run in which an op reads or writes before what must come first is published
+    job = chain_job(*key)
+    result = simulate("h200", job, "stream,graph,tb_static", overrides={"sim.oracle": 1}, threads=1)
+    assert set(result.frame("runs")["status"]) == {"ok"}
+    assert len(job.kernels) == 2 * len(chain_of(*key).kernels) + 1
+
+
+def test_nothing_of_the_second_run_starts_before_the_first_has_ended():
+    job = chain_job("square8", "fp16", "64x64x32_128thr", "widths=64-64-64-64;layers=4;tokens=64")
+    for scheme in ("graph", "tb_ideal"):
+        kernels = simulate("h200", job, scheme, threads=1, baseline=False).tables()["kernels"]
+        assert kernels["first_dispatch_us"][5:].min() > kernels["last_end_us"][:5].max()
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (("mlq", "fp16", "64x64x32_128thr", ""), "no chain 'mlq'"),
+        (("mlp", "fp16", "64x64x16_128thr", ""), "no tile fp16 64x64x16_128thr"),
+        (("mlp", "fp16", "64x64x32_128thr", "widths=64;tokens=64"), "must be widths=..;layers=..;tokens=.."),
+        (("mlp", "fp16", "64x64x32_128thr", "widths=64-x;layers=1;tokens=64"), "widths = 'x'"),
+        (("mlp", "fp16", "64x64x32_128thr", "widths=64-64;layers=4;tokens=64"), "2 widths do not make 4"),
+        (("mlp", "fp16", "64x64x32_128thr", "widths=64-65;layers=1;tokens=64"), "must be multiples of 64"),
+        (("gru", "fp16", "64x64x32_128thr", "hidden=64;batch=96;steps=1"), "batch = 96"),
+        (("gru", "fp16", "64x64x32_128thr", "hidden=64;batch=0;steps=1"), "batch = '0'"),
+        (("attention", "fp16", "64x64x32_128thr", "heads=1;seq=100;d=64"), "must be multiples of 64"),
+    ],
+)
+def test_bad_input_is_named(key, message):
+    with pytest.raises(WorkloadError, match=message):
+        chain_of(*key)

@@ -1,0 +1,154 @@
+"""The chains of dependent kernels that were measured on an H200 (``deps.cu``), each as one stream of kernels.
+
+``chain_of("mlp", "fp16", "64x64x32_128thr", "widths=1024-4096-1024;layers=2;tokens=64")`` is one run of one
+of them; the words are those of ``workloads/measured/h200_deps.csv``. The relu between layers, a maximum an
+output, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pysim.errors import WorkloadError
+from pysim.job import ALIGN, Job, Kernel, Memory, Tensor
+
+from .chain_kernels import fence, gru_tile, softmax_rows
+from .hgemm import H64, H128W8, Hgemm, hgemm
+from .sgemm import S32, S64, S128, Sgemm, sgemm
+
+TILES: Mapping[tuple[str, str], Hgemm | Sgemm] = {
+    ("fp16", "128x128x32_256thr"): H128W8,
+    ("fp16", "64x64x32_128thr"): H64,
+    ("fp32", "128x128x8_256thr"): S128,
+    ("fp32", "64x64x16_256thr"): S64,
+    ("fp32", "32x32x32_256thr"): S32,
+}
+MOST = 1 << 20  # of any size: what is measured is far below
+
+
+class Chain(NamedTuple):
+    """Kernels of one run in order, what they read first and what they write last."""
+
+    kernels: list[Kernel]
+    first: Tensor
+    last: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """Matrix products of one tiling."""
+
+    tile: Hgemm | Sgemm
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return 2 if isinstance(self.tile, Hgemm) else 4
+
+    def __call__(self, name: str, a: Tensor, b: Tensor, c: Tensor, batch: int = 1) -> Kernel:
+        """Return the kernel of C = A B."""
+        if isinstance(self.tile, Hgemm):
+            return hgemm(name, a, b, c, self.tile, batch=batch).kernel
+        return sgemm(name, a, b, c, self.tile, batch=batch).kernel
+
+
+def _count(where: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 0 < int(text) <= MOST:
+        raise WorkloadError(f"{where} = {text[:20]!r}: must be a whole number from 1 to {MOST}")
+    return int(text)
+
+
+def _read(chain: str, params: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Split ``name=value;name=value``; exactly these names must be there."""
+    found = dict(part.partition("=")[::2] for part in params.split(";"))
+    if tuple(found) != names:
+        raise WorkloadError(f"chain {chain}: params {params[:60]!r}: must be {'=..;'.join(names)}=..")
+    return found
+
+
+def _mlp(chain: str, product: _Product, params: str) -> Chain:
+    """Make [tokens, w0] -> [tokens, w1] -> ..., a product a layer; the table lists four widths at most."""
+    given = _read(chain, params, ("widths", "layers", "tokens"))
+    layers, tokens = (_count(f"chain {chain}: {name}", given[name]) for name in ("layers", "tokens"))
+    widths = [_count(f"chain {chain}: widths", text) for text in given["widths"].split("-")]
+    if len(widths) < min(4, layers + 1) or len(widths) > layers + 1 or layers > 64:
+        raise WorkloadError(f"chain {chain}: {len(widths)} widths do not make {layers} layers")
+    widths += widths[-1:] * (layers + 1 - len(widths))
+    memory = Memory()
+    values = [memory.tensor(f"act{i}", tokens, width, product.item) for i, width in enumerate(widths)]
+    kernels = []
+    for i in range(layers):
+        weights = memory.tensor(f"W{i}", widths[i], widths[i + 1], product.item)
+        kernels.append(product(f"gemm{i + 1}", values[i], weights, values[i + 1]))
+    return Chain(kernels, values[0], values[-1])
+
+
+def _gru(chain: str, product: _Product, params: str) -> Chain:
+    """Make steps of [batch, hidden] x [hidden, 3 hidden] and a cell; products of inputs are given."""
+    given = _read(chain, params, ("hidden", "batch", "steps"))
+    hidden, batch, steps = (_count(f"chain {chain}: {name}", text) for name, text in given.items())
+    item, memory = product.item, Memory()
+    if batch * hidden * item % ALIGN or steps > 4096:
+        raise WorkloadError(
+            f"chain {chain}: batch x hidden must be a multiple of {ALIGN} B, steps at most 4096"
+        )
+
+    def slices(name: str, count: int, cols: int) -> list[Tensor]:
+        """Tensors of one step each, one behind the other."""
+        return [memory.tensor(f"{name}{i}", batch, cols, item) for i in range(count)]
+
+    states, inputs = slices("h", steps + 1, hidden), slices("X", steps, 3 * hidden)
+    weights = memory.tensor("W", hidden, 3 * hidden, item)
+    products = memory.tensor("G", batch, 3 * hidden, item)
+    kernels = []
+    for step in range(steps):
+        kernels.append(product("gemm", states[step], weights, products))
+        tile = (product.tile.bm, product.tile.bn)
+        cell = gru_tile("cell", products, inputs[step], states[step], states[step + 1], tile)
+        kernels.append(cell.kernel)
+    return Chain(kernels, states[0], states[-1])
+
+
+def _attention(chain: str, product: _Product, params: str) -> Chain:
+    """Make Q K, softmax, P V of many heads; K is stored [d, seq]."""
+    given = _read(chain, params, ("heads", "seq", "d"))
+    heads, seq, depth = (_count(f"chain {chain}: {name}", text) for name, text in given.items())
+    memory, item = Memory(), product.item
+    shapes = {"Q": (seq, depth), "K": (depth, seq), "V": (seq, depth)}
+    shapes |= {"S": (seq, seq), "P": (seq, seq), "O": (seq, depth)}
+    q, k, v, s, p, o = (memory.tensor(n, heads * rows, cols, item) for n, (rows, cols) in shapes.items())
+    kernels = [
+        product("qk", q, k, s, heads),
+        softmax_rows("softmax", s, p).kernel,
+        product("pv", p, v, o, heads),
+    ]
+    return Chain(kernels, q, o)
+
+
+CHAINS: Mapping[str, Callable[[str, _Product, str], Chain]] = {
+    "mlp": _mlp,
+    "mlp_shard": _mlp,
+    "square2": _mlp,
+    "square8": _mlp,
+    "gru": _gru,
+    "attention": _attention,
+}
+
+
+def chain_of(chain: str, dtype: str, tile: str, params: str) -> Chain:
+    """Return one run of a measured chain."""
+    if chain not in CHAINS:
+        raise WorkloadError(f"no chain {chain!r}: known are {', '.join(CHAINS)}")
+    if (dtype, tile) not in TILES:
+        known = ", ".join(" ".join(pair) for pair in TILES)
+        raise WorkloadError(f"chain {chain}: no tile {dtype} {tile}: known are {known}")
+    return CHAINS[chain](chain, _Product(TILES[dtype, tile]), params)
+
+
+def chain_job(chain: str, dtype: str, tile: str, params: str) -> Job:
+    """Return two runs of a chain and a fence between them: the second finds L2 as measured runs found it."""
+    made = chain_of(chain, dtype, tile, params)
+    between = fence("fence", made.last, made.first).kernel
+    return Job(f"{chain}:{params}", [*made.kernels, between, *made.kernels])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MARKS = ("o", "s", "^", "D")  # a second, third, ... round through the colours
 _DPI = 120
+_DECADES = 3.5
 _MOST = 1.5  # errors beyond are drawn at the border
 
 
@@ -71,6 +72,8 @@ def draw_scatter(table: Table, title: str) -> bytes:
 
 def _axes(left: Axes, right: Axes, table: Table, good: NDArray[np.bool_]) -> None:
     """Set scales, lines and labels; both panels show the same measured times."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     ends = [float(table["measured"].min()) / 1.3, float(table["measured"].max()) * 1.3]
     times = table["simulated"][good]
     low, high = min([ends[0], *times / 1.3]), max([ends[1], *times * 1.3])
@@ -83,6 +86,12 @@ def _axes(left: Axes, right: Axes, table: Table, good: NDArray[np.bool_]) -> Non
     right.set(xscale="log", xlim=ends, xlabel="measured (us)", ylabel="simulated over measured, less 1 (%)")
     worst = 100 * float(np.clip(np.abs(table["error"][good]), 0, _MOST).max(initial=0.2))
     right.set(ylim=(-1.08 * worst, 1.08 * worst), title="error")
+    for axis in (left.xaxis, left.yaxis, right.xaxis):
+        # 1, 2, 5 of each decade as plain numbers; over many decades the labels of 2 and 5 would collide
+        many = np.log10(ends[1] / ends[0]) > _DECADES
+        axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
     for axes in (left, right):
         axes.title.set_fontsize(9)
         axes.tick_params(labelsize=8)

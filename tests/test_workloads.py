@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pysim import simulate
 from pysim.errors import WorkloadError
 from pysim.job import Memory
 from workloads import make, micro
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.copy import copy, fill
 from workloads.gemm import Tiling, column_major, gemm
+from workloads.mlp_pair import mlp_pair, tiling
 from workloads.pointwise import Field, elementwise, pointwise
 from workloads.registry import parse
 
@@ -206,3 +208,29 @@ def test_wrong_shapes_are_refused():
         gemm("g", a, b, c, SMALL[0])
     with pytest.raises(WorkloadError, match="power of two"):
         Tiling("t", 24, 16, 8, 1)
+
+
+def test_a_pair_of_products_is_tiled_as_its_table_says():
+    first = tiling("256x128x32x128x64x32", 2, 4)
+    assert (first.tm, first.tn, first.tk, first.warps, first.split_k) == (256, 128, 32, 4, 4)
+    job = mlp_pair((300, 512, 1024, 256, 512), first, tiling("128x128x32x64x64x32", 2, 1))
+    assert [kernel.grid for kernel in job.kernels] == [(4, 2, 4), (2, 3, 1)]
+    assert job.kernels[1].args[0] is job.kernels[0].args[2]
+    gated = mlp_pair((300, 512, 1024, 256, 128), first, first)
+    assert gated.kernels[1].args[0] is not gated.kernels[0].args[2]
+    result = simulate("v100", job, "host,stream", overrides={"sim.oracle": 1}, threads=1)
+    assert set(result.frame("runs")["status"]) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("tile", "message"),
+    [
+        ("256x128x32", "must be six sizes"),
+        ("256x128x32x128x64x64", "must be multiples of the warp's"),
+        ("256x128x32x0x64x32", "must be multiples of the warp's"),
+        ("160x128x32x80x64x32", "tm = 160: must be a power of two"),
+    ],
+)
+def test_tiles_that_cannot_be(tile, message):
+    with pytest.raises(WorkloadError, match=message):
+        tiling(tile, 2, 1)

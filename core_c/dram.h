@@ -1,7 +1,8 @@
 /* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival
    order, but a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering
    queue would make it, and takes whatever bus slot is free from then on. Refresh takes its slots out of the
-   bus as time advances. Writes collect and drain in batches that pay one bus turnaround. */
+   bus as time advances. Writes collect and drain in batches that pay one bus turnaround; a limited queue of
+   them holds up what pushes more out of L2. */
 #pragma once
 #include "state.h"
 
@@ -111,6 +112,7 @@ static inline u64 gs_dram_read(const gs_sim *sim, gs_slice *s, u64 t, u32 row, u
         s->count.row_misses++;
     }
     s->count.dram_read_sectors += n;
+    s->reads_since = 1;
     return gs_bus_take(sim, s, t, from, n);
 }
 
@@ -119,7 +121,7 @@ static inline void gs_dram_write(const gs_sim *sim, gs_slice *s, u64 t, u32 n)
     s->count.dram_write_sectors += n;
     s->writes += n;
     if (s->writes >= (u32)sim->params.gpu_dram.write_batch) {
-        gs_bus_take(sim, s, t, t, s->writes + sim->turnaround_slots);
-        s->writes = 0;
+        s->drained = gs_bus_take(sim, s, t, t, s->writes + sim->turnaround_slots[s->reads_since]);
+        s->writes = s->reads_since = 0;
     }
 }

@@ -4,6 +4,7 @@
 
 #include "copy.h"
 #include "dram.h"
+#include "fabric.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -74,13 +75,17 @@ static inline u32 victim(int lru, gs_set *s)
 
 /* a line has taken the way; it counts as referenced only now and then: scans do not push out what is in use
  */
-static inline void enter(int lru, gs_set *s, u32 way)
+static inline void enter(const gs_sim *sim, gs_set *s, u32 way)
 {
+    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     s->referenced &= (u16) ~(1u << way);
     if (lru) {
         touch(lru, s, way);
-    } else if ((s->random >> 20 & 31) == 0) {
+    } else if ((s->random >> 20 & 31) < (u32)sim->params.gpu_l2.referenced) {
         s->referenced |= (u16)(1u << way);
+    }
+    if (sim->half_boxes) {
+        s->twins &= (u16) ~(1u << way);
     }
 }
 
@@ -102,6 +107,83 @@ static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
     return (tag * sim->sets + at - unit * sim->sets) >> sim->row_shift;
 }
 
+/* Makes room for a line that is not there; returns from when on the channel has room for what is pushed out.
+ */
+static inline u64 push_out(const gs_sim *sim, gs_slice *s, const gs_set *set, u32 way, u64 start)
+{
+    u32 dirty = (u32)set->mask[way] >> 4;
+    if (!dirty) {
+        return 0;
+    }
+    gs_dram_write(sim, s, start + sim->tag_latency, gs_popcount(dirty));
+    return s->drained > sim->write_ahead ? s->drained - sim->write_ahead : 0;
+}
+
+/* A load of an SM on this side for a line whose home is opposite: answered from a twin that has come, or
+   passed on to the home. */
+static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m, u32 group)
+{
+    const gs_sim *sim = ctx->sim;
+    u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
+    u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
+    u32 sm = (u32)m->key & (GS_SENDER_SLICE - 1);
+    u64 start = gs_max(t, s->port);
+    s->port = start + sectors * sim->slice_sector;
+    s->count.requests++;
+    u32 hit = match_ways(set, tag), way;
+    if (hit) {
+        way = gs_ctz(hit);
+        touch(0, set, way);
+        if ((mask & ~(u32)set->mask[way]) == 0) {
+            if (set->pending >> way & 1 && fill_get(set, way, start) <= start) {
+                set->pending &= (u16) ~(1u << way);
+            }
+            if (!(set->pending >> way & 1)) {
+                u64 reply = start + sim->l2_latency;
+                s->count.sectors_read += sectors;
+                s->hash = gs_mix(s->hash, reply ^ pay << 8);
+                gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
+                return;
+            }
+        } else {
+            set->mask[way] |= (u8)mask;
+            fill_set(set, way, start + sim->twin_latency);
+        }
+    } else {
+        way = victim(0, set);
+        push_out(sim, s, set, way, start);
+        set->tag[way] = (u16)tag;
+        enter(sim, set, way);
+        set->mask[way] = (u8)mask;
+        fill_set(set, way, start + sim->twin_latency);
+    }
+    /* no other part sends that SM's loads to that box */
+    const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
+    gs_send(ctx, &forward, sim->sm_boxes + gs_opposite(sim, group), start + sim->tag_latency + sim->fabric,
+            gs_across_pay(pay, 1));
+}
+
+/* a store's line has a twin opposite, which is out of date now */
+static void twin_drop(gs_ctx *ctx, u32 group, u64 start, u64 pay)
+{
+    const gs_sim *sim = ctx->sim;
+    const gs_sender drop = gs_sender_across(ctx, GS_SENDER_SLICE + group);
+    gs_send(ctx, &drop, sim->sm_boxes + gs_opposite(sim, group), start + sim->tag_latency + sim->fabric,
+            gs_across_pay(pay, 0));
+}
+
+static void twin_dropped(gs_set *set, u32 tag)
+{
+    u32 hit = match_ways(set, tag);
+    if (hit) {
+        u32 way = gs_ctz(hit);
+        set->tag[way] = 0;
+        set->mask[way] = 0;
+        set->pending &= (u16) ~(1u << way);
+        set->referenced &= (u16) ~(1u << way);
+    }
+}
+
 /* Serves the requests of a group's slices, sorted by time. */
 static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
@@ -111,6 +193,7 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
     const u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency, l2_latency = sim->l2_latency;
     const u64 noc = sim->noc, slice_sector = sim->slice_sector;
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
+    const u32 halves = sim->half_boxes;
     /* one sender a group: replies of the same time stay in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     gs_slice *of[GS_GROUP];
@@ -121,15 +204,36 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
         u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
         u32 unit = GS_PAY_SLICE(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_ROW(pay), mask = GS_PAY_MASK(pay);
         u32 load = GS_PAY_KIND(pay) == GS_MSG_LOAD, sectors = gs_popcount(mask);
+        u32 from = (u32)m->key & ((1u << GS_SENDER_BITS) - 1);
         gs_slice *s = of[unit];
         gs_set *set = &sets[at];
+        u64 across = 0; /* time over the fabric, back */
+        if (GS_UNLIKELY(halves)) {
+            if (tag & GS_ACROSS && load) {
+                twin_load(ctx, s, set, &sender, m, group);
+                continue;
+            }
+            if (tag & GS_ACROSS && from >= GS_SENDER_SLICE) {
+                twin_dropped(set, tag);
+                continue;
+            }
+            if (tag & GS_ACROSS) {
+                t += gs_fabric_take(sim, s, t, sectors, 0);
+                tag &= ~GS_ACROSS;
+                across = sim->fabric;
+            } else if (from >= GS_SENDER_FORWARD) {
+                across = sim->fabric + gs_fabric_take(sim, s, t, sectors, 1);
+                from -= GS_SENDER_FORWARD;
+            }
+        }
         u64 start = gs_max(t, s->port);
         s->port = start + sectors * slice_sector;
         s->count.requests++;
         u64 reply = start + l2_latency;
-        u32 hit = match_ways(set, tag);
+        u32 hit = match_ways(set, tag), way;
         if (GS_LIKELY(hit)) {
-            u32 way = gs_ctz(hit), have = set->mask[way];
+            way = gs_ctz(hit);
+            u32 have = set->mask[way];
             touch(lru, set, way);
             if (!load) {
                 set->mask[way] = (u8)(have | mask | mask << 4);
@@ -158,14 +262,11 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
                 reply = filled + fill_latency;
             }
         } else {
-            u32 way = victim(lru, set);
-            u32 dirty = (u32)set->mask[way] >> 4;
-            if (dirty) {
-                gs_dram_write(sim, s, start + tag_latency, gs_popcount(dirty));
-            }
+            way = victim(lru, set);
+            u64 room = push_out(sim, s, set, way, start);
             set->tag[way] = (u16)tag;
             set->pending &= (u16) ~(1u << way);
-            enter(lru, set, way);
+            enter(sim, set, way);
             if (!load) {
                 set->mask[way] = (u8)(mask | mask << 4);
                 s->count.sectors_written += sectors;
@@ -177,9 +278,20 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
                 fill_set(set, way, filled);
                 reply = filled + fill_latency;
             }
+            reply = gs_max(reply, room);
+        }
+        if (GS_UNLIKELY(halves)) {
+            u32 twins = set->twins, bit = 1u << way;
+            if (m->key & GS_SENDER_FORWARD) {
+                set->twins = (u16)(twins | bit);
+            } else if (!load && twins & bit) {
+                set->twins = (u16)(twins & ~bit);
+                twin_drop(ctx, group, start, pay);
+            }
+            reply += across;
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
-        gs_send(ctx, &sender, (u32)(m->key & ((1u << GS_SENDER_BITS) - 1)) / GS_GROUP, reply + noc, pay);
+        gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);
     }
 }
 
@@ -215,14 +327,13 @@ static void copy_line(void *user, u64 line, u32 mask)
         touch(lru, set, way);
         set->mask[way] = (u8)(set->mask[way] | mask | mask << 4);
     } else {
-        u32 dirty = (u32)set->mask[way] >> 4;
-        if (dirty && f->timed) {
-            gs_dram_write(sim, s, start + sim->tag_latency, gs_popcount(dirty));
+        if (f->timed) {
+            push_out(sim, s, set, way, start);
         }
         set->tag[way] = (u16)tag;
         set->mask[way] = (u8)(mask | mask << 4);
         set->pending &= (u16) ~(1u << way);
-        enter(lru, set, way);
+        enter(sim, set, way);
     }
     s->hash = gs_mix(s->hash, start ^ line << 8);
 }

@@ -3,6 +3,7 @@
    reply has been applied already, so the length of the quantum cannot matter. A line in flight is neither
    evicted nor widened; further loads of it wait for the same fill. Stores write through and leave L1 as it
    is. */
+#include "fabric.h"
 #include "l1.h"
 #include "l2.h"
 #include "oracle.h"
@@ -81,7 +82,8 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_sender sender = gs_sender_make(ctx, sm->id);
     const gs_map *map = &sim->map;
     const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
-    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, l1_hash = sim->l1_hash, n = a->n;
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, l1_hash = sim->l1_hash, n = a->n,
+              half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
     const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
@@ -126,8 +128,13 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u64 leave = gs_max(looked_up, port);
         port = leave + hold[mask];
         u64 arrive = leave * period + noc;
-        u32 unit = slice % GS_GROUP;
-        gs_send(ctx, &sender, sm_boxes + slice / GS_GROUP, arrive,
+        u32 unit = slice % GS_GROUP, box = slice / GS_GROUP;
+        if (GS_UNLIKELY(half_boxes) && gs_is_across(sim, sm->id, box)) {
+            tag |= GS_ACROSS;
+            box = load ? gs_opposite(sim, box) : box;
+            arrive += load ? 0 : sim->fabric;
+        }
+        gs_send(ctx, &sender, sm_boxes + box, arrive,
                 common | gs_pay_line(tag, unit * sets + set, mask, place, unit));
         if (oracle) {
             gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, (u32)load, place);

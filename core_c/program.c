@@ -276,7 +276,7 @@ static int check_program(gs_sim *sim, const gs_job *job, u64 index)
 u64 gs_address_top(const gs_sim *sim)
 {
     /* L2 tags have 16 bits, L1 keys name a line of 31 */
-    u64 tags = sim->map.wraps ? 32767 : 65535;
+    u64 tags = sim->map.wraps || sim->half_boxes ? 32767 : 65535;
     return gs_min(tags * sim->map.by_block.d * 128, (u64)INT32_MAX * 128);
 }
 

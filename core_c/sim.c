@@ -1,5 +1,6 @@
 /* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the
    oracle, a check for tests, keeps tables of its own). */
+#include "fabric.h"
 #include "l1.h"
 #include "l2.h"
 #include "oracle.h"
@@ -49,6 +50,40 @@ uint64_t gs_tables_hash(void)
 }
 
 /* ---- derived constants ---- */
+static int derive_partitions(gs_sim *sim)
+{
+    const gs_gpu_l2_params *p = &sim->params.gpu_l2;
+    if (p->partitions == 1) {
+        return GS_OK;
+    }
+    if (sim->slices % (2 * GS_GROUP) || sim->map.wraps || p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.partitions = 2: gpu.l2.slices = %u must be a multiple of %d, "
+                       "gpu.l2.hash_slices 0 and gpu.l2.replacement random",
+                       sim->slices, 2 * GS_GROUP);
+    }
+    sim->half_boxes = sim->slices / (2 * GS_GROUP);
+    sim->fabric = (u64)p->fabric_latency * sim->period;
+    if (p->fabric_bandwidth) {
+        /* ticks that a byte holds one slice's link, times 32 and 40: MB/s = B/us */
+        u64 bytes = 1024ull * 1000 * sim->slices, rate = (u64)p->fabric_bandwidth;
+        sim->link_sector[0] = (u32)(40 * bytes / rate);
+        sim->link_sector[1] = (u32)(32 * bytes / rate);
+    }
+    /* the mean over lines with their home here and there is the configured latency */
+    u64 more = (sim->tag_latency + 2 * sim->fabric) / 2;
+    if (sim->fill_latency < more) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.dram.latency = %lld cycles: less than the way there takes with "
+                       "gpu.l2.fabric_latency = %lld",
+                       (long long)sim->params.gpu_dram.latency, (long long)p->fabric_latency);
+    }
+    sim->fill_latency -= more;
+    u64 miss = (u64)sim->params.gpu_dram.row_open + sim->tag_latency + sim->fill_latency;
+    sim->twin_latency = sim->tag_latency + 2 * sim->fabric + gs_max(sim->l2_latency, miss);
+    return GS_OK;
+}
+
 static int derive_memory(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -80,7 +115,10 @@ static int derive_memory(gs_sim *sim)
         (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
     sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
-    sim->turnaround_slots = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
+    u64 both = (u64)p->gpu_dram.turnaround + (u64)p->gpu_dram.read_turnaround;
+    sim->turnaround_slots[0] = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
+    sim->turnaround_slots[1] = (u32)(both / sim->dram_slot);
+    sim->write_ahead = p->gpu_dram.write_queue ? (u64)p->gpu_dram.write_queue * sim->dram_slot : GS_NEVER / 2;
     sim->noc = (u64)p->gpu_noc.latency * period;
     sim->l1_latency = (u32)p->gpu_l1.latency;
     sim->in_flight = (u32)p->gpu_l1.in_flight;
@@ -119,7 +157,7 @@ static int derive_memory(gs_sim *sim)
     }
     sim->l2_latency = (u64)l2 * period;
     sim->fill_latency = (u64)dram;
-    return GS_OK;
+    return derive_partitions(sim);
 }
 
 static int derive(gs_sim *sim)
@@ -145,6 +183,7 @@ static int derive(gs_sim *sim)
     /* copies are there a tick before what waits for them can send its first request */
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
+    most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
     u64 want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;
     sim->by_quantum = gs_div_make(sim->quantum);
@@ -411,6 +450,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->at_sets = place(&t, (u64)sim->slice_boxes * GS_GROUP * sim->sets, sizeof(gs_set));
     /* every message in flight could sit in a chunk of its own */
     u64 messages = (u64)sim->sms * (sim->in_flight + 64) + 2 * reserve;
+    messages *= sim->half_boxes ? 2 : 1; /* a store may drop a twin */
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;
@@ -513,7 +553,7 @@ static void init_parts(gs_sim *sim)
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
     for (u64 i = 0; i < (u64)sim->slices * sim->sets; i++) {
         sets[i].random = (u32)gs_mix((u64)p->sim.seed, i + 1);
-        sets[i].order = 0xFEDCBA9876543210ull;
+        sets[i].order = sim->half_boxes ? 0 : 0xFEDCBA9876543210ull;
     }
     for (u32 i = 0; i < sim->slices; i++) {
         gs_slices(sim)[i].id = i;

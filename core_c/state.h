@@ -24,6 +24,7 @@ enum {
     GS_SAMPLES = 2048,
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
+    GS_SENDER_FORWARD = 2048, /* a load that the slice opposite passes on for an SM */
     GS_SENDER_SCHED = 4095
 };
 
@@ -181,7 +182,10 @@ typedef struct gs_set {
     u8 mask[GS_WAYS]; /* valid sectors | dirty sectors << 4 */
     u16 referenced, pending;
     u32 random;
-    u64 order;         /* lru: ways, most recent in the lowest nibble */
+    union {
+        u64 order; /* lru: ways, most recent in the lowest nibble */
+        u16 twins; /* two partitions: ways of which the other side has, or had, a copy */
+    };
     u32 fill[GS_WAYS]; /* fill time >> 9 */
 } gs_set;
 
@@ -197,8 +201,10 @@ typedef struct gs_slice {
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;
-    u64 misses; /* loads that went to DRAM */
-    u32 writes, id;
+    u64 link;    /* to the other partition: when free */
+    u64 misses;  /* loads that went to DRAM */
+    u64 drained; /* when the last batch of writes is done */
+    u32 writes, id, reads_since, pad;
     u64 bus[GS_BUS_WORDS];
     gs_bank bank[32];
 } gs_slice;
@@ -331,7 +337,12 @@ struct gs_sim {
      */
     u16 port_hold[5][2][16];
     u32 slice_sector; /* ticks a sector holds a slice's port */
-    u32 sets, row_shift, turnaround_slots;
+    /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
+       store, of a load holds a link; ticks until a copy must have come */
+    u32 half_boxes, link_sector[2];
+    u64 fabric, twin_latency;
+    u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
+    u64 write_ahead;                          /* ticks that a channel may be behind with writes */
     u64 l1_total;
     gs_map map;
 

@@ -112,7 +112,11 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("hash_slices", 0, "count", 0, 512, "Slices that the address hash picks from; those beyond gpu.l2.slices wrap to the first ones, which take more then (0: as many as there are)."),
         Param("latency", 193, "cycle", 32, 4096, "Load to use on an L2 hit, unloaded."),
         Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
+        Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement."),
+        Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),
+        Param("fabric_bandwidth", 0.0, "GB/s", 0, 100000, "Two partitions: what can cross between them, both ways together; a store's sector is 40 B, its byte mask and address included (0: no limit)."),
         _choice("replacement", ("random", "lru"), "Victim among the 16 ways of a set: random among those not referenced of late, or least recently used."),
+        Param("referenced", 1, "count", 0, 32, "Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use."),
     ),
     "gpu.dram": (
         Param("bandwidth", 652.8, "GB/s", 1, 100000, "Peak bandwidth of all channels."),
@@ -125,6 +129,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("refresh_period", 3900.0, "ns", 100, 1e6, "Refresh interval (tREFI)."),
         Param("refresh_time", 260.0, "ns", 0, 10000, "A channel is busy this long with each refresh (tRFC)."),
         Param("turnaround", 8.0, "ns", 0, 1000, "Bus time lost to a batch of writes, both ways together."),
+        Param("read_turnaround", 0.0, "ns", 0, 1000, "Bus time lost on top of it by a batch of writes that comes after reads."),
+        Param("write_queue", 0, "count", 0, 4096, "Sectors of writes that a channel may be behind; beyond that a line that pushes out a written one waits (0: no limit)."),
         Param("write_batch", 32, "count", 1, 256, "Sectors that a channel collects before it drains them as one batch."),
     ),
     "gpu.cp": (

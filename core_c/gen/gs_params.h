@@ -103,8 +103,16 @@ typedef struct gs_gpu_l2_params {
     int64_t latency;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
+    /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement. [count] */
+    int64_t partitions;
+    /* Two partitions: one way between them. [cycle] */
+    int64_t fabric_latency;
+    /* Two partitions: what can cross between them, both ways together; a store's sector is 40 B, its byte mask and address included (0: no limit). [MB/s] */
+    int64_t fabric_bandwidth;
     /* Victim among the 16 ways of a set: random among those not referenced of late, or least recently used. [choice] */
     int64_t replacement;
+    /* Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use. [count] */
+    int64_t referenced;
 } gs_gpu_l2_params;
 
 typedef struct gs_gpu_dram_params {
@@ -128,6 +136,10 @@ typedef struct gs_gpu_dram_params {
     int64_t refresh_time;
     /* Bus time lost to a batch of writes, both ways together. [tick] */
     int64_t turnaround;
+    /* Bus time lost on top of it by a batch of writes that comes after reads. [tick] */
+    int64_t read_turnaround;
+    /* Sectors of writes that a channel may be behind; beyond that a line that pushes out a written one waits (0: no limit). [count] */
+    int64_t write_queue;
     /* Sectors that a channel collects before it drains them as one batch. [count] */
     int64_t write_batch;
 } gs_gpu_dram_params;

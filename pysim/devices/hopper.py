@@ -64,11 +64,24 @@ _GH100: Rows = (
     ("gpu.noc.reply_bytes", 114, "measured on an H200: 225 GB/s an SM of L2 reads when few SMs read"),
     (
         "gpu.noc.write_bytes",
-        16,
-        f"{_MICRO} l2_write_GBps: 4204, 16 B a cycle and SM",
+        32,
+        "measured on an H200: 63.3 GB/s an SM of L2 writes when one to 66 SMs write",
     ),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),
+    ("gpu.l2.partitions", 2, f"{_SHEET}: two partitions; a line read from both lies in both, see docs/accuracy.md"),
+    (
+        "gpu.l2.fabric_latency",
+        107,
+        f"{_MICRO} atomic_add_returning_latency_cycles: 527 or 313, by which side an address lies on",
+    ),
+    (
+        "gpu.l2.fabric_bandwidth",
+        2750,
+        f"2.49 TB/s cross in cyclic reads of 96 MB (counter lts__t_sectors_srcunit_ltcfabric), more than that at most;"
+        f" {_MICRO} l2_read_GBps.set_48MB to .set_96MB, l2_write_GBps",
+    ),
+    ("gpu.l2.referenced", 4, f"{_MICRO} l2_read_GBps.set_48MB to .set_96MB, and how much of it DRAM reads"),
     ("gpu.l2.replacement", "random", f"not LRU: {_MICRO} l2_read_GBps.set_64MB, .set_96MB"),
     ("gpu.dram.banks", 32, "HBM3: 64 banks a channel of two pseudo channels; the most that ours has"),
     ("gpu.dram.row_bytes", 1024, "JEDEC JESD238: 1 KiB page of an HBM3 pseudo channel"),
@@ -76,6 +89,7 @@ _GH100: Rows = (
     ("gpu.dram.row_cycle", 47, f"{_ASSUMED}: class of HBM2 tRC"),
     ("gpu.dram.reorder", 200, f"{_ASSUMED}: as for Volta"),
     ("gpu.dram.refresh_period", 3900, "JEDEC JESD238: tREFI 3.9 us"),
+    ("gpu.dram.write_queue", 128, f"{_ASSUMED}: two batches and those under way"),
     ("gpu.dram.write_batch", 32, _ASSUMED),
     (
         "gpu.cp.launch",
@@ -113,11 +127,12 @@ _H200: Rows = (
     ("gpu.clock", 1980, f"{_MICRO} attr_sm_clock_khz; sm_clock_mhz.all_sms_spinning 1979.8"),
     ("gpu.l2.size", 62914560, f"{_MICRO} l2_bytes"),
     ("gpu.l2.slices", 96, f"{_ASSUMED}: two for each of 48 512 KiB columns of a full GH100 (60 MiB)"),
-    ("gpu.l2.slice_bytes", 50, f"{_MICRO} l2_read_GBps.set_2MB: 9918, 52 B a cycle and slice"),
+    ("gpu.l2.slice_bytes", 49, f"{_MICRO} l2_read_GBps.set_2MB: 9918, 52 B a cycle and slice"),
     ("gpu.dram.bandwidth", 4814.3, f"{_MICRO} attr_mem_bus_bits 6016 at 2 x attr_mem_clock_khz 3201"),
     ("gpu.dram.latency", 662, f"{_MICRO} latency_cycles.dram_64MB_cold 658, dram_1GB_cold 667"),
     ("gpu.dram.refresh_time", 220, f"{_MICRO} dram_read_GBps: 4533, 94 % of the peak"),
-    ("gpu.dram.turnaround", 3, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
+    ("gpu.dram.turnaround", 1.3, f"{_MICRO} dram_write_GBps: 4317, rows that writes open included"),
+    ("gpu.dram.read_turnaround", 5.2, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
 )
 
 CARVEOUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)  # KiB; CUDA guide, 9.0

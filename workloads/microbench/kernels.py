@@ -14,6 +14,7 @@ from .bench import VECTOR, buffer, kernel, pattern
 if TYPE_CHECKING:
     from pysim.job import Kernel
 
+SHIFT = 4
 LOOP = {"int": 2, "control": 1}  # count, compare, branch
 
 
@@ -60,7 +61,8 @@ def read(tbs: int, iterations: int, threads: int = 512) -> Kernel:
         where = pattern(grid=threads * 16, base=i * stride, step=4 * stride)
         code.load(0, where)
     code.wait(0)
-    code.compute(fp32=16, int=6, control=1)
+    # sixteen additions one after another, then the 64-bit counter, its comparison and the branch
+    code.compute(fp32=16, int=8, control=1, chain=16 * 4 + 24)
     _loop(code, mark, iterations)
     code.exit()
     return kernel("read", code, tbs, threads, reads=(source,))
@@ -99,27 +101,29 @@ def copy(tbs: int, iterations: int, threads: int = 512) -> Kernel:
     return kernel("copy", code, tbs, threads, reads=(source,), writes=(target,))
 
 
-def l2_read(tbs: int, steps: int, passes: int, fold: int = 1, threads: int = 512) -> Kernel:
-    """Walk a set again and again past L1, four loads of 16 B a lane at a time.
+def l2_read(tbs: int, steps: int, turns: int, fold: int = 1, threads: int = 512) -> Kernel:
+    """Walk a set past L1 ``turns`` times there and back, four loads of 16 B a lane at a time.
 
     The set is ``steps`` times what the grid reads at once; with ``fold`` so many TBs read the same part.
-    The measured kernel's lines come to another SM on each turn; here TBs take a line again on the same SM.
+    Every second pass has TBs in opposite order, so that a line is read by another SM each time, most often on
+    the other side of the chip: ``SHIFT`` TBs on, as TBs are handed out to the GPCs of both sides in turn.
     """
     if tbs % fold:
         raise WorkloadError(f"l2_read: {tbs} TBs in {fold} equal parts: must come out even")
-    stride = tbs // fold * threads * 16
-    source = buffer(Memory(), "set", stride * steps)
-    loads = math.lcm(4, steps)
+    chunk, parts = threads * 16, tbs // fold
+    source = buffer(Memory(), "set", parts * chunk * steps + SHIFT * chunk)
+    order = [(step, way) for way in (1, 1, -1, -1) for step in range(steps)]
     code = Code()
     mark = code.loop_begin()
-    for i in range(loads):
-        code.load(0, pattern(grid=threads * 16, base=i % steps * stride), bypass_l1=True)
+    for i, (step, way) in enumerate(order):
+        first = step * parts * chunk + (0 if way > 0 else (parts - 1 + SHIFT) * chunk)
+        code.load(0, pattern(grid=way * chunk, base=first), bypass_l1=True)
         if i % 4 == 3:
             code.wait(0)
             code.compute(fp32=4, int=14, control=1)
-    _loop(code, mark, -(-passes * steps // loads))
+    _loop(code, mark, turns)
     code.exit()
-    return kernel("l2_read", code, (tbs // fold, fold, 1), threads, reads=(source,))
+    return kernel("l2_read", code, (parts, fold, 1), threads, reads=(source,))
 
 
 def l1_read(sms: int, width: int, rounds: int, iterations: int = 64) -> Kernel:

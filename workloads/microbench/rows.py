@@ -144,17 +144,17 @@ def _l2_read(b: Bench, mib: int) -> float:
     steps = make.steps_of(tbs, nbytes)
 
     def rate(steps: int, fold: int) -> float:
-        # passes come in groups that hold whole rounds of four loads; the first ones fill L2
-        each, group = tbs // fold * 512 * 16 * steps, math.lcm(4, steps) // steps
-        few = group * -(-3 // group) if mib > 32 else group * max(1, (32 << 20) // (each * group))
-        many = few + group * max(1, round((192 << 20) / (each * group * fold)))
-        return _steady(b, lambda n: make.l2_read(tbs, steps, n, fold), each * fold, few, many)
+        # a turn is four passes; the first one fills L2
+        turn = 4 * tbs * 512 * 16 * steps
+        few = max(1, (64 << 20) // turn)
+        many = few + max(1, (192 << 20) // turn)
+        return _steady(b, lambda n: make.l2_read(tbs, steps, n, fold), turn, few, many)
 
     if steps < 1:
         return rate(1, round(1 / steps))
     low = int(steps)
     first = rate(low, 1)
-    if steps == low:
+    if steps - low < 0.1:
         return first
     return first + (steps - low) * (rate(low + 1, 1) - first)
 

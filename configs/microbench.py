@@ -32,8 +32,10 @@ def simulate_rows(rows, bench, show):
         error = value / real - 1 if real else 0.0
         beside = f"{real:12,.4g}{value:12,.4g}{error:9.1%}" if real else f"{'':12}{value:12,.4g}{'':9}"
         show(f"{row.key:<62}{beside}  {row.unit}")
-        kind = ("microbench", row.key[:64], group, "stream", row.unit[:8])
-        found.append((0, *kind, real, value, error, "ok", "", ""))
+        found.append(
+            {"case": row.key, "kind": group, "unit": row.unit[:8], "measured": real, "simulated": value}
+        )
+        found[-1]["error"] = error
     return found
 
 
@@ -43,7 +45,7 @@ def summarize(found, left, show):
 
     from workloads import microbench
 
-    shares = np.abs([row[8] for row in found if row[6] > 0])
+    shares = np.abs([row["error"] for row in found if row["measured"]])
     show("")
     if len(shares):
         near = int((shares <= NEAR).sum())
@@ -98,8 +100,17 @@ def main():
         rows = [row for row in rows if not re.search(LONG, row.key)]
     found = simulate_rows(rows, Bench(script.config, measured), show)
     summarize(found, sorted(set(measured) - {row.key for row in every}), show)
-    names = [column.name for column in stats.schema.VALIDATION]
-    columns = dict(zip(names, zip(*found, strict=True), strict=True)) if found else {}
+    same = {
+        "run": 0,
+        "suite": "microbench",
+        "group": "",
+        "mode": "",
+        "scheme": "",
+        "status": "ok",
+        "split": "",
+    }
+    same |= {"detail": ""} | dict.fromkeys(("null", "measured_cycles", "simulated_cycles"), float("nan"))
+    columns = {name: [(same | row)[name] for row in found] for name in stats.schema.dtype("validation").names}
     tables = {"validation": stats.schema.from_columns("validation", columns)}
     stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force)
     show(f"wrote {script.path}, {script.path.with_suffix('.json')}")

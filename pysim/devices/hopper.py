@@ -69,7 +69,7 @@ _GH100: Rows = (
     ),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),
-    ("gpu.l2.partitions", 2, f"{_SHEET}: two partitions; a line read from both lies in both, see docs/accuracy.md"),
+    ("gpu.l2.partitions", 2, f"{_SHEET}: two partitions; a line read from both sides lies in both"),
     (
         "gpu.l2.fabric_latency",
         107,
@@ -78,8 +78,8 @@ _GH100: Rows = (
     (
         "gpu.l2.fabric_bandwidth",
         2750,
-        f"2.49 TB/s cross in cyclic reads of 96 MB (counter lts__t_sectors_srcunit_ltcfabric), more than that at most;"
-        f" {_MICRO} l2_read_GBps.set_48MB to .set_96MB, l2_write_GBps",
+        "2.49 TB/s cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at"
+        f" most; {_MICRO} l2_read_GBps.set_48MB to .set_96MB, l2_write_GBps",
     ),
     ("gpu.l2.referenced", 4, f"{_MICRO} l2_read_GBps.set_48MB to .set_96MB, and how much of it DRAM reads"),
     ("gpu.l2.replacement", "random", f"not LRU: {_MICRO} l2_read_GBps.set_64MB, .set_96MB"),

@@ -201,6 +201,7 @@ typedef struct gs_sample {
 
 typedef struct gs_totals {
     uint64_t now, end, tbs_done, hash;
+    uint64_t slowed; /* what the GPC that counted the most cycles has counted less than at gpu.clock */
     uint64_t quantum, quanta, sample_interval, samples;
     uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
     uint64_t arena_bytes;

@@ -3,6 +3,7 @@
    reply has been applied already, so the length of the quantum cannot matter. A line in flight is neither
    evicted nor widened; further loads of it wait for the same fill. Stores write through and leave L1 as it
    is. */
+#include "clock.h"
 #include "fabric.h"
 #include "l1.h"
 #include "l2.h"
@@ -81,7 +82,9 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_sim *sim = ctx->sim;
     const gs_sender sender = gs_sender_make(ctx, sm->id);
     const gs_map *map = &sim->map;
-    const u64 period = sim->period, noc = sim->noc, block_lines = map->by_block.d;
+    const gs_clock *clock = gs_clock_of(sim, sm);
+    const u64 period = clock->period, block_lines = map->by_block.d;
+    const u64 there = clock->origin + sim->noc; /* what the network adds to a cycle's begin */
     const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, l1_hash = sim->l1_hash, n = a->n,
               half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
@@ -111,7 +114,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
                     sm->work.l1_merged += found == GS_L1_MERGED;
                     a->ws->done = gs_max32(a->ws->done, done);
                     if (oracle) {
-                        gs_oracle_log_l1(ctx, sm, a->tb, line, mask, c * period, place);
+                        gs_oracle_log_l1(ctx, sm, a->tb, line, mask, gs_clock_edge(clock, c), place);
                     }
                     found_lines++;
                     found_sectors += gs_popcount(mask);
@@ -127,7 +130,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         gs_home_in(map, &block, (u32)(line - block.first), &slice, &set, &tag);
         u64 leave = gs_max(looked_up, port);
         port = leave + hold[mask];
-        u64 arrive = leave * period + noc;
+        u64 arrive = leave * period + there;
         u32 unit = slice % GS_GROUP, box = slice / GS_GROUP;
         if (GS_UNLIKELY(half_boxes) && gs_is_across(sim, sm->id, box)) {
             tag |= GS_ACROSS;
@@ -235,14 +238,20 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
 {
     const gs_sim *sim = ctx->sim;
     /* a port's time is counted in 64ths of a cycle: those of a message from those of the quantum's begin */
-    const u64 begin = gs_div_by(ctx->q0 * 64, sim->by_period), rest = ctx->q0 * 64 - begin * sim->period;
-    const u64 inverse = sim->period_inverse;
+    struct {
+        u64 begin, rest, inverse;
+    } at[GS_GROUP];
     const u32 q0 = (u32)ctx->q0;
     gs_sm *of[GS_GROUP];
     u64 *ports[GS_GROUP];
     for (u32 i = 0; i < GS_GROUP; i++) {
         of[i] = &sms[i];
         ports[i] = &sms[i & ~(sim->port_sms - 1)].reply; /* kept at the first of the SMs that share it */
+        const gs_clock *clock = gs_clock_of(sim, &sms[i]);
+        u64 from = (ctx->q0 - clock->origin) * 64;
+        at[i].begin = gs_div_by(from, clock->by_period);
+        at[i].rest = from - at[i].begin * clock->period;
+        at[i].inverse = clock->inverse;
     }
     int others = 0;
     for (const gs_msg *end = m + n; m < end; m++) {
@@ -252,9 +261,11 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             others = 1;
             continue;
         }
-        gs_sm *sm = of[GS_PAY_SM(pay)];
-        u64 *port = ports[GS_PAY_SM(pay)];
-        u64 there = begin + (((u64)((u32)(m->key >> GS_SENDER_BITS) - q0) * 64 + rest) * inverse >> 44);
+        u32 who = GS_PAY_SM(pay);
+        gs_sm *sm = of[who];
+        u64 *port = ports[who];
+        u64 later = (u64)((u32)(m->key >> GS_SENDER_BITS) - q0) * 64;
+        u64 there = at[who].begin + ((later + at[who].rest) * at[who].inverse >> 44);
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);

@@ -1,5 +1,5 @@
 /* Results of a simulation, read between calls of gs_run. */
-#include "state.h"
+#include "clock.h"
 
 #include <string.h>
 
@@ -15,9 +15,10 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
     for (u32 i = 0; i < sim->slices; i++) {
         hash = gs_mix(hash, slices[i].hash);
     }
-    u64 cycles = gs_div_by(d->end, sim->by_period);
+    u64 cycles = gs_div_by(d->end, sim->by_period); /* of the clock that nothing slows down */
     *out = (gs_totals){.now = d->finished ? d->end : sim->q0,
                        .end = d->end,
+                       .slowed = cycles - gs_clock_cycles(sim),
                        .tbs_done = d->tbs_done,
                        .hash = hash,
                        .quantum = sim->quantum,

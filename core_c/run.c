@@ -1,4 +1,5 @@
 /* The loop of a simulation. Reading order of the core starts here. */
+#include "clock.h"
 #include "l2.h"
 #include "oracle.h"
 #include "scheduler.h"
@@ -116,7 +117,7 @@ static void run_sms(gs_ctx *ctx)
 static u64 quanta_to_next(const gs_sim *sim, u32 threads)
 {
     u64 events = 0, most = GS_RING / 2 - (sim->qn & (GS_RING / 2 - 1));
-    u32 far = 0;
+    u32 far = 0, live = 0;
     for (u32 t = 0; t < threads; t++) {
         events += sim->thread[t].events;
         far += sim->thread[t].far_n;
@@ -141,8 +142,13 @@ static u64 quanta_to_next(const gs_sim *sim, u32 threads)
     for (u32 i = 0; i < sim->sms; i++) {
         if (sms[i].live_tbs | sms[i].starts) {
             u64 sm = gs_sm_next(sim, &sms[i]);
+            live = 1;
             next = gs_min(next, sm - (sm == GS_NEVER ? 0 : sim->lead));
         }
+    }
+    /* the clock may change before that, and with it when an SM has something to do */
+    if (live && (next != GS_NEVER || most != GS_NEVER)) {
+        next = gs_min(next, sim->epoch - (sim->epoch == GS_NEVER ? 0 : sim->lead));
     }
     if (next == GS_NEVER) {
         return most;
@@ -166,8 +172,8 @@ static void samples_merge(gs_sim *sim)
     }
     for (u32 i = 0; i < sim->sms; i++) {
         gs_sm *sm = &gs_sms(sim)[i];
-        sm->next_sample =
-            (sm->next_sample + sim->sample_cycles - 1) / sim->sample_cycles * sim->sample_cycles;
+        sm->sample /= 2;
+        gs_clock_sample(sim, sm);
     }
 }
 
@@ -190,7 +196,7 @@ static int between(team *t, gs_ctx *ctx)
             samples_merge(sim); /* by the end, not by where this quantum began */
         }
         for (u32 i = 0; i < sim->sms; i++) {
-            gs_sm_sample(ctx, &gs_sms(sim)[i], last);
+            gs_sm_sample(ctx, &gs_sms(sim)[i], gs_sms(sim)[i].cur);
         }
         return GS_DONE;
     }
@@ -207,6 +213,7 @@ static int between(team *t, gs_ctx *ctx)
     }
     sim->q0 += step * sim->quantum;
     sim->qn += step;
+    gs_clock_epochs(sim, sim->q0 + sim->lead);
     sim->far_limit = (sim->qn & ~(u64)(GS_RING / 2 - 1)) + GS_RING;
     if (sim->q0 >> 40) {
         return gs_fail(sim, GS_ERR_LIMIT, "more than 1.07 s of simulated time: cut the job");

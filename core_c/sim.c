@@ -1,5 +1,6 @@
 /* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the
    oracle, a check for tests, keeps tables of its own). */
+#include "clock.h"
 #include "fabric.h"
 #include "l1.h"
 #include "l2.h"
@@ -186,6 +187,11 @@ static int derive(gs_sim *sim)
     most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
     u64 want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;
+    u64 share = (u64)p->gpu.clock_tensor;
+    if (share < 65536) {
+        sim->tensor_period = (sim->period * 65536 + share / 2) / share;
+        sim->quantum = gs_clock_quantum(sim->quantum);
+    }
     sim->by_quantum = gs_div_make(sim->quantum);
     sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;
     sim->far_limit = GS_RING;
@@ -540,7 +546,6 @@ static void init_parts(gs_sim *sim)
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
         gs_l1_resize(sim, sm, sim->l1_total);
         sm->last_kernel = GS_NONE;
-        sm->next_sample = sim->sample_cycles;
     }
     for (u32 i = 0; i < sim->sms; i++) {
         loads[i].tb_free = p->gpu_sm.tbs == 32 ? ~0u : (1u << p->gpu_sm.tbs) - 1;
@@ -550,6 +555,10 @@ static void init_parts(gs_sim *sim)
         }
     }
     gs_place_init(sim);
+    gs_clock_init(sim);
+    for (u32 i = 0; i < sim->sms; i++) {
+        gs_clock_sample(sim, &gs_sms(sim)[i]);
+    }
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
     for (u64 i = 0; i < (u64)sim->slices * sim->sets; i++) {
         sets[i].random = (u32)gs_mix((u64)p->sim.seed, i + 1);

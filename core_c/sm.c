@@ -1,6 +1,7 @@
 /* Warps of an SM: see sm.h. */
 #include "sm.h"
 
+#include "clock.h"
 #include "l1.h"
 #include "pattern.h"
 #include "scheduler.h"
@@ -8,7 +9,7 @@
 static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
 {
     gs_sim *sim = ctx->sim;
-    u64 c = gs_div_by(s.time + sim->period - 1, sim->by_period);
+    u64 c = gs_clock_cycle(gs_clock_of(sim, sm), s.time);
     u32 at = GS_START_SLOT(s.pay), kernel = GS_START_KERNEL(s.pay), id = GS_START_TB(s.pay);
     const gs_launch *launch = gs_launches(sim) + kernel;
     const gs_program *program = gs_programs(sim) + launch->program;
@@ -80,7 +81,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->live_tbs--;
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
-    gs_send_one(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
+    gs_send_one(ctx, sim->boxes - 1, gs_clock_edge(gs_clock_of(sim, sm), c) + sim->done_latency, sm->id,
                 gs_pay_op(at, 0, GS_MSG_DONE, 0));
 }
 
@@ -337,8 +338,7 @@ void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c)
 {
     gs_sim *sim = ctx->sim;
     gs_sample *all = (gs_sample *)(void *)((char *)sim + ctx->t->at_samples);
-    u64 i = gs_min(sm->next_sample / sim->sample_cycles - 1, GS_SAMPLES - 1);
-    gs_sample *s = &all[i];
+    gs_sample *s = &all[gs_min(sm->sample, GS_SAMPLES - 1)];
     u64 *to = (u64 *)&s->work;
     const u64 *now = (const u64 *)&sm->work;
     u64 *before = (u64 *)&sm->sampled;
@@ -348,7 +348,8 @@ void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c)
     }
     s->warp_cycles += sm->warp_cycles - sm->sampled_warp_cycles;
     sm->sampled_warp_cycles = sm->warp_cycles;
-    sm->next_sample = (c / sim->sample_cycles + 1) * sim->sample_cycles;
+    sm->sample = gs_clock_edge(gs_clock_of(sim, sm), c) / (sim->sample_cycles * sim->period);
+    gs_clock_sample(sim, sm);
 }
 
 /* the next cycle in [cur, end) with a wake-up, or end */
@@ -372,14 +373,15 @@ u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm)
         best = gs_min(best, sm->start[i].time);
     }
     u64 c = wheel_next(sm, sm->cur + GS_WHEEL);
-    return c < sm->cur + GS_WHEEL ? gs_min(best, c * sim->period) : best;
+    return c < sm->cur + GS_WHEEL ? gs_min(best, gs_clock_edge(gs_clock_of(sim, sm), c)) : best;
 }
 
 static void run_sm(gs_ctx *ctx, gs_sm *sm)
 {
     gs_sim *sim = ctx->sim;
     /* the first cycle whose edge lies in the next quantum */
-    u64 end = gs_div_by(ctx->q0 + sim->quantum - 1, sim->by_period) + 1, events = 0;
+    const gs_clock *clock = gs_clock_of(sim, sm);
+    u64 end = gs_clock_cycle(clock, ctx->q0 + sim->quantum), events = 0;
     for (;;) {
         u64 c = wheel_next(sm, end);
         if (GS_UNLIKELY(sm->starts)) {
@@ -389,7 +391,7 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
                     first = i;
                 }
             }
-            u64 s = gs_div_by(sm->start[first].time + sim->period - 1, sim->by_period);
+            u64 s = gs_clock_cycle(clock, sm->start[first].time);
             if (s <= c && s < end) {
                 gs_start start = sm->start[first];
                 sm->starts--;
@@ -436,8 +438,8 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     gs_sim *sim = ctx->sim;
     gs_sm *sms = gs_sms(sim) + group * GS_GROUP;
     u32 here = (u32)gs_min(GS_GROUP, sim->sms - group * GS_GROUP);
-    u64 first = gs_div_by(ctx->q0 + sim->period - 1, sim->by_period);
     for (u32 i = 0; i < here; i++) {
+        u64 first = gs_clock_cycle(gs_clock_of(sim, &sms[i]), ctx->q0);
         if (sms[i].cur < first) {
             sms[i].cur = first;
         }

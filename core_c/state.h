@@ -22,6 +22,7 @@ enum {
     GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
     GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
+    GS_GPCS = 64,
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
     GS_SENDER_FORWARD = 2048, /* a load that the slice opposite passes on for an SM */
@@ -156,10 +157,11 @@ typedef struct gs_sm {
     u32 sharing;           /* SMs with TBs on this SM's port */
     u32 live_tbs;
     u32 starts;
-    u64 warp_cycles, next_sample;
+    u64 warp_cycles, next_sample, sample;
     gs_work work;
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
+    u32 gpc;
     _Alignas(64) gs_sub sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];
     u64 wheel[GS_WHEEL];
@@ -301,6 +303,15 @@ typedef struct gs_kcount {
     u64 instructions, load_sectors, store_sectors;
 } gs_kcount;
 
+/* SM clock of a GPC, see clock.h: cycle n begins at n * period + origin (modulo 2^64) */
+typedef struct gs_clock {
+    u64 period, origin;
+    u64 inverse; /* 2^44 / period, rounded up: see gs_lsu_replies */
+    gs_div by_period;
+    u64 began;                           /* first cycle of the epoch */
+    u64 since, last_period, last_origin; /* when this period came, and what was before */
+} gs_clock;
+
 /* the address map, see l2.h */
 typedef struct gs_map {
     u32 slices, sets;   /* slices: those that the hash knows */
@@ -322,8 +333,11 @@ struct gs_sim {
     u32 sort_room, far_room, tb_room;
 
     /* device constants in ticks, cycles or 64ths */
-    u64 period;
-    u64 period_inverse; /* 2^44 / period, rounded up: see gs_lsu_replies */
+    u64 period; /* of the SM clock where nothing slows it down */
+    u64 period_inverse;
+    u64 tensor_period; /* of a GPC whose tensor cores are busy; 0: as without them */
+    u64 epoch;         /* when the SMs' next epoch begins; GS_NEVER: clocks do not change */
+    gs_clock clock[GS_GPCS];
     gs_div by_period, by_slot;
     u64 quantum, q0, qn, quanta, far_limit;
     u64 lead;            /* the quantum of SMs begins this much later than that of slices and scheduler */

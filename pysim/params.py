@@ -72,7 +72,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("sms", 80, "count", 1, 1024, "Streaming multiprocessors."),
         Param("gpcs", 1, "count", 1, 64, "Clusters of SMs (GPCs), numbered one after another and as even as whole TPCs allow; TBs are handed out to them in turn."),
         Param("tpc_sms", 1, "count", 1, 4, "SMs of a TPC; each TPC gets a TB before one of its SMs gets a second share."),
-        Param("clock", 1455.0, "MHz", 100, 10000, "SM clock under load."),
+        Param("clock", 1455.0, "MHz", 100, 10000, "SM clock."),
+        Param("clock_tensor", 1.0, "share", 0.25, 1, "SM clock of a GPC while its tensor cores are busy, as a share of gpu.clock (1: it does not change)."),
     ),
     "gpu.sm": (
         Param("warps", 64, "count", 4, 64, "Resident warps an SM; a multiple of 4."),

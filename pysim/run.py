@@ -253,7 +253,7 @@ def _one(
         samples = sim.fetch("gs_samples_get", "gs_sample", int(totals.samples))
         end, interval = int(totals.end) if ended else int(totals.now), int(totals.sample_interval)
         entries = int(totals.table_peak_entries)
-    cycles = end / values["gpu.clock"]
+    cycles = end / values["gpu.clock"] - int(totals.slowed)
     work, whole = sms["work"], max(1, end * values["gpu.sms"])
     instructions = int(work["warp_instructions"].sum())
     row |= {

@@ -43,7 +43,7 @@ RUNS = (
     Column("window", "<i8", "kernels", "Kernels admitted and unfinished at once."),
     Column("submit", "S16", "", "How the host enqueues: prefilled or eager."),
     Column("time_us", "<f8", "us", "From the first enqueue to the last end."),
-    Column("cycles", "<f8", "cycles", "The same time in SM clock cycles, launch path included."),
+    Column("cycles", "<f8", "cycles", "The same in SM clock cycles, of the GPC that counted the most."),
     Column("warp_instructions", "<i8", "count", "Warp instructions issued."),
     Column("tbs", "<i8", "count", "Thread blocks run."),
     Column("speedup", "<f8", "", "Time of `stream` over this time."),

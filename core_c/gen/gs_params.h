@@ -9,8 +9,10 @@ typedef struct gs_gpu_params {
     int64_t gpcs;
     /* SMs of a TPC; each TPC gets a TB before one of its SMs gets a second share. [count] */
     int64_t tpc_sms;
-    /* SM clock under load. [ticks a cycle] */
+    /* SM clock. [ticks a cycle] */
     int64_t clock;
+    /* SM clock of a GPC while its tensor cores are busy, as a share of gpu.clock (1: it does not change). [1/65536] */
+    int64_t clock_tensor;
 } gs_gpu_params;
 
 typedef struct gs_gpu_sm_params {

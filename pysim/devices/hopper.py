@@ -125,6 +125,7 @@ _GH100: Rows = (
 _H200: Rows = (
     ("gpu.sms", 132, f"{_MICRO} sm_count"),
     ("gpu.clock", 1980, f"{_MICRO} attr_sm_clock_khz; sm_clock_mhz.all_sms_spinning 1979.8"),
+    ("gpu.clock_tensor", 0.909, "measured, h200_clock.csv: 1797 of 1978 MHz, whatever the data and the load"),
     ("gpu.l2.size", 62914560, f"{_MICRO} l2_bytes"),
     ("gpu.l2.slices", 96, f"{_ASSUMED}: two for each of 48 512 KiB columns of a full GH100 (60 MiB)"),
     ("gpu.l2.slice_bytes", 49, f"{_MICRO} l2_read_GBps.set_2MB: 9918, 52 B a cycle and slice"),

@@ -17,6 +17,7 @@ _FITTED = "set to the rows of docs/peer.md within what the stages there may take
 _PEER: Rows = (
     ("gpu.gpcs", 1, "TBs are handed out cluster after cluster"),
     ("gpu.tpc_sms", 1, f"{_CONFIG}: clusters of 1 SM"),
+    ("gpu.clock_tensor", 1, f"{_CONFIG}: the core domain has one clock"),
     ("gpu.sm.register_unit", 128, "registers are rounded to 4 a thread"),
     ("gpu.sm.smem_unit", 1, "no allocation unit"),
     ("gpu.sm.fp16_interval", 1, "half of SP's initiation interval"),

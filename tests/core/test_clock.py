@@ -67,13 +67,13 @@ def test_memory_keeps_its_time():
 
     def chase(share):
         memory = Memory()
-        walker = replace(micro.chase(memory, 1 << 16, 128, 4, bypass_l1=True), stream=1)
+        walker = replace(micro.chase(memory, 1 << 16, 128, 2, bypass_l1=True), stream=1)
         rows, ns = spans(run(Job("chase", (tensor(132, 500), walker)), share))
         return ns[rows["kernel"] == 1][0]
 
     ratio = chase(SLOW) / chase(1.0)
     # measured on an H200: 1.05 where the clock was slower by a factor of 1.13; here 1.25
-    assert 1.02 < ratio < 1.12
+    assert 1.02 < ratio < 1.1
 
 
 def test_cycles_are_those_of_the_slowed_clock():
@@ -84,7 +84,7 @@ def test_cycles_are_those_of_the_slowed_clock():
     assert row["alu_utilization"] == pytest.approx(1.0, abs=0.05)
 
 
-@pytest.mark.parametrize("quantum", [1, 17, 60, 150])
+@pytest.mark.parametrize("quantum", [7, 17, 60, 150])
 def test_any_quantum_and_pauses_between_kernels(quantum):
     # the gaps of the stream let every clock go back and come down again
     job = Job("gaps", (tensor(8), micro.ffma(264), tensor(264), micro.read(Memory(), 132), tensor(3)))

@@ -29,11 +29,13 @@ typedef struct gs_op {
     uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
     uint8_t bypass_l1; /* LOAD: do not look in L1 */
     uint8_t per_warp;  /* 1: pattern is pattern + warp in TB */
-    uint16_t smem;     /* COMPUTE: shared-memory wavefronts */
+    uint16_t smem; /* COMPUTE: shared-memory wavefronts; LOAD: cycles that copying into shared memory adds */
     uint32_t
         issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the one before */
     uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
     uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
+    uint32_t smem_wait; /* COMPUTE: 0, or 1 + the wavefronts of the warp, its latest ones, whose results it
+                           does not wait for at the end */
     uint32_t pipes[7];
     int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns */
     int32_t count_plus; /* memory: added to counter[level] in the address */

@@ -192,6 +192,11 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .n = n,
                 .sectors = reach.template->sectors};
     sm->lsu = a.at + n;
+    if (GS_UNLIKELY(op->smem)) {
+        /* what arrives for shared memory is written there at a pace of its own */
+        sm->copy = gs_max(sm->copy, a.at) + n + op->smem;
+        a.ws->done = gs_max32(a.ws->done, (u32)(sm->copy + (u64)sim->params.gpu_l2.latency));
+    }
     if (op->kind == GS_OP_LOAD) {
         int cached = !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
         a.kind = GS_MSG_LOAD;

@@ -67,6 +67,7 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         (op->kind == GS_OP_DELAY && op->count >= 1u << 30)) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: too long", (unsigned long long)index);
     }
+    out->smem = op->kind == GS_OP_LOAD ? op->smem : 0;
     out->pattern = op->pattern;
     out->count_plus = op->count_plus;
     out->count = op->count;
@@ -113,7 +114,11 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         }
         out->smem = (u32)(op->smem * sm->smem_interval);
         /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
-        out->smem_ahead = op->chain ? 0 : GS_SMEM_AHEAD * 64;
+        out->smem_ahead = op->chain && !op->smem_wait ? 0 : GS_SMEM_AHEAD * 64;
+        if (op->smem_wait) {
+            out->smem_wait = (u32)sm->smem_latency;
+            out->smem_back = (u32)gs_min((u64)(op->smem_wait - 1) * (u64)sm->smem_interval, 1u << 20);
+        }
         if (sum > op->issue || op->issue == 0) {
             return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots",
                            (unsigned long long)index, (unsigned long long)sum, op->issue);
@@ -133,7 +138,8 @@ static void mark_runs(gs_iop *ops, u32 n)
             for (u32 j = 0; j < ops[end].npipes; j++) {
                 busy[ops[end].pipe[j]] += ops[end].amount[j];
             }
-            if (ops[end++].chain) {
+            const gs_iop *op = &ops[end++];
+            if (op->chain || op->smem_wait) {
                 break;
             }
         }

@@ -150,19 +150,24 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     }
     b->issue = start + op->slots;
     last = gs_max(last, issued);
-    if (op->chain) {
-        last = gs_max(last,
-                      sm->shared_done[wi]); /* what the warp asked of shared memory belongs to the result */
+    u64 go = last + op->chain;
+    if (op->smem_wait) {
+        u64 passed = sm->shared_done[wi] + op->smem_wait - 1u;
+        go = gs_max(go, passed - gs_min(passed, op->smem_back >> 6));
+    } else if (op->chain) {
+        /* what the warp asked of shared memory belongs to the result */
+        last = gs_max(last, sm->shared_done[wi]);
+        go = last + op->chain;
     }
     b->last = gs_max(b->last, last);
     w->debt = b->debt;
     w->state = GS_WARP_IN_BLOCK;
     tb->stalls.issued += op->issue;
-    tb->stalls.scoreboard += op->chain;
+    tb->stalls.scoreboard += go - last;
     tb->stalls.pipe += last - c - op->issue;
     sm->work.warp_instructions += op->issue;
-    sm->warp_cycles += last - c + op->chain;
-    gs_sm_wake(sm, wi, last + op->chain);
+    sm->warp_cycles += go - c;
+    gs_sm_wake(sm, wi, go);
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */
@@ -213,8 +218,10 @@ static void barrier(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     w->since = (u32)c;
     w->pc++;
     w->state = GS_WARP_AT_BARRIER;
+    /* warps are counted one after another */
+    sm->arrival = gs_max(sm->arrival, issue) + (u64)sim->params.gpu_sm.barrier_warp;
     if (++tb->arrived >= tb->live) {
-        barrier_release(sim, sm, tb, issue);
+        barrier_release(sim, sm, tb, sm->arrival);
     }
 }
 

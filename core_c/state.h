@@ -65,6 +65,7 @@ typedef struct gs_iop {
     u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
     u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
     u32 issue, slots, chain;
+    u32 smem_back, smem_wait; /* see gs_op: wavefronts in 64ths; latency of shared memory, 0: no wait */
     i32 pattern, count_plus;
     u32 count, target;
 } gs_iop;
@@ -149,6 +150,8 @@ typedef struct gs_sm {
     _Alignas(64) u64 occupied[GS_WHEEL / 64];
     u64 cur;           /* cycle being simulated */
     u64 lsu, port;     /* cycles */
+    u64 arrival;       /* until then warps are counted at barriers */
+    u64 copy;          /* until then copies into shared memory are written there */
     u64 reply, shared; /* 64ths of a cycle */
     u32 acquired, released, need, armed;
     u32 fifo_head, fifo_tail;

@@ -82,6 +82,7 @@ def cut(op: Op, longest: int) -> list[Op]:
                 smem=share - waves,
                 conflicts=late - lost,
                 chain=op.chain if at == pieces - 1 else 0,
+                smem_wait=op.smem_wait if at == pieces - 1 else 0,
             )
         )
         waves, lost = share, late
@@ -147,6 +148,7 @@ def add_variant(
                     "issue",
                     "conflicts",
                     "chain",
+                    "smem_wait",
                     "pipes",
                 ),
                 *("count_plus", "count"),

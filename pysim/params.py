@@ -91,6 +91,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("smem_interval", 1.0, "cycle/64", 0.25, 1024, "Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM."),
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
+        Param("barrier_warp", 0, "cycle", 0, 64, "Cycles that each warp takes to be counted at a barrier, one after another in an SM."),
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
         _choice("warp_order", ("greedy", "round_robin"), "Which warp of a sub-core issues: the one that did last while it can, or all in turn."),
         Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),

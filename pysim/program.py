@@ -61,6 +61,7 @@ class Op:
     issue: int = 0
     conflicts: int = 0
     chain: int = 0
+    smem_wait: int = 0
     pipes: tuple[int, ...] = (0,) * len(PIPES)
     patterns: tuple[Pattern, ...] = ()
     count_plus: int = 0
@@ -147,11 +148,20 @@ class Code:
         self.ops.append(Op(OP[kind], **fields))
 
     def compute(
-        self, *, smem: int = 0, smem_ops: int = 0, chain: int = 4, conflicts: int = 0, **pipes: int
+        self,
+        *,
+        smem: int = 0,
+        smem_ops: int = 0,
+        chain: int = 4,
+        conflicts: int = 0,
+        smem_back: int | None = None,
+        **pipes: int,
     ) -> None:
         """Add a run of instructions: ``pipe=count`` each.
 
-        ``smem_ops`` of them access shared memory, ``smem`` wavefronts in all.
+        ``smem_ops`` of them access shared memory, ``smem`` wavefronts in all. What follows may need what
+        they load: with ``smem_back`` the warp goes on when all results of shared memory are there but those
+        of its last ``smem_back`` wavefronts; without, ``chain`` cycles after the last wavefront has passed.
         """
         counts = [0] * len(PIPES)
         for name, count in pipes.items():
@@ -161,7 +171,16 @@ class Code:
         issue = sum(counts) + smem_ops
         if issue > 0:
             made = tuple(counts)
-            self._add("COMPUTE", smem=smem, issue=issue, conflicts=conflicts, chain=chain, pipes=made)
+            wait = 0 if smem_back is None else smem_back + 1
+            self._add(
+                "COMPUTE",
+                smem=smem,
+                issue=issue,
+                conflicts=conflicts,
+                chain=chain,
+                smem_wait=wait,
+                pipes=made,
+            )
 
     def load(
         self,
@@ -172,13 +191,16 @@ class Code:
         level: int = 0,
         ahead: int = 0,
         limit: int = 0,
+        smem: int = 0,
     ) -> None:
         """Add a load: one pattern for all warps or one a warp.
+
+        ``smem``: cycles that copying into shared memory adds to one a line.
 
         Its iteration is ``counter[level] + ahead``; from ``limit`` on (0: never) it is skipped.
         """
         where = {"slot": slot, "stages": stages, "level": level, "patterns": patterns}
-        self._add("LOAD", issue=1, bypass_l1=bypass_l1, count_plus=ahead, count=limit, **where)
+        self._add("LOAD", issue=1, bypass_l1=bypass_l1, count_plus=ahead, count=limit, smem=smem, **where)
 
     def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
         """Add a store."""

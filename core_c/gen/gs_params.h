@@ -64,6 +64,8 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_latency;
     /* From the last arrival at a TB barrier to the next issue. [cycle] */
     int64_t barrier;
+    /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */
+    int64_t barrier_warp;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
     int64_t register_ports;
     /* Which warp of a sub-core issues: the one that did last while it can, or all in turn. [choice] */

@@ -35,6 +35,7 @@ _PEER: Rows = (
     ),
     ("gpu.sm.register_ports", 0, "operands are collected twice a cycle: a bank keeps up with FFMA"),
     ("gpu.sm.barrier", 14, _FITTED),
+    ("gpu.sm.barrier_warp", 0, "not modelled there"),
     ("gpu.sm.block_max", 64, "choice of the model; docs/peer.md has what other lengths give"),
     ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
     ("gpu.l1.latency", 28, f"{_CONFIG}: l1_latency 20, and 8 around it"),

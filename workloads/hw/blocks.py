@@ -10,7 +10,7 @@ places than slots. Stretches are named by what the source does there; loops repe
 # fmt: off
 from __future__ import annotations
 
-Run = tuple[int, int, dict[str, int]]
+Run = tuple[int, int, dict[str, int]] | tuple[int, int, dict[str, int], int]
 Block = tuple[Run | str, ...]
 
 GRU: dict[str, Block] = {

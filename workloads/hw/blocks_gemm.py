@@ -131,7 +131,8 @@ HGEMM8: dict[str, Block] = {
         "cp",
     ),
     "math": (
-        (37, 48, {"imad": 1, "alu": 4, "hmma": 32, "uni": 4, "none": 2, "lsu": 1, "smem": 12}),
+        (0, 36, {"imad": 1, "alu": 4, "uni": 4, "none": 1, "lsu": 1, "smem": 9}, 24),
+        (0, 12, {"hmma": 16, "smem": 3}, 4), (0, 0, {"hmma": 16, "none": 1}),
     ),
     "out": (
         (0, 0, {"imad": 1, "alu": 1, "adu": 1, "none": 3}), "group",
@@ -204,7 +205,8 @@ HGEMM4: dict[str, Block] = {
         "cp", "cp", "cp", (0, 0, {"imad": 1}), "cp", (3, 0, {"imad": 2}), "cp", "cp",
     ),
     "math": (
-        (35, 64, {"imad": 1, "alu": 4, "hmma": 64, "uni": 4, "none": 2, "lsu": 1, "smem": 16}),
+        (0, 44, {"imad": 1, "alu": 4, "uni": 4, "none": 1, "lsu": 1, "smem": 11}, 32),
+        (0, 20, {"hmma": 32, "smem": 5}, 4), (0, 0, {"hmma": 32, "none": 1}),
     ),
     "out": (
         (0, 0, {"adu": 1, "none": 3, "s2r": 1}), "group",
@@ -275,7 +277,8 @@ HGEMM64: dict[str, Block] = {
         "cp",
     ),
     "math": (
-        (37, 32, {"imad": 1, "alu": 4, "hmma": 16, "uni": 4, "none": 2, "lsu": 1, "smem": 8}),
+        (0, 24, {"imad": 1, "alu": 4, "uni": 4, "none": 1, "lsu": 1, "smem": 6}, 12),
+        (0, 8, {"hmma": 8, "smem": 2}, 0), (0, 0, {"hmma": 8, "none": 1}),
     ),
     "out": (
         (0, 0, {"imad": 1, "alu": 1, "adu": 1, "none": 3}), "group",

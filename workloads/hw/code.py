@@ -76,8 +76,11 @@ class Warp:
         if counts:
             self.tally[-1].update(counts)
 
-    def mix(self, stall: int = 0, waves: int = 0, **pipes: int) -> None:
-        """Add a run of instructions, by :data:`PIPES`; ``waves``: shared-memory wavefronts of smem."""
+    def mix(self, stall: int = 0, waves: int = 0, back: int | None = None, **pipes: int) -> None:
+        """Add a run of instructions, by :data:`PIPES`; ``waves``: shared-memory wavefronts of smem.
+
+        ``back``: what follows waits for shared memory, but not for the last ``back`` wavefronts.
+        """
         waves += pipes.get("s2r", 0)
         sim: Counter[str] = Counter()
         seen: Counter[str] = Counter(wavefronts=waves)
@@ -87,7 +90,13 @@ class Warp:
             seen[counter] += count
             seen["inst"] += count
         smem_ops = sim.pop("", 0)
-        self.code.compute(smem=waves, smem_ops=smem_ops, chain=stall, **{k: n for k, n in sim.items() if n})
+        self.code.compute(
+            smem=waves,
+            smem_ops=smem_ops,
+            chain=stall,
+            smem_back=back,
+            **{k: n for k, n in sim.items() if n},
+        )
         self._count(seen)
 
     def load(
@@ -98,9 +107,10 @@ class Warp:
         stages: int = 0,
         level: int = 2,
         ahead: int = 0,
+        smem: int = 0,
     ) -> None:
         """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`."""
-        self.code.load(slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead)
+        self.code.load(slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem)
         self._count()
 
     def store(self, slot: int, *patterns: Pattern, level: int = 2) -> None:
@@ -123,8 +133,8 @@ class Warp:
         unnamed = 0
         for part in block:
             if not isinstance(part, str):
-                stall, waves, pipes = part
-                self.mix(stall, waves, **pipes)
+                stall, waves, pipes, *back = part
+                self.mix(stall, waves, *back, **pipes)
                 continue
             kind, *place = part.split()
             if kind.startswith("wait"):

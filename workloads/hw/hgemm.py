@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 ITEM = 2
 BK = 32
 STAGES = 3
+# Rows lie 16 B further apart in shared memory than they are long, so every second one is not aligned to a
+# sector; writing each sector of such a row takes a cycle more. On an H200 a step of A and B takes 462 cycles
+# so, 192 with aligned rows (docs/validation/hw/copies2.cu). Half of the 16 sectors of a warp's copy are such.
+UNALIGNED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +151,9 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
         j = number if number < many else number - many
         patterns = collapse([make(warp, j, step) for warp in warps])
         if looped:
-            w.load(slot, *patterns, bypass=True, stages=STAGES, level=0, ahead=STAGES - 1)
+            w.load(slot, *patterns, bypass=True, stages=STAGES, level=0, ahead=STAGES - 1, smem=UNALIGNED)
         else:
-            w.load(slot, *patterns, bypass=True)
+            w.load(slot, *patterns, bypass=True, smem=UNALIGNED)
 
     def nothing(_number: int) -> None:
         """Load nothing."""

@@ -1,0 +1,226 @@
+// Where the time of one K step of the tensor GEMM goes: one TB, with parts of the step left out, and the parts alone.
+//   steps DIR   writes DIR/steps.csv: what, threads, cycles a step (or an instruction)
+#include "suite.cuh"
+static FILE* OUT;
+static int KK = 4096;
+static unsigned long long* CYC;
+static void row(const char* what, int threads, int tbs, double cycles) {
+  fprintf(OUT, "%s,%d,%d,%.3f\n", what, threads, tbs, cycles);
+  printf("%-44s %5d threads %4d TBs %10.3f cycles\n", what, threads, tbs, cycles);
+  fflush(stdout);
+}
+// ---- the tile's main loop with parts left out; F: 1 copies, 2 ldmatrix, 4 mma, 8 barrier, 16 wait for the copies
+template <class G, int F>
+__global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, unsigned long long* cyc, float* out) {
+  extern __shared__ __align__(16) char smem[];
+  constexpr int BM = G::BM, BN = G::BN, BK = G::BK, NT = G::NT, SA = G::SA, SB = G::SB, ASZ = G::ASZ, BSZ = G::BSZ;
+  constexpr int ST = G::SMEM / 2 / (ASZ + BSZ), WCOLS = G::WCOLS, WN = BN / WCOLS, WM = BM / (NT / 32 / WCOLS);
+  __half* sA = (__half*)smem;
+  __half* sB = sA + ST * ASZ;
+  const int tid = threadIdx.x, lane = tid & 31, w = tid >> 5;
+  const int wm = (w / WCOLS) * WM, wn = (w % WCOLS) * WN;
+  const int KT = g.K / BK;
+  const __half* A = g.A + (size_t)(blockIdx.x / 8 % 8) * BM * g.lda;
+  const __half* B = g.B + (size_t)(blockIdx.x % 8) * BN;
+  const unsigned a0 = (unsigned)__cvta_generic_to_shared(sA), b0 = (unsigned)__cvta_generic_to_shared(sB);
+  constexpr int LA = BM * BK / 8 / NT, LB = BK * BN / 8 / NT, RA = NT / (BK / 8), RB = NT / (BN / 8);
+  const int ar = tid / (BK / 8), ac = (tid % (BK / 8)) * 8, br = tid / (BN / 8), bc = (tid % (BN / 8)) * 8;
+  const __half* pA = A + (size_t)ar * g.lda + ac;
+  const __half* pB = B + (size_t)br * g.ldb + bc;
+  const unsigned dA = a0 + 2 * (ar * SA + ac), dB = b0 + 2 * (br * SB + bc);
+  int ls = 0, cs = 0;
+  auto load = [&]() {
+    if (F & 1) {
+#pragma unroll
+      for (int j = 0; j < LB; j++) G::cp16(dB + 2 * (ls * BSZ + j * RB * SB), pB + (size_t)(j * RB) * g.ldb, true);
+      pB += (size_t)BK * g.ldb;
+#pragma unroll
+      for (int j = 0; j < LA; j++) G::cp16(dA + 2 * (ls * ASZ + j * RA * SA), pA + (size_t)(j * RA) * g.lda, true);
+      pA += BK;
+    }
+  };
+  for (int i = tid; i < G::SMEM / 2; i += NT) sA[i] = __float2half_rn(0.001f * (i % 999) - 0.5f);
+  __syncthreads();
+  float acc[WM / 16][WN / 8][4] = {};
+  unsigned fa[WM / 16][4], fb[WN / 8][2];
+  for (int i = 0; i < WM / 16; i++) for (int q = 0; q < 4; q++) fa[i][q] = 0x38003801u + tid * 3 + i * 7 + q;
+  for (int j = 0; j < WN / 8; j++) for (int q = 0; q < 2; q++) fb[j][q] = 0x34003801u + tid * 5 + j * 11 + q;
+  for (int s = 0; s < ST - 1; s++) {
+    load();
+    ls = ls + 1 == ST ? 0 : ls + 1;
+    if (F & 16) asm volatile("cp.async.commit_group;");
+  }
+  unsigned long long t0 = clock64();
+  for (int kt = 0; kt < KT; kt++) {
+    if (F & 16) asm volatile("cp.async.wait_group %0;" ::"n"(ST - 2));
+    if (F & 8) __syncthreads();
+    if (kt + ST - 1 < KT) load();
+    ls = ls + 1 == ST ? 0 : ls + 1;
+    if (F & 16) asm volatile("cp.async.commit_group;");
+    unsigned as = a0 + 2 * (cs * ASZ), bs = b0 + 2 * (cs * BSZ);
+    cs = cs + 1 == ST ? 0 : cs + 1;
+#pragma unroll
+    for (int ks = 0; ks < BK; ks += 16) {
+      if (F & 2) {
+#pragma unroll
+        for (int i = 0; i < WM / 16; i++) {
+          unsigned ad = as + 2 * ((wm + i * 16 + (lane & 15)) * SA + ks + (lane >> 4) * 8);
+          asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(fa[i][0]), "=r"(fa[i][1]), "=r"(fa[i][2]), "=r"(fa[i][3]) : "r"(ad));
+        }
+#pragma unroll
+        for (int j = 0; j < WN / 16; j++) {
+          unsigned bd = bs + 2 * ((ks + (lane & 15)) * SB + wn + j * 16 + (lane >> 4) * 8);
+          asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(fb[2 * j][0]), "=r"(fb[2 * j][1]), "=r"(fb[2 * j + 1][0]), "=r"(fb[2 * j + 1][1]) : "r"(bd));
+        }
+      }
+      if (F & 4) {
+#pragma unroll
+        for (int i = 0; i < WM / 16; i++)
+#pragma unroll
+          for (int j = 0; j < WN / 8; j++)
+            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                         : "+f"(acc[i][j][0]), "+f"(acc[i][j][1]), "+f"(acc[i][j][2]), "+f"(acc[i][j][3])
+                         : "r"(fa[i][0]), "r"(fa[i][1]), "r"(fa[i][2]), "r"(fa[i][3]), "r"(fb[j][0]), "r"(fb[j][1]));
+      }
+    }
+  }
+  unsigned long long t1 = clock64();
+  asm volatile("cp.async.wait_all;");
+  float s = 0;
+  for (int i = 0; i < WM / 16; i++) for (int j = 0; j < WN / 8; j++) for (int q = 0; q < 4; q++) s += acc[i][j][q];
+  for (int i = 0; i < WM / 16; i++) for (int q = 0; q < 4; q++) s += __uint_as_float(fa[i][q]);
+  for (int j = 0; j < WN / 8; j++) for (int q = 0; q < 2; q++) s += __uint_as_float(fb[j][q]);
+  if (s == 12345.678f) out[tid] = s;
+  if (tid == 0) cyc[blockIdx.x] = t1 - t0;
+}
+template <class G, int F>
+static void step(const char* what, const __half* M, int tbs) {
+  const int K = KK;
+  GemmArgs<__half> g{M, M + (1 << 24), nullptr, G::BM, G::BN * 8, K, K, G::BN * 8, 0, 0, 0, 0, 0};
+  CK(cudaFuncSetAttribute(k_step<G, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  for (int i = 0; i < 3; i++) k_step<G, F><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC);
+  CK(cudaDeviceSynchronize());
+  std::vector<unsigned long long> all(tbs);
+  CK(cudaMemcpy(all.data(), CYC, 8 * tbs, cudaMemcpyDeviceToHost));
+  std::sort(all.begin(), all.end());
+  row(what, G::NT, tbs, (double)all[tbs / 2] / (K / G::BK));
+}
+template <class G>
+static void steps(const std::string& n, const __half* M, int tbs) {
+  step<G, 31>((n + " all").c_str(), M, tbs);
+  step<G, 30>((n + " no copies").c_str(), M, tbs);
+  step<G, 14>((n + " no copies no wait").c_str(), M, tbs);
+  step<G, 6>((n + " ldmatrix mma").c_str(), M, tbs);
+  step<G, 4>((n + " mma").c_str(), M, tbs);
+  step<G, 12>((n + " mma barrier").c_str(), M, tbs);
+  step<G, 2>((n + " ldmatrix").c_str(), M, tbs);
+  step<G, 10>((n + " ldmatrix barrier").c_str(), M, tbs);
+  step<G, 17>((n + " copies wait").c_str(), M, tbs);
+  step<G, 25>((n + " copies wait barrier").c_str(), M, tbs);
+  step<G, 29>((n + " no ldmatrix").c_str(), M, tbs);
+  step<G, 27>((n + " no mma").c_str(), M, tbs);
+  step<G, 23>((n + " no barrier").c_str(), M, tbs);
+  step<G, 15>((n + " no wait").c_str(), M, tbs);
+}
+// ---- parts alone
+template <int KIND>
+__global__ void k_part(int n, unsigned long long* cyc, float* out) {
+  __shared__ __align__(16) __half t[64 * 72];
+  for (int i = threadIdx.x; i < 64 * 72; i += blockDim.x) t[i] = __float2half_rn(0.f);
+  __syncthreads();
+  const int lane = threadIdx.x & 31;
+  unsigned base = (unsigned)__cvta_generic_to_shared(t), ad = base + 2 * ((lane & 15) * 72 + (lane >> 4) * 8);
+  unsigned r[8][4];
+  for (int i = 0; i < 8; i++) for (int q = 0; q < 4; q++) r[i][q] = 0x30003001u * (i + 1) + threadIdx.x + q;
+  float d[16][4] = {};
+  __syncthreads();
+  unsigned long long t0 = clock64();
+  for (int k = 0; k < n; k++) {
+    if (KIND == 0) {  // dependent ldmatrix: the address needs the last result (zeros)
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(r[0][0]), "=r"(r[0][1]), "=r"(r[0][2]), "=r"(r[0][3]) : "r"(ad));
+      ad += r[0][0];
+    }
+    if (KIND == 1)
+#pragma unroll
+      for (int i = 0; i < 8; i++) asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(r[i][0]), "=r"(r[i][1]), "=r"(r[i][2]), "=r"(r[i][3]) : "r"(ad + 32 * (i & 3)));
+    if (KIND == 2)
+#pragma unroll
+      for (int i = 0; i < 8; i++) asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(r[i][0]), "=r"(r[i][1]), "=r"(r[i][2]), "=r"(r[i][3]) : "r"(ad + 32 * (i & 3)));
+    if (KIND == 3)  // one accumulator
+      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};" : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]) : "r"(r[0][0]), "r"(r[0][1]), "r"(r[0][2]), "r"(r[0][3]), "r"(r[1][0]), "r"(r[1][1]));
+    if (KIND == 4)  // 16 accumulators, A and B of a 64 x 32 tile
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+          asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                       : "+f"(d[i * 4 + j][0]), "+f"(d[i * 4 + j][1]), "+f"(d[i * 4 + j][2]), "+f"(d[i * 4 + j][3]) : "r"(r[i][0]), "r"(r[i][1]), "r"(r[i][2]), "r"(r[i][3]), "r"(r[4 + j][0]), "r"(r[4 + j][1]));
+    if (KIND == 5)  // 16 accumulators, the same A and B
+#pragma unroll
+      for (int i = 0; i < 16; i++)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                     : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3]) : "r"(r[0][0]), "r"(r[0][1]), "r"(r[0][2]), "r"(r[0][3]), "r"(r[1][0]), "r"(r[1][1]));
+    if (KIND == 6) __syncthreads();
+    if (KIND == 7) {  // 6 ldmatrix, then what they feed: 16 mma; the next round's ldmatrix may start at once
+#pragma unroll
+      for (int i = 0; i < 6; i++) asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(r[i][0]), "=r"(r[i][1]), "=r"(r[i][2]), "=r"(r[i][3]) : "r"(ad + 32 * (i & 3)));
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+          asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                       : "+f"(d[i * 4 + j][0]), "+f"(d[i * 4 + j][1]), "+f"(d[i * 4 + j][2]), "+f"(d[i * 4 + j][3]) : "r"(r[i][0]), "r"(r[i][1]), "r"(r[i][2]), "r"(r[i][3]), "r"(r[4 + j / 2][(j & 1) * 2]), "r"(r[4 + j / 2][(j & 1) * 2 + 1]));
+    }
+    if (KIND == 8)  // 4 accumulators in turn
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                     : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3]) : "r"(r[0][0]), "r"(r[0][1]), "r"(r[0][2]), "r"(r[0][3]), "r"(r[1][0]), "r"(r[1][1]));
+    if (KIND == 9)  // 2 accumulators in turn
+#pragma unroll
+      for (int i = 0; i < 2; i++)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                     : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3]) : "r"(r[0][0]), "r"(r[0][1]), "r"(r[0][2]), "r"(r[0][3]), "r"(r[1][0]), "r"(r[1][1]));
+  }
+  unsigned long long t1 = clock64();
+  float s = 0;
+  for (int i = 0; i < 8; i++) for (int q = 0; q < 4; q++) s += __uint_as_float(r[i][q]);
+  for (int i = 0; i < 16; i++) for (int q = 0; q < 4; q++) s += d[i][q];
+  if (s == 12345.678f) out[threadIdx.x] = s;
+  if (threadIdx.x == 0) *cyc = t1 - t0;
+}
+template <int KIND>
+static void part(const char* what, double per) {
+  for (int nt : {32, 128, 256, 512, 1024}) {
+    const int n = 4000;
+    if (KIND != 1 && KIND != 2 && KIND != 0 && KIND != 6 && KIND != 5 && KIND != 3 && nt == 1024) continue;
+    for (int i = 0; i < 2; i++) k_part<KIND><<<1, nt>>>(n, CYC, (float*)CYC);
+    CK(cudaDeviceSynchronize());
+    unsigned long long c;
+    CK(cudaMemcpy(&c, CYC, 8, cudaMemcpyDeviceToHost));
+    row(what, nt, 1, (double)c / n / per);
+  }
+}
+__global__ void k_rand(__half* p, size_t n) {
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) p[i] = __float2half_rn(((unsigned)(i * 2654435761u) >> 8) * 1e-7f - 0.8f);
+}
+int main(int argc, char** argv) {
+  OUT = fopen((std::string(argc > 1 ? argv[1] : ".") + "/steps.csv").c_str(), "w");
+  fprintf(OUT, "what,threads,tbs,cycles\n");
+  CK(cudaMalloc(&CYC, 65536));
+  __half* M;
+  CK(cudaMalloc(&M, (size_t)512 << 20));
+  k_rand<<<1024, 256>>>(M, (size_t)256 << 20);
+  for (int k : {4096}) {
+   for (int per : {0, 1, 2}) {
+    KK = k;
+    std::string n = " K " + std::to_string(k);
+    int many = per == 0 ? 1 : per == 1 ? 132 : 264, six = per == 2 ? 792 : many;
+    steps<H128w8>("128x128x32 8 warps" + n, M, many);
+    steps<H128w4>("128x128x32 4 warps" + n, M, many);
+    steps<H64>("64x64x32 4 warps" + n, M, six);
+   }
+  }
+  fclose(OUT);
+  return 0;
+}

@@ -1,14 +1,12 @@
 """How close do devices with Accel-Sim's parameters come to its cycles? ``--help`` lists the options."""
 
-import tempfile
-from pathlib import Path
-
-from pysim.options import make_parser, name_list, positive_int, run_script
-from pysim.script import Script
+from pysim.start import run_script
 
 
 def convert_all(cases, folder):
     """Write and convert the traces of the inputs; return the converted file of each."""
+    from pathlib import Path
+
     from pysim.trace.convert import convert
     from workloads import peer
 
@@ -41,6 +39,8 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
+    from pysim.options import make_parser, name_list, positive_int
+    from pysim.script import Script
     from pysim.units import suggest
     from workloads import peer
 
@@ -65,6 +65,8 @@ def options_of():
 
 def run_rows(args, script, show):
     """Replay the rows and print them; return rows of ``validation``, and tables ``runs`` and ``host``."""
+    import tempfile
+
     from pysim.config import Config
     from pysim.devices import device
     from workloads import peer
@@ -91,21 +93,21 @@ def run_rows(args, script, show):
             sm, l2 = tables["sm"], tables["l2"]
             sectors = int(sm["load_sectors"].sum() + sm["store_sectors"].sum())
             moved = f"l2 {sectors} dram {l2['dram_read_sectors'].sum()}"
-            what = (len(found), "accelsim", row.name, name, "stream", "cycles")
-            found.append((*what, row.cycles, cycles, cycles / row.cycles - 1, "ok", "", moved))
+            error = cycles / row.cycles - 1
+            what = (len(found), "accelsim", row.name, name, "stream", row.case, "stream", "cycles")
+            values = (row.cycles, cycles, error, "ok", "", (1 + beside) * row.cycles, row.cycles, cycles)
+            found.append((*what, *values, moved))
             speed = f"{'-':>15}{rate / 1e6:10.1f}{'-':>10}"
             if row.rate == row.rate:
                 speed = f"{row.rate / 1e3:15.1f}{rate / 1e6:10.1f}{rate / row.rate:9.0f}x"
-            show(
-                f"{row.name:<22}{name:<18}{row.cycles:9,}{cycles:9,.0f}{found[-1][8]:8.1%}{beside:8.1%}{speed}"
-            )
+            show(f"{row.name:<22}{name:<18}{row.cycles:9,}{cycles:9,.0f}{error:8.1%}{beside:8.1%}{speed}")
     return found, parts
 
 
 def main():
     args, script = options_of()
 
-    # imported here, where Ctrl-C already ends in one line and after what is quick to refuse
+    # after what is quick to refuse
     import numpy as np
 
     import stats
@@ -115,7 +117,7 @@ def main():
     log = stats.Log(options.quiet)
     show = log.say if options.json else print
     found, parts = run_rows(args, script, show)
-    errors = np.abs([row[8] for row in found])
+    errors = np.abs([row[10] for row in found])
     show(f"absolute error: mean {errors.mean():.1%}, worst {errors.max():.1%} (null: fitted to all rows)")
     names = [column.name for column in stats.schema.VALIDATION]
     tables = {name: np.concatenate(rows) for name, rows in parts.items()}

@@ -1,9 +1,6 @@
 """What do the microbenchmarks of a real GPU give on the simulated one? ``--help`` lists the options."""
 
-import re
-
-from pysim.options import make_parser, run_script
-from pysim.script import Script, choice
+from pysim.start import run_script
 
 # beyond this share a constant needs a reason
 NEAR = 0.05
@@ -14,6 +11,7 @@ LONG = r"l2_read_GBps|dram_copy|grid(67584|270336|1081344)|large_grid"
 def expression(text):
     """Option type: a regular expression."""
     import argparse
+    import re
 
     try:
         return re.compile(text).pattern
@@ -62,11 +60,15 @@ def summarize(found, left, show):
 
 
 def main():
+    import re
+
     # imported here, where Ctrl-C already ends in one line
     from pathlib import Path
 
     import stats
     from pysim import ConfigError
+    from pysim.options import make_parser
+    from pysim.script import Script, choice
     from workloads import microbench
     from workloads.microbench.bench import Bench
 

@@ -1,18 +1,14 @@
 """How long does a recorded run take, in stream order and in others? ``--help`` lists the options."""
 
-import argparse
-from dataclasses import replace
-from pathlib import Path
+from pysim.start import run_script
 
-from pysim.clock import PHASES, Clock, since_start
-from pysim.errors import ConfigError
-from pysim.options import make_parser, number_ranges, run_script
-from pysim.script import Script, choice
-
-KEPT = Path("results") / "traces"
+KEPT = "results/traces"
 
 
 def unknown_opcode(text):
+    import argparse
+
+    from pysim.errors import ConfigError
     from pysim.trace.unknown import resolve_unknown
 
     try:
@@ -23,6 +19,8 @@ def unknown_opcode(text):
 
 def chosen_kernels(ranges, last):
     """Return the kernels of the ranges in ascending order; None: all."""
+    from pysim.errors import ConfigError
+
     if ranges is None:
         return None
     if max(end for _, end in ranges) > last:
@@ -32,6 +30,9 @@ def chosen_kernels(ranges, last):
 
 def options_of():
     """Read the command line."""
+    from pysim.options import make_parser, number_ranges
+    from pysim.script import Script, choice
+
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v"})
     text = "folder with kernelslist.g, such a list, or a converted trace (.pysim)"
     parser.add_argument("trace", metavar="DIR", help=text)
@@ -47,11 +48,17 @@ def options_of():
 
 
 def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from pysim.clock import Clock, since_start
+
     clock = Clock(since_start())
     args, script = options_of()
     options = script.options
 
-    # imported here, where Ctrl-C already ends in one line and after what is quick to refuse
+    # after what is quick to refuse
+    from dataclasses import replace
+    from pathlib import Path
+
     import stats
     from pysim import WorkloadError, simulate
     from pysim.trace.job import trace_job
@@ -62,7 +69,7 @@ def main():
     chosen = chosen_kernels(args.kernels, last)
     store = prepare(
         args.trace,
-        KEPT,
+        Path(KEPT),
         clock,
         unknown=args.unknown_opcode,
         progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
@@ -121,6 +128,7 @@ def main():
 def finish(script, tables, job, clock, instructions, show):
     """Write the result, and say where the time of this process went."""
     import stats
+    from pysim.clock import PHASES
     from stats.plot import draw_occupancy
 
     options, path = script.options, script.path

@@ -1,7 +1,6 @@
 """What does the order of thread blocks decide in a GRU on a Titan V? ``--help`` lists the options."""
 
-from pysim.options import make_parser, positive_int, run_script
-from pysim.script import Script, choice
+from pysim.start import run_script
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
 SIZES = {"hidden": 1536, "batch": 32, "timesteps": 20, "layers": 3}
@@ -9,6 +8,10 @@ KEYS = (*SIZES, "input", "dtype", "buffers")
 
 
 def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from pysim.options import make_parser, positive_int
+    from pysim.script import Script, choice
+
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v", "schemes": SCHEMES})
     for name, default in SIZES.items():
         text = f"{name} of the network (default: {default})"
@@ -25,7 +28,7 @@ def main():
     script = Script.start("titanv_gru", parser, parser.parse_args(), KEYS)
     options, path = script.options, script.path
 
-    # imported here, where Ctrl-C already ends in one line and after what is quick to refuse
+    # after what is quick to refuse
     import stats
     from pysim import WorkloadError, simulate
     from stats.plot import draw_occupancy

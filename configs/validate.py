@@ -3,8 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from pysim.options import make_parser, run_script
-from pysim.script import Script, choice
+from pysim.start import run_script
 
 
 def simulated(suite, cases, script, fresh, log):
@@ -79,6 +78,8 @@ def write(suite, table, script, log, show):
 
 def started(suites):
     """Read the options; return the suite, all its cases, how many rows were left out, and the script."""
+    from pysim.options import make_parser
+    from pysim.script import Script, choice
     from workloads.validation.suites import cases_of
 
     lines = [f"{suite.name} ({suite.doc}; {suite.gpu})" for suite in suites.values()]

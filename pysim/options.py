@@ -1,30 +1,19 @@
-"""The command-line options that all scripts share, one row each, and the frame that scripts run in."""
+"""The command-line options that all scripts share, one row each."""
 
 from __future__ import annotations
 
 import argparse
-import errno
 import os
-import signal
-import sys
-import threading
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from .config import Config
 from .devices import device
-from .errors import ConfigError, InternalError, SimError
+from .errors import ConfigError, InternalError
+from .start import EXIT_USAGE
 from .units import Value, parse, row_of, suggest
-
-EXIT_ERROR = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPT = 128 + signal.SIGINT
-EXIT_PIPE = 128 + 13  # SIGPIPE, which not every system names
-EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 def _integer(text: str, least: int, kind: str) -> int:
@@ -249,64 +238,3 @@ class Options:
     def config(self, defaults: Mapping[str, Value] | None = None) -> Config:
         """Resolve the configuration that the options describe."""
         return Config.resolve(device(self.gpu), self.overrides(defaults))
-
-
-class _Terminated(BaseException):
-    """SIGTERM as an exception, so that files are closed and temporary ones removed on the way out."""
-
-
-@contextmanager
-def _sigterm() -> Iterator[None]:
-    # Only the main thread may set handlers.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_number: int, _frame: object) -> NoReturn:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def run_script(main: Callable[[], int | None]) -> NoReturn:
-    """Run a script's main and exit: one clean line for what a user can cause, a traceback for bugs."""
-    sys.exit(_status(main))
-
-
-def _status(main: Callable[[], int | None]) -> int:
-    try:
-        with _sigterm():
-            status = main() or 0
-            # A pipe that broke shows at the latest here, while it can still be handled.
-            sys.stdout.flush()
-            return status
-    except BrokenPipeError:
-        # The interpreter flushes stdout once more at exit; give it somewhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE
-    except OSError as error:
-        # Files of results carry errors of their own, so this is standard output: a full disk, say.
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
-        return EXIT_ERROR
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_INTERRUPT
-    except _Terminated:
-        print("terminated", file=sys.stderr)
-        return EXIT_TERMINATED
-    except InternalError:
-        traceback.print_exc()
-        return EXIT_ERROR
-    except Exception as error:
-        # The results package must not import this one; its user errors carry a mark instead.
-        if isinstance(error, SimError) or getattr(error, "user_error", False):
-            print(f"error: {error}", file=sys.stderr)
-            return EXIT_ERROR
-        raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +121,8 @@ class Choice:
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> ConfigError:
+    import difflib  # for errors alone
+
     close = difflib.get_close_matches(name, known, 1)
     hint = f": did you mean {close[0]!r}?" if close else f": there are {', '.join(known) or 'none'}"
     return ConfigError(f"{what} {name!r}{hint}")

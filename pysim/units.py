@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable
@@ -66,6 +65,8 @@ _LONGEST = 60  # characters of a value that are read and quoted
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return ``: did you mean X?`` for the nearest known name, or an empty string."""
+    import difflib  # for errors alone
+
     by_key = {key.lower(): key for key in known}
     near = difflib.get_close_matches(name.lower(), by_key, n=1, cutoff=0.5)
     return f": did you mean {by_key[near[0]]}?" if near else ""

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysim.errors import ConfigError, InternalError
-from pysim.options import OPTIONS, Options, machine_threads, make_parser, positive_int, run_script
+from pysim.options import OPTIONS, Options, machine_threads, make_parser, positive_int
+from pysim.start import run_script
 
 
 def read(*args: str) -> Options:
@@ -179,7 +180,7 @@ def test_interrupt_and_terminate(capsys: pytest.CaptureFixture[str]) -> None:
 def test_broken_pipe_is_quiet() -> None:
     code = (
         "import sys\n"
-        "from pysim.options import run_script\n"
+        "from pysim.start import run_script\n"
         "def main():\n"
         "    while True: print('x' * 1000)\n"
         "run_script(main)\n"

@@ -265,3 +265,29 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "\rstream" in shown
     assert "100% of 112 TBs" in shown
+
+
+SCRIPTS = [str(path) for path in sorted((ROOT / "configs").glob("*.py"))]
+
+
+@pytest.mark.parametrize(
+    ("script", "late"),
+    [*((path, name) for path in SCRIPTS for name in ("pysim.options", "numpy")), ("pysim", "pysim.command")],
+    ids=lambda word: Path(word).stem,
+)
+def test_an_interrupt_while_importing_is_one_line(tmp_path: Path, script: str, late: str) -> None:
+    """As if Ctrl-C came while that module is looked for."""
+    code = f"""
+import runpy, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {late!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+sys.argv = [{script!r}, "--help"]
+{"runpy.run_module" if script == "pysim" else "runpy.run_path"}({script!r}, run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

@@ -21,7 +21,6 @@ One module a generation; ``__init__`` has the registry and reads the TOML files.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,6 +52,8 @@ def device(name: str) -> Device:
 
 
 def _read(path: Path) -> Device:
+    import tomllib
+
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

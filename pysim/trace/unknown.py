@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from pysim.errors import ConfigError
 
 from .opcodes import OPCODES
@@ -32,6 +30,8 @@ def resolve_unknown(text: str) -> int:
         raise ConfigError(f"unknown opcodes: {text!r} is not as=NAME, such as as=INT")
     row = rows.get(_PIPES.get(name.upper(), name.upper()))
     if row is None:
+        import difflib  # for errors alone
+
         near = difflib.get_close_matches(name.upper(), names, n=1, cutoff=0)
         raise ConfigError(f"unknown opcodes: as={name} is no pipe or plain opcode; nearest: as={near[0]}")
     return row

@@ -1,0 +1,218 @@
+"""The command ``pysim``: what there is to choose from, and kernels written as traces."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .devices import DEVICES, device
+from .errors import ConfigError
+from .options import Parser, number_ranges, positive_int
+from .params import PARAMS
+from .schemes import SCHEMES
+from .units import ROWS, allowed, show, suggest
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print columns, the last one as it is."""
+    lines = list(rows)
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)] if lines else []
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
+        print("  ".join([*cells, line[-1]]).rstrip())
+
+
+def _summary(made: Callable[..., Any]) -> str:
+    return (inspect.getdoc(made) or "").partition("\n")[0]
+
+
+def _arguments(made: Callable[..., Any]) -> str:
+    """Write the arguments that have a default, as a user gives them."""
+    known = inspect.signature(made).parameters.values()
+    return ",".join(
+        f"{p.name}={int(p.default) if isinstance(p.default, bool) else p.default}"
+        for p in known
+        if isinstance(p.default, (bool, int, float, str))
+    )
+
+
+def _chosen(what: str, name: str | None, known: Mapping[str, Any]) -> list[str]:
+    if name is None:
+        return list(known)
+    if name not in known:
+        raise ConfigError(f"no {what} {name}{suggest(name, known) or ': there are ' + ', '.join(known)}")
+    return [name]
+
+
+def _devices(args: argparse.Namespace) -> None:
+    if args.name is None:
+        _table((name, made.title) for name, made in DEVICES.items())
+        return
+    made = device(args.name)
+    print(f"{made.name}: {made.title}, compute capability {'.'.join(map(str, made.compute_capability))}")
+    _table((path, show(ROWS[path], value), made.sources.get(path, "")) for path, value in made.values.items())
+
+
+def _kernels(args: argparse.Namespace) -> None:
+    from workloads.registry import KERNELS
+
+    _table((name, _summary(KERNELS[name])) for name in _chosen("kernel", args.name, KERNELS))
+
+
+def _workloads(args: argparse.Namespace) -> None:
+    from workloads.registry import WORKLOADS
+
+    names = _chosen("workload", args.name, WORKLOADS)
+    _table((name, _summary(WORKLOADS[name])) for name in names)
+    if args.name is not None:
+        print(f"{args.name}:{_arguments(WORKLOADS[args.name])}")
+
+
+def _schemes(args: argparse.Namespace) -> None:
+    rows = []
+    for name in _chosen("scheme", args.name, SCHEMES):
+        rows.append((name, SCHEMES[name].doc))
+        rows += [(f"  +{option}", row.doc) for option, row in SCHEMES[name].options.items()]
+    _table(rows)
+
+
+def _parameters(args: argparse.Namespace) -> None:
+    paths = [path for path in ROWS if args.name is None or f"{path}.".startswith(f"{args.name}.")]
+    if not paths:
+        raise ConfigError(f"no parameter {args.name}{suggest(args.name, (*ROWS, *PARAMS))}")
+    values = device(args.gpu).values if args.gpu else {}
+    if args.markdown:
+        print("| path | default | allowed | meaning |\n|---|---|---|---|")
+    rows = []
+    for path in paths:
+        row = ROWS[path]
+        default = show(row, values.get(path, row.default))
+        rows.append((path, default, allowed(row).removeprefix("must be ").removeprefix("in "), row.doc))
+    if args.markdown:
+        for path, *cells in rows:
+            print(f"| `{path}` | {' | '.join(cells)} |")
+    else:
+        _table(rows)
+
+
+def _write_trace(args: argparse.Namespace) -> None:
+    from workloads.registry import make
+
+    from .trace.writer import write_trace
+
+    job = make(args.name)
+    count = len(job.kernels)
+    chosen = None
+    for first, last in args.kernels or ():
+        if last > count:
+            raise ConfigError(f"--kernels: no kernel {last}: {job.name} has 1 to {count}")
+        chosen = {*(chosen or ()), *range(first, last + 1)}
+    done = write_trace(
+        job, Path(args.out), binary=args.binary, compress=args.compress, kernels=chosen, force=args.force
+    )
+    files = len(done.files) - 1
+    print(
+        f"{args.out}: {files} kernels, {done.instructions:,} warp instructions, {done.characters:,} B of text"
+    )
+    if job.events:
+        print(f"left out: {len(job.events)} events between streams, which the format has no words for")
+
+
+class Topic(NamedTuple):
+    """One command: what it does and the options that go with it. ``names``: its operands."""
+
+    run: Callable[[argparse.Namespace], None]
+    doc: str
+    options: tuple[str, ...] = ()
+    names: tuple[str, ...] = ("[NAME]",)
+
+
+TOPICS: dict[str, Topic] = {
+    "devices": Topic(_devices, "GPUs; with a name or FILE.toml each number with its source"),
+    "kernels": Topic(_kernels, "kernel templates"),
+    "workloads": Topic(_workloads, "workloads; with a name its keys"),
+    "schemes": Topic(_schemes, "ways of ordering work, with their options"),
+    "parameters": Topic(
+        _parameters, "what --set sets; with a name only what lies below, such as gpu.l2", ("gpu", "markdown")
+    ),
+    "write-trace": Topic(
+        _write_trace,
+        "write a workload (name:key=value,...) as SASS trace into a folder",
+        ("binary", "compress", "kernels", "force"),
+        ("WORKLOAD", "FOLDER"),
+    ),
+}
+
+
+class Choice(NamedTuple):
+    """An option of some commands. ``kind`` None: a flag without a value."""
+
+    metavar: str
+    kind: Callable[[str], object] | None
+    doc: str
+    default: object = None
+
+
+OPTIONS: dict[str, Choice] = {
+    "gpu": Choice("NAME", str, "the values of this GPU"),
+    "markdown": Choice("", None, "a table for documents"),
+    "binary": Choice("SM", positive_int, "SM version whose instructions are written (default: 70)", 70),
+    "compress": Choice("", None, "files with xz"),
+    "kernels": Choice("LIST", number_ranges, "only these launches, counted from 1, such as 3-7,9"),
+    "force": Choice("", None, "replace the trace in a folder that is not empty"),
+}
+
+
+def _topic(text: str) -> str:
+    if text not in TOPICS:
+        hint = suggest(text, TOPICS) or f": there are {', '.join(TOPICS)}"
+        raise argparse.ArgumentTypeError(f"no command {text}{hint}")
+    return text
+
+
+def _check(parser: Parser, args: argparse.Namespace) -> None:
+    """Refuse operands and options that do not go with the command; name the operands."""
+    topic = TOPICS[args.command]
+    for name, row in OPTIONS.items():
+        if getattr(args, name) not in (None, False, row.default) and name not in topic.options:
+            owners = " and ".join(t for t, other in TOPICS.items() if name in other.options)
+            parser.error(f"--{name} goes with the command {owners}")
+    least = sum(not name.startswith("[") for name in topic.names)
+    if len(args.operands) > len(topic.names):
+        parser.error(f"unexpected argument {args.operands[len(topic.names)]!r}")
+    if len(args.operands) < least:
+        parser.error(f"{args.command} needs {' and '.join(topic.names)}")
+    args.name, args.out = (*args.operands, None, None)[:2]
+
+
+def run() -> None:
+    """Read the command line and do what it says."""
+    width = max(map(len, TOPICS)) + 2
+    lines = [f"  {name:<{width}}{topic.doc}" for name, topic in TOPICS.items()]
+    parser = Parser(
+        prog="pysim",
+        usage="pysim COMMAND [NAME] [OPTION ...]",
+        description="A GPU simulator for dependent kernels. Experiments are the scripts in configs/.",
+        epilog="commands:\n" + "\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", type=_topic, metavar="COMMAND", help="one of the commands below")
+    parser.add_argument("operands", nargs="*", metavar="NAME", help="show only this one, in detail")
+    for name, row in OPTIONS.items():
+        owners = ", ".join(t for t, topic in TOPICS.items() if name in topic.options)
+        text = f"{owners}: {row.doc}"
+        if row.kind is None:
+            parser.add_argument(f"--{name}", action="store_true", help=text)
+        else:
+            parser.add_argument(
+                f"--{name}", metavar=row.metavar, type=row.kind, default=row.default, help=text
+            )
+    args = parser.parse_args()
+    _check(parser, args)
+    try:
+        TOPICS[args.command].run(args)
+    except ConfigError as error:
+        parser.error(str(error))

@@ -150,7 +150,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         _choice("submit", ("prefilled", "eager"), "prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch."),
         Param("launch", 2400.0, "ns", 0, 1e7, "Host time of one launch."),
         Param("roundtrip", 7300.0, "ns", 0, 1e7, "Launch and synchronise: what scheme host pays between kernels."),
-        Param("copy_bandwidth", 12.0, "GB/s", 0.1, 100000, "Bytes from the host that come over the link, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured)."),
+        Param("copy_bandwidth", 12.0, "GB/s", 0.125, 100000, "Bytes from the host that come over the link, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured)."),
         Param("copy_latency", 7300.0, "ns", 0, 1e7, "Before a copy's first byte, where copies take time (a synchronous copy is waited for as a launch is: host.roundtrip's value)."),
     ),
     "scheme": (

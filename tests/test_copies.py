@@ -171,7 +171,7 @@ def test_a_copy_too_long_or_too_far_is_refused():
         execute(
             with_copy([kernel], (FAR, FAR + 200_000_000), timed=True),
             "stream",
-            tiny(host__copy_bandwidth=0.1),
+            tiny(host__copy_bandwidth=0.125),
         )
     with pytest.raises(WorkloadError, match="a copy to beyond"):
         execute(with_copy([kernel], (1 << 50, (1 << 50) + 9)), "stream", tiny())

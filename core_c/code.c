@@ -134,7 +134,7 @@ static int write_ops(gs_lowering *l)
             op->issue = 1;
             block = GS_NOWHERE;
         } else {
-            u32 waves = gs_code_wavefronts(s);
+            u32 waves = gs_code_wavefronts(l, s);
             if (block != GS_NOWHERE && (l->cut[i] || gs_code_op(l, block)->issue >= l->longest ||
                                         gs_code_op(l, block)->smem + waves > LONG_RUN)) {
                 block = GS_NOWHERE;

@@ -76,9 +76,13 @@ static inline u32 gs_code_pipe(const gs_sass *s)
     return GS_OPCODE[s->opcode].pipe;
 }
 
-static inline u32 gs_code_wavefronts(const gs_sass *s)
+static inline u32 gs_code_wavefronts(const gs_lowering *l, const gs_sass *s)
 {
-    return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE ? 1 : s->space == GS_SPACE_SHARED ? s->wavefronts : 0;
+    if (s->space != GS_SPACE_SHARED || GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE) {
+        return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE;
+    }
+    return l->params->gpu_sm.smem_conflicts == GS_GPU_SM_SMEM_CONFLICTS_FIRST_WORD ? s->first_words
+                                                                                   : s->wavefronts;
 }
 
 static inline gs_op *gs_code_op(const gs_lowering *l, u32 index)

@@ -37,8 +37,8 @@ typedef struct timing {
 static u32 latency_of(const gs_lowering *l, const gs_sass *s)
 {
     u32 kind = GS_OPCODE[s->opcode].kind;
-    if (gs_code_wavefronts(s)) {
-        return l->smem_latency * 64 + (gs_code_wavefronts(s) - 1) * (u32)l->params->gpu_sm.smem_interval;
+    if (gs_code_wavefronts(l, s)) {
+        return l->smem_latency * 64 + (gs_code_wavefronts(l, s) - 1) * (u32)l->params->gpu_sm.smem_interval;
     }
     if (kind == GS_KIND_CONSTANT || kind == GS_KIND_TEXTURE) {
         return l->l1_latency * 64;
@@ -119,7 +119,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
         t->now += 64;
         return;
     }
-    u64 at = operands_ready(t, o, gs_code_wavefronts(s) ? n : reads);
+    u64 at = operands_ready(t, o, gs_code_wavefronts(l, s) ? n : reads);
     l->cut[i] = at - t->now >= LONG_STALL * 64;
     if (t->block == GS_NOWHERE) {
         stall(l, t, at);

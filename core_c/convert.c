@@ -134,6 +134,12 @@ static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
     return most;
 }
 
+/* wavefronts in the low half, those of the lanes' first words alone in the high half */
+static u32 both_wavefronts(const i64 *offset, u32 lanes, u32 width)
+{
+    return wavefronts_of(offset, lanes, width) | wavefronts_of(offset, lanes, 1) << 16;
+}
+
 /* The shape of an access + 1; 0: it has none that is worth to be kept. */
 static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves)
 {
@@ -160,7 +166,7 @@ static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape
                 return GS_OK;
             }
         }
-        *waves = wavefronts_of(offset, k, width);
+        *waves = both_wavefronts(offset, k, width);
         if (c->shapes.n < GS_SHAPES) {
             gs_shape_lanes *to = gs_vector_room(&c->shapes, 1, sizeof s);
             u32 *w = gs_vector_room(&c->shape_waves, 1, sizeof *w);
@@ -174,7 +180,7 @@ static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape
         }
         return GS_OK;
     }
-    *waves = wavefronts_of(offset, k, width);
+    *waves = both_wavefronts(offset, k, width);
     return GS_OK;
 }
 
@@ -322,6 +328,7 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         }
         if (t->space == GS_SPACE_SHARED) {
             s.wavefronts = (u16)waves;
+            s.first_words = (u16)(waves >> 16);
         } else {
             gs_access *r = gs_vector_room(&c->reach, 1, sizeof *r);
             if (!r) {

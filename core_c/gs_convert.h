@@ -17,8 +17,8 @@ typedef struct gs_sass {
     uint16_t src[8];
     int32_t imm;
     uint32_t bytes;
-    uint16_t wavefronts; /* of an access to shared memory */
-    uint16_t pad;
+    uint16_t wavefronts;  /* of an access to shared memory */
+    uint16_t first_words; /* those of it that the first word of each lane would take */
 } gs_sass;
 
 /* A step of a class's code. */

@@ -296,7 +296,7 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 }
 
 typedef struct filler {
-    gs_sim *sim;
+    gs_ctx *ctx;
     u64 time;
     u32 group, timed;
 } filler;
@@ -306,7 +306,7 @@ typedef struct filler {
 static void copy_line(void *user, u64 line, u32 mask)
 {
     const filler *f = user;
-    gs_sim *sim = f->sim;
+    gs_sim *sim = f->ctx->sim;
     u32 slice, row, tag, sectors = gs_popcount(mask);
     gs_home(&sim->map, line, &slice, &row, &tag);
     if (slice / GS_GROUP != f->group) {
@@ -326,6 +326,13 @@ static void copy_line(void *user, u64 line, u32 mask)
     if (hit) {
         touch(lru, set, way);
         set->mask[way] = (u8)(set->mask[way] | mask | mask << 4);
+        if (sim->half_boxes && set->twins >> way & 1) {
+            u32 unit = slice % GS_GROUP;
+            set->twins &= (u16) ~(1u << way);
+            twin_drop(f->ctx, f->group, start,
+                      gs_pay_op(0, 0, GS_MSG_STORE, 0) |
+                          gs_pay_line(tag, unit * sim->sets + row, mask, 0, unit));
+        }
     } else {
         if (f->timed) {
             push_out(sim, s, set, way, start);
@@ -341,7 +348,7 @@ static void copy_line(void *user, u64 line, u32 mask)
 static void copy_piece(gs_ctx *ctx, u32 group, const gs_msg *m)
 {
     u32 kernel = GS_COPY_KERNEL(m->pay);
-    filler f = {ctx->sim, m->key >> GS_SENDER_BITS, group, gs_launches(ctx->sim)[kernel].copy_time != 0};
+    filler f = {ctx, m->key >> GS_SENDER_BITS, group, gs_launches(ctx->sim)[kernel].copy_time != 0};
     gs_copy_lines(ctx->sim, kernel, GS_COPY_PIECE(m->pay), copy_line, &f);
 }
 

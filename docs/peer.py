@@ -33,6 +33,7 @@ VARIANTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("greedy warps", ("gpu.sm.warp_order=greedy",)),
     ("L2 replaces at random", ("gpu.l2.replacement=random",)),
     ("slots lost to register banks", ("gpu.sm.register_ports=1",)),
+    ("bank conflicts of whole accesses", ("gpu.sm.smem_conflicts=words",)),
     ("compute blocks of at most 1", ("gpu.sm.block_max=1",)),
     ("of at most 16", ("gpu.sm.block_max=16",)),
     ("of at most 1024", ("gpu.sm.block_max=1024",)),

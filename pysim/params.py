@@ -90,6 +90,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         *(_latency(pipe, default, doc) for (pipe, doc), default in zip(PIPES, (4, 4, 6, 8, 14, 10, 4), strict=True)),
         Param("smem_interval", 1.0, "cycle/64", 0.25, 1024, "Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM."),
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
+        _choice("smem_conflicts", ("words", "first_word"), "Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
         Param("barrier_warp", 0, "cycle", 0, 64, "Cycles that each warp takes to be counted at a barrier, one after another in an SM."),
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),

@@ -18,7 +18,7 @@ from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from workloads import micro
 
-from .core.harness import SCHEMES, execute, tiny
+from .core.harness import SCHEMES, config, execute, tiny
 from .core.workloads_small import copied, product
 from .made_traces import A, B, C, Warp, strided, write
 from .made_traces import product as traced
@@ -281,3 +281,17 @@ def test_copies_are_written_and_come_back(tmp_path):
 def test_copies_before_nothing(folder):
     store = listed(folder, *(f"kernel-{i}.traceg" for i in (1, 2, 3)))
     assert copies_before(store, [0, 1, 2], timed=False, stream=0) == {}
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_copies_on_an_l2_in_two_partitions(timed):
+    kernel, span = reader(1 << 20)
+    copy = copy_of(np.array([span]), timed, 1)
+    job = Job("job", *with_copies([kernel, kernel, kernel], [[copy], [], [copy]]))
+    runs = [
+        execute(job, scheme, config("h200", sim__oracle=1, **more), threads=(threads,)).fingerprint()
+        for scheme in ("stream", "tb_ideal")
+        for threads, more in ((1, {}), (2, {"sim__quantum": 31}))
+    ]
+    assert runs[0] == runs[1]
+    assert runs[2] == runs[3]

@@ -209,7 +209,12 @@ def test_the_page_agrees_with_its_rows(rendering):
     def same(made, text):
         made, text = (re.sub(r"\s+", " ", words) for words in (made, text))
         speed = re.compile(r"[\d,]+( to [\d,]+ times|x)")  # of rounded speeds
-        assert speed.sub("#", made) == speed.sub("#", text)
+        # cycles of the page are whole ones: a share may round the other way
+        share = re.compile(r"-?\d+\.\d%")
+        pairs = zip(share.findall(made), share.findall(text), strict=True)
+        assert all(abs(float(a[:-1]) - float(b[:-1])) < 0.101 for a, b in pairs)
+        made, text = (share.sub("%", speed.sub("#", words)) for words in (made, text))
+        assert made.replace("+%", "%") == text.replace("+%", "%")
 
     same(rendering.rows(tables), block(ROOT / "docs/peer.md", "rows"))
     same(rendering.summary(tables), block(ROOT / "docs/peer.md", "summary"))
@@ -219,7 +224,7 @@ def test_the_page_agrees_with_its_rows(rendering):
         "as it is",
         *(name for name, _ in rendering.VARIANTS),
     ]
-    assert lines[0] == rendering.variants(tables, {}).splitlines()[2]
+    same(rendering.variants(tables, {}).splitlines()[2], lines[0])
 
 
 def test_the_page_is_that_of_the_model(stores):

@@ -479,23 +479,28 @@ def test_sources_in_one_register_bank_cost_a_slot(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lanes", "width", "waves"),
+    ("lanes", "width", "waves", "first"),
     [
-        (strided(SHARED, 4), 4, 1),
-        (strided(SHARED, 0), 4, 1),
-        (strided(SHARED, 8), 4, 2),
-        (strided(SHARED, 128), 4, 32),
-        (strided(SHARED, 132), 4, 1),
-        (strided(SHARED, 16), 16, 4),
-        (strided(SHARED, 0), 16, 2),
-        (strided(SHARED, 8), 8, 2),
+        (strided(SHARED, 4), 4, 1, 1),
+        (strided(SHARED, 0), 4, 1, 1),
+        (strided(SHARED, 8), 4, 2, 2),
+        (strided(SHARED, 128), 4, 32, 32),
+        (strided(SHARED, 132), 4, 1, 1),
+        (strided(SHARED, 16), 16, 4, 4),
+        (strided(SHARED, 0), 16, 2, 1),
+        (strided(SHARED, 4), 16, 2, 1),
+        (strided(SHARED, 8), 8, 2, 2),
+        (strided(SHARED, 4), 8, 2, 1),
     ],
 )
-def test_bank_conflicts_are_counted_from_the_addresses(tmp_path, lanes, width, waves):
+def test_bank_conflicts_are_counted_from_the_addresses(tmp_path, lanes, width, waves, first):
     name = {4: "LDS", 8: "LDS.64", 16: "LDS.128"}[width]
     warp = Warp().op(name, 4, (2,), lanes, width)
     store = converted(write(tmp_path, ((1, 1, 1), 32, {(0, 0, 0): [warp.end()]}, {})))
     assert store.kernel(0, "rows")["wavefronts"].max() == waves
+    for word, want in (("words", waves), ("first_word", first)):
+        ops = trace_job(store).kernels[0].program.lowered(config(gpu__sm__smem_conflicts=word).encoded()).ops
+        assert ops["smem"].sum() == want
 
 
 # ---- jobs ----

@@ -43,6 +43,12 @@ enum {
     GS_PIPES = 7
 };
 
+/* gpu.sm.smem_conflicts */
+enum {
+    GS_GPU_SM_SMEM_CONFLICTS_WORDS = 0,
+    GS_GPU_SM_SMEM_CONFLICTS_FIRST_WORD = 1,
+};
+
 /* gpu.sm.warp_order */
 enum {
     GS_GPU_SM_WARP_ORDER_GREEDY = 0,

@@ -62,6 +62,8 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_interval;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
+    /* Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width. [choice] */
+    int64_t smem_conflicts;
     /* From the last arrival at a TB barrier to the next issue. [cycle] */
     int64_t barrier;
     /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */

@@ -33,6 +33,7 @@ _PEER: Rows = (
         48,
         f"{_CONFIG}: 20, + 4, and what it waits behind loads in the one LDST unit, in order: {_FITTED}",
     ),
+    ("gpu.sm.smem_conflicts", "first_word", "its rule looks at one word a lane, whatever the width"),
     ("gpu.sm.register_ports", 0, "operands are collected twice a cycle: a bank keeps up with FFMA"),
     ("gpu.sm.barrier", 14, _FITTED),
     ("gpu.sm.barrier_warp", 0, "not modelled there"),

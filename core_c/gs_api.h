@@ -37,11 +37,12 @@ typedef struct gs_op {
     uint32_t smem_wait; /* COMPUTE: 0, or 1 + the wavefronts of the warp, its latest ones, whose results it
                            does not wait for at the end */
     uint32_t pipes[7];
-    int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns */
+    int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns; POST, POLL: sems; TILE: stages */
     int32_t count_plus; /* memory: added to counter[level] in the address */
-    uint32_t count;  /* LOOP: iterations; DELAY: cycles; memory: skip when counter + count_plus >= count (0:
-                        never) */
-    uint32_t target; /* LOOP: the loop's first op, an index into ops */
+    uint32_t count;  /* LOOP: iterations; DELAY: cycles; memory, POLL: skip when counter + count_plus >= count
+                        (0: never); POST: 1 = without a fence */
+    uint32_t target; /* LOOP: the loop's first op, TILE: where to go when no tile is left; an index into ops
+                      */
 } gs_op;
 
 /* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step + pair(l),
@@ -76,6 +77,24 @@ typedef struct gs_part {
     int32_t line;  /* relative to the line of the access */
     uint32_t mask; /* sectors of the line */
 } gs_part;
+
+/* Which semaphore an op means: semaphores[base] of its launch + first + row / rows * stride + col / cols, row
+   = row[0] + row[1]*x + row[2]*y + row[3]*z + row[4]*(counter[level] + count_plus), col alike. POLL waits for
+   `times` of them, `apart` from one to the next. `ahead`: what the poll finds complete behind its semaphore
+   is remembered, and a POLL of those costs nothing. */
+typedef struct gs_sem {
+    int32_t row[5], col[5];
+    uint32_t rows, cols, stride, first, base, times, apart, ahead;
+} gs_sem;
+
+/* A part of a program that is run for each tile of a grid: ops from first to before end, a tile starts at
+   entry[variant] as a TB of that grid would. TILE (level 0: the TB's own number, 1: as many further as there
+   are TBs) goes there, or to its target when no tile is left. */
+typedef struct gs_stage {
+    uint32_t grid[3];
+    uint32_t first, end;
+    uint32_t entry[8];
+} gs_stage;
 
 /* A kernel's code: ops of all variants one after another. A TB's variant is the sum of 1 (last x), 2 (last y)
    and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops.
@@ -114,6 +133,8 @@ typedef struct gs_launch {
                                         that writes this slice of `copied` */
     uint64_t copy_wait, copy_time; /* before the first byte comes, and from there to the last; copy_time = 0:
                                       all is there at once and its place in the order costs nothing */
+    uint32_t early;                /* 1: starts when all TBs of its preds have triggered or ended */
+    uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
 } gs_launch;
 
 /* Sectors first to end - 1 that a copy writes; `before`: how many its earlier rows hold. */
@@ -140,10 +161,11 @@ typedef struct gs_order {
     uint32_t infinite;   /* 1: table without limit and without cost */
     uint32_t bypass;     /* ready kernels that dispatch may look past */
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
-    uint32_t pad;
-    uint64_t launch; /* first enqueue to first dispatch */
-    uint64_t gap;    /* last pred's release to dispatch */
-    uint64_t admit;  /* between two admissions */
+    uint32_t in_flight;  /* kernels in flight before an early one may start; 0: no limit */
+    uint64_t launch;     /* first enqueue to first dispatch */
+    uint64_t gap;        /* last pred's release to dispatch */
+    uint64_t admit;      /* between two admissions */
+    uint64_t early;      /* last trigger to dispatch of an early kernel */
 } gs_order;
 
 /* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are
@@ -167,8 +189,12 @@ typedef struct gs_job {
     const gs_template *templates;
     const gs_part *parts;
     const gs_copy *copied;
+    const gs_sem *sems;
+    const gs_stage *stages;
+    const uint32_t *needs; /* of each semaphore: posts that complete it */
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
-        n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied;
+        n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied, n_sems,
+        n_stages, n_needs;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 

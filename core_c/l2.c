@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "dram.h"
 #include "fabric.h"
+#include "sync.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -206,6 +207,10 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
         u32 load = GS_PAY_KIND(pay) == GS_MSG_LOAD, sectors = gs_popcount(mask);
         u32 from = (u32)m->key & ((1u << GS_SENDER_BITS) - 1);
         gs_slice *s = of[unit];
+        if (GS_UNLIKELY(GS_PAY_KIND(pay) == GS_MSG_SYNC)) {
+            gs_semaphore_request(ctx, &sender, s, m->key, pay);
+            continue;
+        }
         gs_set *set = &sets[at];
         u64 across = 0; /* time over the fabric, back */
         if (GS_UNLIKELY(halves)) {

@@ -8,7 +8,16 @@
 #include <string.h>
 
 /* payload of a request and its reply */
-enum { GS_MSG_LOAD, GS_MSG_STORE, GS_MSG_REDUCE, GS_MSG_START, GS_MSG_DONE, GS_MSG_SHARE, GS_MSG_COPY };
+enum {
+    GS_MSG_LOAD,
+    GS_MSG_STORE,
+    GS_MSG_REDUCE,
+    GS_MSG_START,
+    GS_MSG_DONE,
+    GS_MSG_SHARE,
+    GS_MSG_COPY,
+    GS_MSG_SYNC
+};
 
 #define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))
 #define GS_PAY_ROW(p)   ((u32)((p) >> 16 & 8191))
@@ -33,7 +42,7 @@ static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
     return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 15) << 45;
 }
 
-/* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3 */
+/* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3, open 1 */
 enum { GS_KERNEL_LIMIT = 1 << 19 };
 
 static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel, u32 sm)
@@ -50,10 +59,11 @@ static inline u64 gs_pay_share(u32 sm, u32 more)
 }
 
 #define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))
+#define GS_START_OPEN(p)      ((u32)((p) >> 63))
 #define GS_START_SLOT(p)      ((u32)((p) >> 31 & 31))
 #define GS_START_ROTATE(p)    ((u32)((p) >> 36 & 3))
 #define GS_START_CONFIGURE(p) ((u32)((p) >> 38 & 1))
-#define GS_START_KERNEL(p)    ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60) << 16)
+#define GS_START_KERNEL(p)    ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
 
 /* A host thread's view of the arena for the time of one gs_run. */
 typedef struct gs_ctx {

@@ -1,11 +1,12 @@
 /* The oracle check, independent of every scheme: it expands the programs of all TBs in launch order and knows
    from that alone how many TB ends each access must come after.
 
-   For a sector the accesses of all kernels fall into epochs in launch order: a kernel that writes it is an
-   epoch, readers between two writers share one. An access is right if every TB of all earlier epochs that
-   touches the sector has ended (its stores acknowledged at L2). It is enough to count ends: until the first
-   wrong access nobody of a later epoch can have ended. A load that L1 serves sees memory as of the line's
-   reading from L2, which must not be before the last writer's end. */
+   For a sector the accesses of all kernels, and of all stages of a kernel, fall into epochs in launch order:
+   a kernel (a stage) that writes it is an epoch, readers between two writers share one. An access is right if
+   every TB of all earlier epochs has published what it does with the sector: it has ended (its stores
+   acknowledged at L2), or posted a semaphore after its last access of the sector. It is enough to count
+   these: until the first wrong access nobody of a later epoch can have published. A load that L1 serves sees
+   memory as of the line's reading from L2, which must not be before the last writer's end. */
 #include "oracle.h"
 #include "walk.h"
 
@@ -14,14 +15,16 @@
 typedef struct touch {
     u64 sector;
     u32 required;
-    u8 write, read, pad[2];
+    u32 left; /* accesses to come */
+    u16 phase;
+    u8 write, read, published, pad[3];
 } touch;
 
 typedef struct shadow {
     u64 key;     /* sector + 1 */
     u64 written; /* last writer's end */
     u32 total, epoch, done;
-    u32 kernel, base_total; /* of the kernel being taken in */
+    u32 unit, base_total; /* of the kernel or stage being taken in */
     u8 read_epoch, base_read, kinds, pad;
     u32 base_epoch;
 } shadow;
@@ -30,8 +33,11 @@ typedef struct access {
     u64 time, seen; /* seen: what L1 showed is of this time; GS_NEVER: as of `time` */
     u64 line;
     u32 kernel, tb, mask;
-    u8 write, end, pad[2];
+    u16 phase;
+    u8 write, what; /* ACCESS, or the TB posts or ends */
 } access;
+
+enum { POSTS, ACCESS, ENDS };
 
 typedef struct log {
     access *at;
@@ -51,7 +57,7 @@ typedef struct oracle {
     shadow *shadows;
     u64 shadows_n, shadows_room;
     taken *kernels;
-    u32 next_kernel;
+    u32 next_kernel, next_unit;
     u64 *l1_time; /* of each L1 sector: when it was read from L2 */
     int failed;
 } oracle;
@@ -173,14 +179,21 @@ static void gather_visit(void *user, const gs_iop *op, u64 line, u32 mask)
             g->failed = 1;
             return;
         }
-        g->at[g->n++] = (touch){line * 4 + i, 0, op->kind != GS_OP_LOAD, op->kind == GS_OP_LOAD, {0, 0}};
+        g->at[g->n++] = (touch){.sector = line * 4 + i,
+                                .left = 1,
+                                .phase = op->phase,
+                                .write = op->kind != GS_OP_LOAD,
+                                .read = op->kind == GS_OP_LOAD};
     }
 }
 
 static int by_sector(const void *a, const void *b)
 {
-    u64 x = ((const touch *)a)->sector, y = ((const touch *)b)->sector;
-    return x < y ? -1 : x > y;
+    const touch *x = a, *y = b;
+    if (x->phase != y->phase) {
+        return x->phase < y->phase ? -1 : 1;
+    }
+    return x->sector < y->sector ? -1 : x->sector > y->sector;
 }
 
 static u64 unique(touch *t, u64 n)
@@ -191,7 +204,8 @@ static u64 unique(touch *t, u64 n)
     }
     qsort(t, n, sizeof *t, by_sector);
     for (u64 i = 0; i < n; i++) {
-        if (kept && t[kept - 1].sector == t[i].sector) {
+        if (kept && t[kept - 1].sector == t[i].sector && t[kept - 1].phase == t[i].phase) {
+            t[kept - 1].left++;
             t[kept - 1].write |= t[i].write;
             t[kept - 1].read |= t[i].read;
         } else {
@@ -199,6 +213,46 @@ static u64 unique(touch *t, u64 n)
         }
     }
     return kept;
+}
+
+/* Finds out what the accesses of a kernel, or of one of its stages, must come after. */
+static int order_unit(oracle *o, touch *touches, u64 n, u32 phase)
+{
+    u32 unit = o->next_unit++;
+    for (u64 i = 0; i < n; i++) {
+        touch *t = &touches[i];
+        if (t->phase != phase) {
+            continue;
+        }
+        if (o->shadows_n * 2 >= o->shadows_room && !rehash(o)) {
+            return 0;
+        }
+        shadow *s = find(o, t->sector);
+        if (!s->key) {
+            s->key = t->sector + 1;
+            s->unit = GS_NONE;
+            o->shadows_n++;
+        }
+        if (s->unit != unit) {
+            s->unit = unit;
+            s->base_total = s->total;
+            s->base_epoch = s->epoch;
+            s->base_read = s->read_epoch;
+            s->kinds = 0;
+        }
+        s->total++;
+        s->kinds |= t->write;
+        /* a reader waits for what came before the readers it stands among; a writer for everybody */
+        t->required = t->write || !s->base_read ? s->base_total : s->base_epoch;
+    }
+    for (u64 i = 0; i < n; i++) {
+        if (touches[i].phase == phase) {
+            shadow *s = find(o, touches[i].sector);
+            s->epoch = s->kinds ? s->base_total : s->base_read ? s->base_epoch : s->base_total;
+            s->read_epoch = !s->kinds;
+        }
+    }
+    return 1;
 }
 
 static int take_in(gs_sim *sim, oracle *o, u32 kernel)
@@ -222,33 +276,14 @@ static int take_in(gs_sim *sim, oracle *o, u32 kernel)
     if (g.failed) {
         return 0;
     }
+    u32 phases = 0;
     for (u64 i = 0; i < g.n; i++) {
-        if (o->shadows_n * 2 >= o->shadows_room && !rehash(o)) {
+        phases = gs_max32(phases, k->touches[i].phase);
+    }
+    for (u32 phase = 0; phase <= phases; phase++) {
+        if (!order_unit(o, k->touches, g.n, phase)) {
             return 0;
         }
-        touch *t = &k->touches[i];
-        shadow *s = find(o, t->sector);
-        if (!s->key) {
-            s->key = t->sector + 1;
-            s->kernel = GS_NONE;
-            o->shadows_n++;
-        }
-        if (s->kernel != kernel) {
-            s->kernel = kernel;
-            s->base_total = s->total;
-            s->base_epoch = s->epoch;
-            s->base_read = s->read_epoch;
-            s->kinds = 0;
-        }
-        s->total++;
-        s->kinds |= t->write;
-        /* a reader waits for what came before the readers it stands among; a writer for everybody */
-        t->required = t->write || !s->base_read ? s->base_total : s->base_epoch;
-    }
-    for (u64 i = 0; i < g.n; i++) {
-        shadow *s = find(o, k->touches[i].sector);
-        s->epoch = s->kinds ? s->base_total : s->base_read ? s->base_epoch : s->base_total;
-        s->read_epoch = !s->kinds;
     }
     return 1;
 }
@@ -270,6 +305,14 @@ static u64 *l1_times(gs_sim *sim, const gs_sm *sm, u32 place)
     return oracle_of(sim)->l1_time + ((u64)sm->id * GS_L1_SETS * GS_L1_WAYS + place - GS_L1_WAYS) * 4;
 }
 
+void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u64 time)
+{
+    access a = {time, GS_NEVER, 0, kernel, tb, 0, 0, 0, POSTS};
+    if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
+        gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+    }
+}
+
 void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,
                       u32 place)
 {
@@ -280,7 +323,7 @@ void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
             }
         }
     }
-    access a = {time, GS_NEVER, line, tb->kernel, tb->tb, mask, !load, 0, {0, 0}};
+    access a = {time, GS_NEVER, line, tb->kernel, tb->tb, mask, (u16)tb->phase, !load, ACCESS};
     if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
         gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
     }
@@ -290,8 +333,9 @@ void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
 {
     for (u32 i = 0; i < 4; i++) {
         if (mask >> i & 1) {
-            access a = {time,  l1_times(ctx->sim, sm, place)[i], line, tb->kernel, tb->tb, 1u << i, 0, 0,
-                        {0, 0}};
+            access a = {
+                time,  l1_times(ctx->sim, sm, place)[i], line, tb->kernel, tb->tb, 1u << i, (u16)tb->phase, 0,
+                ACCESS};
             a.time = gs_max(a.time, a.seen);
             if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
                 gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
@@ -302,30 +346,43 @@ void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
 
 void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time)
 {
-    access a = {time, GS_NEVER, 0, kernel, tb, 0, 0, 1, {0, 0}};
+    access a = {time, GS_NEVER, 0, kernel, tb, 0, 0, 0, ENDS};
     if (!push(&oracle_of(sim)->logs[GS_THREADS], a)) {
         gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
     }
 }
 
 /* ---- the check ---- */
-static const touch *touch_of(const oracle *o, u32 kernel, u32 tb, u64 sector)
+static touch *touch_of(const oracle *o, u32 kernel, u32 tb, u32 phase, u64 sector)
 {
     const taken *k = &o->kernels[kernel];
     if (!k->touches) {
         return NULL;
     }
-    touch key = {sector, 0, 0, 0, {0, 0}};
+    touch key = {.sector = sector, .phase = (u16)phase};
     return bsearch(&key, k->touches + k->first[tb], k->first[tb + 1] - k->first[tb], sizeof key, by_sector);
+}
+
+/* what a TB does with a sector in an earlier epoch than access `a`, and has not published */
+static const touch *pending(const oracle *o, const access *a, u64 sector, u32 kernel, u32 tb)
+{
+    const taken *k = &o->kernels[kernel];
+    for (u64 i = k->first[tb]; !k->ended[tb] && i < k->first[tb + 1]; i++) {
+        const touch *t = &k->touches[i];
+        if (t->sector == sector && !t->published && (kernel < a->kernel || t->phase < a->phase) &&
+            (t->write || a->write)) {
+            return t;
+        }
+    }
+    return NULL;
 }
 
 static int violation(gs_sim *sim, const oracle *o, const access *a, u64 sector, int stale)
 {
-    for (u32 k = 0; k < a->kernel; k++) {
-        const taken *t = &o->kernels[k];
-        for (u32 tb = 0; t->left && tb < gs_kernels(sim)[k].tbs; tb++) {
-            const touch *first = t->ended[tb] ? NULL : touch_of(o, k, tb, sector);
-            if (!first || !(first->write || a->write)) {
+    for (u32 k = 0; k <= a->kernel; k++) {
+        for (u32 tb = 0; o->kernels[k].left && tb < gs_kernels(sim)[k].tbs; tb++) {
+            const touch *first = pending(o, a, sector, k, tb);
+            if (!first) {
                 continue;
             }
             const char *kind = !a->write ? "RAW" : first->write ? "WAW" : "WAR";
@@ -351,13 +408,14 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
             continue;
         }
         u64 sector = a->line * 4 + i;
-        const touch *t = touch_of(o, a->kernel, a->tb, sector);
+        touch *t = touch_of(o, a->kernel, a->tb, a->phase, sector);
         const shadow *s = find(o, sector);
-        if (!t || !s->key) {
+        if (!t || !s->key || !t->left) {
             return gs_fail(sim, GS_ERR_ORACLE,
                            "TB %u of kernel %u touches sector 0x%llx, which its program does not name", a->tb,
                            a->kernel, (unsigned long long)(sector * 32));
         }
+        t->left--;
         if (s->done < t->required) {
             return violation(sim, o, a, sector, 0);
         }
@@ -368,20 +426,27 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
     return GS_OK;
 }
 
-static void end_tb(gs_sim *sim, oracle *o, const access *a)
+/* A TB posts or ends: what it will not touch again counts as done. */
+static void publish(oracle *o, const access *a)
 {
     taken *k = &o->kernels[a->kernel];
     for (u64 i = k->first[a->tb]; i < k->first[a->tb + 1]; i++) {
-        shadow *s = find(o, k->touches[i].sector);
+        touch *t = &k->touches[i];
+        if (t->published || (t->left && a->what == POSTS)) {
+            continue;
+        }
+        shadow *s = find(o, t->sector);
+        t->published = 1;
         s->done++;
-        if (k->touches[i].write) {
+        if (t->write) {
             s->written = gs_max(s->written, a->time);
         }
     }
-    k->ended[a->tb] = 1;
-    (void)sim;
-    if (--k->left == 0) {
-        drop_kernel(k);
+    if (a->what == ENDS) {
+        k->ended[a->tb] = 1;
+        if (--k->left == 0) {
+            drop_kernel(k);
+        }
     }
 }
 
@@ -395,11 +460,14 @@ static int by_time(const void *x, const void *y)
     if (a->kernel != b->kernel) {
         return a->kernel < b->kernel ? -1 : 1;
     }
-    if (a->end != b->end) {
-        return a->end < b->end ? -1 : 1;
+    if (a->what != b->what) {
+        return a->what < b->what ? -1 : 1;
     }
     if (a->tb != b->tb) {
         return a->tb < b->tb ? -1 : 1;
+    }
+    if (a->phase != b->phase) {
+        return a->phase < b->phase ? -1 : 1;
     }
     return a->line != b->line ? (a->line < b->line ? -1 : 1) : (a->mask < b->mask ? -1 : a->mask > b->mask);
 }
@@ -436,8 +504,8 @@ int gs_oracle_check(gs_sim *sim)
     }
     int code = GS_OK;
     for (u64 i = 0; i < due.n && code == GS_OK; i++) {
-        if (due.at[i].end) {
-            end_tb(sim, o, &due.at[i]);
+        if (due.at[i].what != ACCESS) {
+            publish(o, &due.at[i]);
         } else {
             code = check_access(sim, o, &due.at[i]);
         }

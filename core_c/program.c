@@ -34,12 +34,30 @@ static int takes_time(const gs_job *job, u64 first, u64 loop)
         const gs_op *op = &job->ops[i];
         int memory = op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
         found |= op->kind == GS_OP_COMPUTE || op->kind == GS_OP_BARRIER || op->kind == GS_OP_EXIT ||
+                 op->kind == GS_OP_POST || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND ||
                  (op->kind == GS_OP_DELAY && op->count) || (memory && op->count == 0);
         if (op->kind == GS_OP_LOOP && (op->level == job->ops[loop].level || op->target < first)) {
             return 0;
         }
     }
     return found;
+}
+
+/* 1: its ops are none of the program's, or its grid has no tiles or too many */
+static int check_stage(const gs_job *job, const gs_program *p, const gs_stage *s)
+{
+    u64 tiles = (u64)s->grid[0] * s->grid[1], last = (u64)p->first_op + p->ops;
+    if (s->first < p->first_op || s->end > last || s->first >= s->end || tiles == 0 || s->grid[2] == 0 ||
+        tiles > 0x7fffffff || tiles * s->grid[2] > 0x3fffffff) {
+        return 1;
+    }
+    for (u32 v = 0; v < 8; v++) {
+        if (s->entry[v] < s->first || s->entry[v] >= s->end) {
+            return 1;
+        }
+    }
+    const gs_op *end = &job->ops[s->end - 1];
+    return end->kind != GS_OP_TILE;
 }
 
 static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
@@ -50,7 +68,8 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
                                     sm->fp64_interval,   sm->sfu_interval, sm->tensor_interval,
                                     sm->control_interval};
     memset(out, 0, sizeof *out);
-    if (op->kind >= GS_OPS || op->level > 2 || op->slot + (op->stages ? op->stages : 1) > GS_SLOTS) {
+    if (op->kind >= GS_OPS || op->kind == GS_OP_MARK || op->level > 2 ||
+        op->slot + (op->stages ? op->stages : 1) > GS_SLOTS) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: kind %u, slot %u + %u stages or level %u out of range",
                        (unsigned long long)index, op->kind, op->slot, op->stages, op->level);
     }
@@ -92,6 +111,23 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
             return gs_fail(sim, GS_ERR_ARG, "op %llu: pattern %d is not one of its program's",
                            (unsigned long long)index, op->pattern);
         }
+    }
+    if ((op->kind == GS_OP_POST || op->kind == GS_OP_POLL) &&
+        (op->pattern < 0 || (u64)op->pattern >= job->n_sems)) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: no use of semaphores %d", (unsigned long long)index,
+                       op->pattern);
+    }
+    if (op->kind == GS_OP_TILE) {
+        const gs_stage *s =
+            op->pattern >= 0 && (u64)op->pattern < job->n_stages ? &job->stages[op->pattern] : NULL;
+        u64 last = (u64)program->first_op + program->ops;
+        /* a stage without tiles left goes forward, so a program ends */
+        if (!s || check_stage(job, program, s) || op->target < s->end || op->target <= index ||
+            op->target >= last || op->level > 1) {
+            return gs_fail(sim, GS_ERR_ARG, "op %llu: stage %d, its ops, its grid or target %u out of range",
+                           (unsigned long long)index, op->pattern, op->target);
+        }
+        out->target = op->target - program->first_op;
     }
     if (op->kind == GS_OP_COMPUTE) {
         u64 sum = 0;
@@ -514,6 +550,17 @@ static int check_rows(gs_sim *sim, const gs_job *job, u64 index)
     return code ? code : check_accesses(sim, job, l, index);
 }
 
+/* the stage whose ops begin here */
+static const gs_stage *stage_at(const gs_job *job, u64 op)
+{
+    for (u64 i = 0; i < job->n_stages; i++) {
+        if (job->stages[i].first == op) {
+            return &job->stages[i];
+        }
+    }
+    return NULL;
+}
+
 static int check_addresses(gs_sim *sim, const gs_job *job, u64 index)
 {
     const gs_launch *l = &job->launches[index];
@@ -521,14 +568,26 @@ static int check_addresses(gs_sim *sim, const gs_job *job, u64 index)
     if (p->rows) {
         return check_rows(sim, job, index);
     }
-    gs_box3 box = {p->first_op, (u64)p->first_op + p->ops, {0}, {0}};
-    for (u32 i = 0; i < 3; i++) {
-        box.hi[i] = l->grid[i] - 1;
-    }
-    box.hi[3] = p->warps - 1;
-    u64 most = 0;
-    if (check_segment(sim, job, index, &box, &most)) {
-        return sim->error_code;
+    u64 most = 0, end = (u64)p->first_op + p->ops;
+    for (u64 first = p->first_op; first < end;) {
+        gs_box3 box = {first, first, {0}, {0}};
+        const u32 *grid = l->grid;
+        const gs_stage *s = stage_at(job, first);
+        if (s) {
+            box.end = s->end;
+            grid = s->grid;
+        }
+        while (!s && box.end < end && !stage_at(job, box.end)) {
+            box.end++;
+        }
+        for (u32 i = 0; i < 3; i++) {
+            box.hi[i] = grid[i] - 1;
+        }
+        box.hi[3] = p->warps - 1;
+        if (check_segment(sim, job, index, &box, &most)) {
+            return sim->error_code;
+        }
+        first = box.end;
     }
     if (most || l->first_block != GS_NONE) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: recorded accesses need a program with rows",
@@ -568,6 +627,12 @@ int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out)
         }
         if (sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY) {
             mark_runs(out->ops + p->first_op, p->ops);
+        }
+    }
+    for (u64 i = 0; i < job->n_stages; i++) {
+        const gs_stage *s = &job->stages[i];
+        for (u64 op = s->first; op < s->end && op < job->n_ops; op++) {
+            out->ops[op].phase = (u16)(i + 1);
         }
     }
     for (u64 i = 0; i < job->n_launches; i++) {

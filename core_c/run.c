@@ -4,6 +4,7 @@
 #include "oracle.h"
 #include "scheduler.h"
 #include "sm.h"
+#include "sync.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -201,6 +202,9 @@ static int between(team *t, gs_ctx *ctx)
         return GS_DONE;
     }
     u64 step = quanta_to_next(sim, t->threads);
+    if (step == GS_NEVER && gs_sync_deadlock(sim)) {
+        return sim->error_code;
+    }
     if (step == GS_NEVER) {
         return gs_fail(sim, GS_ERR_DEADLOCK,
                        "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",

@@ -168,7 +168,8 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
     GS_TABLE(sim, gs_resident, at_residents)
     [sm * GS_TBS + slot] = (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0};
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
-                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP));
+                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) | (u64)(k->depends == 0)
+                                                                                       << 63);
 }
 
 static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
@@ -233,12 +234,14 @@ static void kernel_starts(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_t
     gs_kernel *k = &gs_kernels(sim)[kernel];
     k->admitted = 1;
     k->record.admitted = t;
+    sim->sched.in_flight += !gs_launches(sim)[kernel].early;
     gs_oracle_admit(sim, kernel);
     gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
 }
 
-static void barrier_lifts(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+static void barrier_lifts(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
 {
+    gs_sim *sim = ctx->sim;
     gs_kernel *kernels = gs_kernels(sim);
     const gs_launch *launches = gs_launches(sim);
     const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
@@ -246,7 +249,9 @@ static void barrier_lifts(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     kernels[kernel].ended = 1;
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         u32 s = succs[i];
-        if (--kernels[s].gate == 0) {
+        if (launches[s].early) {
+            gs_early_pred_end(ctx, s, t);
+        } else if (--kernels[s].gate == 0) {
             /* a copy has paid the gap before it began */
             u64 gap = launches[kernel].copies ? 0 : sim->order.gap;
             u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
@@ -256,8 +261,9 @@ static void barrier_lifts(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 }
 
 /* ---- a TB has ended ---- */
-static void tb_counts(gs_sim *sim, u64 t, u32 kernel, u32 tb)
+static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
 {
+    gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
     d->end = t;
@@ -272,7 +278,10 @@ static void tb_counts(gs_sim *sim, u64 t, u32 kernel, u32 tb)
             gs_depend_kernel_end(sim, kernel, tb, t);
             admission_plan(sim, t);
         } else {
-            barrier_lifts(sim, kernel, tb, t);
+            barrier_lifts(ctx, kernel, tb, t);
+            if (d->early) {
+                gs_early_end(sim, t);
+            }
         }
         if (++d->kernels_done == sim->n_launches) {
             d->finished = 1;
@@ -288,7 +297,7 @@ static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
         r->last_end = t;
         sim->sched.hash = gs_mix(gs_mix(sim->sched.hash, r->first_dispatch ^ t << 1), (u64)kernel << 32);
         gs_oracle_end(sim, kernel, 0, t);
-        tb_counts(sim, t, kernel, 0);
+        tb_counts(ctx, t, kernel, 0);
     }
 }
 
@@ -316,7 +325,10 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
             r->ready, r->dispatch, r->start, end, r->kernel, r->tb, sm, slot, r->last_kernel, r->last_tb};
     }
     gs_oracle_end(sim, r->kernel, r->tb, t);
-    tb_counts(sim, t, r->kernel, r->tb);
+    if (d->early && !r->triggered) {
+        gs_early_trigger(sim, r, t);
+    }
+    tb_counts(ctx, t, r->kernel, r->tb);
 }
 
 enum { SOURCE_RELEASE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
@@ -367,6 +379,8 @@ static void run_event(gs_ctx *ctx, u32 source)
         admission_plan(sim, t); /* entries may be free again */
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_COPY) {
         copy_goes_on(ctx, t, e.a, e.b);
+    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_EARLY_PLACE) {
+        gs_early_place(sim, t);
     } else if (source == SOURCE_ADMIT) {
         kernel_starts(sim, e.a, e.b, e.pad, t);
     } else {
@@ -387,7 +401,12 @@ void gs_sched_run(gs_ctx *ctx)
     for (;;) {
         u64 event = next_event(sim, &source);
         u64 message = i < n ? m[i].key >> GS_SENDER_BITS : GS_NEVER;
-        if (message <= event && message != GS_NEVER) {
+        if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_SYNC) {
+            u32 sm = (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1);
+            gs_early_trigger(
+                sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + GS_PAY_WARP(m[i].pay), message);
+            i++;
+        } else if (message <= event && message != GS_NEVER) {
             /* the chip-wide release server takes TBs one after another */
             u64 at = gs_max(message, d->release_free) + (u64)sim->params.gpu_cp.tb_release;
             u64 over = message - sim->done_latency;
@@ -424,6 +443,7 @@ void gs_sched_init(gs_sim *sim)
         k->record.tbs = k->tbs;
         if (!sim->order.tb_edges) {
             k->gate = launches[i].preds;
+            k->depends = launches[i].early ? launches[i].preds : 0;
             k->fine = 0;
             if (k->gate == 0) {
                 gs_ring_push(sim, &d->admit,

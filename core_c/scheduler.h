@@ -9,7 +9,7 @@ void gs_sched_run(gs_ctx *ctx);
 u64 gs_sched_next(const gs_sim *sim);
 
 /* ---- between the files of the scheduler ---- */
-enum { GS_EVENT_NODE, GS_EVENT_KERNEL_END, GS_EVENT_KERNEL_READY, GS_EVENT_COPY };
+enum { GS_EVENT_NODE, GS_EVENT_KERNEL_END, GS_EVENT_KERNEL_READY, GS_EVENT_COPY, GS_EVENT_EARLY_PLACE };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
 static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
@@ -33,6 +33,16 @@ void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 void gs_depend_event(gs_sim *sim, gs_event e);
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+
+/* programmatic dependent launch (early.c) */
+/* a TB has triggered, or ended without */
+void gs_early_trigger(gs_sim *sim, gs_resident *r, u64 t);
+/* a kernel before an early one has ended */
+void gs_early_pred_end(gs_ctx *ctx, u32 kernel, u64 t);
+/* a kernel has ended */
+void gs_early_end(gs_sim *sim, u64 t);
+/* another kernel may be in flight */
+void gs_early_place(gs_sim *sim, u64 t);
 
 /* ready kernels by rank */
 void gs_ready_set(gs_sim *sim, u32 kernel);

@@ -7,6 +7,7 @@
 #include "oracle.h"
 #include "program.h"
 #include "scheduler.h"
+#include "sync.h"
 
 #include "gen/gs_hash.h"
 
@@ -174,6 +175,7 @@ static int derive(gs_sim *sim)
     }
     sim->done_latency = (u64)p->gpu_cp.tb_done_latency;
     sim->start_latency = (u64)p->gpu_cp.tb_start_latency;
+    sim->depend_latency = (u64)p->gpu_cp.depend;
     /* What an SM does reaches a slice or the scheduler this much later at the soonest, and the other way
        round: a request passes L1 and the network, a reply L2 and the network. So slices and scheduler run a
        quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together.
@@ -181,6 +183,7 @@ static int derive(gs_sim *sim)
     u64 request = sim->l1_latency * sim->period + sim->noc;
     u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
     sim->lead = gs_min(reply, sim->start_latency);
+    sim->lead = sim->sched.early ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
     /* copies are there a tick before what waits for them can send its first request */
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
@@ -201,6 +204,15 @@ static int derive(gs_sim *sim)
     /* about as long as the blocks of our kernels, whose work is counted when they begin */
     sim->sample_cycles = 1024;
     sim->threads = 1;
+    sim->atomic_hold = (u64)p->gpu_sync.atomic;
+    sim->acquire = (u64)p->gpu_sync.acquire;
+    for (u32 far = 0; far < 2; far++) {
+        u64 way = request + sim->l2_latency + sim->noc;
+        u64 trip = gs_max(way, (u64)p->gpu_sync.latency * sim->period) + (far ? 2 * sim->fabric : 0);
+        sim->sync_extra[far][0] = (trip - way) / 2;
+        sim->sync_extra[far][1] = trip - way - sim->sync_extra[far][0];
+        sim->poll_period[far] = trip + sim->acquire * sim->period;
+    }
     return GS_OK;
 }
 
@@ -289,8 +301,22 @@ static int check_job(gs_sim *sim, const gs_job *job)
         return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_KERNEL_LIMIT - 1,
                        (unsigned long long)job->n_launches);
     }
+    if (job->n_sems >= INT32_MAX || job->n_stages >= UINT16_MAX || job->n_needs >= GS_SEMAPHORES) {
+        return gs_fail(sim, GS_ERR_LIMIT, "%llu uses of semaphores, %llu stages or %llu semaphores: too many",
+                       (unsigned long long)job->n_sems, (unsigned long long)job->n_stages,
+                       (unsigned long long)job->n_needs);
+    }
+    for (u64 i = 0; i < job->n_sems; i++) {
+        const gs_sem *q = &job->sems[i];
+        if (q->rows == 0 || q->cols == 0 || q->base > 3 || q->times == 0 || q->times > GS_POLLS ||
+            (q->ahead && q->times != 1)) {
+            return gs_fail(sim, GS_ERR_ARG,
+                           "use %llu of semaphores: %u rows, %u columns, base %u or %u times out of range",
+                           (unsigned long long)i, q->rows, q->cols, q->base, q->times);
+        }
+    }
     u64 top = gs_address_top(sim);
-    if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40) {
+    if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
     }
     u8 *ranks = calloc(job->n_launches, 1);
@@ -319,6 +345,10 @@ static int check_job(gs_sim *sim, const gs_job *job)
                 (unsigned long long)i, l->program, l->grid[0], l->grid[1], l->grid[2]);
         }
         tbs *= l->grid[2];
+        if (l->early && sim->order.tb_edges) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels",
+                           (unsigned long long)i);
+        }
         if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
             (u64)l->first_node + l->nodes > job->n_nodes ||
             (l->first_tb_out != GS_NONE && (u64)l->first_tb_out + tbs + 1 > job->n_tb_out_ptr)) {
@@ -430,6 +460,11 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->at_blocks = place(&t, job->n_blocks, 4);
     sim->at_copies = place(&t, job->n_copied, sizeof(gs_copy));
     sim->copies = job->n_copied;
+    sim->at_sems = place(&t, job->n_sems, sizeof(gs_sem));
+    sim->at_stages = place(&t, job->n_stages, sizeof(gs_stage));
+    sim->at_semaphores = place(&t, job->n_needs, sizeof(gs_semaphore));
+    sim->at_subscribers =
+        place(&t, job->n_needs ? (u64)sim->sms * GS_TBS * GS_POLLS : 0, sizeof(gs_subscriber));
     sim->accesses = (u64)(uintptr_t)job->accesses;
     sim->recorded_templates = (u64)(uintptr_t)job->templates;
     sim->recorded_parts = (u64)(uintptr_t)job->parts;
@@ -446,9 +481,11 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
     sim->at_tb_records = place(&t, sim->tb_room, sizeof(gs_tb_record));
     u64 nodes = sim->order.tb_edges ? job->n_nodes : 0;
-    u64 rooms[3] = {power_of_two(reserve + 1), power_of_two(nodes + n + 1), power_of_two(n + 1)};
-    gs_ring *rings[3] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit};
-    for (u32 i = 0; i < 3; i++) {
+    u64 held = sim->sched.early ? n : 0;
+    u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + 1), power_of_two(n + held + 1),
+                    power_of_two(held + 1)};
+    gs_ring *rings[4] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held};
+    for (u32 i = 0; i < 4; i++) {
         *rings[i] = (gs_ring){place(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};
     }
     sim->at_sms = place(&t, sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
@@ -457,6 +494,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     /* every message in flight could sit in a chunk of its own */
     u64 messages = (u64)sim->sms * (sim->in_flight + 64) + 2 * reserve;
     messages *= sim->half_boxes ? 2 : 1; /* a store may drop a twin */
+    messages += (sim->sched.early ? 2 * reserve : 0) + (job->n_needs ? (GS_POLLS + 2) * reserve : 0);
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;
@@ -503,6 +541,8 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         {sim->at_tb_rows, job->tb_rows, job->n_tb_rows * 4},
         {sim->at_blocks, job->blocks, job->n_blocks * 4},
         {sim->at_copies, job->copied, job->n_copied * sizeof(gs_copy)},
+        {sim->at_sems, job->sems, job->n_sems * sizeof(gs_sem)},
+        {sim->at_stages, job->stages, job->n_stages * sizeof(gs_stage)},
     };
     for (u32 i = 0; i < sizeof copies / sizeof *copies; i++) {
         if (copies[i].bytes) {
@@ -529,6 +569,10 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
     }
     for (u64 i = 0; i < job->n_launches; i++) {
         next[job->launches[i].rank] = (u32)i;
+    }
+    gs_semaphore *semaphores = GS_TABLE(sim, gs_semaphore, at_semaphores);
+    for (u64 i = 0; i < job->n_needs; i++) {
+        semaphores[i].need = job->needs[i];
     }
     gs_nstate *states = GS_TABLE(sim, gs_nstate, at_nstates);
     for (u64 i = 0; i < job->n_nodes; i++) {
@@ -575,6 +619,11 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     gs_shape *shapes = NULL;
     u32 *kernel_shape = NULL, n_shapes = 0;
     gs_sim *sim = NULL;
+    draft->n_sems = (u32)gs_min(job->n_sems, GS_NONE);
+    draft->n_semaphores = (u32)gs_min(job->n_needs, GS_NONE);
+    for (u64 i = 0; i < job->n_launches; i++) {
+        draft->sched.early |= job->launches[i].early != 0;
+    }
     if (derive(draft) || check_job(draft, job) || gs_program_lower(draft, job, &low)) {
         goto out;
     }

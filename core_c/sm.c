@@ -5,6 +5,7 @@
 #include "l1.h"
 #include "pattern.h"
 #include "scheduler.h"
+#include "sync.h"
 
 static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
 {
@@ -30,6 +31,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     u32 pc = program->entry[variant] - program->first_op;
     tb->live = (u16)program->warps;
     tb->start = c;
+    tb->flags = (u8)(GS_START_OPEN(s.pay) ? GS_TB_OPEN : 0);
     if (GS_START_CONFIGURE(s.pay)) {
         gs_l1_invalidate(sm);
         gs_l1_resize(sim, sm, sim->l1_total - launch->carveout);
@@ -59,7 +61,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     }
 }
 
-static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
+void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
 {
     gs_sim *sim = ctx->sim;
     gs_tb *tb = &sm->tb[at];
@@ -189,9 +191,11 @@ static int slot_wait(gs_sm *sm, u32 wi, u32 slot, u64 c)
     return 1;
 }
 
-static void barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
+void gs_tb_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
 {
     tb->arrived = 0;
+    tb->ready = tb->polled;
+    tb->ready_end = tb->polled_end;
     u64 go = last + (u64)sim->params.gpu_sm.barrier;
     for (u64 left = tb->warps; left; left &= left - 1) {
         u32 i = gs_ctz(left);
@@ -221,7 +225,7 @@ static void barrier(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     /* warps are counted one after another */
     sm->arrival = gs_max(sm->arrival, issue) + (u64)sim->params.gpu_sm.barrier_warp;
     if (++tb->arrived >= tb->live) {
-        barrier_release(sim, sm, tb, sm->arrival);
+        gs_tb_release(sim, sm, tb, sm->arrival);
     }
 }
 
@@ -239,9 +243,11 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
     sm->work.warp_instructions++;
     sm->warp_cycles++;
     if (--tb->live == 0) {
-        tb_end(ctx, sm, w->tb, c + 1);
-    } else if (tb->arrived >= tb->live) {
-        barrier_release(ctx->sim, sm, tb, c); /* a warp that ended is waited for no more */
+        if (!tb->posts) {
+            gs_tb_end(ctx, sm, w->tb, c + 1);
+        }
+    } else if (tb->arrived >= tb->live && !tb->polls) {
+        gs_tb_release(ctx->sim, sm, tb, c); /* a warp that ended is waited for no more */
     }
     return 1;
 }
@@ -326,6 +332,15 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
             sm->warp_cycles += op->count;
             gs_sm_wake(sm, wi, c + op->count);
             return;
+        case GS_OP_POST:
+        case GS_OP_POLL:
+        case GS_OP_TRIGGER:
+        case GS_OP_DEPEND:
+        case GS_OP_TILE:
+            if (!gs_sync_op(ctx, sm, wi, op, c)) {
+                return;
+            }
+            break;
         default:
             if (w->wait) {
                 tb->stalls.memory += c - w->since;
@@ -411,6 +426,8 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
                 }
                 if (GS_PAY_KIND(start.pay) == GS_MSG_SHARE) {
                     sm->sharing += start.pay & 1 ? 1 : ~0u;
+                } else if (GS_PAY_KIND(start.pay) == GS_MSG_SYNC) {
+                    gs_sync_event(ctx, sm, start.pay, s);
                 } else {
                     tb_start(ctx, sm, start);
                 }
@@ -457,9 +474,13 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     if (gs_lsu_replies(ctx, sms, m, n)) {
         for (u32 i = 0; i < n; i++) {
             u32 kind = GS_PAY_KIND(m[i].pay);
-            if (kind == GS_MSG_START || kind == GS_MSG_SHARE) {
+            if (kind == GS_MSG_START || kind == GS_MSG_SHARE || kind == GS_MSG_SYNC) {
                 gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
                 for (u32 j = 0; j < (kind == GS_MSG_SHARE ? sim->port_sms : 1); j++) {
+                    if (sm[j].starts == GS_STARTS) {
+                        gs_fail(sim, GS_ERR_LIMIT, "more messages to an SM than fit; please report this");
+                        return;
+                    }
                     sm[j].start[sm[j].starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
                 }
             }

@@ -12,6 +12,7 @@ enum {
     GS_L1_WAYS = 4,
     GS_L1_SETS = 512,  /* of a 256 KiB L1 */
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
+    GS_POLLS = 8,      /* semaphores that a TB polls at once */
     GS_RELEASES = 512, /* remembered credit releases */
     GS_WAITERS = 8192, /* less than 65536 */
     GS_GROUP = 4,      /* SMs, or slices, that share a mailbox */
@@ -23,6 +24,7 @@ enum {
     GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
     GS_GPCS = 64,
+    GS_STARTS = GS_TBS * (GS_POLLS + 3) + 32, /* messages to an SM that wait for their time */
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
     GS_SENDER_FORWARD = 2048, /* a load that the slice opposite passes on for an SM */
@@ -63,6 +65,7 @@ typedef struct gs_iop {
     u8 pipe[GS_PIPES];
     u32 amount[GS_PIPES]; /* 64ths of a cycle */
     u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
+    u16 phase;            /* part of the program as the oracle orders them: 0, or stage + 1 */
     u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
     u32 issue, slots, chain;
     u32 smem_back, smem_wait; /* see gs_op: wavefronts in 64ths; latency of shared memory, 0: no wait */
@@ -105,7 +108,9 @@ enum {
     GS_WARP_IN_BLOCK, /* in a compute block that issue debt may push back */
     GS_WARP_IN_QUEUE, /* waits for request credits */
     GS_WARP_AT_BARRIER,
-    GS_WARP_WAITS_TURN /* another warp's run has the pipe */
+    GS_WARP_WAITS_TURN, /* another warp's run has the pipe */
+    GS_WARP_FENCES,
+    GS_WARP_DEPENDS /* waits for kernels to end */
 };
 
 typedef struct gs_sub {
@@ -122,11 +127,22 @@ typedef struct gs_tb {
     _Alignas(64) u32 kernel;
     u32 tb, x, y, z, code;
     u16 live, arrived;
-    u32 pad;
+    u8 polls, posts; /* not answered yet */
+    u8 flags;        /* GS_TB_* */
+    u8 pad;
     u64 load_sectors, store_sectors, warps;
     gs_stalls stalls; /* `issued` counts instructions */
     u64 start;
+    u32 tile, phase; /* phase: of the ops being run, see gs_iop */
+    /* semaphores known to be complete: as of the last barrier, so that all warps see the same; and as polled
+       since */
+    u32 ready, ready_end, polled, polled_end;
 } gs_tb;
+
+enum {
+    GS_TB_OPEN = 1, /* the kernels that it depends on have ended */
+    GS_TB_TRIGGERED = 2
+};
 
 _Static_assert(sizeof(gs_tb) == 128, "a TB's state is two cache lines");
 
@@ -177,7 +193,7 @@ typedef struct gs_sm {
     gs_work sampled;
     gs_stalls stalls;
     u64 tbs_done, hash_end;
-    gs_start start[GS_TBS * 2 + 32];
+    gs_start start[GS_STARTS];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
 
@@ -209,10 +225,21 @@ typedef struct gs_slice {
     u64 link;    /* to the other partition: when free */
     u64 misses;  /* loads that went to DRAM */
     u64 drained; /* when the last batch of writes is done */
+    u64 atomic;  /* when it is free for the next request of a semaphore */
     u32 writes, id, reads_since, pad;
     u64 bus[GS_BUS_WORDS];
     gs_bank bank[32];
 } gs_slice;
+
+/* ---- semaphores, see sync.h ---- */
+typedef struct gs_semaphore {
+    u32 count, need, head, pad; /* head: first subscriber + 1 */
+} gs_semaphore;
+
+typedef struct gs_subscriber {
+    u64 time, pay; /* of its first poll */
+    u32 next, semaphore, sm, pad;
+} gs_subscriber;
 
 /* ---- scheduler ---- */
 typedef struct gs_kernel {
@@ -222,8 +249,10 @@ typedef struct gs_kernel {
     u8 admitted, coarse, fine, ended;
     u32 passed;
     u32 cause_kernel, cause_tb;
-    u32 shape;   /* resource class */
-    u64 fine_at; /* offset of its gs_fine arrays in the arena */
+    u32 triggered; /* TBs that have triggered or ended */
+    u32 depends;   /* kernels before an early one that have not ended */
+    u32 shape;     /* resource class */
+    u64 fine_at;   /* offset of its gs_fine arrays in the arena */
     gs_kernel_record record;
 } gs_kernel;
 
@@ -269,7 +298,7 @@ typedef struct gs_shape {
 
 typedef struct gs_resident {
     u64 ready, dispatch, start;
-    u32 kernel, tb, last_kernel, last_tb, rotate, pad;
+    u32 kernel, tb, last_kernel, last_tb, rotate, triggered;
 } gs_resident;
 
 typedef struct gs_sched {
@@ -284,6 +313,8 @@ typedef struct gs_sched {
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
     gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of copies */
+    gs_ring held;                  /* early kernels that wait for others in flight */
+    u32 in_flight, early;          /* kernels in flight, see early.c; 1: the job has early ones */
     u64 link_free;                 /* when the copies that have begun have all come */
     u32 tb_head, tb_tail;          /* TB record buffer */
 } gs_sched;
@@ -373,7 +404,13 @@ struct gs_sim {
         at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
-    u64 accesses, recorded_templates, recorded_parts;         /* addresses of the caller's tables */
+    u64 at_sems, at_stages, at_semaphores, at_subscribers;
+    u32 n_sems, n_semaphores;
+    u64 atomic_hold, depend_latency;
+    u64 sync_extra[2][2]; /* what atomics take longer than loads: near, far; to L2, back */
+    u64 poll_period[2];   /* between two polls of a TB that waits, near and far, ticks */
+    u64 acquire;          /* cycles */
+    u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
     gs_sched sched;
     gs_thread thread[GS_THREADS];
     u64 block;  /* what free() takes */

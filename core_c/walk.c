@@ -2,6 +2,7 @@
 
 #include "copy.h"
 #include "pattern.h"
+#include "sync.h"
 
 #include <string.h>
 
@@ -11,12 +12,23 @@ typedef struct walker {
     u32 x, y, z, warp;
     u32 k[3];
     u32 pc;
+    u32 tb, tile;
     u64 block;
 } walker;
 
 static u32 variant_of(const gs_launch *l, u32 x, u32 y, u32 z)
 {
     return (u32)(x + 1 == l->grid[0]) | (u32)(y + 1 == l->grid[1]) << 1 | (u32)(z + 1 == l->grid[2]) << 2;
+}
+
+static void walk_tile(walker *w, const gs_iop *op)
+{
+    const gs_launch *l = w->launch;
+    u32 tbs = gs_max32(l->grid[0] * l->grid[1] * l->grid[2], 1), at[3] = {w->x, w->y, w->z};
+    w->pc = gs_stage_next(w->sim, gs_programs(w->sim) + l->program, op, w->tb, tbs, &w->tile, at);
+    w->x = at[0];
+    w->y = at[1];
+    w->z = at[2];
 }
 
 /* the next op that does something; loops are followed; NULL at the end */
@@ -26,6 +38,10 @@ static const gs_iop *walk_next(walker *w, const gs_iop *code)
         const gs_iop *op = code + w->pc;
         if (op->kind == GS_OP_EXIT) {
             return NULL;
+        }
+        if (op->kind == GS_OP_TILE) {
+            walk_tile(w, op);
+            continue;
         }
         if (op->kind != GS_OP_LOOP) {
             w->pc++;
@@ -65,6 +81,7 @@ static walker start_at(const gs_sim *sim, const gs_launch *l, u32 tb)
 {
     return (walker){.sim = sim,
                     .launch = l,
+                    .tb = tb,
                     .x = tb % l->grid[0],
                     .y = tb / l->grid[0] % l->grid[1],
                     .z = tb / l->grid[0] / l->grid[1]};
@@ -165,7 +182,7 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                 t += op->count;
             } else if (op->kind == GS_OP_WAIT) {
                 t = gs_max(t, back[slot]);
-            } else if (op->kind == GS_OP_BARRIER) {
+            } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_POLL) {
                 t += (u64)sim->params.gpu_sm.barrier;
             } else if (is_memory(op) && !skipped(&w, op)) {
                 if (reach_of(&w, op).template->lines) {
@@ -202,7 +219,7 @@ static void work_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                     pipes[op->pipe[i]] += op->amount[i];
                 }
                 out->smem += op->smem;
-            } else if (op->kind == GS_OP_BARRIER) {
+            } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND) {
                 out->warp_instructions++;
             } else if (is_memory(op) && !skipped(&w, op)) {
                 const gs_template *t = reach_of(&w, op).template;

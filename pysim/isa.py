@@ -13,4 +13,10 @@ OPS: tuple[tuple[str, str], ...] = (
     ("BARRIER", "barrier of all warps of the TB"),
     ("LOOP", "count and go back to target"),
     ("DELAY", "hold the warp for a number of cycles"),
+    ("POST", "the TB's first warp fences and adds 1 to a semaphore at L2"),
+    ("POLL", "all warps of the TB wait until semaphores are complete; its first warp polls them at L2"),
+    ("TRIGGER", "this TB allows the kernels behind it to start"),
+    ("DEPEND", "wait until the kernels that this one was launched behind have ended"),
+    ("TILE", "take the TB's next tile of a stage, behind a TB barrier but for the first"),
+    ("MARK", "where a scheme may wait, post or trigger; nothing by itself, and never in the core"),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import WorkloadError
-from .program import OP, PIPE, Accesses, Op, Pattern, Program, Recorded, Tables
+from .program import OP, PIPE, Accesses, Op, Pattern, Place, Program, Recorded, Sem, Tables
 from .regions import common, meets, pointers
 from .schemes import (
     PRIORITY,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .dependences import Dependences
     from .job import Job
+    from .waits import Plan
 
 NONE = 0xFFFFFFFF
 MAX_ARGS = 8
@@ -110,6 +111,7 @@ class Programs:
     ops: list[dict[str, Any]] = field(default_factory=list)
     patterns: list[dict[str, Any]] = field(default_factory=list)
     lanes: list[tuple[int, ...]] = field(default_factory=list)
+    sems: list[Sem] = field(default_factory=list)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
     examples: list[Program] = field(default_factory=list)
@@ -133,6 +135,8 @@ def add_variant(
     """Append one variant's ops and return where it starts."""
     entry = len(made.ops)
     pieces = [cut(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
+    # marks are for schemes: what they did not make use of goes
+    pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
     starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
     for op in (piece for group in pieces for piece in group):
         row: dict[str, Any] = {
@@ -175,6 +179,10 @@ def add_variant(
                     made.patterns.append(entry_of | {"align": align, "shape": _shape(made, pattern, program)})
             row["pattern"] = seen[op.patterns]
             row["per_warp"] = int(len(op.patterns) > 1)
+        elif op.sem is not None:
+            if op.sem not in made.sems:
+                made.sems.append(op.sem)
+            row["pattern"] = made.sems.index(op.sem)
         made.ops.append(row)
     return entry
 
@@ -234,7 +242,7 @@ def _recorded(
     if len(memories) > 1:
         raise WorkloadError("kernels of two traces in one job")
     parts: dict[str, list[NDArray[Any]]] = {
-        name: [tables[name]] for name in ("ops", "patterns", "programs", "lanes")
+        name: [tables[name]] for name in ("ops", "patterns", "programs", "lanes", "sems")
     }
     parts |= {name: [np.zeros(0, np.uint32)] for name in ("entries", "tb_rows", "blocks")}
     held = {name: sum(len(part) for part in every) for name, every in parts.items()}
@@ -248,7 +256,8 @@ def _recorded(
     for at, (program, made) in enumerate(programs.recorded):
         ops, patterns = made.ops.copy(), made.patterns.copy()
         patterns["shape"] += np.where(patterns["shape"] > 0, held["lanes"], 0).astype(np.uint32)
-        ops["pattern"] += held["patterns"]
+        posts = np.isin(ops["kind"], (OP["POST"], OP["POLL"]))
+        ops["pattern"] += np.where(posts, held["sems"], held["patterns"]).astype(np.int32)
         ops["target"] += held["ops"]
         row = np.zeros(1, tables["programs"].dtype)
         for name in ("warps", "registers", "smem", "args"):
@@ -257,6 +266,7 @@ def _recorded(
         row["first_op"], row["first_pattern"] = held["ops"], held["patterns"]
         row["first_entry"] = add("entries", (made.entries + held["ops"]).astype(np.uint32).reshape(-1))
         add("programs", row)
+        add("sems", sem_table(made.sems))
         add("lanes", made.lanes)
         add("patterns", patterns)
         add("ops", ops)
@@ -297,6 +307,17 @@ def lane_table(lanes: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
     return table_of("gs_lanes", [{"offset": offsets} for offsets in lanes])
 
 
+def sem_table(sems: Sequence[Sem]) -> NDArray[np.void]:
+    """Return uses of semaphores as the core's table."""
+
+    def five(place: Place) -> tuple[int, ...]:
+        return place.base, place.bx, place.by, place.bz, place.step
+
+    names = ("rows", "cols", "stride", "first", "base", "times", "apart", "ahead")
+    rows = [{n: getattr(s, n) for n in names} | {"row": five(s.row), "col": five(s.col)} for s in sems]
+    return table_of("gs_sem", rows)
+
+
 @dataclass(slots=True)
 class Lowered:
     """A ``gs_job`` and a ``gs_order`` with the arrays that they point into."""
@@ -306,6 +327,8 @@ class Lowered:
     values: dict[str, int]
     launches: NDArray[np.void]
     keep: list[Any]
+    launched: Job
+    number: Sequence[int]  # which launch each kernel of the job became
 
 
 def _bypass(job: Job) -> list[int]:
@@ -358,6 +381,17 @@ def _flat(
     return np.array([v for p in parts for v in p], np.uint32), first, count
 
 
+def _planned(launches: NDArray[np.void], plan: Plan | None) -> None:
+    """Fill what a scheme that waits inside the program says of each launch."""
+    if plan is None:
+        return
+    launches["early"] = plan.early
+    launches["semaphores"] = plan.semaphores
+    # streams of higher priority first
+    by = np.lexsort((launches["rank"], np.array(plan.priority)))
+    launches["rank"][by] = np.arange(len(launches), dtype=np.uint32)
+
+
 def lower(
     job: Job,
     deps: Dependences,
@@ -366,8 +400,12 @@ def lower(
     programs: Programs,
     carveouts: Sequence[int],
     times: Sequence[float],
+    plan: Plan | None = None,
 ) -> Lowered:
-    """Fill the core's tables. ``values``: encoded parameters; ``carveouts`` and ``times``: one a kernel."""
+    """Fill the core's tables. ``values``: encoded parameters; ``carveouts`` and ``times``: one a kernel.
+
+    ``plan``: of a scheme that waits inside the program; ``job`` is the plan's then.
+    """
     from ._ffi import dtype_of, ffi
 
     scheme = choice.scheme
@@ -391,6 +429,7 @@ def lower(
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"] = programs.index
     launches["rank"] = ranks(PRIORITY[values["scheme.priority"]], preds, times)
+    _planned(launches, plan)
     if coherence_of(scheme, values) == "bypass":
         launches["bypass"] = _bypass(job)
     launches["carveout"] = carveouts if carveout_mode(scheme, values) == "kernel" else max(carveouts)
@@ -402,6 +441,8 @@ def lower(
         "ops": table_of("gs_op", programs.ops),
         "patterns": table_of("gs_pattern", programs.patterns),
         "lanes": lane_table(programs.lanes),
+        "sems": sem_table(programs.sems),
+        "needs": empty if plan is None else plan.needs,
         "programs": table_of("gs_program", programs.programs),
         "launches": launches,
         "preds": pred_table,
@@ -420,11 +461,11 @@ def lower(
     if programs.recorded:
         tables = _recorded(programs, launches, tables)
     made = ffi.new("gs_job *")
-    order = ffi.new("gs_order *", order_of(scheme, job, values))
+    order = ffi.new("gs_order *", order_of(scheme, job, values) | (plan.order if plan else {}))
     keep: list[Any] = [made, order]
     types = {"ops": "gs_op", "patterns": "gs_pattern", "programs": "gs_program", "launches": "gs_launch"}
     types |= {"nodes": "gs_node", "ranges": "gs_range", "lanes": "gs_lanes", "accesses": "uint64_t"}
-    types |= {"templates": "gs_template", "parts": "gs_part", "copied": "gs_copy"}
+    types |= {"templates": "gs_template", "parts": "gs_part", "copied": "gs_copy", "sems": "gs_sem"}
     for name, table in tables.items():
         whole = np.ascontiguousarray(table)
         ctype = types.get(name, "uint32_t")
@@ -434,4 +475,5 @@ def lower(
             setattr(made, name, view)
             keep.append(whole)
     made.tb_buffer = 1 << 16
-    return Lowered(made, order, values, launches, keep)
+    number = plan.number if plan else range(count)
+    return Lowered(made, order, values, launches, keep, job, number)

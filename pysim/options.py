@@ -115,6 +115,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("set", "PATH=VALUE", setting, (), "set a parameter, such as gpu.l2.size=3MiB; repeatable", True),
     Option("tables", "LIST", _table_list, None, "tables to write: all, none or names"),
     Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
+    Option("hypothetical", "", None, False, "schemes run on GPUs whose hardware lacks what they need, too"),
     Option("force", "", None, False, "replace an existing result file"),
     Option("quiet", "", None, False, "no progress and no log"),
     Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
@@ -206,6 +207,7 @@ class Options:
     settings: Mapping[str, Value]
     tables: tuple[str, ...] | None
     seed: int | None
+    hypothetical: bool
     force: bool
     quiet: bool
     json: bool
@@ -222,6 +224,7 @@ class Options:
             settings=dict(args.set or ()),
             tables=args.tables,
             seed=args.seed,
+            hypothetical=args.hypothetical,
             force=args.force,
             quiet=args.quiet,
             json=args.json,
@@ -229,10 +232,12 @@ class Options:
         )
 
     def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """Return parameter values: the script's own, then --set, then --seed."""
+        """Return parameter values: the script's own, then --set, then --seed and --hypothetical."""
         merged = {**(defaults or {}), **self.settings}
         if self.seed is not None:
             merged["sim.seed"] = self.seed
+        if self.hypothetical:
+            merged["scheme.hypothetical"] = 1
         return merged
 
     def config(self, defaults: Mapping[str, Value] | None = None) -> Config:

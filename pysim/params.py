@@ -144,8 +144,19 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("tb_release", 0.603, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that ends."),
         Param("tb_start", 0.09, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that starts."),
         Param("even_tbs", 0, "bool", 0, 1, "No SM takes more than ceil(TBs / SMs) TBs of a kernel."),
+        Param("early_gap", 340.0, "ns", 0, 1e6, "Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch."),
+        Param("early_graph_gap", 235.0, "ns", 0, 1e6, "The same inside a graph."),
+        Param("early_depth", 8, "count", 1, 1024, "Kernels of programmatic launches that may be in flight at once."),
+        Param("early_reuse", 1600.0, "ns", 0, 1e6, "From a kernel's last release until another may be in flight in its place."),
+        Param("depend", 195.0, "ns", 20, 1e6, "From a kernel's last release to the return of the waits for its end."),
         Param("tb_done_latency", 70.0, "ns", 20, 1e5, "From a TB's end on its SM to the release server."),
         Param("tb_start_latency", 100.0, "ns", 20, 1e5, "From dispatch to the first issue of a TB."),
+    ),
+    "gpu.sync": (
+        Param("fence", 304, "cycle", 0, 10000, "A device-wide fence, beyond the acknowledgement of the stores before it."),
+        Param("latency", 313, "cycle", 0, 10000, "Round trip of an atomic or an acquiring load within a partition of L2, no less than that of a load."),
+        Param("acquire", 180, "cycle", 0, 10000, "From a poll's reply to the next op of its warp, or its next poll."),
+        Param("atomic", 0.796, "ns", 0, 1000, "L2 takes this long for each atomic or poll of a line of semaphores."),
     ),
     "host": (
         _choice("submit", ("prefilled", "eager"), "prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch."),
@@ -160,6 +171,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         _choice("coherence", ("auto", "kernel", "bypass", "tb"), "How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else."),
         _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else."),
         Param("bypass", 4, "count", 0, 64, "Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none)."),
+        Param("hypothetical", 0, "bool", 0, 1, "Schemes run on GPUs whose hardware lacks what they need, too."),
         Param("bypass_age", 1024, "count", 1, 1 << 30, "A kernel passed over this often is passed over no more until it fits."),
     ),
     "scheme.table": (
@@ -168,6 +180,14 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("entry_bytes", 16, "B", 1, 1024, "Bytes an entry."),
         Param("update", 0.5, "ns", 0, 1e5, "The table takes this long for each counter it updates (two banks that update one a nanosecond each)."),
         Param("latency", 20.0, "ns", 0, 1e5, "From an update that frees a TB to the TB being ready."),
+    ),
+    "scheme.sync": (
+        _choice("policy", ("tile", "row"), "Semaphores: one a tile of what a kernel makes, or one a row of tiles."),
+        _choice("launch", ("streams", "pdl", "graph"), "How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph."),
+        _choice("trigger", ("start", "late"), "Programmatic launch: a TB triggers at its start, or after its main loop."),
+        Param("spread", 0, "bool", 0, 1, "Pad shared memory so that no SM holds more than an even share of a kernel's TBs."),
+        Param("code", 0, "bool", 0, 1, "Stream order, and yet each TB polls and posts: the cost of the synchronisation code."),
+        _choice("fused", ("grid", "tile"), "One persistent kernel: a grid barrier between stages, or semaphores of tiles."),
     ),
     "sim": (
         Param("quantum", 0, "cycle", 0, 100000, "Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,11 +50,8 @@ def profiled(
         ops["count"][::2] = each
         ops["issue"][1::2] = 1
         entries = np.repeat(2 * np.arange(len(each), dtype=np.uint32)[:, None], warps, axis=1)
-        none: dict[str, NDArray[Any]] = {
-            "patterns": np.zeros(0, dtype_of("gs_pattern")),
-            "lanes": np.zeros(0, dtype_of("gs_lanes")),
-        }
-        return Tables(ops=ops, entries=entries, **none)
+        patterns, lanes = np.zeros(0, dtype_of("gs_pattern")), np.zeros(0, dtype_of("gs_lanes"))
+        return Tables(ops, patterns, lanes, entries)
 
     program = Recorded(name, warps, registers, smem, 0, lowered, tb_rows=which.reshape(-1).astype(np.uint32))
     return Kernel(name, program, (len(cycles), 1, 1), (), (), stream)

@@ -14,7 +14,7 @@ from .isa import OPS
 from .params import PIPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,6 +49,49 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A row or column in elements: base + bx*x + by*y + bz*z + step*(loop counter of the op + ahead)."""
+
+    base: int = 0
+    bx: int = 0
+    by: int = 0
+    bz: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an argument's tensor that a mark speaks of: ``rows`` x ``cols`` elements from a place on.
+
+    ``times`` such parts, each ``apart`` columns from the one before.
+    """
+
+    arg: int
+    row: Place
+    rows: int
+    col: Place
+    cols: int
+    times: int = 1
+    apart: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sem:
+    """Which semaphore an op means; fields as in ``gs_sem`` (core_c/gs_api.h)."""
+
+    row: Place = Place()
+    col: Place = Place()
+    rows: int = 1
+    cols: int = 1
+    stride: int = 1
+    first: int = 0
+    base: int = 0
+    times: int = 1
+    apart: int = 0
+    ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One op; fields as in ``gs_op`` (core_c/gs_api.h). ``pattern`` is one pattern or one a warp."""
 
@@ -67,6 +110,9 @@ class Op:
     count_plus: int = 0
     count: int = 0
     target: int = 0
+    mark: str = ""
+    part: Part | None = None
+    sem: Sem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +143,8 @@ class Accesses:
 class Tables:
     """Code of one recorded kernel as the core's tables, of one device.
 
+    ``sems`` are the semaphores that its POST and POLL name by their place.
+
     ``ops`` (gs_op), ``patterns`` (gs_pattern) and ``lanes`` (int32, n x 32) count from 0; ``entries`` is
     uint32 (rows, warps): the op at which each warp of a row begins.
     """
@@ -105,6 +153,7 @@ class Tables:
     patterns: NDArray[Any]
     lanes: NDArray[Any]
     entries: NDArray[Any]
+    sems: Sequence[Sem] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +163,7 @@ class Recorded:
     ``lowered(values)`` returns its :class:`Tables` for the device with these encoded parameters.
     ``tb_rows``: uint32, the row of each TB, or None where all have row 0. ``blocks``: uint32, for each warp
     (TB * warps + warp) where its accesses begin in the slice of ``memory`` from ``first_access`` on, or None.
+    ``rewritten(change)`` returns the same code with each op list changed (None: code of a trace is as it is).
     """
 
     name: str
@@ -127,6 +177,7 @@ class Recorded:
     blocks: NDArray[Any] | None = None
     first_access: int = 0
     accesses: int = 0
+    rewritten: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], Recorded] | None = None
 
 
 @dataclass(slots=True)
@@ -231,6 +282,37 @@ class Code:
         if iterations <= 0:
             raise WorkloadError(f"loop of {iterations} iterations: must be positive")
         self._add("LOOP", level=level, count=iterations, target=mark)
+
+    def needs(self, part: Part, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
+        """Mark that what follows reads a part of an argument, which other kernels may make.
+
+        All warps of the TB come by here together. Its loop counter is used as :meth:`load` uses its own.
+        """
+        self._add("MARK", mark="needs", part=part, level=level, count_plus=ahead, count=limit)
+
+    def made(self, part: Part, *, level: int = 0) -> None:
+        """Mark that the TB's stores to a part of an argument have been issued. All warps come by here."""
+        self._add("MARK", mark="made", part=part, level=level)
+
+    def main_done(self) -> None:
+        """Mark where the main loop is over: a late trigger's place."""
+        self._add("MARK", mark="main_done")
+
+    def post(self, sem: Sem, *, level: int = 0, fence: bool = True) -> None:
+        """Fence and add 1 to a semaphore, by the first warp of the TB."""
+        self._add("POST", sem=sem, level=level, count=int(not fence))
+
+    def poll(self, sem: Sem, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
+        """Wait with all warps of the TB until semaphores are complete."""
+        self._add("POLL", sem=sem, level=level, count_plus=ahead, count=limit)
+
+    def trigger(self) -> None:
+        """Allow the kernels behind this one to start, as far as this TB is concerned."""
+        self._add("TRIGGER")
+
+    def depend(self) -> None:
+        """Wait until the kernels before have ended."""
+        self._add("DEPEND")
 
     def exit(self) -> None:
         """End the warp."""

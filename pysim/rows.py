@@ -16,7 +16,7 @@ from .lower import Programs, add_variant, lane_table, table_of
 from .program import Op, Recorded, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,7 +57,12 @@ def rows(
             table_of("gs_pattern", made.patterns),
             lane_table(made.lanes),
             entries,
+            made.sems,
         )
 
-    program = Recorded(name, warps, registers, smem, args, lowered, tb_rows=tb_rows)
+    def rewritten(change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> Recorded:
+        changed = [tuple(change(ops) for ops in row) for row in code]
+        return rows(name, changed, tb_rows, registers=registers, smem=smem, args=args)
+
+    program = Recorded(name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewritten=rewritten)
     return program

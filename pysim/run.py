@@ -23,6 +23,7 @@ from .lower import Lowered, Programs, lower, lower_programs
 from .occupancy import carveout
 from .result import Result
 from .schemes import Choice, parse_scheme, parse_schemes
+from .waits import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,12 +124,19 @@ class _Session:
 
     def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
         values = config.encoded()
+        plan = plan_of(choice, self.job, self.deps, config)
         key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
-        if key not in self.programs:
-            self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
-        programs = self.programs[key]
-        each = [carveout(k, values, config.carveouts) for k in self.job.kernels]
-        return lower(self.job, self.deps, choice, values, programs, each, times), programs
+        if plan is not None:
+            job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
+            times = [
+                times[plan.number.index(k)] if k in plan.number else 0.0 for k in range(len(job.kernels))
+            ]
+        else:
+            if key not in self.programs:
+                self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
+            job, programs = self.job, self.programs[key]
+        each = [carveout(k, values, config.carveouts) for k in job.kernels]
+        return lower(job, self.deps, choice, values, programs, each, times, plan), programs
 
     def bounds(self, config: Config) -> Bounds:
         """Return bound and estimate; schemes that pin no machine parameter share them."""
@@ -174,9 +182,9 @@ def _host(run: int, session: _Session, seconds: Mapping[str, float]) -> NDArray[
     )
 
 
-def _edges(run: int, deps: Dependences, job: Job) -> NDArray[np.void]:
-    pairs = deps.edges
-    who = pairs["consumer"].astype(np.int64)
+def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDArray[np.void]:
+    pairs, launch = deps.edges, np.array(number, np.int64)
+    who = launch[pairs["consumer"]]
     streams = np.array([k.stream for k in job.kernels], np.int64)
     return columns.table(
         "edges",
@@ -185,7 +193,7 @@ def _edges(run: int, deps: Dependences, job: Job) -> NDArray[np.void]:
         kernel=who,
         stream=streams[who],
         tb=-1,
-        producer_kernel=pairs["producer"],
+        producer_kernel=launch[pairs["producer"]],
         producer_tb=-1,
     )
 
@@ -227,6 +235,7 @@ def _one(
         with clock.phase("load"):
             lowered, _ = session.lowered(choice, config, known.alone)
             sim = _Sim(lowered)
+            job = lowered.launched
     except REFUSED as error:
         result.add(
             "runs", columns.table("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)}))
@@ -280,7 +289,7 @@ def _one(
         "l2": lambda: columns.counters_table(run, "slice", slices),
         "samples": lambda: columns.samples_table(run, samples, interval, end, values),
         "stalls": lambda: columns.stalls_table(run, kernels, sms),
-        "edges": lambda: _edges(run, session.deps, job),
+        "edges": lambda: _edges(run, session.deps, job, lowered.number),
     }
     for table, make in made.items():
         if table in wanted:

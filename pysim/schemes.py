@@ -44,6 +44,7 @@ class Scheme:
     edges: str
     gap: str = ""
     infinite: bool = False
+    waits: str = ""  # how it waits inside the program: pdl, semaphores, fused; "": it does not
     pins: tuple[tuple[str, int | str], ...] = ()
     options: Mapping[str, Option] = field(default_factory=dict)
 
@@ -56,6 +57,18 @@ class Scheme:
 _PRIORITIES = {
     word: Option(f"scheme.priority = {word}", (("scheme.priority", word),)) for word in ("newest", "critical")
 }
+_LAUNCH = {
+    "pdl": Option("programmatic dependent launch", (("scheme.sync.launch", "pdl"),)),
+    "graph": Option("programmatic edges of a graph", (("scheme.sync.launch", "graph"),)),
+    "streams": Option("two streams with gate kernels", (("scheme.sync.launch", "streams"),)),
+}
+_LATE = {"late": Option("trigger after the main loop", (("scheme.sync.trigger", "late"),))}
+_POLICY = {
+    word: Option(f"a semaphore a {what}", (("scheme.sync.policy", word),))
+    for word, what in (("tile", "tile"), ("row", "row of tiles"))
+}
+_SPREAD = {"spread": Option("an even share of TBs an SM, by padding", (("scheme.sync.spread", 1),))}
+_CODE = {"sync_code": Option("poll and post as cusync does", (("scheme.sync.code", 1),))}
 _COHERENCE = {
     word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
 }
@@ -74,6 +87,7 @@ SCHEMES: dict[str, Scheme] = {
             "Kernels of a stream run one after another; events order streams. The baseline of speedup.",
             "stream",
             "gpu.cp.stream_gap",
+            options=_CODE,
         ),
         Scheme(
             "graph",
@@ -95,6 +109,23 @@ SCHEMES: dict[str, Scheme] = {
             infinite=True,
             options=_PRIORITIES | _COHERENCE,
         ),
+        Scheme(
+            "pdl",
+            "Programmatic dependent launch: a kernel starts when the TBs before have triggered, and waits.",
+            "stream",
+            "gpu.cp.stream_gap",
+            waits="pdl",
+            pins=(("scheme.sync.launch", "pdl"),),
+            options=_LATE | {"graph": _LAUNCH["graph"]},
+        ),
+        Scheme(
+            "cusync",
+            "Kernels overlap, and their TBs wait for the tiles that they read by semaphores.",
+            "stream",
+            "gpu.cp.stream_gap",
+            waits="semaphores",
+            options=_POLICY | _LAUNCH | _LATE | _SPREAD,
+        ),
     )
 }
 
@@ -110,6 +141,11 @@ class Choice:
     def name(self) -> str:
         """The name in result tables."""
         return self.scheme.name + (":" + "+".join(self.options) if self.options else "")
+
+    @property
+    def waits(self) -> str:
+        """How the program waits inside: pdl, semaphores, fused or code; empty: it does not."""
+        return self.scheme.waits or ("code" if "sync_code" in self.options else "")
 
     @property
     def pins(self) -> dict[str, int | str]:
@@ -180,18 +216,18 @@ def preds_of(scheme: Scheme, job: Job, deps: Dependences) -> list[tuple[int, ...
 
 
 def coherence_of(scheme: Scheme, values: Mapping[str, int]) -> str:
-    """Return kernel, bypass or tb: 'auto' is kernel behind barriers, else bypass."""
+    """Return kernel, bypass or tb: 'auto' is kernel where only whole kernels are waited for, else bypass."""
     word = COHERENCE[values["scheme.coherence"]]
     if word == "auto":
-        return "kernel" if scheme.barriers else "bypass"
+        return "kernel" if scheme.barriers and not scheme.waits else "bypass"
     return word
 
 
 def carveout_mode(scheme: Scheme, values: Mapping[str, int]) -> str:
-    """Return kernel or job: 'auto' is kernel behind barriers, else job."""
+    """Return kernel or job: 'auto' is kernel where kernels do not overlap, else job."""
     word = CARVEOUT[values["scheme.carveout"]]
     if word == "auto":
-        return "kernel" if scheme.barriers else "job"
+        return "kernel" if scheme.barriers and not scheme.waits else "job"
     return word
 
 
@@ -205,6 +241,8 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "infinite": int(scheme.infinite),
         "bypass": values["scheme.bypass"] if table else 0,
         "invalidate": {"kernel": 1, "bypass": 0, "tb": 2}[coherence_of(scheme, values)],
+        "in_flight": 0,
+        "early": 0,
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,
         "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,

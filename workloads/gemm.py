@@ -17,7 +17,7 @@ from typing import Literal
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Mode, Tensor
-from pysim.program import Code, Pattern, Program
+from pysim.program import Code, Part, Place, Program
 
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 
@@ -186,6 +186,24 @@ class _Case:
         c = Tile(2, c_pitch, self.c_item, t.tm, t.tn, bx=t.tn * self.c_item, by=t.tm * c_pitch)
         return a, b, c
 
+    def parts(self, rows: int, cols: int, k: int, at: int) -> tuple[Part, Part]:
+        """Return what is read of A and B for ``k`` of the tile, ``at`` k-steps from where the loop is."""
+        t = self.tiling
+        deep = Place(base=at * t.tk, bz=t.chunk(self.k), step=t.tk)
+        down, across = Place(by=t.tm), Place(bx=t.tn)
+        a = Part(0, deep, k, down, rows) if self.a_t else Part(0, down, rows, deep, k)
+        return a, Part(1, across, cols, deep, k) if self.b_t else Part(1, deep, k, across, cols)
+
+
+def _shared_stores(case: _Case, widths: tuple[int, int]) -> int:
+    """Return the STS of a warp that move the tiles of A and B to shared memory."""
+    transposed = case.item == 4 and (not case.a_t, case.b_t)
+    sts = 0
+    for index, (tile, width) in enumerate(zip(case.operands()[:2], widths, strict=True)):
+        each = case.item if transposed and transposed[index] else width
+        sts += -(-tile.rows * tile.cols * tile.item // (WARP * each * case.tiling.warps))
+    return sts
+
 
 def _variant(case: _Case, number: int) -> Code:
     """Ops of the TBs that are last in x, y, z as the bits 1, 2, 4 of ``number`` say."""
@@ -200,23 +218,21 @@ def _variant(case: _Case, number: int) -> Code:
     a, b, c = case.operands()
     widths = vector_width(a, t.warps), vector_width(b, t.warps)
     moved = (t.tm + t.tn) * t.tk * case.item
-    transposed = case.item == 4 and (not case.a_t, case.b_t)
-    sts = 0
-    for index, (tile, width) in enumerate(zip((a, b), widths, strict=True)):
-        each = case.item if transposed and transposed[index] else width
-        sts += -(-tile.rows * tile.cols * tile.item // (WARP * each * t.warps))
 
-    def tile_loads(k: int, at: int) -> list[tuple[Pattern, ...]]:
+    def fetch(k: int, at: int, level: int = 2, ahead: int = 0) -> None:
+        for part in case.parts(rows, cols, k, at):
+            code.needs(part, level=level, ahead=ahead)
         valid_a = (k, rows) if case.a_t else (rows, k)
         valid_b = (cols, k) if case.b_t else (k, cols)
-        first = tile_ops(a, t.warps, widths[0], valid_a, at * a.step)
-        return first + tile_ops(b, t.warps, widths[1], valid_b, at * b.step)
+        ops = tile_ops(a, t.warps, widths[0], valid_a, at * a.step)
+        ops += tile_ops(b, t.warps, widths[1], valid_b, at * b.step)
+        emit_loads(code, 0, ops, level=level, ahead=ahead)
 
     def stage() -> None:
         code.wait(0)
         if t.stages == 1:
             code.barrier()  # all have read the only buffer
-        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=sts, chain=4)
+        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=_shared_stores(case, widths), chain=4)
         code.barrier()
 
     def multiply(k: int) -> None:
@@ -229,22 +245,23 @@ def _variant(case: _Case, number: int) -> Code:
 
     code = Code()
     code.compute(int=40, control=2, chain=FFMA_LATENCY)
-    emit_loads(code, 0, tile_loads(t.tk if steps else rest, 0))
+    fetch(t.tk if steps else rest, 0)
     stage()
     if steps > 1:
         mark = code.loop_begin()
-        emit_loads(code, 0, tile_loads(t.tk, 0), level=0, ahead=1)
+        fetch(t.tk, 0, level=0, ahead=1)
         multiply(t.tk)
         stage()
         code.loop_end(mark, steps - 1)
     if steps and rest:
-        emit_loads(code, 0, tile_loads(rest, steps))
+        fetch(rest, steps)
     if steps:
         multiply(t.tk)
     if rest:
         if steps:
             stage()
         multiply(rest)
+    code.main_done()
     _epilogue(code, case, c, (rows, cols))
     return code
 
@@ -273,6 +290,7 @@ def _epilogue(code: Code, case: _Case, c: Tile, valid: tuple[int, int]) -> None:
             code.reduce(2, *patterns, level=2)
         else:
             code.store(2, *patterns, level=2)
+    code.made(Part(2, Place(by=t.tm), valid[0], Place(bx=t.tn), valid[1]), level=2)
     code.exit()
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Mode, Tensor
-from pysim.program import Code, Pattern, Program
+from pysim.program import Code, Part, Pattern, Place, Program
 
 from .tiles import WARP, Tile, emit_loads, tile_ops
 
@@ -73,6 +74,22 @@ class _Shape:
         return self.warps * WARP * self.vector * self.unroll
 
 
+def _parts(
+    shape: _Shape, fields: Sequence[tuple[int, int, int, int]], rows: int, cols: int
+) -> Iterator[Part]:
+    """Yield what a TB touches of each argument; columns at one distance, such as gates, are one part."""
+    starts: dict[int, list[int]] = {}
+    for arg, _, _, col0 in fields:
+        starts.setdefault(arg, []).append(col0)
+    for arg, found in starts.items():
+        found.sort()
+        apart = found[1] - found[0] if len(found) > 1 else 0
+        even = all(b - a == apart for a, b in pairwise(found))
+        for group in [found] if even else [[col] for col in found]:
+            row, col = Place(by=shape.rows_per_tb), Place(base=group[0], bx=shape.chunk)
+            yield Part(arg, row, rows, col, cols, len(group), apart if even else 0)
+
+
 @lru_cache(maxsize=4096)
 def _program(shape: _Shape) -> Program:
     """Build a program once: the steps of a network share it."""
@@ -92,6 +109,9 @@ def _program(shape: _Shape) -> Program:
         high = last_rows if number & 2 else shape.rows_per_tb
         code = Code()
         code.compute(int=12, control=1)
+        for part in _parts(shape, shape.fields[: shape.reads], high, wide):
+            code.needs(part, level=2)
+        code.main_done()
         mark = code.loop_begin()
         for field in shape.fields[: shape.reads]:
             emit_loads(code, 0, ops(field, wide), level=0)
@@ -103,6 +123,8 @@ def _program(shape: _Shape) -> Program:
                 code.store(1, *patterns, level=0)
         if high > 1:
             code.loop_end(mark, high)
+        for part in _parts(shape, shape.fields[shape.reads :], high, wide):
+            code.made(part, level=2)
         code.exit()
         variants.append(tuple(code.ops))
     args = max(arg for arg, *_ in shape.fields) + 1

@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x78ab10ba65fb2e22ULL
+#define GS_TABLES_HASH 0x300c12e5d460b19cULL

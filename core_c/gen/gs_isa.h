@@ -21,7 +21,19 @@ enum {
     GS_OP_LOOP = 7,
     /* hold the warp for a number of cycles */
     GS_OP_DELAY = 8,
-    GS_OPS = 9
+    /* the TB's first warp fences and adds 1 to a semaphore at L2 */
+    GS_OP_POST = 9,
+    /* all warps of the TB wait until semaphores are complete; its first warp polls them at L2 */
+    GS_OP_POLL = 10,
+    /* this TB allows the kernels behind it to start */
+    GS_OP_TRIGGER = 11,
+    /* wait until the kernels that this one was launched behind have ended */
+    GS_OP_DEPEND = 12,
+    /* take the TB's next tile of a stage, behind a TB barrier but for the first */
+    GS_OP_TILE = 13,
+    /* where a scheme may wait, post or trigger; nothing by itself, and never in the core */
+    GS_OP_MARK = 14,
+    GS_OPS = 15
 };
 
 /* pipes of a sub-core */
@@ -87,4 +99,29 @@ enum {
     GS_SCHEME_CARVEOUT_AUTO = 0,
     GS_SCHEME_CARVEOUT_KERNEL = 1,
     GS_SCHEME_CARVEOUT_JOB = 2,
+};
+
+/* scheme.sync.policy */
+enum {
+    GS_SCHEME_SYNC_POLICY_TILE = 0,
+    GS_SCHEME_SYNC_POLICY_ROW = 1,
+};
+
+/* scheme.sync.launch */
+enum {
+    GS_SCHEME_SYNC_LAUNCH_STREAMS = 0,
+    GS_SCHEME_SYNC_LAUNCH_PDL = 1,
+    GS_SCHEME_SYNC_LAUNCH_GRAPH = 2,
+};
+
+/* scheme.sync.trigger */
+enum {
+    GS_SCHEME_SYNC_TRIGGER_START = 0,
+    GS_SCHEME_SYNC_TRIGGER_LATE = 1,
+};
+
+/* scheme.sync.fused */
+enum {
+    GS_SCHEME_SYNC_FUSED_GRID = 0,
+    GS_SCHEME_SYNC_FUSED_TILE = 1,
 };

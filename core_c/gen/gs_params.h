@@ -165,11 +165,32 @@ typedef struct gs_gpu_cp_params {
     int64_t tb_start;
     /* No SM takes more than ceil(TBs / SMs) TBs of a kernel. [bool] */
     int64_t even_tbs;
+    /* Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch. [tick] */
+    int64_t early_gap;
+    /* The same inside a graph. [tick] */
+    int64_t early_graph_gap;
+    /* Kernels of programmatic launches that may be in flight at once. [count] */
+    int64_t early_depth;
+    /* From a kernel's last release until another may be in flight in its place. [tick] */
+    int64_t early_reuse;
+    /* From a kernel's last release to the return of the waits for its end. [tick] */
+    int64_t depend;
     /* From a TB's end on its SM to the release server. [tick] */
     int64_t tb_done_latency;
     /* From dispatch to the first issue of a TB. [tick] */
     int64_t tb_start_latency;
 } gs_gpu_cp_params;
+
+typedef struct gs_gpu_sync_params {
+    /* A device-wide fence, beyond the acknowledgement of the stores before it. [cycle] */
+    int64_t fence;
+    /* Round trip of an atomic or an acquiring load within a partition of L2, no less than that of a load. [cycle] */
+    int64_t latency;
+    /* From a poll's reply to the next op of its warp, or its next poll. [cycle] */
+    int64_t acquire;
+    /* L2 takes this long for each atomic or poll of a line of semaphores. [tick] */
+    int64_t atomic;
+} gs_gpu_sync_params;
 
 typedef struct gs_host_params {
     /* prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch. [choice] */
@@ -195,6 +216,8 @@ typedef struct gs_scheme_params {
     int64_t carveout;
     /* Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none). [count] */
     int64_t bypass;
+    /* Schemes run on GPUs whose hardware lacks what they need, too. [bool] */
+    int64_t hypothetical;
     /* A kernel passed over this often is passed over no more until it fits. [count] */
     int64_t bypass_age;
 } gs_scheme_params;
@@ -211,6 +234,21 @@ typedef struct gs_scheme_table_params {
     /* From an update that frees a TB to the TB being ready. [tick] */
     int64_t latency;
 } gs_scheme_table_params;
+
+typedef struct gs_scheme_sync_params {
+    /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
+    int64_t policy;
+    /* How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph. [choice] */
+    int64_t launch;
+    /* Programmatic launch: a TB triggers at its start, or after its main loop. [choice] */
+    int64_t trigger;
+    /* Pad shared memory so that no SM holds more than an even share of a kernel's TBs. [bool] */
+    int64_t spread;
+    /* Stream order, and yet each TB polls and posts: the cost of the synchronisation code. [bool] */
+    int64_t code;
+    /* One persistent kernel: a grid barrier between stages, or semaphores of tiles. [choice] */
+    int64_t fused;
+} gs_scheme_sync_params;
 
 typedef struct gs_sim_params {
     /* Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it. [cycle] */
@@ -229,8 +267,10 @@ typedef struct gs_params {
     gs_gpu_l2_params gpu_l2;
     gs_gpu_dram_params gpu_dram;
     gs_gpu_cp_params gpu_cp;
+    gs_gpu_sync_params gpu_sync;
     gs_host_params host;
     gs_scheme_params scheme;
     gs_scheme_table_params scheme_table;
+    gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;
 } gs_params;

@@ -7,6 +7,7 @@ Most numbers of the H200 were measured by the microbenchmarks in ``tests/hw``; t
 from __future__ import annotations
 
 from .card import Device, Rows, card
+from .waits import WAITS
 
 _MICRO = "measured, h200_micro.json"
 _ASSUMED = "assumed: nobody published it"
@@ -152,6 +153,7 @@ def cards() -> tuple[Device, ...]:
             (9, 0),
             CARVEOUTS,
             _MMA_RATE,
+            WAITS,
             _GH100,
             _H200,
         ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .card import Device, Rows, card
 from .volta import CARVEOUTS, GV100
+from .waits import WAITS
 
 _CONFIG = "configuration file of the card"
 _PIPELINE = "trace.config's value + 4 for collector, decode and write-back (2 to 4)"
@@ -93,4 +94,4 @@ def cards() -> tuple[Device, ...]:
         ("accelsim_titan_v", "Accel-Sim's SM7_TITANV, to compare models", _PEER_TITAN_V),
         ("accelsim_qv100", "Accel-Sim's SM7_QV100, to compare models", _PEER_QV100),
     )
-    return tuple(card(name, title, (7, 0), CARVEOUTS, 128, GV100, rows) for name, title, rows in made)
+    return tuple(card(name, title, (7, 0), CARVEOUTS, 128, WAITS, GV100, rows) for name, title, rows in made)

@@ -7,6 +7,7 @@ opened while this file was written.
 from __future__ import annotations
 
 from .card import Device, Rows, card
+from .waits import WAITS
 
 # Sources that many rows share.
 _SHEET = "NVIDIA V100 white paper (2017), table 1"
@@ -139,6 +140,8 @@ CARVEOUTS = (0, 8, 16, 32, 64, 96)  # KiB; CUDA guide, 7.x
 def cards() -> tuple[Device, ...]:
     """Return the cards of this generation."""
     return (
-        card("titan_v", "NVIDIA Titan V (GV100, 12 GB HBM2)", (7, 0), CARVEOUTS, 128, GV100, _TITAN_V),
-        card("v100", "NVIDIA Tesla V100 SXM2 (GV100, 16 GB HBM2)", (7, 0), CARVEOUTS, 128, GV100, _V100),
+        card("titan_v", "NVIDIA Titan V (GV100, 12 GB HBM2)", (7, 0), CARVEOUTS, 128, WAITS, GV100, _TITAN_V),
+        card(
+            "v100", "NVIDIA Tesla V100 SXM2 (GV100, 16 GB HBM2)", (7, 0), CARVEOUTS, 128, WAITS, GV100, _V100
+        ),
     )

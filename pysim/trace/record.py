@@ -435,6 +435,8 @@ class _Walk:
                 self.wait(index, op)
             elif kind == "BARRIER":
                 self.single(index, "BAR.SYNC")
+            elif kind == "MARK":
+                continue
             elif kind == "DELAY":
                 name = "NANOSLEEP" if self.code.binary >= NANOSLEEP_FROM else "NOP"
                 self.single(index, name, op.count)

@@ -18,6 +18,7 @@ from pysim.lower import lower, lower_programs
 from pysim.occupancy import carveout
 from pysim.run import _Sim
 from pysim.schemes import parse_scheme
+from pysim.waits import plan_of
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
 
@@ -85,10 +86,13 @@ def lowered_of(job, scheme, conf, deps=None, order=None):
     choice = parse_scheme(scheme)
     conf = conf.replaced(choice.pins) if choice.pins else conf
     values = conf.encoded()
+    deps = deps or dependences(job)
+    plan = plan_of(choice, job, deps, conf)
+    job = plan.job if plan else job
     programs = lower_programs(job, values["gpu.sm.block_max"], values)
     each = [carveout(k, values, conf.carveouts) for k in job.kernels]
     times = [float(k.tbs) for k in job.kernels]
-    made = lower(job, deps or dependences(job), choice, values, programs, each, times)
+    made = lower(job, deps, choice, values, programs, each, times, plan)
     for name, value in (order or {}).items():
         setattr(made.order, name, value)
     return made, programs
@@ -128,7 +132,7 @@ def execute(job, scheme="stream", conf=None, *, threads=(1,), quanta=(1 << 40,),
     made, programs = lowered_of(job, scheme, conf, deps, order)
     with _Sim(made) as sim:
         tbs = drive(sim, threads, quanta)
-        return outcome(sim, job, made.values, tbs, programs)
+        return outcome(sim, made.launched, made.values, tbs, programs)
 
 
 def total_of(records, group):

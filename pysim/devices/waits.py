@@ -1,0 +1,30 @@
+"""What waiting inside the program costs: measured on an H200, and taken for other cards too."""
+
+from __future__ import annotations
+
+from .card import Rows
+
+_MICRO = "micro.json of an H200:"
+_LEFT = (
+    f"what {_MICRO} semaphore_handoff_cycles.fence_atomic__acquire_poll 1194 and grid_sync_cycles 1887 leave"
+)
+
+WAITS: Rows = (
+    (
+        "gpu.cp.early_gap",
+        340,
+        f"{_MICRO} pdl_pair_ns_primary_first_start_to_secondary_first_start 512, less the ways",
+    ),
+    (
+        "gpu.cp.early_graph_gap",
+        235,
+        f"{_MICRO} graph_pdl_kernel_period_us 0.400 for 0.505 outside of a graph",
+    ),
+    ("gpu.cp.early_depth", 8, "deps_tb_trace of an H200: eight kernels of a GRU start one after another"),
+    ("gpu.cp.early_reuse", 1600, "deps_tb_trace of an H200: the ninth starts 2 us after the first has ended"),
+    ("gpu.cp.depend", 195, f"{_MICRO} pdl_pair_ns_primary_last_end_to_wait_return 416, less store and way"),
+    ("gpu.sync.fence", 304, f"{_MICRO} store_plus_threadfence_cycles 585 less latency_cycles.l2_hit 281"),
+    ("gpu.sync.latency", 313, f"{_MICRO} atomic_add_returning_latency_cycles: 313 near, 527 over the fabric"),
+    ("gpu.sync.acquire", 180, _LEFT),
+    ("gpu.sync.atomic", 0.796, f"{_MICRO} atomic_add_same_address_ns_per_op_one_thread_per_sm"),
+)

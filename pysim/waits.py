@@ -1,0 +1,464 @@
+"""Schemes that wait inside the program: what they make of a job's marks, semaphores and launches.
+
+A template says once what its loads need and what its stores make (``Code.needs``, ``Code.made``) and where
+its main loop is over (``Code.main_done``). A scheme turns these marks into polls and posts of semaphores, one
+a tile or one a row of tiles of a producer's output, or into nothing, and adds triggers and waits of
+programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stream priorities) and of cuSync
+(Jangda et al., CGO 2024).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .dependences import reduced
+from .errors import ConfigError, WorkloadError
+from .job import Job, Kernel
+from .occupancy import occupancy, smem_of
+from .program import OP, Code, Op, Part, Place, Program, Recorded, Sem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .config import Config
+    from .dependences import Dependences
+    from .job import Tensor
+    from .schemes import Choice
+
+POLLS = 8  # GS_POLLS of the core
+LINE = 32  # semaphores a line
+SECTOR = 32  # bytes
+MADE, STARTED = 0, 3  # which of a launch's semaphores; 1 and 2: of the kernels that it reads from
+Ops = tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a scheme and its options ask for."""
+
+    launch: str = ""  # pdl, graph (programmatic edges), streams; "": one kernel after another
+    depend: bool = False  # each TB waits until the kernels before have ended
+    policy: str = ""  # semaphores: tile, row; "": none
+    late: bool = False
+    spread: bool = False
+
+
+@dataclass(slots=True)
+class Plan:
+    """A job as a scheme launches it. ``early``, ``semaphores``, ``priority``: one a kernel."""
+
+    job: Job
+    early: list[int]
+    semaphores: list[tuple[int, int, int, int]]
+    needs: NDArray[np.uint32]
+    priority: list[int]
+    number: list[int]  # which launch each kernel of the job became
+    order: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them."""
+
+    first: int
+    rows: int
+    cols: int
+    stride: int
+    need: NDArray[np.int64]
+
+
+# ---- op lists ----
+def edited(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
+    """Return the list with ops replaced (None: kept) and others in front; loops go where they went."""
+    pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
+    starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
+    flat = [*front, *(op for piece in pieces for op in piece)]
+    return tuple(replace(op, target=starts[op.target]) if op.kind == OP["LOOP"] else op for op in flat)
+
+
+def marks(kernel: Kernel) -> list[Op]:
+    """Return the marks of a kernel's program: those of the TBs that are not at an edge."""
+    found: list[Op] = []
+
+    def look(ops: Ops) -> Ops:
+        if not found:
+            found.extend(op for op in ops if op.kind == OP["MARK"])
+        return ops
+
+    program = kernel.program
+    if isinstance(program, Program):
+        look(program.variants[0])
+    elif program.rewritten is not None:
+        program.rewritten(look)
+    return found
+
+
+def parts(kernel: Kernel, mark: str) -> list[Part]:
+    """Return the parts that the marks of one kind speak of, each once."""
+    return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
+
+
+def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
+    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
+    slots = sorted({op.slot for op in ops if op.kind in (OP["STORE"], OP["REDUCE"])})
+    code = Code()
+    for slot in slots:
+        code.wait(slot)
+    code.barrier()
+    code.post(sem, level=level)
+    return code.ops
+
+
+def changed(program: Program | Recorded, change: Callable[[Ops], Ops], name: str) -> Program | Recorded:
+    """Return a program with each of its op lists changed."""
+    if isinstance(program, Program):
+        known: dict[Ops, Ops] = {}
+        for ops in program.variants:
+            if ops not in known:
+                known[ops] = change(ops)
+        return replace(program, variants=tuple(known[ops] for ops in program.variants))
+    if program.rewritten is None:
+        raise WorkloadError(f"kernel {name}: its program is a recorded one, which cannot be changed")
+    return program.rewritten(change)
+
+
+# ---- semaphores ----
+def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
+    """Return the row or column of each TB of a kernel."""
+    tb = np.arange(kernel.tbs, dtype=np.int64)
+    x, y = tb % kernel.grid[0], tb // kernel.grid[0] % kernel.grid[1]
+    z = tb // (kernel.grid[0] * kernel.grid[1])
+    return place.base + place.bx * x + place.by * y + place.bz * z
+
+
+def aligned(place: Place, size: int, each: int) -> bool:
+    """Whether a part of ``size`` never begins inside of a semaphore's range and ends outside."""
+    terms = (place.base, place.bx, place.by, place.bz, place.step)
+    return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
+
+
+def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], policy: str) -> Counters:
+    """Return the semaphores of what ``maker`` makes for its readers."""
+    tensor = maker.args[made.arg]
+    readers = list(readers)
+    rows, cols = made.rows, made.cols
+    for part in readers:
+        rows = part.rows if part.rows % rows == 0 else rows
+    if policy == "row" or any(part.cols >= tensor.cols for part in readers):
+        cols = tensor.cols
+    one = cols >= tensor.cols
+    if not aligned(made.row, made.rows, rows) or not (one or aligned(made.col, made.cols, cols)):
+        raise WorkloadError(
+            f"kernel {maker.name}: its tiles do not line up with semaphores of {rows} x {cols}"
+        )
+    if tensor.pitch % SECTOR or (cols * tensor.item % SECTOR and not one):
+        # what is read for one tile would hold bytes of another
+        raise WorkloadError(f"kernel {maker.name}: its tiles are not whole sectors of {SECTOR} B")
+    wide = -(-tensor.cols // cols)
+    stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
+    index = where(made.row, maker) // rows * stride + where(made.col, maker) // cols
+    need = np.bincount(index, minlength=-(-tensor.rows // rows) * stride)
+    return Counters(first, rows, cols, stride, need)
+
+
+def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
+    """Return the polls for a part that a kernel needs."""
+    part = mark.part
+    assert part is not None
+    one = found.stride == 1  # for all columns
+    lines_up = aligned(part.row, part.rows, found.rows) and (one or aligned(part.col, part.cols, found.cols))
+    if not lines_up or (not one and part.apart % found.cols):
+        raise WorkloadError(
+            f"kernel {name}: what it reads does not line up with semaphores of {found.rows} x {found.cols}"
+        )
+    starts = [0] if one else [i * part.apart // found.cols for i in range(part.times)]
+    across = 1 if one else max(1, -(-part.cols // found.cols))
+    places = sorted({start + at for start in starts for at in range(across)})
+    col = Place() if one else part.col
+    made: list[Op] = []
+    for down in range(max(1, -(-part.rows // found.rows))):
+        for group in _runs(places):
+            sem = Sem(
+                part.row, col, found.rows, found.cols, found.stride, group.start + down * found.stride, base,
+                len(group), group.step, len(group) == 1,
+            )  # fmt: skip
+            code = Code()
+            code.poll(sem, level=mark.level, ahead=mark.count_plus, limit=mark.count)
+            made += code.ops
+    return made
+
+
+def _runs(places: Sequence[int]) -> Iterator[range]:
+    """Cut sorted numbers into runs of one distance, at most POLLS long."""
+    at = 0
+    while at < len(places):
+        step = places[at + 1] - places[at] if at + 1 < len(places) else 1
+        end = at + 1
+        while end < len(places) and end - at < POLLS and places[end] - places[end - 1] == step:
+            end += 1
+        yield range(places[at], places[at] + step * (end - at), step)
+        at = end
+
+
+@dataclass(slots=True)
+class _Table:
+    """The semaphores of a job."""
+
+    needs: list[NDArray[np.int64]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, need: NDArray[np.int64]) -> int:
+        """Add semaphores in lines of their own; return the index of the first."""
+        first = self.size
+        room = -(-len(need) // LINE) * LINE
+        self.needs.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
+        self.size += room
+        return first
+
+    def array(self) -> NDArray[np.uint32]:
+        """Return what completes each semaphore."""
+        return np.concatenate([np.zeros(0, np.int64), *self.needs]).astype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What a kernel waits for: a part of its tensor, which begins ``row`` rows into what the maker made."""
+
+    need: Part
+    made: Part
+    row: int
+
+
+def edges_of(job: Job, deps: Dependences) -> list[dict[int, Edge]]:
+    """Return, for each kernel, the kernels that it needs directly and what it waits for there.
+
+    A kernel that others imply is left out: what it made was published before theirs was.
+    """
+    found: list[dict[int, Edge]] = []
+    needs_of, made_of = [parts(k, "needs") for k in job.kernels], [parts(k, "made") for k in job.kernels]
+    for index, before in enumerate(reduced(deps.preds)):
+        kernel = job.kernels[index]
+        mine: dict[int, Edge] = {}
+        for number in before:
+            maker = job.kernels[number]
+            for need in needs_of[index]:
+                for made in made_of[number]:
+                    row = rows_into(kernel.args[need.arg], maker.args[made.arg])
+                    if row is not None:
+                        mine.setdefault(number, Edge(need, made, row))
+            if number not in mine:
+                pair = (deps.edges["producer"] == number) & (deps.edges["consumer"] == index)
+                why = "reads what" if deps.edges["raw"][pair].any() else "writes memory that"
+                raise WorkloadError(
+                    f"kernel {index} ({kernel.name}) {why} kernel {number} ({maker.name}) "
+                    f"{'makes' if why == 'reads what' else 'uses'}, and their programs do not say where"
+                )
+        if len(mine) > 2:
+            raise WorkloadError(
+                f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
+            )
+        found.append(mine)
+    return found
+
+
+def rows_into(part: Tensor, whole: Tensor) -> int | None:
+    """Return at which row of a tensor another begins that is the same memory; None: it is not."""
+    row, rest = divmod(part.address - whole.address, whole.pitch)
+    fits = (part.cols, part.item) == (whole.cols, whole.item) and 0 <= row <= whole.rows - part.rows
+    return row if fits and rest == 0 else None
+
+
+# ---- plans ----
+def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:
+    """Return how a scheme that waits inside the program launches a job; None: it does not wait there."""
+    kind, values = choice.waits, config.encoded()
+    if not kind:
+        return None
+    launch = "" if kind in ("code", "fused") else config.word("scheme.sync.launch")
+    if launch in ("pdl", "graph") and not config["scheme.hypothetical"]:
+        major, minor = config.device.compute_capability
+        if major < 9:
+            raise ConfigError(
+                f"{choice.name} needs compute capability 9.0, {config.device.name} has {major}.{minor}"
+                " (--hypothetical runs it all the same)"
+            )
+    settings = Settings(
+        launch,
+        kind == "pdl",
+        "" if kind == "pdl" else config.word("scheme.sync.policy"),
+        config.word("scheme.sync.trigger") == "late",
+        bool(config["scheme.sync.spread"]),
+    )
+    return plan(job, deps, settings, values)
+
+
+def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, int]) -> Plan:
+    """Return how a scheme with these settings launches a job; refuse jobs that it does not apply to."""
+    if settings.policy and (job.events or any(k.stream for k in job.kernels)):
+        raise WorkloadError("semaphore schemes take jobs of one stream")
+    count = len(job.kernels)
+    table = _Table()
+    edges = edges_of(job, deps) if settings.policy else [{} for _ in range(count)]
+    readers: dict[int, list[Edge]] = defaultdict(list)
+    for mine in edges:
+        for number, edge in mine.items():
+            readers[number].append(edge)
+    output: dict[int, tuple[int, Counters]] = {}  # the argument that is posted for, and its semaphores
+    for number, users in readers.items():
+        maker, made = job.kernels[number], users[0].made
+        if any(edge.made.arg != made.arg for edge in users):
+            raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
+        found = counters(table.size, maker, made, (edge.need for edge in users), settings.policy)
+        table.add(found.need)
+        output[number] = made.arg, found
+    started = [0] * count
+    if settings.launch == "streams":
+        for index in range(count - 1):
+            started[index] = table.add(np.array([job.kernels[index].tbs], np.int64))
+    known: dict[object, Program | Recorded] = {}
+    kernels: list[Kernel] = []
+    bases: list[tuple[int, int, int, int]] = []
+    for index, kernel in enumerate(job.kernels):
+        reads = tuple((edge.need.arg, output[n][1]) for n, edge in edges[index].items())
+        starts = settings.launch == "streams" and index + 1 < count
+        use = _Use(settings, output.get(index), reads, starts)
+        program = use.applied(kernel, index, values, known)
+        kernels.append(replace(kernel, program=program))
+        firsts = [_first(output[n][1], edge.row, kernel.name) for n, edge in edges[index].items()] + [0, 0]
+        bases.append((output[index][1].first if index in output else 0, firsts[0], firsts[1], started[index]))
+    return _launched(job, kernels, bases, started, table, settings, values)
+
+
+def _first(found: Counters, row: int, name: str) -> int:
+    """Return the semaphore of a tensor that begins so many rows into what was made."""
+    if row % found.rows:
+        raise WorkloadError(
+            f"kernel {name}: what it reads does not line up with semaphores of {found.rows} rows"
+        )
+    return found.first + row // found.rows * found.stride
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What one kernel's marks become."""
+
+    settings: Settings
+    output: tuple[int, Counters] | None
+    reads: tuple[tuple[int, Counters], ...]
+    starts: bool
+
+    def _key(self, kernel: Kernel, index: int) -> object:
+        shape = tuple((c.rows, c.cols, c.stride) for _, c in self.reads)
+        mine = self.output and (
+            self.output[0],
+            self.output[1].rows,
+            self.output[1].cols,
+            self.output[1].stride,
+        )
+        which = tuple(arg for arg, _ in self.reads)
+        return id(kernel.program), shape, mine, which, self.starts, index > 0 and self.settings.spread
+
+    def applied(
+        self, kernel: Kernel, index: int, values: Mapping[str, int], known: dict[object, Program | Recorded]
+    ) -> Program | Recorded:
+        """Return the kernel's program with waits and posts; launches that differ in bases only share it."""
+        key = self._key(kernel, index)
+        if key not in known:
+            program = changed(kernel.program, lambda ops: self._ops(ops, kernel), kernel.name)
+            if self.settings.spread and index and program.smem:
+                program = replace(program, smem=spread_smem(kernel, values))
+            known[key] = program
+        return known[key]
+
+    def _ops(self, ops: Ops, kernel: Kernel) -> Ops:
+        front = Code()
+        trigger = self.settings.launch in ("pdl", "graph")
+        if trigger and not self.settings.late:
+            front.trigger()
+        if self.starts:
+            front.post(Sem(base=STARTED), fence=False)
+        if self.settings.depend:
+            front.depend()
+
+        def change(op: Op) -> Sequence[Op] | None:
+            if op.kind != OP["MARK"]:
+                return None
+            if op.mark == "main_done" and trigger and self.settings.late:
+                code = Code()
+                code.trigger()
+                return code.ops
+            part = op.part
+            if op.mark == "needs" and part is not None:
+                for base, (arg, found) in enumerate(self.reads):
+                    if arg == part.arg:
+                        return polls(op, found, base + 1, kernel.name)
+            if op.mark == "made" and part is not None and self.output and part.arg == self.output[0]:
+                found = self.output[1]
+                sem = Sem(part.row, part.col, found.rows, found.cols, found.stride)
+                return published(ops, sem, op.level)
+            return ()
+
+        return edited(ops, change, front.ops)
+
+
+def spread_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
+    """Return the shared memory of a TB with which no more TBs than an even share fit on an SM."""
+    most, held = values["gpu.sm.smem"], occupancy(kernel, values)
+    share = min(held, -(-kernel.tbs // values["gpu.sms"]))
+    extra = smem_of(kernel, values) - kernel.program.smem
+    if share == held:
+        return kernel.program.smem
+    return max(kernel.program.smem, (int((most - extra) / (share + 1) / 1024) + 1) * 1024)
+
+
+def gate() -> Program:
+    """Return the program of a kernel that waits until all TBs of another have started."""
+    code = Code()
+    code.poll(Sem(base=1))
+    code.exit()
+    return Program("gate", (tuple(code.ops),), 1, 16, 0, 0)
+
+
+def _launched(
+    job: Job,
+    kernels: list[Kernel],
+    bases: list[tuple[int, int, int, int]],
+    started: list[int],
+    table: _Table,
+    settings: Settings,
+    values: Mapping[str, int],
+) -> Plan:
+    """Return the launches: programmatic ones, or two streams with gates between."""
+    count = len(kernels)
+    if settings.launch == "streams":
+        both: list[Kernel] = []
+        sems: list[tuple[int, int, int, int]] = []
+        program = gate()
+        for index, kernel in enumerate(kernels):
+            if index:
+                both.append(Kernel(f"gate {kernel.name}", program, (1, 1, 1), (), (), index % 2))
+                sems.append((0, started[index - 1], 0, 0))
+            both.append(replace(kernel, stream=index % 2))
+            sems.append(bases[index])
+        made = replace(job, kernels=both)
+        # the second stream has the lower priority: what waits gives way to what it waits for
+        number = [2 * index for index in range(count)]
+        return Plan(made, [0] * len(both), sems, table.array(), [k.stream for k in both], number)
+    early = [0] * count
+    if settings.launch:
+        last: dict[int, int] = {}
+        waits = {after for _, after in job.events}
+        for index, kernel in enumerate(kernels):
+            early[index] = int(kernel.stream in last and index not in waits)
+            last[kernel.stream] = index
+    gap = "gpu.cp.early_graph_gap" if settings.launch == "graph" else "gpu.cp.early_gap"
+    order = {"early": values[gap], "in_flight": values["gpu.cp.early_depth"]} if settings.launch else {}
+    made = replace(job, kernels=kernels)
+    return Plan(made, early, bases, table.array(), [0] * count, list(range(count)), order)

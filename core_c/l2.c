@@ -74,19 +74,18 @@ static inline u32 victim(int lru, gs_set *s)
     return (gs_ctz(turned) + r) & 15;
 }
 
-/* a line has taken the way; it counts as referenced only now and then: scans do not push out what is in use
+/* a line has taken the way; `often` times in 32 it counts as referenced: scans do not push out what is in use
  */
-static inline void enter(const gs_sim *sim, gs_set *s, u32 way)
+static inline void enter(int lru, u32 often, gs_set *s, u32 way)
 {
-    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     s->referenced &= (u16) ~(1u << way);
     if (lru) {
         touch(lru, s, way);
-    } else if ((s->random >> 20 & 31) < (u32)sim->params.gpu_l2.referenced) {
-        s->referenced |= (u16)(1u << way);
+        return;
     }
-    if (sim->half_boxes) {
-        s->twins &= (u16) ~(1u << way);
+    s->twins &= (u16) ~(1u << way);
+    if ((s->random >> 20 & 31) < often) {
+        s->referenced |= (u16)(1u << way);
     }
 }
 
@@ -154,7 +153,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         way = victim(0, set);
         push_out(sim, s, set, way, start);
         set->tag[way] = (u16)tag;
-        enter(sim, set, way);
+        enter(0, (u32)sim->params.gpu_l2.referenced, set, way);
         set->mask[way] = (u8)mask;
         fill_set(set, way, start + sim->twin_latency);
     }
@@ -185,8 +184,9 @@ static void twin_dropped(gs_set *set, u32 tag)
     }
 }
 
-/* Serves the requests of a group's slices, sorted by time. */
-static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
+/* Serves the requests of a group's slices, sorted by time; `halves`: L2 has two partitions. */
+static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
+                                                              int halves)
 {
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
@@ -194,7 +194,7 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
     const u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency, l2_latency = sim->l2_latency;
     const u64 noc = sim->noc, slice_sector = sim->slice_sector;
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    const u32 halves = sim->half_boxes;
+    const u32 often = (u32)sim->params.gpu_l2.referenced;
     /* one sender a group: replies of the same time stay in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     gs_slice *of[GS_GROUP];
@@ -213,7 +213,7 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
         }
         gs_set *set = &sets[at];
         u64 across = 0; /* time over the fabric, back */
-        if (GS_UNLIKELY(halves)) {
+        if (halves) {
             if (tag & GS_ACROSS && load) {
                 twin_load(ctx, s, set, &sender, m, group);
                 continue;
@@ -271,7 +271,7 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
             u64 room = push_out(sim, s, set, way, start);
             set->tag[way] = (u16)tag;
             set->pending &= (u16) ~(1u << way);
-            enter(sim, set, way);
+            enter(lru, often, set, way);
             if (!load) {
                 set->mask[way] = (u8)(mask | mask << 4);
                 s->count.sectors_written += sectors;
@@ -285,7 +285,7 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
             }
             reply = gs_max(reply, room);
         }
-        if (GS_UNLIKELY(halves)) {
+        if (halves) {
             u32 twins = set->twins, bit = 1u << way;
             if (m->key & GS_SENDER_FORWARD) {
                 set->twins = (u16)(twins | bit);
@@ -297,6 +297,15 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);
+    }
+}
+
+static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
+{
+    if (ctx->sim->half_boxes) {
+        requests_of(ctx, group, m, n, 1);
+    } else {
+        requests_of(ctx, group, m, n, 0);
     }
 }
 
@@ -345,7 +354,7 @@ static void copy_line(void *user, u64 line, u32 mask)
         set->tag[way] = (u16)tag;
         set->mask[way] = (u8)(mask | mask << 4);
         set->pending &= (u16) ~(1u << way);
-        enter(sim, set, way);
+        enter(lru, (u32)sim->params.gpu_l2.referenced, set, way);
     }
     s->hash = gs_mix(s->hash, start ^ line << 8);
 }

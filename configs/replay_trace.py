@@ -65,13 +65,15 @@ def main():
     from pysim.trace.prepare import count_kernels, prepare
 
     log = stats.Log(options.quiet)
-    last = count_kernels(args.trace)
+    given = Path(args.trace)
+    last = count_kernels(given)
     chosen = chosen_kernels(args.kernels, last)
     store = prepare(
-        args.trace,
+        given,
         Path(KEPT),
         clock,
         unknown=args.unknown_opcode,
+        kernels=chosen,
         progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
     )
     workload = {
@@ -83,7 +85,8 @@ def main():
     }
     script = replace(script, workload=workload)
     with clock.phase("load"):
-        job = trace_job(store, chosen, memcpy=args.memcpy)
+        # what was converted for the choice holds nothing else
+        job = trace_job(store, None if store.path != given and store.chosen else chosen, memcpy=args.memcpy)
     what = script.explained(job)
     # what would fail at the end fails now
     stats.check_writable(script.path, options.force, script.configuration)

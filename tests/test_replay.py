@@ -13,6 +13,7 @@ import pytest
 import stats
 from pysim.clock import Clock, since_start
 from pysim.trace.prepare import prepare
+from pysim.trace.store import Store
 
 from .made_traces import Warp, odd, product, write
 
@@ -87,6 +88,33 @@ def test_kernels_are_chosen(tmp_path, trace):
     done = run(tmp_path / "trace", ".", "--kernels", "2-4")
     assert "the trace has 1 to 3" in done.stderr
     assert not (trace / "results").exists()
+
+
+def test_only_the_kernels_asked_for_are_converted(tmp_path, trace):
+    (trace / "kernelslist.g").write_text(
+        "MemcpyHtoD,0x700000000000,4096\nkernel-1.traceg\nMemcpyHtoD,0x700010000000,64\nkernel-2.traceg\n"
+        "MemcpyHtoD,0x700000000000,128\nkernel-3.traceg\n"
+    )
+    options = ("--kernels", "1,3", "--schemes", "stream,tb_static", "--tables", "all")
+    first = run(tmp_path, trace, *options, "--out", "a.h5")
+    assert first.returncode == 0, first.stderr
+    assert "2 of 3 kernels, 12 TBs" in first.stdout
+    assert "2 copies of 4,224 B" in first.stdout
+    (store,) = (Store(path) for path in (tmp_path / "results" / "traces").iterdir())
+    assert (store.chosen, len(store.kernels)) == ((1, 3), 2)
+    # the same once the whole trace is there, and from the file that holds them
+    assert run(tmp_path, trace).returncode == 0
+    assert len(list((tmp_path / "results" / "traces").iterdir())) == 2
+    (trace / "kernel-2.traceg").write_text("no trace\n")
+    assert run(tmp_path, trace, *options, "--out", "b.h5").returncode == 0
+    assert run(tmp_path, store.path, "--tables", "all", *options[2:4], "--out", "c.h5").returncode == 0
+    assert len({stats.load(tmp_path / name).attributes["hash"] for name in ("a.h5", "b.h5", "c.h5")}) == 1
+    assert "error: " in run(tmp_path, trace).stderr
+    # all that there are is the whole trace
+    clock = Clock()
+    assert prepare(trace, tmp_path, clock, kernels=[1]).chosen == (1,)
+    write(trace, product(), odd(3), product(4))
+    assert prepare(trace, tmp_path, clock, kernels=[1, 2, 3]).path == prepare(trace, tmp_path, clock).path
 
 
 def test_unknown_opcodes(tmp_path):

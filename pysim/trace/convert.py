@@ -24,12 +24,12 @@ import numpy as np
 from pysim._ffi import dtype_of, error_of, ffi, lib
 from pysim.errors import WorkloadError
 
-from .folder import KernelFile, find_list, read_list
+from .folder import KernelFile, Memcpy, find_list, read_list
 from .reader import Header, read_kernel
 from .store import KERNEL_ARRAYS, Writer, dtype, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,16 +40,17 @@ _RECORD = dtype_of("gs_record")
 _TOUCHED = dtype_of("gs_run_touched")
 
 
-def source_files(path: Path | str) -> list[Path]:
-    """Return the files of a trace: its list and the kernels that it names."""
+def source_files(path: Path | str, kernels: Collection[int] | None = None) -> list[Path]:
+    """Return the files of a trace: its list and the kernels that it names, or some (numbers from 1)."""
     found = find_list(path)
-    return [found, *(command.path for command in read_list(found) if isinstance(command, KernelFile))]
+    commands = (command for command in read_list(found) if isinstance(command, KernelFile))
+    return [found, *(c.path for c in commands if kernels is None or c.number in kernels)]
 
 
-def source_hash(path: Path | str) -> str:
-    """Return a hash over the names and bytes of a trace's files (its list names them)."""
+def source_hash(path: Path | str, kernels: Collection[int] | None = None) -> str:
+    """Return a hash over the names and bytes of these files."""
     made = hashlib.sha256()
-    for file in source_files(path):
+    for file in source_files(path, kernels):
         made.update(os.fsencode(file.name) + b"\0")
         with file.open("rb") as opened:
             made.update(hashlib.file_digest(opened, "sha256").digest())
@@ -218,25 +219,48 @@ def _lay_out(name: str, rows: NDArray[Any], pages: NDArray[np.uint64]) -> None:
     rows["base"][used] += np.where(rows["recorded"][used] == 0, (lo - before).view(np.int64), 0)
 
 
+def _chosen(
+    commands: Sequence[Memcpy | KernelFile], kernels: Collection[int] | None
+) -> list[Memcpy | KernelFile]:
+    """Return the commands of some kernels, each with the copies right before it."""
+    if kernels is None:
+        return list(commands)
+    made: list[Memcpy | KernelFile] = []
+    copies: list[Memcpy | KernelFile] = []
+    for command in commands:
+        if not isinstance(command, KernelFile):
+            copies.append(command)
+            continue
+        if command.number in kernels:
+            made += [*copies, command]
+        copies = []
+    return made
+
+
 def convert(
     source: Path | str,
     target: Path | str,
     *,
     unknown: int | None = None,
     plain: int = 0,
+    kernels: Collection[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Convert the trace that the folder (or its list) ``source`` holds into the file ``target``.
 
+    ``kernels``: only these (numbers from 1), each with the copies right before it, as if the trace had no
+    others; their memory lies side by side, so where a page lies depends on which are chosen.
     ``unknown``: row of ``OPCODES`` for opcodes that are not known (None: they are errors).
     ``plain``, for tests: 1 keeps every address one by one, 2 finds no loops, 3 both; results do not
     differ. ``progress(kernels done, kernels)`` is called after each. Raises WorkloadError, ``file:line:
     what``.
     """
     found, target = find_list(source), Path(target)
-    commands = read_list(found)
+    commands = _chosen(read_list(found), kernels)
     total = sum(isinstance(c, KernelFile) for c in commands)
-    kernels: list[dict[str, Any]] = []
+    if not total:
+        raise WorkloadError(f"{found}: no kernels chosen")
+    made: list[dict[str, Any]] = []
     memcpys: list[tuple[int, int, int]] = []
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -244,18 +268,18 @@ def convert(
             core = _Converter(target.parent, unknown, plain, records)
             for command in commands:
                 if not isinstance(command, KernelFile):
-                    memcpys.append((len(kernels), command.address, command.size))
+                    memcpys.append((len(made), command.address, command.size))
                     continue
                 header, arrays, counts = core.kernel(command.path)
                 names = ("name", "id", "stream", "grid", "block", "smem", "registers", "binary")
                 entry = {name: getattr(header, name) for name in names} | counts
-                kernels.append(entry | {"arrays": {name: writer.add(part) for name, part in arrays.items()}})
+                made.append(entry | {"arrays": {name: writer.add(part) for name, part in arrays.items()}})
                 if progress is not None:
-                    progress(len(kernels), total)
+                    progress(len(made), total)
             pages = core.pages()
             if len(pages) > 1 << (32 + LINE - PAGE):
                 raise WorkloadError(f"{found}: touches {len(pages)} pages of 2 MiB: more than 512 GiB")
-            for entry in kernels:
+            for entry in made:
                 for name in ("places", "touched"):
                     change = partial(_lay_out, name, pages=pages)
                     entry["arrays"][name] = writer.change(entry["arrays"][name], KERNEL_ARRAYS[name], change)
@@ -264,17 +288,18 @@ def convert(
             where = {name: writer.add(part) for name, part in whole.items()}
             packed = _read_back(records, _RECORD)
             where["accesses"] = [writer.start(), len(packed), 0]
-            for entry in kernels:
+            for entry in made:
                 entry["accesses_check"] = writer.append(_packed(packed, entry, pages))
             writer.finish(
                 {
                     "layout": layout(),
                     "name": found.resolve().parent.name or "trace",
-                    "source": source_hash(found),
-                    "files": [[file.name, file.stat().st_size] for file in source_files(found)],
+                    "source": source_hash(found, kernels),
+                    "files": [[file.name, file.stat().st_size] for file in source_files(found, kernels)],
+                    "chosen": None if kernels is None else sorted(kernels),
                     "unknown": unknown,
                     "memory_bytes": len(pages) << PAGE,
-                    "kernels": kernels,
+                    "kernels": made,
                     "memcpys": memcpys,
                     "arrays": where,
                 }

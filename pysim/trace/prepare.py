@@ -14,32 +14,35 @@ from .folder import KernelFile, find_list, read_list
 from .store import MAGIC, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pysim.clock import Clock
 
 
-def converted_path(source: Path | str, folder: Path) -> Path:
-    """Return where the converted form of a trace is kept in ``folder``: a name for each list file."""
+def converted_path(source: Path | str, folder: Path, kernels: Sequence[int] | None = None) -> Path:
+    """Return where the converted form is kept in ``folder``: a name a list file and choice of kernels."""
     found = find_list(source).resolve()
-    key = hashlib.sha256(os.fsencode(found)).hexdigest()[:10]
+    which = "" if kernels is None else "\0" + ",".join(map(str, sorted(kernels)))
+    key = hashlib.sha256(os.fsencode(found) + which.encode()).hexdigest()[:10]
     return folder / f"{found.parent.name or 'trace'}-{key}.pysim"
 
 
-def _fresh(target: Path, source: Path | str, unknown: int | None) -> Store | None:
-    """Return the converted trace if it is that of ``source``."""
+def _fresh(
+    target: Path, source: Path | str, unknown: int | None, kernels: Sequence[int] | None
+) -> Store | None:
+    """Return the converted trace if it is that of ``source`` and ``kernels``."""
     if not target.is_file():
         return None
     try:
         store = Store(target)
     except WorkloadError:
         return None  # of another version, or damaged: it is made again
-    files = source_files(source)
+    files = source_files(source, kernels)
     if store.unknown != unknown or store.files != [(f.name, f.stat().st_size) for f in files]:
         return None
     if all(f.stat().st_mtime_ns < target.stat().st_mtime_ns for f in files):
         return store
-    return store if store.source == source_hash(source) else None
+    return store if store.source == source_hash(source, kernels) else None
 
 
 def _is_converted(path: Path) -> bool:
@@ -66,23 +69,29 @@ def prepare(
     clock: Clock,
     *,
     unknown: int | None = None,
+    kernels: Sequence[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Store:
     """Return the converted trace of a folder, a list, or a converted file.
 
     It is kept in ``folder`` and made again when the trace has changed: other names or sizes, or files newer
-    than it with other bytes. ``clock`` gets the seconds of conversion and of loading.
+    than it with other bytes. ``kernels``: of a folder or list, these alone (numbers from 1) are converted, to
+    a file of their own, whatever other files there are, so that a result does not depend on these; None, or
+    all of them: the whole trace. A converted file is returned as it is. ``clock`` gets the seconds of
+    conversion and of loading.
     """
     path = Path(source)
     if _is_converted(path):
         with clock.phase("load"):
             return Store(path)
-    target = converted_path(path, folder)
+    if kernels is not None and len(set(kernels)) == count_kernels(path):
+        kernels = None
+    target = converted_path(path, folder, kernels)
     with clock.phase("load"):
-        store = _fresh(target, path, unknown)
+        store = _fresh(target, path, unknown, kernels)
     if store is None:
         with clock.phase("convert"):
-            convert(path, target, unknown=unknown, progress=progress)
+            convert(path, target, unknown=unknown, kernels=kernels, progress=progress)
         with clock.phase("load"):
             store = Store(target)
     return store

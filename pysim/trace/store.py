@@ -166,7 +166,7 @@ class Store:
     copies from the host. ``memory_bytes``: what the trace touches, in whole pages; page i
     of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder; ``source`` and
     ``files``: hash, names and sizes of what was converted; ``unknown``: the opcode that stood in for those
-    that are not known.
+    that are not known; ``chosen``: the numbers in the trace of its kernels, None: all.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -230,6 +230,8 @@ class Store:
             self.files = [(str(name), int(size)) for name, size in self.directory["files"]]
             self.unknown = None if self.directory["unknown"] is None else int(self.directory["unknown"])
             self.memory_bytes = int(self.directory["memory_bytes"])
+            chosen = self.directory["chosen"]
+            self.chosen = None if chosen is None else tuple(int(number) for number in chosen)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             raise self.bad("damaged directory") from None
         if not self.kernels or not all(map(_possible, self.kernels)):

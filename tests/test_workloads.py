@@ -12,6 +12,7 @@ from pysim.errors import WorkloadError
 from pysim.job import Memory
 from workloads import make, micro
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
+from workloads.conv_chain import conv_chain
 from workloads.copy import copy, fill
 from workloads.gemm import Tiling, column_major, gemm
 from workloads.mlp_pair import mlp_pair, tiling
@@ -234,3 +235,31 @@ def test_a_pair_of_products_is_tiled_as_its_table_says():
 def test_tiles_that_cannot_be(tile, message):
     with pytest.raises(WorkloadError, match=message):
         tiling(tile, 2, 1)
+
+
+def test_convolutions_read_around_their_pixels_and_split_their_channels():
+    job = conv_chain(2, 64, 7, 3, tiling("64x64x32x32x32x32", 2, 2))
+    assert [kernel.grid for kernel in job.kernels] == [(1, 2, 2)] * 3
+    assert job.kernels[1].args[0] is job.kernels[0].args[2]
+    result = simulate("v100", job, "host,stream,tb_static", overrides={"sim.oracle": 1}, threads=1)
+    assert set(result.frame("runs")["status"]) == {"ok"}
+    # more parts than chunks divide into, and a tile wider than the channels
+    wide = conv_chain(8, 128, 14, 2, tiling("64x256x32x32x128x32", 2, 3))
+    assert wide.kernels[0].grid == (1, 25, 3)
+    assert (
+        simulate("v100", wide, "stream", overrides={"sim.oracle": 1}, threads=1).frame("runs")["status"][0]
+        == "ok"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "split", "message"),
+    [
+        ((1, 64, 7, 0), 1, "layers = 0"),
+        ((1, 48, 7, 1), 1, "48 channels"),
+        ((1, 64, 7, 1), 3, "into 3 parts of 32"),
+    ],
+)
+def test_convolutions_that_cannot_be(sizes, split, message):
+    with pytest.raises(WorkloadError, match=message):
+        conv_chain(*sizes, tiling("64x64x32x32x32x32", 2, split))

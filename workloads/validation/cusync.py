@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 
-from pysim import Config, WorkloadError
+from pysim import Config, Job, WorkloadError
+from workloads.conv_chain import conv_chain
 from workloads.mlp_pair import mlp_pair, tiling
 
 from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
 from .nulls import roofline_by
-from .table import Row
+from .table import Row, packaged, rows_of
 
 BASE = "baseline"
 _SEMAPHORES = {"rowsync": "cusync:row+streams", "tilesync": "cusync:tile+streams"}
@@ -107,10 +108,7 @@ def _mlp(
     both = zip((tile1, tile2), _numbers(stages, "stages"), _numbers(split_k, "split-K"), strict=True)
     first, second = (tiling(*each) for each in both)
     job = mlp_pair((int(m), int(n1), int(k1), int(n2), int(k2)), first, second)
-    kernels = (tables := tables_of(config, job, scheme))["kernels"]
-    ran = float(kernels["last_end_us"].max() - kernels["first_dispatch_us"].min())
-    # on the host's clock: a launch before and a synchronisation after all of it
-    return outcome_of(tables, {"pair": ran + config.number("host.roundtrip") / 1e3}, first.name)
+    return _timed(config, job, scheme, first.name, "pair")
 
 
 def _conv_cases(rows: Sequence[Row]) -> list[Case]:
@@ -128,7 +126,7 @@ def _conv_cases(rows: Sequence[Row]) -> list[Case]:
                 key=problem,
                 kind=f"{channels} channels",
                 scheme=MODES["v100"][mode],
-                task=(*(str(size) for size in sizes), MODES["v100"][mode]),
+                task=(*(str(size) for size in sizes), mode, MODES["v100"][mode]),
                 part="layers",
                 measured_us=row.number("total_us"),
                 flops=2.0 * pixels * channels * channels * TAPS * convs,
@@ -139,8 +137,35 @@ def _conv_cases(rows: Sequence[Row]) -> list[Case]:
     return unique(made)
 
 
-def _conv(config: Config, batch: str, channels: str, spatial: str, convs: str, scheme: str) -> Outcome:
-    raise WorkloadError("no workload for 3 x 3 convolutions as implicit products")
+def _conv(
+    config: Config, batch: str, channels: str, spatial: str, convs: str, mode: str, scheme: str
+) -> Outcome:
+    """Simulate dependent convolutions; tiles and split-K are what the authors list for batch and channels."""
+    tile, split = _listed().get((batch, channels, mode), ("", ""))
+    if not tile:
+        raise WorkloadError(f"no tile is listed for {channels} channels of batch {batch}")
+    job = conv_chain(int(batch), int(channels), int(spatial), int(convs), tiling(tile, 2, int(split)))
+    return _timed(config, job, scheme, f"{tile}, split-K {split}", "layers")
+
+
+@cache
+def _listed() -> dict[tuple[str, str, str], tuple[str, str]]:
+    """Return (tile, split-K) by batch, channels and mode."""
+    name = "cusync_conv_tiles.csv"
+    rows = rows_of(name, packaged(name), ("batch", "channels", "tile", *MODES["v100"]))
+    return {
+        (row.text("batch"), row.text("channels"), mode): (row.text("tile"), row.text(mode))
+        for row in rows
+        for mode in MODES["v100"]
+    }
+
+
+def _timed(config: Config, job: Job, scheme: str, detail: str, part: str) -> Outcome:
+    """Simulate a job as the host's clock saw it: a launch before and a synchronisation after it."""
+    tables = tables_of(config, job, scheme)
+    kernels = tables["kernels"]
+    ran = float(kernels["last_end_us"].max() - kernels["first_dispatch_us"].min())
+    return outcome_of(tables, {part: ran + config.number("host.roundtrip") / 1e3}, detail)
 
 
 def _nulls(cases: Sequence[Case]) -> list[Null]:

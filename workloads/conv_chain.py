@@ -1,0 +1,167 @@
+"""Dependent 3 x 3 convolutions in fp16, as CUTLASS computes them on Volta: an implicit product a layer.
+
+Y[pixels, K] = im2col(X)[pixels, 9 C] W^T, channels last; a TB owns ``tm`` pixels and ``tn`` output channels.
+K runs over chunks of channels and, for each, over the nine taps. A tap moves a pixel's address by whole
+pixels, so rows of X are read nine times, from L1 and L2. X has a halo of a row and a pixel at both ends for
+what lies beyond the borders. Parts of a split K take every n-th chunk and add to Y, which nothing clears
+before: CUTLASS takes them in order, and the first stores.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.job import Access, Job, Kernel, Memory, Mode, Tensor
+from pysim.program import Code, Program
+
+from .gemm import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
+from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ITEM = 2
+SIDE = 3  # of the filter
+TAPS = SIDE * SIDE
+# Integer instructions for an access of the iterators that these kernels use (CUTLASS's kAnalytic): image row
+# and column of the pixel, six comparisons with the borders, a 64-bit address; a weight's is simpler. Counted
+# in the source, not in SASS.
+INTS_PIXELS, INTS_WEIGHTS = 20, 12
+MOST = 1 << 14  # of any size
+
+
+def _operands(t: Tiling, channels: int) -> tuple[Tile, Tile, Tile]:
+    """Tiles of X, W and Y of the first TB; part z of the split begins at chunk z."""
+    pitch, chunk = channels * ITEM, t.tk * ITEM
+    x = Tile(0, pitch, ITEM, t.tm, t.tk, by=t.tm * pitch, bz=chunk)
+    w = Tile(1, TAPS * pitch, ITEM, t.tn, t.tk, bx=t.tn * TAPS * pitch, bz=chunk)
+    y = Tile(2, pitch, ITEM, t.tm, t.tn, bx=t.tn * ITEM, by=t.tm * pitch)
+    return x, w, y
+
+
+def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, int] | None]:
+    """Offsets in X and W of each step; None: beyond the channels, so nothing is loaded.
+
+    All parts of a split run the same number of chunks. Which of them lie beyond the channels is told for the
+    last part; the others are taken to be as the last but one.
+    """
+    pixel, apart = channels * ITEM, t.split_k * t.tk * ITEM
+    part = t.split_k - 1 if last else max(0, t.split_k - 2)
+    share = -(-channels // t.split_k)
+    made: list[tuple[int, int] | None] = []
+    for chunk in range(-(-share // t.tk)):
+        inside = (part + chunk * t.split_k) * t.tk < channels
+        for tap in range(TAPS):
+            r, s = divmod(tap, SIDE)
+            at = (r * side + s) * pixel + chunk * apart, tap * pixel + chunk * apart
+            made.append(at if inside else None)
+    return made
+
+
+def _variant(t: Tiling, channels: int, side: int, valid: tuple[int, int], last: bool) -> Code:
+    """Ops of a TB of which ``valid`` (pixels, output channels) exist; ``last`` part of a split or not."""
+    x, w, y = _operands(t, channels)
+    first = (side + 1) * channels * ITEM  # Y has a halo too: the next layer reads it as X
+    widths = [vector_width(tile, t.warps) for tile in (x, w)]
+    lanes = WARP * t.warps
+    shares = zip((t.tm, t.tn), widths, strict=True)
+    many = [max(1, rows * t.tk * ITEM // (lanes * wide)) for rows, wide in shares]
+    moved = (t.tm + t.tn) * t.tk * ITEM
+    steps = _steps(t, channels, side, last)
+    work = step_work(t, t.tk, ITEM)
+    code = Code()
+
+    def load(step: int) -> None:
+        code.compute(int=INTS_PIXELS * many[0] + INTS_WEIGHTS * many[1])
+        at = steps[step]
+        if at is not None:
+            ops = tile_ops(x, t.warps, widths[0], (valid[0], t.tk), at[0])
+            emit_loads(code, 0, ops + tile_ops(w, t.warps, widths[1], (valid[1], t.tk), at[1]))
+
+    def stage() -> None:
+        code.wait(0)
+        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=sum(many), chain=4)
+        code.barrier()
+
+    code.compute(int=80, control=4)
+    load(0)
+    stage()
+    for step in range(len(steps)):
+        if step + 1 < len(steps):
+            load(step + 1)
+        code.compute(
+            smem=work.wavefronts, smem_ops=work.lds, chain=LDS_LATENCY + HMMA_LATENCY, tensor=work.math,
+            int=8, control=1,
+        )  # fmt: skip
+        if step + 1 < len(steps):
+            stage()
+    mine = t.tm * t.tn // lanes
+    # an access of the epilogue is one element, lanes side by side along the channels; a sum takes two
+    stores = tile_ops(y, t.warps, ITEM if t.split_k == 1 else 2 * ITEM, valid, first)
+    code.barrier()
+    code.compute(fp32=mine, int=16 + len(stores), smem=2 * mine, smem_ops=mine, chain=LDS_LATENCY)
+    for patterns in stores:
+        if t.split_k > 1:
+            code.reduce(2, *patterns, level=2)
+        else:
+            code.store(2, *patterns, level=2)
+    code.exit()
+    return code
+
+
+@lru_cache(maxsize=256)
+def _program(t: Tiling, pixels: int, channels: int, side: int) -> Program:
+    gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
+    variants = []
+    for number in range(8):
+        cols = channels - (gx - 1) * t.tn if number & 1 else t.tn
+        rows = pixels - (gy - 1) * t.tm if number & 2 else t.tm
+        variants.append(tuple(_variant(t, channels, side, (rows, cols), bool(number & 4)).ops))
+    name = f"conv3x3_{t.name}"
+    return Program(name, tuple(variants), t.warps, t.registers(ITEM), t.smem(ITEM), 3)
+
+
+def convolution(name: str, x: Tensor, w: Tensor, y: Tensor, side: int, tiling: Tiling) -> Kernel:
+    """Convolve images of ``side`` x ``side`` pixels; X and Y have a halo of a row and a pixel."""
+    t, channels, pixels = tiling, x.cols, x.rows - 2 * (side + 1)
+    if channels % t.tk or channels // t.tk < t.split_k or t.slices != 1 or t.math != "hmma":
+        raise WorkloadError(f"{name}: {channels} channels do not split into {t.split_k} parts of {t.tk}")
+    gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
+
+    def spans(tbs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = np.asarray(tbs, np.int64) // gx % gy * t.tm
+        return first, np.minimum(first + t.tm, pixels)
+
+    def around(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        first, last = spans(tbs)
+        zero = np.zeros_like(first)
+        return np.stack([first, last + 2 * (side + 1), zero, zero + channels], axis=1)
+
+    def inner(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        first, last = spans(tbs)
+        col = np.asarray(tbs, np.int64) % gx * t.tn
+        return np.stack([first + side + 1, last + side + 1, col, np.minimum(col + t.tn, channels)], axis=1)
+
+    weights = blocks_of(w, (t.tn, w.cols), lambda tb: tb % gx, np.zeros_like)
+    mode: Mode = "update" if t.split_k > 1 else "write"
+    accesses = (Access(x, "read", around), Access(w, "read", weights), Access(y, mode, inner))
+    return Kernel(name, _program(t, pixels, channels, side), (gx, gy, t.split_k), (x, w, y), accesses)
+
+
+def conv_chain(batch: int, channels: int, side: int, layers: int, tiling: Tiling) -> Job:
+    """Make ``layers`` convolutions of ``batch`` images, each reading what the one before wrote."""
+    for name, value in {"batch": batch, "channels": channels, "side": side, "layers": layers}.items():
+        if not 1 <= value <= MOST:
+            raise WorkloadError(f"convolutions: {name} = {value}: must be from 1 to {MOST}")
+    memory = Memory()
+    pixels = batch * side * side + 2 * (side + 1)
+    values = [memory.tensor(f"x{i}", pixels, channels, ITEM) for i in range(layers + 1)]
+    kernels = []
+    for i in range(layers):
+        w = memory.tensor(f"w{i}", channels, TAPS * channels, ITEM)
+        kernels.append(convolution(f"conv{i + 1}", values[i], w, values[i + 1], side, tiling))
+    return Job(f"conv_chain:batch={batch},channels={channels}", kernels)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from .devices import DEVICES, device
 from .errors import ConfigError
+from .mechanisms import MECHANISMS
 from .options import Parser, number_ranges, positive_int
 from .params import PARAMS
 from .schemes import SCHEMES
@@ -79,6 +80,14 @@ def _schemes(args: argparse.Namespace) -> None:
     _table(rows)
 
 
+def _mechanisms(args: argparse.Namespace) -> None:
+    names = _chosen("mechanism", args.name, MECHANISMS)
+    _table(
+        (name, MECHANISMS[name].doc, ", ".join(f"{path}={value}" for path, value in MECHANISMS[name].off))
+        for name in names
+    )
+
+
 def _parameters(args: argparse.Namespace) -> None:
     paths = [path for path in ROWS if args.name is None or f"{path}.".startswith(f"{args.name}.")]
     if not paths:
@@ -138,6 +147,7 @@ TOPICS: dict[str, Topic] = {
     "parameters": Topic(
         _parameters, "what --set sets; with a name only what lies below, such as gpu.l2", ("gpu", "markdown")
     ),
+    "mechanisms": Topic(_mechanisms, "what --without switches off, and by which parameters"),
     "write-trace": Topic(
         _write_trace,
         "write a workload (name:key=value,...) as SASS trace into a folder",

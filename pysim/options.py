@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from .config import Config
 from .devices import device
 from .errors import ConfigError, InternalError
+from .mechanisms import without
 from .start import EXIT_USAGE
 from .units import Value, parse, row_of, suggest
 
@@ -52,6 +53,15 @@ def name_list(text: str) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
             raise argparse.ArgumentTypeError(f"{name} is listed twice")
+    return names
+
+
+def _mechanisms(text: str) -> tuple[str, ...]:
+    names = name_list(text)
+    try:
+        without(names)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return names
 
 
@@ -113,6 +123,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("threads", "N", positive_int, None, "threads to simulate with (default: the machine's cores)"),
     Option("out", "FILE.h5", _hdf5, None, "result file (default: results/<script>-<key>.h5)"),
     Option("set", "PATH=VALUE", setting, (), "set a parameter, such as gpu.l2.size=3MiB; repeatable", True),
+    Option("without", "LIST", _mechanisms, (), "switch mechanisms off: names of `pysim mechanisms`"),
     Option("tables", "LIST", _table_list, None, "tables to write: all, none or names"),
     Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
     Option("hypothetical", "", None, False, "schemes run on GPUs whose hardware lacks what they need, too"),
@@ -205,6 +216,7 @@ class Options:
     threads: int
     out: Path | None
     settings: Mapping[str, Value]
+    without: tuple[str, ...]
     tables: tuple[str, ...] | None
     seed: int | None
     hypothetical: bool
@@ -222,6 +234,7 @@ class Options:
             threads=args.threads or machine_threads(),
             out=args.out,
             settings=dict(args.set or ()),
+            without=tuple(args.without),
             tables=args.tables,
             seed=args.seed,
             hypothetical=args.hypothetical,
@@ -232,8 +245,8 @@ class Options:
         )
 
     def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """Return parameter values: the script's own, then --set, then --seed and --hypothetical."""
-        merged = {**(defaults or {}), **self.settings}
+        """Return parameter values: the script's own, then --without, --set, --seed and --hypothetical."""
+        merged = {**(defaults or {}), **without(self.without), **self.settings}
         if self.seed is not None:
             merged["sim.seed"] = self.seed
         if self.hypothetical:

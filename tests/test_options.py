@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysim.errors import ConfigError, InternalError
+from pysim.mechanisms import MECHANISMS
 from pysim.options import OPTIONS, Options, machine_threads, make_parser, positive_int
 from pysim.start import run_script
 
@@ -195,3 +196,22 @@ def test_broken_pipe_is_quiet() -> None:
         child.stdout.close()
         assert child.stderr.read() == b""
         assert child.wait(timeout=30) == 141
+
+
+# ---- mechanisms ----
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_is_off_on_every_device(name: str) -> None:
+    for gpu in ("titan_v", "h200"):
+        config = read("--gpu", gpu, "--without", name).config()
+        for path, value in MECHANISMS[name].off:
+            assert config[path] == value
+
+
+def test_a_setting_goes_before_a_mechanism() -> None:
+    options = read("--without", "dram_rows,launch", "--set", "gpu.cp.launch=7")
+    assert options.overrides()["gpu.cp.launch"] == 7
+    assert options.overrides()["gpu.dram.row_open"] == 1
+
+
+def test_unknown_mechanism_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no mechanism dram_row: did you mean dram_rows?" in refused(capsys, "--without", "dram_row")

@@ -1,0 +1,69 @@
+"""Mechanisms of the machine model that can be switched off, one row each: what a name stands for.
+
+``--without dram_rows,l2_partitions`` runs the same machine without them. What then changes is what they were
+worth; what no mechanism changes is not explained by any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .errors import ConfigError
+from .units import parse, row_of, suggest
+
+if TYPE_CHECKING:
+    from .units import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """``off``: the parameters that switch it off, with the values that do."""
+
+    doc: str
+    off: tuple[tuple[str, int | float | str], ...]
+
+
+MECHANISMS: dict[str, Mechanism] = {
+    "registers": Mechanism("issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
+    "barrier_warps": Mechanism("warps counted one after another at a barrier", (("gpu.sm.barrier_warp", 0),)),
+    "tensor_clock": Mechanism("a slower clock while tensor cores are busy", (("gpu.clock_tensor", 1),)),
+    "clusters": Mechanism("TBs handed out over GPCs and TPCs in turn", (("gpu.gpcs", 1), ("gpu.tpc_sms", 1))),
+    "ports": Mechanism(
+        "ports to the network shared by SMs or held by each sector of a request",
+        (("gpu.noc.port_sms", 1), ("gpu.noc.read_sector", 0)),
+    ),
+    "l2_partitions": Mechanism("two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)),
+    "l2_scans": Mechanism("lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)),
+    "dram_rows": Mechanism(
+        "rows of DRAM banks that must be opened", (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2))
+    ),
+    "dram_reorder": Mechanism("a queue that serves hits of a row first", (("gpu.dram.reorder", 0),)),
+    "dram_turnaround": Mechanism(
+        "bus time lost between reads and writes",
+        (("gpu.dram.turnaround", 0), ("gpu.dram.read_turnaround", 0)),
+    ),
+    "dram_refresh": Mechanism("refreshes", (("gpu.dram.refresh_time", 0),)),
+    "dram_writes": Mechanism("writes that must wait for DRAM", (("gpu.dram.write_queue", 0),)),
+    "tb_release": Mechanism("one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
+    "tb_start": Mechanism("one server for all TBs that start", (("gpu.cp.tb_start", 0),)),
+    "launch": Mechanism(
+        "launch latency and the gaps between kernels",
+        (("gpu.cp.launch", 0), ("gpu.cp.stream_gap", 0), ("gpu.cp.graph_gap", 0), ("gpu.cp.admit", 0)),
+    ),
+}
+
+
+def without(names: Iterable[str]) -> dict[str, Value]:
+    """Return the parameter values that switch these mechanisms off.
+
+    A name that is not in :data:`MECHANISMS` raises :class:`ConfigError`.
+    """
+    values: dict[str, Value] = {}
+    for name in names:
+        if name not in MECHANISMS:
+            hint = suggest(name, MECHANISMS) or f": there are {', '.join(MECHANISMS)}"
+            raise ConfigError(f"no mechanism {name}{hint}")
+        values |= {path: parse(path, row_of(path), value) for path, value in MECHANISMS[name].off}
+    return values

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pysim import simulate
 from pysim.config import Config
 from pysim.devices import DEVICES, GPU_PATHS, device
 from pysim.errors import ConfigError
+from workloads.registry import make
 
 CARDS = ("titan_v", "v100")
 MODELS = ("accelsim_titan_v", "accelsim_qv100")
@@ -37,11 +39,31 @@ def test_tensor_rate_is_that_of_the_data_sheet() -> None:
     assert 256 / config.number("gpu.sm.tensor_interval") == device("v100").mma_rate
 
 
-def test_fp32_rate_is_that_of_the_data_sheet() -> None:
-    for name, tflops in (("v100", 15.7), ("titan_v", 14.9)):
-        config = Config.resolve(device(name))
-        lanes = 80 * 4 * 32 / config.number("gpu.sm.fp32_interval")
-        assert lanes * 2 * config.number("gpu.clock") * 1e6 == pytest.approx(tflops * 1e12, rel=0.01)
+@pytest.mark.parametrize(("name", "fma"), [("a100", 2048), ("rtx3070", 2048), ("h200", 2048), ("v100", 256)])
+def test_tensor_instruction_is_the_one_that_the_interval_counts(name: str, fma: int) -> None:
+    card = device(name)
+    made = Config.resolve(card).number("gpu.sm.tensor_interval") * card.mma_rate
+    assert made == pytest.approx(fma, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "gbit"),
+    [("h100", 5120, 5.238), ("a100", 5120, 3.186), ("rtx3070", 256, 14), ("titan_x_pascal", 384, 10)],
+)
+def test_dram_bandwidth_is_width_times_rate(name: str, bits: int, gbit: float) -> None:
+    assert Config.resolve(device(name)).number("gpu.dram.bandwidth") == pytest.approx(
+        bits * gbit / 8, rel=0.001
+    )
+
+
+PEAKS = {"v100": 15.7, "titan_v": 14.9, "titan_x_pascal": 11.0, "a100": 19.5, "rtx3070": 20.3, "h100": 66.9}
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_fp32_rate_is_that_of_the_data_sheet(name: str) -> None:
+    config = Config.resolve(device(name))
+    lanes = config.integer("gpu.sms") * 4 * 32 / config.number("gpu.sm.fp32_interval")
+    assert lanes * 2 * config.number("gpu.clock") * 1e6 == pytest.approx(PEAKS[name] * 1e12, rel=0.01)
 
 
 def test_null_kernel_chain_has_about_the_published_period() -> None:
@@ -150,3 +172,9 @@ def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str
 def test_missing_file_is_a_clean_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         device(str(tmp_path / "absent.toml"))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_every_card_runs_a_job(name: str) -> None:
+    result = simulate(name, make("gemm:m=256,n=256,k=64"), "stream", threads=1, tables="none")
+    assert result.time_us("stream") > 2

@@ -28,13 +28,15 @@ from pysim.errors import ConfigError
 from pysim.params import Param
 from pysim.units import ROWS, Value, parse, row_of, suggest
 
-from . import hopper, peer, volta
+from . import ampere, hopper, pascal, peer, volta
 from .card import Device
 
 __all__ = ["DEVICES", "GPU_PATHS", "Device", "device"]
 
 GPU_PATHS: tuple[str, ...] = tuple(path for path in ROWS if path.startswith("gpu."))
-DEVICES: dict[str, Device] = {made.name: made for part in (volta, hopper, peer) for made in part.cards()}
+DEVICES: dict[str, Device] = {
+    made.name: made for part in (pascal, volta, ampere, hopper, peer) for made in part.cards()
+}
 
 _KEYS = ("name", "title", "base", "compute_capability", "carveouts", "mma_rate", "gpu")
 _CARVEOUT = Param("carveouts", 0, "B", 0, 1 << 20, "One shared-memory carve-out.")

@@ -48,6 +48,7 @@ _GH100: Rows = (
     ("gpu.sm.control_latency", 4, _ASSUMED),
     ("gpu.sm.smem_latency", 23, f"{_MICRO} latency_cycles.shared: 23.08"),
     ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
+    ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 13, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
     ("gpu.sm.barrier_warp", 2, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
     ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
@@ -138,6 +139,21 @@ _H200: Rows = (
     ("gpu.dram.read_turnaround", 5.2, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
 )
 
+_STAND_IN = "an H200 has the same chip: measured there"
+_H100: Rows = (
+    ("gpu.sms", 132, f"{_SHEET}: H100 SXM5, 132 of 144 SMs"),
+    ("gpu.clock", 1980, f"{_SHEET}: H100 SXM5, highest boost clock"),
+    ("gpu.clock_tensor", 0.909, _STAND_IN),
+    ("gpu.l2.size", 52428800, f"{_SHEET}: H100 SXM5, 50 MB"),
+    ("gpu.l2.slices", 80, f"{_ASSUMED}: slices as large as an H200's"),
+    ("gpu.l2.slice_bytes", 49, _STAND_IN),
+    ("gpu.dram.bandwidth", 3352.3, "NVIDIA H100 SXM5 data sheet (3.35 TB/s): 5120 bit at 2 x 2619 MHz"),
+    ("gpu.dram.latency", 662, _STAND_IN),
+    ("gpu.dram.refresh_time", 220, _STAND_IN),
+    ("gpu.dram.turnaround", 1.3, _STAND_IN),
+    ("gpu.dram.read_turnaround", 5.2, _STAND_IN),
+)
+
 CARVEOUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)  # KiB; CUDA guide, 9.0
 
 # Multiply-adds of mma.sync a cycle and sub-core: 2048 of an HMMA.16816 in 6.03 cycles.
@@ -147,6 +163,9 @@ _MMA_RATE = 340
 def cards() -> tuple[Device, ...]:
     """Return the cards of this generation."""
     return (
+        card(
+            "h100", "NVIDIA H100 SXM5 (GH100, 80 GB HBM3)", (9, 0), CARVEOUTS, _MMA_RATE, WAITS, _GH100, _H100
+        ),
         card(
             "h200",
             "NVIDIA H200 SXM (GH100, 141 GB HBM3e)",

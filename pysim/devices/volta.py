@@ -65,6 +65,7 @@ GV100: Rows = (
     ("gpu.sm.control_latency", 4, f"{_ASSUMED}; {_ACCEL} have 4"),
     ("gpu.sm.smem_latency", 19, f"{_JIA}: shared memory 19 cycles without conflicts"),
     ("gpu.sm.smem_interval", 1, f"{_JIA}: 32 banks of 4 B, 128 B a cycle an SM"),
+    ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 20, f"{_ASSUMED} for Volta; an A100 takes 23 cycles with one warp"),
     ("gpu.sm.barrier_warp", 0, f"{_ASSUMED}: an H200 takes 2 cycles a warp"),
     ("gpu.sm.register_ports", 1, f"{_JIA}: two 64-bit banks; three sources in one lose a slot"),

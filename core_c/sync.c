@@ -1,6 +1,7 @@
 /* Ops that wait inside the program: see sync.h. */
 #include "sync.h"
 
+#include "clock.h"
 #include "l2.h"
 #include "oracle.h"
 #include "program.h"
@@ -76,7 +77,8 @@ static u64 request(gs_ctx *ctx, gs_sm *sm, u64 index, u64 pay, u64 c)
     u32 slice, set, tag, store = GS_SYNC_WHAT(pay) == GS_SYNC_POST;
     gs_home(&sim->map, (gs_address_top(sim) >> 7) - 1 - index / GS_SEMAPHORES_A_LINE, &slice, &set, &tag);
     u64 leave = gs_max(c + sim->l1_latency, sm->port),
-        arrive = leave * sim->period + sim->noc + sim->sync_extra[gs_sync_far(sim, sm->id, slice)][0];
+        arrive = gs_clock_edge(gs_clock_of(sim, sm), leave) + sim->noc +
+                 sim->sync_extra[gs_sync_far(sim, sm->id, slice)][0];
     sm->port = leave + sim->port_hold[sm->sharing][!store][1];
     sm->work.l2_requests++;
     gs_send_one(ctx, sim->sm_boxes + slice / GS_GROUP, arrive, sm->id,
@@ -212,7 +214,7 @@ static int trigger(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
     gs_tb *tb = &sm->tb[w->tb];
     if (!(tb->flags & GS_TB_TRIGGERED)) {
         tb->flags |= GS_TB_TRIGGERED;
-        gs_send_one(ctx, sim->boxes - 1, c * sim->period + sim->done_latency, sm->id,
+        gs_send_one(ctx, sim->boxes - 1, gs_clock_edge(gs_clock_of(sim, sm), c) + sim->done_latency, sm->id,
                     gs_pay_op(w->tb, GS_SYNC_TRIGGER, GS_MSG_SYNC, 0));
     }
     return over(sm, wi, c);

@@ -410,7 +410,7 @@ def lower(
 
     scheme = choice.scheme
     count = len(job.kernels)
-    preds = preds_of(scheme, job, deps)
+    preds = preds_of(scheme, job, deps) if plan is None else plan.preds
     launches = np.zeros(count, dtype_of("gs_launch"))
     if values["host.submit"] == 1:
         # what costs nothing is no launch of the host's either

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,14 +53,15 @@ class Settings:
 
 @dataclass(slots=True)
 class Plan:
-    """A job as a scheme launches it. ``early``, ``semaphores``, ``priority``: one a kernel."""
+    """A job as a scheme launches it. ``early``, ``semaphores``, ``priority``, ``preds``: one a launch."""
 
     job: Job
     early: list[int]
     semaphores: list[tuple[int, int, int, int]]
     needs: NDArray[np.uint32]
     priority: list[int]
-    number: list[int]  # which launch each kernel of the job became
+    preds: list[tuple[int, ...]]
+    number: list[int] = field(default_factory=list)  # which launch each kernel of the job became
     order: dict[str, int] = field(default_factory=dict)
 
 
@@ -236,36 +238,57 @@ class Edge:
     row: int
 
 
-def edges_of(job: Job, deps: Dependences) -> list[dict[int, Edge]]:
-    """Return, for each kernel, the kernels that it needs directly and what it waits for there.
+@dataclass(slots=True)
+class Edges:
+    """What each kernel of a job waits for.
 
-    A kernel that others imply is left out: what it made was published before theirs was.
+    ``joins``: kernels that are launched when all before them have ended; ``of``: for each other kernel those
+    that it needs directly. A kernel that others imply is left out: what it made was published before theirs.
+    ``why``: of the first kernel that joins because programs do not say enough.
     """
-    found: list[dict[int, Edge]] = []
+
+    joins: list[bool]
+    of: list[dict[int, Edge]]
+    why: str = ""
+
+
+def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
+    """Return what each kernel waits for; without semaphores (no ``policy``) only where kernels join."""
     needs_of, made_of = [parts(k, "needs") for k in job.kernels], [parts(k, "made") for k in job.kernels]
+    aware = [bool(marks(k)) for k in job.kernels]
+    found = Edges([], [])
+    ended = -1  # kernels up to here have ended when this one starts
     for index, before in enumerate(reduced(deps.preds)):
         kernel = job.kernels[index]
         mine: dict[int, Edge] = {}
-        for number in before:
+        missing = ""
+        for number in (n for n in before if policy and n > ended):
             maker = job.kernels[number]
-            for need in needs_of[index]:
-                for made in made_of[number]:
-                    row = rows_into(kernel.args[need.arg], maker.args[made.arg])
-                    if row is not None:
-                        mine.setdefault(number, Edge(need, made, row))
+            for need, made in product(needs_of[index], made_of[number]):
+                row = rows_into(kernel.args[need.arg], maker.args[made.arg])
+                if row is not None:
+                    mine.setdefault(number, Edge(need, made, row))
             if number not in mine:
-                pair = (deps.edges["producer"] == number) & (deps.edges["consumer"] == index)
-                why = "reads what" if deps.edges["raw"][pair].any() else "writes memory that"
-                raise WorkloadError(
-                    f"kernel {index} ({kernel.name}) {why} kernel {number} ({maker.name}) "
-                    f"{'makes' if why == 'reads what' else 'uses'}, and their programs do not say where"
-                )
+                missing = missing or _unsaid(deps, job, number, index)
         if len(mine) > 2:
-            raise WorkloadError(
-                f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
-            )
-        found.append(mine)
+            missing = f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
+        found.why = found.why or missing
+        join = index == 0 or not aware[index] or not aware[index - 1] or bool(missing)
+        if join:
+            ended, mine = index - 1, {}
+        found.joins.append(join)
+        found.of.append(mine)
     return found
+
+
+def _unsaid(deps: Dependences, job: Job, before: int, after: int) -> str:
+    """Say of two kernels that one depends on the other and no mark tells where."""
+    pair = (deps.edges["producer"] == before) & (deps.edges["consumer"] == after)
+    verbs = ("reads what", "makes") if deps.edges["raw"][pair].any() else ("writes memory that", "uses")
+    return (
+        f"kernel {after} ({job.kernels[after].name}) {verbs[0]} kernel {before} ({job.kernels[before].name})"
+        f" {verbs[1]}, and their programs do not say where"
+    )
 
 
 def rows_into(part: Tensor, whole: Tensor) -> int | None:
@@ -301,39 +324,50 @@ def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan
 
 def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, int]) -> Plan:
     """Return how a scheme with these settings launches a job; refuse jobs that it does not apply to."""
-    if settings.policy and (job.events or any(k.stream for k in job.kernels)):
-        raise WorkloadError("semaphore schemes take jobs of one stream")
-    count = len(job.kernels)
+    if job.events or any(k.stream for k in job.kernels):
+        raise WorkloadError("schemes that wait inside the program take jobs of one stream")
+    edges = edges_of(job, deps, settings.policy)
+    if all(edges.joins) or (settings.policy and not any(edges.of)):
+        raise WorkloadError(edges.why or "no program says where it would wait")
     table = _Table()
-    edges = edges_of(job, deps) if settings.policy else [{} for _ in range(count)]
-    readers: dict[int, list[Edge]] = defaultdict(list)
-    for mine in edges:
-        for number, edge in mine.items():
-            readers[number].append(edge)
-    output: dict[int, tuple[int, Counters]] = {}  # the argument that is posted for, and its semaphores
-    for number, users in readers.items():
-        maker, made = job.kernels[number], users[0].made
-        if any(edge.made.arg != made.arg for edge in users):
-            raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        found = counters(table.size, maker, made, (edge.need for edge in users), settings.policy)
-        table.add(found.need)
-        output[number] = made.arg, found
+    output = _outputs(job, edges, settings.policy, table)
+    count = len(job.kernels)
     started = [0] * count
     if settings.launch == "streams":
         for index in range(count - 1):
-            started[index] = table.add(np.array([job.kernels[index].tbs], np.int64))
+            if not edges.joins[index + 1]:
+                started[index] = table.add(np.array([job.kernels[index].tbs], np.int64))
     known: dict[object, Program | Recorded] = {}
     kernels: list[Kernel] = []
     bases: list[tuple[int, int, int, int]] = []
     for index, kernel in enumerate(job.kernels):
-        reads = tuple((edge.need.arg, output[n][1]) for n, edge in edges[index].items())
-        starts = settings.launch == "streams" and index + 1 < count
-        use = _Use(settings, output.get(index), reads, starts)
-        program = use.applied(kernel, index, values, known)
-        kernels.append(replace(kernel, program=program))
-        firsts = [_first(output[n][1], edge.row, kernel.name) for n, edge in edges[index].items()] + [0, 0]
+        mine = edges.of[index]
+        reads = tuple((edge.need.arg, output[n][1]) for n, edge in mine.items())
+        follows = index + 1 < count and not edges.joins[index + 1]
+        use = _Use(settings, output.get(index), reads, follows, edges.joins[index])
+        if marks(kernel):
+            kernel = replace(kernel, program=use.applied(kernel, values, known))
+        kernels.append(kernel)
+        firsts = [_first(output[n][1], edge.row, kernel.name) for n, edge in mine.items()] + [0, 0]
         bases.append((output[index][1].first if index in output else 0, firsts[0], firsts[1], started[index]))
-    return _launched(job, kernels, bases, started, table, settings, values)
+    return _launched(job, edges, kernels, bases, table, settings, values)
+
+
+def _outputs(job: Job, edges: Edges, policy: str, table: _Table) -> dict[int, tuple[int, Counters]]:
+    """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
+    readers: dict[int, list[Edge]] = defaultdict(list)
+    for mine in edges.of:
+        for number, edge in mine.items():
+            readers[number].append(edge)
+    found: dict[int, tuple[int, Counters]] = {}
+    for number, users in readers.items():
+        maker, made = job.kernels[number], users[0].made
+        if any(edge.made.arg != made.arg for edge in users):
+            raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
+        each = counters(table.size, maker, made, (edge.need for edge in users), policy)
+        table.add(each.need)
+        found[number] = made.arg, each
+    return found
 
 
 def _first(found: Counters, row: int, name: str) -> int:
@@ -352,9 +386,10 @@ class _Use:
     settings: Settings
     output: tuple[int, Counters] | None
     reads: tuple[tuple[int, Counters], ...]
-    starts: bool
+    follows: bool  # the next kernel may start before this one has ended
+    joins: bool
 
-    def _key(self, kernel: Kernel, index: int) -> object:
+    def _key(self, kernel: Kernel) -> object:
         shape = tuple((c.rows, c.cols, c.stride) for _, c in self.reads)
         mine = self.output and (
             self.output[0],
@@ -363,26 +398,26 @@ class _Use:
             self.output[1].stride,
         )
         which = tuple(arg for arg, _ in self.reads)
-        return id(kernel.program), shape, mine, which, self.starts, index > 0 and self.settings.spread
+        return id(kernel.program), shape, mine, which, self.follows, self.joins
 
     def applied(
-        self, kernel: Kernel, index: int, values: Mapping[str, int], known: dict[object, Program | Recorded]
+        self, kernel: Kernel, values: Mapping[str, int], known: dict[object, Program | Recorded]
     ) -> Program | Recorded:
         """Return the kernel's program with waits and posts; launches that differ in bases only share it."""
-        key = self._key(kernel, index)
+        key = self._key(kernel)
         if key not in known:
             program = changed(kernel.program, lambda ops: self._ops(ops, kernel), kernel.name)
-            if self.settings.spread and index and program.smem:
+            if self.settings.spread and not self.joins and program.smem:
                 program = replace(program, smem=spread_smem(kernel, values))
             known[key] = program
         return known[key]
 
     def _ops(self, ops: Ops, kernel: Kernel) -> Ops:
         front = Code()
-        trigger = self.settings.launch in ("pdl", "graph")
+        trigger = self.settings.launch in ("pdl", "graph") and self.follows
         if trigger and not self.settings.late:
             front.trigger()
-        if self.starts:
+        if self.settings.launch == "streams" and self.follows:
             front.post(Sem(base=STARTED), fence=False)
         if self.settings.depend:
             front.depend()
@@ -428,37 +463,49 @@ def gate() -> Program:
 
 def _launched(
     job: Job,
+    edges: Edges,
     kernels: list[Kernel],
     bases: list[tuple[int, int, int, int]],
-    started: list[int],
     table: _Table,
     settings: Settings,
     values: Mapping[str, int],
 ) -> Plan:
     """Return the launches: programmatic ones, or two streams with gates between."""
-    count = len(kernels)
-    if settings.launch == "streams":
-        both: list[Kernel] = []
-        sems: list[tuple[int, int, int, int]] = []
-        program = gate()
-        for index, kernel in enumerate(kernels):
-            if index:
-                both.append(Kernel(f"gate {kernel.name}", program, (1, 1, 1), (), (), index % 2))
-                sems.append((0, started[index - 1], 0, 0))
-            both.append(replace(kernel, stream=index % 2))
-            sems.append(bases[index])
-        made = replace(job, kernels=both)
-        # the second stream has the lower priority: what waits gives way to what it waits for
-        number = [2 * index for index in range(count)]
-        return Plan(made, [0] * len(both), sems, table.array(), [k.stream for k in both], number)
-    early = [0] * count
-    if settings.launch:
-        last: dict[int, int] = {}
-        waits = {after for _, after in job.events}
-        for index, kernel in enumerate(kernels):
-            early[index] = int(kernel.stream in last and index not in waits)
-            last[kernel.stream] = index
-    gap = "gpu.cp.early_graph_gap" if settings.launch == "graph" else "gpu.cp.early_gap"
-    order = {"early": values[gap], "in_flight": values["gpu.cp.early_depth"]} if settings.launch else {}
-    made = replace(job, kernels=kernels)
-    return Plan(made, early, bases, table.array(), [0] * count, list(range(count)), order)
+    made = Plan(job, [], [], table.array(), [], [])
+    launched: list[Kernel] = []
+    program = gate()
+
+    def add(
+        kernel: Kernel, sems: tuple[int, int, int, int], preds: Iterable[int], early: bool = False
+    ) -> None:
+        made.preds.append(tuple(sorted(preds)))
+        made.early.append(int(early))
+        made.semaphores.append(sems)
+        launched.append(kernel)
+
+    begin, side = 0, 0  # the first launch that has not surely ended; which of two streams comes next
+    last: list[tuple[int, ...]] = [(), ()]  # what the next launch of each stream waits for
+    for index, kernel in enumerate(kernels):
+        if edges.joins[index]:
+            here = len(launched)
+            made.number.append(here)
+            add(replace(kernel, stream=0), bases[index], range(begin, here))
+            # the second stream forks before it
+            begin, side, last = here, 1, [(here,), made.preds[here]]
+        elif settings.launch == "streams":
+            wait = Kernel(f"gate {kernel.name}", program, (1, 1, 1), (), (), side)
+            add(wait, (0, bases[index - 1][STARTED], 0, 0), last[side])
+            made.number.append(len(launched))
+            add(replace(kernel, stream=side), bases[index], (len(launched) - 1,))
+            last[side] = (len(launched) - 1,)
+            side = 1 - side
+        else:
+            made.number.append(len(launched))
+            add(kernel, bases[index], (len(launched) - 1,), bool(settings.launch))
+    made.job = replace(job, kernels=launched)
+    # the second stream has the lower priority: what waits gives way to what it waits for
+    made.priority = [k.stream for k in launched]
+    if settings.launch in ("pdl", "graph"):
+        gap = "gpu.cp.early_graph_gap" if settings.launch == "graph" else "gpu.cp.early_gap"
+        made.order = {"early": values[gap], "in_flight": values["gpu.cp.early_depth"]}
+    return made

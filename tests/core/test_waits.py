@@ -49,7 +49,9 @@ def run(kernels, needs, bases=None, conf=None):
     job, count = Job("made", kernels), len(kernels)
     values = conf.encoded()
     bases = bases or [(0, 0, 0, 0)] * count
-    plan = Plan(job, [0] * count, bases, np.array(needs, np.uint32), [0] * count, list(range(count)))
+    zeros = [0] * count
+    # streams of their own: nothing waits but inside the programs
+    plan = Plan(job, zeros, bases, np.array(needs, np.uint32), zeros, [()] * count, list(range(count)))
     programs = lower_programs(job, values["gpu.sm.block_max"], values)
     each = [carveout(k, values, conf.carveouts) for k in kernels]
     choice = parse_scheme("stream")
@@ -104,6 +106,7 @@ def test_grid_barrier(tbs, warps, measured):
 
 def delays(cycles, tbs, count):
     code = Code()
+    code.main_done()  # it knows of triggers
     code.delay(cycles)
     code.exit()
     return Job("delays", [kernel(code, tbs, 4) for _ in range(count)])

@@ -13,7 +13,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Mode, Tensor
-from pysim.program import Pattern
+from pysim.program import Part, Pattern, Place
 from workloads.tiles import collapse
 
 from .code import STORES, Launch, Warp, launch
@@ -71,7 +71,10 @@ def gru_tile(
             )  # fmt: skip
         return collapse(made)
 
-    w = Warp()
+    row, col, rows = Place(by=bm), Place(bx=bn), min(bm, batch)
+    w = Warp(output=Part(3, row, rows, col, bn))
+    w.needs(Part(0, row, rows, col, bn, times=GATES, apart=hidden))
+    w.main_done()
     w.mix(70, alu=14, imad=8, adu=4, none=4, s2r=1)
     mark = w.begin()
     w.mix(12, alu=8, imad=7, cbu=1, none=1)
@@ -137,12 +140,15 @@ def softmax_rows(name: str, source: Tensor, target: Tensor) -> Launch:
         raise WorkloadError(
             f"{name}: {rows} x {cols}: rows must be a multiple of {SOFTMAX_ROWS}, columns of 64"
         )
-    w = Warp()
+    row = Place(bx=SOFTMAX_ROWS)
+    w = Warp(output=Part(1, row, SOFTMAX_ROWS, Place(), cols))
+    w.needs(Part(0, row, SOFTMAX_ROWS, Place(), cols))
+    w.main_done()
     w.mix(50, alu=10, imad=4, adu=3, none=3, s2r=1)
-    for row in range(0, SOFTMAX_ROWS, WARPS):
+    for first in range(0, SOFTMAX_ROWS, WARPS):
         w.mix(10, alu=6, imad=4)
         for work, out in (((0, 4, 0), False), ((6, 2, 2), False), ((8, 3, 2), True)):
-            _row(w, cols * source.item, row, cols // 64, work, out)
+            _row(w, cols * source.item, first, cols // 64, work, out)
             if not out:
                 for _ in range(5):  # butterfly over the lanes
                     w.mix(28, smem=1, alu=1, waves=1)

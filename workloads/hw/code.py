@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.job import Access, Kernel, Tensor
-from pysim.program import OP, Code, Op, Pattern, Program, Recorded
+from pysim.program import OP, Code, Op, Part, Pattern, Program, Recorded
 from pysim.rows import rows
 
 from .blocks import Block
@@ -64,6 +64,7 @@ class Warp:
     """Builds the code of one warp; ``tally[i]`` is what the profiler would count for op i."""
 
     code: Code = field(default_factory=Code)
+    output: Part | None = None  # what has been stored when the warp ends
     tally: list[Counter[str]] = field(default_factory=list)
 
     def _count(self, counts: Mapping[str, int] | None = None) -> None:
@@ -174,8 +175,20 @@ class Warp:
         self.code.barrier()
         self._count()
 
+    def needs(self, part: Part, *, level: int = 2, ahead: int = 0) -> None:
+        """Mark that what follows reads a part of an argument; see :meth:`pysim.program.Code.needs`."""
+        self.code.needs(part, level=level, ahead=ahead)
+        self._count()
+
+    def main_done(self) -> None:
+        """Mark where the main loop is over."""
+        self.code.main_done()
+        self._count()
+
     def exit(self) -> None:
-        """Add EXIT."""
+        """Add EXIT, behind the mark of what the warp has stored."""
+        if self.output is not None:
+            self.code.made(self.output, level=2)
         self.code.exit()
         self._count()
 

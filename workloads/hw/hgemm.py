@@ -10,7 +10,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Memory, Tensor
-from pysim.program import Pattern
+from pysim.program import Part, Pattern, Place
 from workloads.tiles import collapse
 
 from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
@@ -96,6 +96,16 @@ class _Tile:
             step=BK * pitch, s0=16, s1=pitch, minor=across,
         )  # fmt: skip
 
+    def needed(self, step: int) -> Part:
+        """Return what a stage reads of A, ``step`` stages from where the loop is."""
+        row = Place(by=self.kind.bm, bz=self.m)
+        return Part(0, row, self.rows, Place(base=step * BK, step=BK), BK)
+
+    def made(self) -> Part:
+        """Return what the TB makes of C."""
+        row = Place(by=self.kind.bm, bz=self.m)
+        return Part(2, row, self.rows, Place(bx=self.kind.bn), self.kind.bn)
+
     def c(self, warp: int, row: int, col: int) -> Pattern:
         """Store a pair of outputs a lane: 8 rows from ``row`` and 8 columns from ``col`` on."""
         pitch = ITEM * self.n
@@ -143,12 +153,15 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
     """Code of some warps of a TB; each has patterns of its own."""
     blocks = tile.kind.blocks
     many = tile.copies()[0]
-    w = Warp()
+    w = Warp(output=tile.made())
 
     def copy(number: int, *, slot: int, step: int, looped: bool) -> None:
         """Add LDGSTS ``number`` of a stage: those of B come first."""
         make = tile.b if number < many else tile.a
         j = number if number < many else number - many
+        if number == many:
+            part = tile.needed(0 if looped else step)
+            w.needs(part, level=0 if looped else 2, ahead=STAGES - 1 if looped else 0)
         patterns = collapse([make(warp, j, step) for warp in warps])
         if looped:
             w.load(slot, *patterns, bypass=True, stages=STAGES, level=0, ahead=STAGES - 1, smem=UNALIGNED)
@@ -174,6 +187,7 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
     for step in range(looped, steps):
         w.run_with(blocks["top"], nothing, partial(w.wait, step % STAGES))
         w.run(blocks["math"])
+    w.main_done()
     _out(w, tile, warps)
     assert STORES >= STAGES
     return w

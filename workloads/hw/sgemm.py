@@ -9,7 +9,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Memory, Tensor
-from pysim.program import Pattern
+from pysim.program import Part, Pattern, Place
 from workloads.tiles import collapse
 
 from .blocks_gemm import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
@@ -88,6 +88,16 @@ class _Tile:
             step=self.kind.bk * pitch, s0=16, s1=pitch, minor=across,
         )  # fmt: skip
 
+    def needed(self) -> Part:
+        """Return what a step reads of A."""
+        row = Place(by=self.kind.bm, bz=self.m)
+        return Part(0, row, self.rows, Place(step=self.kind.bk), self.kind.bk)
+
+    def made(self) -> Part:
+        """Return what the TB makes of C."""
+        row = Place(by=self.kind.bm, bz=self.m)
+        return Part(2, row, self.rows, Place(bx=self.kind.bn), self.kind.bn)
+
     def c(self, warp: int, i: int, j: int) -> Pattern:
         """Store row i and column j of the outputs of each thread; 8 columns are two groups of 4."""
         t = self.kind.tile
@@ -137,10 +147,12 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
     a = collapse([tile.a(warp) for warp in warps])
     b = collapse([tile.b(warp) for warp in warps])
     blocks = tile.kind.blocks
-    w = Warp()
+    w = Warp(output=tile.made())
 
     def fetch(slot: int, on: bool, ahead: int) -> None:
         patterns = b if slot == 0 else a
+        if slot == 1 and on:
+            w.needs(tile.needed(), level=0, ahead=ahead)
         moved = patterns if on else _off(patterns)
         w.load(slot, *moved, bypass=slot == 1, level=0 if on else 2, ahead=ahead)
 
@@ -152,6 +164,7 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
         w.run_with(blocks["body"], lambda slot: fetch(slot, True, 1))
         w.end(mark, steps - 1)
     w.run_with(blocks["body"], lambda slot: fetch(slot, False, 0))
+    w.main_done()
     _out(w, tile, warps)
     return w
 

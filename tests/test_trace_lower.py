@@ -401,7 +401,7 @@ def test_bulk_copies_move_all_their_bytes(tmp_path, bytes_, addresses, plain):
 def test_bulk_copies_have_a_limit(tmp_path):
     (tmp_path / "kernel-1.traceg").write_bytes(bulk(1 << 21, [A]))
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\n")
-    with pytest.raises(WorkloadError, match="bulk copy of 2097152 bytes"):
+    with pytest.raises(WorkloadError, match=r"\.traceg:\d+: a bulk copy of 2097152 bytes"):
         converted(tmp_path)
 
 

@@ -1,11 +1,7 @@
 """The reader of SASS traces: every version and address mode, any cut, and every kind of bad input."""
 
-import itertools
-import lzma
 import random
 import resource
-import struct
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,70 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim._ffi import lib
-from pysim.errors import ConfigError, WorkloadError
-from pysim.trace.folder import KernelFile, Memcpy, read_list
+from pysim.errors import ConfigError
+from pysim.trace.folder import read_list
 from pysim.trace.opcodes import OPCODES
-from pysim.trace.reader import Header, read_kernel, read_text
+from pysim.trace.reader import read_kernel, read_text
 from pysim.trace.unknown import resolve_unknown
 
+from .trace_read import SAMPLE, V6, bad, error_of, inst_of, name_of, one_warp, outcome, read
 from .trace_text import EXIT, HEADER, header, line_of, tb, text
 
 DATA = Path(__file__).resolve().parent / "data" / "traces"
 RECORDED = (DATA / "vectoradd" / "kernel-1.traceg").read_bytes()
 SPACE = {"none": 0, "global": 1, "shared": 2, "local": 3}
-
-
-def read(data, cuts=(), **options):
-    """All of a trace as plain values, read in pieces that end at ``cuts``."""
-    edges = [0, *sorted(cuts), len(data)]
-    pieces = [data[low:high] for low, high in itertools.pairwise(edges)]
-    found = []
-    for item in read_text(pieces, "t", **options):
-        if isinstance(item, Header):
-            found.append(item)
-        else:
-            place = (item.place, item.cluster, item.cta, item.rank)
-            found.append((place, item.warps.tolist(), item.insts.tobytes(), item.addresses.tolist()))
-    return found
-
-
-def outcome(data, cuts=(), **options):
-    """What ``read`` gives, or the error's text."""
-    try:
-        return read(data, cuts, **options)
-    except WorkloadError as error:
-        return str(error)
-
-
-def error_of(data, **options):
-    found = outcome(data, **options)
-    assert isinstance(found, str), "this was to be refused"
-    assert "\n" not in found
-    return found
-
-
-def one_warp(*lines, extra=(), **changes):
-    """A trace of one warp with these instructions before its EXIT."""
-    version = int(changes.get("accelsim_tracer_version", 4) or 0)
-    last = EXIT + {5: " 0", 6: " 0 NoVal"}.get(version, "")
-    if changes.get("enable_lineinfo") == "1":
-        last = "12 " + last
-    if version < 3:
-        last = "0 0 0 0 " + last
-    return text(header(**changes), tb((0, 0, 0), [[*lines, last]], extra))
-
-
-def inst_of(*lines, extra=(), **changes):
-    """The first instruction (a numpy record) and its addresses."""
-    _, one = list(read_text([one_warp(*lines, extra=extra, **changes)], "t"))
-    inst = one.insts[0]
-    others = [int(record["first"]) for record in one.insts[1:] if record["width"]]
-    end = min([len(one.addresses), *others])
-    return inst.copy(), one.addresses[inst["first"] : end].tolist()
-
-
-def name_of(inst):
-    return OPCODES[inst["opcode"]].name
 
 
 # --- what is read ---
@@ -252,60 +196,6 @@ def test_suffix_may_change_the_class():
         assert OPCODES[inst["opcode"]].kind == kind, mnemonic
 
 
-V6 = {"accelsim_tracer_version": "6", "binary_version": "90"}
-
-
-def test_version_6_registers_and_values():
-    values = " ".join(f"{lane:x}" for lane in range(32))
-    line = f"0010 ffffffff 2 R3 UP2 IMAD 4 UR4 R255 P0 UR63 0 5 6 Val 1 ff 32 {values} 1 0 1 0 1 0 1 0x7"
-    inst, _ = inst_of(line, **V6)
-    assert inst["dst"][:2].tolist() == [3, lib.GS_REG_UP << 12 | 2]
-    expect = [lib.GS_REG_UR << 12 | 4, 255, lib.GS_REG_P << 12, lib.GS_REG_UR << 12 | 63]
-    assert inst["src"][:4].tolist() == expect
-    assert inst["imm"] == 5
-
-
-def test_version_6_gmma():
-    for commit, bits in ((0, 0), (1, lib.GS_VARIANT_COMMIT)):
-        line = f"0010 ffffffff 1 R24 HGMMA.64x128x16.F32 2 R24 UR4 {commit} 0 0 0 NoVal"
-        inst, _ = inst_of(line, **V6)
-        assert (inst["variant"], inst["width"]) == (bits, 0)
-
-
-@pytest.mark.parametrize(
-    ("fields", "addresses", "ctas", "moved"),
-    [
-        ("0x400 0 8192 0 3 2 0x1000 0x2000 0 0 NoVal", [0x1000, 0x2000], 1, 8192),
-        ("0x400 1 3 8192 192 4 0x1000 3 64 -32 0 0 NoVal", [0x1000, 0x1040, 0x1020], 2, 8000),
-        ("0x400 0 0 0 4 0x0 0 0 NoVal", [], 1, 0),
-    ],
-)
-def test_version_6_bulk_copies(fields, addresses, ctas, moved):
-    inst, found = inst_of(f"0010 00000001 0 UTMALDG.2D 2 UR4 UR8 4 {fields}", **V6)
-    assert found == addresses
-    assert inst["imm"] == len(addresses)
-    assert (inst["width"], inst["bytes"], inst["barrier"]) == (ctas, moved, 0x400)
-    assert (inst["variant"] == lib.GS_VARIANT_MULTICAST) == (ctas > 1)
-
-
-def test_clusters_bring_their_own_order():
-    cells = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    blocks = [
-        tb(
-            (x, y, 0),
-            [[EXIT + " 0 NoVal"]],
-            (f"cluster id = {x},0,0", f"cluster cta = 0,{y},0", f"cluster rank = {y}"),
-        )
-        for x, y in cells
-    ]
-    head = header(grid_dim="(2,2,1)", **V6)
-    found = read(text(head, *blocks))
-    assert [item[0] for item in found[1:]] == [((x, y, 0), (x, 0, 0), (0, y, 0), y) for x, y in cells]
-    twice = text(head, blocks[0], blocks[1], blocks[0])
-    second = twice.rindex(b"thread block")
-    assert error_of(twice) == f"t:{twice[:second].count(10) + 1}: TB 0,0,0 comes twice"
-
-
 def test_several_tbs_and_warps_in_any_order():
     head = header(grid_dim="(2,1,2)", block_dim="(33,1,1)")
     places = [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)]
@@ -333,23 +223,6 @@ def test_views_are_read_only_and_match_c():
 
 
 # --- cuts and damage ---
-
-
-def sample():
-    """A trace with every address mode, several warps and TBs."""
-    lines = [
-        "0000 ffffffff 1 R1 MOV 0 0 0",
-        "0010 ffffffff 1 R4 LDG.E.128.SYS 1 R2 16 1 0x7f0010000000 16 0",
-        "0020 00000101 1 R4 LDG.E.U8 1 R2 16 2 0x7f0010000000 -16 0",
-        "0030 00000103 0 STG.E.64 2 R2 R4 16 0 0x1000 0x2000 0x3000 0",
-        "0040 00000000 0 BRA 0 0 528",
-        "0050 ffffffff 0 EXIT 0 0 0",
-    ]
-    head = header(grid_dim="(2,1,1)", block_dim="(40,1,1)", accelsim_tracer_version="5")
-    return text(head, tb((0, 0, 0), [lines, lines[4:]]), tb((1, 0, 0), [lines[2:], lines]))
-
-
-SAMPLE = sample()
 
 
 @given(st.lists(st.integers(0, len(SAMPLE)), max_size=60))
@@ -389,11 +262,6 @@ def test_every_truncation_is_refused():
 
 
 # --- bad input, each with its line ---
-
-
-def bad(data, needle, what):
-    """The error must name the line of ``needle`` and say ``what``."""
-    assert error_of(data).startswith(f"t:{line_of(data, needle)}: {what}")
 
 
 @pytest.mark.parametrize(
@@ -488,29 +356,6 @@ def test_instruction_lines(line, what):
     data = one_warp("0000 1 0 NOP 0 0", line)
     number = line_of(data, "0000 1 0 NOP") + 1
     assert error_of(data).startswith(f"t:{number}: {what}")
-
-
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("0010 1 1 R1 MOV 0 0", "immediate missing"),
-        ("0010 1 1 R1 MOV 0 0 0 0 Vap", "bad NoVal or Val: Vap"),
-        ("0010 1 1 R1 MOV 0 0 0 0 Val", "number of register values missing"),
-        ("0010 1 1 R1 MOV 0 0 0 0 Val 2 0 0", "2 register values"),
-        ("0010 1 1 R1 MOV 0 0 0 0 Val 1", "register value missing"),
-        ("0010 1 1 R1 MOV 0 0 0 0 NoVal 1", "fields are left over"),
-        ("0010 1 0 HGMMA 0 2 0 0 NoVal", "bad commit field"),
-        ("0010 1 0 UTMALDG 0 4 0x0 2 0 0 3 0 0 NoVal", "bad multicast field"),
-        ("0010 1 0 UTMALDG 0 4 0x0 0 8 9 3 0 0 NoVal", "bad number of bytes out of bounds"),
-        ("0010 1 0 UTMALDG 0 4 0x0 0 8 0 2 0x0 1 0 NoVal", "address mode 2 of a bulk copy"),
-        ("0010 1 0 UTMALDG 0 4 0x0 0 8 0 3 4000000000 0x0 0 NoVal", "bad number of addresses"),
-        ("0010 1 0 UTMALDG 0 4 0x0 0 8 0 3 3 0x0 0x1 0 NoVal", "the address list does not match"),
-        ("0010 1 0 UTMALDG 0 4 0x0 0 8 0 4 0x0 2 -1 0 NoVal", "an address does not fit 64 bits"),
-    ],
-)
-def test_instruction_lines_of_version_6(line, what):
-    data = one_warp(line, **V6)
-    bad(data, line, what)
 
 
 def test_old_lines_of_another_warp():
@@ -624,171 +469,3 @@ def test_unknown_opcode_option(value):
         resolve_unknown(value)
     with pytest.raises(ConfigError, match="nearest: as=IMAD"):
         resolve_unknown("as=IMADD")
-
-
-# --- folders, xz and tracez ---
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "kernel-1.traceg").write_bytes(SAMPLE)
-    return tmp_path / "run"
-
-
-def listed(folder, *lines):
-    (folder / "kernelslist.g").write_text("\n".join(lines) + "\n")
-    return read_list(folder)
-
-
-def test_list_of_kernels(folder):
-    found = listed(
-        folder,
-        "MemcpyHtoD,0x00007fb02d700000,4096",
-        "",
-        "MemcpyDtoH,0x1,2",
-        "kernel-1.traceg",
-        "kernel-1.traceg ",
-    )
-    path = folder / "kernel-1.traceg"
-    assert found == (Memcpy(0x7FB02D700000, 4096, 1), KernelFile(path, 1, 4), KernelFile(path, 2, 5))
-    assert len(list(read_kernel(path))) == 3
-    assert read_list(folder / "kernelslist.g") == found
-    (folder / "kernelslist.g").rename(folder / "kernelslist_ctx_0x55.g")
-    assert read_list(folder) == found
-
-
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("kernel-2.traceg", "no such file"),
-        ("kernel-1.trace", "does not end in"),
-        ("kernel/../../kernel-1.traceg", "leaves the folder"),
-        ("/etc/kernel-1.traceg", "absolute path"),
-        ("kernel-link.traceg", "leaves the folder"),
-        ("MemcpyHtoD,0x0", "not MemcpyHtoD,ADDRESS,BYTES"),
-        ("MemcpyHtoD,0xfffffffffffffff0,17", "outside 64 bits"),
-        ("MemcpyHtoD,0x10,-1", "outside 64 bits"),
-    ],
-)
-def test_bad_lists(folder, line, what):
-    (folder / "kernel").mkdir()
-    (folder.parent / "kernel-1.traceg").write_bytes(SAMPLE)
-    (folder / "kernel-link.traceg").symlink_to(folder.parent / "kernel-1.traceg")
-    with pytest.raises(WorkloadError, match=what) as caught:
-        listed(folder, "kernel-1.traceg", line)
-    assert str(caught.value).startswith(f"{folder / 'kernelslist.g'}:2: ")
-    assert "\n" not in str(caught.value)
-
-
-def test_folders_without_a_list(folder):
-    with pytest.raises(WorkloadError, match=r"no kernelslist\.g"):
-        read_list(folder)
-    with pytest.raises(WorkloadError, match="no such file or folder"):
-        read_list(folder / "none")
-    with pytest.raises(WorkloadError, match="names no kernel"):
-        listed(folder, "MemcpyHtoD,0x0,0")
-    with pytest.raises(WorkloadError, match="no such file"):
-        next(read_kernel(folder / "kernel-9.traceg"))
-    with pytest.raises(WorkloadError, match="must end in"):
-        next(read_kernel(folder / "kernelslist.g"))
-
-
-def plain(path):
-    found = []
-    for item in read_kernel(path):
-        found.append(item if isinstance(item, Header) else (item.insts.tobytes(), item.addresses.tolist()))
-    return found
-
-
-def test_xz(folder):
-    expect = plain(folder / "kernel-1.traceg")
-    packed = folder / "kernel-1.traceg.xz"
-    packed.write_bytes(lzma.compress(SAMPLE))
-    assert plain(packed) == expect
-    packed.write_bytes(lzma.compress(SAMPLE[:500]) + bytes(8) + lzma.compress(SAMPLE[500:]))
-    assert plain(packed) == expect
-    packed.write_bytes(lzma.compress(SAMPLE)[:-20])
-    with pytest.raises(WorkloadError, match=r"xz:\d+: the xz data is cut short"):
-        plain(packed)
-    packed.write_bytes(b"not xz at all")
-    with pytest.raises(WorkloadError, match=r"xz:1: xz: "):
-        plain(packed)
-    packed.write_bytes(lzma.compress(SAMPLE) + b"tail")
-    with pytest.raises(WorkloadError, match=r"xz:\d+: "):
-        plain(packed)
-
-
-def test_xz_bomb(folder):
-    # blank lines are good text, so that only the ratio stops this one
-    packer = lzma.LZMACompressor(preset=1)
-    block = b"\n" * (1 << 20)
-    data = packer.compress(SAMPLE) + b"".join(packer.compress(block) for _ in range(72)) + packer.flush()
-    path = folder / "kernel-1.traceg.xz"
-    path.write_bytes(data)
-    with pytest.raises(WorkloadError, match=r"xz:\d+: \d+ bytes unpack to more than \d+: this is no trace"):
-        plain(path)
-
-
-def tracez(head, tbs, insts_a_frame=2, dictionary=b""):
-    """Bytes of a container; ``tbs``: (place, cluster, cta, rank, warps as lists of lines)."""
-    zstandard = pytest.importorskip("zstandard")
-    given_dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-    packer = zstandard.ZstdCompressor(dict_data=given_dictionary)
-    out = bytearray("\n".join(head).encode() + b"\0")
-    out += struct.pack("<II", len(dictionary), insts_a_frame) + dictionary
-    index = struct.pack("<I", len(tbs))
-    for place, cluster, cta, rank, warps in tbs:
-        index += struct.pack("<11I", *place, *cluster, *cta, rank, len(warps))
-        for lines in warps:
-            frames = [lines[i : i + insts_a_frame] for i in range(0, len(lines), insts_a_frame)]
-            index += struct.pack("<IIQ", len(lines), len(frames), len(out))
-            index += struct.pack(f"<{len(frames)}I", *map(len, frames))
-            out += struct.pack("<II", len(lines), len(frames))
-            for frame in frames:
-                packed = packer.compress("\n".join(frame).encode())
-                out += struct.pack("<I", len(packed)) + packed
-    at = len(out)
-    return bytes(out + index + struct.pack("<Q", at))
-
-
-def container(dictionary=b""):
-    lines = ["0000 ffffffff 1 R1 MOV 0 0 0 0 NoVal"] * 4 + [EXIT + " 0 NoVal"]
-    head = header(grid_dim="(2,1,1)", **V6)
-    tbs = [((x, 0, 0), (0, 0, 0), (x, 0, 0), x, [lines]) for x in range(2)]
-    return tracez(head, tbs, dictionary=dictionary), lines
-
-
-@pytest.mark.parametrize("dictionary", [b"", b"0000 ffffffff 1 R1 MOV 0 0 0 0 NoVal" * 20])
-def test_tracez(tmp_path, dictionary):
-    data, lines = container(dictionary)
-    path = tmp_path / "kernel-1.tracez"
-    path.write_bytes(data)
-    head, *tbs = plain(path)
-    assert head.version == 6
-    assert [len(insts) // 64 for insts, _ in tbs] == [len(lines)] * 2
-
-
-def test_damaged_tracez(tmp_path):
-    data, _ = container()
-    path = tmp_path / "kernel-1.tracez"
-    generator = random.Random(3)
-    for i in range(600):
-        damaged = bytearray(data)
-        at = generator.randrange(len(data)) if i % 2 else len(data) - 1 - generator.randrange(180)
-        damaged[at] ^= 1 << generator.randrange(8)
-        path.write_bytes(damaged if i % 3 else damaged[: generator.randrange(len(data))])
-        found = "read whole"
-        try:
-            plain(path)
-        except WorkloadError as error:
-            found = str(error).removeprefix(str(path))
-        assert found == "read whole" or (found[0] == ":" and found.isprintable())
-
-
-def test_tracez_without_its_package(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    path = tmp_path / "kernel-1.tracez"
-    path.write_bytes(b"")
-    with pytest.raises(WorkloadError, match="pip install zstandard"):
-        plain(path)

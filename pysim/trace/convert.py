@@ -25,7 +25,7 @@ from pysim._ffi import dtype_of, error_of, ffi, lib
 from pysim.errors import WorkloadError
 
 from .folder import KernelFile, Memcpy, find_list, read_list
-from .reader import Header, read_kernel
+from .reader import Header, placed, read_kernel
 from .store import KERNEL_ARRAYS, Writer, dtype, layout
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Converter:
     def check(self, rc: int, where: str) -> None:
         if rc < 0:
             error = error_of(rc, lib.gs_convert_error(self.core))
-            raise WorkloadError(f"{where}: {error}")
+            raise WorkloadError(placed(where, str(error)))
 
     def _take(self, call: str, ctype: str, kind: np.dtype[Any]) -> NDArray[Any]:
         out = ffi.new(f"const {ctype} **")

@@ -90,10 +90,17 @@ def _feed(trace: Any, text: Any, size: int, last: bool, name: str) -> Iterator[H
         elif rc == lib.GS_TRACE_TB:
             yield _tb(trace)
         elif rc == lib.GS_TRACE_ERROR:
-            line, _, what = ffi.string(lib.gs_trace_error(trace)).decode("ascii").partition(": ")
-            raise WorkloadError(f"{name}:{line.removeprefix('line ')}: {what}")
+            raise WorkloadError(placed(name, ffi.string(lib.gs_trace_error(trace)).decode("ascii")))
         else:
             return
+
+
+def placed(name: object, message: str) -> str:
+    """Return ``file:line: what`` of a file and what the core says of it, ``line N: what``."""
+    line, colon, what = message.partition(": ")
+    if colon and line.startswith("line "):
+        return f"{name}:{line.removeprefix('line ')}: {what}"
+    return f"{name}: {message}"
 
 
 def _triple(values: Any) -> Triple:

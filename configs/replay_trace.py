@@ -60,7 +60,6 @@ def main():
     from pathlib import Path
 
     import stats
-    from pysim import WorkloadError, simulate
     from pysim.trace.job import trace_job
     from pysim.trace.prepare import count_kernels, prepare
 
@@ -87,70 +86,31 @@ def main():
     with clock.phase("load"):
         # what was converted for the choice holds nothing else
         job = trace_job(store, None if store.path != given and store.chosen else chosen, memcpy=args.memcpy)
-    what = script.explained(job)
-    # what would fail at the end fails now
-    stats.check_writable(script.path, options.force, script.configuration)
-    result = simulate(
-        script.config,
-        job,
-        options.schemes,
-        threads=options.threads,
-        tables=script.tables,
-        progress=log,
-        clock=clock,
-    )
-    if result.interrupted:
-        raise KeyboardInterrupt
-    for note in result.notes:
-        log.say(note)
-    log.clear()
-
-    listed = result.listed()
-    good = listed["runs"][listed["runs"]["status"] == b"ok"]
-    if not len(good):
-        raise WorkloadError(f"no scheme could run: {listed['runs']['reason'][0].decode()}")
-    kernels, instructions = [k for k in job.kernels if not k.copy], int(good["warp_instructions"][0])
+    run = script.run(job, stats, log, clock)
+    kernels, instructions = [k for k in job.kernels if not k.copy], int(run.good["warp_instructions"][0])
     copies = [k.copy.nbytes for k in job.kernels if k.copy]
     copied = f", {len(copies)} copies of {sum(copies):,} B ({args.memcpy})" if copies else ""
-    header = [
-        *script.machine_lines(),
-        f"trace     {args.trace}: {len(kernels)} of {last} kernels, {sum(k.tbs for k in kernels):,} TBs,"
-        f" {instructions:,} warp instructions{copied}",
-        stats.format_limits(good),
-        "",
-    ]
-    show = log.say if options.json else print
-    show(stats.format_runs(listed["runs"], header, job.steps))
-    show(stats.format_stalls(listed) or "no stall stack: the table stalls is left out")
-    if what is not None:
-        for scheme in good["scheme"]:
-            show(result.explain(scheme.decode(), *what))
-    finish(script, script.written(listed), job, clock, instructions * len(good), show)
+    run.report(
+        [
+            f"trace     {args.trace}: {len(kernels)} of {last} kernels, {sum(k.tbs for k in kernels):,} TBs,"
+            f" {instructions:,} warp instructions{copied}"
+        ]
+    )
+    run.write(job.name, lambda tables: times(tables["host"], clock, instructions * len(run.good)))
 
 
-def finish(script, tables, job, clock, instructions, show):
-    """Write the result, and say where the time of this process went."""
-    import stats
+def times(host, clock, instructions):
+    """Complete the table of times; return lines that say where the time of this process went."""
     from pysim.clock import PHASES
-    from stats.plot import draw_occupancy
 
-    options, path = script.options, script.path
-    picture = None
-    try:
-        picture = draw_occupancy(tables, f"{job.name} on {script.config.device.title}")
-    except stats.StoreError as error:  # matplotlib is optional
-        show(f"no picture: {error}")
-    host = tables["host"]
     for name, seconds in clock.lap("write").items():
         host[name][-1] += seconds
     spent = {phase: float(host[f"{phase}_seconds"].sum()) for phase in PHASES}
-    stats.write(path, tables, {"script": script.name}, script.configuration, options.force, picture)
-    show("seconds   " + ", ".join(f"{name} {seconds:.3f}" for name, seconds in spent.items()))
     rate = instructions / (spent["load"] + spent["simulate"]) / 1e6
-    show(f"speed     {rate:.1f} M warp instructions a second of load and simulate")
-    show(f"wrote {path}, {path.with_suffix('.json')}" + (f", {path.with_suffix('.png')}" if picture else ""))
-    if options.json:
-        print(stats.to_json(tables))
+    return [
+        "seconds   " + ", ".join(f"{name} {seconds:.3f}" for name, seconds in spent.items()),
+        f"speed     {rate:.1f} M warp instructions a second of load and simulate",
+    ]
 
 
 if __name__ == "__main__":

@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import Config
-from .errors import ConfigError
+from .errors import ConfigError, WorkloadError
 from .options import Options, Parser
 from .schemes import parse_schemes
 from .units import suggest
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .clock import Clock
     from .job import Job
+    from .result import Result
 
 VERSION = "0.1.0"
 _ROOT = Path(__file__).resolve().parents[1]
@@ -158,6 +165,86 @@ class Script:
             f" graph edge {us('gpu.cp.graph_gap')}, host round trip {us('host.roundtrip')},"
             f" admission {us('gpu.cp.admit')} us",
         ]
+
+    def run(self, job: Job, stats: ModuleType, log: Any, clock: Clock | None = None) -> Run:
+        """Simulate the job under the schemes of the call; refuse before what would fail at the end.
+
+        ``stats``: the package that writes results, which this one does not import; ``log``: its ``Log``.
+        """
+        from .run import simulate
+
+        what = self.explained(job)
+        stats.check_writable(self.path, self.options.force, self.configuration)
+        result = simulate(
+            self.config,
+            job,
+            self.options.schemes,
+            threads=self.options.threads,
+            tables=self.tables,
+            progress=log,
+            clock=clock,
+        )
+        if result.interrupted:
+            raise KeyboardInterrupt
+        for note in result.notes:
+            log.say(note)
+        log.clear()
+        listed = result.listed()
+        good = listed["runs"][listed["runs"]["status"] == b"ok"]
+        if not len(good):
+            raise WorkloadError(f"no scheme could run: {listed['runs']['reason'][0].decode()}")
+        return Run(self, stats, log, job, result, what, listed, good)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What :meth:`Script.run` made; ``listed``: its tables, ``good``: the rows of schemes that could run."""
+
+    script: Script
+    stats: ModuleType
+    log: Any
+    job: Job
+    result: Result
+    what: tuple[int, int] | None
+    listed: dict[str, NDArray[np.void]]
+    good: NDArray[np.void]
+
+    def show(self, text: str) -> None:
+        """Print a line, beside the one JSON object if that is asked for."""
+        if self.script.options.json:
+            self.log.say(text)
+        else:
+            print(text)
+
+    def report(self, lines: list[str]) -> None:
+        """Print machine, the script's own lines, the runs, where time went, and what was to be explained."""
+        header = [*self.script.machine_lines(), *lines, self.stats.format_limits(self.good), ""]
+        self.show(self.stats.format_runs(self.listed["runs"], header, self.job.steps))
+        self.show(self.stats.format_stalls(self.listed) or "no stall stack: the table stalls is left out")
+        if self.what is not None:
+            for scheme in self.good["scheme"]:
+                self.show(self.result.explain(scheme.decode(), *self.what))
+
+    def write(self, title: str, last: Callable[[dict[str, Any]], list[str]] = lambda tables: []) -> None:
+        """Write the result and its picture, and say so; ``last(tables)`` completes them and gives lines."""
+        from importlib import import_module
+
+        script, path = self.script, self.script.path
+        tables, picture = script.written(self.listed), None
+        try:
+            draw = import_module(f"{self.stats.__name__}.plot").draw_occupancy
+            picture = draw(tables, f"{title} on {script.config.device.title}")
+        except self.stats.StoreError as error:  # matplotlib is optional
+            self.show(f"no picture: {error}")
+        lines = last(tables)
+        self.stats.write(
+            path, tables, {"script": script.name}, script.configuration, script.options.force, picture
+        )
+        endings = (".json", ".png") if picture else (".json",)
+        for line in (*lines, "wrote " + ", ".join(str(p) for p in (path, *map(path.with_suffix, endings)))):
+            self.show(line)
+        if script.options.json:
+            print(self.stats.to_json(tables))
 
 
 def _check_tables(names: tuple[str, ...] | None) -> None:

@@ -1,4 +1,4 @@
-"""The command ``pysim``: what there is to choose from, and kernels written as traces."""
+"""The command ``pysim``: what there is to choose from, traces written, devices from measurements."""
 
 from __future__ import annotations
 
@@ -130,6 +130,29 @@ def _write_trace(args: argparse.Namespace) -> None:
         print(f"left out: {len(job.events)} events between streams, which the format has no words for")
 
 
+def _calibrate(args: argparse.Namespace) -> None:
+    from .calibrate import calibrate
+    from .devices import device as read_device
+
+    base = args.base or "h200"
+    text, kept = calibrate(Path(args.name), base)
+    if args.output is None:
+        print(text, end="")
+        return
+    path = Path(args.output)
+    if path.suffix != ".toml":
+        raise ConfigError(f"{path}: the name of a device file ends in .toml")
+    try:
+        with path.open("w" if args.force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already: --force replaces it") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+    made = read_device(str(path))
+    print(f"{path}: {made.title}; {len(made.values) - len(kept)} numbers measured, {len(kept)} of {base}")
+
+
 class Topic(NamedTuple):
     """One command: what it does and the options that go with it. ``names``: its operands."""
 
@@ -146,6 +169,12 @@ TOPICS: dict[str, Topic] = {
     "schemes": Topic(_schemes, "ways of ordering work, with their options"),
     "parameters": Topic(
         _parameters, "what --set sets; with a name only what lies below, such as gpu.l2", ("gpu", "markdown")
+    ),
+    "calibrate": Topic(
+        _calibrate,
+        "turn the micro.json that tests/hw/micro.cu left in a folder into a device file",
+        ("base", "output", "force"),
+        ("FOLDER",),
     ),
     "mechanisms": Topic(_mechanisms, "what --without switches off, and by which parameters"),
     "write-trace": Topic(
@@ -168,11 +197,13 @@ class Choice(NamedTuple):
 
 OPTIONS: dict[str, Choice] = {
     "gpu": Choice("NAME", str, "the values of this GPU"),
+    "base": Choice("NAME", str, "GPU that has what was not measured (default: h200)"),
+    "output": Choice("FILE.toml", str, "where the device goes (default: standard output)"),
     "markdown": Choice("", None, "a table for documents"),
     "binary": Choice("SM", positive_int, "SM version whose instructions are written (default: 70)", 70),
     "compress": Choice("", None, "files with xz"),
     "kernels": Choice("LIST", number_ranges, "only these launches, counted from 1, such as 3-7,9"),
-    "force": Choice("", None, "replace the trace in a folder that is not empty"),
+    "force": Choice("", None, "replace the file, or the trace in a folder that is not empty"),
 }
 
 
@@ -214,12 +245,11 @@ def run() -> None:
     for name, row in OPTIONS.items():
         owners = ", ".join(t for t, topic in TOPICS.items() if name in topic.options)
         text = f"{owners}: {row.doc}"
+        flags = (f"--{name}",) if name != "output" else ("-o", "--output")
         if row.kind is None:
-            parser.add_argument(f"--{name}", action="store_true", help=text)
+            parser.add_argument(*flags, action="store_true", help=text)
         else:
-            parser.add_argument(
-                f"--{name}", metavar=row.metavar, type=row.kind, default=row.default, help=text
-            )
+            parser.add_argument(*flags, metavar=row.metavar, type=row.kind, default=row.default, help=text)
     args = parser.parse_args()
     _check(parser, args)
     try:

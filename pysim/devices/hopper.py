@@ -134,7 +134,7 @@ _H200: Rows = (
     ("gpu.l2.slice_bytes", 49, f"{_MICRO} l2_read_GBps.set_2MB: 9918, 52 B a cycle and slice"),
     ("gpu.dram.bandwidth", 4814.3, f"{_MICRO} attr_mem_bus_bits 6016 at 2 x attr_mem_clock_khz 3201"),
     ("gpu.dram.latency", 662, f"{_MICRO} latency_cycles.dram_64MB_cold 658, dram_1GB_cold 667"),
-    ("gpu.dram.refresh_time", 220, f"{_MICRO} dram_read_GBps: 4533, 94 % of the peak"),
+    ("gpu.dram.refresh_time", 228, f"{_MICRO} dram_read_GBps: 4533, 94 % of the peak"),
     ("gpu.dram.turnaround", 1.3, f"{_MICRO} dram_write_GBps: 4317, rows that writes open included"),
     ("gpu.dram.read_turnaround", 5.2, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
 )
@@ -149,7 +149,7 @@ _H100: Rows = (
     ("gpu.l2.slice_bytes", 49, _STAND_IN),
     ("gpu.dram.bandwidth", 3352.3, "NVIDIA H100 SXM5 data sheet (3.35 TB/s): 5120 bit at 2 x 2619 MHz"),
     ("gpu.dram.latency", 662, _STAND_IN),
-    ("gpu.dram.refresh_time", 220, _STAND_IN),
+    ("gpu.dram.refresh_time", 228, _STAND_IN),
     ("gpu.dram.turnaround", 1.3, _STAND_IN),
     ("gpu.dram.read_turnaround", 5.2, _STAND_IN),
 )

@@ -101,6 +101,41 @@ static inline u64 fill_get(const gs_set *s, u32 way, u64 now)
     return (u64)((i64)(now >> 9) + (i32)(s->fill[way] - (u32)(now >> 9))) << 9;
 }
 
+/* the sectors that DRAM delivers for these */
+static inline u32 fill_mask(const gs_sim *sim, u32 mask)
+{
+    return sim->fill_pairs ? mask | (mask & 5) << 1 | (mask & 10) >> 1 : mask;
+}
+
+/* What the SMs of a cluster (a group of SMs) last asked of a line, where they join each other. */
+static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u32 tag, u32 row, u32 sm)
+{
+    if (GS_LIKELY(!sim->join_loads)) {
+        return NULL;
+    }
+    u64 key = (u64)tag | (u64)row << 16 | (u64)(sm / GS_GROUP) << 32;
+    gs_joint *j = &s->joint[(key * 0x9e3779b97f4a7c15ull >> 32) & (GS_JOINTS - 1)];
+    if (j->key != key + 1) {
+        *j = (gs_joint){.key = key + 1};
+    }
+    return j;
+}
+
+/* Whether these sectors are on their way to the cluster. Requests meet in front of the network: between there
+   and the slice lies half of its latency, each way. */
+static inline int joint_holds(const gs_sim *sim, const gs_joint *j, u32 mask, u64 t)
+{
+    return (mask & ~j->mask) == 0 && t < j->reply + sim->noc;
+}
+
+/* A request joins one of another SM of its cluster: it takes no port and has its data when they pass. */
+static void join(gs_ctx *ctx, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm, u64 reply)
+{
+    s->count.joined += gs_popcount(GS_PAY_MASK(m->pay));
+    s->hash = gs_mix(s->hash, reply ^ m->pay << 8);
+    gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
+}
+
 /* the DRAM row of a set's line with that tag */
 static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
 {
@@ -127,6 +162,11 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
     u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
     u32 sm = (u32)m->key & (GS_SENDER_SLICE - 1);
+    gs_joint *joint = joint_of(sim, s, tag, GS_PAY_ROW(pay), sm);
+    if (joint && joint->sm != sm && joint_holds(sim, joint, mask, t)) {
+        join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency));
+        return;
+    }
     u64 start = gs_max(t, s->port);
     s->port = start + sectors * sim->slice_sector;
     s->count.requests++;
@@ -141,6 +181,9 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             if (!(set->pending >> way & 1)) {
                 u64 reply = start + sim->l2_latency;
                 s->count.sectors_read += sectors;
+                if (joint) {
+                    *joint = (gs_joint){joint->key, reply, mask, sm};
+                }
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
                 return;
@@ -231,6 +274,14 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
                 from -= GS_SENDER_FORWARD;
             }
         }
+        gs_joint *joint = load ? joint_of(sim, s, tag, at, from) : NULL;
+        if (joint && joint_holds(sim, joint, mask, t)) {
+            if (joint->sm != from) {
+                join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency + across));
+                continue;
+            }
+            joint = NULL; /* others go on joining the first request, which holds more */
+        }
         u64 start = gs_max(t, s->port);
         s->port = start + sectors * slice_sector;
         s->count.requests++;
@@ -257,12 +308,12 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
             } else {
                 s->count.sectors_read += sectors;
                 s->misses++;
-                u32 row = row_of(sim, tag, at, unit);
-                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(mask & ~have));
+                u32 row = row_of(sim, tag, at, unit), fill = fill_mask(sim, mask);
+                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(fill & ~have));
                 if (set->pending >> way & 1) {
                     filled = gs_max(filled, fill_get(set, way, start));
                 }
-                set->mask[way] = (u8)(have | mask);
+                set->mask[way] = (u8)(have | fill);
                 fill_set(set, way, filled);
                 reply = filled + fill_latency;
             }
@@ -278,8 +329,9 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
             } else {
                 s->count.sectors_read += sectors;
                 s->misses++;
-                u64 filled = gs_dram_read(sim, s, start + tag_latency, row_of(sim, tag, at, unit), sectors);
-                set->mask[way] = (u8)mask;
+                u32 row = row_of(sim, tag, at, unit), fill = fill_mask(sim, mask);
+                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(fill));
+                set->mask[way] = (u8)fill;
                 fill_set(set, way, filled);
                 reply = filled + fill_latency;
             }
@@ -294,6 +346,9 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
                 twin_drop(ctx, group, start, pay);
             }
             reply += across;
+        }
+        if (GS_UNLIKELY(joint != NULL)) {
+            *joint = (gs_joint){joint->key, reply, mask, from};
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 8);
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

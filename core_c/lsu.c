@@ -157,6 +157,21 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     }
 }
 
+/* whether a store writes just the sectors of the warp's last one, which it then joins on its way out */
+static int store_joins(const gs_sm *sm, u32 wi, const gs_reach *reach)
+{
+    const gs_stored *last = &sm->stored[wi];
+    if (last->line != reach->line + 1 || last->lines != reach->template->lines) {
+        return 0;
+    }
+    for (u32 i = 0; i < last->lines; i++) {
+        if (last->part[i].line != reach->part[i].line || last->part[i].mask != reach->part[i].mask) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -173,10 +188,15 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                       p->step * k + p->step2 * w->k[p->level2]);
     const gs_reach reach = gs_reach_of(sim, p, launch->arg[p->arg], value, w->block);
     const gs_part *part = reach.part;
-    u32 n = reach.template->lines;
-    if (n && !credit_take(sim, sm, wi, c)) {
+    const u32 lines = reach.template->lines;
+    u32 n = lines;
+    int joins = GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(sm, wi, &reach);
+    if (joins) {
+        n = 0;
+    } else if (n && !credit_take(sim, sm, wi, c)) {
         return 0;
     }
+    sm->stored[wi] = (gs_stored){op->kind == GS_OP_STORE && !joins ? reach.line + 1 : 0, part, lines};
     gs_sub *b = &sm->sub[wi & 3];
     u64 issue = gs_max(c, b->single);
     b->single = issue + 1;
@@ -190,8 +210,9 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .wi = wi,
                 .slot = slot,
                 .n = n,
-                .sectors = reach.template->sectors};
-    sm->lsu = a.at + n;
+                .sectors = joins ? 0 : reach.template->sectors};
+    /* what a copy into shared memory asks for a second time, the unit has looked at already */
+    sm->lsu = a.at + (op->issue || !op->smem ? lines : 0);
     if (GS_UNLIKELY(op->smem)) {
         /* what arrives for shared memory is written there at a pace of its own */
         sm->copy = gs_max(sm->copy, a.at) + n + op->smem;

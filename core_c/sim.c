@@ -128,6 +128,9 @@ static int derive_memory(gs_sim *sim)
     /* a set has lines of at most 16 neighbouring hashes, so the least L1 is a sixteenth of the largest */
     sim->l1_hash = sim->l1_total > GS_L1_SETS / 2 * GS_L1_WAYS * 128 ? GS_L1_SETS - 1 : GS_L1_SETS / 2 - 1;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
+    sim->join_stores = (u32)p->gpu_l1.join_stores;
+    sim->join_loads = (u32)p->gpu_noc.join_loads;
+    sim->fill_pairs = p->gpu_l2.fill == 64;
     if (sim->port_sms == 3) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
     }

@@ -52,6 +52,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         gs_warp *w = &sm->warp[wi];
         memset(w, 0, sizeof *w);
         sm->shared_done[wi] = 0;
+        sm->stored[wi].line = 0;
         w->pc = GS_UNLIKELY(entries != NULL) ? entries[i] - program->first_op : pc;
         w->block = GS_UNLIKELY(blocks != NULL) ? launch->first_access + blocks[i] : 0;
         w->tb = (u8)at;

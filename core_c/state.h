@@ -20,6 +20,7 @@ enum {
     GS_CHUNK = 31,     /* messages a chunk */
     GS_THREADS = 8,
     GS_BUS_WORDS = 64,
+    GS_JOINTS = 64,     /* requests a slice remembers for those that join them; a power of two */
     GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
     GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
@@ -162,6 +163,13 @@ typedef struct gs_waiter {
 } gs_waiter;
 
 /* what every event touches comes first and lies together; what grows with warps, TBs and lines follows */
+/* a warp's last store, if one may still join it: its first line + 1 and its lines; line 0: none */
+typedef struct gs_stored {
+    u64 line;
+    const gs_part *part;
+    u64 lines;
+} gs_stored;
+
 typedef struct gs_sm {
     _Alignas(64) u64 occupied[GS_WHEEL / 64];
     u64 cur;           /* cycle being simulated */
@@ -184,6 +192,7 @@ typedef struct gs_sm {
     _Alignas(64) gs_sub sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];
     u64 wheel[GS_WHEEL];
+    gs_stored stored[GS_WARPS];
     u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_RELEASES];
@@ -217,6 +226,12 @@ typedef struct gs_bank {
     u32 row, previous;
 } gs_bank;
 
+/* a request of a cluster of SMs that is under way: others of the cluster join it */
+typedef struct gs_joint {
+    u64 key, reply;
+    u32 mask, sm;
+} gs_joint;
+
 typedef struct gs_slice {
     u64 port;
     u64 hash;
@@ -229,6 +244,7 @@ typedef struct gs_slice {
     u32 writes, id, reads_since, pad;
     u64 bus[GS_BUS_WORDS];
     gs_bank bank[32];
+    gs_joint joint[GS_JOINTS];
 } gs_slice;
 
 /* ---- semaphores, see sync.h ---- */
@@ -385,6 +401,7 @@ struct gs_sim {
      */
     u16 port_hold[5][2][16];
     u32 slice_sector; /* ticks a sector holds a slice's port */
+    u32 join_stores, join_loads, fill_pairs;
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */
     u32 half_boxes, link_sector[2];

@@ -51,6 +51,7 @@ WORK: tuple[Counter, ...] = (
 L2: tuple[Counter, ...] = (
     Counter("requests", "count", "Line requests that reached the slice."),
     Counter("sectors_read", "count", "Sectors asked for by loads."),
+    Counter("joined", "count", "Sectors of loads that joined a request of another SM of the cluster."),
     Counter("sectors_written", "count", "Sectors written by stores."),
     Counter("hits", "count", "Requests that needed no DRAM read."),
     Counter("pending_hits", "count", "Of these, requests that waited for a fill in flight."),

@@ -101,12 +101,14 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 has what the carve-out leaves."),
         Param("latency", 28, "cycle", 8, 256, "Load to use on a hit."),
         Param("in_flight", 256, "count", 32, 448, "Line requests that an SM may have outstanding."),
+        Param("join_stores", 0, "bool", 0, 1, "A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not."),
     ),
     "gpu.noc": (
         Param("latency", 60, "cycle", 8, 1024, "One way between SM and L2 slice, unloaded; bounds the quantum."),
         Param("reply_bytes", 64, "count", 8, 1024, "Bytes a cycle that the reply port of an SM takes."),
         Param("port_sms", 1, "count", 1, 4, "SMs that share a port to the network, both ways: 1, 2 or 4."),
         Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
+        Param("join_loads", 0, "bool", 0, 1, "A load of sectors that another SM of the same cluster of four waits for joins its request in front of the network."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
     ),
     "gpu.l2": (
@@ -114,6 +116,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("slices", 48, "count", 1, 256, "L2 slices; each has a DRAM channel of its own."),
         Param("hash_slices", 0, "count", 0, 512, "Slices that the address hash picks from; those beyond gpu.l2.slices wrap to the first ones, which take more then (0: as many as there are)."),
         Param("latency", 193, "cycle", 32, 4096, "Load to use on an L2 hit, unloaded."),
+        Param("fill", 32, "B", 32, 64, "What DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair."),
         Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
         Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement."),
         Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),

@@ -243,15 +243,18 @@ class Code:
         ahead: int = 0,
         limit: int = 0,
         smem: int = 0,
+        further: bool = False,
     ) -> None:
         """Add a load: one pattern for all warps or one a warp.
 
-        ``smem``: cycles that copying into shared memory adds to one a line.
+        ``smem``: cycles that copying into shared memory adds to one a line. ``further``: it is a part of the
+        load before, and no instruction.
 
         Its iteration is ``counter[level] + ahead``; from ``limit`` on (0: never) it is skipped.
         """
         where = {"slot": slot, "stages": stages, "level": level, "patterns": patterns}
-        self._add("LOAD", issue=1, bypass_l1=bypass_l1, count_plus=ahead, count=limit, smem=smem, **where)
+        issue = 0 if further else 1
+        self._add("LOAD", issue=issue, bypass_l1=bypass_l1, count_plus=ahead, count=limit, smem=smem, **where)
 
     def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
         """Add a store."""

@@ -64,6 +64,8 @@ typedef struct gs_l2 {
     uint64_t requests;
     /* Sectors asked for by loads. [count] */
     uint64_t sectors_read;
+    /* Sectors of loads that joined a request of another SM of the cluster. [count] */
+    uint64_t joined;
     /* Sectors written by stores. [count] */
     uint64_t sectors_written;
     /* Requests that needed no DRAM read. [count] */
@@ -89,5 +91,5 @@ enum {
     GS_STALLS_N = 5,
     GS_IDLES_N = 3,
     GS_WORK_N = 16,
-    GS_L2_N = 11,
+    GS_L2_N = 12,
 };

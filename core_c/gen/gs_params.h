@@ -83,6 +83,8 @@ typedef struct gs_gpu_l1_params {
     int64_t latency;
     /* Line requests that an SM may have outstanding. [count] */
     int64_t in_flight;
+    /* A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not. [bool] */
+    int64_t join_stores;
 } gs_gpu_l1_params;
 
 typedef struct gs_gpu_noc_params {
@@ -94,6 +96,8 @@ typedef struct gs_gpu_noc_params {
     int64_t port_sms;
     /* Cycles that each sector of a read request holds a port; a line's request holds it for one at least. [1/64 cycle] */
     int64_t read_sector;
+    /* A load of sectors that another SM of the same cluster of four waits for joins its request in front of the network. [bool] */
+    int64_t join_loads;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
 } gs_gpu_noc_params;
@@ -107,6 +111,8 @@ typedef struct gs_gpu_l2_params {
     int64_t hash_slices;
     /* Load to use on an L2 hit, unloaded. [cycle] */
     int64_t latency;
+    /* What DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair. [B] */
+    int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
     /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement. [count] */

@@ -62,6 +62,12 @@ _GH100: Rows = (
         80,
         f"{_ASSUMED}: the share of the L2 latency that leaves 80 cycles for L1 miss and slice",
     ),
+    (
+        "gpu.noc.join_loads",
+        1,
+        "measured on an H200 (docs/validation/hw/paths.cu): 132 SMs that read the same 64 KiB at one time ask"
+        " L2 for 34.6 times its sectors, 96 for 25.3, 4 for one: clusters of four",
+    ),
     ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
     ("gpu.noc.read_sector", 0, f"{_ASSUMED}: a request of a line a cycle"),
     ("gpu.noc.reply_bytes", 114, "measured on an H200: 225 GB/s an SM of L2 reads when few SMs read"),
@@ -69,6 +75,17 @@ _GH100: Rows = (
         "gpu.noc.write_bytes",
         32,
         "measured on an H200: 63.3 GB/s an SM of L2 writes when one to 66 SMs write",
+    ),
+    (
+        "gpu.l1.join_stores",
+        1,
+        "measured on an H200 (docs/validation/hw/paths.cu): pairs of scalar stores to the same sectors reach"
+        " L2 as one, 128 sectors of 256; of four or eight in a row 41 and 31 % join",
+    ),
+    (
+        "gpu.l2.fill",
+        64,
+        "measured, h200_counters.csv: a copy of stride 128 B reads 64 B of DRAM for each sector of 32 B",
     ),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),

@@ -109,9 +109,13 @@ class Warp:
         level: int = 2,
         ahead: int = 0,
         smem: int = 0,
+        further: bool = False,
     ) -> None:
         """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`."""
-        self.code.load(slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem)
+        self.code.load(
+            slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem,
+            further=further,
+        )  # fmt: skip
         self._count()
 
     def store(self, slot: int, *patterns: Pattern, level: int = 2) -> None:

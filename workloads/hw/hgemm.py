@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from workloads.tiles import collapse
 
 from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
 from .code import STORES, Launch, Warp, launch
-from .lanes import always
+from .lanes import always, lane_pattern
 from .sgemm import MAX_STEPS, gemm_accesses
 
 if TYPE_CHECKING:
@@ -49,6 +49,21 @@ class Hgemm:
     def warps(self) -> int:
         """Warps of a TB."""
         return (self.bm // self.wm) * (self.bn // self.wn)
+
+    def asked_again(self, of_a: bool) -> list[int]:
+        """Lanes whose sectors a copy asks L2 for twice, in rows of odd number (see UNALIGNED).
+
+        Of such a row of A that is one sector, of B every one: 20 and 24 sectors for 16 (measured,
+        ``docs/validation/hw/paths.cu``).
+        """
+        across = 4 if of_a else self.bn // 8
+        twice = 2 if of_a else across
+        return [lane for lane in range(32) if lane // across % 2 and lane % across < twice]
+
+    def lines_again(self, of_a: bool) -> int:
+        """Lines of what a copy asks for twice."""
+        across = 4 if of_a else self.bn // 8
+        return 16 // across * max(1, across // 8)
 
     @property
     def smem(self) -> int:
@@ -163,10 +178,29 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
             part = tile.needed(0 if looped else step)
             w.needs(part, level=0 if looped else 2, ahead=STAGES - 1 if looped else 0)
         patterns = collapse([make(warp, j, step) for warp in warps])
-        if looped:
-            w.load(slot, *patterns, bypass=True, stages=STAGES, level=0, ahead=STAGES - 1, smem=UNALIGNED)
-        else:
-            w.load(slot, *patterns, bypass=True, smem=UNALIGNED)
+        stages, level, ahead = (STAGES, 0, STAGES - 1) if looped else (0, 2, 0)
+        of_a = number >= many
+        slow = UNALIGNED - tile.kind.lines_again(of_a)
+        w.load(slot, *patterns, bypass=True, stages=stages, level=level, ahead=ahead, smem=slow)
+        if number + 1 not in (many, sum(tile.copies())):
+            return
+        # the last copy of A or B: what all of them ask for twice, 32 lanes an op
+        again = tile.kind.asked_again(of_a)
+        for first in range(0, j + 1, 32 // len(again)):
+            copies = range(first, min(j + 1, first + 32 // len(again)))
+            more = []
+            for warp in warps:
+                each = [make(warp, copy, step) for copy in copies]
+                spots = [
+                    p.base + lane // p.minor * p.s1 + lane % p.minor * p.s0 if p.lanes >> lane & 1 else None
+                    for p in each
+                    for lane in again
+                ]
+                more.append(lane_pattern(replace(each[0], base=0), spots + [None] * (32 - len(spots))))
+            w.load(
+                slot, *collapse(more), bypass=True, stages=stages, level=level, ahead=ahead, smem=1,
+                further=True,
+            )  # fmt: skip
 
     def nothing(_number: int) -> None:
         """Load nothing."""

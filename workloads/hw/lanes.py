@@ -22,8 +22,10 @@ def lane_pattern(base: Pattern, offsets: Sequence[int | None]) -> Pattern:
     first, start = on[0]
     step = base.width
     if all(at == start + (lane - first) * step for lane, at in on):
-        return replace(base, base=base.base + start - first * step, s0=step, lanes=lanes)
-    return replace(base, lanes=lanes, offsets=tuple(start if at is None else at for at in offsets))
+        return replace(base, base=base.base + start - first * step, s0=step, minor=32, lanes=lanes)
+    # from the first lane on, so that warps whose lanes lie alike differ in their base alone
+    spots = tuple(0 if at is None else at - start for at in offsets)
+    return replace(base, base=base.base + start, lanes=lanes, offsets=spots)
 
 
 def always(*patterns: Pattern) -> Callable[[str, int], tuple[Pattern, ...]]:

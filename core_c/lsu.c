@@ -89,12 +89,13 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
               half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
     const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
+    gs_row row = ctx->row;
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
     u32 found_lines = 0, found_sectors = 0;
-    for (u32 i = 0; i < n; i++, looked_up++) {
-        u64 line = line0 + (u64)(i64)part[i].line;
-        u32 mask = part[i].mask, place = 0;
+    for (const gs_part *end = part + n; part < end; part++, looked_up++) {
+        u64 line = line0 + (u64)(i64)part->line;
+        u32 mask = part->mask, place = 0;
         if (cached) {
             u32 fill = 0;
             int found = gs_l1_lookup(sm, l1_hash, (u32)line, mask, c, &place, &fill);
@@ -137,13 +138,14 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
             box = load ? gs_opposite(sim, box) : box;
             arrive += load ? 0 : sim->fabric;
         }
-        gs_send(ctx, &sender, sm_boxes + box, arrive,
-                common | gs_pay_line(tag, unit * sets + set, mask, place, unit));
+        gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
+                    common | gs_pay_line(tag, unit * sets + set, mask, place, unit));
         if (oracle) {
             gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, (u32)load, place);
         }
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;
+    ctx->row = row;
     sm->port = port;
     a->ws->count += (u16)sent;
     sm->acquired += sent;
@@ -265,9 +267,8 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
     const gs_sim *sim = ctx->sim;
     /* a port's time is counted in 64ths of a cycle: those of a message from those of the quantum's begin */
     struct {
-        u64 begin, rest, inverse;
+        u64 begin, add, inverse;
     } at[GS_GROUP];
-    const u32 q0 = (u32)ctx->q0;
     gs_sm *of[GS_GROUP];
     u64 *ports[GS_GROUP];
     for (u32 i = 0; i < GS_GROUP; i++) {
@@ -276,8 +277,10 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         const gs_clock *clock = gs_clock_of(sim, &sms[i]);
         u64 from = (ctx->q0 - clock->origin) * 64;
         at[i].begin = gs_div_by(from, clock->by_period);
-        at[i].rest = from - at[i].begin * clock->period;
-        at[i].inverse = clock->inverse;
+        /* (64 * (time - q0) + rest) * inverse; the parts may wrap around, the sum comes out right */
+        u64 rest = from - at[i].begin * clock->period;
+        at[i].add = (rest - 64 * ctx->q0) * clock->inverse;
+        at[i].inverse = 64 * clock->inverse;
     }
     int others = 0;
     for (const gs_msg *end = m + n; m < end; m++) {
@@ -290,8 +293,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u32 who = GS_PAY_SM(pay);
         gs_sm *sm = of[who];
         u64 *port = ports[who];
-        u64 later = (u64)((u32)(m->key >> GS_SENDER_BITS) - q0) * 64;
-        u64 there = at[who].begin + ((later + at[who].rest) * at[who].inverse >> 44);
+        u64 there = at[who].begin + (((m->key >> GS_SENDER_BITS) * at[who].inverse + at[who].add) >> 44);
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);

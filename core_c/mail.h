@@ -65,6 +65,12 @@ static inline u64 gs_pay_share(u32 sm, u32 more)
 #define GS_START_CONFIGURE(p) ((u32)((p) >> 38 & 1))
 #define GS_START_KERNEL(p)    ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
 
+/* the boxes of a quantum */
+typedef struct gs_row {
+    u64 begin;
+    gs_box *boxes;
+} gs_row;
+
 /* A host thread's view of the arena for the time of one gs_run. */
 typedef struct gs_ctx {
     gs_sim *sim;
@@ -72,6 +78,7 @@ typedef struct gs_ctx {
     u32 id, threads;
     u64 q0, qn;         /* the quantum of the parts that run now: its begin and number */
     u64 send0, send_qn; /* the next one of those that they send to */
+    gs_row row;         /* that SMs sent to last */
     gs_box *boxes[GS_THREADS];
     gs_chunk *chunks;
     gs_msg *sorted;
@@ -104,7 +111,7 @@ static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 /* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
    it. */
 typedef struct gs_sender {
-    u64 q0, far, inverse, id;
+    u64 q0, quantum, far, inverse, id;
     gs_box *boxes;
     gs_msg *units;
     u32 qn, stride;
@@ -115,6 +122,7 @@ static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
     const gs_sim *sim = ctx->sim;
     return (gs_sender){.q0 = ctx->send0,
                        .far = (sim->far_limit - ctx->send_qn) * sim->quantum,
+                       .quantum = sim->quantum,
                        .inverse = sim->quantum_inverse,
                        .id = id,
                        .boxes = ctx->boxes[ctx->id],
@@ -131,6 +139,22 @@ static inline gs_box *gs_box_of(const gs_sender *s, u64 ahead, u32 box)
        cycles of 10240 ticks */
     u32 ring = (s->qn + (u32)(ahead * s->inverse >> 56)) & (GS_RING - 1);
     return &s->boxes[ring * s->stride + box];
+}
+
+/* Sends one of many messages whose times lie close together: most go to the boxes of the same quantum. */
+static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_row *row, u32 box, u64 time, u64 pay)
+{
+    gs_msg m = {time << GS_SENDER_BITS | s->id, pay};
+    if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
+        u64 ahead = time - s->q0;
+        if (ahead >= s->far) {
+            gs_mail_far(ctx, box, m);
+            return;
+        }
+        row->begin = s->q0 + (ahead * s->inverse >> 56) * s->quantum;
+        row->boxes = gs_box_of(s, ahead, 0);
+    }
+    gs_box_put(ctx, s->units, &row->boxes[box], m);
 }
 
 static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)

@@ -75,7 +75,8 @@ static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
         ctx.boxes[i] = (gs_box *)(void *)(base + sim->thread[i].at_boxes);
     }
     ctx.chunks = GS_TABLE(sim, gs_chunk, at_chunks);
-    ctx.sorted = (gs_msg *)(void *)(base + sim->thread[id].at_sort);
+    ctx.sorted = (gs_msg *)(void *)(base + sim->thread[id].at_sort) + 1; /* see gs_mail_take */
+    ctx.sorted[-1].key = 0;
     ctx.count = (u16 *)(void *)(base + sim->thread[id].at_count);
     ctx.kernels = (gs_kcount *)(void *)(base + sim->thread[id].at_kernels);
     return ctx;
@@ -109,6 +110,7 @@ static void run_sms(gs_ctx *ctx)
     ctx->q0 = sim->q0 + sim->lead;
     ctx->send0 = sim->q0 + sim->quantum; /* slices have run this one */
     ctx->send_qn = sim->qn + 1;
+    ctx->row.begin = GS_NEVER - sim->quantum; /* no time lies in it */
     for (u32 g = sim->sm_boxes * id / n; g < sim->sm_boxes * (id + 1) / n; g++) {
         gs_sms_run(ctx, g);
     }

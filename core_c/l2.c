@@ -227,17 +227,53 @@ static void twin_dropped(gs_set *set, u32 tag)
     }
 }
 
-/* Serves the requests of a group's slices, sorted by time; `halves`: L2 has two partitions. */
-static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
-                                                              int halves)
+/* A line that L2 does not have takes a way; returns when the reply leaves. Misses stand apart so that hits,
+   of which there are more, keep their variables in registers. */
+static __attribute__((noinline)) u64 miss(const gs_sim *sim, gs_slice *s, gs_set *set, u64 pay, u32 tag,
+                                          u64 start)
+{
+    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
+    u32 way = victim(lru, set), mask = GS_PAY_MASK(pay);
+    u64 room = push_out(sim, s, set, way, start);
+    set->tag[way] = (u16)tag;
+    set->pending &= (u16) ~(1u << way);
+    enter(lru, (u32)sim->params.gpu_l2.referenced, set, way);
+    if (GS_PAY_KIND(pay) != GS_MSG_LOAD) {
+        set->mask[way] = (u8)(mask | mask << 4);
+        return gs_max(start + sim->l2_latency, room);
+    }
+    s->misses++;
+    u32 row = row_of(sim, tag, GS_PAY_ROW(pay), GS_PAY_SLICE(pay)), fill = fill_mask(sim, mask);
+    u64 filled = gs_dram_read(sim, s, start + sim->tag_latency, row, gs_popcount(fill));
+    set->mask[way] = (u8)fill;
+    fill_set(set, way, filled);
+    return gs_max(filled + sim->fill_latency, room);
+}
+
+/* the same for a load of sectors that L2 does not have of a line */
+static __attribute__((noinline)) u64 widen(const gs_sim *sim, gs_slice *s, gs_set *set, u64 pay, u32 tag,
+                                           u64 start, u32 way)
+{
+    u32 fill = fill_mask(sim, GS_PAY_MASK(pay)), have = set->mask[way];
+    s->misses++;
+    u32 row = row_of(sim, tag, GS_PAY_ROW(pay), GS_PAY_SLICE(pay));
+    u64 filled = gs_dram_read(sim, s, start + sim->tag_latency, row, gs_popcount(fill & ~have));
+    if (set->pending >> way & 1) {
+        filled = gs_max(filled, fill_get(set, way, start));
+    }
+    set->mask[way] = (u8)(have | fill);
+    fill_set(set, way, filled);
+    return filled + sim->fill_latency;
+}
+
+/* Serves the requests of a group's slices, sorted by time. The last two are constants where it is called. */
+static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
+                                                        int lru, int halves)
 {
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets;
-    const u64 tag_latency = sim->tag_latency, fill_latency = sim->fill_latency, l2_latency = sim->l2_latency;
-    const u64 noc = sim->noc, slice_sector = sim->slice_sector;
-    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    const u32 often = (u32)sim->params.gpu_l2.referenced;
+    const u64 l2_latency = sim->l2_latency, noc = sim->noc, slice_sector = sim->slice_sector;
     /* one sender a group: replies of the same time stay in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     gs_slice *of[GS_GROUP];
@@ -246,15 +282,15 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
     }
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
-        u32 unit = GS_PAY_SLICE(pay), tag = GS_PAY_TAG(pay), at = GS_PAY_ROW(pay), mask = GS_PAY_MASK(pay);
-        u32 load = GS_PAY_KIND(pay) == GS_MSG_LOAD, sectors = gs_popcount(mask);
+        u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), kind = GS_PAY_KIND(pay);
+        u32 load = kind == GS_MSG_LOAD, sectors = gs_popcount(mask);
         u32 from = (u32)m->key & ((1u << GS_SENDER_BITS) - 1);
-        gs_slice *s = of[unit];
-        if (GS_UNLIKELY(GS_PAY_KIND(pay) == GS_MSG_SYNC)) {
+        gs_slice *s = of[GS_PAY_SLICE(pay)];
+        if (GS_UNLIKELY(kind == GS_MSG_SYNC)) {
             gs_semaphore_request(ctx, &sender, s, m->key, pay);
             continue;
         }
-        gs_set *set = &sets[at];
+        gs_set *set = &sets[GS_PAY_ROW(pay)];
         u64 across = 0; /* time over the fabric, back */
         if (halves) {
             if (tag & GS_ACROSS && load) {
@@ -274,8 +310,8 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
                 from -= GS_SENDER_FORWARD;
             }
         }
-        gs_joint *joint = load ? joint_of(sim, s, tag, at, from) : NULL;
-        if (joint && joint_holds(sim, joint, mask, t)) {
+        gs_joint *joint = load ? joint_of(sim, s, tag, GS_PAY_ROW(pay), from) : NULL;
+        if (GS_UNLIKELY(joint != NULL) && joint_holds(sim, joint, mask, t)) {
             if (joint->sm != from) {
                 join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency + across));
                 continue;
@@ -286,59 +322,33 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
         s->port = start + sectors * slice_sector;
         s->count.requests++;
         u64 reply = start + l2_latency;
-        u32 hit = match_ways(set, tag), way;
-        if (GS_LIKELY(hit)) {
-            way = gs_ctz(hit);
-            u32 have = set->mask[way];
+        u32 hit = match_ways(set, tag);
+        if (!load) {
+            s->count.sectors_written += sectors;
+        } else {
+            s->count.sectors_read += sectors;
+        }
+        if (GS_UNLIKELY(!hit)) {
+            reply = miss(sim, s, set, pay, tag, start);
+        } else {
+            u32 way = gs_ctz(hit);
             touch(lru, set, way);
             if (!load) {
-                set->mask[way] = (u8)(have | mask | mask << 4);
-                s->count.sectors_written += sectors;
-            } else if (GS_LIKELY((mask & ~have) == 0)) {
-                s->count.sectors_read += sectors;
-                if (set->pending >> way & 1) {
-                    u64 filled = fill_get(set, way, start);
-                    if (filled <= start) {
-                        set->pending &= (u16) ~(1u << way);
-                    } else {
-                        s->count.pending_hits++;
-                        reply = gs_max(reply, filled + fill_latency);
-                    }
+                set->mask[way] |= (u8)(mask | mask << 4);
+            } else if (GS_UNLIKELY(mask & ~(u32)set->mask[way])) {
+                reply = widen(sim, s, set, pay, tag, start, way);
+            } else if (set->pending >> way & 1) {
+                u64 filled = fill_get(set, way, start);
+                if (filled <= start) {
+                    set->pending &= (u16) ~(1u << way);
+                } else {
+                    s->count.pending_hits++;
+                    reply = gs_max(reply, filled + sim->fill_latency);
                 }
-            } else {
-                s->count.sectors_read += sectors;
-                s->misses++;
-                u32 row = row_of(sim, tag, at, unit), fill = fill_mask(sim, mask);
-                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(fill & ~have));
-                if (set->pending >> way & 1) {
-                    filled = gs_max(filled, fill_get(set, way, start));
-                }
-                set->mask[way] = (u8)(have | fill);
-                fill_set(set, way, filled);
-                reply = filled + fill_latency;
             }
-        } else {
-            way = victim(lru, set);
-            u64 room = push_out(sim, s, set, way, start);
-            set->tag[way] = (u16)tag;
-            set->pending &= (u16) ~(1u << way);
-            enter(lru, often, set, way);
-            if (!load) {
-                set->mask[way] = (u8)(mask | mask << 4);
-                s->count.sectors_written += sectors;
-            } else {
-                s->count.sectors_read += sectors;
-                s->misses++;
-                u32 row = row_of(sim, tag, at, unit), fill = fill_mask(sim, mask);
-                u64 filled = gs_dram_read(sim, s, start + tag_latency, row, gs_popcount(fill));
-                set->mask[way] = (u8)fill;
-                fill_set(set, way, filled);
-                reply = filled + fill_latency;
-            }
-            reply = gs_max(reply, room);
         }
         if (halves) {
-            u32 twins = set->twins, bit = 1u << way;
+            u32 twins = set->twins, bit = match_ways(set, tag);
             if (m->key & GS_SENDER_FORWARD) {
                 set->twins = (u16)(twins | bit);
             } else if (!load && twins & bit) {
@@ -357,10 +367,13 @@ static inline __attribute__((always_inline)) void requests_of(gs_ctx *ctx, u32 g
 
 static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
+    const int lru = ctx->sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     if (ctx->sim->half_boxes) {
-        requests_of(ctx, group, m, n, 1);
+        serve(ctx, group, m, n, lru, 1);
+    } else if (lru) {
+        serve(ctx, group, m, n, 1, 0);
     } else {
-        requests_of(ctx, group, m, n, 0);
+        serve(ctx, group, m, n, 0, 0);
     }
 }
 

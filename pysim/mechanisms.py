@@ -34,6 +34,9 @@ MECHANISMS: dict[str, Mechanism] = {
         "ports to the network shared by SMs or held by each sector of a request",
         (("gpu.noc.port_sms", 1), ("gpu.noc.read_sector", 0)),
     ),
+    "joined_loads": Mechanism("SMs of a cluster that ask L2 once", (("gpu.noc.join_loads", 0),)),
+    "joined_stores": Mechanism("pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
+    "dram_pairs": Mechanism("pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
     "l2_partitions": Mechanism("two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)),
     "l2_scans": Mechanism("lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)),
     "dram_rows": Mechanism(

@@ -1,19 +1,14 @@
 """Templates of the measured kernels against the counters of the profiler, instruction by instruction."""
 
-import csv
-from pathlib import Path
-
 import pytest
 
 from pysim import simulate
 from pysim.errors import WorkloadError
-from workloads.hw import TEMPLATES, job_of, launch_of
-from workloads.hw.code import COUNTERS
+from workloads.hw import job_of, launch_of
+from workloads.hw.code import COUNTERS, SECTORS
+from workloads.hw.compare import errors, measured, simulated
 
-MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_counters.csv"
-ROWS = [
-    r for r in csv.DictReader(MEASURED.read_text(encoding="utf-8").splitlines()) if r["kernel"] in TEMPLATES
-]
+ROWS = measured()
 # wavefronts depend on how lanes meet in banks, and the profiler counts some twice
 EXACT = [c for c in COUNTERS if c != "wavefronts"]
 
@@ -45,6 +40,32 @@ def _small():
 def test_core_executes_the_counted_instructions(row):
     result = simulate("titan_v", job_of(row["kernel"], row["params"]), "stream", overrides={"sim.oracle": 1})
     assert int(result.frame("kernels")["warp_instructions"].sum()) == int(row["inst"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r['kernel']}:{r['params']}")
+def test_wavefronts_and_sectors_of_l1_are_near(row):
+    counts = launch_of(row["kernel"], row["params"]).counts
+    found = errors(row, {c: counts[c] for c in ("wavefronts", *SECTORS)})
+    # the profiler counts some wavefronts of shared memory twice under load
+    assert abs(found.pop("wavefronts")) < 0.08
+    assert all(abs(error) < 0.03 for error in found.values()), found
+
+
+NEAR = (
+    ("vecadd", "n=405504"),
+    ("strided_copy", "n=262144;stride=2"),
+    ("transpose_tiled", "rows=1024;cols=1024"),
+)
+NEAR += ("row_softmax", "rows=512;cols=1024"), ("gru_cell", "hidden=1792;batch=64")
+NEAR += ("hgemm_64x64x32", "M=128;N=3072;K=768"), ("layernorm", "rows=1100;cols=1024")
+
+
+@pytest.mark.parametrize(("kernel", "params"), NEAR)
+def test_l2_and_dram_are_near(kernel, params):
+    row = next(r for r in ROWS if (r["kernel"], r["params"]) == (kernel, params))
+    found = errors(row, simulated(row))
+    assert abs(found["l2_sectors"]) < 0.05
+    assert abs(found["dram_read_bytes"]) < 0.05
 
 
 def test_bad_input_is_named():

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from pysim.program import OP, Code, Op, Part, Pattern, Program, Recorded
 from pysim.rows import rows
 
 from .blocks import Block
+from .lanes import sectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 # UMOV through none.
 PIPES: Mapping[str, tuple[str, str]] = {
     "ffma": ("fp32", "fma"),  # FFMA, FADD, FMUL: either half
-    "imad": ("int", "fma"),  # IMAD, VIADD: the heavy half
+    # IMAD, VIADD: the heavy half alone, two cycles. A sub-core issues one instruction a cycle, so FFMA and
+    # IMAD together are limited by the sum alone unless a stretch is mostly IMAD; none here is.
+    "imad": ("fp32", "fma"),
     "alu": ("int", "alu"),  # IADD3, LOP3, ISETP, LEA, SHF, SEL, MOV, FMNMX, F2FP
     "xu": ("sfu", "xu"),  # MUFU, I2F, FCHK
     "hmma": ("tensor", "tensor"),  # HMMA.16816
@@ -49,6 +53,8 @@ PIPES: Mapping[str, tuple[str, str]] = {
     "smem": ("", "lsu"),  # LDS, STS, LDSM, SHFL
 }
 STORES = 4  # the slot of stores; loads take the others
+# what L1 counts, a sector each; a part of a copy that is asked for again counts its lines
+SECTORS = ("l1_load_sectors", "l1_store_sectors")
 COUNTERS = ("inst", "fma", "alu", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "wavefronts")
 _OPS: Mapping[int, str] = {
     OP["LOAD"]: "lsu",
@@ -73,6 +79,11 @@ class Warp:
             made: Counter[str] = Counter()
             if op.kind in _OPS:
                 made.update({"inst": op.issue, _OPS[op.kind]: op.issue})
+            if op.patterns:
+                touched = [sectors(p)[0 if op.issue else 1] for p in op.patterns]
+                # warps with patterns of their own share the code: each counts for its part
+                mean = Fraction(sum(touched), len(touched))
+                made[SECTORS[op.kind != OP["LOAD"]]] += mean  # type: ignore[assignment]
             self.tally.append(made)
         if counts:
             self.tally[-1].update(counts)
@@ -265,4 +276,4 @@ def launch(
         which = None if tb_rows is None else tb_rows.astype(np.uint32)
         program = rows(name, every, which, registers=registers, smem=smem, args=len(args))
     kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream)
-    return Launch(kernel, {c: counts[c] for c in COUNTERS})
+    return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from pysim.program import Pattern
 
@@ -26,6 +27,19 @@ def lane_pattern(base: Pattern, offsets: Sequence[int | None]) -> Pattern:
     # from the first lane on, so that warps whose lanes lie alike differ in their base alone
     spots = tuple(0 if at is None else at - start for at in offsets)
     return replace(base, base=base.base + start, lanes=lanes, offsets=spots)
+
+
+@lru_cache(maxsize=1 << 16)
+def sectors(pattern: Pattern) -> tuple[int, int]:
+    """Return the sectors and lines that an access touches, where TBs and loops move it by whole sectors."""
+    lanes = [lane for lane in range(32) if pattern.lanes >> lane & 1]
+    if pattern.offsets:
+        starts = [pattern.base + pattern.offsets[lane] for lane in lanes]
+    else:
+        minor, s0, s1 = pattern.minor, pattern.s0, pattern.s1
+        starts = [pattern.base + lane // minor * s1 + lane % minor * s0 for lane in lanes]
+    touched = {sector for at in starts for sector in range(at // 32, (at + pattern.width - 1) // 32 + 1)}
+    return len(touched), len({sector // 4 for sector in touched})
 
 
 def always(*patterns: Pattern) -> Callable[[str, int], tuple[Pattern, ...]]:

@@ -76,6 +76,23 @@ def test_folders_without_a_list(folder):
         next(read_kernel(folder / "kernelslist.g"))
 
 
+def test_what_is_given_in_place_of_a_folder(folder):
+    with pytest.raises(WorkloadError, match="the trace of one kernel: give its folder"):
+        read_list(folder / "kernel-1.traceg")
+    listed(folder, "kernel-1.traceg")
+    with pytest.raises(WorkloadError, match=rf"no kernelslist\.g: did you mean .*{folder.name}\?"):
+        read_list(folder.parent)
+    (folder / "kernelslist.g").rename(folder / "kernelslist")
+    with pytest.raises(WorkloadError, match="as the tracer leaves it"):
+        read_list(folder)
+    for name in ("kernelslist.g", "kernelslist-2.g"):
+        (folder / name).write_text("kernel-1.traceg\n")
+    assert len(read_list(folder)) == 1
+    (folder / "kernelslist.g").rename(folder / "kernelslist-1.g")
+    with pytest.raises(WorkloadError, match="several"):
+        read_list(folder)
+
+
 def test_xz(folder):
     expect = plain(folder / "kernel-1.traceg")
     packed = folder / "kernel-1.traceg.xz"

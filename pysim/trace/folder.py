@@ -37,13 +37,24 @@ def find_list(path: Path | str) -> Path:
     if not path.is_dir():
         if not path.is_file():
             raise WorkloadError(f"{path}: no such file or folder")
+        if path.name.endswith(SUFFIXES):
+            raise WorkloadError(f"{path}: the trace of one kernel: give its folder, or a list of kernels")
         return path
     plain = path / "kernelslist.g"
     lists = [plain] if plain.is_file() else sorted(path.glob("kernelslist*.g"))
-    if len(lists) != 1:
-        found = "several kernelslist*.g" if lists else "no kernelslist.g"
-        raise WorkloadError(f"{path}: the folder holds {found}: name the file")
+    if len(lists) > 1:
+        raise WorkloadError(f"{path}: the folder holds several kernelslist*.g: name the file")
+    if not lists:
+        raise WorkloadError(f"{path}: the folder holds no kernelslist.g{_hint(path)}")
     return lists[0]
+
+
+def _hint(path: Path) -> str:
+    """Say what else a folder without a list may be."""
+    if (path / "kernelslist").is_file():
+        return ", but a kernelslist as the tracer leaves it: its traces must be grouped by TB first"
+    below = sorted(path.glob("*/kernelslist*.g"))
+    return f": did you mean {below[0].parent}?" if below else ""
 
 
 def read_list(path: Path | str) -> tuple[Memcpy | KernelFile, ...]:

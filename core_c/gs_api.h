@@ -166,6 +166,7 @@ typedef struct gs_order {
     uint64_t gap;        /* last pred's release to dispatch */
     uint64_t admit;      /* between two admissions */
     uint64_t early;      /* last trigger to dispatch of an early kernel */
+    uint64_t beside;     /* added to the gap where kernels of other streams run */
 } gs_order;
 
 /* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are

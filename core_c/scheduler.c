@@ -235,6 +235,7 @@ static void kernel_starts(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_t
     k->admitted = 1;
     k->record.admitted = t;
     sim->sched.in_flight += !gs_launches(sim)[kernel].early;
+    sim->sched.running++;
     gs_oracle_admit(sim, kernel);
     gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
 }
@@ -254,6 +255,8 @@ static void barrier_lifts(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
         } else if (--kernels[s].gate == 0) {
             /* a copy has paid the gap before it began */
             u64 gap = launches[kernel].copies ? 0 : sim->order.gap;
+            /* those of its own stream have ended, so what runs is another stream's */
+            gap += sim->sched.running ? sim->order.beside : 0;
             u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
             gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
         }
@@ -278,6 +281,7 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
             gs_depend_kernel_end(sim, kernel, tb, t);
             admission_plan(sim, t);
         } else {
+            d->running--;
             barrier_lifts(ctx, kernel, tb, t);
             if (d->early) {
                 gs_early_end(sim, t);

@@ -319,7 +319,8 @@ static int check_job(gs_sim *sim, const gs_job *job)
         }
     }
     u64 top = gs_address_top(sim);
-    if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40) {
+    if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
+        sim->order.beside >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
     }
     u8 *ranks = calloc(job->n_launches, 1);

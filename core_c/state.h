@@ -330,6 +330,7 @@ typedef struct gs_sched {
     u64 end, hash, tbs_done;
     gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of copies */
     gs_ring held;                  /* early kernels that wait for others in flight */
+    u32 running;                   /* kernels that have begun and not ended, behind barriers */
     u32 in_flight, early;          /* kernels in flight, see early.c; 1: the job has early ones */
     u64 link_free;                 /* when the copies that have begun have all come */
     u32 tb_head, tb_tail;          /* TB record buffer */

@@ -84,7 +84,8 @@ class Kernel:
     """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address.
 
     What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded. With
-    ``copy`` it is no kernel but a copy from the host (``copies.copy_of``).
+    ``copy`` it is no kernel but a copy from the host (``copies.copy_of``). ``sized(warps)``:
+    the same kernel by TBs of so many warps.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Kernel:
     stream: int = 0
     footprint: Footprint | None = None
     copy: Copy | None = None
+    sized: Callable[[int], Kernel] | None = None
 
     def __post_init__(self) -> None:
         """Refuse grids that no GPU takes, and two tellings of what is touched."""

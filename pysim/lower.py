@@ -112,6 +112,7 @@ class Programs:
     patterns: list[dict[str, Any]] = field(default_factory=list)
     lanes: list[tuple[int, ...]] = field(default_factory=list)
     sems: list[Sem] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
     examples: list[Program] = field(default_factory=list)
@@ -183,6 +184,14 @@ def add_variant(
             if op.sem not in made.sems:
                 made.sems.append(op.sem)
             row["pattern"] = made.sems.index(op.sem)
+        elif op.stage is not None:
+            stage = op.stage
+            row["target"] = entry + starts[op.target]
+            where: dict[str, Any] = {n: entry + starts[getattr(stage, n)] for n in ("first", "end")}
+            where |= {"grid": stage.grid, "entry": tuple(entry + starts[at] for at in stage.entry)}
+            if where not in made.stages:
+                made.stages.append(where)
+            row["pattern"] = made.stages.index(where)
         made.ops.append(row)
     return entry
 
@@ -442,6 +451,7 @@ def lower(
         "patterns": table_of("gs_pattern", programs.patterns),
         "lanes": lane_table(programs.lanes),
         "sems": sem_table(programs.sems),
+        "stages": table_of("gs_stage", programs.stages),
         "needs": empty if plan is None else plan.needs,
         "programs": table_of("gs_program", programs.programs),
         "launches": launches,
@@ -463,12 +473,21 @@ def lower(
     made = ffi.new("gs_job *")
     order = ffi.new("gs_order *", order_of(scheme, job, values) | (plan.order if plan else {}))
     keep: list[Any] = [made, order]
-    types = {"ops": "gs_op", "patterns": "gs_pattern", "programs": "gs_program", "launches": "gs_launch"}
-    types |= {"nodes": "gs_node", "ranges": "gs_range", "lanes": "gs_lanes", "accesses": "uint64_t"}
-    types |= {"templates": "gs_template", "parts": "gs_part", "copied": "gs_copy", "sems": "gs_sem"}
+    types = (
+        {name: f"gs_{name.removesuffix('s')}" for name in tables}
+        | {
+            "launches": "gs_launch",
+            "accesses": "uint64_t",
+            "lanes": "gs_lanes",
+            "copied": "gs_copy",
+        }
+        | dict.fromkeys(
+            ("preds", "outs", "tb_out_ptr", "tb_outs", "entries", "tb_rows", "blocks", "needs"), "uint32_t"
+        )
+    )
     for name, table in tables.items():
         whole = np.ascontiguousarray(table)
-        ctype = types.get(name, "uint32_t")
+        ctype = types[name]
         setattr(made, f"n_{name}", len(whole))
         if len(whole):
             view = ffi.cast(f"{ctype} *", whole.ctypes.data)

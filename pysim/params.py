@@ -147,6 +147,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("tb_release", 0.603, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that ends."),
         Param("tb_start", 0.09, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that starts."),
         Param("even_tbs", 0, "bool", 0, 1, "No SM takes more than ceil(TBs / SMs) TBs of a kernel."),
+        Param("beside", 0.0, "ns", 0, 1e6, "Added to the gap before a kernel that starts beside running kernels of another stream."),
         Param("early_gap", 340.0, "ns", 0, 1e6, "Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch."),
         Param("early_graph_gap", 235.0, "ns", 0, 1e6, "The same inside a graph."),
         Param("early_depth", 8, "count", 1, 1024, "Kernels of programmatic launches that may be in flight at once."),

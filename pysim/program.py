@@ -92,6 +92,16 @@ class Sem:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """Tiles of a persistent kernel, as ``gs_stage`` (core_c/gs_api.h); ops count from the variant's first."""
+
+    grid: tuple[int, int, int]
+    first: int
+    end: int
+    entry: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One op; fields as in ``gs_op`` (core_c/gs_api.h). ``pattern`` is one pattern or one a warp."""
 
@@ -113,6 +123,7 @@ class Op:
     mark: str = ""
     part: Part | None = None
     sem: Sem | None = None
+    stage: Stage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,10 @@ _POLICY = {
     for word, what in (("tile", "tile"), ("row", "row of tiles"))
 }
 _SPREAD = {"spread": Option("an even share of TBs an SM, by padding", (("scheme.sync.spread", 1),))}
+_FUSED = {
+    word: Option(f"{what} between stages", (("scheme.sync.fused", word),))
+    for word, what in (("grid", "a grid barrier"), ("tile", "semaphores of tiles"))
+}
 _CODE = {"sync_code": Option("poll and post as cusync does", (("scheme.sync.code", 1),))}
 _COHERENCE = {
     word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
@@ -125,6 +129,14 @@ SCHEMES: dict[str, Scheme] = {
             "gpu.cp.stream_gap",
             waits="semaphores",
             options=_POLICY | _LAUNCH | _LATE | _SPREAD,
+        ),
+        Scheme(
+            "fused",
+            "Kernels are stages of one persistent kernel, with a grid barrier or semaphores between them.",
+            "stream",
+            "gpu.cp.stream_gap",
+            waits="fused",
+            options=_FUSED,
         ),
     )
 }
@@ -243,6 +255,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "invalidate": {"kernel": 1, "bypass": 0, "tb": 2}[coherence_of(scheme, values)],
         "in_flight": 0,
         "early": 0,
+        "beside": values["gpu.cp.beside"] if scheme.edges == "stream" else 0,
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,
         "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,

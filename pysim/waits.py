@@ -210,7 +210,7 @@ def _runs(places: Sequence[int]) -> Iterator[range]:
 
 
 @dataclass(slots=True)
-class _Table:
+class Table:
     """The semaphores of a job."""
 
     needs: list[NDArray[np.int64]] = field(default_factory=list)
@@ -224,9 +224,13 @@ class _Table:
         self.size += room
         return first
 
+    def joined(self) -> NDArray[np.int64]:
+        """Return all of them, to be a part of another table."""
+        return np.concatenate([np.zeros(0, np.int64), *self.needs])
+
     def array(self) -> NDArray[np.uint32]:
         """Return what completes each semaphore."""
-        return np.concatenate([np.zeros(0, np.int64), *self.needs]).astype(np.uint32)
+        return self.joined().astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +308,11 @@ def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan
     kind, values = choice.waits, config.encoded()
     if not kind:
         return None
-    launch = "" if kind in ("code", "fused") else config.word("scheme.sync.launch")
+    if kind == "fused":
+        from .fused import fused_plan
+
+        return fused_plan(job, deps, config.word("scheme.sync.fused") == "tile", values)
+    launch = "" if kind == "code" else config.word("scheme.sync.launch")
     if launch in ("pdl", "graph") and not config["scheme.hypothetical"]:
         major, minor = config.device.compute_capability
         if major < 9:
@@ -329,8 +337,8 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     edges = edges_of(job, deps, settings.policy)
     if all(edges.joins) or (settings.policy and not any(edges.of)):
         raise WorkloadError(edges.why or "no program says where it would wait")
-    table = _Table()
-    output = _outputs(job, edges, settings.policy, table)
+    table = Table()
+    output = outputs(job, edges, settings.policy, table)
     count = len(job.kernels)
     started = [0] * count
     if settings.launch == "streams":
@@ -348,12 +356,12 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
         if marks(kernel):
             kernel = replace(kernel, program=use.applied(kernel, values, known))
         kernels.append(kernel)
-        firsts = [_first(output[n][1], edge.row, kernel.name) for n, edge in mine.items()] + [0, 0]
+        firsts = [first_of(output[n][1], edge.row, kernel.name) for n, edge in mine.items()] + [0, 0]
         bases.append((output[index][1].first if index in output else 0, firsts[0], firsts[1], started[index]))
     return _launched(job, edges, kernels, bases, table, settings, values)
 
 
-def _outputs(job: Job, edges: Edges, policy: str, table: _Table) -> dict[int, tuple[int, Counters]]:
+def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tuple[int, Counters]]:
     """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
     readers: dict[int, list[Edge]] = defaultdict(list)
     for mine in edges.of:
@@ -370,8 +378,8 @@ def _outputs(job: Job, edges: Edges, policy: str, table: _Table) -> dict[int, tu
     return found
 
 
-def _first(found: Counters, row: int, name: str) -> int:
-    """Return the semaphore of a tensor that begins so many rows into what was made."""
+def first_of(found: Counters, row: int, name: str) -> int:
+    """Return the first semaphore of a tensor that begins so many rows into what was made."""
     if row % found.rows:
         raise WorkloadError(
             f"kernel {name}: what it reads does not line up with semaphores of {found.rows} rows"
@@ -466,7 +474,7 @@ def _launched(
     edges: Edges,
     kernels: list[Kernel],
     bases: list[tuple[int, int, int, int]],
-    table: _Table,
+    table: Table,
     settings: Settings,
     values: Mapping[str, int],
 ) -> Plan:

@@ -171,6 +171,8 @@ typedef struct gs_gpu_cp_params {
     int64_t tb_start;
     /* No SM takes more than ceil(TBs / SMs) TBs of a kernel. [bool] */
     int64_t even_tbs;
+    /* Added to the gap before a kernel that starts beside running kernels of another stream. [tick] */
+    int64_t beside;
     /* Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch. [tick] */
     int64_t early_gap;
     /* The same inside a graph. [tick] */

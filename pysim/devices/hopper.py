@@ -126,6 +126,11 @@ _GH100: Rows = (
         490,
         f"{_MICRO} graph_kernel_period_us.empty: 679, less TB start and end; 1272 with 1,056 TBs",
     ),
+    (
+        "gpu.cp.beside",
+        2000,
+        "deps_tb_trace of an H200, 4st: 7.5 us between kernels of a stream with a gate kernel between",
+    ),
     ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
     ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
     ("gpu.cp.tb_start", 0.09, f"{_MICRO} one_wave_fill_ns.block32.tbs4224: 384"),

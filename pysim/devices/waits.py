@@ -10,6 +10,7 @@ _LEFT = (
 )
 
 WAITS: Rows = (
+    ("gpu.cp.beside", 0, "not measured"),
     (
         "gpu.cp.early_gap",
         340,

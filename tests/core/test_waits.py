@@ -142,8 +142,22 @@ def test_the_oracle_holds(name, scheme):
     assert made.totals.tbs_done == sum(k.tbs for k in made.job.kernels)
 
 
-@pytest.mark.parametrize("scheme", ["pdl", "cusync", "cusync:row+pdl", "stream:sync_code"])
-@pytest.mark.parametrize("name", ["edges", "gru"])
+FUSED = [(name, scheme) for name in ("chain", "edges") for scheme in ("fused", "fused:tile")]
+SOME = [(n, s) for n in ("edges", "gru") for s in ("pdl", "cusync", "cusync:row+pdl", "stream:sync_code")]
+
+
+@pytest.mark.parametrize(("name", "scheme"), FUSED)
+def test_the_oracle_holds_between_stages(name, scheme):
+    plain = execute(JOBS[name](), "stream", tiny())
+    made = execute(JOBS[name](), scheme, tiny(sim__oracle=1))
+    assert len(made.job.kernels) == 1
+    # the same work, and what waiting takes
+    for counter in ("fp32", "tensor", "l1_lines"):
+        assert made.sms["work"][counter].sum() == plain.sms["work"][counter].sum()
+    assert made.end < plain.end
+
+
+@pytest.mark.parametrize(("name", "scheme"), [*SOME, *FUSED])
 def test_quantum(name, scheme):
     base = execute(JOBS[name](), scheme, tiny(**PDL)).fingerprint()
     for quantum in (7, 31):
@@ -166,6 +180,14 @@ def test_a_poll_too_few_is_caught(monkeypatch):
         match=r"RAW dependence broken: TB \d+ of kernel 1 reads sector 0x[0-9a-f]+ .* TB \d+ of kernel 0",
     ):
         execute(JOBS["chain"](), "cusync:tile+pdl", tiny(sim__oracle=1, **PDL))
+
+
+@pytest.mark.parametrize("scheme", ["fused", "fused:tile"])
+def test_a_poll_too_few_between_stages_is_caught(monkeypatch, scheme):
+    monkeypatch.setattr(Code, "poll", lambda *_, **__: None)
+    text = r"(RAW|WAR) dependence broken: TB \d+ of kernel 0 .* TB \d+ of kernel 0"
+    with pytest.raises(SimError, match=text):
+        execute(JOBS["chain"](), scheme, tiny(sim__oracle=1))
 
 
 def test_a_wait_for_the_end_too_few_is_caught(monkeypatch):
@@ -231,5 +253,7 @@ def test_refused():
     for name in ("pdl", "cusync:tile+pdl"):
         assert about[name][0] == "refused"
         assert "needs compute capability 9.0, titan_v has 7.0" in about[name][1]
-    runs = simulate(tiny(), make("random_dag:kernels=6,seed=3"), "cusync", threads=1).tables()["runs"]
-    assert runs["status"][0] == b"refused"
+    runs = simulate(tiny(), make("random_dag:kernels=6,seed=3"), "cusync,fused", threads=1).tables()["runs"]
+    assert list(runs["status"][:2]) == [b"refused"] * 2
+    runs = simulate(tiny(), JOBS["gru"](), "fused", threads=1).tables()["runs"]
+    assert b"2 warps a TB, others 4: they do not fuse" in runs["reason"][0]

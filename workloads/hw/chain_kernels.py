@@ -16,8 +16,8 @@ from pysim.job import Access, Mode, Tensor
 from pysim.program import Part, Pattern, Place
 from workloads.tiles import collapse
 
-from .code import STORES, Launch, Warp, launch
-from .stream import THREADS, WARPS
+from .code import STORES, Launch, Warp, launch, sized
+from .stream import WARPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,13 @@ def _block(tensor: Tensor, mode: Mode, size: tuple[int, int], across: int, gate:
 
 
 def gru_tile(
-    name: str, products: Tensor, inputs: Tensor, before: Tensor, after: Tensor, tile: tuple[int, int]
+    name: str,
+    products: Tensor,
+    inputs: Tensor,
+    before: Tensor,
+    after: Tensor,
+    tile: tuple[int, int],
+    warps: int = WARPS,
 ) -> Launch:
     """GRU cell by tiles: h' of the products G and X [batch, 3 hidden] and h [batch, hidden].
 
@@ -55,13 +61,13 @@ def gru_tile(
         )
     if batch % bm and batch > bm:
         raise WorkloadError(f"{name}: batch = {batch}: must be at most {bm} or a multiple of it")
-    across, high = hidden // bn, THREADS // bn  # rows that the warps take at once
+    across, high = hidden // bn, 32 * warps // bn  # rows that the warps take at once
     turns, live = bm // high, -(-min(bm, batch) // high)
 
     def at(arg: int, gate: int) -> tuple[Pattern, ...]:
         pitch = item * hidden * (GATES if arg < 2 else 1)
         made = []
-        for warp in range(WARPS):
+        for warp in range(warps):
             row, col = divmod(warp * 32, bn)
             made.append(
                 Pattern(
@@ -97,10 +103,11 @@ def gru_tile(
     accesses = [_block(t, "read", (bm, bn), across, gate) for t in args[:2] for gate in range(GATES)]
     accesses += [_block(before, "read", (bm, bn), across), _block(after, "write", (bm, bn), across)]
     grid = (across, -(-batch // bm), 1)
-    return launch(name, grid, [[w]], None, args, accesses, warps=WARPS, registers=32)
+    made = launch(name, grid, [[w]], None, args, accesses, warps=warps, registers=32)
+    return sized(made, lambda n: gru_tile(name, products, inputs, before, after, tile, n))
 
 
-def _row(w: Warp, pitch: int, row: int, count: int, work: Sequence[int], out: bool) -> None:
+def _row(w: Warp, pitch: int, row: int, count: int, work: Sequence[int], out: bool, warps: int) -> None:
     """Add a pass of a warp over a row of ``count`` pairs a lane; ``work``: ffma, alu, xu of a pair."""
     ffma, alu, xu = work
 
@@ -110,7 +117,7 @@ def _row(w: Warp, pitch: int, row: int, count: int, work: Sequence[int], out: bo
                 arg, 4, base=(row + warp) * pitch + 128 * number, bx=SOFTMAX_ROWS * pitch, s0=4,
                 step=128 * step,
             )
-            for warp in range(WARPS)
+            for warp in range(warps)
         ]  # fmt: skip
         return collapse(made)
 
@@ -133,7 +140,7 @@ def _row(w: Warp, pitch: int, row: int, count: int, work: Sequence[int], out: bo
         turn(whole * UNROLL + number, 1, 2)
 
 
-def softmax_rows(name: str, source: Tensor, target: Tensor) -> Launch:
+def softmax_rows(name: str, source: Tensor, target: Tensor, warps: int = WARPS) -> Launch:
     """Softmax of rows of fp16, 16 rows a TB and a warp a row: three passes, the row read in each."""
     rows, cols = source.rows, source.cols
     if (target.rows, target.cols) != (rows, cols) or rows % SOFTMAX_ROWS or cols % 64:
@@ -145,10 +152,10 @@ def softmax_rows(name: str, source: Tensor, target: Tensor) -> Launch:
     w.needs(Part(0, row, SOFTMAX_ROWS, Place(), cols))
     w.main_done()
     w.mix(50, alu=10, imad=4, adu=3, none=3, s2r=1)
-    for first in range(0, SOFTMAX_ROWS, WARPS):
+    for first in range(0, SOFTMAX_ROWS, warps):
         w.mix(10, alu=6, imad=4)
         for work, out in (((0, 4, 0), False), ((6, 2, 2), False), ((8, 3, 2), True)):
-            _row(w, cols * source.item, first, cols // 64, work, out)
+            _row(w, cols * source.item, first, cols // 64, work, out, warps)
             if not out:
                 for _ in range(5):  # butterfly over the lanes
                     w.mix(28, smem=1, alu=1, waves=1)
@@ -157,7 +164,8 @@ def softmax_rows(name: str, source: Tensor, target: Tensor) -> Launch:
     size = (SOFTMAX_ROWS, cols)
     accesses = [_block(source, "read", size, 1), _block(target, "write", size, 1)]
     grid = (rows // SOFTMAX_ROWS, 1, 1)
-    return launch(name, grid, [[w]], None, (source, target), accesses, warps=WARPS, registers=32)
+    made = launch(name, grid, [[w]], None, (source, target), accesses, warps=warps, registers=32)
+    return sized(made, lambda n: softmax_rows(name, source, target, n))
 
 
 def fence(name: str, last: Tensor, first: Tensor) -> Launch:

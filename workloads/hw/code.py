@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -277,3 +277,8 @@ def launch(
         program = rows(name, every, which, registers=registers, smem=smem, args=len(args))
     kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream)
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
+
+
+def sized(made: Launch, of: Callable[[int], Launch]) -> Launch:
+    """Return a launch whose kernel tells how TBs of other sizes do the same."""
+    return replace(made, kernel=replace(made.kernel, sized=lambda warps: of(warps).kernel))

@@ -1,0 +1,175 @@
+"""Scheme ``fused``: kernels of a job as stages of one persistent kernel, with barriers or semaphores between.
+
+As many TBs as are resident at once run the tiles of each stage in turn, TB b tiles b, b + TBs, b + 2 TBs and
+so on. Between stages stands a barrier of all TBs, or tiles wait for tiles by semaphores (``waits``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import WorkloadError
+from .job import Job, Kernel, Tensor
+from .occupancy import occupancy
+from .program import OP, Code, Op, Program, Sem, Stage
+from .waits import Edges, Ops, Plan, Table, edges_of, edited, first_of, outputs, polls, published
+
+if TYPE_CHECKING:
+    from .dependences import Dependences
+    from .waits import Counters
+
+
+def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:
+    """Return a launch for each stretch of kernels that marks connect; ``tiles``: semaphores, no barriers."""
+    if job.events or any(k.stream for k in job.kernels):
+        raise WorkloadError("scheme fused takes jobs of one stream")
+    edges = edges_of(job, deps, "tile" if tiles else "")
+    if all(edges.joins):
+        raise WorkloadError(edges.why or "no two kernels whose programs say what they read and make")
+    made = Plan(job, [], [], np.zeros(0, np.uint32), [], [])
+    table = Table()
+    launched: list[Kernel] = []
+    begins = [i for i, joins in enumerate(edges.joins) if joins]
+    for begin, end in zip(begins, [*begins[1:], len(job.kernels)], strict=True):
+        kernel, base = job.kernels[begin], 0
+        if end - begin > 1:
+            kernel, needs = _fuse(job, edges, range(begin, end), tiles, values)
+            base = table.add(needs.joined())
+        made.number += [len(launched)] * (end - begin)
+        launched.append(kernel)
+        made.semaphores.append((base, 0, 0, 0))
+    count = len(launched)
+    made.job, made.needs = replace(job, kernels=launched), table.array()
+    made.early, made.priority = [0] * count, [0] * count
+    made.preds = [(k - 1,) if k else () for k in range(count)]
+    return made
+
+
+def _fuse(
+    job: Job, edges: Edges, which: range, tiles: bool, values: Mapping[str, int]
+) -> tuple[Kernel, Table]:
+    """Return one persistent kernel and the semaphores that it needs, counted from its own first."""
+    needs = Table()
+    stages = _alike([job.kernels[i] for i in which])
+    inner = Edges(edges.joins, [edges.of[i] if i in which else {} for i in range(len(edges.of))])
+    output = outputs(job, inner, "tile", needs) if tiles else {}
+    programs = [k.program for k in stages]
+    registers, smem = max(p.registers for p in programs), max(p.smem for p in programs)
+    shell = Program("persistent", ((),), programs[0].warps, registers, smem, 1)
+    origin = min((t for k in stages for t in k.args), key=lambda t: t.address)
+    name = "+".join(dict.fromkeys(k.name for k in stages))
+    kernel = Kernel(name, shell, (1, 1, 1), (origin,), ())
+    # as many TBs as fit at once, and no more than the largest stage of tiles has
+    widest = max((k.tbs for k in stages if k.program.smem), default=max(k.tbs for k in stages))
+    tbs = min(occupancy(kernel, values) * values["gpu.sms"], widest)
+    written = {a.tensor.address for k in stages for a in k.accesses if a.mode != "read"}
+    ops: list[Op] = []
+    for at, stage in zip(which, stages, strict=True):
+        change = _Marks(job, edges, at, output)
+        _add_stage(ops, stage, origin, written, change)
+        if not tiles and at + 1 < which.stop:
+            sem = Sem(first=needs.add(np.array([tbs], np.int64)))
+            ops += published(tuple(ops), sem, 2)
+            code = Code()
+            code.poll(sem, level=2)
+            ops += code.ops
+    code = Code()
+    code.exit()
+    program = replace(shell, variants=((*ops, *code.ops),))
+    return replace(kernel, program=program, grid=(tbs, 1, 1)), needs
+
+
+def _alike(stages: Sequence[Kernel]) -> list[Kernel]:
+    """Return the kernels for TBs of one size: those of the kernel that uses most shared memory."""
+    warps = max(stages, key=lambda k: k.program.smem).program.warps
+    made: list[Kernel] = []
+    for stage in stages:
+        kernel = stage
+        if kernel.program.warps != warps and kernel.sized is not None:
+            kernel = kernel.sized(warps)
+        if not isinstance(kernel.program, Program):
+            raise WorkloadError(f"kernel {stage.name}: its TBs run different code, and so do not fuse")
+        if kernel.program.warps != warps:
+            raise WorkloadError(
+                f"kernel {stage.name}: {kernel.program.warps} warps a TB, others {warps}: they do not fuse"
+            )
+        made.append(kernel)
+    return made
+
+
+class _Marks:
+    """Turns the marks of one stage into polls and posts."""
+
+    def __init__(
+        self, job: Job, edges: Edges, index: int, output: Mapping[int, tuple[int, Counters]]
+    ) -> None:
+        self.kernel, self.mine = job.kernels[index], output.get(index)
+        self.reads = [
+            (edge.need.arg, output[n][1], first_of(output[n][1], edge.row, self.kernel.name))
+            for n, edge in edges.of[index].items()
+            if n in output
+        ]
+        self.ops: Ops = ()
+
+    def __call__(self, op: Op) -> Sequence[Op] | None:
+        """Return what an op becomes; None: it stays."""
+        if op.kind != OP["MARK"]:
+            return None
+        if op.mark == "needs" and op.part is not None:
+            for arg, found, first in self.reads:
+                if arg == op.part.arg:
+                    return [_moved(poll, first) for poll in polls(op, found, 0, self.kernel.name)]
+        if op.mark == "made" and op.part is not None and self.mine and op.part.arg == self.mine[0]:
+            found = self.mine[1]
+            sem = Sem(op.part.row, op.part.col, found.rows, found.cols, found.stride, found.first)
+            return published(self.ops, sem, op.level)
+        return ()
+
+
+def _moved(op: Op, first: int) -> Op:
+    assert op.sem is not None
+    return replace(op, sem=replace(op.sem, first=op.sem.first + first))
+
+
+def _add_stage(ops: list[Op], kernel: Kernel, origin: Tensor, written: set[int], change: _Marks) -> None:
+    """Append the code of a stage: its tiles' variants between two TILEs."""
+    assert isinstance(kernel.program, Program)
+    begin = len(ops)
+    bodies: dict[Ops, int] = {}
+    flat: list[Op] = []
+    ends: list[int] = []
+    for variant in kernel.program.variants:
+        if variant in bodies:
+            continue
+        start = begin + 1 + len(flat)
+        bodies[variant] = start
+        change.ops = variant
+        for op in edited(variant, change):
+            if op.kind == OP["EXIT"]:
+                ends.append(len(flat))
+            flat.append(_placed(op, kernel, origin, written, start))
+    entries = tuple(bodies[v] for v in kernel.program.variants)
+    end = begin + 1 + len(flat)
+    stage = Stage(kernel.grid, begin + 1, end, entries * (8 // len(entries)))
+    for at in ends:
+        flat[at] = Op(OP["TILE"], level=1, stage=stage, target=end)
+    ops += [Op(OP["TILE"], stage=stage, target=end), *flat]
+
+
+def _placed(op: Op, kernel: Kernel, origin: Tensor, written: set[int], start: int) -> Op:
+    """Return an op of a stage as the persistent kernel has it: one argument, loops from where it lies."""
+    if op.kind == OP["LOOP"]:
+        return replace(op, target=op.target + start)
+    if not op.patterns:
+        return op
+    moved = tuple(
+        replace(p, arg=0, base=p.base + kernel.args[p.arg].address - origin.address) for p in op.patterns
+    )
+    past = op.bypass_l1 or (
+        op.kind == OP["LOAD"] and any(kernel.args[p.arg].address in written for p in op.patterns)
+    )
+    return replace(op, patterns=moved, bypass_l1=past)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .counters import IDLES, STALLS
+from .energy import EVENTS, joules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from .devices.card import Energies
     from .job import Job
 
     Table = NDArray[np.void]
@@ -36,6 +38,7 @@ _LAYOUTS: dict[str, str] = {
     " int:f8 fp16:f8 fp64:f8 sfu:f8 tensor:f8 smem:f8 l2_requests:i8",
     "stalls": "run:i4 level:S8 id:i4 issued:f8 scoreboard:f8 pipe:f8 memory:f8 barrier:f8"
     " dependence:f8 launch:f8 no_tb:f8",
+    "energy": "run:i4 event:S16 count:f8 joule:f8 uncertainty_j:f8",
     "edges": "run:i4 kernel:i4 stream:i4 tb:i4 producer_kernel:i4 producer_tb:i4",
     "names": "run:i4 name:i4 text:S160",
     "host": "run:i4 setup_seconds:f8 convert_seconds:f8 load_seconds:f8 simulate_seconds:f8 write_seconds:f8"
@@ -211,6 +214,21 @@ def _paced(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.fl
     whole = np.cumsum(capacity)
     behind = np.minimum.accumulate(np.concatenate(([0.0], np.cumsum(booked.astype(np.float64)) - whole)))[1:]
     return np.diff(whole + behind, prepend=0.0)
+
+
+def energy_table(run: int, counts: Mapping[str, float], energies: Energies) -> Table:
+    """Return the rows of ``energy`` of a run, one an event of the device's table; none without a table."""
+    units = {event.name: event for event in EVENTS}
+    joule = [joules(units[name], counts[name], each) for name, each, _, _ in energies]
+    return table(
+        "energy",
+        len(energies),
+        run=run,
+        event=[name.encode() for name, *_ in energies],
+        count=[counts[name] for name, *_ in energies],
+        joule=joule,
+        uncertainty_j=[each * share for each, (_, _, share, _) in zip(joule, energies, strict=True)],
+    )
 
 
 def samples_table(run: int, records: Table, interval: int, end: int, values: Mapping[str, int]) -> Table:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .devices import DEVICES, device
+from .energy import EVENTS
 from .errors import ConfigError
 from .mechanisms import MECHANISMS
 from .options import Parser, number_ranges, positive_int
@@ -55,6 +56,11 @@ def _devices(args: argparse.Namespace) -> None:
     made = device(args.name)
     print(f"{made.name}: {made.title}, compute capability {'.'.join(map(str, made.compute_capability))}")
     _table((path, show(ROWS[path], value), made.sources.get(path, "")) for path, value in made.values.items())
+    print()
+    units = {event.name: "W" if event.unit == "s" else "pJ" for event in EVENTS}
+    _table((f"energy of {n}", f"{each:g} {units[n]}", f"{off:.0%}", text) for n, each, off, text in made.energies)
+    if not made.energies:
+        print("energy: nobody measured what events take on this GPU, so none is computed")
 
 
 def _kernels(args: argparse.Namespace) -> None:

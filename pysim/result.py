@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.void]
 
-NAMES = ("runs", "kernels", "tbs", "sm", "l2", "samples", "stalls", "edges", "names", "host")
+NAMES = ("runs", "kernels", "tbs", "sm", "l2", "samples", "stalls", "energy", "edges", "names", "host")
 WAITS = ("launch", "dependence", "slot", "dispatch")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import columns
+from . import columns, energy
 from .bounds import Bounds, bounds, costs_of
 from .clock import Clock
 from .config import Config
@@ -233,7 +233,7 @@ def _one(
             "submit": str(config["host.submit"]),
         }
         with clock.phase("load"):
-            lowered, _ = session.lowered(choice, config, known.alone)
+            lowered, programs = session.lowered(choice, config, known.alone)
             sim = _Sim(lowered)
             job = lowered.launched
     except REFUSED as error:
@@ -265,6 +265,11 @@ def _one(
     cycles = end / values["gpu.clock"] - int(totals.slowed)
     work, whole = sms["work"], max(1, end * values["gpu.sms"])
     instructions = int(work["warp_instructions"].sum())
+    energies = config.device.energies if ended else ()
+    spent = columns.energy_table(run, {}, ())
+    if energies:
+        counts = energy.counts(sms, slices, end, values, energy.late_operands(job, programs))
+        spent = columns.energy_table(run, counts, energies)
     row |= {
         "status": "ok" if ended else "failed",
         "reason": "" if ended else "stopped before the end",
@@ -277,6 +282,7 @@ def _one(
         "sm_idle": 1 - int(sms["busy"].sum()) / whole,
         "dram_bytes": 32 * int(slices["dram_read_sectors"].sum() + slices["dram_write_sectors"].sum()),
         "l2_bytes": 32 * int(slices["sectors_read"].sum() + slices["sectors_written"].sum()),
+        "energy_j": float(spent["joule"].sum()) if energies else math.nan,
         "table_entries": entries,
         "table_bytes": entries * values["scheme.table.entry_bytes"],
     }
@@ -289,6 +295,7 @@ def _one(
         "l2": lambda: columns.counters_table(run, "slice", slices),
         "samples": lambda: columns.samples_table(run, samples, interval, end, values),
         "stalls": lambda: columns.stalls_table(run, kernels, sms),
+        "energy": lambda: spent,
         "edges": lambda: _edges(run, session.deps, job, lowered.number),
     }
     for table, make in made.items():

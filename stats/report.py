@@ -45,6 +45,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("SM idle", "sm_idle", _number(1, 100, " %")),
     ("DRAM MB", "dram_bytes", _number(1, 1e-6)),
     ("L2 MB", "l2_bytes", _number(1, 1e-6)),
+    ("energy mJ", "energy_j", _number(2, 1e3)),
     ("entries", "table_entries", _number(0)),
     ("table KB", "table_bytes", _number(1, 1 / 1024)),
 )
@@ -53,13 +54,15 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def format_runs(runs: Table, header: Iterable[str] = (), steps: int = 1) -> str:
     """Lay out rows of `runs` as a table under the header lines; `steps` divides the time a step."""
     steps = max(int(steps), 1)
-    lines = [["scheme", *(heading for heading, _, _ in _COLUMNS)]]
+    # of most GPUs nobody measured what events take
+    shown = [column for column in _COLUMNS if column[1] != "energy_j" or np.isfinite(runs["energy_j"]).any()]
+    lines = [["scheme", *(heading for heading, _, _ in shown)]]
     notes: dict[int, str] = {}
     for row in runs:
         cells = [_text(row["scheme"])]
         status, reason = _text(row["status"]), _text(row["reason"])
         if status == "ok":
-            for heading, name, show in _COLUMNS:
+            for heading, name, show in shown:
                 cells.append(show(row[name] / steps if heading == "a step" else row[name]))
         else:
             notes[len(lines)] = f"{status}: {reason}" if reason else status

@@ -59,7 +59,7 @@ RUNS = (
     Column("sm_idle", "<f8", "", "SM time without a TB, as a share."),
     Column("dram_bytes", "<i8", "B", "Bytes moved from and to DRAM."),
     Column("l2_bytes", "<i8", "B", "Bytes moved from and to L2."),
-    Column("energy_j", "<f8", "J", "Energy; NaN if it was not computed."),
+    Column("energy_j", "<f8", "J", "Energy of board and chip; NaN if nobody measured what events take."),
     Column("table_entries", "<i8", "count", "Most entries of the dependence table in use at once."),
     Column("table_bytes", "<i8", "B", "Size of that many entries."),
 )
@@ -128,6 +128,14 @@ STALLS = (
     Column("no_tb", "<f8", "", "Share: no TB on the SM and none left."),
 )
 
+ENERGY = (
+    _RUN,
+    Column("event", "S16", "", "What happened: an event of the device's table."),
+    Column("count", "<f8", "", "How often; of `board` and `sm_busy` how long, s."),
+    Column("joule", "<f8", "J", "What that took."),
+    Column("uncertainty_j", "<f8", "J", "How far this may be off, by what the table says of the event."),
+)
+
 EDGES = (
     _RUN,
     _KERNEL,
@@ -193,6 +201,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "tbs": TBS,
     "samples": SAMPLES,
     "stalls": STALLS,
+    "energy": ENERGY,
     "edges": EDGES,
     "names": NAMES,
     "validation": VALIDATION,

@@ -100,6 +100,7 @@ def _build(table: dict[str, object], path: Path) -> Device:
         mma_rate=int(parse("mma_rate", _MMA_RATE, table.get("mma_rate", base.mma_rate if base else 128))),
         values=values,
         sources=sources,
+        energies=base.energies if base else (),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pysim.units import Value, parse, row_of
 
 Rows = tuple[tuple[str, Value, str], ...]  # path, value, source
+Energies = tuple[tuple[str, float, float, str], ...]  # event, W or pJ, share that it may be off by, source
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Device:
     """One GPU. ``values`` and ``sources`` go by parameter path; ``values`` are in the parameters' units.
 
     ``carveouts`` are the shared-memory sizes that an SM can be set to, in bytes, ascending.
-    ``mma_rate`` is the fp16 multiply-adds a cycle of one sub-core's tensor cores.
+    ``mma_rate`` is the fp16 multiply-adds a cycle of one sub-core's tensor cores. ``energies`` are what the events
+    of ``pysim/energy.py`` take, empty where nobody measured it.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Device:
     mma_rate: int
     values: Mapping[str, Value]
     sources: Mapping[str, str]
+    energies: Energies = ()
 
 
 def card(
@@ -34,6 +37,7 @@ def card(
     carveouts: Iterable[int],
     mma_rate: int,
     *tables: Rows,
+    energies: Energies = (),
 ) -> Device:
     """Return a device of rows (path, value, source); later tables replace rows of earlier ones.
 
@@ -48,4 +52,5 @@ def card(
         mma_rate=mma_rate,
         values={path: parse(path, row_of(path), value) for path, value, _ in every},
         sources={path: source for path, _, source in every},
+        energies=energies,
     )

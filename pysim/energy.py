@@ -1,0 +1,123 @@
+"""Energy: what the machine counted, times what each event takes on this device.
+
+Which events there are is said here, once; what they take, with its source, stands in the modules of
+``pysim/devices``. Times (``s``) are weighted with watts, counts with picojoules. Of a device without such
+numbers no energy is computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .bounds import variants
+from .params import PIPES
+from .program import OP, PIPE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from .job import Job, Kernel
+    from .lower import Programs
+
+    Table = NDArray[np.void]
+    Counts = NDArray[np.int64]
+
+SCALE = {"s": 1.0, "count": 1e-12}  # joules of a watt-second and of a picojoule
+
+
+class Event(NamedTuple):
+    """One kind of event: what it is counted in, and what is counted."""
+
+    name: str
+    unit: str
+    doc: str
+
+
+EVENTS: tuple[Event, ...] = (
+    Event("board", "s", "The board with nothing to do, at full clocks: all that runs whatever the load."),
+    Event("sm_busy", "s", "An SM with a TB, whatever its warps do; sum over SMs."),
+    Event("instruction", "count", "Any warp instruction: fetch, issue, registers, operands that do not change."),
+    *(
+        Event(name, "count", f"What a warp instruction of this pipe takes above any: {doc}")
+        for name, doc in PIPES
+    ),
+    Event("smem", "count", "A wavefront of shared memory, 128 B."),
+    Event("l1_line", "count", "A line that a load looks up in L1, or that goes past it."),
+    Event("l2_read", "count", "A sector from an L2 slice to an SM, the network included."),
+    Event("l2_write", "count", "A sector from an SM to an L2 slice, the network included."),
+    Event("dram_read", "count", "A sector from DRAM into L2."),
+    Event("dram_write", "count", "A sector from L2 to DRAM."),
+)
+
+
+class _Sums:
+    """Sums of a number of each op over all that a warp executes from an entry to its end."""
+
+    def __init__(self, kind: Counts, count: Counts, target: Counts, each: Counts) -> None:
+        total = each.copy()
+        for at in np.flatnonzero(kind == OP["LOOP"]):
+            total[target[at] : at] *= count[at]
+        self.exits = np.flatnonzero(kind == OP["EXIT"])
+        self.before = np.concatenate(([0], np.cumsum(total)))
+
+    def of(self, entries: Counts) -> Counts:
+        """Return the sum of each row of entries (rows x warps)."""
+        ends = self.exits[np.searchsorted(self.exits, entries)]
+        return np.asarray((self.before[ends] - self.before[entries]).sum(axis=1))
+
+
+def late_operands(job: Job, programs: Programs) -> int:
+    """Return the cycles that fp32 pipes of all TBs idle because operands are late: no instructions."""
+    fp32, made, ops = PIPE["fp32"], [], programs.ops
+    columns = [np.array([op[name] for op in ops], np.int64) for name in ("kind", "count", "target")]
+    late = np.array([op["conflicts"] if op["pipes"][fp32] else 0 for op in ops], np.int64)
+    sums = _Sums(*columns, late)
+    for program in programs.programs:
+        made.append(sums.of(np.array(program["entry"], np.int64)[:, None]) * program["warps"])
+    for recorded, tables in programs.recorded:
+        names = ("kind", "count", "target", "conflicts")
+        kind, count, target, late = (tables.ops[name].astype(np.int64) for name in names)
+        late[tables.ops["pipes"][:, fp32] == 0] = 0
+        entries = tables.entries.astype(np.int64).reshape(-1, recorded.warps)
+        made.append(_Sums(kind, count, target, late).of(entries))
+    return sum(_times(kernel, made[number]) for kernel, number in zip(job.kernels, programs.index, strict=True))
+
+
+def _times(kernel: Kernel, late: Counts) -> int:
+    if (late == late[0]).all():
+        return kernel.tbs * int(late[0])
+    return int(np.bincount(variants(kernel), minlength=len(late)) @ late)
+
+
+def counts(sms: Table, slices: Table, end: int, values: Mapping[str, int], late: int) -> dict[str, float]:
+    """Return how often each event happened in a run that took ``end`` ticks.
+
+    ``late``: what :func:`late_operands` says; ``values``: the encoded parameters.
+    """
+    work, ticks = sms["work"], 1024e9
+    made = {
+        "board": end / ticks,
+        "sm_busy": int(sms["busy"].sum()) / ticks,
+        "instruction": int(work["warp_instructions"].sum()),
+        "smem": int(work["smem"].sum()) / values["gpu.sm.smem_interval"],
+        "l1_line": int(work["l1_lines"].sum()),
+        "l2_read": int(slices["sectors_read"].sum()),
+        "l2_write": int(slices["sectors_written"].sum()),
+        "dram_read": int(slices["dram_read_sectors"].sum()),
+        "dram_write": int(slices["dram_write_sectors"].sum()),
+    }
+    for name, _ in PIPES:
+        busy = int(work[name].sum())
+        if name == "fp32" and values["gpu.sm.register_ports"]:
+            busy -= 64 * late
+        made[name] = busy / values[f"gpu.sm.{name}_interval"]
+    return made
+
+
+def joules(event: Event, count: float, each: float) -> float:
+    """Return what ``count`` events take; ``each`` is in W or pJ."""
+    return count * each * SCALE[event.unit]

@@ -1,0 +1,144 @@
+"""Steady kernels whose board power was measured on an H200, for the check of the energy table.
+
+A kernel here is a short piece of the one that ran for seconds in ``docs/validation/hw/power.cu``: what counts is
+what it does a second. The table's numbers come from the kernels that are marked ``fit``; the others are the check.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pysim import simulate
+from pysim.energy import EVENTS, joules
+from pysim.job import Job, Kernel
+from pysim.program import Code
+
+from .hw import job_of
+from .microbench import kernels as micro
+from .microbench.bench import kernel as make_kernel
+
+if TYPE_CHECKING:
+    from pysim import Config
+
+MEASURED = Path(__file__).with_name("measured") / "h200_power.csv"
+SIZE = "M=4096;N=4096;K=4096"
+
+
+def _job(kernel: Kernel) -> Job:
+    return Job(kernel.name, (kernel,))
+
+
+def _ffma_random() -> Job:
+    """Make 128 FFMA a round; the rate that was measured, 0.69 of the peak, gives the late operands: 55 a round."""
+    code = Code()
+    mark = code.loop_begin()
+    code.compute(fp32=128, int=2, control=1, conflicts=55)
+    code.loop_end(mark, 500)
+    code.exit()
+    return _job(make_kernel("ffma_random", code, 264, 1024))
+
+
+def _saxpy_l2() -> Job:
+    one = job_of("saxpy4", f"n={1 << 21}")
+    return Job("saxpy_l2", one.kernels * 16)
+
+
+class Steady(NamedTuple):
+    """A kernel that was measured: its name there, the job, what its rate counts, and whether the table is of it.
+
+    ``work`` is what the job does in the unit of the measured rate, from its counts of events.
+    """
+
+    name: str
+    make: Callable[[], Job]
+    work: Callable[[dict[str, float]], float]
+    fit: bool = False
+
+
+def _instructions(pipe: str) -> Callable[[dict[str, float]], float]:
+    return lambda counts: counts[pipe]
+
+
+def _sectors(*events: str) -> Callable[[dict[str, float]], float]:
+    return lambda counts: 32 * sum(counts[event] for event in events)
+
+
+def _product(_: dict[str, float]) -> float:
+    return 4096.0**3
+
+
+STEADY: tuple[Steady, ...] = (
+    Steady("ffma_random", _ffma_random, _instructions("fp32"), True),
+    Steady(
+        "mma_random", lambda: _job(micro.arithmetic("tensor", 132, 256, 16, 1000)), _instructions("tensor"), True
+    ),
+    Steady("shared_read", lambda: _job(micro.shared_read(132, 16, 1000)), lambda c: 128 * c["smem"], True),
+    Steady("l1_read", lambda: _job(micro.l1_read(132, 16, 8)), lambda c: 128 * c["l1_line"], True),
+    Steady("l2_read", lambda: _job(micro.l2_read(264, 8, 32)), _sectors("l2_read"), True),
+    Steady("dram_read", lambda: _job(micro.read(528, 64)), _sectors("dram_read"), True),
+    Steady("dram_write", lambda: _job(micro.write(528, 128)), _sectors("l2_write"), True),
+    Steady("mma_half_chip", lambda: _job(micro.arithmetic("tensor", 66, 256, 16, 1000)), _instructions("tensor")),
+    Steady("l2_write", lambda: _job(micro.write(264, 8, 64)), _sectors("l2_write")),
+    Steady("saxpy_dram", lambda: job_of("saxpy4", f"n={1 << 26}"), lambda _: 12.0 * (1 << 26)),
+    Steady("saxpy_l2", _saxpy_l2, lambda _: 12.0 * (1 << 21) * 16),
+    Steady("hgemm_128x128_8w", lambda: job_of("hgemm_128x128x32_8warps", SIZE), _product),
+    Steady("hgemm_128x128_4w", lambda: job_of("hgemm_128x128x32_4warps", SIZE), _product),
+    Steady("hgemm_64x64", lambda: job_of("hgemm_64x64x32", SIZE), _product),
+    Steady("sgemm_128x128", lambda: job_of("sgemm_128x128x8", SIZE), _product),
+    Steady("sgemm_64x64", lambda: job_of("sgemm_64x64x16", SIZE), _product),
+    Steady("sgemm_32x32", lambda: job_of("sgemm_32x32x32", SIZE), _product),
+)
+
+
+class Row(NamedTuple):
+    """Power (W) and rate of a steady kernel: measured, simulated, and by the table at the measured rate."""
+
+    name: str
+    fit: bool
+    watt: float
+    simulated: float
+    at_rate: float
+    rate: float
+    simulated_rate: float
+    limited: bool
+
+
+def measured() -> dict[str, dict[str, str]]:
+    """Return the rows of the measurement by kernel."""
+    with MEASURED.open(newline="", encoding="utf-8") as file:
+        return {row["kernel"]: row for row in csv.DictReader(file)}
+
+
+def rows(config: Config, only: Callable[[str], bool] = lambda _: True) -> Iterator[Row]:
+    """Simulate the steady kernels on a GPU with an energy table and compare; idle needs no simulation."""
+    real = measured()
+    each = {name: value for name, value, _, _ in config.device.energies}
+    if only("idle"):
+        watt = (float(real["idle"]["power_W"]) + float(real["idle_after"]["power_W"])) / 2
+        yield Row("idle", True, watt, each["board"], each["board"], 0.0, 0.0, False)
+    for steady in STEADY:
+        if not only(steady.name):
+            continue
+        found = simulate(config, steady.make(), "stream", threads=1, tables="energy")
+        tables = found.tables()
+        seconds = float(tables["runs"]["time_us"][0]) / 1e6
+        table = tables["energy"]
+        counts = {row["event"].decode(): float(row["count"]) for row in table}
+        work = steady.work(counts)
+        row = real[steady.name]
+        rate = float(row["rate_per_s"])
+        moving = sum(joules(e, counts[e.name], each[e.name]) for e in EVENTS if e.unit == "count")
+        held = joules(EVENTS[1], counts["sm_busy"] / seconds, each["sm_busy"])
+        yield Row(
+            steady.name,
+            steady.fit,
+            float(row["power_W"]),
+            float(tables["runs"]["energy_j"][0]) / seconds,
+            each["board"] + held + moving / work * rate,
+            rate,
+            work / seconds,
+            row["clock_limits_hex"] != "0",
+        )

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance accuracy peer clean
+.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance accuracy energy peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
 	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
+	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
 	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
@@ -67,6 +68,9 @@ readme: $(CORE)
 	$(PY) docs/refresh.py
 
 # YARDSTICK=program: see tests/bench/bench.py
+energy: $(CORE)
+	$(PY) docs/refresh.py --energy
+
 accuracy: $(CORE)
 	$(PY) docs/refresh.py --accuracy
 

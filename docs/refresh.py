@@ -176,6 +176,15 @@ def peer() -> None:
     replace(ROOT / "README.md", {"peer": rendering.readme(base)})
 
 
+def energy() -> None:
+    """Write docs/energy.md."""
+    import energy as rendering
+
+    check, summary = rendering.check("h200")
+    blocks = {"events": rendering.events("h200"), "check": check, "summary": summary}
+    replace(ROOT / "docs" / "energy.md", blocks)
+
+
 def main() -> None:
     """Choose what to make."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -187,11 +196,14 @@ def main() -> None:
     text = "with --accuracy: saved output of validate.py --json, a file a suite"
     parser.add_argument("--rows", nargs="*", default=[], help=text)
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
+    parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
     options = parser.parse_args()
     if options.performance:
         performance(options.yardstick)
     elif options.peer:
         peer()
+    elif options.energy:
+        energy()
     elif options.accuracy:
         accuracy(options.rows)
     else:

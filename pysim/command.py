@@ -58,7 +58,9 @@ def _devices(args: argparse.Namespace) -> None:
     _table((path, show(ROWS[path], value), made.sources.get(path, "")) for path, value in made.values.items())
     print()
     units = {event.name: "W" if event.unit == "s" else "pJ" for event in EVENTS}
-    _table((f"energy of {n}", f"{each:g} {units[n]}", f"{off:.0%}", text) for n, each, off, text in made.energies)
+    _table(
+        (f"energy of {n}", f"{each:g} {units[n]}", f"{off:.0%}", text) for n, each, off, text in made.energies
+    )
     if not made.energies:
         print("energy: nobody measured what events take on this GPU, so none is computed")
 

@@ -40,7 +40,9 @@ class Event(NamedTuple):
 EVENTS: tuple[Event, ...] = (
     Event("board", "s", "The board with nothing to do, at full clocks: all that runs whatever the load."),
     Event("sm_busy", "s", "An SM with a TB, whatever its warps do; sum over SMs."),
-    Event("instruction", "count", "Any warp instruction: fetch, issue, registers, operands that do not change."),
+    Event(
+        "instruction", "count", "Any warp instruction: fetch, issue, registers, operands that do not change."
+    ),
     *(
         Event(name, "count", f"What a warp instruction of this pipe takes above any: {doc}")
         for name, doc in PIPES
@@ -73,9 +75,11 @@ class _Sums:
 def late_operands(job: Job, programs: Programs) -> int:
     """Return the cycles that fp32 pipes of all TBs idle because operands are late: no instructions."""
     fp32, made, ops = PIPE["fp32"], [], programs.ops
-    columns = [np.array([op[name] for op in ops], np.int64) for name in ("kind", "count", "target")]
+    kind, count, target = (
+        np.array([op[name] for op in ops], np.int64) for name in ("kind", "count", "target")
+    )
     late = np.array([op["conflicts"] if op["pipes"][fp32] else 0 for op in ops], np.int64)
-    sums = _Sums(*columns, late)
+    sums = _Sums(kind, count, target, late)
     for program in programs.programs:
         made.append(sums.of(np.array(program["entry"], np.int64)[:, None]) * program["warps"])
     for recorded, tables in programs.recorded:
@@ -84,7 +88,9 @@ def late_operands(job: Job, programs: Programs) -> int:
         late[tables.ops["pipes"][:, fp32] == 0] = 0
         entries = tables.entries.astype(np.int64).reshape(-1, recorded.warps)
         made.append(_Sums(kind, count, target, late).of(entries))
-    return sum(_times(kernel, made[number]) for kernel, number in zip(job.kernels, programs.index, strict=True))
+    return sum(
+        _times(kernel, made[number]) for kernel, number in zip(job.kernels, programs.index, strict=True)
+    )
 
 
 def _times(kernel: Kernel, late: Counts) -> int:

@@ -16,8 +16,8 @@ class Device:
     """One GPU. ``values`` and ``sources`` go by parameter path; ``values`` are in the parameters' units.
 
     ``carveouts`` are the shared-memory sizes that an SM can be set to, in bytes, ascending.
-    ``mma_rate`` is the fp16 multiply-adds a cycle of one sub-core's tensor cores. ``energies`` are what the events
-    of ``pysim/energy.py`` take, empty where nobody measured it.
+    ``mma_rate`` is the fp16 multiply-adds a cycle of one sub-core's tensor cores. ``energies`` are what
+    the events of ``pysim/energy.py`` take, empty where nobody measured it.
     """
 
     name: str

@@ -71,7 +71,8 @@ def test_pipes_of_products_are_those_of_the_profiler(kernel):
     launch = launch_of(kernel, "M=128;N=192;K=256")
     counts = counts_of(simulate("h200", Job("p", (launch.kernel,)), "stream", threads=1))
     if "sgemm" in kernel:
-        assert counts["fp32"] == pytest.approx(128 * 192 * 256 / 32, rel=0.02)
+        # integer multiply-adds of addresses go through the same pipe
+        assert 1 <= counts["fp32"] / (128 * 192 * 256 / 32) < 1.04
         assert counts["tensor"] == 0
     else:
         assert counts["tensor"] == 128 * 192 * 256 / 2048

@@ -183,8 +183,8 @@ _MMA_RATE = 340
 
 
 # What events take: from the steady kernels of h200_power.csv, by their power less that of sleeping TBs on all
-# SMs (sleep_full), over their rate, less what the other instructions of their loops take. Kernels that are used
-# here are no check of the table: those of docs/energy.md are others.
+# SMs (sleep_full), over the rate, less what the other instructions of their loops take. These kernels are no
+# check of the table: the check of docs/energy.md is of others.
 _POWER = "measured, h200_power.csv"
 _ENERGIES: Energies = (
     ("board", 129.3, 0.02, f"{_POWER}: mean of idle and idle_after"),

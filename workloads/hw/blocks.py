@@ -4,7 +4,8 @@ It was built with CUDA 13.0, ``nvcc -O3 -arch=sm_90a``. A run of instructions is
 instructions})``, see :mod:`workloads.hw.code`; in order, ``ld1 a 512`` is a load of slot 1 through pointer
 ``a`` at 512 bytes, ``wait1`` is where the SASS first uses what slot 1 loads, ``st`` a store, ``bar`` a
 BAR.SYNC. Loads that are first used in one place share a slot, and neighbours do where there are more such
-places than slots. Stretches are named by what the source does there; loops repeat a stretch.
+places than slots. A fourth figure of a run says that what follows waits for shared memory, but not for that
+many wavefronts, the latest. Stretches are named by what the source does there; loops repeat a stretch.
 """
 
 # fmt: off
@@ -493,7 +494,14 @@ CONV: dict[str, Block] = {
         "wait0", (0, 1, {"smem": 1}), "bar",
     ),
     "math": (
-        (118, 54, {"ffma": 63, "adu": 1, "smem": 27}), "bar", (19, 0, {"ffma": 9, "alu": 1, "none": 1}),
+        (0, 16, {"smem": 8}, 12), (0, 0, {"ffma": 1}, 10), (1, 2, {"ffma": 1, "smem": 1}, 10),
+        (0, 2, {"ffma": 2, "smem": 1}, 10), (0, 2, {"ffma": 1, "smem": 1}, 10),
+        (3, 2, {"ffma": 4, "smem": 1}, 6), (0, 0, {"ffma": 1}, 4), (4, 6, {"ffma": 4, "smem": 3}, 4),
+        (1, 0, {"ffma": 1}, 2), (0, 6, {"ffma": 8, "smem": 3}, 4), (3, 0, {"ffma": 2}, 0),
+        (4, 8, {"ffma": 11, "smem": 4}, 6), (0, 0, {"ffma": 2}, 4), (0, 0, {"ffma": 2}, 2),
+        (2, 0, {"ffma": 3}, 0), (3, 6, {"ffma": 7, "smem": 3}, 4), (0, 2, {"ffma": 3, "smem": 1}, 4),
+        (1, 2, {"ffma": 3, "smem": 1}, 4), (9, 0, {"ffma": 7, "adu": 1}), "bar", (13, 0, {"alu": 1}, 2),
+        (0, 0, {"ffma": 1}, 0), (6, 0, {"ffma": 8, "none": 1}),
     ),
     "tail": (
         (31, 0, {"alu": 5, "cbu": 1, "none": 2, "s2r": 1}),

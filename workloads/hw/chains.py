@@ -151,4 +151,7 @@ def chain_job(chain: str, dtype: str, tile: str, params: str) -> Job:
     """Return two runs of a chain and a fence between them: the second finds L2 as measured runs found it."""
     made = chain_of(chain, dtype, tile, params)
     between = fence("fence", made.last, made.first).kernel
-    return Job(f"{chain}:{params}", [*made.kernels, between, *made.kernels])
+    count = len(made.kernels)
+    # behind an event nothing is launched early, as behind those of the measurement
+    events = [(count - 1, count), (count, count + 1)]
+    return Job(f"{chain}:{params}", [*made.kernels, between, *made.kernels], events)

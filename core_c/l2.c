@@ -168,7 +168,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         return;
     }
     u64 start = gs_max(t, s->port);
-    s->port = start + sectors * sim->slice_sector;
+    s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
     s->count.requests++;
     u32 hit = match_ways(set, tag), way;
     if (hit) {
@@ -273,7 +273,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets;
-    const u64 l2_latency = sim->l2_latency, noc = sim->noc, slice_sector = sim->slice_sector;
+    const u64 l2_latency = sim->l2_latency, noc = sim->noc;
+    const u32 *slice_sector = sim->slice_sector;
     /* one sender a group: replies of the same time stay in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     gs_slice *of[GS_GROUP];
@@ -319,7 +320,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             joint = NULL; /* others go on joining the first request, which holds more */
         }
         u64 start = gs_max(t, s->port);
-        s->port = start + sectors * slice_sector;
+        s->port = start + (u64)sectors * slice_sector[kind];
         s->count.requests++;
         u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
@@ -400,7 +401,7 @@ static void copy_line(void *user, u64 line, u32 mask)
     u64 start = f->time;
     if (f->timed) {
         start = gs_max(start, s->port);
-        s->port = start + sectors * sim->slice_sector;
+        s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
         s->count.requests++;
         s->count.sectors_written += sectors;
     }

@@ -1,5 +1,6 @@
 /* Results of a simulation, read between calls of gs_run. */
 #include "clock.h"
+#include "mail.h"
 
 #include <string.h>
 
@@ -88,7 +89,7 @@ void gs_slices_get(const gs_sim *sim, gs_l2 *out)
     for (u32 i = 0; i < sim->slices; i++) {
         out[i] = slices[i].count;
         out[i].hits = out[i].requests - slices[i].misses;
-        out[i].busy = (out[i].sectors_read + out[i].sectors_written) * sim->slice_sector;
+        out[i].busy = (out[i].sectors_read + out[i].sectors_written) * sim->slice_sector[GS_MSG_LOAD];
     }
 }
 

@@ -58,7 +58,7 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64
         far = gs_sync_far(sim, sm, s->id);
     gs_semaphore *sem = GS_TABLE(sim, gs_semaphore, at_semaphores) + GS_SYNC_INDEX(pay);
     u64 start = gs_max(gs_max(key >> GS_SENDER_BITS, s->port), s->atomic);
-    s->port = start + sim->slice_sector;
+    s->port = start + sim->slice_sector[GS_MSG_LOAD];
     s->atomic = start + sim->atomic_hold;
     s->count.requests++;
     s->hash = gs_mix(s->hash, start ^ pay << 8);

@@ -145,7 +145,9 @@ static int derive_memory(gs_sim *sim)
                 (u16)gs_max32(1, (each * (u32)p->gpu_noc.read_sector + 63) / 64);
         }
     }
-    sim->slice_sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
+    u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
+    sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
+    sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
     i64 way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1;
     i64 l2 = p->gpu_l2.latency - way;

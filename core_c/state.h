@@ -401,7 +401,7 @@ struct gs_sim {
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
      */
     u16 port_hold[5][2][16];
-    u32 slice_sector; /* ticks a sector holds a slice's port */
+    u32 slice_sector[3]; /* ticks a sector of a load, a store, a reduction holds a slice's port */
     u32 join_stores, join_loads, fill_pairs;
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */

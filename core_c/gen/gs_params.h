@@ -115,6 +115,8 @@ typedef struct gs_gpu_l2_params {
     int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
+    /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
+    int64_t update;
     /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement. [count] */
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */

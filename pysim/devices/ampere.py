@@ -57,6 +57,7 @@ _AMPERE: Rows = (
     ("gpu.noc.write_bytes", 32, _H200),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.fabric_latency", 107, _H200),
+    ("gpu.l2.update", 1.58, _H200),
     ("gpu.l2.referenced", 4, _H200),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),
     ("gpu.dram.refresh_period", 3900, "JEDEC: tREFI 3.9 us"),

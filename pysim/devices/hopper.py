@@ -89,6 +89,7 @@ _GH100: Rows = (
     ),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),
+    ("gpu.l2.update", 1.58, f"{_MICRO} atomic_add_same_address_ns_per_op_one_thread_per_sm: 0.796"),
     ("gpu.l2.partitions", 2, f"{_SHEET}: two partitions; a line read from both sides lies in both"),
     (
         "gpu.l2.fabric_latency",

@@ -135,7 +135,9 @@ def l1_read(sms: int, width: int, rounds: int, iterations: int = 64) -> Kernel:
         base = (i % 4) * 4096 if width == 16 else i * 4096
         code.load(0, pattern(grid=32768, warp=32 * width, base=base, width=width))
     code.wait(0)
-    code.compute(fp32=8 * width // 4, int=20, control=1)
+    # machine code of each load: five ALU instructions and a carry on the FMA pipe make its 64-bit address; with
+    # 4 B a lane they, and not L1, set the pace
+    code.compute(fp32=8 * width // 4 + 8, int=5 * 8 + 2, control=1)
     _loop(code, mark, iterations)
     if rounds > 1:
         code.barrier()

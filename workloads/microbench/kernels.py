@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.job import Job, Memory
-from pysim.program import Code
+from pysim.program import Code, Part, Place
 
 from .bench import VECTOR, buffer, kernel, pattern
 
@@ -135,8 +135,8 @@ def l1_read(sms: int, width: int, rounds: int, iterations: int = 64) -> Kernel:
         base = (i % 4) * 4096 if width == 16 else i * 4096
         code.load(0, pattern(grid=32768, warp=32 * width, base=base, width=width))
     code.wait(0)
-    # machine code of each load: five ALU instructions and a carry on the FMA pipe make its 64-bit address; with
-    # 4 B a lane they, and not L1, set the pace
+    # in machine code five ALU instructions and a carry on the FMA pipe make the 64-bit address of each load:
+    # with 4 B a lane they, and not L1, set the pace
     code.compute(fp32=8 * width // 4 + 8, int=5 * 8 + 2, control=1)
     _loop(code, mark, iterations)
     if rounds > 1:
@@ -197,9 +197,13 @@ def empty(tbs: int, threads: int, *, stream: int = 0) -> Kernel:
 
 
 def chain(count: int, tbs: int, threads: int, streams: int = 1) -> Job:
-    """Return empty kernels each of which waits for the one before, by stream order, graph edge or event."""
+    """Return empty kernels each of which waits for the one before.
+
+    By stream order, graph edge or event; or inside its program, where the scheme launches early.
+    """
     token = buffer(Memory(), "token", 1024)
     code = Code()
+    code.needs(Part(0, Place(), token.rows, Place(), token.cols))
     code.exit()
     made = [
         kernel("empty", code, tbs, threads, registers=16, writes=(token,), stream=i % streams)

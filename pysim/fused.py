@@ -16,11 +16,12 @@ from .errors import WorkloadError
 from .job import Job, Kernel, Tensor
 from .occupancy import occupancy
 from .program import OP, Code, Op, Program, Sem, Stage
-from .waits import Edges, Ops, Plan, Table, edges_of, edited, first_of, outputs, polls, published
+from .semaphores import Edges, Ops, Table, edges_of, edited, first_of, outputs, polls, published
+from .waits import Plan
 
 if TYPE_CHECKING:
     from .dependences import Dependences
-    from .waits import Counters
+    from .semaphores import Counters
 
 
 def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:

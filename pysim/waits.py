@@ -9,19 +9,30 @@ programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stre
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependences import reduced
 from .errors import ConfigError, WorkloadError
 from .job import Job, Kernel
 from .occupancy import occupancy, smem_of
-from .program import OP, Code, Op, Part, Place, Program, Recorded, Sem
+from .program import OP, Code, Op, Program, Recorded, Sem
+from .semaphores import (
+    Counters,
+    Edges,
+    Ops,
+    Table,
+    changed,
+    edges_of,
+    edited,
+    first_of,
+    marks,
+    outputs,
+    polls,
+    published,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +41,9 @@ if TYPE_CHECKING:
 
     from .config import Config
     from .dependences import Dependences
-    from .job import Tensor
     from .schemes import Choice
 
-POLLS = 8  # GS_POLLS of the core
-LINE = 32  # semaphores a line
-SECTOR = 32  # bytes
-MADE, STARTED = 0, 3  # which of a launch's semaphores; 1 and 2: of the kernels that it reads from
-Ops = tuple[Op, ...]
+STARTED = 3  # which of a launch's semaphores; 0: its own, 1 and 2: of the kernels that it reads from
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,244 +71,6 @@ class Plan:
     order: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them."""
-
-    first: int
-    rows: int
-    cols: int
-    stride: int
-    need: NDArray[np.int64]
-
-
-# ---- op lists ----
-def edited(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
-    """Return the list with ops replaced (None: kept) and others in front; loops go where they went."""
-    pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
-    starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
-    flat = [*front, *(op for piece in pieces for op in piece)]
-    return tuple(replace(op, target=starts[op.target]) if op.kind == OP["LOOP"] else op for op in flat)
-
-
-def marks(kernel: Kernel) -> list[Op]:
-    """Return the marks of a kernel's program: those of the TBs that are not at an edge."""
-    found: list[Op] = []
-
-    def look(ops: Ops) -> Ops:
-        if not found:
-            found.extend(op for op in ops if op.kind == OP["MARK"])
-        return ops
-
-    program = kernel.program
-    if isinstance(program, Program):
-        look(program.variants[0])
-    elif program.rewritten is not None:
-        program.rewritten(look)
-    return found
-
-
-def parts(kernel: Kernel, mark: str) -> list[Part]:
-    """Return the parts that the marks of one kind speak of, each once."""
-    return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
-
-
-def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
-    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
-    slots = sorted({op.slot for op in ops if op.kind in (OP["STORE"], OP["REDUCE"])})
-    code = Code()
-    for slot in slots:
-        code.wait(slot)
-    code.barrier()
-    code.post(sem, level=level)
-    return code.ops
-
-
-def changed(program: Program | Recorded, change: Callable[[Ops], Ops], name: str) -> Program | Recorded:
-    """Return a program with each of its op lists changed."""
-    if isinstance(program, Program):
-        known: dict[Ops, Ops] = {}
-        for ops in program.variants:
-            if ops not in known:
-                known[ops] = change(ops)
-        return replace(program, variants=tuple(known[ops] for ops in program.variants))
-    if program.rewritten is None:
-        raise WorkloadError(f"kernel {name}: its program is a recorded one, which cannot be changed")
-    return program.rewritten(change)
-
-
-# ---- semaphores ----
-def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
-    """Return the row or column of each TB of a kernel."""
-    tb = np.arange(kernel.tbs, dtype=np.int64)
-    x, y = tb % kernel.grid[0], tb // kernel.grid[0] % kernel.grid[1]
-    z = tb // (kernel.grid[0] * kernel.grid[1])
-    return place.base + place.bx * x + place.by * y + place.bz * z
-
-
-def aligned(place: Place, size: int, each: int) -> bool:
-    """Whether a part of ``size`` never begins inside of a semaphore's range and ends outside."""
-    terms = (place.base, place.bx, place.by, place.bz, place.step)
-    return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
-
-
-def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], policy: str) -> Counters:
-    """Return the semaphores of what ``maker`` makes for its readers."""
-    tensor = maker.args[made.arg]
-    readers = list(readers)
-    rows, cols = made.rows, made.cols
-    for part in readers:
-        rows = part.rows if part.rows % rows == 0 else rows
-    if policy == "row" or any(part.cols >= tensor.cols for part in readers):
-        cols = tensor.cols
-    one = cols >= tensor.cols
-    if not aligned(made.row, made.rows, rows) or not (one or aligned(made.col, made.cols, cols)):
-        raise WorkloadError(
-            f"kernel {maker.name}: its tiles do not line up with semaphores of {rows} x {cols}"
-        )
-    if tensor.pitch % SECTOR or (cols * tensor.item % SECTOR and not one):
-        # what is read for one tile would hold bytes of another
-        raise WorkloadError(f"kernel {maker.name}: its tiles are not whole sectors of {SECTOR} B")
-    wide = -(-tensor.cols // cols)
-    stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
-    index = where(made.row, maker) // rows * stride + where(made.col, maker) // cols
-    need = np.bincount(index, minlength=-(-tensor.rows // rows) * stride)
-    return Counters(first, rows, cols, stride, need)
-
-
-def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
-    """Return the polls for a part that a kernel needs."""
-    part = mark.part
-    assert part is not None
-    one = found.stride == 1  # for all columns
-    lines_up = aligned(part.row, part.rows, found.rows) and (one or aligned(part.col, part.cols, found.cols))
-    if not lines_up or (not one and part.apart % found.cols):
-        raise WorkloadError(
-            f"kernel {name}: what it reads does not line up with semaphores of {found.rows} x {found.cols}"
-        )
-    starts = [0] if one else [i * part.apart // found.cols for i in range(part.times)]
-    across = 1 if one else max(1, -(-part.cols // found.cols))
-    places = sorted({start + at for start in starts for at in range(across)})
-    col = Place() if one else part.col
-    made: list[Op] = []
-    for down in range(max(1, -(-part.rows // found.rows))):
-        for group in _runs(places):
-            sem = Sem(
-                part.row, col, found.rows, found.cols, found.stride, group.start + down * found.stride, base,
-                len(group), group.step, len(group) == 1,
-            )  # fmt: skip
-            code = Code()
-            code.poll(sem, level=mark.level, ahead=mark.count_plus, limit=mark.count)
-            made += code.ops
-    return made
-
-
-def _runs(places: Sequence[int]) -> Iterator[range]:
-    """Cut sorted numbers into runs of one distance, at most POLLS long."""
-    at = 0
-    while at < len(places):
-        step = places[at + 1] - places[at] if at + 1 < len(places) else 1
-        end = at + 1
-        while end < len(places) and end - at < POLLS and places[end] - places[end - 1] == step:
-            end += 1
-        yield range(places[at], places[at] + step * (end - at), step)
-        at = end
-
-
-@dataclass(slots=True)
-class Table:
-    """The semaphores of a job."""
-
-    needs: list[NDArray[np.int64]] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, need: NDArray[np.int64]) -> int:
-        """Add semaphores in lines of their own; return the index of the first."""
-        first = self.size
-        room = -(-len(need) // LINE) * LINE
-        self.needs.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
-        self.size += room
-        return first
-
-    def joined(self) -> NDArray[np.int64]:
-        """Return all of them, to be a part of another table."""
-        return np.concatenate([np.zeros(0, np.int64), *self.needs])
-
-    def array(self) -> NDArray[np.uint32]:
-        """Return what completes each semaphore."""
-        return self.joined().astype(np.uint32)
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """What a kernel waits for: a part of its tensor, which begins ``row`` rows into what the maker made."""
-
-    need: Part
-    made: Part
-    row: int
-
-
-@dataclass(slots=True)
-class Edges:
-    """What each kernel of a job waits for.
-
-    ``joins``: kernels that are launched when all before them have ended; ``of``: for each other kernel those
-    that it needs directly. A kernel that others imply is left out: what it made was published before theirs.
-    ``why``: of the first kernel that joins because programs do not say enough.
-    """
-
-    joins: list[bool]
-    of: list[dict[int, Edge]]
-    why: str = ""
-
-
-def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
-    """Return what each kernel waits for; without semaphores (no ``policy``) only where kernels join."""
-    needs_of, made_of = [parts(k, "needs") for k in job.kernels], [parts(k, "made") for k in job.kernels]
-    aware = [bool(marks(k)) for k in job.kernels]
-    found = Edges([], [])
-    ended = -1  # kernels up to here have ended when this one starts
-    for index, before in enumerate(reduced(deps.preds)):
-        kernel = job.kernels[index]
-        mine: dict[int, Edge] = {}
-        missing = ""
-        for number in (n for n in before if policy and n > ended):
-            maker = job.kernels[number]
-            for need, made in product(needs_of[index], made_of[number]):
-                row = rows_into(kernel.args[need.arg], maker.args[made.arg])
-                if row is not None:
-                    mine.setdefault(number, Edge(need, made, row))
-            if number not in mine:
-                missing = missing or _unsaid(deps, job, number, index)
-        if len(mine) > 2:
-            missing = f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
-        found.why = found.why or missing
-        join = index == 0 or not aware[index] or not aware[index - 1] or bool(missing)
-        if join:
-            ended, mine = index - 1, {}
-        found.joins.append(join)
-        found.of.append(mine)
-    return found
-
-
-def _unsaid(deps: Dependences, job: Job, before: int, after: int) -> str:
-    """Say of two kernels that one depends on the other and no mark tells where."""
-    pair = (deps.edges["producer"] == before) & (deps.edges["consumer"] == after)
-    verbs = ("reads what", "makes") if deps.edges["raw"][pair].any() else ("writes memory that", "uses")
-    return (
-        f"kernel {after} ({job.kernels[after].name}) {verbs[0]} kernel {before} ({job.kernels[before].name})"
-        f" {verbs[1]}, and their programs do not say where"
-    )
-
-
-def rows_into(part: Tensor, whole: Tensor) -> int | None:
-    """Return at which row of a tensor another begins that is the same memory; None: it is not."""
-    row, rest = divmod(part.address - whole.address, whole.pitch)
-    fits = (part.cols, part.item) == (whole.cols, whole.item) and 0 <= row <= whole.rows - part.rows
-    return row if fits and rest == 0 else None
-
-
-# ---- plans ----
 def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:
     """Return how a scheme that waits inside the program launches a job; None: it does not wait there."""
     kind, values = choice.waits, config.encoded()
@@ -359,32 +127,6 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
         firsts = [first_of(output[n][1], edge.row, kernel.name) for n, edge in mine.items()] + [0, 0]
         bases.append((output[index][1].first if index in output else 0, firsts[0], firsts[1], started[index]))
     return _launched(job, edges, kernels, bases, table, settings, values)
-
-
-def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tuple[int, Counters]]:
-    """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
-    readers: dict[int, list[Edge]] = defaultdict(list)
-    for mine in edges.of:
-        for number, edge in mine.items():
-            readers[number].append(edge)
-    found: dict[int, tuple[int, Counters]] = {}
-    for number, users in readers.items():
-        maker, made = job.kernels[number], users[0].made
-        if any(edge.made.arg != made.arg for edge in users):
-            raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        each = counters(table.size, maker, made, (edge.need for edge in users), policy)
-        table.add(each.need)
-        found[number] = made.arg, each
-    return found
-
-
-def first_of(found: Counters, row: int, name: str) -> int:
-    """Return the first semaphore of a tensor that begins so many rows into what was made."""
-    if row % found.rows:
-        raise WorkloadError(
-            f"kernel {name}: what it reads does not line up with semaphores of {found.rows} rows"
-        )
-    return found.first + row // found.rows * found.stride
 
 
 @dataclass(frozen=True, slots=True)

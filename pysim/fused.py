@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:
     """Return a launch for each stretch of kernels that marks connect; ``tiles``: semaphores, no barriers."""
-    if job.events or any(k.stream for k in job.kernels):
+    if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("scheme fused takes jobs of one stream")
     edges = edges_of(job, deps, "tile" if tiles else "")
     if all(edges.joins):

@@ -213,8 +213,9 @@ class Edge:
 class Edges:
     """What each kernel of a job waits for.
 
-    ``joins``: kernels that are launched when all before them have ended; ``of``: for each other kernel those
-    that it needs directly. A kernel that others imply is left out: what it made was published before theirs.
+    ``joins``: kernels that are launched when all before them have ended, such as those behind an event.
+    ``of``: for each other kernel those that it needs directly. A kernel that others imply is left out: what it
+    made was published before theirs.
     ``why``: of the first kernel that joins because programs do not say enough.
     """
 
@@ -227,6 +228,7 @@ def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
     """Return what each kernel waits for; without semaphores (no ``policy``) only where kernels join."""
     needs_of, made_of = [parts(k, "needs") for k in job.kernels], [parts(k, "made") for k in job.kernels]
     aware = [bool(marks(k)) for k in job.kernels]
+    behind = {after for _, after in job.events}  # an event
     found = Edges([], [])
     ended = -1  # kernels up to here have ended when this one starts
     for index, before in enumerate(reduced(deps.preds)):
@@ -244,7 +246,7 @@ def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
         if len(mine) > 2:
             missing = f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
         found.why = found.why or missing
-        join = index == 0 or not aware[index] or not aware[index - 1] or bool(missing)
+        join = index == 0 or index in behind or not aware[index] or not aware[index - 1] or bool(missing)
         if join:
             ended, mine = index - 1, {}
         found.joins.append(join)

@@ -100,7 +100,7 @@ def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan
 
 def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, int]) -> Plan:
     """Return how a scheme with these settings launches a job; refuse jobs that it does not apply to."""
-    if job.events or any(k.stream for k in job.kernels):
+    if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
     edges = edges_of(job, deps, settings.policy)
     if all(edges.joins) or (settings.policy and not any(edges.of)):

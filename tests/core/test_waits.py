@@ -246,6 +246,16 @@ def test_a_semaphore_out_of_range_is_an_error():
         run([kernel(code)], [1] * 8)
 
 
+@pytest.mark.parametrize("scheme", ["pdl", "cusync", "fused:tile"])
+def test_behind_an_event_nothing_overlaps(scheme):
+    job = JOBS["chain"]()
+    made = execute(Job("split", job.kernels, [(1, 2)]), scheme, tiny(sim__oracle=1, **PDL))
+    starts = [made.tbs["start"][made.tbs["kernel"] == k].min() for k in range(len(made.job.kernels))]
+    ends = [made.tbs["end"][made.tbs["kernel"] == k].max() for k in range(len(made.job.kernels))]
+    half = len(starts) // 2
+    assert min(starts[half:]) > max(ends[:half])
+
+
 def test_refused():
     runs = simulate("titan_v", JOBS["chain"](), "pdl,cusync,cusync:tile+pdl", threads=1).tables()["runs"]
     about = {row["scheme"].decode(): (row["status"].decode(), row["reason"].decode()) for row in runs}

@@ -54,7 +54,8 @@ static inline void touch(int lru, gs_set *s, u32 way)
     }
 }
 
-static inline u32 victim(int lru, gs_set *s)
+/* `random` is the state of a generator; with a clock it is 0 and its hand lies in the uppermost four bits */
+static inline u32 victim(int lru, int clock, gs_set *s)
 {
     u32 empty = match_ways(s, 0);
     if (empty) {
@@ -63,7 +64,7 @@ static inline u32 victim(int lru, gs_set *s)
     if (lru) {
         return (u32)(s->order >> 60);
     }
-    s->random = s->random * 1664525u + 1013904223u;
+    s->random = clock ? s->random : s->random * 1664525u + 1013904223u;
     u32 open = (u16)~s->referenced;
     if (!open) {
         s->referenced = 0;
@@ -71,7 +72,9 @@ static inline u32 victim(int lru, gs_set *s)
     }
     u32 r = s->random >> 28;
     u32 turned = (open >> r | open << (16 - r)) & 0xffff;
-    return (gs_ctz(turned) + r) & 15;
+    u32 way = (gs_ctz(turned) + r) & 15;
+    s->random = clock ? (way + 1) << 28 : s->random;
+    return way;
 }
 
 /* a line has taken the way; `often` times in 32 it counts as referenced: scans do not push out what is in use
@@ -193,7 +196,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             fill_set(set, way, start + sim->twin_latency);
         }
     } else {
-        way = victim(0, set);
+        way = victim(0, sim->clock_hand, set);
         push_out(sim, s, set, way, start);
         set->tag[way] = (u16)tag;
         enter(0, (u32)sim->params.gpu_l2.referenced, set, way);
@@ -233,7 +236,7 @@ static __attribute__((noinline)) u64 miss(const gs_sim *sim, gs_slice *s, gs_set
                                           u64 start)
 {
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    u32 way = victim(lru, set), mask = GS_PAY_MASK(pay);
+    u32 way = victim(lru, sim->clock_hand, set), mask = GS_PAY_MASK(pay);
     u64 room = push_out(sim, s, set, way, start);
     set->tag[way] = (u16)tag;
     set->pending &= (u16) ~(1u << way);
@@ -405,7 +408,7 @@ static void copy_line(void *user, u64 line, u32 mask)
         s->count.requests++;
         s->count.sectors_written += sectors;
     }
-    u32 hit = match_ways(set, tag), way = hit ? gs_ctz(hit) : victim(lru, set);
+    u32 hit = match_ways(set, tag), way = hit ? gs_ctz(hit) : victim(lru, sim->clock_hand, set);
     if (hit) {
         touch(lru, set, way);
         set->mask[way] = (u8)(set->mask[way] | mask | mask << 4);

@@ -61,7 +61,7 @@ static int derive_partitions(gs_sim *sim)
     if (sim->slices % (2 * GS_GROUP) || sim->map.wraps || p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.l2.partitions = 2: gpu.l2.slices = %u must be a multiple of %d, "
-                       "gpu.l2.hash_slices 0 and gpu.l2.replacement random",
+                       "gpu.l2.hash_slices 0 and gpu.l2.replacement random or clock",
                        sim->slices, 2 * GS_GROUP);
     }
     sim->half_boxes = sim->slices / (2 * GS_GROUP);
@@ -128,6 +128,7 @@ static int derive_memory(gs_sim *sim)
     /* a set has lines of at most 16 neighbouring hashes, so the least L1 is a sixteenth of the largest */
     sim->l1_hash = sim->l1_total > GS_L1_SETS / 2 * GS_L1_WAYS * 128 ? GS_L1_SETS - 1 : GS_L1_SETS / 2 - 1;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
+    sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
     sim->join_stores = (u32)p->gpu_l1.join_stores;
     sim->join_loads = (u32)p->gpu_noc.join_loads;
     sim->fill_pairs = p->gpu_l2.fill == 64;
@@ -611,7 +612,7 @@ static void init_parts(gs_sim *sim)
     }
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
     for (u64 i = 0; i < (u64)sim->slices * sim->sets; i++) {
-        sets[i].random = (u32)gs_mix((u64)p->sim.seed, i + 1);
+        sets[i].random = sim->clock_hand ? 0 : (u32)gs_mix((u64)p->sim.seed, i + 1);
         sets[i].order = sim->half_boxes ? 0 : 0xFEDCBA9876543210ull;
     }
     for (u32 i = 0; i < sim->slices; i++) {

@@ -402,6 +402,7 @@ struct gs_sim {
      */
     u16 port_hold[5][2][16];
     u32 slice_sector[3]; /* ticks a sector of a load, a store, a reduction holds a slice's port */
+    int clock_hand;      /* victims are picked by a clock */
     u32 join_stores, join_loads, fill_pairs;
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */

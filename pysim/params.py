@@ -119,10 +119,10 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("fill", 32, "B", 32, 64, "What DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair."),
         Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
         Param("update", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a reduction holds a slice, if longer than other sectors do."),
-        Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement."),
+        Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement."),
         Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),
         Param("fabric_bandwidth", 0.0, "GB/s", 0, 100000, "Two partitions: what can cross between them, both ways together; a store's sector is 40 B, its byte mask and address included (0: no limit)."),
-        _choice("replacement", ("random", "lru"), "Victim among the 16 ways of a set: random among those not referenced of late, or least recently used."),
+        _choice("replacement", ("random", "lru", "clock"), "Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn."),
         Param("referenced", 1, "count", 0, 32, "Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use."),
     ),
     "gpu.dram": (

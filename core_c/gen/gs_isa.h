@@ -71,6 +71,7 @@ enum {
 enum {
     GS_GPU_L2_REPLACEMENT_RANDOM = 0,
     GS_GPU_L2_REPLACEMENT_LRU = 1,
+    GS_GPU_L2_REPLACEMENT_CLOCK = 2,
 };
 
 /* host.submit */

@@ -117,13 +117,13 @@ typedef struct gs_gpu_l2_params {
     int64_t slice_bytes;
     /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
     int64_t update;
-    /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; needs random replacement. [count] */
+    /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement. [count] */
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */
     int64_t fabric_latency;
     /* Two partitions: what can cross between them, both ways together; a store's sector is 40 B, its byte mask and address included (0: no limit). [MB/s] */
     int64_t fabric_bandwidth;
-    /* Victim among the 16 ways of a set: random among those not referenced of late, or least recently used. [choice] */
+    /* Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn. [choice] */
     int64_t replacement;
     /* Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use. [count] */
     int64_t referenced;

@@ -91,7 +91,7 @@ def test_real_device_with_threads():
     clock=st.sampled_from((100.0, 1000.0, 1455.0, 7001.5)),
     block_max=st.sampled_from((1, 7, 64)),
     start=st.sampled_from((0.0, 0.09, 40.0)),
-    replacement=st.sampled_from(("random", "lru")),
+    replacement=st.sampled_from(("random", "lru", "clock")),
     coherence=st.sampled_from(("auto", "tb", "bypass")),
 )
 def test_any_machine(name, scheme, quantum, threads, quanta, **machine):

@@ -3,8 +3,8 @@
 A run (:meth:`Warp.mix`) stands for the instructions between two memory ops, waits or barriers of the SASS.
 ``stall`` are the cycles in which a lone warp would wait inside of it for results of fixed latency, beyond the
 time that its pipes take, found by issuing the SASS in order: FFMA, IMAD and ALU results after 4 cycles,
-shared memory 23, SHFL 24, MUFU 17, HMMA 24 (measured, H200); IMAD.WIDE 5, LDSM 29, LDC, S2R and S2UR 25 to 30,
-ULDC 10, uniform results 7 (assumed: nobody published them).
+shared memory 23, SHFL 24, MUFU 17, HMMA 24 (measured, H200); IMAD.WIDE 5, LDSM 29, LDC, S2R and S2UR 25 to
+30, ULDC 10, uniform results 7 (assumed: nobody published them).
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ _GH100: Rows = (
     (
         "gpu.l2.replacement",
         "clock",
-        "measured, h200_warm.csv: repeated kernels whose lines and copies do not fit read them from DRAM again"
+        "measured, h200_warm.csv: repeated kernels whose lines and copies do not fit read them from DRAM"
         " (67 of 67 MB, 46 of 51); TBs of one long kernel drift apart and find each other's lines, which is"
         " why l2_read_GBps.set_64MB and .set_96MB lie above DRAM speed",
     ),

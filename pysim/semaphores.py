@@ -214,8 +214,8 @@ class Edges:
     """What each kernel of a job waits for.
 
     ``joins``: kernels that are launched when all before them have ended, such as those behind an event.
-    ``of``: for each other kernel those that it needs directly. A kernel that others imply is left out: what it
-    made was published before theirs.
+    ``of``: for each other kernel those that it needs directly. A kernel that others imply is left out: what
+    it made was published before theirs.
     ``why``: of the first kernel that joins because programs do not say enough.
     """
 

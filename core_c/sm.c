@@ -463,8 +463,11 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     gs_sim *sim = ctx->sim;
     gs_sm *sms = gs_sms(sim) + group * GS_GROUP;
     u32 here = (u32)gs_min(GS_GROUP, sim->sms - group * GS_GROUP);
+    u64 first = gs_clock_cycle(gs_clock_of(sim, sms), ctx->q0);
     for (u32 i = 0; i < here; i++) {
-        u64 first = gs_clock_cycle(gs_clock_of(sim, &sms[i]), ctx->q0);
+        if (GS_UNLIKELY(i && sms[i].gpc != sms[i - 1].gpc)) {
+            first = gs_clock_cycle(gs_clock_of(sim, &sms[i]), ctx->q0);
+        }
         if (sms[i].cur < first) {
             sms[i].cur = first;
         }

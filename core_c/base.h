@@ -40,6 +40,11 @@ static inline u32 gs_popcount(u32 x)
     return (u32)__builtin_popcount(x);
 }
 
+static inline u32 gs_popcount64(u64 x)
+{
+    return (u32)__builtin_popcountll(x);
+}
+
 /* x / d by a stored reciprocal, exact for all 64-bit x: hardware division would cost 20 to 40 cycles a
  * message. */
 typedef struct gs_div {

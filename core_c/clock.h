@@ -34,4 +34,5 @@ static inline void gs_clock_sample(const gs_sim *sim, gs_sm *sm)
 {
     sm->next_sample =
         gs_clock_cycle(gs_clock_of(sim, sm), (sm->sample + 1) * sim->sample_cycles * sim->period);
+    sm->next_due = 0; /* found anew at the next event */
 }

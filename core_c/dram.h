@@ -4,7 +4,7 @@
    bus as time advances. Writes collect and drain in batches that pay one bus turnaround; a limited queue of
    them holds up what pushes more out of L2. */
 #pragma once
-#include "state.h"
+#include "series.h"
 
 /* opens the next word of the bus map: slots of refresh are taken from the start */
 static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
@@ -90,10 +90,10 @@ static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u3
     return (last + 1) * sim->dram_slot;
 }
 
-static inline u64 gs_dram_read(const gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
+static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
 {
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
-    gs_bank *b = &s->bank[(row ^ row >> 5 ^ row >> 10) & (u32)(p->banks - 1)];
+    gs_bank *b = &s->bank[(row & sim->bank_mask) ^ ((row >> 5 ^ row >> 10) & sim->bank_fold)];
     u64 from;
     if (b->row == row + 1) {
         from = gs_max(t, b->active);
@@ -113,15 +113,23 @@ static inline u64 gs_dram_read(const gs_sim *sim, gs_slice *s, u64 t, u32 row, u
     }
     s->count.dram_read_sectors += n;
     s->reads_since = 1;
-    return gs_bus_take(sim, s, t, from, n);
+    u64 end = gs_bus_take(sim, s, t, from, n);
+    if (GS_UNLIKELY(sim->series.interval != 0)) {
+        gs_series_read(sim, s, b, end, n);
+    }
+    return end;
 }
 
-static inline void gs_dram_write(const gs_sim *sim, gs_slice *s, u64 t, u32 n)
+static inline void gs_dram_write(gs_sim *sim, gs_slice *s, u64 t, u32 n)
 {
     s->count.dram_write_sectors += n;
     s->writes += n;
     if (s->writes >= (u32)sim->params.gpu_dram.write_batch) {
-        s->drained = gs_bus_take(sim, s, t, t, s->writes + sim->turnaround_slots[s->reads_since]);
+        u32 slots = s->writes + sim->turnaround_slots[s->reads_since];
+        s->drained = gs_bus_take(sim, s, t, t, slots);
+        if (GS_UNLIKELY(sim->series.interval != 0)) {
+            gs_series_write(sim, s, s->drained, slots);
+        }
         s->writes = s->reads_since = 0;
     }
 }

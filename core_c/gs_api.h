@@ -228,11 +228,31 @@ typedef struct gs_sample {
     gs_work work;
 } gs_sample;
 
+/* Of a time series: what was counted from the start to the end of an interval; `backlog`: how long from then
+   on the part is booked, ticks. */
+typedef struct gs_sm_series {
+    gs_held held;
+    gs_stalls stalls;
+    gs_work work;
+} gs_sm_series;
+
+typedef struct gs_slice_series {
+    uint64_t backlog; /* of the data port */
+    uint64_t queued;  /* sectors of reads that wait for the DRAM bus */
+    gs_l2 count;
+} gs_slice_series;
+
+typedef struct gs_bank_series {
+    uint64_t backlog; /* until it may open another row */
+    gs_banks count;
+} gs_bank_series;
+
 typedef struct gs_totals {
     uint64_t now, end, tbs_done, hash;
     uint64_t slowed; /* what the GPC that counted the most cycles has counted less than at gpu.clock */
     uint64_t quantum, quanta, sample_interval, samples;
     uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
+    uint64_t series_interval, series; /* the time series: ticks a sample, samples; 0: none */
     uint64_t arena_bytes;
 } gs_totals;
 
@@ -251,6 +271,8 @@ void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out);
 void gs_sms_get(const gs_sim *sim, gs_sm_record *out);
 void gs_slices_get(const gs_sim *sim, gs_l2 *out);
 void gs_samples_get(const gs_sim *sim, gs_sample *out);
+/* The time series: gs_totals.series samples of each SM, of each slice, and of each bank of each slice. */
+void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_bank_series *banks);
 /* Where a line (128 B) lives: slice, set and tag; and back. */
 void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag);
 /* Sectors that TB `tb` of launch `kernel` touches, as line << 4 | mask with bit 63 set for writes; in program

@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "dram.h"
 #include "fabric.h"
+#include "series.h"
 #include "sync.h"
 
 #if defined(__SSE2__)
@@ -147,7 +148,7 @@ static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
 
 /* Makes room for a line that is not there; returns from when on the channel has room for what is pushed out.
  */
-static inline u64 push_out(const gs_sim *sim, gs_slice *s, const gs_set *set, u32 way, u64 start)
+static inline u64 push_out(gs_sim *sim, gs_slice *s, const gs_set *set, u32 way, u64 start)
 {
     u32 dirty = (u32)set->mask[way] >> 4;
     if (!dirty) {
@@ -161,7 +162,7 @@ static inline u64 push_out(const gs_sim *sim, gs_slice *s, const gs_set *set, u3
    passed on to the home. */
 static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m, u32 group)
 {
-    const gs_sim *sim = ctx->sim;
+    gs_sim *sim = ctx->sim;
     u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
     u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
     u32 sm = (u32)m->key & (GS_SENDER_SLICE - 1);
@@ -232,8 +233,7 @@ static void twin_dropped(gs_set *set, u32 tag)
 
 /* A line that L2 does not have takes a way; returns when the reply leaves. Misses stand apart so that hits,
    of which there are more, keep their variables in registers. */
-static __attribute__((noinline)) u64 miss(const gs_sim *sim, gs_slice *s, gs_set *set, u64 pay, u32 tag,
-                                          u64 start)
+static __attribute__((noinline)) u64 miss(gs_sim *sim, gs_slice *s, gs_set *set, u64 pay, u32 tag, u64 start)
 {
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     u32 way = victim(lru, sim->clock_hand, set), mask = GS_PAY_MASK(pay);
@@ -254,8 +254,8 @@ static __attribute__((noinline)) u64 miss(const gs_sim *sim, gs_slice *s, gs_set
 }
 
 /* the same for a load of sectors that L2 does not have of a line */
-static __attribute__((noinline)) u64 widen(const gs_sim *sim, gs_slice *s, gs_set *set, u64 pay, u32 tag,
-                                           u64 start, u32 way)
+static __attribute__((noinline)) u64 widen(gs_sim *sim, gs_slice *s, gs_set *set, u64 pay, u32 tag, u64 start,
+                                           u32 way)
 {
     u32 fill = fill_mask(sim, GS_PAY_MASK(pay)), have = set->mask[way];
     s->misses++;
@@ -438,14 +438,9 @@ static void copy_piece(gs_ctx *ctx, u32 group, const gs_msg *m)
     gs_copy_lines(ctx->sim, kernel, GS_COPY_PIECE(m->pay), copy_line, &f);
 }
 
-void gs_slices_run(gs_ctx *ctx, u32 group)
+static void messages(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
-    gs_sim *sim = ctx->sim;
-    const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m,
-                         GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
-    ctx->t->events += n;
-    if (GS_LIKELY(!sim->copies)) {
+    if (GS_LIKELY(!ctx->sim->copies)) {
         requests(ctx, group, m, n);
         return;
     }
@@ -458,4 +453,25 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
             at = i + 1;
         }
     }
+}
+
+void gs_slices_run(gs_ctx *ctx, u32 group)
+{
+    gs_sim *sim = ctx->sim;
+    const gs_msg *m;
+    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m,
+                         GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
+    ctx->t->events += n;
+    while (GS_UNLIKELY(sim->series.interval != 0) && n) {
+        /* a sample of the time series ends between two messages */
+        u64 due = gs_series_slices(sim, group, m->key >> GS_SENDER_BITS);
+        u32 before = 1;
+        while (before < n && m[before].key >> GS_SENDER_BITS < due) {
+            before++;
+        }
+        messages(ctx, group, m, before);
+        m += before;
+        n -= before;
+    }
+    messages(ctx, group, m, n);
 }

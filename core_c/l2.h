@@ -1,7 +1,7 @@
 /* L2 slices. The address map is a bijection line <-> (slice, set, tag). A block of slices * sets consecutive
    lines has one tag; within it `slices` lines after one another take one set of every slice. Slices are
-   turned by a number that depends on set and tag, sets by one that depends on the tag, so strides spread too.
- */
+   turned by a number that depends on set and tag, sets by one that depends on the tag, so strides spread too;
+   without the hash (gpu.l2.hash) by none. */
 #pragma once
 #include "mail.h"
 
@@ -22,7 +22,7 @@ static inline u32 gs_below(u32 bits, u32 n)
 static inline gs_block gs_block_at(const gs_map *m, u64 block)
 {
     u32 h = (u32)block * 0x9E3779B1u;
-    h ^= h >> 15;
+    h = (h ^ h >> 15) & m->spread;
     return (gs_block){block * m->by_block.d, (u32)block + 1, h, gs_below(h >> 16, m->rows) * m->row_sets};
 }
 
@@ -34,7 +34,7 @@ static inline gs_block gs_block_of(const gs_map *m, u64 line)
 /* how far the slices are turned for the set that is `at`-th of its block */
 static inline u32 gs_turn(const gs_map *m, const gs_block *b, u32 at)
 {
-    return gs_below(at * 0x9E37u + b->h, m->slices);
+    return gs_below(at * m->turn + b->h, m->slices);
 }
 
 /* `at`: the line's place in its block */

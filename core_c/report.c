@@ -1,6 +1,6 @@
 /* Results of a simulation, read between calls of gs_run. */
 #include "clock.h"
-#include "mail.h"
+#include "series.h"
 
 #include <string.h>
 
@@ -30,6 +30,8 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
                        .table_updates = d->table_updates,
                        .table_wait = d->table_wait,
                        .table_coarse_kernels = d->coarse,
+                       .series_interval = sim->series.interval,
+                       .series = gs_series_samples(sim),
                        .arena_bytes = sim->bytes};
 }
 
@@ -87,9 +89,7 @@ void gs_slices_get(const gs_sim *sim, gs_l2 *out)
 {
     const gs_slice *slices = GS_CONST_TABLE(sim, gs_slice, at_slices);
     for (u32 i = 0; i < sim->slices; i++) {
-        out[i] = slices[i].count;
-        out[i].hits = out[i].requests - slices[i].misses;
-        out[i].busy = (out[i].sectors_read + out[i].sectors_written) * sim->slice_sector[GS_MSG_LOAD];
+        out[i] = gs_slice_count(sim, &slices[i]);
     }
 }
 

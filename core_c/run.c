@@ -3,6 +3,7 @@
 #include "l2.h"
 #include "oracle.h"
 #include "scheduler.h"
+#include "series.h"
 #include "sm.h"
 #include "sync.h"
 
@@ -201,6 +202,7 @@ static int between(team *t, gs_ctx *ctx)
         for (u32 i = 0; i < sim->sms; i++) {
             gs_sm_sample(ctx, &gs_sms(sim)[i], gs_sms(sim)[i].cur);
         }
+        gs_series_fit(sim, d->end);
         return GS_DONE;
     }
     u64 step = quanta_to_next(sim, t->threads);
@@ -228,6 +230,7 @@ static int between(team *t, gs_ctx *ctx)
     while (cycle / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
         samples_merge(sim);
     }
+    gs_series_fit(sim, sim->q0);
     if (++t->quanta == 0 || d->tb_tail - d->tb_head > sim->tb_room - sim->sms * GS_TBS) {
         return GS_MORE;
     }

@@ -7,6 +7,7 @@
 #include "oracle.h"
 #include "program.h"
 #include "scheduler.h"
+#include "series.h"
 #include "sync.h"
 
 #include "gen/gs_hash.h"
@@ -109,6 +110,10 @@ static int derive_memory(gs_sim *sim)
     sim->map.sets = sim->sets;
     sim->map.row_sets = (u32)gs_min(sets, (u64)p->gpu_dram.row_bytes / 128);
     sim->map.rows = sim->sets / sim->map.row_sets;
+    sim->map.turn = p->gpu_l2.hash ? 0x9E37 : 0;
+    sim->map.spread = p->gpu_l2.hash ? ~0u : 0;
+    sim->bank_mask = (u32)p->gpu_dram.banks - 1;
+    sim->bank_fold = p->gpu_dram.bank_hash ? sim->bank_mask : 0;
     sim->map.slices_inverse = (1ull << 40) / hashed + 1;
     sim->map.by_block = gs_div_make(hashed * sets);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
@@ -517,6 +522,15 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
         th->at_sort = place(&t, sim->sort_room + 8, sizeof(gs_msg));
         th->at_count = place(&t, (sim->quantum >> 9) + 16, 2);
     }
+    gs_series *series = &sim->series;
+    gs_series_plan(sim);
+    series->at_sms = place(&t, series->room * sim->sms, sizeof(gs_sm_series));
+    series->at_slices = place(&t, series->room * sim->slices, sizeof(gs_slice_series));
+    series->at_banks = place(&t, series->room * sim->slices * (sim->bank_mask + 1), sizeof(gs_bank_series));
+    u64 on = series->interval ? sim->slices : 0;
+    series->at_done = place(&t, on ? sim->slice_boxes : 0, 8);
+    series->at_channels = place(&t, on, sizeof(gs_channel));
+    series->at_dues = place(&t, on * series->due_room, sizeof(gs_due));
     return (t + 127) & ~127ull;
 }
 

@@ -5,6 +5,7 @@
 #include "l1.h"
 #include "pattern.h"
 #include "scheduler.h"
+#include "series.h"
 #include "sync.h"
 
 static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
@@ -39,6 +40,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         gs_l1_invalidate(sm);
     }
     sm->last_kernel = kernel;
+    gs_series_tb(sim, sm, program->warps, 0 - gs_clock_edge(gs_clock_of(sim, sm), c));
     sm->live_tbs++;
     for (u32 i = 0; i < program->warps; i++) {
         u32 sub = (i + GS_START_ROTATE(s.pay)) & 3;
@@ -81,11 +83,13 @@ void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->stalls.memory += tb->stalls.memory;
     sm->stalls.barrier += tb->stalls.barrier;
     sm->free_warps |= tb->warps;
+    u64 end = gs_clock_edge(gs_clock_of(sim, sm), c);
     sm->live_tbs--;
+    gs_series_tb(sim, sm, gs_popcount64(tb->warps), end);
+    tb->warps = 0;
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
-    gs_send_one(ctx, sim->boxes - 1, gs_clock_edge(gs_clock_of(sim, sm), c) + sim->done_latency, sm->id,
-                gs_pay_op(at, 0, GS_MSG_DONE, 0));
+    gs_send_one(ctx, sim->boxes - 1, end + sim->done_latency, sm->id, gs_pay_op(at, 0, GS_MSG_DONE, 0));
 }
 
 /* Warps are picked greedily: once a run of blocks without a wait has begun, its main pipe is the warp's until
@@ -375,6 +379,17 @@ void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c)
     gs_clock_sample(sim, sm);
 }
 
+/* Samples that end before the event of cycle c. */
+static void complete_samples(gs_ctx *ctx, gs_sm *sm, u64 c)
+{
+    if (c >= sm->next_sample) {
+        gs_sm_sample(ctx, sm, c);
+    }
+    const gs_clock *clock = gs_clock_of(ctx->sim, sm);
+    u64 end = gs_series_sm(ctx->sim, sm, gs_clock_edge(clock, c));
+    sm->next_due = gs_min(sm->next_sample, end == GS_NEVER ? end : gs_clock_cycle(clock, end));
+}
+
 /* the next cycle in [cur, end) with a wake-up, or end */
 static inline u64 wheel_next(const gs_sm *sm, u64 end)
 {
@@ -422,8 +437,8 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
                     sm->start[i] = sm->start[i + 1];
                 }
                 sm->cur = s;
-                if (s >= sm->next_sample) {
-                    gs_sm_sample(ctx, sm, s);
+                if (s >= sm->next_due) {
+                    complete_samples(ctx, sm, s);
                 }
                 if (GS_PAY_KIND(start.pay) == GS_MSG_SHARE) {
                     sm->sharing += start.pay & 1 ? 1 : ~0u;
@@ -441,8 +456,8 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
             return;
         }
         sm->cur = c;
-        if (GS_UNLIKELY(c >= sm->next_sample)) {
-            gs_sm_sample(ctx, sm, c);
+        if (GS_UNLIKELY(c >= sm->next_due)) {
+            complete_samples(ctx, sm, c);
         }
         u32 b = c & (GS_WHEEL - 1);
         u64 due = sm->wheel[b];

@@ -26,6 +26,7 @@ enum {
     GS_SAMPLES = 2048,
     GS_GPCS = 64,
     GS_STARTS = GS_TBS * (GS_POLLS + 3) + 32, /* messages to an SM that wait for their time */
+    GS_SERIES_ROWS = 1000000,                 /* of all time series of a run together */
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
     GS_SENDER_FORWARD = 2048, /* a load that the slice opposite passes on for an SM */
@@ -184,7 +185,7 @@ typedef struct gs_sm {
     u32 sharing;           /* SMs with TBs on this SM's port */
     u32 live_tbs;
     u32 starts;
-    u64 warp_cycles, next_sample, sample;
+    u64 warp_cycles, next_due; /* next_due: not after the end of the sample, nor of that of the time series */
     gs_work work;
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
@@ -198,7 +199,9 @@ typedef struct gs_sm {
     u32 release_time[GS_RELEASES];
     u8 fifo[GS_WARPS];
     gs_l1set l1[GS_L1_SETS + 1];
-    u64 free_warps, sampled_warp_cycles;
+    u64 free_warps, sampled_warp_cycles, next_sample, sample;
+    u64 series;   /* samples of the time series that are complete */
+    gs_held held; /* less what is still to come for those that are resident: see series.c */
     gs_work sampled;
     gs_stalls stalls;
     u64 tbs_done, hash_end;
@@ -368,9 +371,37 @@ typedef struct gs_map {
     u32 slices, sets;   /* slices: those that the hash knows */
     u32 wraps;          /* 0, or the slices that there are */
     u32 row_sets, rows; /* sets of a slice that a DRAM row holds, at most all; such rows of a slice */
+    u32 turn, spread;   /* of the hash: how far each set turns on; an all-ones mask. Both 0: no hash */
     u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
     gs_div by_block;
 } gs_map;
+
+/* time series, see series.c */
+typedef struct gs_series {
+    u64 interval;    /* ticks; 0: none */
+    u64 limit, room; /* samples: those that are kept, and those that there is room for */
+    u64 at_sms, at_slices, at_banks;
+    u64 at_done; /* samples that are complete, a group of slices */
+    u64 at_channels, at_dues, due_room;
+} gs_series;
+
+/* what a DRAM channel will do at a time that is known ahead */
+typedef struct gs_due {
+    u64 time;
+    u8 kind, bank; /* GS_DUE_* */
+    u16 sectors;
+    u32 slots;
+} gs_due;
+
+enum { GS_DUE_HIT, GS_DUE_MISS, GS_DUE_OPEN, GS_DUE_WRITE };
+
+/* what it has done, and how much is still due */
+typedef struct gs_channel {
+    gs_l2 count;
+    gs_banks bank[32];
+    u64 dues;
+    u64 misses; /* rows opened so far */
+} gs_channel;
 
 struct gs_sim {
     gs_params params;
@@ -410,10 +441,13 @@ struct gs_sim {
     u64 fabric, twin_latency;
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
+    u32 bank_mask;                            /* bits of a row's number that name a bank */
+    u32 bank_fold;                            /* and that higher ones are folded into */
     u64 l1_total;
     gs_map map;
 
     u64 sample_cycles;
+    gs_series series;
     u32 threads; /* of the last gs_run */
 
     /* offsets of tables and state */

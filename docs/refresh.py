@@ -127,8 +127,18 @@ def readme() -> None:
             "reason": reason({row["scheme"].decode(): row for row in runs}, bandwidth),
         },
     )
+    camping()
     table = run("-m", "pysim", "parameters", "--gpu", "titan_v", "--markdown")
     replace(ROOT / "docs" / "parameters.md", {"parameters": table})
+
+
+def camping() -> None:
+    """Write the table and the picture of docs/time_series.md."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "camping.h5"
+        shown = run("configs/figure_bank_camping.py", "--out", str(path), "--quiet").partition("\nwrote ")[0]
+        shutil.copyfile(path.with_suffix(".png"), ROOT / "docs" / "bank_camping.png")
+    replace(ROOT / "docs" / "time_series.md", {"camping": code(shown)})
 
 
 def accuracy(paths: list[str]) -> None:

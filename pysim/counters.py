@@ -48,7 +48,14 @@ WORK: tuple[Counter, ...] = (
     Counter("l2_requests", "count", "Line requests sent to L2."),
 )
 
-L2: tuple[Counter, ...] = (
+# how long places of an SM were taken; with this the time series count residence up to any moment
+HELD: tuple[Counter, ...] = (
+    Counter("busy", "tick", "Time with at least one TB, from its first issue to its end."),
+    Counter("tb_time", "tick", "Resident TBs x time."),
+    Counter("warp_time", "tick", "Warp places taken x time; a TB keeps those of all its warps to its end."),
+)
+
+SLICE: tuple[Counter, ...] = (
     Counter("requests", "count", "Line requests that reached the slice."),
     Counter("sectors_read", "count", "Sectors asked for by loads."),
     Counter("joined", "count", "Sectors of loads that joined a request of another SM of the cluster."),
@@ -56,6 +63,9 @@ L2: tuple[Counter, ...] = (
     Counter("hits", "count", "Requests that needed no DRAM read."),
     Counter("pending_hits", "count", "Of these, requests that waited for a fill in flight."),
     Counter("busy", "tick", "Time that the slice's data port was held."),
+)
+
+CHANNEL: tuple[Counter, ...] = (
     Counter("dram_read_sectors", "count", "Sectors read from the slice's DRAM channel."),
     Counter("dram_write_sectors", "count", "Sectors written back to DRAM."),
     Counter("row_hits", "count", "DRAM accesses to an open row."),
@@ -63,4 +73,16 @@ L2: tuple[Counter, ...] = (
     Counter("bus_busy", "tick", "Time that the channel's data bus was held."),
 )
 
-GROUPS: dict[str, tuple[Counter, ...]] = {"stalls": STALLS, "idles": IDLES, "work": WORK, "l2": L2}
+BANKS: tuple[Counter, ...] = (
+    Counter("accesses", "count", "Reads of the bank; writes drain in batches that name no bank."),
+    Counter("activates", "count", "Rows opened."),
+)
+
+GROUPS: dict[str, tuple[Counter, ...]] = {
+    "stalls": STALLS,
+    "idles": IDLES,
+    "work": WORK,
+    "held": HELD,
+    "l2": SLICE + CHANNEL,
+    "banks": BANKS,
+}

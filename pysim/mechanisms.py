@@ -38,10 +38,12 @@ MECHANISMS: dict[str, Mechanism] = {
     "joined_stores": Mechanism("pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
     "dram_pairs": Mechanism("pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
     "l2_partitions": Mechanism("two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)),
+    "l2_hash": Mechanism("strides spread over slices and sets by a hash", (("gpu.l2.hash", 0),)),
     "l2_scans": Mechanism("lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)),
     "dram_rows": Mechanism(
         "rows of DRAM banks that must be opened", (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2))
     ),
+    "dram_bank_hash": Mechanism("strides spread over banks by a hash", (("gpu.dram.bank_hash", 0),)),
     "dram_reorder": Mechanism("a queue that serves hits of a row first", (("gpu.dram.reorder", 0),)),
     "dram_turnaround": Mechanism(
         "bus time lost between reads and writes",

@@ -84,12 +84,19 @@ def setting(text: str) -> tuple[str, Value]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _seed(text: str) -> int:
-    path, row = "sim.seed", row_of("sim.seed")
+def _parameter(path: str, value: object) -> Value:
     try:
-        return int(parse(path, row, natural_int(text)))
+        return parse(path, row_of(path), value)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _seed(text: str) -> int:
+    return int(_parameter("sim.seed", natural_int(text)))
+
+
+def _sample(text: str) -> float:
+    return float(_parameter("sim.sample", text))
 
 
 def _hdf5(text: str) -> Path:
@@ -125,6 +132,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("set", "PATH=VALUE", setting, (), "set a parameter, such as gpu.l2.size=3MiB; repeatable", True),
     Option("without", "LIST", _mechanisms, (), "switch mechanisms off: names of `pysim mechanisms`"),
     Option("tables", "LIST", _table_list, None, "tables to write: all, none or names"),
+    Option(
+        "sample-us",
+        "US",
+        _sample,
+        None,
+        "time series for each SM, L2 slice, DRAM channel and bank, an interval this long (sim.sample)",
+    ),
     Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
     Option("hypothetical", "", None, False, "schemes run on GPUs whose hardware lacks what they need, too"),
     Option("force", "", None, False, "replace an existing result file"),
@@ -218,6 +232,7 @@ class Options:
     settings: Mapping[str, Value]
     without: tuple[str, ...]
     tables: tuple[str, ...] | None
+    sample_us: float | None
     seed: int | None
     hypothetical: bool
     force: bool
@@ -236,6 +251,7 @@ class Options:
             settings=dict(args.set or ()),
             without=tuple(args.without),
             tables=args.tables,
+            sample_us=args.sample_us,
             seed=args.seed,
             hypothetical=args.hypothetical,
             force=args.force,
@@ -245,10 +261,12 @@ class Options:
         )
 
     def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """Return parameter values: the script's own, then --without, --set, --seed and --hypothetical."""
+        """Return parameter values: the script's own, --without, --set, then options of one parameter each."""
         merged = {**(defaults or {}), **without(self.without), **self.settings}
         if self.seed is not None:
             merged["sim.seed"] = self.seed
+        if self.sample_us is not None:
+            merged["sim.sample"] = self.sample_us
         if self.hypothetical:
             merged["scheme.hypothetical"] = 1
         return merged

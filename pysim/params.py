@@ -119,6 +119,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("fill", 32, "B", 32, 64, "What DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair."),
         Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
         Param("update", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a reduction holds a slice, if longer than other sectors do."),
+        Param("hash", 1, "bool", 0, 1, "Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few)."),
         Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement."),
         Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),
         Param("fabric_bandwidth", 0.0, "GB/s", 0, 100000, "Two partitions: what can cross between them, both ways together; a store's sector is 40 B, its byte mask and address included (0: no limit)."),
@@ -129,6 +130,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("bandwidth", 652.8, "GB/s", 1, 100000, "Peak bandwidth of all channels."),
         Param("latency", 375, "cycle", 64, 8192, "Load to use on an L2 miss with the row closed, unloaded, in SM cycles."),
         Param("banks", 16, "count", 1, 32, "Banks a channel; a power of two."),
+        Param("bank_hash", 1, "bool", 0, 1, "The bank is the row's lowest bits xor higher ones (0: the lowest bits alone, so rows a power of two apart share one)."),
         Param("row_bytes", 1024, "B", 128, 65536, "Bytes of a row that lie in one channel; a power of two."),
         Param("row_open", 28.0, "ns", 1, 1000, "Precharge and activate (tRP + tRCD)."),
         Param("row_cycle", 47.0, "ns", 1, 1000, "Least time between two activates of a bank (tRC)."),
@@ -197,6 +199,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "sim": (
         Param("quantum", 0, "cycle", 0, 100000, "Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it."),
         Param("oracle", 0, "bool", 0, 1, "Check every access against the exact footprints; stop at the first broken dependence."),
+        Param("sample", 0.0, "us", 0, 1e6, "Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run."),
         Param("seed", 1, "count", 0, (1 << 31) - 1, "Seed of everything random (L2 victims)."),
     ),
 }

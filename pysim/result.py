@@ -11,6 +11,7 @@ import numpy as np
 from .columns import DTYPES, waits_of
 from .errors import ConfigError
 from .schemes import parse_scheme
+from .series import TABLES as SERIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +23,20 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.void]
 
-NAMES = ("runs", "kernels", "tbs", "sm", "l2", "samples", "stalls", "energy", "edges", "names", "host")
+NAMES = (
+    "runs",
+    "kernels",
+    "tbs",
+    "sm",
+    "l2",
+    "samples",
+    *SERIES,
+    "stalls",
+    "energy",
+    "edges",
+    "names",
+    "host",
+)
 WAITS = ("launch", "dependence", "slot", "dispatch")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import columns, energy
+from . import columns, energy, series
 from .bounds import Bounds, bounds, costs_of
 from .clock import Clock
 from .config import Config
@@ -26,7 +26,7 @@ from .schemes import Choice, parse_scheme, parse_schemes
 from .waits import plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -71,6 +71,31 @@ class _Sim:
         if count:
             getattr(self.lib, call)(self.sim, self.ffi.cast(f"{ctype} *", rows.ctypes.data))
         return rows
+
+    def series(
+        self, values: Mapping[str, int], end: int, wanted: Collection[str] = series.TABLES
+    ) -> series.Series | None:
+        """Return the time series of a run that ended at ``end``, None if it has none or none is wanted."""
+        from ._ffi import dtype_of
+
+        totals = self.totals()
+        slices = values["gpu.l2.slices"]
+        shapes = {
+            "gs_sm_series": (values["gpu.sms"],),
+            "gs_slice_series": (slices,),
+            "gs_bank_series": (slices, values["gpu.dram.banks"]),
+        }
+        sms, parts, banks = (
+            np.zeros((int(totals.series), *shape), dtype_of(name)) for name, shape in shapes.items()
+        )
+        if not totals.series or not {*wanted} & {*series.TABLES}:
+            return None
+        places = (
+            self.ffi.cast(f"{name} *", rows.ctypes.data)
+            for name, rows in zip(shapes, (sms, parts, banks), strict=True)
+        )
+        self.lib.gs_series_get(self.sim, *places)
+        return series.Series(sms, parts, banks, int(totals.series_interval), end)
 
     def take(self, room: int) -> NDArray[np.void]:
         from ._ffi import dtype_of
@@ -155,7 +180,7 @@ class _Session:
 
 def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
     words = tables.split(",") if isinstance(tables, str) else list(tables)
-    known = ("all", "none", *columns.DTYPES, "sm", "l2")
+    known = ("all", "none", *columns.DTYPES, "sm", "l2", *series.TABLES)
     for word in words:
         if word not in known:
             raise ConfigError(f"no table {word!r}: there are {', '.join(known)}")
@@ -246,11 +271,10 @@ def _one(
         keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
         if "tbs" in wanted and not keep:
             result.notes.append(f"{choice.name}: TB records left out: more than {MAX_TB_ROWS} rows")
-        name = choice.name
 
         def report(done: int) -> None:
             if progress is not None:
-                progress(name, done, session.tbs)
+                progress(choice.name, done, session.tbs)
 
         with clock.phase("simulate"):
             records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
@@ -261,7 +285,7 @@ def _one(
         slices = sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"])
         samples = sim.fetch("gs_samples_get", "gs_sample", int(totals.samples))
         end, interval = int(totals.end) if ended else int(totals.now), int(totals.sample_interval)
-        entries = int(totals.table_peak_entries)
+        entries, parts = int(totals.table_peak_entries), sim.series(values, end, wanted)
     cycles = end / values["gpu.clock"] - int(totals.slowed)
     work, whole = sms["work"], max(1, end * values["gpu.sms"])
     instructions = int(work["warp_instructions"].sum())
@@ -297,7 +321,9 @@ def _one(
         "stalls": lambda: columns.stalls_table(run, kernels, sms),
         "energy": lambda: spent,
         "edges": lambda: _edges(run, session.deps, job, lowered.number),
+        **series.makers(run, parts),
     }
+    result.notes += series.coarser(parts, choice.name, values["sim.sample"])
     for table, make in made.items():
         if table in wanted:
             result.add(table, make())
@@ -353,6 +379,7 @@ def simulate(
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
+    series.check(float(config.number("sim.sample")), tables)
     session = _Session(config, job, min(threads or os.cpu_count() or 1, MAX_THREADS), clock or Clock())
     result = Result(job, config, session.deps)
     if session.deps.races:

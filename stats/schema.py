@@ -97,11 +97,14 @@ TBS = (
     Column("reason", "S12", "", "What it waited for last: " + ", ".join(REASONS) + "."),
 )
 
-SAMPLES = (
+_SAMPLE = (
     _RUN,
     Column("sample", "<i4", "", "Number of the sample."),
     Column("start_us", "<f8", "us", "Start of the interval."),
     Column("end_us", "<f8", "us", "End of the interval."),
+)
+SAMPLES = (
+    *_SAMPLE,
     Column("resident_warps", "<f8", "warps", "Mean over the interval, all SMs together."),
     Column("alu_utilization", "<f8", "", "Busy share of the busiest arithmetic pipe."),
     Column("fp32", "<f8", "", "Busy share of the fp32 pipes."),
@@ -217,6 +220,24 @@ OPEN: dict[str, tuple[Column, ...]] = {
         Column("tbs", "<i8", "count", "Thread blocks run."),
     ),
     "l2": (_RUN, Column("slice", "<i4", "", "The L2 slice.")),
+    # time series (--sample-us): the counters are of the interval
+    "sm_series": (*_SAMPLE, Column("sm", "<i4", "", "The SM.")),
+    "l2_series": (
+        *_SAMPLE,
+        Column("slice", "<i4", "", "The L2 slice."),
+        Column("backlog", "<i8", "tick", "At the end of the interval: how long the data port is booked."),
+    ),
+    "dram_series": (
+        *_SAMPLE,
+        Column("channel", "<i4", "", "The DRAM channel: that of the slice."),
+        Column("queued", "<i8", "count", "At the end of the interval: sectors of reads not yet transferred."),
+    ),
+    "bank_series": (
+        *_SAMPLE,
+        Column("channel", "<i4", "", "The DRAM channel."),
+        Column("bank", "<i4", "", "The bank of the channel."),
+        Column("backlog", "<i8", "tick", "At the end of the interval: time until it may open another row."),
+    ),
 }
 
 

@@ -42,13 +42,26 @@ def test_defaults() -> None:
     assert not (options.quiet)
     assert not (options.json)
     assert (options.out, options.tables, options.seed, options.explain) == (None, None, None, None)
+    assert options.sample_us is None
 
 
 def test_all_options_are_typed() -> None:
     options = read(
         *("--gpu", "v100", "--schemes", "stream,cusync:row+pdl", "--threads", "2", "--out", "a/b.h5"),
         *("--set", "gpu.l2.size=3MiB", "--set", "gpu.l2.slices=32", "--set=scheme.window=8"),
-        *("--tables", "runs,tbs", "--seed", "7", "--force", "--quiet", "--json", "--explain", "a:b:12"),
+        *(
+            "--sample-us",
+            "2.5",
+            "--tables",
+            "runs,tbs",
+            "--seed",
+            "7",
+            "--force",
+            "--quiet",
+            "--json",
+            "--explain",
+            "a:b:12",
+        ),
     )
     assert options.schemes == ("stream", "cusync:row+pdl")
     assert (options.threads, options.out, options.seed) == (2, Path("a/b.h5"), 7)
@@ -60,6 +73,7 @@ def test_all_options_are_typed() -> None:
     config = options.config({"scheme.window": 4, "scheme.bypass": 1})
     assert config["gpu.l2.size"] == 3 << 20
     assert (config["scheme.window"], config["scheme.bypass"], config["sim.seed"]) == (8, 1, 7)
+    assert (options.sample_us, config["sim.sample"]) == (2.5, 2.5)
     assert config.device.name == "v100"
 
 
@@ -98,6 +112,11 @@ def test_repeated_settings_do_not_leak_between_calls() -> None:
         (
             ("--seed", "3000000000"),
             "error: --seed: sim.seed = 3000000000: must be an integer in [0, 2147483647]",
+        ),
+        (("--sample-us", "-1"), "error: --sample-us: sim.sample = -1 us: must be in [0, 1000000]"),
+        (
+            ("--sample-us", "often"),
+            "error: --sample-us: sim.sample = often: not a number; must be in [0, 1000000]",
         ),
         (("--explain", "gemm"), "error: --explain: must be KERNEL:TB, not 'gemm'"),
     ],

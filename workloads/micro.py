@@ -102,6 +102,42 @@ def read(
     return Kernel("read", program, (tbs, 1, 1), (source,), (Access(source, "read", regions),), stream)
 
 
+def columns(
+    memory: Memory, rows: int = 16384, cols: int = 1024, lead: int = 4096, warps: int = 8, *, stream: int = 0
+) -> Kernel:
+    """Read ``cols`` columns of a row-major fp32 matrix, 32 columns after another, each from top to bottom.
+
+    A warp reads 128 B of four rows; from a row to the next are ``lead`` elements. Where that is a power of
+    two, all that is read at one time differs in high address bits only.
+    """
+    per_tb = 4 * warps
+    if not 1 <= warps <= 32 or rows < 1 or rows % per_tb:
+        raise WorkloadError(f"columns: rows = {rows}, warps = {warps}: rows must be a multiple of {per_tb}")
+    if cols < WARP or cols % WARP or not cols <= lead <= 1 << 30 or rows * lead > 1 << 36:
+        raise WorkloadError(
+            f"columns: cols = {cols}, lead = {lead}: cols must be a multiple of {WARP}, lead at least that"
+            " and rows x lead at most 2^36"
+        )
+    source = memory.tensor("matrix", rows, lead, 4)
+    code = Code()
+    code.compute(int=12)
+    for i in range(4):
+        row = lead * 4
+        code.load(0, Pattern(0, 4, base=i * row, bx=per_tb * row, by=128, warp=4 * row, s0=4))
+    code.wait(0)
+    code.compute(fp32=4)
+    code.exit()
+    blocks = rows // per_tb
+
+    def regions(t: NDArray[np.int64]) -> NDArray[np.int64]:
+        first, left = t % blocks * per_tb, t // blocks * WARP
+        return np.stack([first, first + per_tb, left, left + WARP], axis=1)
+
+    program = Program("columns", (tuple(code.ops),), warps, 32, 0, 1)
+    grid = (blocks, cols // WARP, 1)
+    return Kernel("columns", program, grid, (source,), (Access(source, "read", regions),), stream)
+
+
 def chase(
     memory: Memory, footprint: int = 1 << 20, stride: int = 128, passes: int = 2, *, bypass_l1: bool = False
 ) -> Kernel:

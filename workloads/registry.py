@@ -101,6 +101,11 @@ def read(
     return Job("read", [kernel])
 
 
+def columns(rows: int = 16384, cols: int = 1024, lead: int = 4096) -> Job:
+    """Read columns of a row-major fp32 matrix, 32 by 32; ``lead``: elements from a row to the next."""
+    return Job("columns", [micro.columns(Memory(), rows, cols, lead)])
+
+
 def chase(footprint: int = 1 << 20, stride: int = 128, passes: int = 2, bypass: bool = False) -> Job:
     """Follow a chain of dependent loads."""
     return Job("chase", [micro.chase(Memory(), footprint, stride, passes, bypass_l1=bypass)])
@@ -118,6 +123,7 @@ WORKLOADS: dict[str, Factory] = {
     "ffma": ffma,
     "tensor": tensor,
     "read": read,
+    "columns": columns,
     "chase": chase,
     "mixed": micro.mixed,
 }
@@ -132,6 +138,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     "ffma": micro.ffma,
     "tensor": micro.tensor,
     "read": micro.read,
+    "columns": micro.columns,
     "chase": micro.chase,
 }
 

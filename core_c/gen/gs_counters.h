@@ -59,6 +59,15 @@ typedef struct gs_work {
     uint64_t l2_requests;
 } gs_work;
 
+typedef struct gs_held {
+    /* Time with at least one TB, from its first issue to its end. [tick] */
+    uint64_t busy;
+    /* Resident TBs x time. [tick] */
+    uint64_t tb_time;
+    /* Warp places taken x time; a TB keeps those of all its warps to its end. [tick] */
+    uint64_t warp_time;
+} gs_held;
+
 typedef struct gs_l2 {
     /* Line requests that reached the slice. [count] */
     uint64_t requests;
@@ -86,10 +95,19 @@ typedef struct gs_l2 {
     uint64_t bus_busy;
 } gs_l2;
 
+typedef struct gs_banks {
+    /* Reads of the bank; writes drain in batches that name no bank. [count] */
+    uint64_t accesses;
+    /* Rows opened. [count] */
+    uint64_t activates;
+} gs_banks;
+
 /* fields of each struct: all are uint64_t, so a struct may be added up as an array */
 enum {
     GS_STALLS_N = 5,
     GS_IDLES_N = 3,
     GS_WORK_N = 16,
+    GS_HELD_N = 3,
     GS_L2_N = 12,
+    GS_BANKS_N = 2,
 };

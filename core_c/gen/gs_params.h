@@ -117,6 +117,8 @@ typedef struct gs_gpu_l2_params {
     int64_t slice_bytes;
     /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
     int64_t update;
+    /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few). [bool] */
+    int64_t hash;
     /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement. [count] */
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */
@@ -136,6 +138,8 @@ typedef struct gs_gpu_dram_params {
     int64_t latency;
     /* Banks a channel; a power of two. [count] */
     int64_t banks;
+    /* The bank is the row's lowest bits xor higher ones (0: the lowest bits alone, so rows a power of two apart share one). [bool] */
+    int64_t bank_hash;
     /* Bytes of a row that lie in one channel; a power of two. [B] */
     int64_t row_bytes;
     /* Precharge and activate (tRP + tRCD). [tick] */
@@ -265,6 +269,8 @@ typedef struct gs_sim_params {
     int64_t quantum;
     /* Check every access against the exact footprints; stop at the first broken dependence. [bool] */
     int64_t oracle;
+    /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */
+    int64_t sample;
     /* Seed of everything random (L2 victims). [count] */
     int64_t seed;
 } gs_sim_params;

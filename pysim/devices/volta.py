@@ -84,6 +84,7 @@ GV100: Rows = (
     ("gpu.noc.reply_bytes", 64, f"{_ASSUMED} for Volta: two sectors a cycle, half of an L1 line"),
     ("gpu.noc.write_bytes", 32, f"{_ASSUMED}: a sector a cycle; {_ACCEL} move 40 B flits, header included"),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
+    ("gpu.l2.hash", 1, f"{_ASSUMED}: strides of powers of two spread over slices"),
     ("gpu.l2.latency", 193, f"{_JIA}: L2 hit 193 cycles"),
     (
         "gpu.l2.slice_bytes",
@@ -101,6 +102,7 @@ GV100: Rows = (
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),
     ("gpu.dram.latency", 375, f"{_JIA}: L2 miss with a TLB hit 375 cycles"),
     ("gpu.dram.banks", 16, f"{_ACCEL}: 16 banks; HBM2 pseudo channel"),
+    ("gpu.dram.bank_hash", 1, f"{_ASSUMED}: strides of powers of two spread over banks"),
     ("gpu.dram.row_bytes", 1024, "JEDEC JESD235: 1 KiB page of an HBM2 pseudo channel"),
     ("gpu.dram.row_open", 28.2, f"{_ACCEL}: RP 12 + RCD 12 clocks at 850 MHz"),
     ("gpu.dram.row_cycle", 47.1, f"{_ACCEL}: RC 40 clocks at 850 MHz"),

@@ -25,11 +25,13 @@ SHAPES = {
 }
 
 
-@pytest.fixture(scope="module", params=SHAPES)
+@pytest.fixture(scope="module", params=[(shape, hashed) for shape in SHAPES for hashed in (1, 0)])
 def machine(request):
-    slices, sets = SHAPES[request.param]
-    name = request.param if request.param in ("titan_v", "v100") else "titan_v"
-    conf = config(name, gpu__l2__slices=slices, gpu__l2__size=slices * sets * 16 * 128)
+    shape, hashed = request.param
+    slices, sets = SHAPES[shape]
+    name = shape if shape in ("titan_v", "v100") else "titan_v"
+    size = slices * sets * 16 * 128
+    conf = config(name, gpu__l2__slices=slices, gpu__l2__size=size, gpu__l2__hash=hashed)
     made, _ = lowered_of(make("empty"), "stream", conf)
     with _Sim(made) as sim:
         yield sim.sim, slices, sets
@@ -106,6 +108,16 @@ STRIDES = (
     2048,
     4096,
 )
+
+
+def test_without_the_hash_slice_and_set_are_the_lowest_digits():
+    made, _ = lowered_of(make("empty"), "stream", config("v100", gpu__l2__hash=0))
+    slices, sets = SHAPES["v100"]
+    lines = np.array([0, 1, 63, 64, 65, 64 * 47, 64 * 48, 12345, 987654])
+    with _Sim(made) as sim:
+        found = homes(sim.sim, lines)
+    want = np.stack([lines % slices, lines // slices % sets, lines // (slices * sets) + 1], axis=1)
+    assert found.tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("name", ["titan_v", "v100"])

@@ -1,0 +1,84 @@
+"""Which slices, channels and banks does a strided walk use, with the address hash and without? ``--help``."""
+
+from pysim.start import run_script
+
+# planes of 256 x 256 fp32 pixels, as images in NCHW: all TBs read the same pixels of different planes
+WORKLOAD = "columns:rows=4096,cols=1024,lead=65536"
+OFF = {
+    "both": {"gpu.l2.hash": 0, "gpu.dram.bank_hash": 0},
+    "slices": {"gpu.l2.hash": 0},
+    "banks": {"gpu.dram.bank_hash": 0},
+}
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from pysim.options import make_parser
+    from pysim.script import Script, choice
+
+    defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5}
+    parser = make_parser(__doc__.partition("?")[0] + "?", defaults)
+    text = f"what to run, as `pysim workloads` lists them (default: {WORKLOAD})"
+    parser.add_argument("--workload", default=WORKLOAD, metavar="NAME:KEY=VALUE", help=text)
+    text = "hash that the second run is without: slices, banks, both (default: both)"
+    parser.add_argument("--off", type=choice(*OFF), default="both", metavar="WORD", help=text)
+    args = parser.parse_args()
+    if len(args.schemes) != 1:
+        parser.error("--schemes: one scheme, as there are two runs already")
+    script = Script.start("figure_bank_camping", parser, args, ("workload", "off"))
+    options, path = script.options, script.path
+    if not script.config["sim.sample"]:
+        parser.error("--sample-us: must be above 0 here")
+
+    from dataclasses import replace
+
+    import numpy as np
+
+    import stats
+    from pysim import simulate
+    from stats.heatmap import draw_camping, format_camping
+    from workloads.registry import make
+
+    job = make(args.workload)
+    stats.check_writable(path, options.force, script.configuration)
+    log = stats.Log(options.quiet)
+    on = dict.fromkeys(OFF["both"], 1)
+    labels = {0: "hash on", 1: "hash off" if args.off == "both" else f"hash of {args.off} off"}
+    parts, notes = {}, []
+    for run, switches in enumerate((on, on | OFF[args.off])):
+        result = simulate(
+            script.config.replaced(switches),
+            replace(job, name=f"{job.name}, {labels[run]}"),
+            options.schemes,
+            threads=options.threads,
+            progress=log,
+        )
+        if result.interrupted:
+            raise KeyboardInterrupt
+        notes += result.notes
+        for name, rows in result.listed().items():
+            rows["run"] += run
+            parts.setdefault(name, []).append(rows)
+    tables = {name: np.concatenate(rows) for name, rows in parts.items()}
+    for note in dict.fromkeys(notes):
+        log.say(note)
+    log.clear()
+
+    show = log.say if options.json else print
+    show("\n".join(script.machine_lines()[:1]))
+    show(f"workload  {args.workload}: in use at once (parts that share the traffic evenly count one each)\n")
+    show(format_camping(tables, labels))
+    picture = None
+    try:
+        picture = draw_camping(tables, labels, f"{args.workload} on {script.config.device.title}")
+    except stats.StoreError as error:  # matplotlib is optional
+        log.say(f"no picture: {error}")
+    written = script.written(tables)
+    stats.write(path, written, {"script": script.name}, script.configuration, options.force, picture)
+    show(f"wrote {path}, {path.with_suffix('.json')}" + (f", {path.with_suffix('.png')}" if picture else ""))
+    if options.json:
+        print(stats.to_json(written))
+
+
+if __name__ == "__main__":
+    run_script(main)

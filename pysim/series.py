@@ -1,0 +1,131 @@
+"""Time series of the parts of a GPU: what the core counted in each interval, as tables.
+
+One row an interval and SM, L2 slice, DRAM channel or bank. Counters are of the interval: over all its rows
+a part's add up to what its row of ``sm`` or ``l2`` says. An event counts in one interval: a block of
+instructions when it begins, a wait when it ends, a request at the slice when it arrives, a row when it opens,
+an access to DRAM at the end of its transfer. Writes still collected when the run ends count at its end.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .columns import TICKS_US
+from .counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
+from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Table = NDArray[np.void]
+
+SHORTEST_US = 0.001
+TABLES = ("sm_series", "l2_series", "dram_series", "bank_series")
+
+
+class Series(NamedTuple):
+    """What the core recorded: counters from the start to the end of each interval, (samples, parts)."""
+
+    sms: Table
+    slices: Table
+    banks: Table  # (samples, slices, banks)
+    interval: int  # ticks
+    end: int  # ticks; the last interval may be cut short
+
+
+def _passed(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return what was counted in each interval of what was counted since the start."""
+    return np.asarray(np.diff(counts.astype(np.int64), axis=0, prepend=np.int64(0)), np.int64)
+
+
+def _columns(records: Table, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    return {name: _passed(records[name]) for name in names}
+
+
+def _names(*groups: Any) -> tuple[str, ...]:
+    return tuple(row.name for group in groups for row in group)
+
+
+def _table(run: int, series: Series, parts: tuple[str, ...], values: Mapping[str, NDArray[Any]]) -> Table:
+    """Return rows by sample, then part; ``values`` are (samples, parts...) each."""
+    shape = next(iter(values.values())).shape
+    at = np.indices(shape)
+    start = at[0] * series.interval
+    columns: dict[str, NDArray[Any]] = {
+        "run": np.full(shape, run, "i4"),
+        "sample": at[0].astype("i4"),
+        "start_us": start / TICKS_US,
+        "end_us": np.minimum(start + series.interval, max(series.end, 1)) / TICKS_US,
+        **{name: at[1 + axis].astype("i4") for axis, name in enumerate(parts)},
+        **{name: value.astype("i8") for name, value in values.items()},
+    }
+    made = np.zeros(int(np.prod(shape)), [(name, value.dtype) for name, value in columns.items()])
+    for name, value in columns.items():
+        made[name] = value.reshape(-1)
+    return made
+
+
+def sm_table(run: int, series: Series) -> Table:
+    """Return the rows of ``sm_series``."""
+    values: dict[str, NDArray[Any]] = {}
+    for group, rows in (("held", HELD), ("stalls", STALLS), ("work", WORK)):
+        values |= _columns(series.sms[group], _names(rows))
+    return _table(run, series, ("sm",), values)
+
+
+def _paced(booked: NDArray[np.int64], interval: int) -> NDArray[np.int64]:
+    """Return what a port did in each sample of what was booked: no more than it can, the rest after it."""
+    whole = interval * np.arange(1, len(booked) + 1, dtype=np.int64)[:, None]
+    ahead = np.cumsum(booked, axis=0) - whole
+    done = whole + np.minimum(np.minimum.accumulate(ahead, axis=0), 0)
+    done[-1] = booked.sum(axis=0)
+    return np.asarray(np.diff(done, axis=0, prepend=np.int64(0)), np.int64)
+
+
+def l2_table(run: int, series: Series) -> Table:
+    """Return the rows of ``l2_series``; ``busy`` is what the port did, not what was booked on it."""
+    values = _columns(series.slices["count"], _names(SLICE))
+    values["busy"] = _paced(values["busy"], series.interval)
+    return _table(run, series, ("slice",), {"backlog": series.slices["backlog"]} | values)
+
+
+def dram_table(run: int, series: Series) -> Table:
+    """Return the rows of ``dram_series``."""
+    values = _columns(series.slices["count"], _names(CHANNEL))
+    return _table(run, series, ("channel",), {"queued": series.slices["queued"]} | values)
+
+
+def bank_table(run: int, series: Series) -> Table:
+    """Return the rows of ``bank_series``."""
+    values = _columns(series.banks["count"], _names(BANKS))
+    return _table(run, series, ("channel", "bank"), {"backlog": series.banks["backlog"]} | values)
+
+
+def check(interval: float, tables: str | Sequence[str]) -> None:
+    """Refuse an interval (us) that is too short, and tables of time series that there would not be."""
+    if 0 < interval < SHORTEST_US:
+        raise ConfigError(f"sim.sample = {interval:g} us: must be 0 or at least {SHORTEST_US:g} us")
+    for word in tables.split(",") if isinstance(tables, str) else tables:
+        if word in TABLES and not interval:
+            raise ConfigError(f"table {word} needs an interval: sim.sample, or --sample-us")
+
+
+def makers(run: int, series: Series | None) -> dict[str, Callable[[], Table]]:
+    """Return what makes each of the tables; nothing without series."""
+    if series is None:
+        return {}
+    each = (sm_table, l2_table, dram_table, bank_table)
+    return {name: partial(make, run, series) for name, make in zip(TABLES, each, strict=True)}
+
+
+def coarser(series: Series | None, scheme: str, asked: int) -> list[str]:
+    """Return a line where the interval is not the one asked for (ticks), or nothing."""
+    if series is None or series.interval == asked:
+        return []
+    got, wanted = series.interval / TICKS_US, asked / TICKS_US
+    return [f"{scheme}: time series every {got:g} us, not {wanted:g}: at most a million rows a run"]

@@ -198,7 +198,9 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     } else if (n && !credit_take(sim, sm, wi, c)) {
         return 0;
     }
-    sm->stored[wi] = (gs_stored){op->kind == GS_OP_STORE && !joins ? reach.line + 1 : 0, part, lines};
+    if (GS_UNLIKELY(sim->join_stores)) {
+        sm->stored[wi] = (gs_stored){op->kind == GS_OP_STORE && !joins ? reach.line + 1 : 0, part, lines};
+    }
     gs_sub *b = &sm->sub[wi & 3];
     u64 issue = gs_max(c, b->single);
     b->single = issue + 1;

@@ -25,7 +25,7 @@ static inline int gs_is_across(const gs_sim *sim, u32 sm, u32 box)
 static inline u64 gs_fabric_take(const gs_sim *sim, gs_slice *s, u64 t, u32 sectors, int load)
 {
     u64 start = gs_max(t, s->link);
-    s->link = start + sectors * sim->link_sector[load];
+    s->link = start + (load ? 0 : sim->link_store) + sectors * sim->link_sector[load];
     return start - t;
 }
 

@@ -68,9 +68,10 @@ static int derive_partitions(gs_sim *sim)
     sim->half_boxes = sim->slices / (2 * GS_GROUP);
     sim->fabric = (u64)p->fabric_latency * sim->period;
     if (p->fabric_bandwidth) {
-        /* ticks that a byte holds one slice's link, times 32 and 40: MB/s = B/us */
+        /* ticks that a byte holds one slice's link, times bytes: MB/s = B/us */
         u64 bytes = 1024ull * 1000 * sim->slices, rate = (u64)p->fabric_bandwidth;
-        sim->link_sector[0] = (u32)(40 * bytes / rate);
+        sim->link_store = (u32)(44 * bytes / rate);
+        sim->link_sector[0] = (u32)(29 * bytes / rate);
         sim->link_sector[1] = (u32)(32 * bytes / rate);
     }
     /* the mean over lines with their home here and there is the configured latency */

@@ -437,7 +437,7 @@ struct gs_sim {
     u32 join_stores, join_loads, fill_pairs;
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */
-    u32 half_boxes, link_sector[2];
+    u32 half_boxes, link_sector[2], link_store;
     u64 fabric, twin_latency;
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */

@@ -123,7 +123,7 @@ typedef struct gs_gpu_l2_params {
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */
     int64_t fabric_latency;
-    /* Two partitions: what can cross between them, both ways together; a store's sector is 40 B, its byte mask and address included (0: no limit). [MB/s] */
+    /* Two partitions: what can cross between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit). [MB/s] */
     int64_t fabric_bandwidth;
     /* Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn. [choice] */
     int64_t replacement;

@@ -306,11 +306,11 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 continue;
             }
             if (tag & GS_ACROSS) {
-                t += gs_fabric_take(sim, s, t, sectors, 0);
+                t += gs_fabric_take(sim, s, t, sectors, kind);
                 tag &= ~GS_ACROSS;
                 across = sim->fabric;
             } else if (from >= GS_SENDER_FORWARD) {
-                across = sim->fabric + gs_fabric_take(sim, s, t, sectors, 1);
+                across = sim->fabric + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
                 from -= GS_SENDER_FORWARD;
             }
         }

@@ -10,8 +10,12 @@ import pytest
 from pysim import Config, simulate
 from pysim.devices import device
 from pysim.errors import WorkloadError
+from pysim.job import Memory
 from pysim.occupancy import occupancy
+from workloads.hw.chain_kernels import gru_tile, softmax_rows
 from workloads.hw.chains import CHAINS, TILES, chain_job, chain_of
+from workloads.hw.hgemm import Hgemm, hgemm
+from workloads.hw.sgemm import sgemm
 
 MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_deps.csv"
 ROWS = {
@@ -55,6 +59,60 @@ def test_kernels_touch_what_they_say(key):
     result = simulate("h200", job, "stream,graph,tb_static", overrides={"sim.oracle": 1}, threads=1)
     assert set(result.frame("runs")["status"]) == {"ok"}
     assert len(job.kernels) == 2 * len(chain_of(*key).kernels) + 1
+
+
+# instructions from one branch to the next, counted in the SASS of deps.cu: of a K step of each tile
+STEPS = {
+    ("fp16", "128x128x32_256thr"): 113,
+    ("fp16", "64x64x32_128thr"): 101,
+    ("fp32", "128x128x8_256thr"): 581,
+    ("fp32", "64x64x16_256thr"): 326,
+    ("fp32", "32x32x32_256thr"): 240,
+}
+
+
+@pytest.mark.parametrize("key", TILES, ids="|".join)
+def test_a_step_has_the_instructions_of_its_sass(key):
+    tile = TILES[key]
+
+    def instructions(steps):
+        half = isinstance(tile, Hgemm)
+        depth, item, memory = steps * (32 if half else tile.bk), 2 if half else 4, Memory()
+        shapes = {"A": (tile.bm, depth), "B": (depth, tile.bn), "C": (tile.bm, tile.bn)}
+        a, b, c = (memory.tensor(name, *shape, item) for name, shape in shapes.items())
+        made = hgemm("step", a, b, c, tile) if half else sgemm("step", a, b, c, tile)
+        return made.counts["inst"] // made.kernel.program.warps
+
+    assert instructions(8) - instructions(7) == STEPS[key]
+
+
+# of a GRU cell: once, a turn over rows that exist, one over rows that do not
+@pytest.mark.parametrize(
+    ("item", "batch", "expected"),
+    [
+        (2, 8, 49 + 2 * 111 + 14 * 11),
+        (2, 64, 49 + 16 * 111),
+        (4, 8, 49 + 103 + 3 * 11),
+        (4, 32, 49 + 4 * 103),
+    ],
+)
+def test_a_cell_has_the_instructions_of_its_sass(item, batch, expected):
+    memory, side = Memory(), 64 if item == 2 else 32
+    widths = {"G": 3 * side, "X": 3 * side, "h": side, "out": side}
+    tensors = [memory.tensor(name, batch, cols, item) for name, cols in widths.items()]
+    made = gru_tile("cell", *tensors, (side, side))
+    assert made.counts["inst"] == 8 * expected
+
+
+# of a softmax: once, a row of two pairs a lane, one of 24 (16 and 8 at once, then four at a time)
+@pytest.mark.parametrize(("cols", "row"), [(128, 248), (1536, 1288)])
+def test_a_softmax_has_the_instructions_of_its_sass(cols, row):
+    memory = Memory()
+    made = softmax_rows("softmax", memory.tensor("S", 16, cols, 2), memory.tensor("P", 16, cols, 2))
+    assert made.counts["inst"] == 8 * (71 + 2 * row)
+    # three times a row is read, once written, by 32 B sectors
+    sectors = 16 * cols * 2 // 32
+    assert (made.counts["l1_load_sectors"], made.counts["l1_store_sectors"]) == (3 * sectors, sectors)
 
 
 def test_nothing_of_the_second_run_starts_before_the_first_has_ended():

@@ -1,12 +1,10 @@
 """The kernels of measured chains that no suite of plain kernels has: a GRU cell and a softmax by tiles.
 
-Their SASS was not taken apart: the counts follow from the source and from what the compiler made of the same
-expressions in the plain kernels (:mod:`workloads.hw.blocks`). Loads go past L1, as in the source.
+Their stretches are those of :mod:`workloads.hw.blocks_chain`. Loads go past L1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +14,22 @@ from pysim.job import Access, Mode, Tensor
 from pysim.program import Part, Pattern, Place
 from workloads.tiles import collapse
 
+from .blocks_chain import GRU16, GRU32, SOFTMAX
 from .code import STORES, Launch, Warp, launch, sized
 from .stream import WARPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .code import At
+
 GATES = 3
 SOFTMAX_ROWS = 16  # of a TB
-UNROLL = 4  # loads that the compiler gathers in a loop over a row
+PAIRS = 64  # elements that the lanes of a warp read at once
+# pairs a lane that the compiler takes at once; what does not fill the least is read before, one by one
+BY4, BY8, BY16 = 4, 8, 16
+# arguments and gates in the order in which a GRU cell's SASS loads and stores them; the last two are h and h'
+ORDER = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 0), (3, 0))
 
 
 def _block(tensor: Tensor, mode: Mode, size: tuple[int, int], across: int, gate: int = 0) -> Access:
@@ -78,27 +83,20 @@ def gru_tile(
         return collapse(made)
 
     row, col, rows = Place(by=bm), Place(bx=bn), min(bm, batch)
+    blocks = GRU16 if item == 2 else GRU32
     w = Warp(output=Part(3, row, rows, col, bn))
+    w.run(blocks["pre"])
     w.needs(Part(0, row, rows, col, bn, times=GATES, apart=hidden))
     w.main_done()
-    w.mix(70, alu=14, imad=8, adu=4, none=4, s2r=1)
+    w.run(blocks["set"])
     mark = w.begin()
-    w.mix(12, alu=8, imad=7, cbu=1, none=1)
-    half = int(item == 2)  # a conversion a value
-    for gate, waits in ((0, 97), (1, 96), (2, 53)):
-        for arg in (0, 1):
-            w.load(gate % 2, *at(arg, gate), bypass=True, level=0)
-        if gate == GATES - 1:
-            w.load(2, *at(2, 0), bypass=True, level=0)
-            w.wait(2)
-        w.wait(gate % 2)
-        w.mix(waits, ffma=8, imad=3, alu=3 + 2 * half, xu=2, adu=1, cbu=1, none=1)
-    w.mix(4, ffma=5, alu=1 + 2 * half)
-    w.store(STORES, *at(3, 0), level=0)
+    w.run(blocks["turn"], lambda name, _offset: at(*ORDER[int(name)]), level=0, bypass=True)
     w.end(mark, live)
     if turns > live:
-        w.mix(0, alu=4 * (turns - live), cbu=turns - live)
-    w.exit()
+        mark = w.begin()
+        w.run(blocks["skip"])
+        w.end(mark, turns - live)
+    w.run(blocks["end"])
     args = (products, inputs, before, after)
     accesses = [_block(t, "read", (bm, bn), across, gate) for t in args[:2] for gate in range(GATES)]
     accesses += [_block(before, "read", (bm, bn), across), _block(after, "write", (bm, bn), across)]
@@ -107,60 +105,88 @@ def gru_tile(
     return sized(made, lambda n: gru_tile(name, products, inputs, before, after, tile, n))
 
 
-def _row(w: Warp, pitch: int, row: int, count: int, work: Sequence[int], out: bool, warps: int) -> None:
-    """Add a pass of a warp over a row of ``count`` pairs a lane; ``work``: ffma, alu, xu of a pair."""
-    ffma, alu, xu = work
+def _row(w: Warp, pitch: int, row: int, count: int, warps: int) -> None:
+    """Add a row of ``count`` pairs a lane: its maximum, its sum and its output, each from memory."""
 
-    def at(arg: int, number: int, step: int) -> tuple[Pattern, ...]:
-        made = [
-            Pattern(
-                arg, 4, base=(row + warp) * pitch + 128 * number, bx=SOFTMAX_ROWS * pitch, s0=4,
-                step=128 * step,
-            )
-            for warp in range(warps)
-        ]  # fmt: skip
-        return collapse(made)
+    def at(first: int, number: int, step: int) -> At:
+        """Return where a stretch finds its pairs: ``first`` on, ``number`` of them there."""
 
-    def turn(first: int, many: int, level: int) -> None:
-        for number in range(many):
-            w.load(number, *at(0, first + number, many), bypass=True, level=level)
-        for number in range(many):
-            w.wait(number)
-            w.mix(30, ffma=ffma, alu=alu, xu=xu)
-            if out:
-                w.store(STORES, *at(1, first + number, many), level=level)
-        w.mix(6, alu=3, none=1)
+        def patterns(name: str, offset: int) -> tuple[Pattern, ...]:
+            made = [
+                Pattern(
+                    int(name == "out"), 4, base=(row + warp) * pitch + 128 * first + offset,
+                    bx=SOFTMAX_ROWS * pitch, s0=4, step=128 * step,
+                    lanes=0xFFFFFFFF if offset < 128 * number else 0,
+                )
+                for warp in range(warps)
+            ]  # fmt: skip
+            return collapse(made)
 
-    whole, rest = divmod(count, UNROLL)
-    if whole:
+        return patterns
+
+    def run(name: str, first: int = 0, number: int = 0, times: int = 0) -> None:
+        """Add a stretch; one that is repeated moves on by what it takes."""
+        level = 0 if times else 2
         mark = w.begin()
-        turn(0, UNROLL, 0)
-        w.end(mark, whole)
+        w.run(SOFTMAX[name], at(first, number, number), level, bypass=True)
+        w.end(mark, times)
+
+    rest = count % BY4
+    run("row")
+    if rest:
+        run("max_rem", 0, 1)
+    if rest > 1:
+        run("max_rem2", 0, rest)
+    run("max_mid")
+    done = rest
+    if count >= BY4:
+        run("max_set")
+        many = (count - done) // BY16
+        if many:
+            run("max_by16", done, BY16, many)
+        done += many * BY16
+        run("max_mid2")
+        if count - done >= BY8:
+            run("max_by8", done, BY8)
+            done += BY8
+        run("max_mid3")
+        if done < count:
+            run("max_by4", done, BY4)
+    run("max")
+    run("sum_set")
+    if rest:
+        run("sum_rem", 0, 1)
+    if rest > 1:
+        run("sum_rem2", 0, rest)
+    run("sum_mid")
+    if count >= BY4:
+        run("sum_by4", rest, BY4, count // BY4)
+    run("sum")
+    run("out_set")
     for number in range(rest):
-        turn(whole * UNROLL + number, 1, 2)
+        run(("out_rem", "out_rem2", "out_rem3")[number], 0, rest)
+    run("out_mid")
+    if count >= BY4:
+        run("out_by4", rest, BY4, count // BY4)
+    run("end_row")
 
 
 def softmax_rows(name: str, source: Tensor, target: Tensor, warps: int = WARPS) -> Launch:
     """Softmax of rows of fp16, 16 rows a TB and a warp a row: three passes, the row read in each."""
     rows, cols = source.rows, source.cols
-    if (target.rows, target.cols) != (rows, cols) or rows % SOFTMAX_ROWS or cols % 64:
+    if (target.rows, target.cols) != (rows, cols) or rows % SOFTMAX_ROWS or cols % PAIRS:
         raise WorkloadError(
-            f"{name}: {rows} x {cols}: rows must be a multiple of {SOFTMAX_ROWS}, columns of 64"
+            f"{name}: {rows} x {cols}: rows must be a multiple of {SOFTMAX_ROWS}, columns of {PAIRS}"
         )
     row = Place(bx=SOFTMAX_ROWS)
     w = Warp(output=Part(1, row, SOFTMAX_ROWS, Place(), cols))
+    w.run(SOFTMAX["head"])
     w.needs(Part(0, row, SOFTMAX_ROWS, Place(), cols))
     w.main_done()
-    w.mix(50, alu=10, imad=4, adu=3, none=3, s2r=1)
+    w.run(SOFTMAX["set"])
     for first in range(0, SOFTMAX_ROWS, warps):
-        w.mix(10, alu=6, imad=4)
-        for work, out in (((0, 4, 0), False), ((6, 2, 2), False), ((8, 3, 2), True)):
-            _row(w, cols * source.item, first, cols // 64, work, out, warps)
-            if not out:
-                for _ in range(5):  # butterfly over the lanes
-                    w.mix(28, smem=1, alu=1, waves=1)
-        w.mix(20, xu=1, ffma=4)
-    w.exit()
+        _row(w, cols * source.item, first, cols // PAIRS, warps)
+    w.run(SOFTMAX["end"])
     size = (SOFTMAX_ROWS, cols)
     accesses = [_block(source, "read", size, 1), _block(target, "write", size, 1)]
     grid = (rows // SOFTMAX_ROWS, 1, 1)

@@ -8,22 +8,24 @@ output, is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pysim.errors import WorkloadError
 from pysim.job import ALIGN, Job, Kernel, Memory, Tensor
 
+from .blocks_chain import HGEMM8, HGEMM8_OUT, HGEMM64, SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
 from .chain_kernels import fence, gru_tile, softmax_rows
 from .hgemm import H64, H128W8, Hgemm, hgemm
 from .sgemm import S32, S64, S128, Sgemm, sgemm
 
+STATIC = 16  # bytes of shared memory for the tiles that a wait has found complete
 TILES: Mapping[tuple[str, str], Hgemm | Sgemm] = {
-    ("fp16", "128x128x32_256thr"): H128W8,
-    ("fp16", "64x64x32_128thr"): H64,
-    ("fp32", "128x128x8_256thr"): S128,
-    ("fp32", "64x64x16_256thr"): S64,
-    ("fp32", "32x32x32_256thr"): S32,
+    ("fp16", "128x128x32_256thr"): replace(H128W8, blocks=HGEMM8, out=HGEMM8_OUT, static=STATIC),
+    ("fp16", "64x64x32_128thr"): replace(H64, blocks=HGEMM64, static=STATIC),
+    ("fp32", "128x128x8_256thr"): replace(S128, blocks=SGEMM128, out=SGEMM128_OUT, static=STATIC),
+    ("fp32", "64x64x16_256thr"): replace(S64, registers=63, blocks=SGEMM64, static=STATIC),
+    ("fp32", "32x32x32_256thr"): replace(S32, registers=39, blocks=SGEMM32, static=STATIC),
 }
 MOST = 1 << 20  # of any size: what is measured is far below
 

@@ -140,11 +140,11 @@ class Warp:
             self.code.wait(slot, stages=stages, level=level)
         self._count()
 
-    def run(self, block: Block, at: At | None = None, level: int = 2) -> None:
+    def run(self, block: Block, at: At | None = None, level: int = 2, bypass: bool = False) -> None:
         """Add a stretch of SASS (:mod:`workloads.hw.blocks`).
 
         ``at(name, offset)`` makes the pattern of a memory op, or one a warp; ops without a name are "0",
-        "1", ... in order. Loop counter ``level`` moves them.
+        "1", ... in order. Loop counter ``level`` moves them; ``bypass``: loads go past L1.
         """
         unnamed = 0
         for part in block:
@@ -166,7 +166,7 @@ class Warp:
                 if kind == "st":
                     self.store(STORES, *at(name, offset), level=level)
                 else:
-                    self.load(int(kind[2:]), *at(name, offset), level=level)
+                    self.load(int(kind[2:]), *at(name, offset), level=level, bypass=bypass)
 
     def run_with(
         self, block: Block, load: Callable[[int], None], group: Callable[[], None] | None = None

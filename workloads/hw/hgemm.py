@@ -44,6 +44,7 @@ class Hgemm:
     registers: int
     blocks: Mapping[str, Block]
     out: Sequence[tuple[Block, Block]] = ()
+    static: int = 0  # bytes of shared memory besides the stages
 
     @property
     def warps(self) -> int:
@@ -68,7 +69,7 @@ class Hgemm:
     @property
     def smem(self) -> int:
         """Shared memory of a TB in bytes: three stages of A and B with rows padded by 16 B."""
-        return STAGES * (self.bm * (BK + 8) + BK * (self.bn + 8)) * ITEM
+        return STAGES * (self.bm * (BK + 8) + BK * (self.bn + 8)) * ITEM + self.static
 
 
 H128W8 = Hgemm("hgemm_128x128x32_8warps", 128, 128, 64, 32, 125, HGEMM8, HGEMM8_OUT)
@@ -147,7 +148,8 @@ def _out(w: Warp, tile: _Tile, warps: range) -> None:
     if not kind.out:
         # named by their row; 16 bytes are 8 columns
         last = at(24, 0)
-        block = kind.blocks["out" if any(p.lanes for p in last) else "out_cut"]
+        cut = "out_cut" in kind.blocks and not any(p.lanes for p in last)
+        block = kind.blocks["out_cut" if cut else "out"]
         for part in block:
             if part == "group":
                 drain()
@@ -162,6 +164,7 @@ def _out(w: Warp, tile: _Tile, warps: range) -> None:
         w.run(on if any(active) else off, always(*spot))
         if active - {0, 0xFFFFFFFF} and number < len(places) - 1:
             w.mix(cbu=1)
+    w.run(kind.blocks.get("end", ()))
 
 
 def _code(tile: _Tile, steps: int, warps: range) -> Warp:

@@ -16,7 +16,7 @@ from .blocks_gemm import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
 from .code import Launch, Warp, launch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,15 +40,17 @@ class Sgemm:
     tile: int
     registers: int
     blocks: Mapping[str, Block]
+    out: Sequence[tuple[Block, Block]] = ()  # the stores of a row, where they are apart
+    static: int = 0  # bytes of shared memory besides A and B
 
     @property
     def smem(self) -> int:
         """Shared memory of a TB in bytes: A transposed with rows padded by 4, and B."""
-        return (self.bk * (self.bm + 4) + self.bk * self.bn) * ITEM
+        return (self.bk * (self.bm + 4) + self.bk * self.bn) * ITEM + self.static
 
 
 S64 = Sgemm("sgemm_64x64x16", 64, 64, 16, 4, 64, SGEMM64)
-S128 = Sgemm("sgemm_128x128x8", 128, 128, 8, 8, 128, SGEMM128)
+S128 = Sgemm("sgemm_128x128x8", 128, 128, 8, 8, 128, SGEMM128, SGEMM128_OUT)
 S32 = Sgemm("sgemm_32x32x32", 32, 32, 32, 2, 40, SGEMM32)
 
 
@@ -130,16 +132,17 @@ def _out(w: Warp, tile: _Tile, warps: range) -> None:
         places = iter(order)
         return lambda _name, _offset: at(*next(places))
 
-    if t < 8:
-        last = "out" if some[-1] else "out_cut"
+    if not tile.kind.out:
+        last = "out_cut" if not some[-1] and "out_cut" in tile.kind.blocks else "out"
         w.run(tile.kind.blocks[last], stores([(i, j) for i in range(t) for j in range(t)]))
         return
     w.run(tile.kind.blocks["out"])
-    for i, (on, off) in enumerate(SGEMM128_OUT):
+    for i, (on, off) in enumerate(tile.kind.out):
         w.run(on if some[i] else off, stores([(i, j) for j in range(t)]))
         part = any(tile.c(warp, i, 0).lanes not in (0, 0xFFFFFFFF) for warp in warps)
         if part and i < t - 1:
             w.mix(cbu=1)  # lanes that skip the stores reach the end of the branch on their own
+    w.run(tile.kind.blocks.get("end", ()))
 
 
 def _code(tile: _Tile, steps: int, warps: range) -> Warp:
@@ -163,7 +166,8 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
         mark = w.begin()
         w.run_with(blocks["body"], lambda slot: fetch(slot, True, 1))
         w.end(mark, steps - 1)
-    w.run_with(blocks["body"], lambda slot: fetch(slot, False, 0))
+    # either the loads are there and off, or the last step branches past them
+    w.run_with(blocks.get("last", blocks["body"]), lambda slot: fetch(slot, False, 0))
     w.main_done()
     _out(w, tile, warps)
     return w

@@ -21,7 +21,7 @@ EVENTS_US = 1.3
 # launches of a warm measurement: the first finds cold caches, the period of the last is steady
 LAUNCHES = 3
 LONG_US = 40.0  # of a longer kernel two launches are enough
-QUICK_KERNEL_US, QUICK_CHAIN_US, QUICK_ONE_IN = 60.0, 400.0, 4
+QUICK_KERNEL_US, QUICK_CHAIN_US, QUICK_ONE_IN = 60.0, 300.0, 4
 
 MODES = {
     "1_stream": "stream",

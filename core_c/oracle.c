@@ -316,7 +316,7 @@ void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u64 time)
 void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,
                       u32 place)
 {
-    if (place) {
+    if (place && sm) { /* a copy from the host has neither */
         for (u32 i = 0; i < 4; i++) {
             if (mask >> i & 1) {
                 l1_times(ctx->sim, sm, place)[i] = time;

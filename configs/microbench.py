@@ -90,16 +90,18 @@ def main():
         measured = {} if path is None else microbench.read_measured(path)
     except ConfigError as error:
         parser.error(str(error))
+    every = microbench.rows()
+    rows = [row for row in every if re.search(script.workload["only"], row.key)]
+    if script.workload["subset"] == "quick":
+        rows = [row for row in rows if not re.search(LONG, row.key)]
+    if not rows:
+        parser.error(f"--only: no constant has {script.workload['only']!r} in its name")
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet)
     show = log.say if options.json else print
     for line in script.machine_lines():
         show(line)
 
-    every = microbench.rows()
-    rows = [row for row in every if re.search(script.workload["only"], row.key)]
-    if script.workload["subset"] == "quick":
-        rows = [row for row in rows if not re.search(LONG, row.key)]
     found = simulate_rows(rows, Bench(script.config, measured), show)
     summarize(found, sorted(set(measured) - {row.key for row in every}), show)
     same = {

@@ -65,7 +65,7 @@ _GH100: Rows = (
     (
         "gpu.noc.join_loads",
         1,
-        "measured on an H200 (docs/validation/hw/paths.cu): 132 SMs that read the same 64 KiB at one time ask"
+        "measured on an H200 (tests/hw/paths.cu): 132 SMs that read the same 64 KiB at one time ask"
         " L2 for 34.6 times its sectors, 96 for 25.3, 4 for one: clusters of four",
     ),
     ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
@@ -79,7 +79,7 @@ _GH100: Rows = (
     (
         "gpu.l1.join_stores",
         1,
-        "measured on an H200 (docs/validation/hw/paths.cu): pairs of scalar stores to the same sectors reach"
+        "measured on an H200 (tests/hw/paths.cu): pairs of scalar stores to the same sectors reach"
         " L2 as one, 128 sectors of 256; of four or eight in a row 41 and 31 % join",
     ),
     (

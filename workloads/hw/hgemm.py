@@ -28,7 +28,7 @@ BK = 32
 STAGES = 3
 # Rows lie 16 B further apart in shared memory than they are long, so every second one is not aligned to a
 # sector; writing each sector of such a row takes a cycle more. On an H200 a step of A and B takes 462 cycles
-# so, 192 with aligned rows (docs/validation/hw/copies2.cu). Half of the 16 sectors of a warp's copy are such.
+# so, 192 with aligned rows (tests/hw/copies2.cu). Half of the 16 sectors of a warp's copy are such.
 UNALIGNED = 8
 
 
@@ -55,7 +55,7 @@ class Hgemm:
         """Lanes whose sectors a copy asks L2 for twice, in rows of odd number (see UNALIGNED).
 
         Of such a row of A that is one sector, of B every one: 20 and 24 sectors for 16 (measured,
-        ``docs/validation/hw/paths.cu``).
+        ``tests/hw/paths.cu``).
         """
         across = 4 if of_a else self.bn // 8
         twice = 2 if of_a else across

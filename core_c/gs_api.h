@@ -135,6 +135,10 @@ typedef struct gs_launch {
                                       all is there at once and its place in the order costs nothing */
     uint32_t early;                /* 1: starts when all TBs of its preds have triggered or ended */
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
+    uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
+                                      behind it until it has */
+    uint64_t look_up, enter;       /* what finding its edges adds before its admission, and keeping what it
+                                      touches behind it */
 } gs_launch;
 
 /* Sectors first to end - 1 that a copy writes; `before`: how many its earlier rows hold. */
@@ -163,7 +167,7 @@ typedef struct gs_order {
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
     uint32_t in_flight;  /* kernels in flight before an early one may start; 0: no limit */
     uint64_t launch;     /* first enqueue to first dispatch */
-    uint64_t gap;        /* last pred's release to dispatch */
+    uint64_t gap;        /* last pred's release to dispatch; table schemes: to admission, at a barrier */
     uint64_t admit;      /* between two admissions */
     uint64_t early;      /* last trigger to dispatch of an early kernel */
     uint64_t beside;     /* added to the gap where kernels of other streams run */

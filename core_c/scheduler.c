@@ -208,11 +208,27 @@ static void admission_plan(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
     if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->next_admit == sim->n_launches ||
-        d->active >= sim->order.window || !gs_depend_room(sim, d->next_admit)) {
+        d->active >= sim->order.window || d->shut || !gs_depend_room(sim, d->next_admit)) {
         return;
     }
     const gs_launch *l = gs_launches(sim) + d->next_admit;
-    d->admit_at = gs_max(gs_max(t, d->admit_free), l->enqueued + sim->order.launch);
+    if (l->barrier && d->active) {
+        return;
+    }
+    u64 begin = gs_max(gs_max(t, d->admit_free), l->enqueued + sim->order.launch);
+    d->admit_at = gs_max(begin, d->lifted) + l->look_up;
+}
+
+/* a kernel of a table scheme has ended: is it a barrier's end? */
+static void barrier_passed(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    const gs_launch *launches = gs_launches(sim);
+    int stood = launches[kernel].barrier != 0;
+    if (stood || (d->active == 0 && d->next_admit < sim->n_launches && launches[d->next_admit].barrier)) {
+        d->lifted = t + (launches[kernel].copies ? 0 : sim->order.gap);
+    }
+    d->shut &= !stood;
 }
 
 static void admit_next(gs_sim *sim, u64 t)
@@ -220,8 +236,10 @@ static void admit_next(gs_sim *sim, u64 t)
     gs_sched *d = &sim->sched;
     u32 kernel = d->next_admit++;
     d->admit_at = GS_NEVER;
-    d->admit_free = t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit);
+    d->admit_free =
+        t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
     d->active++;
+    d->shut = gs_launches(sim)[kernel].barrier;
     gs_kernels(sim)[kernel].record.admitted = t;
     gs_oracle_admit(sim, kernel);
     gs_depend_admit(sim, kernel, t);
@@ -279,6 +297,7 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
         d->active--;
         if (sim->order.tb_edges) {
             gs_depend_kernel_end(sim, kernel, tb, t);
+            barrier_passed(sim, kernel, t);
             admission_plan(sim, t);
         } else {
             d->running--;

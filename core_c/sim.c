@@ -362,6 +362,10 @@ static int check_job(gs_sim *sim, const gs_job *job)
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels",
                            (unsigned long long)i);
         }
+        if (l->look_up >> 40 || l->enter >> 40) {
+            return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s",
+                           (unsigned long long)i);
+        }
         if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
             (u64)l->first_node + l->nodes > job->n_nodes ||
             (l->first_tb_out != GS_NONE && (u64)l->first_tb_out + tbs + 1 > job->n_tb_out_ptr)) {

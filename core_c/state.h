@@ -327,6 +327,8 @@ typedef struct gs_sched {
     u32 idle_sms, why;
     u32 next_admit, active, oldest, finished, kernels_done, pad;
     u64 admit_at;
+    u64 lifted;     /* not before this a kernel is admitted: the gap behind a barrier of a table scheme */
+    u32 shut, pad2; /* 1: a kernel that runs behind barriers has not ended */
     u64 releases;
     u32 round_robin, table_entries, table_peak, coarse;
     u64 table_updates, table_wait;

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from .devices.card import Energies
     from .job import Job
+    from .learned import Report
 
     Table = NDArray[np.void]
 
@@ -39,6 +40,8 @@ _LAYOUTS: dict[str, str] = {
     "stalls": "run:i4 level:S8 id:i4 issued:f8 scoreboard:f8 pipe:f8 memory:f8 barrier:f8"
     " dependence:f8 launch:f8 no_tb:f8",
     "energy": "run:i4 event:S16 count:f8 joule:f8 uncertainty_j:f8",
+    "learned": "run:i4 launches:i8 served:i8 barriers:i8 unlearnable:i8 changed:i8 mispredicted:i8"
+    " signatures:i8 ranges:i8 recorded_bytes:i8 fetched_bytes:i8 lookup_us:f8",
     "edges": "run:i4 kernel:i4 stream:i4 tb:i4 producer_kernel:i4 producer_tb:i4",
     "names": "run:i4 name:i4 text:S160",
     "host": "run:i4 setup_seconds:f8 convert_seconds:f8 load_seconds:f8 simulate_seconds:f8 write_seconds:f8"
@@ -228,6 +231,24 @@ def energy_table(run: int, counts: Mapping[str, float], energies: Energies) -> T
         count=[counts[name] for name, *_ in energies],
         joule=joule,
         uncertainty_j=[each * share for each, (_, _, share, _) in zip(joule, energies, strict=True)],
+    )
+
+
+def learned_table(run: int, report: Report | None, values: Mapping[str, int]) -> Table:
+    """Return the row of ``learned`` of a run; none of a scheme that does not learn."""
+    if report is None:
+        return table("learned", 0)
+    each = values["scheme.learned.entry_bytes"]
+    names = ("launches", "served", "unlearnable", "changed", "mispredicted", "signatures", "ranges")
+    return table(
+        "learned",
+        1,
+        run=run,
+        barriers=report.launches - report.served,
+        recorded_bytes=report.ranges * each,
+        fetched_bytes=report.fetched * each,
+        lookup_us=report.fetched * values["scheme.learned.lookup"] / TICKS_US,
+        **{name: getattr(report, name) for name in names},
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import WorkloadError
+from .found import Found, found_of
 from .program import OP, PIPE, Accesses, Op, Pattern, Place, Program, Recorded, Sem, Tables
 from .regions import common, meets, pointers
 from .schemes import (
@@ -338,6 +339,7 @@ class Lowered:
     keep: list[Any]
     launched: Job
     number: Sequence[int]  # which launch each kernel of the job became
+    found: Found
 
 
 def _bypass(job: Job) -> list[int]:
@@ -401,6 +403,17 @@ def _planned(launches: NDArray[np.void], plan: Plan | None) -> None:
     launches["rank"][by] = np.arange(len(launches), dtype=np.uint32)
 
 
+def _edges(launches: NDArray[np.void], found: Found) -> dict[str, NDArray[Any]]:
+    """Return the tables of a table scheme's edges; fills what launches say of them."""
+    deps = found.deps
+    launches["first_out"], launches["outs"] = deps.out_first, deps.out_count
+    launches["first_tb_out"] = deps.tb_out_first
+    launches["first_node"], launches["nodes"] = deps.node_first, deps.node_count
+    for name in ("barrier", "look_up", "enter"):
+        launches[name] = getattr(found, name)
+    return {name: getattr(deps, name) for name in ("outs", "tb_out_ptr", "tb_outs", "nodes", "ranges")}
+
+
 def lower(
     job: Job,
     deps: Dependences,
@@ -410,16 +423,19 @@ def lower(
     carveouts: Sequence[int],
     times: Sequence[float],
     plan: Plan | None = None,
+    found: Found | None = None,
 ) -> Lowered:
     """Fill the core's tables. ``values``: encoded parameters; ``carveouts`` and ``times``: one a kernel.
 
-    ``plan``: of a scheme that waits inside the program; ``job`` is the plan's then.
+    ``plan``: of a scheme that waits inside the program; ``job`` is the plan's then. ``found``: the edges to
+    go by, if not those that the scheme finds.
     """
     from ._ffi import dtype_of, ffi
 
     scheme = choice.scheme
     count = len(job.kernels)
-    preds = preds_of(scheme, job, deps) if plan is None else plan.preds
+    found = found or found_of(scheme, job, deps, values)
+    preds = preds_of(scheme, job, found.deps) if plan is None else plan.preds
     launches = np.zeros(count, dtype_of("gs_launch"))
     if values["host.submit"] == 1:
         # what costs nothing is no launch of the host's either
@@ -463,10 +479,7 @@ def lower(
         "ranges": np.zeros(0, dtype_of("gs_range")),
     }
     if not scheme.barriers:
-        launches["first_out"], launches["outs"] = deps.out_first, deps.out_count
-        launches["first_tb_out"] = deps.tb_out_first
-        launches["first_node"], launches["nodes"] = deps.node_first, deps.node_count
-        tables |= {name: getattr(deps, name) for name in ("outs", "tb_out_ptr", "tb_outs", "nodes", "ranges")}
+        tables |= _edges(launches, found)
     tables["copied"] = _copies(job, values, launches)
     if programs.recorded:
         tables = _recorded(programs, launches, tables)
@@ -495,4 +508,4 @@ def lower(
             keep.append(whole)
     made.tb_buffer = 1 << 16
     number = plan.number if plan else range(count)
-    return Lowered(made, order, values, launches, keep, job, number)
+    return Lowered(made, order, values, launches, keep, job, number, found)

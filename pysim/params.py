@@ -188,6 +188,12 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("update", 0.5, "ns", 0, 1e5, "The table takes this long for each counter it updates (two banks that update one a nanosecond each)."),
         Param("latency", 20.0, "ns", 0, 1e5, "From an update that frees a TB to the TB being ready."),
     ),
+    "scheme.learned": (
+        Param("ranges", 4, "count", 1, 1 << 16, "tb_learned: ranges kept for each TB and argument, of reads and of writes; where a TB touches more, neighbours share one that holds all between them, too: edges are added, none lost (our choice)."),
+        Param("strided", 1, "bool", 0, 1, "tb_learned: a range may be a run of bytes repeated at one distance, so that a tile of a matrix is one (0: runs of bytes alone)."),
+        Param("entry_bytes", 16, "B", 1, 1024, "tb_learned: bytes of a range that is kept: offset, length, distance and count (our choice)."),
+        Param("lookup", 1.0, "ns", 0, 1e5, "tb_learned: each range of a launch takes this long to compare with those in the pool, before its kernel is admitted (assumed: one a nanosecond)."),
+    ),
     "scheme.sync": (
         _choice("policy", ("tile", "row"), "Semaphores: one a tile of what a kernel makes, or one a row of tiles."),
         _choice("launch", ("streams", "pdl", "graph"), "How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph."),

@@ -33,6 +33,7 @@ NAMES = (
     *SERIES,
     "stalls",
     "energy",
+    "learned",
     "edges",
     "names",
     "host",

@@ -320,6 +320,7 @@ def _one(
         "samples": lambda: columns.samples_table(run, samples, interval, end, values),
         "stalls": lambda: columns.stalls_table(run, kernels, sms),
         "energy": lambda: spent,
+        "learned": lambda: columns.learned_table(run, lowered.found.learned, values),
         "edges": lambda: _edges(run, session.deps, job, lowered.number),
         **series.makers(run, parts),
     }

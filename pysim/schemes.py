@@ -44,6 +44,7 @@ class Scheme:
     edges: str
     gap: str = ""
     infinite: bool = False
+    finds: str = ""  # how it comes to know the edges of TBs: learned; "": they are given
     waits: str = ""  # how it waits inside the program: pdl, semaphores, fused; "": it does not
     pins: tuple[tuple[str, int | str], ...] = ()
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -104,6 +105,14 @@ SCHEMES: dict[str, Scheme] = {
             "tb_static",
             "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
             "tb",
+            options=_PRIORITIES | _COHERENCE,
+        ),
+        Scheme(
+            "tb_learned",
+            "tb_static with footprints learned at each kernel's first launch, which runs behind barriers.",
+            "tb",
+            "gpu.cp.stream_gap",
+            finds="learned",
             options=_PRIORITIES | _COHERENCE,
         ),
         Scheme(

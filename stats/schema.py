@@ -139,6 +139,21 @@ ENERGY = (
     Column("uncertainty_j", "<f8", "J", "How far this may be off, by what the table says of the event."),
 )
 
+LEARNED = (
+    _RUN,
+    Column("launches", "<i8", "count", "Launches of kernels; copies do not count."),
+    Column("served", "<i8", "count", "Of them, those whose edges came from learned footprints."),
+    Column("barriers", "<i8", "count", "Of them, those that ran behind barriers."),
+    Column("unlearnable", "<i8", "count", "Behind barriers: an address is not affine in TB and arguments."),
+    Column("changed", "<i8", "count", "Behind barriers: a known program with another grid or layout."),
+    Column("mispredicted", "<i8", "count", "Behind barriers: they touch what was not learned of them."),
+    Column("signatures", "<i8", "count", "Signatures learned."),
+    Column("ranges", "<i8", "count", "Ranges kept of all signatures."),
+    Column("recorded_bytes", "<i8", "B", "Size of these ranges: what recording writes."),
+    Column("fetched_bytes", "<i8", "B", "Size of the ranges that served launches read back."),
+    Column("lookup_us", "<f8", "us", "Time that served launches waited while their edges were found."),
+)
+
 EDGES = (
     _RUN,
     _KERNEL,
@@ -205,6 +220,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "samples": SAMPLES,
     "stalls": STALLS,
     "energy": ENERGY,
+    "learned": LEARNED,
     "edges": EDGES,
     "names": NAMES,
     "validation": VALIDATION,

@@ -24,6 +24,7 @@ COHERENCE = {
     "stream": ("auto", "kernel", "bypass", "tb"),
     "graph": ("auto", "kernel", "bypass", "tb"),
     "tb_static": ("auto", "bypass", "tb"),
+    "tb_learned": ("auto", "bypass", "tb"),
     "tb_ideal": ("auto", "bypass", "tb"),
 }
 

@@ -249,6 +249,17 @@ typedef struct gs_scheme_table_params {
     int64_t latency;
 } gs_scheme_table_params;
 
+typedef struct gs_scheme_learned_params {
+    /* tb_learned: ranges kept for each TB and argument, of reads and of writes; where a TB touches more, neighbours share one that holds all between them, too: edges are added, none lost (our choice). [count] */
+    int64_t ranges;
+    /* tb_learned: a range may be a run of bytes repeated at one distance, so that a tile of a matrix is one (0: runs of bytes alone). [bool] */
+    int64_t strided;
+    /* tb_learned: bytes of a range that is kept: offset, length, distance and count (our choice). [B] */
+    int64_t entry_bytes;
+    /* tb_learned: each range of a launch takes this long to compare with those in the pool, before its kernel is admitted (assumed: one a nanosecond). [tick] */
+    int64_t lookup;
+} gs_scheme_learned_params;
+
 typedef struct gs_scheme_sync_params {
     /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
     int64_t policy;
@@ -287,6 +298,7 @@ typedef struct gs_params {
     gs_host_params host;
     gs_scheme_params scheme;
     gs_scheme_table_params scheme_table;
+    gs_scheme_learned_params scheme_learned;
     gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;
 } gs_params;

@@ -20,7 +20,7 @@ from pysim.run import _Sim
 from pysim.schemes import parse_scheme
 from pysim.waits import plan_of
 
-SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
+SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
 
 # a small Volta: fewer SMs and slices, nothing else
 TINY = {"gpu.sms": 6, "gpu.l2.slices": 12, "gpu.l2.size": 12 * 24 * 16 * 128, "gpu.dram.bandwidth": 163.2}
@@ -81,7 +81,7 @@ class Outcome:
         return made
 
 
-def lowered_of(job, scheme, conf, deps=None, order=None):
+def lowered_of(job, scheme, conf, deps=None, order=None, found=None):
     """Return the core's tables of a job; ``order`` overrides fields of ``gs_order``."""
     choice = parse_scheme(scheme)
     conf = conf.replaced(choice.pins) if choice.pins else conf
@@ -92,7 +92,7 @@ def lowered_of(job, scheme, conf, deps=None, order=None):
     programs = lower_programs(job, values["gpu.sm.block_max"], values)
     each = [carveout(k, values, conf.carveouts) for k in job.kernels]
     times = [float(k.tbs) for k in job.kernels]
-    made = lower(job, deps, choice, values, programs, each, times, plan)
+    made = lower(job, deps, choice, values, programs, each, times, plan, found)
     for name, value in (order or {}).items():
         setattr(made.order, name, value)
     return made, programs
@@ -126,10 +126,12 @@ def outcome(sim, job, values, tbs, programs=None):
     )
 
 
-def execute(job, scheme="stream", conf=None, *, threads=(1,), quanta=(1 << 40,), deps=None, order=None):
+def execute(
+    job, scheme="stream", conf=None, *, threads=(1,), quanta=(1 << 40,), deps=None, order=None, found=None
+):
     """Run a job under a scheme and return all that the core reports."""
     conf = conf or tiny()
-    made, programs = lowered_of(job, scheme, conf, deps, order)
+    made, programs = lowered_of(job, scheme, conf, deps, order, found)
     with _Sim(made) as sim:
         tbs = drive(sim, threads, quanta)
         return outcome(sim, made.launched, made.values, tbs, programs)

@@ -1,0 +1,44 @@
+"""How table schemes come to know their edges where nobody gives them: learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .learned import Report, learned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from .dependences import Dependences
+    from .job import Job
+    from .schemes import Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Edges as a scheme knows them, and what knowing costs; arrays have one element a launch.
+
+    ``barrier``: 1 where a kernel runs behind barriers. ``look_up``, ``enter``: ticks before and behind the
+    admission.
+    """
+
+    deps: Dependences
+    barrier: NDArray[np.uint32]
+    look_up: NDArray[np.uint64]
+    enter: NDArray[np.uint64]
+    learned: Report | None = None
+
+
+def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, int]) -> Found:
+    """Return the edges that a table scheme goes by; ``deps`` are the true ones."""
+    none = np.zeros(len(job.kernels), np.uint64)
+    if scheme.finds == "learned":
+        known = learned(job, values)
+        spent = known.ranges.astype(np.uint64) * np.uint64(values["scheme.learned.lookup"])
+        return Found(known.deps, known.barrier, spent, none, known.report)
+    return Found(deps, none.astype(np.uint32), none, none)

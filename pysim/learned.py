@@ -1,0 +1,289 @@
+"""Footprints that a table scheme learns at the first launch of a kernel, behind barriers, for all later ones.
+
+A kernel's *signature* is its program, its grid and the layout of its arguments: which of them share memory,
+and how far apart. At the first launch of a signature the hardware records, for each TB and argument, the
+ranges that the TB reads and writes, as offsets from the argument. A later launch with that signature touches
+just these ranges from its own arguments on, for every address of its program is affine in TB and arguments;
+so its edges to all that is in the pool are known before it starts, wherever its buffers lie. Kernels with
+addresses that were read from data (recorded ones) are never learned: they run behind barriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .dependences import Dependences, dependences
+from .groups import Groups, assemble
+from .job import Access, Job, Tensor
+from .program import Recorded
+from .regions import SECTOR, pointers, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from .job import Kernel, Mode
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """What TBs touch from an argument on: row0, row1, byte0, byte1 of rows ``pitch`` apart, (TBs, 4).
+
+    ``count``: ranges that the hardware keeps for it, all TBs together.
+    """
+
+    arg: int
+    mode: Mode
+    offset: int
+    pitch: int
+    table: Ints
+    count: int
+
+    def access(self, args: Sequence[Tensor]) -> Access:
+        """Return it as an access, from the arguments of a launch on."""
+        rows = int(self.table[:, 1].max(initial=1))
+        tensor = Tensor("learned", rows, self.pitch, 1, args[self.arg].address + self.offset)
+        return Access(tensor, self.mode, lambda tbs: self.table[tbs])
+
+
+class _Touch(NamedTuple):
+    """What TBs touch from an argument on, as :class:`Ranges` has it."""
+
+    arg: int
+    mode: Mode
+    offset: int
+    pitch: int
+    table: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What learning came to. Launches do not count copies, whose ranges are told and not learned."""
+
+    launches: int
+    served: int
+    unlearnable: int
+    changed: int  # first launches of a program that was known with another grid or layout
+    mispredicted: (
+        int  # launches that touch what their signature's ranges do not hold: they run behind barriers
+    )
+    signatures: int
+    ranges: int  # kept, of all signatures
+    fetched: int  # ranges read back, a time for each served launch
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """How a scheme that learns launches a job. ``barrier`` and ``ranges`` (to look up): one a launch."""
+
+    deps: Dependences
+    barrier: NDArray[np.uint32]
+    ranges: Ints
+    report: Report
+
+
+def _flat(offset: int, lo: Ints, hi: Ints) -> tuple[int, int, Ints]:
+    """Return byte ranges as a table of one row: its offset, its length in whole sectors, and the rows."""
+    first = int(lo.min(initial=0)) // SECTOR * SECTOR
+    length = -(-(int(hi.max(initial=1)) - first) // SECTOR) * SECTOR
+    row = (lo < hi).astype(np.int64)
+    return offset + first, max(length, SECTOR), np.stack([0 * lo, row, lo - first, hi - first], axis=1)
+
+
+def hulls(
+    arg: int, mode: Mode, parts: Sequence[tuple[int, int, Ints]], limit: int, strided: bool
+) -> list[Ranges]:
+    """Return ranges that hold ``parts`` (offset, pitch, table), at most ``limit`` a TB.
+
+    A strided range is a run of bytes repeated at one distance, so a rectangle is one. Without them each row
+    of a rectangle is a range of its own; where that is too many, neighbouring rows share one that holds all
+    between them, too: edges are added, and none lost.
+    """
+    if len(parts) > limit:
+        big = np.iinfo(np.int64).max
+        los, his = [], []
+        for offset, pitch, table in parts:
+            row0, row1, byte0, byte1 = table.T
+            some = (row0 < row1) & (byte0 < byte1)
+            los.append(np.where(some, offset + row0 * pitch + byte0, big))
+            his.append(np.where(some, offset + (row1 - 1) * pitch + byte1, -1))
+        lo, hi = np.min(los, axis=0), np.max(his, axis=0)
+        none = hi < 0
+        offset, pitch, table = _flat(0, np.where(none, 0, lo), np.where(none, 0, hi))
+        return [Ranges(arg, mode, offset, pitch, table, int((~none).sum()))]
+    made: list[Ranges] = []
+    share = limit // len(parts)
+    for offset, pitch, table in parts:
+        row0, row1, byte0, byte1 = table.T
+        some = (row0 < row1) & (byte0 < byte1)
+        rows = np.where(some, row1 - row0, 0)
+        runs = np.where((byte0 <= 0) & (byte1 >= pitch), np.minimum(rows, 1), rows)
+        if strided or int(runs.max(initial=0)) <= share:
+            made.append(Ranges(arg, mode, offset, pitch, table, int((some if strided else runs).sum())))
+            continue
+        for part in range(share):
+            first, last = row0 + rows * part // share, row0 + rows * (part + 1) // share
+            lo = np.where(first < last, first * pitch + byte0, 0)
+            hi = np.where(first < last, (last - 1) * pitch + byte1, 0)
+            at, length, flat = _flat(offset, lo, hi)
+            made.append(Ranges(arg, mode, at, length, flat, int((first < last).sum())))
+    return made
+
+
+def _bytes_of(access: Access, tbs: int) -> Ints:
+    """Return row0, row1, byte0, byte1 of each TB, cut to the tensor; all 0 where it touches nothing."""
+    tensor = access.tensor
+    raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
+    made = np.empty_like(raw)
+    made[:, 0], made[:, 1] = np.maximum(raw[:, 0], 0), np.minimum(raw[:, 1], tensor.rows)
+    made[:, 2] = np.maximum(raw[:, 2], 0) * tensor.item
+    made[:, 3] = np.minimum(raw[:, 3], tensor.cols) * tensor.item
+    made[(made[:, 0] >= made[:, 1]) | (made[:, 2] >= made[:, 3])] = 0
+    return made
+
+
+def _argument(kernel: Kernel, tensor: Tensor) -> int | None:
+    """Return the argument that a tensor is reached from: itself, or one that holds it."""
+    for slot, arg in enumerate(kernel.args):
+        if arg is tensor:
+            return slot
+    for slot, arg in enumerate(kernel.args):
+        if arg.address <= tensor.address and tensor.address + tensor.nbytes <= arg.address + arg.nbytes:
+            return slot
+    return None
+
+
+def _layout(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
+    """Return, for each argument, the first that shares memory with it, and how far behind that it lies."""
+    made: list[tuple[int, int]] = []
+    for slot, arg in enumerate(args):
+        for other in range(slot + 1):
+            mate = args[other]
+            if mate.address < arg.address + arg.nbytes and arg.address < mate.address + mate.nbytes:
+                made.append((other, arg.address - mate.address))
+                break
+    return tuple(made)
+
+
+def _touched(kernel: Kernel) -> list[_Touch] | None:
+    """Return (argument, mode, offset, pitch, table) of each access; None: an address has no argument."""
+    made: list[_Touch] = []
+    for access in kernel.accesses:
+        slot = _argument(kernel, access.tensor)
+        if slot is None:
+            return None
+        offset = access.tensor.address - kernel.args[slot].address
+        made.append(_Touch(slot, access.mode, offset, access.tensor.pitch, _bytes_of(access, kernel.tbs)))
+    return made
+
+
+def learnable(kernel: Kernel) -> bool:
+    """Whether every address of a kernel is affine in TB and arguments."""
+    listed = isinstance(kernel.program, Recorded) and kernel.program.blocks is not None
+    return kernel.footprint is None and not listed
+
+
+def _same(one: Sequence[_Touch], other: Sequence[_Touch]) -> bool:
+    return len(one) == len(other) and all(
+        a[:4] == b[:4] and np.array_equal(a[4], b[4]) for a, b in zip(one, other, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One signature: what its first launch touched, and the ranges that are kept of it."""
+
+    touched: list[_Touch]
+    ranges: list[Ranges]
+
+    @property
+    def count(self) -> int:
+        return sum(each.count for each in self.ranges)
+
+
+def _record(touched: list[_Touch], limit: int, strided: bool) -> _Known:
+    by: dict[tuple[int, Mode], list[tuple[int, int, Ints]]] = {}
+    for slot, mode, offset, pitch, table in touched:
+        by.setdefault((slot, mode), []).append((offset, pitch, table))
+    ranges = [r for (slot, mode), parts in by.items() for r in hulls(slot, mode, parts, limit, strided)]
+    return _Known(touched, ranges)
+
+
+def between_barriers(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependences:
+    """Return the edges less those that barriers imply: of barrier kernels, and across one."""
+    groups, offsets = deps.groups, deps.offsets
+    last = np.maximum.accumulate(np.where(barrier != 0, np.arange(len(barrier)), -1))
+    sizes = np.diff(groups.producer_ptr)
+    node = np.repeat(np.arange(len(groups), dtype=np.int64), sizes)
+    owner = np.searchsorted(offsets, groups.producers, side="right") - 1
+    keep = owner > last[groups.kernel][node]
+    left = np.bincount(node[keep], minlength=len(groups)).astype(np.int64)
+    nodes = np.flatnonzero(left)
+    used = np.diff(groups.consumer_ptr)[nodes]
+    made = Groups(
+        groups.kernel[nodes],
+        pointers(left[nodes]),
+        groups.producers[keep],
+        groups.kinds[keep],
+        pointers(used),
+        groups.consumers[spread(groups.consumer_ptr[nodes], used)],
+    )
+    return assemble(made, offsets)
+
+
+def learned(job: Job, values: Mapping[str, int]) -> Learned:
+    """Return which launches of a job run behind barriers, and the edges of the others."""
+    limit, strided = values["scheme.learned.ranges"], bool(values["scheme.learned.strided"])
+    barrier = np.zeros(len(job.kernels), np.uint32)
+    looked = np.zeros(len(job.kernels), np.int64)
+    known: dict[object, _Known] = {}
+    by_id: dict[int, int] = {}
+    by_value: dict[object, int] = {}
+    seen: set[int] = set()
+    launched: list[Kernel] = []
+    unlearnable = changed = wrong = 0
+    for index, kernel in enumerate(job.kernels):
+        launched.append(kernel)
+        if kernel.copy is not None:
+            continue
+        touched = _touched(kernel) if learnable(kernel) else None
+        if touched is None:
+            unlearnable += 1
+            barrier[index] = 1
+            launched[index] = replace(kernel, accesses=(), footprint=None)
+            continue
+        number = by_id.get(id(kernel.program))
+        if number is None:
+            number = by_id[id(kernel.program)] = by_value.setdefault(kernel.program, len(by_value))
+        signature = (number, kernel.grid, _layout(kernel.args))
+        if signature in known and _same(known[signature].touched, touched):
+            ranges = known[signature].ranges
+            looked[index] = known[signature].count
+            launched[index] = replace(kernel, accesses=tuple(each.access(kernel.args) for each in ranges))
+            continue
+        wrong += signature in known
+        changed += signature not in known and number in seen
+        barrier[index] = 1
+        launched[index] = replace(kernel, accesses=())
+        if signature not in known:
+            known[signature] = _record(touched, limit, strided)
+        seen.add(number)
+    deps = dependences(replace(job, kernels=launched))
+    launches = sum(kernel.copy is None for kernel in job.kernels)
+    report = Report(
+        launches,
+        launches - int(barrier.sum()),
+        unlearnable,
+        changed,
+        wrong,
+        len(known),
+        sum(each.count for each in known.values()),
+        int(looked.sum()),
+    )
+    return Learned(between_barriers(deps, barrier), barrier, looked, report)

@@ -2,7 +2,8 @@
    released: the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do
    not fit into the table waits for whole kernels instead, in one entry: coarser, never wrong. While no entry
    is free, no kernel that waits for anything is admitted: those that hold entries were admitted before and
-   wait for nothing younger, so one will be free. */
+   wait for nothing younger, so one will be free. A scheme may say that a kernel waits for whole kernels in
+   any case (gs_launch.whole): that takes an entry, too. */
 #include "copy.h"
 #include "scheduler.h"
 
@@ -48,14 +49,14 @@ static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
     }
     u64 start = gs_max(t, d->table_free);
     d->table_wait += start - t;
-    d->table_free = start + updates * (u64)sim->params.scheme_table.update;
+    d->table_free = start + updates * sim->order.update;
     return d->table_free;
 }
 
 /* from an update to the TB that it frees being ready */
 static u64 table_latency(const gs_sim *sim, u32 kernel)
 {
-    return sim->order.infinite || gs_copy_is_free(sim, kernel) ? 0 : (u64)sim->params.scheme_table.latency;
+    return sim->order.infinite || gs_copy_is_free(sim, kernel) ? 0 : sim->order.latency;
 }
 
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
@@ -87,26 +88,51 @@ static void fine_ready(gs_sim *sim, gs_kernel *k, u32 kernel, u32 tb, u64 t, u32
     }
 }
 
+/* all conditions of a kernel as a whole are met */
+static void gate_opens(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    if (sim->order.launchers && !gs_copy_is_free(sim, kernel)) {
+        gs_launcher_take(sim, kernel, t, cause_kernel, cause_tb);
+    } else {
+        gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
+    }
+}
+
+/* how many of the first `n` kernels before it have not ended */
+static u32 open_preds(const gs_sim *sim, u32 kernel, u32 n)
+{
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + gs_launches(sim)[kernel].first_pred;
+    const gs_kernel *kernels = GS_CONST_TABLE(sim, gs_kernel, at_kernels);
+    u32 open = 0;
+    for (u32 i = 0; i < n; i++) {
+        open += !kernels[preds[i]].ended;
+    }
+    return open;
+}
+
+/* it waits for the ends of kernels, in one entry */
+static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
+{
+    k->waits = waits;
+    k->gate += waits;
+    entries_add(&sim->sched, waits > 0);
+}
+
 static void admit_coarse(gs_sim *sim, u32 kernel)
 {
-    gs_kernel *kernels = gs_kernels(sim), *k = &kernels[kernel];
-    const gs_launch *l = gs_launches(sim) + kernel;
-    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
     k->coarse = 1;
     k->fine = 0;
     k->record.coarse = 1;
     sim->sched.coarse++;
-    for (u32 i = 0; i < l->preds; i++) {
-        k->gate += !kernels[preds[i]].ended;
-    }
-    entries_add(&sim->sched, k->gate > 0);
+    admit_waits(sim, k, open_preds(sim, kernel, gs_launches(sim)[kernel].preds));
 }
 
 int gs_depend_room(const gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + l->first_node;
-    if (sim->order.infinite || sim->sched.table_entries < (u64)sim->params.scheme_table.entries) {
+    if (sim->order.infinite || sim->sched.table_entries < sim->order.entries) {
         return 1;
     }
     for (u32 i = 0; i < l->nodes; i++) {
@@ -114,7 +140,7 @@ int gs_depend_room(const gs_sim *sim, u32 kernel)
             return 0;
         }
     }
-    return 1;
+    return open_preds(sim, kernel, l->whole) == 0;
 }
 
 void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
@@ -126,7 +152,7 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_nstate *states = nstates(sim);
     gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
-    u32 need = 0, own = 0;
+    u32 waits = open_preds(sim, kernel, l->whole), need = waits > 0, own = 0;
     k->admitted = 1;
     for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
         const gs_node *n = &nodes[i];
@@ -144,10 +170,11 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
         }
     }
     need += own;
-    if (!sim->order.infinite && d->table_entries + need > (u64)sim->params.scheme_table.entries) {
+    if (!sim->order.infinite && d->table_entries + need > sim->order.entries) {
         admit_coarse(sim, kernel);
     } else {
-        entries_add(d, need);
+        entries_add(d, need - (waits > 0));
+        admit_waits(sim, k, waits);
         for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
             k->gate += !states[i].done && whole(sim, &nodes[i], &ranges[nodes[i].first_range]);
         }
@@ -161,7 +188,7 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
         }
     }
     if (k->gate == 0) {
-        gs_kernel_ready(sim, kernel, t, GS_NONE, GS_NONE);
+        gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
     }
 }
 
@@ -202,9 +229,36 @@ void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     }
 }
 
+/* 1: `kernel` waits for the end of kernel `pred` */
+static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
+    if (!k->admitted || k->coarse || l->whole == l->preds) {
+        return k->admitted;
+    }
+    for (u32 i = 0; i < l->whole; i++) {
+        if (preds[i] == pred) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
-    u64 at = sim->order.infinite ? t : table_time(sim, t, 1, kernel) + table_latency(sim, kernel);
+    u32 updates = 0;
+    u64 at = t;
+    if (!sim->order.infinite && !gs_copy_is_free(sim, kernel)) {
+        const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+        const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+        for (u32 i = ptr[0]; i < ptr[1]; i++) {
+            updates += gs_launches(sim)[succs[i]].whole > 0 && waits_for(sim, succs[i], kernel);
+        }
+        sim->sched.table_free = gs_max(t, sim->sched.table_free) + sim->order.end;
+        at = table_time(sim, t, updates ? updates : 1, kernel) + table_latency(sim, kernel) + sim->order.seen;
+    }
     gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, 0});
 }
 
@@ -221,7 +275,7 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     sim->sched.table_entries -= node_entries(sim, n);
     if (whole(sim, n, &ranges[n->first_range])) {
         if (--k->gate == 0) {
-            gs_kernel_ready(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
+            gate_opens(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         }
         return;
     }
@@ -244,10 +298,18 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         gs_kernel *k = &kernels[succs[i]];
-        if (k->admitted && k->coarse && --k->gate == 0) {
-            sim->sched.table_entries--;
-            gs_kernel_ready(sim, succs[i], t, kernel, tb);
+        if (!waits_for(sim, succs[i], kernel)) {
+            continue;
         }
+        if (--k->waits == 0) {
+            sim->sched.table_entries--;
+        }
+        if (--k->gate == 0) {
+            gate_opens(sim, succs[i], t, kernel, tb);
+        }
+    }
+    if (sim->order.launchers) {
+        gs_launcher_free(sim, kernel, t);
     }
 }
 

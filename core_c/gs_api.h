@@ -134,6 +134,9 @@ typedef struct gs_launch {
     uint64_t copy_wait, copy_time; /* before the first byte comes, and from there to the last; copy_time = 0:
                                       all is there at once and its place in the order costs nothing */
     uint32_t early;                /* 1: starts when all TBs of its preds have triggered or ended */
+    uint32_t whole;                /* table: it waits for the end of the first so many of its preds, whatever
+                                      its nodes; for the others only if it does not fit the table */
+    uint32_t segments;             /* address ranges that are compared when it enters the window */
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */
@@ -171,6 +174,16 @@ typedef struct gs_order {
     uint64_t admit;      /* between two admissions */
     uint64_t early;      /* last trigger to dispatch of an early kernel */
     uint64_t beside;     /* added to the gap where kernels of other streams run */
+    uint32_t ahead;      /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
+    uint64_t entries;    /* of the table */
+    uint64_t update;     /* it takes this long for each counter */
+    uint64_t latency;    /* from an update to the TBs that it frees being ready */
+    uint32_t launchers;  /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
+    uint64_t check;      /* table: admission takes this much longer for each pair of segments, of the kernel
+                            and of those in the window */
+    uint64_t end;        /* table: the end of a kernel takes it this much longer */
+    uint64_t seen;       /* table: from then to those that wait for it, beyond the table's own latency */
+    uint64_t submit;     /* launchers: from taking a kernel to its dispatch */
 } gs_order;
 
 /* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are

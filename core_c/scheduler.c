@@ -121,7 +121,7 @@ static void classify(gs_sim *sim)
     }
     if (d->oldest == sim->n_launches) {
         d->why = WHY_NO_TB;
-    } else if (kernels[d->oldest].admitted || kernels[d->oldest].gate) {
+    } else if (kernels[d->oldest].gate || (kernels[d->oldest].admitted && !sim->order.launchers)) {
         d->why = WHY_DEPENDENCE;
     } else {
         d->why = WHY_LAUNCH;
@@ -208,7 +208,8 @@ static void admission_plan(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
     if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->next_admit == sim->n_launches ||
-        d->active >= sim->order.window || d->shut || !gs_depend_room(sim, d->next_admit)) {
+        d->active >= sim->order.window || d->shut || !gs_depend_room(sim, d->next_admit) ||
+        (sim->order.ahead && d->next_admit - d->unfinished >= sim->order.ahead)) {
         return;
     }
     const gs_launch *l = gs_launches(sim) + d->next_admit;
@@ -216,7 +217,9 @@ static void admission_plan(gs_sim *sim, u64 t)
         return;
     }
     u64 begin = gs_max(gs_max(t, d->admit_free), l->enqueued + sim->order.launch);
-    d->admit_at = gs_max(begin, d->lifted) + l->look_up;
+    /* its ranges are compared with those in the window before it is in */
+    u64 checks = (u64)l->segments * d->segments * sim->order.check;
+    d->admit_at = gs_max(begin, d->lifted) + l->look_up + checks;
 }
 
 /* a kernel of a table scheme has ended: is it a barrier's end? */
@@ -240,6 +243,7 @@ static void admit_next(gs_sim *sim, u64 t)
         t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
     d->active++;
     d->shut = gs_launches(sim)[kernel].barrier;
+    d->segments += gs_launches(sim)[kernel].segments;
     gs_kernels(sim)[kernel].record.admitted = t;
     gs_oracle_admit(sim, kernel);
     gs_depend_admit(sim, kernel, t);
@@ -282,6 +286,17 @@ static void barrier_lifts(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
 }
 
 /* ---- a TB has ended ---- */
+static void window_leave(gs_sim *sim, u32 kernel)
+{
+    gs_sched *d = &sim->sched;
+    const gs_kernel *kernels = gs_kernels(sim);
+    d->active--;
+    d->segments -= gs_launches(sim)[kernel].segments;
+    while (d->unfinished < sim->n_launches && kernels[d->unfinished].done == kernels[d->unfinished].tbs) {
+        d->unfinished++;
+    }
+}
+
 static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
 {
     gs_sim *sim = ctx->sim;
@@ -294,9 +309,11 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
     }
     if (++k->done == k->tbs) {
         k->record.released = t;
-        d->active--;
         if (sim->order.tb_edges) {
             gs_depend_kernel_end(sim, kernel, tb, t);
+            if (!sim->order.launchers) {
+                window_leave(sim, kernel);
+            }
             barrier_passed(sim, kernel, t);
             admission_plan(sim, t);
         } else {
@@ -399,11 +416,16 @@ static void run_event(gs_ctx *ctx, u32 source)
         tb_left_sm(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
     } else if (source == SOURCE_READY) {
         gs_depend_event(sim, e);
+        if (e.what == GS_EVENT_KERNEL_END && sim->order.launchers) {
+            window_leave(sim, e.a); /* not before the host has seen it */
+        }
         admission_plan(sim, t); /* entries may be free again */
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_COPY) {
         copy_goes_on(ctx, t, e.a, e.b);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_EARLY_PLACE) {
         gs_early_place(sim, t);
+    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_LAUNCHED) {
+        gs_kernel_ready(sim, e.a, t, e.b, e.pad);
     } else if (source == SOURCE_ADMIT) {
         kernel_starts(sim, e.a, e.b, e.pad, t);
     } else {

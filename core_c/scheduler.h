@@ -9,7 +9,14 @@ void gs_sched_run(gs_ctx *ctx);
 u64 gs_sched_next(const gs_sim *sim);
 
 /* ---- between the files of the scheduler ---- */
-enum { GS_EVENT_NODE, GS_EVENT_KERNEL_END, GS_EVENT_KERNEL_READY, GS_EVENT_COPY, GS_EVENT_EARLY_PLACE };
+enum {
+    GS_EVENT_NODE,
+    GS_EVENT_KERNEL_END,
+    GS_EVENT_KERNEL_READY,
+    GS_EVENT_COPY,
+    GS_EVENT_EARLY_PLACE,
+    GS_EVENT_LAUNCHED
+};
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
 static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
@@ -33,6 +40,11 @@ void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 void gs_depend_event(gs_sim *sim, gs_event e);
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+
+/* launchers (launcher.c): threads of the host that launch a kernel each and wait for its end */
+void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+/* the end of a kernel has been seen */
+void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);
 
 /* programmatic dependent launch (early.c) */
 /* a TB has triggered, or ended without */

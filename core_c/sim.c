@@ -329,7 +329,8 @@ static int check_job(gs_sim *sim, const gs_job *job)
     }
     u64 top = gs_address_top(sim);
     if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
-        sim->order.beside >> 40) {
+        sim->order.beside >> 40 || sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 ||
+        sim->order.submit >> 40 || sim->order.update >> 40 || sim->order.latency >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
     }
     u8 *ranks = calloc(job->n_launches, 1);
@@ -365,6 +366,10 @@ static int check_job(gs_sim *sim, const gs_job *job)
         if (l->look_up >> 40 || l->enter >> 40) {
             return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s",
                            (unsigned long long)i);
+        }
+        if (l->whole > l->preds) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: it waits for %u of %u kernels",
+                           (unsigned long long)i, l->whole, l->preds);
         }
         if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
             (u64)l->first_node + l->nodes > job->n_nodes ||
@@ -498,7 +503,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
     sim->at_tb_records = place(&t, sim->tb_room, sizeof(gs_tb_record));
     u64 nodes = sim->order.tb_edges ? job->n_nodes : 0;
-    u64 held = sim->sched.early ? n : 0;
+    u64 held = sim->sched.early || sim->order.launchers ? n : 0;
     u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + 1), power_of_two(n + held + 1),
                     power_of_two(held + 1)};
     gs_ring *rings[4] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held};

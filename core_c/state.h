@@ -270,6 +270,7 @@ typedef struct gs_kernel {
     u32 cause_kernel, cause_tb;
     u32 triggered; /* TBs that have triggered or ended */
     u32 depends;   /* kernels before an early one that have not ended */
+    u32 waits;     /* table: whole kernels still waited for; of those in `gate` */
     u32 shape;     /* resource class */
     u64 fine_at;   /* offset of its gs_fine arrays in the arena */
     gs_kernel_record record;
@@ -334,7 +335,10 @@ typedef struct gs_sched {
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
     gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of copies */
-    gs_ring held;                  /* early kernels that wait for others in flight */
+    gs_ring held;                  /* early kernels that wait for others in flight; or for a launcher */
+    u32 unfinished;                /* table: the oldest kernel that has not ended */
+    u32 launched;                  /* launchers in use */
+    u64 segments;                  /* of the kernels in the window */
     u32 running;                   /* kernels that have begun and not ended, behind barriers */
     u32 in_flight, early;          /* kernels in flight, see early.c; 1: the job has early ones */
     u64 link_free;                 /* when the copies that have begun have all come */

@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import WorkloadError
 from .found import Found, found_of
+from .ordering import Ordering, ordering_of
 from .program import OP, PIPE, Accesses, Op, Pattern, Place, Program, Recorded, Sem, Tables
 from .regions import common, meets, pointers
 from .schemes import (
@@ -18,7 +19,6 @@ from .schemes import (
     carveout_mode,
     coherence_of,
     order_of,
-    preds_of,
     ranks,
     rewritten_by_job,
 )
@@ -340,6 +340,7 @@ class Lowered:
     launched: Job
     number: Sequence[int]  # which launch each kernel of the job became
     found: Found
+    entry_bytes: float  # of the dependence table
 
 
 def _bypass(job: Job) -> list[int]:
@@ -403,17 +404,6 @@ def _planned(launches: NDArray[np.void], plan: Plan | None) -> None:
     launches["rank"][by] = np.arange(len(launches), dtype=np.uint32)
 
 
-def _edges(launches: NDArray[np.void], found: Found) -> dict[str, NDArray[Any]]:
-    """Return the tables of a table scheme's edges; fills what launches say of them."""
-    deps = found.deps
-    launches["first_out"], launches["outs"] = deps.out_first, deps.out_count
-    launches["first_tb_out"] = deps.tb_out_first
-    launches["first_node"], launches["nodes"] = deps.node_first, deps.node_count
-    for name in ("barrier", "look_up", "enter"):
-        launches[name] = getattr(found, name)
-    return {name: getattr(deps, name) for name in ("outs", "tb_out_ptr", "tb_outs", "nodes", "ranges")}
-
-
 def lower(
     job: Job,
     deps: Dependences,
@@ -435,7 +425,10 @@ def lower(
     scheme = choice.scheme
     count = len(job.kernels)
     found = found or found_of(scheme, job, deps, values)
-    preds = preds_of(scheme, job, found.deps) if plan is None else plan.preds
+    if plan is None:
+        how = ordering_of(scheme, job, found, values)
+    else:
+        how = Ordering(plan.preds, order_of(scheme, job, values) | plan.order)
     launches = np.zeros(count, dtype_of("gs_launch"))
     if values["host.submit"] == 1:
         # what costs nothing is no launch of the host's either
@@ -453,12 +446,12 @@ def lower(
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"] = programs.index
-    launches["rank"] = ranks(PRIORITY[values["scheme.priority"]], preds, times)
+    launches["rank"] = ranks(PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
     if coherence_of(scheme, values) == "bypass":
         launches["bypass"] = _bypass(job)
     launches["carveout"] = carveouts if carveout_mode(scheme, values) == "kernel" else max(carveouts)
-    pred_table, launches["first_pred"], launches["preds"] = _flat(preds)
+    pred_table, launches["first_pred"], launches["preds"] = _flat(how.preds)
     for name in ("first_tb_out", "first_tb_row", "first_block"):
         launches[name] = NONE
     empty = np.zeros(0, np.uint32)
@@ -472,19 +465,13 @@ def lower(
         "programs": table_of("gs_program", programs.programs),
         "launches": launches,
         "preds": pred_table,
-        "outs": empty,
-        "tb_out_ptr": empty,
-        "tb_outs": empty,
-        "nodes": np.zeros(0, dtype_of("gs_node")),
-        "ranges": np.zeros(0, dtype_of("gs_range")),
     }
-    if not scheme.barriers:
-        tables |= _edges(launches, found)
+    tables |= how.fill(launches)
     tables["copied"] = _copies(job, values, launches)
     if programs.recorded:
         tables = _recorded(programs, launches, tables)
     made = ffi.new("gs_job *")
-    order = ffi.new("gs_order *", order_of(scheme, job, values) | (plan.order if plan else {}))
+    order = ffi.new("gs_order *", how.order)
     keep: list[Any] = [made, order]
     types = (
         {name: f"gs_{name.removesuffix('s')}" for name in tables}
@@ -508,4 +495,4 @@ def lower(
             keep.append(whole)
     made.tb_buffer = 1 << 16
     number = plan.number if plan else range(count)
-    return Lowered(made, order, values, launches, keep, job, number, found)
+    return Lowered(made, order, values, launches, keep, job, number, found, how.entry_bytes)

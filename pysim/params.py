@@ -194,6 +194,13 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("entry_bytes", 16, "B", 1, 1024, "tb_learned: bytes of a range that is kept: offset, length, distance and count (our choice)."),
         Param("lookup", 1.0, "ns", 0, 1e5, "tb_learned: each range of a launch takes this long to compare with those in the pool, before its kernel is admitted (assumed: one a nanosecond)."),
     ),
+    "scheme.acs": (
+        Param("window", 32, "count", 2, 256, "Kernels in the window whose addresses are compared (Durvasula et al. 2024: 32, ids of 8 bits)."),
+        Param("list", 64, "count", 1, 1 << 20, "acs_hw: from the oldest unfinished kernel to the newest in the window there are at most this many, those that the host remembers (the paper's M, which it does not state: assumed)."),
+        Param("threads", 8, "count", 1, 1024, "acs_sw: threads of the host, each with a stream and a kernel in flight (the paper says configurable: assumed, CUDA's default number of connections)."),
+        Param("insert", 80.0, "ns", 0, 1e6, "acs_sw: the host puts a kernel into the window (with scheme.acs.check: through the paper's 410 and 700 ns for 6 and 10 segments and a window of 16, 510 and 1640 ns for one of 32)."),
+        Param("check", 0.48, "ns", 0, 1e4, "acs_sw: the host compares two segments, of the new kernel and of one in the window."),
+    ),
     "scheme.sync": (
         _choice("policy", ("tile", "row"), "Semaphores: one a tile of what a kernel makes, or one a row of tiles."),
         _choice("launch", ("streams", "pdl", "graph"), "How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph."),

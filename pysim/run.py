@@ -308,7 +308,7 @@ def _one(
         "l2_bytes": 32 * int(slices["sectors_read"].sum() + slices["sectors_written"].sum()),
         "energy_j": float(spent["joule"].sum()) if energies else math.nan,
         "table_entries": entries,
-        "table_bytes": entries * values["scheme.table.entry_bytes"],
+        "table_bytes": math.ceil(entries * lowered.entry_bytes),
     }
     result.add("runs", columns.table("runs", 1, run=run, **row))
     result.add("names", columns.names_table(run, job))

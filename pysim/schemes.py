@@ -37,17 +37,28 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A way of ordering work. ``edges``: chain, stream, kernel (the DAG) or tb; ``gap``: what is paid."""
+    """A way of ordering work.
+
+    ``edges``: chain, stream, kernel (the DAG), ranges (kernels compared by addresses) or tb; ``gap``: what is
+    paid behind a barrier; ``window``: kernels are admitted to a window
+    though they wait for whole kernels.
+    """
 
     name: str
     doc: str
     edges: str
     gap: str = ""
+    window: bool = False
     infinite: bool = False
     finds: str = ""  # how it comes to know the edges of TBs: learned; "": they are given
     waits: str = ""  # how it waits inside the program: pdl, semaphores, fused; "": it does not
     pins: tuple[tuple[str, int | str], ...] = ()
     options: Mapping[str, Option] = field(default_factory=dict)
+
+    @property
+    def table(self) -> bool:
+        """Whether kernels are admitted to a window, and the dependence table hands over."""
+        return self.window or self.edges == "tb"
 
     @property
     def barriers(self) -> bool:
@@ -74,6 +85,12 @@ _FUSED = {
     for word, what in (("grid", "a grid barrier"), ("tile", "semaphores of tiles"))
 }
 _CODE = {"sync_code": Option("poll and post as cusync does", (("scheme.sync.code", 1),))}
+_ACS_WINDOW = {
+    f"window{n}": Option(f"scheme.acs.window = {n}", (("scheme.acs.window", n),)) for n in (16, 32, 64)
+}
+_ACS_THREADS = {
+    f"threads{n}": Option(f"scheme.acs.threads = {n}", (("scheme.acs.threads", n),)) for n in (1, 4, 16)
+}
 _COHERENCE = {
     word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
 }
@@ -100,6 +117,27 @@ SCHEMES: dict[str, Scheme] = {
             "kernel",
             "gpu.cp.graph_gap",
             options=_COHERENCE,
+        ),
+        Scheme(
+            "pool",
+            "tb_static with edges between whole kernels: what the pool gives without finer edges.",
+            "kernel",
+            window=True,
+            options=_PRIORITIES | _COHERENCE,
+        ),
+        Scheme(
+            "acs_hw",
+            "A window of kernels in the command processor, compared by the addresses that they touch.",
+            "ranges",
+            window=True,
+            options=_PRIORITIES | _ACS_WINDOW,
+        ),
+        Scheme(
+            "acs_sw",
+            "The same window on the host, whose threads launch a kernel each and wait for its end.",
+            "ranges",
+            window=True,
+            options=_ACS_WINDOW | _ACS_THREADS,
         ),
         Scheme(
             "tb_static",
@@ -248,14 +286,14 @@ def carveout_mode(scheme: Scheme, values: Mapping[str, int]) -> str:
     """Return kernel or job: 'auto' is kernel where kernels do not overlap, else job."""
     word = CARVEOUT[values["scheme.carveout"]]
     if word == "auto":
-        return "kernel" if scheme.barriers and not scheme.waits else "job"
+        return "kernel" if not scheme.table and not scheme.waits else "job"
     return word
 
 
 def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
     """Return the fields of ``gs_order``."""
     everything = max(1, len(job.kernels))
-    table = not scheme.barriers
+    table = scheme.table
     return {
         "tb_edges": int(table),
         "window": everything if scheme.infinite or not table else min(everything, values["scheme.window"]),
@@ -268,6 +306,9 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,
         "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,
+        "entries": values["scheme.table.entries"],
+        "update": values["scheme.table.update"],
+        "latency": values["scheme.table.latency"],
     }
 
 

@@ -260,6 +260,19 @@ typedef struct gs_scheme_learned_params {
     int64_t lookup;
 } gs_scheme_learned_params;
 
+typedef struct gs_scheme_acs_params {
+    /* Kernels in the window whose addresses are compared (Durvasula et al. 2024: 32, ids of 8 bits). [count] */
+    int64_t window;
+    /* acs_hw: from the oldest unfinished kernel to the newest in the window there are at most this many, those that the host remembers (the paper's M, which it does not state: assumed). [count] */
+    int64_t list;
+    /* acs_sw: threads of the host, each with a stream and a kernel in flight (the paper says configurable: assumed, CUDA's default number of connections). [count] */
+    int64_t threads;
+    /* acs_sw: the host puts a kernel into the window (with scheme.acs.check: through the paper's 410 and 700 ns for 6 and 10 segments and a window of 16, 510 and 1640 ns for one of 32). [tick] */
+    int64_t insert;
+    /* acs_sw: the host compares two segments, of the new kernel and of one in the window. [tick] */
+    int64_t check;
+} gs_scheme_acs_params;
+
 typedef struct gs_scheme_sync_params {
     /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
     int64_t policy;
@@ -299,6 +312,7 @@ typedef struct gs_params {
     gs_scheme_params scheme;
     gs_scheme_table_params scheme_table;
     gs_scheme_learned_params scheme_learned;
+    gs_scheme_acs_params scheme_acs;
     gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;
 } gs_params;

@@ -1,0 +1,97 @@
+"""From a scheme and a job to the core's ordering tables: who waits for whom, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .ranges import conflicts
+from .schemes import order_of, preds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from .dependences import Dependences
+    from .found import Found
+    from .job import Job
+    from .schemes import Scheme
+
+
+@dataclass(slots=True)
+class Ordering:
+    """What the core needs to know; lists hold one entry a kernel.
+
+    ``preds``: kernels that it waits for; ``nodes``: group nodes for its TBs, None without; ``order``: fields
+    of ``gs_order``; ``launches``: fields of ``gs_launch``; ``entry_bytes``: of the table.
+    """
+
+    preds: Sequence[Sequence[int]]
+    order: dict[str, int]
+    nodes: Dependences | None = None
+    launches: dict[str, Any] = field(default_factory=dict)
+    entry_bytes: float = 0.0
+
+    def fill(self, launches: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Fill the launches' own fields and return the tables of nodes."""
+        from ._ffi import dtype_of
+
+        for name, column in self.launches.items():
+            launches[name] = column
+        made: dict[str, NDArray[Any]] = {n: np.zeros(0, np.uint32) for n in ("outs", "tb_out_ptr", "tb_outs")}
+        made |= {name: np.zeros(0, dtype_of(f"gs_{name[:-1]}")) for name in ("nodes", "ranges")}
+        if self.nodes is None:
+            return made
+        for name in ("node", "out"):
+            launches[f"first_{name}"] = getattr(self.nodes, f"{name}_first")
+            launches[f"{name}s"] = getattr(self.nodes, f"{name}_count")
+        launches["first_tb_out"] = self.nodes.tb_out_first
+        return {name: getattr(self.nodes, name) for name in made}
+
+
+def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int]) -> Ordering:
+    """Return how a scheme that does not wait inside the program orders a job."""
+    order = order_of(scheme, job, values)
+    if scheme.edges == "ranges":
+        return _acs(scheme, job, values, order)
+    preds = preds_of(scheme, job, found.deps)
+    if scheme.edges == "tb":
+        launches = {name: getattr(found, name) for name in ("barrier", "look_up", "enter")}
+        return Ordering(preds, order, found.deps, launches, values["scheme.table.entry_bytes"])
+    if not scheme.table:
+        return Ordering(preds, order)
+    whole = {"whole": [len(p) for p in preds]}
+    return Ordering(preds, order, launches=whole, entry_bytes=values["scheme.table.entry_bytes"])
+
+
+def _acs(scheme: Scheme, job: Job, values: Mapping[str, int], order: dict[str, int]) -> Ordering:
+    """Return the order of a kernel window with range checks, in the command processor or on the host."""
+    preds, segments = conflicts(job)
+    size = values["scheme.acs.window"]
+    order |= {"window": min(size, len(preds)), "entries": size}
+    launches: dict[str, Any] = {"whole": [len(p) for p in preds]}
+    if scheme.name == "acs_hw":
+        # a slot takes a cycle for each other one: to look for those it waits for, and to forget one
+        cycle = values["gpu.clock"]
+        order["admit"] += size * cycle
+        order |= {"end": (size - 1) * cycle, "ahead": values["scheme.acs.list"]}
+        # ids of 8 bits for the others, and two bits of state
+        return Ordering(preds, order, launches=launches, entry_bytes=(8 * size + 2) / 8)
+    submit = values["host.launch"] + values["gpu.cp.launch"]
+    order |= {
+        "launch": 0,
+        "admit": values["scheme.acs.insert"],
+        "check": values["scheme.acs.check"],
+        "launchers": values["scheme.acs.threads"],
+        "submit": submit,
+        # host.roundtrip is both: the end seen by the host, and the next launch
+        "seen": max(0, values["host.roundtrip"] - submit),
+        "update": 0,
+        "latency": 0,
+    }
+    # the program only fills a queue in the host's memory; its kernels are launched by the threads
+    launches |= {"segments": segments, "enqueued": [0] * len(preds)}
+    return Ordering(preds, order, launches=launches)

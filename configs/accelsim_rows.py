@@ -55,8 +55,9 @@ def options_of():
     args.device, args.gpu = args.gpu, args.gpu or peer.DEVICES["TITANV"]
     args.threads = args.threads or 1
     script = Script.start("accelsim_rows", parser, args, ("inputs", "device"))
-    if script.options.schemes != ("stream",) or script.options.explain is not None:
-        parser.error("the peer knows stream order alone: no --schemes and no --explain here")
+    options = script.options
+    if options.schemes != ("stream",) or options.explain is not None or options.rename:
+        parser.error("the peer knows stream order alone: no --schemes, --rename and --explain here")
     for name in args.inputs:
         if name not in names:
             parser.error(f"no input {name}{suggest(name, names) or ': there are ' + ', '.join(names)}")

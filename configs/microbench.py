@@ -84,8 +84,8 @@ def main():
     args.measured = None if args.measured is None else str(args.measured)
     script = Script.start("microbench", parser, args, ("measured", "only", "subset"))
     options = script.options
-    if options.schemes != ("stream",) or options.explain is not None:
-        parser.error("every constant has an order of its own: no --schemes and no --explain here")
+    if options.schemes != ("stream",) or options.explain is not None or options.rename:
+        parser.error("every constant has an order of its own: no --schemes, --rename and --explain here")
     try:
         measured = {} if path is None else microbench.read_measured(path)
     except ConfigError as error:

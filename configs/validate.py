@@ -100,9 +100,10 @@ def started(suites):
     every, left_out, args.table = cases_of(suite, args.measured)
     script = Script.start("validate", parser, args, ("suite", "subset", "table"))
     options = script.options
-    if options.schemes != ("stream",) or options.explain is not None or options.tables is not None:
+    chosen = (options.explain, options.tables, options.rename or None)
+    if options.schemes != ("stream",) or any(value is not None for value in chosen):
         parser.error(
-            "the suite says what is run under which scheme: no --schemes, --tables and --explain here"
+            "the suite says what is run under which scheme: no --schemes, --tables, --rename and --explain"
         )
     if args.subset == "quick" and not any(case.quick for case in every):
         parser.error(f"--subset quick: none of the {len(every)} cases of this table is quick")

@@ -1,4 +1,4 @@
-"""Exact dependences between the thread blocks of a job, from footprints, at 32-byte sectors.
+"""Exact dependences between the thread blocks of a job, from footprints, at 32-byte sectors or coarser.
 
 Edges run between kernels in launch order (RAW, WAR, WAW), never inside a kernel. They come as *group
 nodes*: a counter of producer TBs that releases ranges of consumer TBs, so all-to-all stays linear.
@@ -43,7 +43,7 @@ class _Record:
     hi: int
 
 
-def _clusters(job: Job, recorded: Ints) -> tuple[dict[int, int], set[int]]:
+def _clusters(job: Job, recorded: Ints, granule: int) -> tuple[dict[int, int], set[int]]:
     """Map id(tensor) to a stretch of memory where that carries an edge; return the recorded tensors too.
 
     ``recorded`` are the sorted byte ranges that footprints touch. Stretches without them are for the walk.
@@ -53,11 +53,11 @@ def _clusters(job: Job, recorded: Ints) -> tuple[dict[int, int], set[int]]:
     ends: list[int] = []
     starts: list[int] = []
     for key, tensor in sorted(tensors.items(), key=lambda item: item[1].address):
-        # compared in sectors: two tensors in one sector conflict
-        if not ends or tensor.address // SECTOR >= ends[-1]:
-            starts.append(tensor.address // SECTOR)
+        # compared in granules: two tensors in one granule conflict
+        if not ends or tensor.address // granule >= ends[-1]:
+            starts.append(tensor.address // granule)
             ends.append(0)
-        ends[-1] = max(ends[-1], -(-(tensor.address + tensor.nbytes) // SECTOR))
+        ends[-1] = max(ends[-1], -(-(tensor.address + tensor.nbytes) // granule))
         found[key] = len(ends) - 1
     first: dict[int, int] = {}
     shared: set[int] = set()
@@ -69,12 +69,12 @@ def _clusters(job: Job, recorded: Ints) -> tuple[dict[int, int], set[int]]:
                 shared.add(where)
             if access.mode != "read":
                 written.add(where)
-    met = np.searchsorted(recorded[:, 0], np.array(ends, np.int64) * SECTOR) - 1
+    met = np.searchsorted(recorded[:, 0], np.array(ends, np.int64) * granule) - 1
     known = (
         {
             where
             for where, at in enumerate(met.tolist())
-            if recorded[at, 1] > starts[where] * SECTOR and at >= 0
+            if recorded[at, 1] > starts[where] * granule and at >= 0
         }
         if len(recorded)
         else set()
@@ -93,8 +93,9 @@ def _kind(before: str, after: str) -> int:
 class _Builder:
     """Walks the kernels in launch order and keeps the records that later kernels can still conflict with."""
 
-    def __init__(self, job: Job, offsets: Ints, cluster: dict[int, int]) -> None:
+    def __init__(self, job: Job, offsets: Ints, cluster: dict[int, int], granule: int) -> None:
         self.job = job
+        self.granule = granule
         self.offsets = offsets
         self.cluster = cluster
         self.records: dict[int, list[_Record]] = {}
@@ -116,7 +117,7 @@ class _Builder:
             for access in kernel.accesses:
                 where = self.cluster.get(id(access.tensor))
                 if where is not None:
-                    regions = self._shaped(regions_of(access, kernel.tbs))
+                    regions = self._shaped(regions_of(access, kernel.tbs, self.granule))
                     if len(regions):
                         mine.append((where, access, regions))
             found: dict[tuple[bytes, bytes], list[Ints]] = {}
@@ -160,7 +161,7 @@ class _Builder:
             (record.mode, record.regions.shape, rank, record.regions.address - here)
             for record, rank in zip(sources, ranks, strict=True)
         )
-        known = (mode, regions.shape, here % SECTOR, place)
+        known = (mode, regions.shape, here % self.granule, place)
         if known not in self.waits:
             self.waits[known] = self._templates(mode, regions, sources, ranks)
         bases = self.offsets[kernels]
@@ -227,7 +228,7 @@ class _Builder:
         return producers, merged
 
     def _covered(self, old: Regions, new: Regions) -> NDArray[np.bool_]:
-        key = (old.shape, new.shape, old.address - new.address, old.address % SECTOR)
+        key = (old.shape, new.shape, old.address - new.address, old.address % self.granule)
         if key not in self.hidden:
             self.hidden[key] = old.covered_by(new)
         return self.hidden[key]
@@ -274,13 +275,13 @@ def _order_of(job: Job) -> list[int]:
     return bits
 
 
-def _described(job: Job, tensors: set[int]) -> list[Part]:
+def _described(job: Job, tensors: set[int], granule: int) -> list[Part]:
     """Return what kernels with accesses touch of some tensors."""
     made: list[Part] = []
     for index, kernel in enumerate(job.kernels):
         for access in kernel.accesses:
             if id(access.tensor) in tensors:
-                regions = regions_of(access, kernel.tbs)
+                regions = regions_of(access, kernel.tbs, granule)
                 if len(regions):
                     lo, hi, owner = regions.intervals()
                     written = access.mode != "read"
@@ -288,8 +289,8 @@ def _described(job: Job, tensors: set[int]) -> list[Part]:
     return made
 
 
-def dependences(job: Job) -> Dependences:
-    """Return the exact edges of a job.
+def dependences(job: Job, granule: int = SECTOR) -> Dependences:
+    """Return the exact edges of a job; what shares ``granule`` bytes (a multiple of a sector) conflicts.
 
     Memory that only accesses describe is walked kernel by kernel, as rectangles repeat; memory that any
     footprint touches is swept by address, with the accesses to it as runs of sectors.
@@ -299,14 +300,16 @@ def dependences(job: Job) -> Dependences:
     parts: list[Part] = []
     for index, kernel in enumerate(job.kernels):
         if kernel.footprint is not None:
-            parts += parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name))
+            parts += parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name, granule))
     spans = [
         span
         for kernel in job.kernels
         if kernel.footprint is not None
         for span in (kernel.footprint.read(kernel.tbs), kernel.footprint.written(kernel.tbs))
     ]
-    walked, swept = _clusters(job, union(np.concatenate([np.empty((0, 2), np.int64), *spans])))
-    parts = sorted(parts + _described(job, swept), key=lambda part: (part.kernel, not part.written))
-    groups = Groups.of(_Builder(job, offsets, walked).run())
+    recorded = np.concatenate([np.empty((0, 2), np.int64), *spans])
+    recorded = np.stack([recorded[:, 0] // granule, -(-recorded[:, 1] // granule)], axis=1) * granule
+    walked, swept = _clusters(job, union(recorded), granule)
+    parts = sorted(parts + _described(job, swept, granule), key=lambda part: (part.kernel, not part.written))
+    groups = Groups.of(_Builder(job, offsets, walked, granule).run())
     return assemble(groups.joined(sweep(parts, offsets)), offsets, before)

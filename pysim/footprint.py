@@ -70,14 +70,14 @@ class Footprint:
         made = Rows(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
         return cls(lambda: made)
 
-    def touched(self, tbs: int, name: str = "?") -> Touched:
-        """Return the runs of sectors; ``tbs`` and ``name`` are the kernel's, for errors."""
+    def touched(self, tbs: int, name: str = "?", granule: int = SECTOR) -> Touched:
+        """Return the runs of sectors, or of larger granules; ``tbs``, ``name``: the kernel's, for errors."""
         rows = self._rows()
         tb, start, end = (np.asarray(column, np.int64) for column in rows[:3])
         mode = np.asarray(rows[3], np.uint8)
         _check(tb, start, end, mode, tbs, name)
         key = tb + (mode != READ) * np.int64(tbs)
-        lo, hi = start // SECTOR, -(-end // SECTOR)
+        lo, hi = start // granule, -(-end // granule)
         if len(key) and not bool(
             ((key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (lo[1:] >= lo[:-1]))).all()
         ):
@@ -85,7 +85,7 @@ class Footprint:
             key, lo, hi = key[order], lo[order], hi[order]
         lo, hi, key = merge(lo, hi, key)
         made = Touched(key % tbs, lo, hi, key >= tbs)
-        if self._spans is None:
+        if self._spans is None and granule == SECTOR:
             runs = np.stack([lo, hi], axis=1)
             self._spans = union(runs[~made.written]) * SECTOR, union(runs[made.written]) * SECTOR
         return made

@@ -140,6 +140,7 @@ OPTIONS: tuple[Option, ...] = (
         "time series for each SM, L2 slice, DRAM channel and bank, an interval this long (sim.sample)",
     ),
     Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
+    Option("rename", "", None, False, "memory of its own for every value: no buffer is used twice"),
     Option("hypothetical", "", None, False, "schemes run on GPUs whose hardware lacks what they need, too"),
     Option("force", "", None, False, "replace an existing result file"),
     Option("quiet", "", None, False, "no progress and no log"),
@@ -234,6 +235,7 @@ class Options:
     tables: tuple[str, ...] | None
     sample_us: float | None
     seed: int | None
+    rename: bool
     hypothetical: bool
     force: bool
     quiet: bool
@@ -253,6 +255,7 @@ class Options:
             tables=args.tables,
             sample_us=args.sample_us,
             seed=args.seed,
+            rename=args.rename,
             hypothetical=args.hypothetical,
             force=args.force,
             quiet=args.quiet,

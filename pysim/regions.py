@@ -1,4 +1,4 @@
-"""Memory regions of thread blocks in 32-byte sectors: distinct regions, intersections, coverage."""
+"""Memory regions of thread blocks in sectors or larger granules: distinct ones, intersections, coverage."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 SECTOR = 32
+GRANULES = {"sector": SECTOR, "line": 128, "page": 4096}  # bytes
 RANGE = np.dtype([("start", "u4"), ("count", "u4"), ("stride", "u4")])
 _CHUNK = 1 << 22  # candidate pairs held at once
 
@@ -121,51 +122,45 @@ def outside(spans: Ints, other: Ints) -> Ints:
 
 def strided(tbs: Ints) -> list[tuple[int, int, int]]:
     """Return sorted TB numbers as (start, count, stride) ranges."""
-    made: list[tuple[int, int, int]] = []
-    steps = np.diff(tbs)
-    if len(steps) == 0:
-        return [(int(t), 1, 1) for t in tbs]
-    cuts = np.append(np.flatnonzero(steps[1:] != steps[:-1]) + 1, len(steps)).tolist()
-    at, cut = 0, 0
-    while at < len(tbs):
-        while cut < len(cuts) and cuts[cut] <= at:
-            cut += 1
-        last = cuts[cut] if cut < len(cuts) else at
-        made.append((int(tbs[at]), last - at + 1, int(steps[at]) if last > at else 1))
-        at = last + 1
-    return made
+    rows, _ = strided_all(tbs, np.array([0, len(tbs)][: 1 + bool(len(tbs))], np.int64))
+    return [(int(start), int(count), int(stride)) for start, count, stride in rows.tolist()]
 
 
 def strided_all(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
     """Return the ranges of many lists of TB numbers, and where those of each list begin and the last ends.
 
-    List n is ``tbs[ptr[n]:ptr[n + 1]]``, sorted and not empty.
+    List n is ``tbs[ptr[n]:ptr[n + 1]]``, sorted and not empty. Ranges are taken greedily: each is as long as
+    its first step allows.
     """
-    sizes = np.diff(ptr)
+    end = ptr[1:] - 1
     steps = np.diff(tbs)
-    # most lists have one step throughout
-    uneven = np.zeros(len(steps), np.int64)
-    uneven[1:] = steps[1:] != steps[:-1]
-    changes = np.concatenate(([0], np.cumsum(uneven)))
-    last = np.maximum(ptr[1:] - 2, 0)
-    even = (sizes <= 2) | (
-        changes[np.minimum(last + 1, len(steps))] == changes[np.minimum(ptr[:-1] + 1, len(steps))]
-    )
-    count = np.ones(len(sizes), np.int64)
-    odd = np.flatnonzero(~even)
-    split = [strided(tbs[ptr[n] : ptr[n + 1]]) for n in odd.tolist()]
-    count[odd] = [len(part) for part in split]
-    first = pointers(count)
-    made = np.zeros(int(first[-1]), RANGE)
-    at = first[:-1][even]
-    made["start"][at] = tbs[ptr[:-1][even]]
-    made["count"][at] = sizes[even]
-    made["stride"][at] = 1
-    several = sizes[even] > 1
-    made["stride"][at[several]] = steps[ptr[:-1][even][several]]
-    if split:
-        made[spread(first[odd], count[odd])] = np.array([r for part in split for r in part], RANGE)
-    return made, first
+    # where a range must stop at the latest: before another step, and at the end of its list
+    stops = np.zeros(len(tbs), bool)
+    stops[1:-1] = steps[1:] != steps[:-1]
+    stops[end] = True
+    cuts = np.flatnonzero(stops)
+    lists: list[Ints] = []
+    starts: list[Ints] = []
+    lasts: list[Ints] = []
+    open_, at = np.arange(len(end), dtype=np.int64), ptr[:-1]
+    while len(open_):
+        # one range of every list that is not done: most have one only
+        last = cuts[np.searchsorted(cuts, np.minimum(at + 1, end[open_]))]
+        lists.append(open_)
+        starts.append(at)
+        lasts.append(last)
+        left = last < end[open_]
+        open_, at = open_[left], last[left] + 1
+    of, start, last = (np.concatenate([empty(), *parts]) for parts in (lists, starts, lasts))
+    order = np.argsort(of, kind="stable")
+    start, last = start[order], last[order]
+    made = np.zeros(len(order), RANGE)
+    made["start"] = tbs[start]
+    made["count"] = last - start + 1
+    made["stride"] = 1
+    several = np.flatnonzero(last > start)
+    made["stride"][several] = steps[start[several]]
+    return made, pointers(np.bincount(of, minlength=len(end)))
 
 
 @dataclass(slots=True)
@@ -173,7 +168,8 @@ class Regions:
     """The distinct regions that one kernel touches of one tensor, and the TBs of each.
 
     ``shape`` is equal for regions that differ in their address alone.
-    ``rects`` are row0, row1, sector0, sector1 of tensors whose rows are whole sectors, else None.
+    ``rects`` are row0, row1, granule0, granule1 of tensors whose rows are whole granules, else None; ``lo``
+    and ``hi`` are granules too.
     """
 
     address: int
@@ -184,6 +180,7 @@ class Regions:
     hi: Ints
     tbs: Ints
     ptr: Ints
+    granule: int = SECTOR
     shape: int = 0
     _flat: tuple[Ints, Ints, Ints] | None = None
 
@@ -195,7 +192,7 @@ class Regions:
         return self.tbs[self.ptr[region] : self.ptr[region + 1]]
 
     def intervals(self) -> tuple[Ints, Ints, Ints]:
-        """Return (lo, hi, region) of the sector runs of every region, sorted, none touching in a region."""
+        """Return (lo, hi, region) of the granule runs of every region, sorted, none touching in a region."""
         if self._flat is None:
             row0, row1, byte0, byte1 = self.bytes_.T
             whole = (byte0 == 0) & (byte1 == self.pitch)
@@ -205,7 +202,7 @@ class Regions:
             start = self.address + row * self.pitch + byte0[region]
             last = np.where(whole[region], row1[region] - 1, row)
             stop = self.address + last * self.pitch + byte1[region]
-            self._flat = merge(start // SECTOR, -(-stop // SECTOR), region)
+            self._flat = merge(start // self.granule, -(-stop // self.granule), region)
         return self._flat
 
     def aligned_with(self, other: Regions) -> bool:
@@ -221,7 +218,7 @@ class Regions:
         return made
 
     def meet(self, other: Regions) -> tuple[Ints, Ints]:
-        """Return all pairs (region of self, region of other) that share a sector."""
+        """Return all pairs (region of self, region of other) that share a granule."""
         if not self.aligned_with(other):
             alo, ahi, aid = self.intervals()
             blo, bhi, bid = other.intervals()
@@ -257,7 +254,7 @@ class Regions:
         return np.asarray(bad == 0)
 
     def disjoint(self) -> bool:
-        """Whether no two regions share a sector."""
+        """Whether no two regions share a granule."""
         i, _ = self.meet(self)
         return len(i) == len(self)
 
@@ -274,6 +271,7 @@ class Regions:
             self.hi[keep],
             self.tbs[spread(self.ptr[:-1][keep], count)],
             np.concatenate(([0], np.cumsum(count))),
+            self.granule,
         )
 
 
@@ -285,7 +283,7 @@ def _distinct(table: Ints) -> tuple[Ints, Ints]:
     return rows, inverse.reshape(-1).astype(np.int64)
 
 
-def regions_of(access: Access, tbs: int) -> Regions:
+def regions_of(access: Access, tbs: int, granule: int = SECTOR) -> Regions:
     """Evaluate the footprint of all TBs of a kernel on one tensor."""
     tensor: Tensor = access.tensor
     raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
@@ -297,14 +295,14 @@ def regions_of(access: Access, tbs: int) -> Regions:
     touches = (table[:, 0] < table[:, 1]) & (table[:, 2] < table[:, 3])
     who = np.flatnonzero(touches)
     table = table[who]
-    aligned = tensor.address % SECTOR == 0 and tensor.pitch % SECTOR == 0
+    aligned = tensor.address % granule == 0 and tensor.pitch % granule == 0
     if aligned:
-        table[:, 2] = table[:, 2] // SECTOR * SECTOR
-        table[:, 3] = -(-table[:, 3] // SECTOR) * SECTOR
+        table[:, 2] = table[:, 2] // granule * granule
+        table[:, 3] = -(-table[:, 3] // granule) * granule
     rows, inverse = _distinct(table)
     order = np.argsort(inverse, kind="stable")
     ptr = np.concatenate(([0], np.cumsum(np.bincount(inverse, minlength=len(rows))))).astype(np.int64)
-    lo = (tensor.address + rows[:, 0] * tensor.pitch + rows[:, 2]) // SECTOR
-    hi = -(-(tensor.address + (rows[:, 1] - 1) * tensor.pitch + rows[:, 3]) // SECTOR)
-    rects = rows // np.array([1, 1, SECTOR, SECTOR]) if aligned else None
-    return Regions(tensor.address, tensor.pitch, rows, rects, lo, hi, who[order], ptr)
+    lo = (tensor.address + rows[:, 0] * tensor.pitch + rows[:, 2]) // granule
+    hi = -(-(tensor.address + (rows[:, 1] - 1) * tensor.pitch + rows[:, 3]) // granule)
+    rects = rows // np.array([1, 1, granule, granule]) if aligned else None
+    return Regions(tensor.address, tensor.pitch, rows, rects, lo, hi, who[order], ptr, granule)

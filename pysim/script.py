@@ -99,6 +99,7 @@ class Script:
             "schemes": [choice.name for choice in parse_schemes(self.options.schemes)],
             "tables": ",".join(self.options.tables or ("all",)),
             "parameters": self.config.as_dict(),
+            **({"rename": True} if self.options.rename else {}),
         }
 
     @property
@@ -166,6 +167,12 @@ class Script:
             f" admission {us('gpu.cp.admit')} us",
         ]
 
+    def job(self, job: Job) -> Job:
+        """Return the job as the shared options want it."""
+        from .rename import renamed
+
+        return renamed(job) if self.options.rename else job
+
     def run(self, job: Job, stats: ModuleType, log: Any, clock: Clock | None = None) -> Run:
         """Simulate the job under the schemes of the call; refuse before what would fail at the end.
 
@@ -173,6 +180,7 @@ class Script:
         """
         from .run import simulate
 
+        job = self.job(job)
         what = self.explained(job)
         stats.check_writable(self.path, self.options.force, self.configuration)
         result = simulate(

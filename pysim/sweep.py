@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW, Groups
 from .regions import distinct, empty, pointers, spread, strided_all
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from .footprint import Touched
 
     Ints = NDArray[np.int64]
-    Words = NDArray[np.uint64]
 
 _CHUNK = 1 << 22  # rows held at once
 _FEW = 8  # entries below which a counter of its own saves nothing worth having
@@ -43,33 +43,6 @@ class Part:
     ptr: Ints
 
 
-def _mixed(numbers: NDArray[np.generic], salt: int) -> Words:
-    """Return 64 well-mixed bits a number: sums of them stand for sets."""
-    x = numbers.astype(np.uint64) + np.uint64(salt * 0x9E3779B97F4A7C15 % (1 << 64))
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))
-
-
-def _sums(numbers: NDArray[np.generic], ptr: Ints) -> list[Words]:
-    """Return two sums of mixed bits for each list of numbers; no list is empty."""
-    return [np.add.reduceat(_mixed(numbers, salt), ptr[:-1]) for salt in (1, 2)]
-
-
-def _alike(words: Sequence[Words]) -> tuple[Ints, Ints]:
-    """Return the first row of each distinct kind, and the kind of each row; kinds in order of first rows."""
-    _, first, inverse = np.unique(words[0], return_index=True, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    if any(bool((word[first][inverse] != word).any()) for word in words[1:]):
-        # one word alone does not tell them apart
-        _, first, inverse = np.unique(np.stack(words, axis=1), axis=0, return_index=True, return_inverse=True)
-        inverse = inverse.reshape(-1)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse]
-
-
 def parts_of(kernel: int, touched: Touched) -> list[Part]:
     """Return the parts of a recorded kernel: runs that the same TBs touch belong to one set."""
     made: list[Part] = []
@@ -84,7 +57,7 @@ def parts_of(kernel: int, touched: Touched) -> list[Part]:
         new[1:] = (lo[1:] != lo[:-1]) | (hi[1:] != hi[:-1])
         starts = np.flatnonzero(new)
         ptr = np.append(starts, len(tb))
-        first, owner = _alike(_sums(tb, ptr))
+        first, owner = alike(sums(tb, ptr))
         size = np.diff(ptr)[first]
         tbs = tb[spread(ptr[first], size)]
         made.append(Part(kernel, written, lo[starts], hi[starts], owner, tbs, pointers(size)))
@@ -131,8 +104,8 @@ def _histories(sets: _Sets) -> tuple[Ints, Ints, Ints]:
 
     meet = total(np.ones(runs, np.int64))
     alive = np.flatnonzero((meet > 1) & (total(sets.written[sets.owner].astype(np.int64)) > 0))
-    words = [total(_mixed(sets.owner, salt))[alive] for salt in (1, 2)]
-    first, _ = _alike(words) if len(alive) else (empty(), empty())
+    words = [total(mixed(sets.owner, salt))[alive] for salt in (1, 2)]
+    first, _ = alike(words) if len(alive) else (empty(), empty())
     chosen = alive[first]
     flags = np.zeros(len(cuts) + 1, np.int64)
     flags[chosen + 1] = 1
@@ -217,8 +190,8 @@ class _Nodes:
         who = consumer[ptr[:-1]]
         # consumers of one kernel that follow the same sets are one bundle
         kind = sets.kernel[who] * 2 + sets.written[who]
-        words = [w + _mixed(kind, 3 + i) for i, w in enumerate(_sums(producer, ptr))]
-        first, self.bundle = _alike(words)
+        words = [w + mixed(kind, 3 + i) for i, w in enumerate(sums(producer, ptr))]
+        first, self.bundle = alike(words)
         self.who = who
         self.kernel, self.written = sets.kernel[who[first]], sets.written[who[first]]
         size = np.diff(ptr)[first]
@@ -295,8 +268,8 @@ class _Nodes:
         ptr = _ptr(place // self.most, count)
         producers = place % self.most
         # equal producers and kinds: one node for all their consumers
-        words = [w + _mixed(self.kernel, 3 + i) for i, w in enumerate(_sums(producers * 8 + kinds, ptr))]
-        first, node = _alike(words)
+        words = [w + mixed(self.kernel, 3 + i) for i, w in enumerate(sums(producers * 8 + kinds, ptr))]
+        first, node = alike(words)
         at, tb = sets.members(self.who)
         consumer_node, consumers = _distinct(node[self.bundle][at], tb, self.most)
         consumer_ptr = _ptr(consumer_node, len(first))
@@ -305,12 +278,12 @@ class _Nodes:
         producers, kinds, producer_ptr = producers[chosen], kinds[chosen], pointers(size)
         # equal producers and consumers: one node of all their kinds
         words = [
-            a + _mixed(b, 5 + i) + _mixed(self.kernel[first], 7 + i)
+            a + mixed(b, 5 + i) + mixed(self.kernel[first], 7 + i)
             for i, (a, b) in enumerate(
-                zip(_sums(producers, producer_ptr), _sums(consumers, consumer_ptr), strict=True)
+                zip(sums(producers, producer_ptr), sums(consumers, consumer_ptr), strict=True)
             )
         ]
-        kept, same = _alike(words)
+        kept, same = alike(words)
         order = np.argsort(self.kernel[first][kept], kind="stable")
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))

@@ -158,16 +158,17 @@ def test_order_and_repeats_of_rows_change_nothing(job: Job, random) -> None:
 @given(traces(), st.integers(0, 3))
 def test_colliding_signatures_change_nothing(job: Job, bits: int) -> None:
     """Where the first word of a signature tells nothing, the second does."""
-    from pysim import sweep
+    from pysim import alike, sweep
 
-    whole, mixed = dependences(job), sweep._mixed
+    whole, mixed = dependences(job), alike.mixed
 
     def weak(numbers, salt):
         # odd salts are first words
         return mixed(numbers, salt) & np.uint64((1 << bits) - 1) if salt % 2 else mixed(numbers, salt)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "_mixed", weak)
+        for module in (alike, sweep):
+            patch.setattr(module, "mixed", weak)
         other = dependences(job)
     for name in ("nodes", "ranges", "outs", "tb_outs", "edges"):
         assert (getattr(whole, name) == getattr(other, name)).all()

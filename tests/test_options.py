@@ -39,6 +39,7 @@ def test_defaults() -> None:
     assert (options.gpu, options.schemes, options.threads) == ("titan_v", ("stream",), machine_threads())
     assert options.overrides() == {}
     assert not (options.force)
+    assert not (options.rename)
     assert not (options.quiet)
     assert not (options.json)
     assert (options.out, options.tables, options.seed, options.explain) == (None, None, None, None)

@@ -1,0 +1,210 @@
+"""What the dependences between two kernels look like: degrees, a named pattern, and what group nodes save.
+
+``docs/dependences.md`` defines every number and every pattern; this is the same in code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .alike import alike, mixed, sums
+from .groups import RAW, WAR, WAW
+from .regions import pointers, spread, strided_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .graph import Graph
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+# in the order in which they are tried: the first that holds names the pair
+PATTERNS = (
+    "independent",
+    "one-to-one",
+    "one-to-n",
+    "all-to-all",
+    "strided",
+    "n-to-one",
+    "row",
+    "grouped",
+    "overlapped",
+    "irregular",
+)
+PAIR = np.dtype(
+    [
+        ("kernel", "i4"),
+        ("producer_kernel", "i4"),
+        ("pattern", "S12"),
+        *((name, "i8") for name in ("tbs", "producer_tbs", "waiting", "needed")),
+        *((name, "i8") for name in ("edges", "raw", "war", "waw", "most", "most_consumers")),
+        *((name, "i8") for name in ("step", "nodes", "ranges")),
+    ]
+)
+
+
+class _Sets:
+    """The distinct producer sets of every pair, kinds left aside: set s of pair ``pair[s]``."""
+
+    def __init__(self, graph: Graph, rows: Ints) -> None:
+        size = np.diff(graph.set_ptr)
+        first, bare = alike([w + mixed(size, 3) for w in sums(graph.producers, graph.set_ptr)])
+        count = len(first)
+        packed, of, users = np.unique(
+            rows * count + bare[graph.which], return_inverse=True, return_counts=True
+        )
+        self.of = of.reshape(-1)  # set of each row
+        self.users = users
+        self.pair = packed // count
+        chosen = first[packed % count]
+        self.size = size[chosen]
+        self.ptr = pointers(self.size)
+        self.producers = graph.producers[spread(graph.set_ptr[chosen], self.size)]
+        self.low = self.producers[self.ptr[:-1]]
+        self.high = self.producers[self.ptr[1:] - 1]
+
+    def steps(self) -> Ints:
+        """Return the one step between the producers of each set; 0: one producer; -1: several steps."""
+        made = np.zeros(len(self.size), np.int64)
+        many = np.flatnonzero(self.size > 1)
+        gaps = np.diff(self.producers)
+        begin = self.ptr[:-1][many]
+        made[many] = gaps[begin]
+        # gaps of each set, one after another, without those to the next set
+        at = spread(begin, self.size[many] - 1)
+        ptr = pointers(self.size[many] - 1)
+        if len(many):
+            even = np.logical_and.reduceat(gaps[at] == np.repeat(made[many], self.size[many] - 1), ptr[:-1])
+            made[many[~even]] = -1
+        return made
+
+    def boxes(self, first: Ints, grids: NDArray[np.int64]) -> Bools:
+        """Return which sets are a range in x times one in y times one in z of the producers' grid.
+
+        ``first`` is the first TB of the producer kernel of each set, ``grids`` its sizes, (n, 3).
+        """
+        local = self.producers - np.repeat(first, self.size)
+        x, y = (np.repeat(grids[:, axis], self.size) for axis in (0, 1))
+        volume = np.ones(len(self.size), np.int64)
+        for place in (local % x, local // x % y, local // (x * y)):
+            lo, hi = (ends.reduceat(place, self.ptr[:-1]) for ends in (np.minimum, np.maximum))
+            volume *= hi - lo + 1
+        return np.asarray(volume == self.size)
+
+
+def pairs_of(graph: Graph, grids: Sequence[tuple[int, int, int]]) -> NDArray[np.void]:
+    """Return one row a pair of kernels with edges, of type ``PAIR``; ``grids`` are those of the kernels."""
+    count = len(graph.later)
+    made = np.zeros(count, PAIR)
+    if not count:
+        return made
+    sizes = np.diff(graph.offsets)
+    made["kernel"], made["producer_kernel"] = graph.later, graph.earlier
+    made["tbs"], made["producer_tbs"] = sizes[graph.later], sizes[graph.earlier]
+    made["waiting"] = np.diff(graph.pair_ptr)
+    rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(graph.pair_ptr))
+    begin = graph.pair_ptr[:-1]
+    degree = np.diff(graph.set_ptr)[graph.which]
+    made["edges"] = np.add.reduceat(degree, begin)
+    made["most"] = np.maximum.reduceat(degree, begin)
+    for name, bit in (("raw", RAW), ("war", WAR), ("waw", WAW)):
+        each = np.add.reduceat(((graph.kinds & bit) != 0).astype(np.int64), graph.set_ptr[:-1])
+        made[name] = np.add.reduceat(each[graph.which], begin)
+    _count_nodes(graph, rows, made)
+    sets = _Sets(graph, rows)
+    _name(graph, sets, np.array(grids, np.int64).reshape(-1, 3), made)
+    return made
+
+
+def _count_nodes(graph: Graph, rows: Ints, made: NDArray[np.void]) -> None:
+    """Count group nodes and the ranges of their consumers, were each pair of kernels reduced by itself."""
+    many = len(graph.set_ptr) - 1
+    key = rows * many + graph.which
+    order = np.argsort(key, kind="stable")  # consumers come sorted
+    key = key[order]
+    new = np.ones(len(key), bool)
+    new[1:] = key[1:] != key[:-1]
+    begin = np.flatnonzero(new)
+    _, range_ptr = strided_all(graph.consumer[order], np.append(begin, len(key)))
+    pair = key[begin] // many
+    made["nodes"] = np.bincount(pair, minlength=len(made))
+    made["ranges"] = np.bincount(pair, weights=np.diff(range_ptr), minlength=len(made)).astype(np.int64)
+
+
+def _name(graph: Graph, sets: _Sets, grids: Ints, made: NDArray[np.void]) -> None:
+    """Fill in what each producer's consumers tell, and the pattern."""
+    count = len(made)
+
+    def every(good: Bools) -> Bools:
+        """Whether something holds for all sets of each pair."""
+        return np.asarray(np.bincount(sets.pair, weights=~good, minlength=count) == 0)
+
+    # how many consumers each producer of a pair has: the users of all sets that it is in
+    tbs = graph.tbs
+    key = np.repeat(sets.pair * tbs, sets.size) + sets.producers
+    order = np.argsort(key, kind="stable")
+    key, users = key[order], np.repeat(sets.users, sets.size)[order]
+    new = np.ones(len(key), bool)
+    new[1:] = key[1:] != key[:-1]
+    begin = np.flatnonzero(new)
+    of = key[begin] // tbs
+    made["needed"] = np.bincount(of, minlength=count)
+    np.maximum.at(made["most_consumers"], of, np.add.reduceat(users, begin))
+
+    disjoint = made["needed"] == np.bincount(sets.pair, weights=sets.size, minlength=count)
+    steps = sets.steps()
+    made["step"] = _common_step(sets, steps, count)
+    solid = every((steps == 0) | (steps == 1))
+    first = graph.offsets[graph.earlier[sets.pair]]
+    boxes = every(sets.boxes(first, grids[graph.earlier[sets.pair]]))
+    one, alone = made["most"] == 1, made["most_consumers"] == 1
+    tests = {
+        "one-to-one": one & alone,
+        "one-to-n": one,
+        "all-to-all": (made["edges"] == made["tbs"] * made["producer_tbs"]) & (made["tbs"] > 1),
+        "strided": disjoint & (made["step"] > 1),
+        "n-to-one": alone,
+        "row": disjoint & solid,
+        "grouped": disjoint,
+        "overlapped": solid | boxes,
+    }
+    made["pattern"] = np.select(list(tests.values()), [name.encode() for name in tests], b"irregular")
+
+
+def _common_step(sets: _Sets, steps: Ints, count: int) -> Ints:
+    """Return the step that all sets of a pair with several producers have; 0: there is none in common."""
+    several = steps != 0
+    low = np.full(count, np.iinfo(np.int64).max)
+    high = np.full(count, -1)
+    np.minimum.at(low, sets.pair[several], steps[several])
+    np.maximum.at(high, sets.pair[several], steps[several])
+    made: Ints = np.where((low == high) & (high > 0), high, 0)
+    return made
+
+
+def free_tbs(graph: Graph, before: Sequence[int]) -> Ints:
+    """Return how many TBs of each kernel need nothing of kernel ``before[k]``, directly or over others.
+
+    ``before[k]`` is -1 where nothing stands before a kernel: then all its TBs are free.
+    """
+    sizes = np.diff(graph.offsets)
+    waits = [int(graph.begun(k, b).sum()) if b >= 0 else 0 for k, b in enumerate(before)]
+    return np.asarray(sizes - np.array(waits, np.int64).reshape(-1))
+
+
+def ahead(streams: Sequence[int]) -> list[int]:
+    """Return for each kernel the last one before it in its stream, -1 where there is none."""
+    last: dict[int, int] = {}
+    made: list[int] = []
+    for index, stream in enumerate(streams):
+        made.append(last.get(stream, -1))
+        last[stream] = index
+    return made
+
+
+__all__ = ["PAIR", "PATTERNS", "ahead", "free_tbs", "pairs_of"]

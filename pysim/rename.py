@@ -1,0 +1,118 @@
+"""``--rename``: what a job would be if no buffer were used twice.
+
+A framework hands out memory that an earlier tensor has left, and such reuse makes TBs wait for others that
+only still read (WAR) or wrote (WAW) what was there before. Here every value gets memory of its own: where a
+kernel writes a whole buffer and reads nothing of it, the old contents are dead, so from this kernel on the
+buffer lies elsewhere, at addresses that nothing used before. What is read and written in place, or written
+part by part, stays where it is: its values are one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import WorkloadError
+from .job import ALIGN, Access, Job, Kernel, Tensor
+from .regions import SECTOR, regions_of, union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+
+def _tensors(kernel: Kernel) -> Iterable[Tensor]:
+    return (*kernel.args, *(access.tensor for access in kernel.accesses))
+
+
+def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
+    """Return the bytes of each buffer, in order: tensors that share memory are one."""
+    tensors = {(t.address, t.address + t.nbytes) for kernel in kernels for t in _tensors(kernel)}
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(tensors):
+        if not spans or start >= spans[-1][1]:
+            spans.append((start, end))
+        spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+    return spans
+
+
+class _Renamer:
+    """Walks the kernels in launch order; knows where each buffer lies now."""
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.spans = _buffers(kernels)
+        self.starts = [start for start, _ in self.spans]
+        self.next = max((end for _, end in self.spans), default=0)
+        self.used: set[int] = set()
+        self.shift: dict[int, int] = {}
+        # with the tensor as it was: an id is good for as long as its owner lives
+        self.moved: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        self.covers: dict[tuple[int, int, int], NDArray[np.int64]] = {}
+
+    def _buffer(self, tensor: Tensor) -> int:
+        return bisect_right(self.starts, tensor.address) - 1
+
+    def _whole(self, where: int, writes: Sequence[Access], tbs: int) -> bool:
+        """Whether the accesses together write the whole buffer."""
+        runs = []
+        for access in writes:
+            key = (id(access.regions), id(access.tensor), tbs)
+            if key not in self.covers:
+                lo, hi, _ = regions_of(access, tbs).intervals()
+                self.covers[key] = union(np.stack([lo, hi], axis=1))
+            runs.append(self.covers[key])
+        start, end = self.spans[where]
+        made = union(np.concatenate(runs))
+        return len(made) == 1 and bool(made[0, 0] * SECTOR <= start and made[0, 1] * SECTOR >= end)
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """Return the kernel with its tensors where they lie now."""
+        if kernel.footprint is not None:
+            raise WorkloadError(
+                f"kernel {kernel.name} was recorded: its buffers are not known, so it cannot be renamed"
+            )
+        by_buffer: dict[int, list[Access]] = {}
+        for access in kernel.accesses:
+            by_buffer.setdefault(self._buffer(access.tensor), []).append(access)
+        for where, accesses in by_buffer.items():
+            fresh = all(access.mode == "write" for access in accesses)
+            if where in self.used and fresh and self._whole(where, accesses, kernel.tbs):
+                lo, hi = self.spans[where]
+                self.shift[where] = -(-(self.next - lo) // ALIGN) * ALIGN
+                self.next = hi + self.shift[where]
+            self.used.add(where)
+        mine = {self._buffer(tensor) for tensor in _tensors(kernel)}
+        return self._placed(kernel, {where: self.shift[where] for where in mine if where in self.shift})
+
+    def _placed(self, kernel: Kernel, shifts: dict[int, int]) -> Kernel:
+        if not shifts:
+            return kernel
+        sized = kernel.sized
+        return replace(
+            kernel,
+            args=tuple(self._tensor(tensor, shifts) for tensor in kernel.args),
+            accesses=tuple(replace(a, tensor=self._tensor(a.tensor, shifts)) for a in kernel.accesses),
+            sized=None if sized is None else lambda warps: self._placed(sized(warps), shifts),
+        )
+
+    def _tensor(self, tensor: Tensor, shifts: dict[int, int]) -> Tensor:
+        shift = shifts.get(self._buffer(tensor), 0)
+        if not shift:
+            return tensor
+        key = (id(tensor), shift)
+        if key not in self.moved:
+            self.moved[key] = tensor, replace(tensor, address=tensor.address + shift)
+        return self.moved[key][1]
+
+
+def renamed(job: Job) -> Job:
+    """Return the job with memory of its own for every value.
+
+    Raises WorkloadError for a job with recorded kernels, of which no tensors are known.
+    """
+    renamer = _Renamer(job.kernels)
+    return replace(job, name=f"{job.name}, renamed", kernels=[renamer.kernel(k) for k in job.kernels])

@@ -28,6 +28,12 @@ static u32 node_entries(const gs_sim *sim, const gs_node *n)
     return e ? e : 1;
 }
 
+/* 1: the entries are those of TBs alone, in buffers */
+static int of_tbs(const gs_sim *sim)
+{
+    return sim->order.each || sim->order.nodes;
+}
+
 static void entries_add(gs_sched *d, u32 n)
 {
     d->table_entries += n;
@@ -115,7 +121,7 @@ static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
 {
     k->waits = waits;
     k->gate += waits;
-    entries_add(&sim->sched, waits > 0);
+    entries_add(&sim->sched, waits > 0 && !of_tbs(sim));
 }
 
 static void admit_coarse(gs_sim *sim, u32 kernel)
@@ -154,6 +160,9 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
     u32 waits = open_preds(sim, kernel, l->whole), need = waits > 0, own = 0;
     k->admitted = 1;
+    for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
+        fine[tb].open = 1; /* it is not in the buffer */
+    }
     for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
         const gs_node *n = &nodes[i];
         if (states[i].done) {
@@ -169,18 +178,18 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
             }
         }
     }
-    need += own;
+    need = of_tbs(sim) ? 0 : need + own;
     if (!sim->order.infinite && d->table_entries + need > sim->order.entries) {
         admit_coarse(sim, kernel);
     } else {
-        entries_add(d, need - (waits > 0));
+        entries_add(d, need ? need - (waits > 0) : 0);
         admit_waits(sim, k, waits);
         for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
             k->gate += !states[i].done && whole(sim, &nodes[i], &ranges[nodes[i].first_range]);
         }
         if (k->fine) {
             for (u32 tb = 0; tb < k->tbs; tb++) {
-                fine[tb].entry = fine[tb].open >= 2;
+                fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
                 if (fine[tb].open == 0) {
                     fine_ready(sim, k, kernel, tb, t, GS_NONE, GS_NONE);
                 }
@@ -197,16 +206,17 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
     gs_nstate *s = &nstates(sim)[node];
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
-    u32 updates = 1;
+    u32 updates = sim->order.each ? s->consumers : 1;
+    u64 more = sim->order.each && gs_lists_count(sim, node) ? sim->order.spill : 0;
     if (--s->left == 0) {
         s->cause_kernel = kernel;
         s->cause_tb = tb;
-        if (!whole(sim, n, &ranges[n->first_range])) {
+        if (!sim->order.each && !whole(sim, n, &ranges[n->first_range])) {
             for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
                 updates += ranges[r].count;
             }
         }
-        u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
+        u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel) + more;
         gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
     } else {
         table_time(sim, t, updates, kernel);
@@ -246,7 +256,7 @@ static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
     return 0;
 }
 
-void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
 {
     u32 updates = 0;
     u64 at = t;
@@ -259,7 +269,22 @@ void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
         sim->sched.table_free = gs_max(t, sim->sched.table_free) + sim->order.end;
         at = table_time(sim, t, updates ? updates : 1, kernel) + table_latency(sim, kernel) + sim->order.seen;
     }
-    gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, 0});
+    gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, last});
+}
+
+void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    if (--gs_kernels(sim)[kernel].gate == 0) {
+        gate_opens(sim, kernel, t, cause_kernel, cause_tb);
+    }
+}
+
+void gs_depend_tb(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    if (--gs_fine_of(sim, k)[tb].open == 0) {
+        fine_ready(sim, k, kernel, tb, t, cause_kernel, cause_tb);
+    }
 }
 
 static void node_done(gs_sim *sim, u32 node, u64 t)
@@ -272,25 +297,24 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     if (!k->admitted || k->coarse) {
         return;
     }
-    sim->sched.table_entries -= node_entries(sim, n);
+    sim->sched.table_entries -= of_tbs(sim) ? 0 : node_entries(sim, n);
     if (whole(sim, n, &ranges[n->first_range])) {
-        if (--k->gate == 0) {
-            gate_opens(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
-        }
+        gs_depend_gate(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         return;
     }
     gs_fine *fine = gs_fine_of(sim, k);
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
             u32 tb = ranges[r].start + j * ranges[r].stride;
-            if (--fine[tb].open == 0) {
-                fine_ready(sim, k, n->kernel, tb, t, s->cause_kernel, s->cause_tb);
+            if (sim->order.nodes) {
+                gs_levels_pending(sim, &fine[tb]);
             }
+            gs_depend_tb(sim, n->kernel, tb, t, s->cause_kernel, s->cause_tb);
         }
     }
 }
 
-static void kernel_ended(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
 {
     gs_kernel *kernels = gs_kernels(sim);
     kernels[kernel].ended = 1;
@@ -302,11 +326,9 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 tb, u64 t)
             continue;
         }
         if (--k->waits == 0) {
-            sim->sched.table_entries--;
+            sim->sched.table_entries -= !of_tbs(sim);
         }
-        if (--k->gate == 0) {
-            gate_opens(sim, succs[i], t, kernel, tb);
-        }
+        gs_depend_gate(sim, succs[i], t, last, tb);
     }
     if (sim->order.launchers) {
         gs_launcher_free(sim, kernel, t);
@@ -317,7 +339,9 @@ void gs_depend_event(gs_sim *sim, gs_event e)
 {
     if (e.what == GS_EVENT_NODE) {
         node_done(sim, e.a, e.time);
+    } else if (e.what == GS_EVENT_LOADED) {
+        gs_levels_loaded(sim, e.a, e.b, e.time);
     } else {
-        kernel_ended(sim, e.a, e.b, e.time);
+        kernel_ended(sim, e.a, e.pad, e.b, e.time);
     }
 }

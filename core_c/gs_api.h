@@ -174,16 +174,28 @@ typedef struct gs_order {
     uint64_t admit;      /* between two admissions */
     uint64_t early;      /* last trigger to dispatch of an early kernel */
     uint64_t beside;     /* added to the gap where kernels of other streams run */
-    uint32_t ahead;      /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
-    uint64_t entries;    /* of the table */
-    uint64_t update;     /* it takes this long for each counter */
-    uint64_t latency;    /* from an update to the TBs that it frees being ready */
-    uint32_t launchers;  /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
-    uint64_t check;      /* table: admission takes this much longer for each pair of segments, of the kernel
-                            and of those in the window */
-    uint64_t end;        /* table: the end of a kernel takes it this much longer */
-    uint64_t seen;       /* table: from then to those that wait for it, beyond the table's own latency */
-    uint64_t submit;     /* launchers: from taking a kernel to its dispatch */
+    uint32_t in_order;   /* table, 1: a kernel counts as ended when all before it have, too */
+    uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
+    uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in
+                            use in two buffers, see lists.c */
+    uint32_t lists;      /* entries of the buffer of lists, each of so many children */
+    uint32_t children;
+    uint32_t counters;  /* entries of the buffer of counters */
+    uint32_t nodes;     /* TBs in the buffer of levels.c; 0: there is none */
+    uint32_t pending;   /* entries for those that are not in it and have been counted down */
+    uint64_t prelaunch; /* table: from a kernel's admission, which does not wait for `launch` then, to
+                            its first dispatch */
+    uint64_t spill;     /* table: an update of memory takes this much longer; a load into the buffer of TBs */
+    uint32_t ahead;     /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
+    uint64_t entries;   /* of the table */
+    uint64_t update;    /* it takes this long for each counter */
+    uint64_t latency;   /* from an update to the TBs that it frees being ready */
+    uint32_t launchers; /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
+    uint64_t check;     /* table: admission takes this much longer for each pair of segments, of the kernel
+                           and of those in the window */
+    uint64_t end;       /* table: the end of a kernel takes it this much longer */
+    uint64_t seen;      /* table: from then to those that wait for it, beyond the table's own latency */
+    uint64_t submit;    /* launchers: from taking a kernel to its dispatch */
 } gs_order;
 
 /* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are
@@ -209,10 +221,12 @@ typedef struct gs_job {
     const gs_copy *copied;
     const gs_sem *sems;
     const gs_stage *stages;
-    const uint32_t *needs; /* of each semaphore: posts that complete it */
+    const uint32_t *needs;    /* of each semaphore: posts that complete it */
+    const uint64_t *sequence; /* kernel << 32 | TB of all TBs but copies', in the order in which `nodes` takes
+                                 them in */
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
         n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied, n_sems,
-        n_stages, n_needs;
+        n_stages, n_needs, n_sequence;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
@@ -269,7 +283,8 @@ typedef struct gs_totals {
     uint64_t slowed; /* what the GPC that counted the most cycles has counted less than at gpu.clock */
     uint64_t quantum, quanta, sample_interval, samples;
     uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
-    uint64_t series_interval, series; /* the time series: ticks a sample, samples; 0: none */
+    uint64_t table_peak_lists, table_spills; /* see lists.c; accesses of memory for want of an entry */
+    uint64_t series_interval, series;        /* the time series: ticks a sample, samples; 0: none */
     uint64_t arena_bytes;
 } gs_totals;
 

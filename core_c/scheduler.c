@@ -112,13 +112,22 @@ static void account(gs_sim *sim, u64 t)
     *own += dt * d->idle_sms;
 }
 
-static void classify(gs_sim *sim)
+/* the oldest kernel that has TBs left to dispatch */
+static u32 oldest_left(gs_sim *sim)
 {
     gs_sched *d = &sim->sched;
-    gs_kernel *kernels = gs_kernels(sim);
+    const gs_kernel *kernels = gs_kernels(sim);
     while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
         d->oldest++;
     }
+    return d->oldest;
+}
+
+static void classify(gs_sim *sim)
+{
+    gs_sched *d = &sim->sched;
+    const gs_kernel *kernels = gs_kernels(sim);
+    oldest_left(sim);
     if (d->oldest == sim->n_launches) {
         d->why = WHY_NO_TB;
     } else if (kernels[d->oldest].gate || (kernels[d->oldest].admitted && !sim->order.launchers)) {
@@ -166,7 +175,11 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
         k->record.first_dispatch = at;
     }
     GS_TABLE(sim, gs_resident, at_residents)
-    [sm * GS_TBS + slot] = (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0};
+    [sm * GS_TBS + slot] =
+        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, 0, 0};
+    if (sim->order.each) {
+        gs_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
+    }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
                 gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) | (u64)(k->depends == 0)
                                                                                        << 63);
@@ -185,6 +198,9 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
         }
         u32 kernel = by_rank[r], rotate = 0;
         gs_kernel *k = &kernels[kernel];
+        if (sim->order.strict && kernel != oldest_left(sim)) {
+            return;
+        }
         u32 sm = gs_place_find(sim, kernel, hint, &rotate);
         if (sm != GS_NONE) {
             if (head != GS_NONE) {
@@ -216,7 +232,9 @@ static void admission_plan(gs_sim *sim, u64 t)
     if (l->barrier && d->active) {
         return;
     }
-    u64 begin = gs_max(gs_max(t, d->admit_free), l->enqueued + sim->order.launch);
+    /* what is launched ahead pays the launch behind its admission */
+    u64 begin =
+        gs_max(gs_max(t, d->admit_free), l->enqueued + (sim->order.prelaunch ? 0 : sim->order.launch));
     /* its ranges are compared with those in the window before it is in */
     u64 checks = (u64)l->segments * d->segments * sim->order.check;
     d->admit_at = gs_max(begin, d->lifted) + l->look_up + checks;
@@ -246,7 +264,17 @@ static void admit_next(gs_sim *sim, u64 t)
     d->segments += gs_launches(sim)[kernel].segments;
     gs_kernels(sim)[kernel].record.admitted = t;
     gs_oracle_admit(sim, kernel);
+    if (sim->order.prelaunch && !gs_copy_is_free(sim, kernel)) {
+        gs_kernels(sim)[kernel].gate++;
+        gs_ring_push(sim, &d->admit,
+                     (gs_event){gs_max(t + sim->order.prelaunch,
+                                       gs_launches(sim)[kernel].enqueued + sim->order.launch),
+                                GS_EVENT_PRELAUNCHED, kernel, GS_NONE, GS_NONE});
+    }
     gs_depend_admit(sim, kernel, t);
+    if (sim->order.nodes && d->next_admit == sim->n_launches) {
+        gs_levels_fill(sim, t);
+    }
     admission_plan(sim, t);
 }
 
@@ -297,6 +325,29 @@ static void window_leave(gs_sim *sim, u32 kernel)
     }
 }
 
+/* a kernel of a table scheme has no TB left: it ends now, or with those before it */
+static void table_kernel_done(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    const gs_kernel *kernels = gs_kernels(sim);
+    u32 end = kernel + 1;
+    if (sim->order.in_order) {
+        if (kernel != sim->sched.unfinished) {
+            return;
+        }
+        while (end < sim->n_launches && kernels[end].done == kernels[end].tbs) {
+            end++;
+        }
+    }
+    for (u32 k = kernel; k < end; k++) {
+        gs_depend_kernel_end(sim, k, kernel, tb, t);
+        if (!sim->order.launchers) {
+            window_leave(sim, k);
+        }
+        barrier_passed(sim, k, t);
+    }
+    admission_plan(sim, t);
+}
+
 static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
 {
     gs_sim *sim = ctx->sim;
@@ -310,12 +361,7 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
     if (++k->done == k->tbs) {
         k->record.released = t;
         if (sim->order.tb_edges) {
-            gs_depend_kernel_end(sim, kernel, tb, t);
-            if (!sim->order.launchers) {
-                window_leave(sim, kernel);
-            }
-            barrier_passed(sim, kernel, t);
-            admission_plan(sim, t);
+            table_kernel_done(sim, kernel, tb, t);
         } else {
             d->running--;
             barrier_lifts(ctx, kernel, tb, t);
@@ -368,7 +414,13 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
     if (d->early && !r->triggered) {
         gs_early_trigger(sim, r, t);
     }
+    if (sim->order.each) {
+        gs_lists_end(sim, r);
+    }
     tb_counts(ctx, t, r->kernel, r->tb);
+    if (sim->order.nodes) {
+        gs_levels_end(sim, t);
+    }
 }
 
 enum { SOURCE_RELEASE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
@@ -426,6 +478,8 @@ static void run_event(gs_ctx *ctx, u32 source)
         gs_early_place(sim, t);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_LAUNCHED) {
         gs_kernel_ready(sim, e.a, t, e.b, e.pad);
+    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_PRELAUNCHED) {
+        gs_depend_gate(sim, e.a, t, GS_NONE, GS_NONE);
     } else if (source == SOURCE_ADMIT) {
         kernel_starts(sim, e.a, e.b, e.pad, t);
     } else {

@@ -15,7 +15,9 @@ enum {
     GS_EVENT_KERNEL_READY,
     GS_EVENT_COPY,
     GS_EVENT_EARLY_PLACE,
-    GS_EVENT_LAUNCHED
+    GS_EVENT_LAUNCHED,
+    GS_EVENT_PRELAUNCHED,
+    GS_EVENT_LOADED
 };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
@@ -36,8 +38,13 @@ static inline int gs_copy_is_free(const gs_sim *sim, u32 kernel)
 int gs_depend_room(const gs_sim *sim, u32 kernel);
 void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t);
 void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
-void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+/* `last`: the kernel whose TB ended last, itself or one before it */
+void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t);
 void gs_depend_event(gs_sim *sim, gs_event e);
+/* a condition of a kernel as a whole is met */
+void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+/* a condition of a TB is met */
+void gs_depend_tb(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb);
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 
@@ -45,6 +52,19 @@ void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause
 void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 /* the end of a kernel has been seen */
 void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);
+
+/* lists of children and counters of parents in buffers (lists.c) */
+void gs_lists_start(gs_sim *sim, gs_resident *r);
+void gs_lists_end(gs_sim *sim, gs_resident *r);
+/* the counters of a node's consumers; 1: one of them is in memory */
+int gs_lists_count(gs_sim *sim, u32 node);
+
+/* TBs in a buffer, in a given order (levels.c) */
+void gs_levels_fill(gs_sim *sim, u64 t);
+void gs_levels_end(gs_sim *sim, u64 t);
+void gs_levels_loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+/* a TB that may not be there has been counted down */
+void gs_levels_pending(gs_sim *sim, gs_fine *f);
 
 /* programmatic dependent launch (early.c) */
 /* a TB has triggered, or ended without */

@@ -306,6 +306,42 @@ static int check_copy(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 la
     return GS_OK;
 }
 
+static u64 tbs_of(const gs_launch *l)
+{
+    return (u64)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+/* every TB must come once: the buffer of TBs would wait for one that does not */
+static int check_sequence(gs_sim *sim, const gs_job *job)
+{
+    u64 tbs = 0;
+    if (!sim->order.tb_edges && (sim->order.nodes || sim->order.each)) {
+        return gs_fail(sim, GS_ERR_ARG, "buffers of TBs or edges without a table");
+    }
+    if (sim->order.each && sim->order.children == 0) {
+        return gs_fail(sim, GS_ERR_ARG, "lists of 0 children");
+    }
+    if (!sim->order.nodes) {
+        return GS_OK;
+    }
+    for (u64 i = 0; i < job->n_launches; i++) {
+        tbs += job->launches[i].copies ? 0 : tbs_of(&job->launches[i]);
+    }
+    if (tbs != job->n_sequence) {
+        return gs_fail(sim, GS_ERR_ARG, "the sequence has %llu TBs, the job %llu",
+                       (unsigned long long)job->n_sequence, (unsigned long long)tbs);
+    }
+    for (u64 i = 0; i < job->n_sequence; i++) {
+        u64 kernel = job->sequence[i] >> 32, tb = job->sequence[i] & GS_NONE;
+        if (kernel >= job->n_launches || job->launches[kernel].copies ||
+            tb >= tbs_of(&job->launches[kernel])) {
+            return gs_fail(sim, GS_ERR_ARG, "TB %llu of the sequence is not one of the job's",
+                           (unsigned long long)i);
+        }
+    }
+    return GS_OK;
+}
+
 static int check_job(gs_sim *sim, const gs_job *job)
 {
     if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE ||
@@ -330,8 +366,12 @@ static int check_job(gs_sim *sim, const gs_job *job)
     u64 top = gs_address_top(sim);
     if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
         sim->order.beside >> 40 || sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 ||
-        sim->order.submit >> 40 || sim->order.update >> 40 || sim->order.latency >> 40) {
+        sim->order.submit >> 40 || sim->order.update >> 40 || sim->order.latency >> 40 ||
+        sim->order.prelaunch >> 40 || sim->order.spill >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
+    }
+    if (check_sequence(sim, job)) {
+        return sim->error_code;
     }
     u8 *ranks = calloc(job->n_launches, 1);
     if (!ranks) {
@@ -442,8 +482,11 @@ static int check_job(gs_sim *sim, const gs_job *job)
 }
 
 /* a kernel some of whose nodes release only part of it needs counters of its TBs */
-static int is_fine(const gs_job *job, const gs_launch *l, u64 tbs)
+static int is_fine(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64 tbs)
 {
+    if (sim->order.nodes && !l->copies) {
+        return 1;
+    }
     for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
         const gs_node *n = &job->nodes[j];
         const gs_range *r = &job->ranges[n->first_range];
@@ -452,11 +495,6 @@ static int is_fine(const gs_job *job, const gs_launch *l, u64 tbs)
         }
     }
     return 0;
-}
-
-static u64 tbs_of(const gs_launch *l)
-{
-    return (u64)l->grid[0] * l->grid[1] * l->grid[2];
 }
 
 static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes)
@@ -491,6 +529,8 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->recorded_templates = (u64)(uintptr_t)job->templates;
     sim->recorded_parts = (u64)(uintptr_t)job->parts;
     sim->at_nstates = place(&t, job->n_nodes, sizeof(gs_nstate));
+    sim->at_sequence = place(&t, job->n_sequence, 8);
+    sim->n_sequence = job->n_sequence;
     sim->at_kernels = place(&t, n, sizeof(gs_kernel));
     sim->at_shapes = place(&t, shapes, sizeof(gs_shape));
     sim->at_rank = place(&t, n, 4);
@@ -502,7 +542,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     u64 reserve = (u64)sim->sms * GS_TBS;
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
     sim->at_tb_records = place(&t, sim->tb_room, sizeof(gs_tb_record));
-    u64 nodes = sim->order.tb_edges ? job->n_nodes : 0;
+    u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
     u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + 1), power_of_two(n + held + 1),
                     power_of_two(held + 1)};
@@ -574,6 +614,7 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         {sim->at_copies, job->copied, job->n_copied * sizeof(gs_copy)},
         {sim->at_sems, job->sems, job->n_sems * sizeof(gs_sem)},
         {sim->at_stages, job->stages, job->n_stages * sizeof(gs_stage)},
+        {sim->at_sequence, job->sequence, job->n_sequence * 8},
     };
     for (u32 i = 0; i < sizeof copies / sizeof *copies; i++) {
         if (copies[i].bytes) {
@@ -607,7 +648,11 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
     }
     gs_nstate *states = GS_TABLE(sim, gs_nstate, at_nstates);
     for (u64 i = 0; i < job->n_nodes; i++) {
-        states[i] = (gs_nstate){job->nodes[i].expect, 0, GS_NONE, GS_NONE};
+        const gs_node *n = &job->nodes[i];
+        states[i] = (gs_nstate){n->expect, 0, GS_NONE, GS_NONE, 0, 0};
+        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+            states[i].consumers += job->ranges[r].count;
+        }
     }
 }
 
@@ -676,7 +721,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     u64 fine_at = bytes;
     for (u64 i = 0; draft->order.tb_edges && i < job->n_launches; i++) {
         u64 tbs = tbs_of(&job->launches[i]);
-        if (is_fine(job, &job->launches[i], tbs)) {
+        if (is_fine(draft, job, &job->launches[i], tbs)) {
             bytes += tbs * sizeof(gs_fine) + (tbs / 64 + 1) * 8;
         }
     }
@@ -699,7 +744,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
         gs_kernel *k = &gs_kernels(sim)[i];
         k->tbs = (u32)tbs_of(&job->launches[i]);
         k->shape = kernel_shape[i];
-        if (sim->order.tb_edges && is_fine(job, &job->launches[i], k->tbs)) {
+        if (sim->order.tb_edges && is_fine(sim, job, &job->launches[i], k->tbs)) {
             k->fine = 1;
             k->fine_at = fine_at;
             fine_at += (u64)k->tbs * sizeof(gs_fine) + (k->tbs / 64 + 1) * 8;

@@ -280,14 +280,15 @@ typedef struct gs_kernel {
 typedef struct gs_fine {
     u64 ready;
     u32 cause_kernel, cause_tb;
-    u32 open;  /* conditions still open */
-    u32 entry; /* 1: holds a table entry */
+    u32 open;          /* conditions still open */
+    u16 entry, loaded; /* 1: holds a table entry; is in the buffer of TBs */
 } gs_fine;
 
 typedef struct gs_nstate {
     u32 left;
     u32 done;
     u32 cause_kernel, cause_tb;
+    u32 consumers, pad; /* TBs */
 } gs_nstate;
 
 typedef struct gs_event {
@@ -319,6 +320,7 @@ typedef struct gs_shape {
 typedef struct gs_resident {
     u64 ready, dispatch, start;
     u32 kernel, tb, last_kernel, last_tb, rotate, triggered;
+    u32 lists, missing; /* entries for its children, and those that it found no room for */
 } gs_resident;
 
 typedef struct gs_sched {
@@ -338,11 +340,15 @@ typedef struct gs_sched {
     gs_ring held;                  /* early kernels that wait for others in flight; or for a launcher */
     u32 unfinished;                /* table: the oldest kernel that has not ended */
     u32 launched;                  /* launchers in use */
-    u64 segments;                  /* of the kernels in the window */
-    u32 running;                   /* kernels that have begun and not ended, behind barriers */
-    u32 in_flight, early;          /* kernels in flight, see early.c; 1: the job has early ones */
-    u64 link_free;                 /* when the copies that have begun have all come */
-    u32 tb_head, tb_tail;          /* TB record buffer */
+    u32 lists, lists_peak;         /* entries in use */
+    u32 loaded, pending;           /* TBs in the buffer; entries for those that are not */
+    u64 next_load, spills;
+    u32 late, pad3;       /* 1: part of the list of the TB that ends is in memory */
+    u64 segments;         /* of the kernels in the window */
+    u32 running;          /* kernels that have begun and not ended, behind barriers */
+    u32 in_flight, early; /* kernels in flight, see early.c; 1: the job has early ones */
+    u64 link_free;        /* when the copies that have begun have all come */
+    u32 tb_head, tb_tail; /* TB record buffer */
 } gs_sched;
 
 /* ---- a host thread's own ---- */
@@ -463,6 +469,7 @@ struct gs_sim {
         at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
+    u64 at_sequence, n_sequence;
     u64 at_sems, at_stages, at_semaphores, at_subscribers;
     u32 n_sems, n_semaphores;
     u64 atomic_hold, depend_latency;

@@ -341,6 +341,7 @@ class Lowered:
     number: Sequence[int]  # which launch each kernel of the job became
     found: Found
     entry_bytes: float  # of the dependence table
+    list_bytes: float  # of its second buffer
 
 
 def _bypass(job: Job) -> list[int]:
@@ -446,7 +447,7 @@ def lower(
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"] = programs.index
-    launches["rank"] = ranks(PRIORITY[values["scheme.priority"]], how.preds, times)
+    launches["rank"] = ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
     if coherence_of(scheme, values) == "bypass":
         launches["bypass"] = _bypass(job)
@@ -470,6 +471,9 @@ def lower(
     tables["copied"] = _copies(job, values, launches)
     if programs.recorded:
         tables = _recorded(programs, launches, tables)
+    if how.merged:
+        for name in ("registers", "smem"):
+            tables["programs"][name] = tables["programs"][name].max()
     made = ffi.new("gs_job *")
     order = ffi.new("gs_order *", how.order)
     keep: list[Any] = [made, order]
@@ -480,6 +484,7 @@ def lower(
             "accesses": "uint64_t",
             "lanes": "gs_lanes",
             "copied": "gs_copy",
+            "sequence": "uint64_t",
         }
         | dict.fromkeys(
             ("preds", "outs", "tb_out_ptr", "tb_outs", "entries", "tb_rows", "blocks", "needs"), "uint32_t"
@@ -495,4 +500,4 @@ def lower(
             keep.append(whole)
     made.tb_buffer = 1 << 16
     number = plan.number if plan else range(count)
-    return Lowered(made, order, values, launches, keep, job, number, found, how.entry_bytes)
+    return Lowered(made, order, values, launches, keep, job, number, found, how.entry_bytes, how.list_bytes)

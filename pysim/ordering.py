@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .adjacent import adjacent
+from .levels import sequence
+from .params import PARAMS
 from .ranges import conflicts
 from .schemes import order_of, preds_of
 
@@ -20,13 +23,18 @@ if TYPE_CHECKING:
     from .job import Job
     from .schemes import Scheme
 
+PRIORITIES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
+UNLIMITED = 1 << 32
+
 
 @dataclass(slots=True)
 class Ordering:
     """What the core needs to know; lists hold one entry a kernel.
 
     ``preds``: kernels that it waits for; ``nodes``: group nodes for its TBs, None without; ``order``: fields
-    of ``gs_order``; ``launches``: fields of ``gs_launch``; ``entry_bytes``: of the table.
+    of ``gs_order``; ``launches``: fields of ``gs_launch``; ``entry_bytes``: of the table, ``list_bytes``: of
+    its second buffer; ``priority``: the scheme's own; ``merged``: TBs of all kernels take as much of an SM;
+    ``sequence``: all TBs, as ``gs_job`` wants them.
     """
 
     preds: Sequence[Sequence[int]]
@@ -34,6 +42,10 @@ class Ordering:
     nodes: Dependences | None = None
     launches: dict[str, Any] = field(default_factory=dict)
     entry_bytes: float = 0.0
+    list_bytes: float = 0.0
+    priority: str = ""
+    merged: bool = False
+    sequence: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def fill(self, launches: NDArray[np.void]) -> dict[str, NDArray[Any]]:
         """Fill the launches' own fields and return the tables of nodes."""
@@ -43,13 +55,14 @@ class Ordering:
             launches[name] = column
         made: dict[str, NDArray[Any]] = {n: np.zeros(0, np.uint32) for n in ("outs", "tb_out_ptr", "tb_outs")}
         made |= {name: np.zeros(0, dtype_of(f"gs_{name[:-1]}")) for name in ("nodes", "ranges")}
+        more = {"sequence": self.sequence}
         if self.nodes is None:
-            return made
+            return made | more
         for name in ("node", "out"):
             launches[f"first_{name}"] = getattr(self.nodes, f"{name}_first")
             launches[f"{name}s"] = getattr(self.nodes, f"{name}_count")
         launches["first_tb_out"] = self.nodes.tb_out_first
-        return {name: getattr(self.nodes, name) for name in made}
+        return {name: getattr(self.nodes, name) for name in made} | more
 
 
 def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int]) -> Ordering:
@@ -57,6 +70,10 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
     order = order_of(scheme, job, values)
     if scheme.edges == "ranges":
         return _acs(scheme, job, values, order)
+    if scheme.edges == "adjacent":
+        return _blockmaestro(found.deps, values, order)
+    if scheme.edges == "levels":
+        return _wireframe(job, found.deps, values, order)
     preds = preds_of(scheme, job, found.deps)
     if scheme.edges == "tb":
         launches = {name: getattr(found, name) for name in ("barrier", "look_up", "enter")}
@@ -95,3 +112,56 @@ def _acs(scheme: Scheme, job: Job, values: Mapping[str, int], order: dict[str, i
     # the program only fills a queue in the host's memory; its kernels are launched by the threads
     launches |= {"segments": segments, "enqueued": [0] * len(preds)}
     return Ordering(preds, order, launches=launches)
+
+
+def _blockmaestro(deps: Dependences, values: Mapping[str, int], order: dict[str, int]) -> Ordering:
+    """Return the order of kernels that are launched ahead, with edges between neighbours."""
+    made = adjacent(deps, values["scheme.blockmaestro.parents"])
+    consumer = PRIORITIES[values["scheme.blockmaestro.priority"]] == "consumer"
+    entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
+    order |= {
+        "window": min(len(made.preds), values["scheme.blockmaestro.kernels"]),
+        "in_order": 1,
+        "prelaunch": values["gpu.cp.stream_gap"],
+        "strict": int(not consumer),
+        "bypass": order["bypass"] if consumer else 0,
+        "entries": UNLIMITED,
+        "each": 1,
+        "lists": entries,
+        "counters": entries,
+        "children": children,
+        "spill": values["gpu.l2.latency"] * values["gpu.clock"],
+    }
+    return Ordering(
+        made.preds,
+        order,
+        made.deps,
+        {"whole": made.whole},
+        # a tag of 32 and 2 bits; a counter of 6, children of 32 bits
+        entry_bytes=(34 + 6) / 8,
+        list_bytes=(34 + 32 * children) / 8,
+        priority="newest" if consumer else "oldest",
+    )
+
+
+def _wireframe(job: Job, deps: Dependences, values: Mapping[str, int], order: dict[str, int]) -> Ordering:
+    """Return the order of one kernel of all TBs, with their graph given at its launch."""
+    size = values["scheme.wireframe.node_bytes"]
+    order |= {
+        "window": len(job.kernels),
+        "admit": 0,
+        "entries": UNLIMITED,
+        "nodes": values["scheme.wireframe.nodes"],
+        "pending": values["scheme.wireframe.pending"],
+        "spill": values["gpu.l2.latency"] * values["gpu.clock"],
+    }
+    return Ordering(
+        deps.preds,
+        order,
+        deps,
+        {"enqueued": [0] * len(job.kernels)},
+        entry_bytes=size,
+        list_bytes=size,
+        merged=True,
+        sequence=sequence(job, deps),
+    )

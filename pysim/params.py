@@ -201,6 +201,18 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("insert", 80.0, "ns", 0, 1e6, "acs_sw: the host puts a kernel into the window (with scheme.acs.check: through the paper's 410 and 700 ns for 6 and 10 segments and a window of 16, 510 and 1640 ns for one of 32)."),
         Param("check", 0.48, "ns", 0, 1e4, "acs_sw: the host compares two segments, of the new kernel and of one in the window."),
     ),
+    "scheme.blockmaestro": (
+        Param("kernels", 2, "count", 2, 4, "Kernels that are launched and have not ended, running ones included (Abdolrashidi et al. 2021: two to four, told apart by two bits)."),
+        _choice("priority", ("producer", "consumer"), "producer: no TB of a kernel is dispatched before all of older ones are; consumer: newer kernels first."),
+        Param("entries", 896, "count", 1, 1 << 24, "Entries of the buffer of children and of that of counters, each (28 SMs of 32 TBs there)."),
+        Param("children", 4, "count", 1, 1024, "Children that an entry lists."),
+        Param("parents", 63, "count", 1, 1 << 24, "Parents that a TB may have: a counter of 6 bits; beyond, its kernel waits for the one before as a whole."),
+    ),
+    "scheme.wireframe": (
+        Param("nodes", 192, "count", 1, 1 << 24, "TBs that the buffer of the graph holds, from before their dispatch to their end (2 KB for both buffers is what is reported of Wireframe; how they divide is assumed)."),
+        Param("pending", 64, "count", 0, 1 << 24, "Entries for TBs that are counted down before they are in that buffer."),
+        Param("node_bytes", 8, "B", 1, 1024, "Bytes an entry of either (assumed)."),
+    ),
     "scheme.sync": (
         _choice("policy", ("tile", "row"), "Semaphores: one a tile of what a kernel makes, or one a row of tiles."),
         _choice("launch", ("streams", "pdl", "graph"), "How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph."),

@@ -223,6 +223,17 @@ def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDAr
     )
 
 
+def _held(totals: Any, lowered: Lowered) -> dict[str, int]:
+    """Return what the dependence table and its buffers held, and what they had no room for."""
+    entries, lists = int(totals.table_peak_entries), int(totals.table_peak_lists)
+    return {
+        "table_entries": entries + lists,
+        "table_bytes": math.ceil(entries * lowered.entry_bytes + lists * lowered.list_bytes),
+        "table_spills": int(totals.table_spills),
+        "table_coarse": int(totals.table_coarse_kernels),
+    }
+
+
 def _one(
     result: Result,
     session: _Session,
@@ -285,7 +296,7 @@ def _one(
         slices = sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"])
         samples = sim.fetch("gs_samples_get", "gs_sample", int(totals.samples))
         end, interval = int(totals.end) if ended else int(totals.now), int(totals.sample_interval)
-        entries, parts = int(totals.table_peak_entries), sim.series(values, end, wanted)
+        held, parts = _held(totals, lowered), sim.series(values, end, wanted)
     cycles = end / values["gpu.clock"] - int(totals.slowed)
     work, whole = sms["work"], max(1, end * values["gpu.sms"])
     instructions = int(work["warp_instructions"].sum())
@@ -307,9 +318,7 @@ def _one(
         "dram_bytes": 32 * int(slices["dram_read_sectors"].sum() + slices["dram_write_sectors"].sum()),
         "l2_bytes": 32 * int(slices["sectors_read"].sum() + slices["sectors_written"].sum()),
         "energy_j": float(spent["joule"].sum()) if energies else math.nan,
-        "table_entries": entries,
-        "table_bytes": math.ceil(entries * lowered.entry_bytes),
-    }
+    } | held
     result.add("runs", columns.table("runs", 1, run=run, **row))
     result.add("names", columns.names_table(run, job))
     made: dict[str, Callable[[], NDArray[np.void]]] = {

@@ -39,7 +39,8 @@ class Option:
 class Scheme:
     """A way of ordering work.
 
-    ``edges``: chain, stream, kernel (the DAG), ranges (kernels compared by addresses) or tb; ``gap``: what is
+    ``edges``: chain, stream, kernel (the DAG), ranges (kernels compared by addresses), tb,
+    adjacent (tb between neighbours) or levels (tb through a buffer); ``gap``: what is
     paid behind a barrier; ``window``: kernels are admitted to a window
     though they wait for whole kernels.
     """
@@ -63,7 +64,7 @@ class Scheme:
     @property
     def barriers(self) -> bool:
         """Whether kernels, not TBs, wait for each other."""
-        return self.edges != "tb"
+        return self.edges not in ("tb", "adjacent", "levels")
 
 
 _PRIORITIES = {
@@ -90,6 +91,15 @@ _ACS_WINDOW = {
 }
 _ACS_THREADS = {
     f"threads{n}": Option(f"scheme.acs.threads = {n}", (("scheme.acs.threads", n),)) for n in (1, 4, 16)
+}
+_BLOCKMAESTRO = {
+    "consumer": Option("TBs of newer kernels first", (("scheme.blockmaestro.priority", "consumer"),))
+} | {
+    f"kernels{n}": Option(f"{n} kernels at once, with running ones", (("scheme.blockmaestro.kernels", n),))
+    for n in (3, 4)
+}
+_WIREFRAME = {
+    f"nodes{n}": Option(f"room for {n} TBs", (("scheme.wireframe.nodes", n),)) for n in (1024, 4096)
 }
 _COHERENCE = {
     word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
@@ -138,6 +148,20 @@ SCHEMES: dict[str, Scheme] = {
             "ranges",
             window=True,
             options=_ACS_WINDOW | _ACS_THREADS,
+        ),
+        Scheme(
+            "blockmaestro",
+            "Kernels are launched ahead and end in order; TBs wait for those of the kernel before.",
+            "adjacent",
+            window=True,
+            options=_COHERENCE | _BLOCKMAESTRO,
+        ),
+        Scheme(
+            "wireframe",
+            "All TBs are one kernel, launched once; its graph of TBs passes through a small buffer.",
+            "levels",
+            window=True,
+            options=_PRIORITIES | _COHERENCE | _WIREFRAME,
         ),
         Scheme(
             "tb_static",

@@ -62,6 +62,8 @@ RUNS = (
     Column("energy_j", "<f8", "J", "Energy of board and chip; NaN if nobody measured what events take."),
     Column("table_entries", "<i8", "count", "Most entries of the dependence table in use at once."),
     Column("table_bytes", "<i8", "B", "Size of that many entries."),
+    Column("table_spills", "<i8", "count", "Accesses of memory because the table's buffers had no room."),
+    Column("table_coarse", "<i8", "count", "Kernels that fell back to waiting for whole kernels."),
 )
 
 KERNELS = (

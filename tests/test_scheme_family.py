@@ -33,37 +33,37 @@ def test_random_dags(seed, scheme):
     execute(make(f"random_dag:kernels=24,seed={seed},elements=4096,largest=1024"), scheme, oracle())
 
 
-@settings(max_examples=60, deadline=None)
+SETTINGS = {
+    "scheme.priority": ("oldest", "newest", "critical"),
+    "scheme.window": (1, 2, 7, 1000),
+    "scheme.table.entries": (1, 8, 100000),
+    "scheme.coherence": ("auto", "bypass", "tb"),
+    "scheme.bypass": (0, 1, 16),
+    "scheme.acs.window": (2, 5, 256),
+    "scheme.acs.list": (1, 3, 1000),
+    "scheme.blockmaestro.kernels": (2, 3, 4),
+    "scheme.blockmaestro.entries": (1, 7, 896),
+    "scheme.blockmaestro.children": (1, 4),
+    "scheme.blockmaestro.parents": (1, 3, 63),
+    "scheme.wireframe.nodes": (1, 5, 192),
+    "scheme.wireframe.pending": (0, 3),
+    "host.submit": ("prefilled", "eager"),
+}
+
+
+@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     kernels=st.integers(2, 40),
     streams=st.integers(1, 4),
     scheme=st.sampled_from(FAMILY),
-    priority=st.sampled_from(("oldest", "newest", "critical")),
-    window=st.sampled_from((1, 2, 7, 1000)),
-    entries=st.sampled_from((1, 8, 100000)),
-    submit=st.sampled_from(("prefilled", "eager")),
-    coherence=st.sampled_from(("auto", "bypass", "tb")),
-    bypass=st.sampled_from((0, 1, 16)),
-    acs=st.sampled_from((2, 5, 256)),
+    chosen=st.fixed_dictionaries({path: st.sampled_from(values) for path, values in SETTINGS.items()}),
 )
-def test_random_settings(
-    seed, kernels, streams, scheme, priority, window, entries, submit, coherence, bypass, acs
-):
+def test_random_settings(seed, kernels, streams, scheme, chosen):
     text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
-    conf = oracle(
-        scheme__priority=priority,
-        scheme__window=window,
-        scheme__table__entries=entries,
-        scheme__coherence=coherence,
-        scheme__bypass=bypass,
-        scheme__acs__window=acs,
-        scheme__acs__list=acs,
-        host__submit=submit,
-    )
-    ran = execute(make(text), scheme, conf)
+    ran = execute(make(text), scheme, oracle().replaced(chosen))
     if scheme == "pool":
-        assert ran.totals.table_peak_entries <= entries
+        assert ran.totals.table_peak_entries <= chosen["scheme.table.entries"]
 
 
 @pytest.mark.threads

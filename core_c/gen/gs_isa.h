@@ -102,6 +102,12 @@ enum {
     GS_SCHEME_CARVEOUT_JOB = 2,
 };
 
+/* scheme.blockmaestro.priority */
+enum {
+    GS_SCHEME_BLOCKMAESTRO_PRIORITY_PRODUCER = 0,
+    GS_SCHEME_BLOCKMAESTRO_PRIORITY_CONSUMER = 1,
+};
+
 /* scheme.sync.policy */
 enum {
     GS_SCHEME_SYNC_POLICY_TILE = 0,

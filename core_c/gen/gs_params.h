@@ -273,6 +273,28 @@ typedef struct gs_scheme_acs_params {
     int64_t check;
 } gs_scheme_acs_params;
 
+typedef struct gs_scheme_blockmaestro_params {
+    /* Kernels that are launched and have not ended, running ones included (Abdolrashidi et al. 2021: two to four, told apart by two bits). [count] */
+    int64_t kernels;
+    /* producer: no TB of a kernel is dispatched before all of older ones are; consumer: newer kernels first. [choice] */
+    int64_t priority;
+    /* Entries of the buffer of children and of that of counters, each (28 SMs of 32 TBs there). [count] */
+    int64_t entries;
+    /* Children that an entry lists. [count] */
+    int64_t children;
+    /* Parents that a TB may have: a counter of 6 bits; beyond, its kernel waits for the one before as a whole. [count] */
+    int64_t parents;
+} gs_scheme_blockmaestro_params;
+
+typedef struct gs_scheme_wireframe_params {
+    /* TBs that the buffer of the graph holds, from before their dispatch to their end (2 KB for both buffers is what is reported of Wireframe; how they divide is assumed). [count] */
+    int64_t nodes;
+    /* Entries for TBs that are counted down before they are in that buffer. [count] */
+    int64_t pending;
+    /* Bytes an entry of either (assumed). [B] */
+    int64_t node_bytes;
+} gs_scheme_wireframe_params;
+
 typedef struct gs_scheme_sync_params {
     /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
     int64_t policy;
@@ -313,6 +335,8 @@ typedef struct gs_params {
     gs_scheme_table_params scheme_table;
     gs_scheme_learned_params scheme_learned;
     gs_scheme_acs_params scheme_acs;
+    gs_scheme_blockmaestro_params scheme_blockmaestro;
+    gs_scheme_wireframe_params scheme_wireframe;
     gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;
 } gs_params;

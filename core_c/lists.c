@@ -1,0 +1,91 @@
+/* Dependences edge by edge, as BlockMaestro keeps them: of each TB the list of its children, of each child a
+   counter of parents. All of them lie in memory. A buffer holds the lists of resident TBs, so many children
+   an entry, another the counters of children of such TBs; both are brought in when a TB is dispatched, while
+   there is room. What is not there when the TB ends is read from memory, or counted there. */
+#include "scheduler.h"
+
+typedef void visit(gs_sim *sim, u32 node, u32 *count);
+
+static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
+{
+    const gs_launch *l = gs_launches(sim) + r->kernel;
+    const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
+    u32 count = 0;
+    for (u32 i = 0; i < l->outs; i++) {
+        each(sim, outs[i], &count);
+    }
+    if (l->first_tb_out != GS_NONE) {
+        const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + r->tb;
+        const u32 *tb_outs = GS_CONST_TABLE(sim, u32, at_tb_outs);
+        for (u32 i = ptr[0]; i < ptr[1]; i++) {
+            each(sim, tb_outs[i], &count);
+        }
+    }
+    return count;
+}
+
+/* brings in counters of a node's consumers; counts those for which there is no room */
+static void bring_in(gs_sim *sim, u32 node, u32 *missing)
+{
+    gs_sched *d = &sim->sched;
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    gs_kernel *k = &gs_kernels(sim)[n->kernel];
+    if (!k->admitted || !k->fine) {
+        return;
+    }
+    gs_fine *fine = gs_fine_of(sim, k);
+    for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+        for (u32 j = 0; j < ranges[r].count; j++) {
+            gs_fine *f = &fine[ranges[r].start + j * ranges[r].stride];
+            if (f->entry || f->open == 0) {
+                continue;
+            }
+            if (d->table_entries < sim->order.counters) {
+                f->entry = 1;
+                d->table_entries++;
+                d->table_peak = gs_max32(d->table_peak, d->table_entries);
+            } else {
+                ++*missing;
+            }
+        }
+    }
+}
+
+static void add_children(gs_sim *sim, u32 node, u32 *count)
+{
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_kernel *k = &gs_kernels(sim)[n->kernel];
+    u32 ignored = 0;
+    if (k->admitted && !k->coarse) {
+        *count += GS_CONST_TABLE(sim, gs_nstate, at_nstates)[node].consumers;
+        bring_in(sim, node, &ignored);
+    }
+}
+
+void gs_lists_start(gs_sim *sim, gs_resident *r)
+{
+    gs_sched *d = &sim->sched;
+    u32 children = visit_nodes(sim, r, add_children);
+    u32 entries = (children + sim->order.children - 1) / sim->order.children;
+    u32 held = (u32)gs_min(entries, sim->order.lists - d->lists);
+    r->lists = held;
+    d->lists += held;
+    d->lists_peak = gs_max32(d->lists_peak, d->lists);
+    r->missing = entries - held;
+    d->spills += r->missing;
+}
+
+void gs_lists_end(gs_sim *sim, gs_resident *r)
+{
+    sim->sched.lists -= r->lists;
+    sim->sched.late = r->missing > 0;
+}
+
+int gs_lists_count(gs_sim *sim, u32 node)
+{
+    u32 missing = 0;
+    bring_in(sim, node, &missing);
+    sim->sched.spills += missing;
+    return missing > 0 || sim->sched.late;
+}

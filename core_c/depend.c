@@ -4,6 +4,7 @@
    is free, no kernel that waits for anything is admitted: those that hold entries were admitted before and
    wait for nothing younger, so one will be free. A scheme may say that a kernel waits for whole kernels in
    any case (gs_launch.whole): that takes an entry, too. */
+#include "bloom.h"
 #include "copy.h"
 #include "scheduler.h"
 
@@ -65,6 +66,11 @@ static u64 table_latency(const gs_sim *sim, u32 kernel)
     return sim->order.infinite || gs_copy_is_free(sim, kernel) ? 0 : sim->order.latency;
 }
 
+u64 gs_depend_updates(gs_sim *sim, u64 t, u32 updates, u32 kernel)
+{
+    return table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
+}
+
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
@@ -78,8 +84,9 @@ void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause
     }
 }
 
-static void fine_ready(gs_sim *sim, gs_kernel *k, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
+void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
 {
+    gs_kernel *k = &gs_kernels(sim)[kernel];
     gs_fine *f = &gs_fine_of(sim, k)[tb];
     f->ready = t;
     f->cause_kernel = cause_kernel;
@@ -138,6 +145,9 @@ int gs_depend_room(const gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + l->first_node;
+    if (sim->order.bloom) {
+        return gs_bloom_room(sim, kernel);
+    }
     if (sim->order.infinite || sim->sched.table_entries < sim->order.entries) {
         return 1;
     }
@@ -158,6 +168,10 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_nstate *states = nstates(sim);
     gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    if (sim->order.bloom) {
+        gs_bloom_admit(sim, kernel, t);
+        return;
+    }
     u32 waits = open_preds(sim, kernel, l->whole), need = waits > 0, own = 0;
     k->admitted = 1;
     for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
@@ -191,7 +205,7 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
             for (u32 tb = 0; tb < k->tbs; tb++) {
                 fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
                 if (fine[tb].open == 0) {
-                    fine_ready(sim, k, kernel, tb, t, GS_NONE, GS_NONE);
+                    gs_depend_tb_ready(sim, kernel, tb, t, GS_NONE, GS_NONE);
                 }
             }
         }
@@ -225,6 +239,10 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 
 void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
+    if (sim->order.bloom) {
+        gs_bloom_tb_end(sim, kernel, tb, t);
+        return;
+    }
     const gs_launch *l = gs_launches(sim) + kernel;
     const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
     for (u32 i = 0; i < l->outs; i++) {
@@ -258,6 +276,9 @@ static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
 
 void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
 {
+    if (sim->order.bloom) {
+        return; /* nothing waits for a kernel */
+    }
     u32 updates = 0;
     u64 at = t;
     if (!sim->order.infinite && !gs_copy_is_free(sim, kernel)) {
@@ -283,7 +304,7 @@ void gs_depend_tb(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     if (--gs_fine_of(sim, k)[tb].open == 0) {
-        fine_ready(sim, k, kernel, tb, t, cause_kernel, cause_tb);
+        gs_depend_tb_ready(sim, kernel, tb, t, cause_kernel, cause_tb);
     }
 }
 
@@ -341,6 +362,8 @@ void gs_depend_event(gs_sim *sim, gs_event e)
         node_done(sim, e.a, e.time);
     } else if (e.what == GS_EVENT_LOADED) {
         gs_levels_loaded(sim, e.a, e.b, e.time);
+    } else if (e.what == GS_EVENT_UNIT) {
+        gs_bloom_unit_end(sim, e.a, e.time);
     } else {
         kernel_ended(sim, e.a, e.pad, e.b, e.time);
     }

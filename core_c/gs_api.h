@@ -140,9 +140,24 @@ typedef struct gs_launch {
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */
-    uint64_t look_up, enter;       /* what finding its edges adds before its admission, and keeping what it
-                                      touches behind it */
+    uint32_t unit_tbs, units; /* TBs that share a signature, and how many signatures that makes; 0: none */
+    uint32_t first_unit;      /* units of all launches are numbered one after another */
+    uint32_t first_set, sets; /* slice of hint_sets */
+    uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
+                                 touches behind it */
 } gs_launch;
+
+/* Granules of memory, first to end - 1. */
+typedef struct gs_hint {
+    uint64_t first, end;
+} gs_hint;
+
+/* What some units of a launch read, or write: a slice of hints, sorted and disjoint, and one of set_units. */
+typedef struct gs_hint_set {
+    uint32_t first_hint, hints;
+    uint32_t first_unit, units;
+    uint32_t written;
+} gs_hint_set;
 
 /* Sectors first to end - 1 that a copy writes; `before`: how many its earlier rows hold. */
 typedef struct gs_copy {
@@ -168,6 +183,7 @@ typedef struct gs_order {
     uint32_t infinite;   /* 1: table without limit and without cost */
     uint32_t bypass;     /* ready kernels that dispatch may look past */
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
+    uint32_t bloom;      /* 1: edges are found at admission, from hints and signatures */
     uint32_t in_flight;  /* kernels in flight before an early one may start; 0: no limit */
     uint64_t launch;     /* first enqueue to first dispatch */
     uint64_t gap;        /* last pred's release to dispatch; table schemes: to admission, at a barrier */
@@ -224,9 +240,16 @@ typedef struct gs_job {
     const uint32_t *needs;    /* of each semaphore: posts that complete it */
     const uint64_t *sequence; /* kernel << 32 | TB of all TBs but copies', in the order in which `nodes` takes
                                  them in */
+    const gs_hint *hints;
+    const gs_hint_set *hint_sets;
+    const uint32_t *set_units; /* of each set: numbers of units within its launch */
+    const uint32_t *unit_ptr;  /* of each unit: where its sets begin in unit_sets; one more at the end */
+    const uint32_t *unit_sets;
+    const uint32_t *rates; /* of each unit: expected share of false answers of what it reads and of what it
+                              writes, in 2^-24 */
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
         n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied, n_sems,
-        n_stages, n_needs, n_sequence;
+        n_stages, n_needs, n_hints, n_hint_sets, n_set_units, n_unit_ptr, n_unit_sets, n_rates, n_sequence;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
@@ -278,6 +301,12 @@ typedef struct gs_bank_series {
     gs_banks count;
 } gs_bank_series;
 
+/* Look-ups in signatures: tests of a granule against a unit that does not touch it, false answers among them,
+   those to be expected (2^-24), waits of units for units, and those of them that no true answer asked for. */
+typedef struct gs_bloom_count {
+    uint64_t tests, false_hits, expected, edges, false_edges;
+} gs_bloom_count;
+
 typedef struct gs_totals {
     uint64_t now, end, tbs_done, hash;
     uint64_t slowed; /* what the GPC that counted the most cycles has counted less than at gpu.clock */
@@ -286,6 +315,7 @@ typedef struct gs_totals {
     uint64_t table_peak_lists, table_spills; /* see lists.c; accesses of memory for want of an entry */
     uint64_t series_interval, series;        /* the time series: ticks a sample, samples; 0: none */
     uint64_t arena_bytes;
+    gs_bloom_count bloom;
 } gs_totals;
 
 typedef struct gs_sim gs_sim;

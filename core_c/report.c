@@ -34,7 +34,8 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
                        .table_spills = d->spills,
                        .series_interval = sim->series.interval,
                        .series = gs_series_samples(sim),
-                       .arena_bytes = sim->bytes};
+                       .arena_bytes = sim->bytes,
+                       .bloom = sim->bloom.count};
 }
 
 uint64_t gs_take_tbs(gs_sim *sim, gs_tb_record *out, uint64_t room)

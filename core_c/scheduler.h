@@ -17,7 +17,8 @@ enum {
     GS_EVENT_EARLY_PLACE,
     GS_EVENT_LAUNCHED,
     GS_EVENT_PRELAUNCHED,
-    GS_EVENT_LOADED
+    GS_EVENT_LOADED,
+    GS_EVENT_UNIT
 };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
@@ -45,6 +46,10 @@ void gs_depend_event(gs_sim *sim, gs_event e);
 void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 /* a condition of a TB is met */
 void gs_depend_tb(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb);
+/* when the table has done counter updates for the end of a TB, and who is freed by them is ready */
+u64 gs_depend_updates(gs_sim *sim, u64 t, u32 updates, u32 kernel);
+/* a TB of a kernel with conditions of its TBs waits for nothing more */
+void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb);
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 

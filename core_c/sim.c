@@ -1,5 +1,6 @@
 /* Creation of a simulation: checks, derived constants, one arena. Nothing is allocated after this (the
    oracle, a check for tests, keeps tables of its own). */
+#include "bloom.h"
 #include "clock.h"
 #include "fabric.h"
 #include "l1.h"
@@ -487,6 +488,9 @@ static int is_fine(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64
     if (sim->order.nodes && !l->copies) {
         return 1;
     }
+    if (sim->order.bloom) {
+        return l->units > 1;
+    }
     for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
         const gs_node *n = &job->nodes[j];
         const gs_range *r = &job->ranges[n->first_range];
@@ -543,9 +547,10 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
     sim->at_tb_records = place(&t, sim->tb_room, sizeof(gs_tb_record));
     u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
+    t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
-    u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + 1), power_of_two(n + held + 1),
-                    power_of_two(held + 1)};
+    u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + sim->bloom.slots + 1),
+                    power_of_two(n + held + 1), power_of_two(held + 1)};
     gs_ring *rings[4] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held};
     for (u32 i = 0; i < 4; i++) {
         *rings[i] = (gs_ring){place(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};
@@ -620,6 +625,9 @@ static void fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         if (copies[i].bytes) {
             memcpy((char *)sim + copies[i].at, copies[i].from, copies[i].bytes);
         }
+    }
+    if (sim->order.bloom) {
+        gs_bloom_fill(sim, job);
     }
     u32 *ptr = GS_TABLE(sim, u32, at_succ_ptr), *succs = GS_TABLE(sim, u32, at_succs);
     for (u64 i = 0; i < job->n_launches; i++) {
@@ -700,7 +708,8 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     for (u64 i = 0; i < job->n_launches; i++) {
         draft->sched.early |= job->launches[i].early != 0;
     }
-    if (derive(draft) || check_job(draft, job) || gs_program_lower(draft, job, &low)) {
+    if (derive(draft) || check_job(draft, job) || (draft->order.bloom && gs_bloom_check(draft, job)) ||
+        gs_program_lower(draft, job, &low)) {
         goto out;
     }
     shapes = calloc(job->n_launches, sizeof *shapes);

@@ -268,11 +268,12 @@ typedef struct gs_kernel {
     u8 admitted, coarse, fine, ended;
     u32 passed;
     u32 cause_kernel, cause_tb;
-    u32 triggered; /* TBs that have triggered or ended */
-    u32 depends;   /* kernels before an early one that have not ended */
-    u32 waits;     /* table: whole kernels still waited for; of those in `gate` */
-    u32 shape;     /* resource class */
-    u64 fine_at;   /* offset of its gs_fine arrays in the arena */
+    u32 triggered;  /* TBs that have triggered or ended */
+    u32 depends;    /* kernels before an early one that have not ended */
+    u32 waits;      /* table: whole kernels still waited for; of those in `gate` */
+    u32 shape;      /* resource class */
+    u32 units_left; /* units that have not ended, see bloom.h */
+    u64 fine_at;    /* offset of its gs_fine arrays in the arena */
     gs_kernel_record record;
 } gs_kernel;
 
@@ -322,6 +323,30 @@ typedef struct gs_resident {
     u32 kernel, tb, last_kernel, last_tb, rotate, triggered;
     u32 lists, missing; /* entries for its children, and those that it found no room for */
 } gs_resident;
+
+/* see bloom.h */
+enum { GS_HASHES = 16 };
+
+typedef struct gs_unit {
+    u32 kernel, unit;
+    u32 left; /* TBs that have not ended */
+    u32 open; /* units that it waits for */
+    u32 last_tb, pad;
+} gs_unit;
+
+typedef struct gs_bloom {
+    u32 slots, used, alive; /* alive: units that have not ended */
+    u32 hand;               /* word at which to look for a free slot */
+    u32 epoch, taken[2], live[2];
+    u64 rate[2]; /* of reads and of writes: sum over units that are alive */
+    gs_bloom_count count;
+    u64 at_hints, at_sets, at_set_units, at_unit_ptr, at_unit_sets, at_rates;
+    u64 at_slot_of, at_units;
+    u64 at_read, at_written; /* a row a bit of a signature, a column a slot */
+    u64 at_waits;            /* a row a slot: those that wait for it */
+    u64 at_found, at_truly;  /* a row a slot: what it is found to need, and what it does need */
+    u64 at_alive, at_held, at_scratch;
+} gs_bloom;
 
 typedef struct gs_sched {
     u64 release_free, start_free, table_free, admit_free;
@@ -478,6 +503,7 @@ struct gs_sim {
     u64 acquire;          /* cycles */
     u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
     gs_sched sched;
+    gs_bloom bloom;
     gs_thread thread[GS_THREADS];
     u64 block;  /* what free() takes */
     u64 oracle; /* address of the tables of oracle.c; 0: off */

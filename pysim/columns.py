@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .bloom import RATE, signature_bytes
 from .counters import IDLES, STALLS
 from .energy import EVENTS, joules
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .bloom import Hints
     from .devices.card import Energies
     from .job import Job
     from .learned import Report
@@ -43,6 +45,8 @@ _LAYOUTS: dict[str, str] = {
     "energy": "run:i4 event:S16 count:f8 joule:f8 uncertainty_j:f8",
     "learned": "run:i4 launches:i8 served:i8 barriers:i8 unlearnable:i8 changed:i8 mispredicted:i8"
     " signatures:i8 ranges:i8 recorded_bytes:i8 fetched_bytes:i8 lookup_us:f8",
+    "bloom": "run:i4 launches:i8 hinted:i8 barriers:i8 granules:i8 lookup_us:f8 tests:i8 false_hits:i8"
+    " false_rate:f8 analytic_rate:f8 edges:i8 false_edges:i8 signatures:i8 memory_bytes:i8",
     "edges": "run:i4 kernel:i4 stream:i4 tb:i4 producer_kernel:i4 producer_tb:i4",
     "names": "run:i4 name:i4 text:S160",
     "host": "run:i4 setup_seconds:f8 convert_seconds:f8 load_seconds:f8 simulate_seconds:f8 write_seconds:f8"
@@ -250,6 +254,31 @@ def learned_table(run: int, report: Report | None, values: Mapping[str, int]) ->
         fetched_bytes=report.fetched * each,
         lookup_us=report.fetched * values["scheme.learned.lookup"] / TICKS_US,
         **{name: getattr(report, name) for name in names},
+    )
+
+
+def bloom_table(
+    run: int, job: Job, hints: Hints | None, count: Any, peak: int, values: Mapping[str, int]
+) -> Table:
+    """Return the row of ``bloom`` of a run, none without signatures; ``count``: gs_bloom_count."""
+    if hints is None:
+        return table("bloom", 0)
+    launches = sum(k.copy is None for k in job.kernels)
+    tests = max(1, count.tests)
+    return table(
+        "bloom",
+        1,
+        run=run,
+        launches=launches,
+        hinted=launches - int(hints.barrier.sum()),
+        barriers=int(hints.barrier.sum()),
+        granules=int(hints.granules.sum()),
+        lookup_us=int(hints.look_up.sum()) / TICKS_US,
+        false_rate=count.false_hits / tests,
+        analytic_rate=count.expected / RATE / tests,
+        signatures=peak,
+        memory_bytes=values["scheme.bloom.signatures"] * signature_bytes(values),
+        **{name: getattr(count, name) for name in ("tests", "false_hits", "edges", "false_edges")},
     )
 
 

@@ -1,4 +1,4 @@
-"""How table schemes come to know their edges where nobody gives them: learned."""
+"""How table schemes come to know their edges where nobody gives them: learned footprints, or hints."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .bloom import Hints, hints_of
 from .learned import Report, learned
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Found:
     look_up: NDArray[np.uint64]
     enter: NDArray[np.uint64]
     learned: Report | None = None
+    hints: Hints | None = None  # edges are found from them in the core, and not those of ``deps``
 
 
 def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, int]) -> Found:
@@ -41,4 +43,7 @@ def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, i
         known = learned(job, values)
         spent = known.ranges.astype(np.uint64) * np.uint64(values["scheme.learned.lookup"])
         return Found(known.deps, known.barrier, spent, none, known.report)
+    if scheme.finds == "bloom":
+        hints = hints_of(job, values)
+        return Found(deps, hints.barrier, hints.look_up, hints.enter, hints=hints)
     return Found(deps, none.astype(np.uint32), none, none)

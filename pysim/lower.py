@@ -485,9 +485,14 @@ def lower(
             "lanes": "gs_lanes",
             "copied": "gs_copy",
             "sequence": "uint64_t",
+            "hint_sets": "gs_hint_set",
         }
         | dict.fromkeys(
-            ("preds", "outs", "tb_out_ptr", "tb_outs", "entries", "tb_rows", "blocks", "needs"), "uint32_t"
+            (
+                *("preds", "outs", "tb_out_ptr", "tb_outs", "entries", "tb_rows", "blocks", "needs"),
+                *("set_units", "unit_ptr", "unit_sets", "rates"),
+            ),
+            "uint32_t",
         )
     )
     for name, table in tables.items():

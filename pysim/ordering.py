@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .adjacent import adjacent
+from .bloom import signature_bytes
 from .levels import sequence
 from .params import PARAMS
 from .ranges import conflicts
@@ -34,7 +35,7 @@ class Ordering:
     ``preds``: kernels that it waits for; ``nodes``: group nodes for its TBs, None without; ``order``: fields
     of ``gs_order``; ``launches``: fields of ``gs_launch``; ``entry_bytes``: of the table, ``list_bytes``: of
     its second buffer; ``priority``: the scheme's own; ``merged``: TBs of all kernels take as much of an SM;
-    ``sequence``: all TBs, as ``gs_job`` wants them.
+    ``sequence``: all TBs, as ``gs_job`` wants them; ``hints``: the core's tables of them.
     """
 
     preds: Sequence[Sequence[int]]
@@ -46,6 +47,7 @@ class Ordering:
     priority: str = ""
     merged: bool = False
     sequence: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    hints: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def fill(self, launches: NDArray[np.void]) -> dict[str, NDArray[Any]]:
         """Fill the launches' own fields and return the tables of nodes."""
@@ -55,7 +57,7 @@ class Ordering:
             launches[name] = column
         made: dict[str, NDArray[Any]] = {n: np.zeros(0, np.uint32) for n in ("outs", "tb_out_ptr", "tb_outs")}
         made |= {name: np.zeros(0, dtype_of(f"gs_{name[:-1]}")) for name in ("nodes", "ranges")}
-        more = {"sequence": self.sequence}
+        more = {"sequence": self.sequence, **self.hints}
         if self.nodes is None:
             return made | more
         for name in ("node", "out"):
@@ -77,6 +79,10 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
     preds = preds_of(scheme, job, found.deps)
     if scheme.edges == "tb":
         launches = {name: getattr(found, name) for name in ("barrier", "look_up", "enter")}
+        if found.hints is not None:
+            own = launches | found.hints.launch
+            each = signature_bytes(values)
+            return Ordering(preds, order, launches=own, entry_bytes=each, hints=found.hints.tables)
         return Ordering(preds, order, found.deps, launches, values["scheme.table.entry_bytes"])
     if not scheme.table:
         return Ordering(preds, order)

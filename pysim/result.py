@@ -34,6 +34,7 @@ NAMES = (
     "stalls",
     "energy",
     "learned",
+    "bloom",
     "edges",
     "names",
     "host",

@@ -277,7 +277,7 @@ def _one(
             "runs", columns.table("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)}))
         )
         return True
-    values = lowered.values
+    values, hints = lowered.values, lowered.found.hints
     with sim:
         keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
         if "tbs" in wanted and not keep:
@@ -329,6 +329,9 @@ def _one(
         "samples": lambda: columns.samples_table(run, samples, interval, end, values),
         "stalls": lambda: columns.stalls_table(run, kernels, sms),
         "energy": lambda: spent,
+        "bloom": lambda: columns.bloom_table(
+            run, job, hints, totals.bloom, int(totals.table_peak_entries), values
+        ),
         "learned": lambda: columns.learned_table(run, lowered.found.learned, values),
         "edges": lambda: _edges(run, session.deps, job, lowered.number),
         **series.makers(run, parts),

@@ -51,7 +51,7 @@ class Scheme:
     gap: str = ""
     window: bool = False
     infinite: bool = False
-    finds: str = ""  # how it comes to know the edges of TBs: learned; "": they are given
+    finds: str = ""  # how it comes to know the edges of TBs: learned, bloom; "": they are given
     waits: str = ""  # how it waits inside the program: pdl, semaphores, fused; "": it does not
     pins: tuple[tuple[str, int | str], ...] = ()
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -104,6 +104,8 @@ _WIREFRAME = {
 _COHERENCE = {
     word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
 }
+
+_EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.signature", "exact"),))}
 
 SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
@@ -176,6 +178,14 @@ SCHEMES: dict[str, Scheme] = {
             "gpu.cp.stream_gap",
             finds="learned",
             options=_PRIORITIES | _COHERENCE,
+        ),
+        Scheme(
+            "tb_bloom",
+            "A TB waits for those in whose Bloom signatures its hinted addresses are found.",
+            "tb",
+            "gpu.cp.stream_gap",
+            finds="bloom",
+            options=_PRIORITIES | _COHERENCE | _EXACT,
         ),
         Scheme(
             "tb_ideal",
@@ -322,6 +332,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "tb_edges": int(table),
         "window": everything if scheme.infinite or not table else min(everything, values["scheme.window"]),
         "infinite": int(scheme.infinite),
+        "bloom": int(scheme.finds == "bloom"),
         "bypass": values["scheme.bypass"] if table else 0,
         "invalidate": {"kernel": 1, "bypass": 0, "tb": 2}[coherence_of(scheme, values)],
         "in_flight": 0,

@@ -156,6 +156,23 @@ LEARNED = (
     Column("lookup_us", "<f8", "us", "Time that served launches waited while their edges were found."),
 )
 
+BLOOM = (
+    _RUN,
+    Column("launches", "<i8", "count", "Launches of kernels; copies do not count."),
+    Column("hinted", "<i8", "count", "Of them, those that came with hints."),
+    Column("barriers", "<i8", "count", "Of them, those that ran behind barriers, for want of a hint."),
+    Column("granules", "<i8", "count", "Granules that all hints name."),
+    Column("lookup_us", "<f8", "us", "Time that launches waited while their hints were looked up."),
+    Column("tests", "<i8", "count", "A granule against the signature of an unfinished unit without it."),
+    Column("false_hits", "<i8", "count", "Of them, those that the signature answered with yes."),
+    Column("false_rate", "<f8", "", "Their share."),
+    Column("analytic_rate", "<f8", "", "The share to be expected of signatures as full as these."),
+    Column("edges", "<i8", "count", "Waits of a unit for a unit."),
+    Column("false_edges", "<i8", "count", "Of them, those that false answers alone asked for."),
+    Column("signatures", "<i8", "count", "Most signatures in use at once."),
+    Column("memory_bytes", "<i8", "B", "The scheduler's memory: signatures, and who waits for whom."),
+)
+
 EDGES = (
     _RUN,
     _KERNEL,
@@ -223,6 +240,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "stalls": STALLS,
     "energy": ENERGY,
     "learned": LEARNED,
+    "bloom": BLOOM,
     "edges": EDGES,
     "names": NAMES,
     "validation": VALIDATION,

@@ -108,6 +108,25 @@ enum {
     GS_SCHEME_BLOCKMAESTRO_PRIORITY_CONSUMER = 1,
 };
 
+/* scheme.bloom.per */
+enum {
+    GS_SCHEME_BLOOM_PER_TB = 0,
+    GS_SCHEME_BLOOM_PER_GROUP = 1,
+    GS_SCHEME_BLOOM_PER_KERNEL = 2,
+};
+
+/* scheme.bloom.clear */
+enum {
+    GS_SCHEME_BLOOM_CLEAR_KERNEL = 0,
+    GS_SCHEME_BLOOM_CLEAR_EPOCH = 1,
+};
+
+/* scheme.bloom.signature */
+enum {
+    GS_SCHEME_BLOOM_SIGNATURE_BLOOM = 0,
+    GS_SCHEME_BLOOM_SIGNATURE_EXACT = 1,
+};
+
 /* scheme.sync.policy */
 enum {
     GS_SCHEME_SYNC_POLICY_TILE = 0,

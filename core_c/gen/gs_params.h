@@ -295,6 +295,37 @@ typedef struct gs_scheme_wireframe_params {
     int64_t node_bytes;
 } gs_scheme_wireframe_params;
 
+typedef struct gs_scheme_bloom_params {
+    /* tb_bloom: bits of a signature; each unit has two, of what it reads and of what it writes (our choice). [count] */
+    int64_t bits;
+    /* tb_bloom: hash functions of a signature (our choice). [count] */
+    int64_t hashes;
+    /* tb_bloom: memory is entered and looked up in such pieces (our choice). [B] */
+    int64_t granule;
+    /* tb_bloom: what has a signature of its own (a unit): a TB, scheme.bloom.group TBs one after another, or a kernel. A kernel that would take more than half of all signatures has larger groups. [choice] */
+    int64_t per;
+    /* tb_bloom: TBs of a group. [count] */
+    int64_t group;
+    /* tb_bloom: units that the scheduler's memory has room for, rounded up to 64; a kernel that finds too few is not admitted (our choice). [count] */
+    int64_t signatures;
+    /* tb_bloom: signatures are cleared when the last TB of their kernel has ended; or halves of the memory in turn, each when its last TB has ended. [choice] */
+    int64_t clear;
+    /* tb_bloom: time for each granule of a hint that is entered; one hint is entered for all its units at once (assumed: four banks that take one a nanosecond each). [tick] */
+    int64_t insert;
+    /* tb_bloom: time for each granule of a hint that is looked up, in all signatures at once (assumed: four banks that take one a nanosecond each). [tick] */
+    int64_t lookup;
+    /* tb_bloom: from a kernel's first look-up to its first answer (assumed). [tick] */
+    int64_t latency;
+    /* tb_bloom: hints name memory that the job never writes, too. [bool] */
+    int64_t constants;
+    /* tb_bloom: length of each hinted range in percent of what is touched; the rest lies on both sides. [count] */
+    int64_t widen;
+    /* tb_bloom: share of launches without a hint, picked by sim.seed; they run behind barriers. [1/65536] */
+    int64_t missing;
+    /* tb_bloom: bloom, or signatures of the same cost without false answers. [choice] */
+    int64_t signature;
+} gs_scheme_bloom_params;
+
 typedef struct gs_scheme_sync_params {
     /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
     int64_t policy;
@@ -337,6 +368,7 @@ typedef struct gs_params {
     gs_scheme_acs_params scheme_acs;
     gs_scheme_blockmaestro_params scheme_blockmaestro;
     gs_scheme_wireframe_params scheme_wireframe;
+    gs_scheme_bloom_params scheme_bloom;
     gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;
 } gs_params;

@@ -1,21 +1,25 @@
-"""The command ``pysim``: what there is to choose from, traces written, devices from measurements."""
+"""The command ``pysim``: what there is to choose from, graphs, traces written, devices from measurements."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .devices import DEVICES, device
 from .energy import EVENTS
 from .errors import ConfigError
 from .mechanisms import MECHANISMS
-from .options import Parser, number_ranges, positive_int
+from .options import Parser, natural_int, number_ranges, positive_int
 from .params import PARAMS
 from .schemes import SCHEMES
 from .units import ROWS, allowed, show, suggest
+
+if TYPE_CHECKING:
+    from .job import Job
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> None:
@@ -161,6 +165,79 @@ def _calibrate(args: argparse.Namespace) -> None:
     print(f"{path}: {made.title}; {len(made.values) - len(kept)} numbers measured, {len(kept)} of {base}")
 
 
+def _job(args: argparse.Namespace) -> tuple[Job, bool]:
+    """Return the job that the operand names, and whether it is renamed; ``./gru`` is no workload."""
+    import stats
+    from workloads.registry import WORKLOADS, make
+
+    from .rebuild import job_of_result, job_of_trace
+
+    text, path = args.name, Path(args.name)
+    if path.suffix == ".h5":
+        results = stats.load(path)
+        return job_of_result(path, results.configuration, results.attributes, make)
+    if text.partition(":")[0] not in WORKLOADS and (path.exists() or len(path.parts) > 1):
+        return job_of_trace(path, args.kernels), False
+    return make(text), False
+
+
+def _dependences(args: argparse.Namespace) -> None:
+    import stats
+    from stats.graph_layout import layout
+    from stats.graph_picture import to_dot, to_png, to_svg
+    from stats.graph_report import format_dependences
+
+    from .graph_tables import Study, digest
+    from .rename import renamed
+    from .script import VERSION, source_digest
+
+    drawers: dict[str, Callable[[Any], bytes]] = {
+        ".svg": lambda drawn: to_svg(drawn).encode(),
+        ".dot": lambda drawn: to_dot(drawn).encode(),
+        ".png": lambda drawn: to_png([drawn]),
+    }
+    target, picture = (None if name is None else Path(name) for name in (args.output, args.picture))
+    if picture is not None and picture.suffix not in drawers:
+        raise ConfigError(f"--picture: {picture}: the name must end in {', '.join(drawers)}")
+    if picture is not None and picture.exists() and not args.force:
+        raise ConfigError(f"{picture} is there already: --force replaces it")
+    chosen = {"kernels": [list(r) for r in args.kernels]} if args.kernels else {}
+    configuration = {
+        "command": "dependences",
+        "version": f"{VERSION}+{source_digest()}",
+        "name": args.name,
+        "granularity": args.granularity,
+        "rename": args.rename,
+        **chosen,
+    }
+    if target is not None:
+        stats.check_writable(target, args.force, configuration)
+    job, is_renamed = _job(args)
+    if args.kernels and not any(kernel.footprint for kernel in job.kernels):
+        raise ConfigError(f"--kernels: {args.name} is no trace; --window chooses the kernels of a picture")
+    if args.rename and not is_renamed:
+        job, is_renamed = renamed(job), True
+    study = Study(job, args.granularity, is_renamed)
+    first, last = args.window or (0, min(3, len(job.kernels) - 1))
+    window = study.window(first, last) if args.window or picture else {}
+    tables = {**study.tables(), **window}
+    wrote = []
+    if picture is not None:
+        title = f"{study.job.name}, dependences by {args.granularity}"
+        stats.write_bytes(picture, drawers[picture.suffix](layout(tables, title)))
+        wrote.append(picture)
+    if target is not None:
+        attributes = {"command": "dependences", "graph": digest(study.deps)}
+        stats.write(target, {**tables, **study.csr()}, attributes, configuration, args.force)
+        wrote += [target, target.with_suffix(".json")]
+    lines = [f"wrote {', '.join(map(str, wrote))}"] if wrote else []
+    if args.json:
+        print(stats.to_json(tables))
+        print("\n".join(lines), end="\n" if lines else "", file=sys.stderr)
+    else:
+        print("\n".join([format_dependences(tables), *lines]).rstrip())
+
+
 class Topic(NamedTuple):
     """One command: what it does and the options that go with it. ``names``: its operands."""
 
@@ -184,6 +261,12 @@ TOPICS: dict[str, Topic] = {
         ("base", "output", "force"),
         ("FOLDER",),
     ),
+    "dependences": Topic(
+        _dependences,
+        "which TB needs which: of a workload (name:key=value,...), a trace's folder, or a result file's job",
+        ("granularity", "rename", "window", "picture", "output", "json", "kernels", "force"),
+        ("WORKLOAD|FOLDER|FILE.h5",),
+    ),
     "mechanisms": Topic(_mechanisms, "what --without switches off, and by which parameters"),
     "write-trace": Topic(
         _write_trace,
@@ -192,6 +275,25 @@ TOPICS: dict[str, Topic] = {
         ("WORKLOAD", "FOLDER"),
     ),
 }
+
+
+def _granularity(text: str) -> str:
+    from .regions import GRANULES
+
+    if text not in GRANULES:
+        hint = suggest(text, GRANULES) or f": must be one of {', '.join(GRANULES)}"
+        raise argparse.ArgumentTypeError(f"unknown value {text!r}{hint}")
+    return text
+
+
+def _window(text: str) -> tuple[int, int]:
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(f"must be FIRST:LAST, not {text!r}")
+    made = natural_int(first), natural_int(last)
+    if made[0] > made[1]:
+        raise argparse.ArgumentTypeError(f"{text} is an empty range")
+    return made
 
 
 class Choice(NamedTuple):
@@ -206,7 +308,14 @@ class Choice(NamedTuple):
 OPTIONS: dict[str, Choice] = {
     "gpu": Choice("NAME", str, "the values of this GPU"),
     "base": Choice("NAME", str, "GPU that has what was not measured (default: h200)"),
-    "output": Choice("FILE.toml", str, "where the device goes (default: standard output)"),
+    "output": Choice("FILE", str, "where the device (.toml) goes, or all tables and the graph (.h5)"),
+    "granularity": Choice(
+        "WORD", _granularity, "what conflicts: what shares a sector, line or page", "sector"
+    ),
+    "rename": Choice("", None, "memory of its own for every value: no buffer is used twice"),
+    "window": Choice("FIRST:LAST", _window, "kernels of a picture and of --json, from 0 on (default: 0:3)"),
+    "picture": Choice("FILE", str, "draw the window: .svg, .dot (Graphviz) or .png"),
+    "json": Choice("", None, "print one JSON object"),
     "markdown": Choice("", None, "a table for documents"),
     "binary": Choice("SM", positive_int, "SM version whose instructions are written (default: 70)", 70),
     "compress": Choice("", None, "files with xz"),

@@ -43,7 +43,7 @@ PAIR = np.dtype(
         ("pattern", "S12"),
         *((name, "i8") for name in ("tbs", "producer_tbs", "waiting", "needed")),
         *((name, "i8") for name in ("edges", "raw", "war", "waw", "most", "most_consumers")),
-        *((name, "i8") for name in ("step", "nodes", "ranges")),
+        *((name, "i8") for name in ("step", "nodes", "ranges", "rules")),
     ]
 )
 
@@ -156,8 +156,9 @@ def _name(graph: Graph, sets: _Sets, grids: Ints, made: NDArray[np.void]) -> Non
     made["needed"] = np.bincount(of, minlength=count)
     np.maximum.at(made["most_consumers"], of, np.add.reduceat(users, begin))
 
-    disjoint = made["needed"] == np.bincount(sets.pair, weights=sets.size, minlength=count)
     steps = sets.steps()
+    made["rules"] = _rules(graph, sets, steps, count)
+    disjoint = made["needed"] == np.bincount(sets.pair, weights=sets.size, minlength=count)
     made["step"] = _common_step(sets, steps, count)
     solid = every((steps == 0) | (steps == 1))
     first = graph.offsets[graph.earlier[sets.pair]]
@@ -174,6 +175,30 @@ def _name(graph: Graph, sets: _Sets, grids: Ints, made: NDArray[np.void]) -> Non
         "overlapped": solid | boxes,
     }
     made["pattern"] = np.select(list(tests.values()), [name.encode() for name in tests], b"irregular")
+
+
+def _rules(graph: Graph, sets: _Sets, steps: Ints, count: int) -> Ints:
+    """Return how many rules say the edges of each pair.
+
+    A rule: TBs c, c + 1, ... wait for producers that begin at f, f + s, ..., as many and as far apart for
+    all. Producers that are not evenly apart take one for each even part, for TBs in a row that share them.
+    """
+    at = sets.of
+    pair, step = sets.pair[at], steps[at]
+    even = step >= 0
+    joined = np.zeros(len(at), bool)
+    joined[1:] = (pair[1:] == pair[:-1]) & (graph.consumer[1:] == graph.consumer[:-1] + 1)
+    joined[1:] &= (step[1:] == step[:-1]) & (sets.size[at][1:] == sets.size[at][:-1])
+    joined[1:] &= even[1:] | (at[1:] == at[:-1])
+    begin = np.flatnonzero(~joined)
+    _, ptr = strided_all(sets.low[at], np.append(begin, len(at)))
+    parts = np.ones(len(sets.size), np.int64)
+    uneven = np.flatnonzero(steps < 0)
+    chosen = sets.producers[spread(sets.ptr[uneven], sets.size[uneven])]
+    parts[uneven] = np.diff(strided_all(chosen, pointers(sets.size[uneven]))[1])
+    made: Ints = np.zeros(count, np.int64)
+    np.add.at(made, pair[begin], np.diff(ptr) * parts[at[begin]])
+    return made
 
 
 def _common_step(sets: _Sets, steps: Ints, count: int) -> Ints:

@@ -237,6 +237,8 @@ class Run:
         """Write the result and its picture, and say so; ``last(tables)`` completes them and gives lines."""
         from importlib import import_module
 
+        from .graph_tables import digest
+
         script, path = self.script, self.script.path
         tables, picture = script.written(self.listed), None
         try:
@@ -245,9 +247,8 @@ class Run:
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")
         lines = last(tables)
-        self.stats.write(
-            path, tables, {"script": script.name}, script.configuration, script.options.force, picture
-        )
+        attributes = {"script": script.name, "graph": digest(self.result.deps)}
+        self.stats.write(path, tables, attributes, script.configuration, script.options.force, picture)
         endings = (".json", ".png") if picture else (".json",)
         for line in (*lines, "wrote " + ", ".join(str(p) for p in (path, *map(path.with_suffix, endings)))):
             self.show(line)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import graph_schema
+from .column import KERNEL as _KERNEL
+from .column import RUN as _RUN
+from .column import STREAM as _STREAM
+from .column import Column as Column
+
 VERSION = 1
+GRAPH = tuple(graph_schema.TABLES)
 
 Table = NDArray[Any]  # a one-dimensional structured array
-
-
-class Column(NamedTuple):
-    """One column of a table: name, stored type, unit ("" if none) and meaning."""
-
-    name: str
-    dtype: str
-    unit: str
-    doc: str
-
-
-_RUN = Column("run", "<i4", "", "Row of `runs`.")
-_KERNEL = Column("kernel", "<i4", "", "Launch, in the order of enqueueing.")
-_STREAM = Column("stream", "<i4", "", "Stream of the launch.")
 
 # the shares of `stalls`: five of resident warps, three of SMs without a TB
 WARP_SHARES = ("issued", "scoreboard", "pipe", "memory", "barrier")
@@ -243,6 +236,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "bloom": BLOOM,
     "edges": EDGES,
     "names": NAMES,
+    **graph_schema.TABLES,
     "validation": VALIDATION,
     "host": HOST,
 }

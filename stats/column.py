@@ -1,0 +1,19 @@
+"""What a column of a result table is, and the columns that many tables begin with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """One column of a table: name, stored type, unit ("" if none) and meaning."""
+
+    name: str
+    dtype: str
+    unit: str
+    doc: str
+
+
+RUN = Column("run", "<i4", "", "Row of `runs`.")
+KERNEL = Column("kernel", "<i4", "", "Launch, in the order of enqueueing.")
+STREAM = Column("stream", "<i4", "", "Stream of the launch.")

@@ -91,6 +91,7 @@ void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel
     f->ready = t;
     f->cause_kernel = cause_kernel;
     f->cause_tb = cause_tb;
+    f->sm = (u16)sim->sched.sm;
     if (f->entry) {
         f->entry = 0;
         sim->sched.table_entries--;
@@ -174,6 +175,7 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     }
     u32 waits = open_preds(sim, kernel, l->whole), need = waits > 0, own = 0;
     k->admitted = 1;
+    d->sm = GS_NO_SM;
     for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
         fine[tb].open = 1; /* it is not in the buffer */
     }
@@ -225,6 +227,7 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
     if (--s->left == 0) {
         s->cause_kernel = kernel;
         s->cause_tb = tb;
+        s->sm = sim->sched.sm;
         if (!sim->order.each && !whole(sim, n, &ranges[n->first_range])) {
             for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
                 updates += ranges[r].count;
@@ -324,6 +327,7 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
         return;
     }
     gs_fine *fine = gs_fine_of(sim, k);
+    sim->sched.sm = s->sm;
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
             u32 tb = ranges[r].start + j * ranges[r].stride;
@@ -363,6 +367,7 @@ void gs_depend_event(gs_sim *sim, gs_event e)
     } else if (e.what == GS_EVENT_LOADED) {
         gs_levels_loaded(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_UNIT) {
+        sim->sched.sm = GS_NO_SM; /* a unit may have run anywhere */
         gs_bloom_unit_end(sim, e.a, e.time);
     } else {
         kernel_ended(sim, e.a, e.pad, e.b, e.time);

@@ -202,6 +202,13 @@ typedef struct gs_order {
     uint64_t prelaunch; /* table: from a kernel's admission, which does not wait for `launch` then, to
                             its first dispatch */
     uint64_t spill;     /* table: an update of memory takes this much longer; a load into the buffer of TBs */
+    uint32_t rotate;    /* 1: ready kernels in turn, a TB each */
+    uint32_t
+        placement;      /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel
+                           while an older one has not ended; 2 where the last producer ran, if there is room */
+    uint32_t affinity;  /* 2: ready TBs that are looked at for one whose producer ran where a slot is free */
+    uint32_t reserve;   /* table: 65536ths of all warps that kernels newer than the oldest with TBs left leave
+                           to it */
     uint32_t ahead;     /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
     uint64_t entries;   /* of the table */
     uint64_t update;    /* it takes this long for each counter */

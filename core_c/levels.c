@@ -35,6 +35,7 @@ void gs_levels_loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t)
         f->entry = 0;
         sim->sched.pending--;
     }
+    sim->sched.sm = GS_NO_SM;
     gs_depend_tb(sim, kernel, tb, t, GS_NONE, GS_NONE);
 }
 

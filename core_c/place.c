@@ -56,9 +56,32 @@ static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
     return n >= (GS_CONST_TABLE(sim, gs_kernel, at_kernels)[kernel].tbs + sim->sms - 1) / sim->sms;
 }
 
+u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const gs_shape *s = GS_CONST_TABLE(sim, gs_shape, at_shapes) + k->shape;
+    const gs_fine *fine = gs_fine_of(sim, k);
+    const u64 *bits = gs_fine_bits(sim, k);
+    u32 left = sim->order.affinity;
+    for (u32 w = 0; left && w <= (k->tbs - 1) / 64; w++) {
+        for (u64 ready = bits[w]; left && ready; ready &= ready - 1, left--) {
+            u32 i = w * 64 + gs_ctz(ready), sm = fine[i].sm;
+            /* a slot has come free there; or, of the first one, anywhere */
+            if (sm != GS_NO_SM && (hint == GS_NONE || sm == hint || left == sim->order.affinity) &&
+                fits(sim, &loads[sm], s, rotate)) {
+                *tb = i;
+                return sm;
+            }
+        }
+    }
+    return GS_NONE;
+}
+
 u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
 {
-    const int even = sim->params.gpu_cp.even_tbs != 0;
+    const int even =
+        sim->params.gpu_cp.even_tbs || (sim->order.placement == 1 && kernel > sim->sched.unfinished);
     u32 shape = gs_kernels(sim)[kernel].shape;
     gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
     gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
@@ -91,7 +114,7 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
         }
     }
     if (best == GS_NONE) {
-        s->checked = d->releases;
+        s->checked = even ? s->checked : d->releases;
         return GS_NONE;
     }
     d->round_robin = next >= sim->sms ? next - sim->sms : next;

@@ -60,7 +60,7 @@ u32 gs_ready_next(const gs_sim *sim, u32 rank)
     return GS_NONE;
 }
 
-u32 gs_ready_take(gs_sim *sim, u32 kernel, u64 *ready, u32 *cause_kernel, u32 *cause_tb)
+u32 gs_ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_kernel, u32 *cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     *ready = k->record.ready;
@@ -68,19 +68,21 @@ u32 gs_ready_take(gs_sim *sim, u32 kernel, u64 *ready, u32 *cause_kernel, u32 *c
     *cause_tb = k->cause_tb;
     k->dispatched++;
     if (!k->fine) {
-        u32 tb = k->next_tb++;
+        tb = k->next_tb++;
         if (k->next_tb == k->tbs) {
             gs_ready_clear(sim, kernel);
         }
         return tb;
     }
     u64 *bits = gs_fine_bits(sim, k);
-    u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
-    while (!bits[w]) {
-        w++;
+    if (tb == GS_NONE) {
+        u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
+        while (!bits[w]) {
+            w++;
+        }
+        tb = w * 64 + gs_ctz(bits[w]);
     }
-    u32 tb = w * 64 + gs_ctz(bits[w]);
-    bits[w] &= bits[w] - 1;
+    bits[tb >> 6] &= ~(1ull << (tb & 63));
     const gs_fine *f = &gs_fine_of(sim, k)[tb];
     if (f->ready > *ready || *cause_kernel == GS_NONE) {
         *ready = gs_max(*ready, f->ready);
@@ -112,6 +114,11 @@ static void account(gs_sim *sim, u64 t)
     *own += dt * d->idle_sms;
 }
 
+static u32 warps_of(const gs_sim *sim, const gs_kernel *k)
+{
+    return GS_CONST_TABLE(sim, gs_shape, at_shapes)[k->shape].warps;
+}
+
 /* the oldest kernel that has TBs left to dispatch */
 static u32 oldest_left(gs_sim *sim)
 {
@@ -119,8 +126,23 @@ static u32 oldest_left(gs_sim *sim)
     const gs_kernel *kernels = gs_kernels(sim);
     while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
         d->oldest++;
+        if (d->oldest < sim->n_launches && !gs_launches(sim)[d->oldest].copies) {
+            const gs_kernel *k = &kernels[d->oldest];
+            d->younger -= (k->dispatched - k->done) * warps_of(sim, k);
+        }
     }
     return d->oldest;
+}
+
+/* 1: so much of the chip is kept for older kernels that a TB of this one has to wait */
+static int is_reserved(gs_sim *sim, u32 kernel)
+{
+    if (!sim->order.reserve || kernel <= oldest_left(sim)) {
+        return 0;
+    }
+    u64 all = (u64)sim->sms * (u64)sim->params.gpu_sm.warps;
+    u64 warps = sim->sched.younger + warps_of(sim, &gs_kernels(sim)[kernel]);
+    return warps * 65536 > all * (65536 - sim->order.reserve);
 }
 
 static void classify(gs_sim *sim)
@@ -147,7 +169,7 @@ static void share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
     }
 }
 
-static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
+static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
@@ -164,7 +186,8 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
         d->idle_sms--;
     }
     gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
-    u32 tb = gs_ready_take(sim, kernel, &ready, &cause_kernel, &cause_tb);
+    tb = gs_ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
+    d->younger += kernel > d->oldest ? warps_of(sim, k) : 0;
     u64 at = gs_max(t, d->start_free);
     d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
     u64 start = at + sim->start_latency;
@@ -185,30 +208,63 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 sm, u32 rotate, u64 t)
                                                                                        << 63);
 }
 
+/* whether a TB of a kernel was dispatched */
+static int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
+{
+    gs_sim *sim = ctx->sim;
+    u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
+    if (is_reserved(sim, kernel)) {
+        return 0;
+    }
+    if (sim->order.placement == 2 && gs_kernels(sim)[kernel].fine) {
+        sm = gs_place_near(sim, kernel, hint, &rotate, &tb);
+    }
+    if (sm == GS_NONE) {
+        sm = gs_place_find(sim, kernel, hint, &rotate);
+    }
+    if (sm == GS_NONE) {
+        return 0;
+    }
+    dispatch_one(ctx, kernel, tb, sm, rotate, t);
+    return 1;
+}
+
+/* the first rank that is ready, from `rank` on; in turn: from there on and round */
+static u32 next_rank(const gs_sim *sim, u32 rank)
+{
+    u32 r = gs_ready_next(sim, rank);
+    return r == GS_NONE && sim->order.rotate && rank ? gs_ready_next(sim, 0) : r;
+}
+
+/* A kernel whose TB fits nowhere is passed over, so many at once and so often; those passed over are tried
+   again, first, with whatever happens next. */
 static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
     gs_kernel *kernels = gs_kernels(sim);
-    u32 rank = 0, passed = 0, head = GS_NONE;
+    const int turns = sim->order.rotate != 0;
+    u32 rank = turns ? sim->sched.turn : 0, passed = 0, head = GS_NONE;
     for (;;) {
-        u32 r = gs_ready_next(sim, rank);
+        u32 r = next_rank(sim, rank);
         if (r == GS_NONE) {
             return;
         }
-        u32 kernel = by_rank[r], rotate = 0;
+        u32 kernel = by_rank[r];
         gs_kernel *k = &kernels[kernel];
-        if (sim->order.strict && kernel != oldest_left(sim)) {
+        if (kernel == head || (sim->order.strict && kernel != oldest_left(sim))) {
             return;
         }
-        u32 sm = gs_place_find(sim, kernel, hint, &rotate);
-        if (sm != GS_NONE) {
+        if (dispatch_from(ctx, kernel, t, hint)) {
             if (head != GS_NONE) {
                 kernels[head].passed++;
             }
             k->passed = 0;
-            dispatch_one(ctx, kernel, sm, rotate, t);
             rank = head == GS_NONE ? r : rank;
+            if (turns) {
+                rank = r + 1;
+                sim->sched.turn = head == GS_NONE ? rank : sim->sched.turn;
+            }
             continue;
         }
         if (passed++ >= sim->order.bypass || k->passed >= (u32)sim->params.scheme.bypass_age) {
@@ -379,6 +435,7 @@ static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
 {
     gs_sim *sim = ctx->sim;
     if (gs_copy_piece(ctx, kernel, piece, t)) {
+        sim->sched.sm = GS_NO_SM;
         gs_kernel_record *r = &gs_kernels(sim)[kernel].record;
         r->last_end = t;
         sim->sched.hash = gs_mix(gs_mix(sim->sched.hash, r->first_dispatch ^ t << 1), (u64)kernel << 32);
@@ -395,6 +452,8 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
     gs_kernel *k = &gs_kernels(sim)[r->kernel];
     gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
     gs_place_free(sim, sm, k->shape, r->rotate, slot);
+    d->younger -= r->kernel > d->oldest ? warps_of(sim, k) : 0;
+    d->sm = sm;
     d->releases++;
     if (l->tbs == 0) {
         l->busy += t - l->since;

@@ -85,12 +85,14 @@ void gs_early_place(gs_sim *sim, u64 t);
 void gs_ready_set(gs_sim *sim, u32 kernel);
 void gs_ready_clear(gs_sim *sim, u32 kernel);
 u32 gs_ready_next(const gs_sim *sim, u32 rank);
-/* takes the next TB of a kernel with ready TBs */
-u32 gs_ready_take(gs_sim *sim, u32 kernel, u64 *ready, u32 *cause_kernel, u32 *cause_tb);
+/* takes a TB of a kernel with ready TBs; GS_NONE: the next */
+u32 gs_ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_kernel, u32 *cause_tb);
 
 /* placement (place.c): hint is the SM that has just released a TB or GS_NONE */
 void gs_place_init(gs_sim *sim);
 u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate);
+/* an SM with room where a producer of a ready TB ran, and that TB; or GS_NONE */
+u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb);
 void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
 void gs_place_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);
 

@@ -30,7 +30,8 @@ enum {
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
     GS_SENDER_FORWARD = 2048, /* a load that the slice opposite passes on for an SM */
-    GS_SENDER_SCHED = 4095
+    GS_SENDER_SCHED = 4095,
+    GS_NO_SM = 0xffff
 };
 
 /* ---- messages: 16 bytes; key = time << 12 | sender ---- */
@@ -281,15 +282,16 @@ typedef struct gs_kernel {
 typedef struct gs_fine {
     u64 ready;
     u32 cause_kernel, cause_tb;
-    u32 open;          /* conditions still open */
-    u16 entry, loaded; /* 1: holds a table entry; is in the buffer of TBs */
+    u32 open;         /* conditions still open */
+    u8 entry, loaded; /* 1: holds a table entry; is in the buffer of TBs */
+    u16 sm;           /* where its last producer ran, or GS_NO_SM */
 } gs_fine;
 
 typedef struct gs_nstate {
     u32 left;
     u32 done;
     u32 cause_kernel, cause_tb;
-    u32 consumers, pad; /* TBs */
+    u32 consumers, sm; /* TBs; where the last producer ran */
 } gs_nstate;
 
 typedef struct gs_event {
@@ -366,6 +368,8 @@ typedef struct gs_sched {
     u32 unfinished;                /* table: the oldest kernel that has not ended */
     u32 launched;                  /* launchers in use */
     u32 lists, lists_peak;         /* entries in use */
+    u32 turn, younger;             /* rank that is next in turn; warps of kernels newer than `oldest` */
+    u32 sm, pad4;                  /* where what is being counted has run, or GS_NO_SM */
     u32 loaded, pending;           /* TBs in the buffer; entries for those that are not */
     u64 next_load, spills;
     u32 late, pad3;       /* 1: part of the list of the TB that ends is in memory */

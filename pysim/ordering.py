@@ -106,6 +106,7 @@ def _acs(scheme: Scheme, job: Job, values: Mapping[str, int], order: dict[str, i
     submit = values["host.launch"] + values["gpu.cp.launch"]
     order |= {
         "launch": 0,
+        "reserve": 0,  # a newer kernel may hold the thread that the oldest waits for
         "admit": values["scheme.acs.insert"],
         "check": values["scheme.acs.check"],
         "launchers": values["scheme.acs.threads"],
@@ -156,6 +157,7 @@ def _wireframe(job: Job, deps: Dependences, values: Mapping[str, int], order: di
     order |= {
         "window": len(job.kernels),
         "admit": 0,
+        "reserve": 0,  # it is one kernel: there is no older one
         "entries": UNLIMITED,
         "nodes": values["scheme.wireframe.nodes"],
         "pending": values["scheme.wireframe.pending"],

@@ -174,7 +174,10 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     ),
     "scheme": (
         Param("window", 64, "count", 1, 1 << 20, "Kernels that table schemes admit at once."),
-        _choice("priority", ("oldest", "newest", "critical"), "Among ready TBs: oldest kernel first, newest first, or longest remaining path first."),
+        _choice("priority", ("oldest", "newest", "critical", "round_robin", "consumer"), "Among ready TBs: oldest kernel first, newest first, longest remaining path first, kernels in turn, or the kernel with most kernels one behind the other before it first."),
+        _choice("placement", ("first_free", "balanced", "affinity"), "Table schemes: a TB goes where a slot is free; or no SM takes more than an even share of a kernel while an older one has not ended; or to the SM of its last producer where there is room."),
+        Param("affinity", 32, "count", 1, 1 << 16, "Placement affinity: ready TBs of a kernel that are looked at for one whose last producer ran where a slot has come free."),
+        Param("reserve", 0.0, "share", 0, 1, "Table schemes: share of all warps that stays free for the oldest kernel with TBs left, so that newer ones cannot starve it."),
         _choice("coherence", ("auto", "kernel", "bypass", "tb"), "How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else."),
         _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else."),
         Param("bypass", 4, "count", 0, 64, "Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none)."),

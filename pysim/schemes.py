@@ -68,7 +68,12 @@ class Scheme:
 
 
 _PRIORITIES = {
-    word: Option(f"scheme.priority = {word}", (("scheme.priority", word),)) for word in ("newest", "critical")
+    word: Option(f"scheme.priority = {word}", (("scheme.priority", word),))
+    for word in ("newest", "critical", "round_robin", "consumer")
+}
+_PLACEMENT = {
+    word: Option(f"scheme.placement = {word}", (("scheme.placement", word),))
+    for word in ("balanced", "affinity")
 }
 _LAUNCH = {
     "pdl": Option("programmatic dependent launch", (("scheme.sync.launch", "pdl"),)),
@@ -135,14 +140,14 @@ SCHEMES: dict[str, Scheme] = {
             "tb_static with edges between whole kernels: what the pool gives without finer edges.",
             "kernel",
             window=True,
-            options=_PRIORITIES | _COHERENCE,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
         ),
         Scheme(
             "acs_hw",
             "A window of kernels in the command processor, compared by the addresses that they touch.",
             "ranges",
             window=True,
-            options=_PRIORITIES | _ACS_WINDOW,
+            options=_PRIORITIES | _PLACEMENT | _ACS_WINDOW,
         ),
         Scheme(
             "acs_sw",
@@ -156,20 +161,20 @@ SCHEMES: dict[str, Scheme] = {
             "Kernels are launched ahead and end in order; TBs wait for those of the kernel before.",
             "adjacent",
             window=True,
-            options=_COHERENCE | _BLOCKMAESTRO,
+            options=_COHERENCE | _PLACEMENT | _BLOCKMAESTRO,
         ),
         Scheme(
             "wireframe",
             "All TBs are one kernel, launched once; its graph of TBs passes through a small buffer.",
             "levels",
             window=True,
-            options=_PRIORITIES | _COHERENCE | _WIREFRAME,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _WIREFRAME,
         ),
         Scheme(
             "tb_static",
             "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
             "tb",
-            options=_PRIORITIES | _COHERENCE,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
         ),
         Scheme(
             "tb_learned",
@@ -177,7 +182,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb",
             "gpu.cp.stream_gap",
             finds="learned",
-            options=_PRIORITIES | _COHERENCE,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
         ),
         Scheme(
             "tb_bloom",
@@ -185,14 +190,14 @@ SCHEMES: dict[str, Scheme] = {
             "tb",
             "gpu.cp.stream_gap",
             finds="bloom",
-            options=_PRIORITIES | _COHERENCE | _EXACT,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _EXACT,
         ),
         Scheme(
             "tb_ideal",
             "tb_static with all kernels admitted at once and a table without limit and cost.",
             "tb",
             infinite=True,
-            options=_PRIORITIES | _COHERENCE,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
         ),
         Scheme(
             "pdl",
@@ -341,6 +346,10 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,
         "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,
+        "rotate": int(PRIORITY[values["scheme.priority"]] == "round_robin"),
+        "placement": values["scheme.placement"] if table else 0,
+        "affinity": values["scheme.affinity"],
+        "reserve": values["scheme.reserve"] if table else 0,
         "entries": values["scheme.table.entries"],
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],
@@ -371,16 +380,30 @@ def rewritten_by_job(job: Job) -> NDArray[np.int64]:
 def ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:
     """Return unique ranks, lowest first to dispatch. ``times``: what each kernel takes alone."""
     count = len(preds)
-    if priority == "oldest":
+    if priority in ("oldest", "round_robin"):
         return list(range(count))
     if priority == "newest":
         return [count - 1 - k for k in range(count)]
+    if priority == "consumer":
+        return _places(_depths(preds))
     left = [float(t) for t in times]
     for index in range(count - 1, -1, -1):
         # preds are earlier kernels, so left[index] is final here
         for before in preds[index]:
             left[before] = max(left[before], times[before] + left[index])
-    made = [0] * count
-    for rank, index in enumerate(sorted(range(count), key=lambda k: (-left[k], k))):
+    return _places(left)
+
+
+def _depths(preds: Sequence[Sequence[int]]) -> list[int]:
+    made: list[int] = []
+    for sources in preds:
+        made.append(max((made[p] + 1 for p in sources), default=0))
+    return made
+
+
+def _places(values: Sequence[float]) -> list[int]:
+    """Return the place of each kernel: largest value first, then oldest."""
+    made = [0] * len(values)
+    for rank, index in enumerate(sorted(range(len(values)), key=lambda k: (-values[k], k))):
         made[index] = rank
     return made

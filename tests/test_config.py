@@ -68,7 +68,8 @@ def test_values_are_read_in_the_unit_of_their_row(path: str, text: Value, value:
         (
             "scheme.priority",
             "oldst",
-            "scheme.priority = oldst: must be one of oldest, newest, critical: did you mean oldest?",
+            "scheme.priority = oldst: must be one of oldest, newest, critical, round_robin, consumer: did you"
+            " mean oldest?",
         ),
         ("sim.oracle", 2, "sim.oracle = 2: must be 0 or 1"),
     ],

@@ -34,7 +34,10 @@ def test_random_dags(seed, scheme):
 
 
 SETTINGS = {
-    "scheme.priority": ("oldest", "newest", "critical"),
+    "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
+    "scheme.placement": ("first_free", "balanced", "affinity"),
+    "scheme.affinity": (1, 3, 100),
+    "scheme.reserve": (0.0, 0.3, 1.0),
     "scheme.window": (1, 2, 7, 1000),
     "scheme.table.entries": (1, 8, 100000),
     "scheme.coherence": ("auto", "bypass", "tb"),
@@ -56,7 +59,7 @@ SETTINGS = {
     seed=st.integers(0, 1 << 30),
     kernels=st.integers(2, 40),
     streams=st.integers(1, 4),
-    scheme=st.sampled_from(FAMILY),
+    scheme=st.sampled_from((*FAMILY, "tb_static", "tb_ideal")),
     chosen=st.fixed_dictionaries({path: st.sampled_from(values) for path, values in SETTINGS.items()}),
 )
 def test_random_settings(seed, kernels, streams, scheme, chosen):

@@ -222,8 +222,14 @@ typedef struct gs_host_params {
 typedef struct gs_scheme_params {
     /* Kernels that table schemes admit at once. [count] */
     int64_t window;
-    /* Among ready TBs: oldest kernel first, newest first, or longest remaining path first. [choice] */
+    /* Among ready TBs: oldest kernel first, newest first, longest remaining path first, kernels in turn, or the kernel with most kernels one behind the other before it first. [choice] */
     int64_t priority;
+    /* Table schemes: a TB goes where a slot is free; or no SM takes more than an even share of a kernel while an older one has not ended; or to the SM of its last producer where there is room. [choice] */
+    int64_t placement;
+    /* Placement affinity: ready TBs of a kernel that are looked at for one whose last producer ran where a slot has come free. [count] */
+    int64_t affinity;
+    /* Table schemes: share of all warps that stays free for the oldest kernel with TBs left, so that newer ones cannot starve it. [1/65536] */
+    int64_t reserve;
     /* How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else. [choice] */
     int64_t coherence;
     /* Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else. [choice] */

@@ -1,0 +1,139 @@
+"""Which ready TB goes next, and where: priorities, placement, a share kept for older kernels."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+
+from pysim.job import Job, Kernel, Memory
+from pysim.program import Program
+from pysim.schemes import ranks
+
+from .core.harness import execute, tiny
+from .test_ordering import LATE, kernel, two
+
+
+def stores(memory, name, tbs, delay, warps=1, registers=16):
+    made = kernel(name, "store", memory.tensor(name, tbs, 32, 4), tbs=tbs, delay=delay)
+    program = Program(name, made.program.variants, warps, registers, 0, 1)
+    return Kernel(name, program, made.grid, made.args, made.accesses)
+
+
+def of(ran, number):
+    return ran.tbs[ran.tbs["kernel"] == number]
+
+
+def overlap(tbs, at):
+    """TBs on the chip at a time."""
+    return int(((tbs["start"] <= at) & (tbs["end"] > at)).sum())
+
+
+# ---- priority ----
+def test_ranks_of_consumers():
+    # two chains of three kernels and one that stands alone
+    preds = [(), (), (0,), (1,), (2,), (3,), ()]
+    assert ranks("consumer", preds, [1.0] * 7) == [4, 5, 2, 3, 0, 1, 6]
+    assert ranks("round_robin", preds, [1.0] * 7) == list(range(7))
+
+
+def crowd():
+    """A kernel that fills the six SMs, and three that are ready before it has ended."""
+    memory = Memory()
+    return Job(
+        "crowd", [stores(memory, n, tbs, LATE) for n, tbs in zip("abcd", (192, 64, 64, 64), strict=True)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("priority", "first", "run"),
+    [("oldest", 1, 64), ("newest", 3, 64), ("round_robin", 1, 1), ("consumer", 1, 64)],
+)
+@pytest.mark.parametrize("scheme", ["pool", "tb_static"])
+def test_who_goes_next(scheme, priority, first, run):
+    ran = execute(crowd(), scheme, tiny(scheme__priority=priority))
+    later = ran.tbs[ran.tbs["kernel"] > 0]
+    order = later["kernel"][np.argsort(later["dispatch"], kind="stable")].tolist()
+    runs = [(kernel, len(list(same))) for kernel, same in groupby(order)]
+    assert runs[0] == (first, run)
+    assert all(length == run for _, length in runs)
+
+
+def test_turns_go_round_among_those_that_fit():
+    """One of the three needs a whole SM and is passed over; it has its turn when there is room."""
+    memory = Memory()
+    job = Job(
+        "turns",
+        [
+            stores(memory, "a", 192, LATE),
+            stores(memory, "wide", 6, 2000, 32, 64),
+            stores(memory, "c", 200, 2000),
+            stores(memory, "d", 200, 2000),
+        ],
+    )
+    for bypass in (0, 4):
+        ran = execute(job, "pool", tiny(scheme__priority="round_robin", scheme__bypass=bypass))
+        assert int(ran.totals.tbs_done) == 598
+        assert len(of(ran, 1)) == 6
+
+
+# ---- placement ----
+def early(tbs=12):
+    """Five TBs that take an SM each, and a kernel that finds one SM free."""
+    memory = Memory()
+    return Job(
+        "early", [stores(memory, "wide", 5, LATE, 32, 64), stores(memory, "early", tbs, 20 * LATE // 10)]
+    )
+
+
+def test_a_kernel_that_starts_early_takes_its_share():
+    free, even = (
+        execute(early(), "pool", tiny(scheme__placement=word)) for word in ("first_free", "balanced")
+    )
+    during = int(of(free, 0)["start"].max()) + 1_000_000
+    assert overlap(of(free, 1), during) == 12
+    assert overlap(of(even, 1), during) == 2
+    # the others wait for further SMs
+    assert (np.sort(of(even, 1)["dispatch"])[2:] >= of(even, 0)["end"].min()).all()
+    assert np.bincount(of(free, 1)["sm"], minlength=6).max() == 12
+    assert np.bincount(of(even, 1)["sm"], minlength=6).max() == 2
+
+
+def test_stream_order_places_as_measured():
+    runs = {
+        execute(early(), "stream", tiny(scheme__placement=w)).hash
+        for w in ("first_free", "balanced", "affinity")
+    }
+    assert len(runs) == 1
+
+
+def test_consumers_run_where_their_producers_ran():
+    job = two("store", "load", tbs=40)
+    near, free = (execute(job, "tb_static", tiny(scheme__placement=w)) for w in ("affinity", "first_free"))
+    assert (of(near, 0)["sm"] == of(near, 1)["sm"]).all()
+    assert (of(free, 0)["sm"] != of(free, 1)["sm"]).any()
+
+
+@pytest.mark.parametrize("affinity", [1, 8, 1000])
+def test_affinity_on_a_full_chip(affinity):
+    """More TBs than fit: the further one looks, the more run beside what they read."""
+    job = two("store", "load", tbs=600)
+    conf = tiny(scheme__placement="affinity", scheme__affinity=affinity, sim__oracle=1)
+    ran = execute(job, "tb_static", conf)
+    same = float((of(ran, 0)["sm"] == of(ran, 1)["sm"]).mean())
+    plain = execute(job, "tb_static", tiny())
+    assert same >= float((of(plain, 0)["sm"] == of(plain, 1)["sm"]).mean())
+
+
+# ---- reserve ----
+@pytest.mark.parametrize(("reserve", "most"), [(0.0, 192), (0.75, 96), (0.875, 48), (1.0, 0)])
+def test_a_share_is_kept_for_the_oldest(reserve, most):
+    """Newest first would leave nothing to the oldest kernel: 384 warps, six SMs of at most 32 TBs."""
+    memory = Memory()
+    job = Job("share", [stores(memory, "old", 1000, 4000), stores(memory, "new", 1000, 4000)])
+    ran = execute(job, "pool", tiny(scheme__priority="newest", scheme__reserve=reserve))
+    last = int(of(ran, 0)["dispatch"].max())
+    new = of(ran, 1)
+    held = [overlap(new, int(t)) for t in new["start"] if int(t) <= last - 1_000_000]
+    assert max(held, default=0) == most

@@ -137,6 +137,7 @@ typedef struct gs_launch {
     uint32_t whole;                /* table: it waits for the end of the first so many of its preds, whatever
                                       its nodes; for the others only if it does not fit the table */
     uint32_t segments;             /* address ranges that are compared when it enters the window */
+    uint32_t queue, packets;       /* queues: its own, and barrier packets in front of it */
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */
@@ -209,6 +210,12 @@ typedef struct gs_order {
     uint32_t affinity;  /* 2: ready TBs that are looked at for one whose producer ran where a slot is free */
     uint32_t reserve;   /* table: 65536ths of all warps that kernels newer than the oldest with TBs left leave
                            to it */
+    uint32_t queues;    /* queues of packets, see queues.c; 0: there are none */
+    uint32_t slots;     /* of them that hardware looks at */
+    uint32_t ring;      /* packets that a queue holds */
+    uint32_t aware;     /* 1: a queue that can go on takes the slot of one that cannot at once */
+    uint64_t packet;    /* queues: for each packet */
+    uint64_t quantum;   /* queues: at such times one without a slot takes that of an idle one */
     uint32_t ahead;     /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
     uint64_t entries;   /* of the table */
     uint64_t update;    /* it takes this long for each counter */

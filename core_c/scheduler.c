@@ -364,7 +364,13 @@ static void barrier_lifts(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
             /* those of its own stream have ended, so what runs is another stream's */
             gap += sim->sched.running ? sim->order.beside : 0;
             u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
-            gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
+            if (sim->order.queues) {
+                kernels[s].cause_kernel = kernel;
+                kernels[s].cause_tb = tb;
+                gs_queues_open(sim, s, t + gap, t);
+            } else {
+                gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
+            }
         }
     }
 }
@@ -421,6 +427,9 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
         } else {
             d->running--;
             barrier_lifts(ctx, kernel, tb, t);
+            if (sim->order.queues) {
+                gs_queues_end(sim, kernel, t);
+            }
             if (d->early) {
                 gs_early_end(sim, t);
             }
@@ -539,6 +548,8 @@ static void run_event(gs_ctx *ctx, u32 source)
         gs_kernel_ready(sim, e.a, t, e.b, e.pad);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_PRELAUNCHED) {
         gs_depend_gate(sim, e.a, t, GS_NONE, GS_NONE);
+    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_QUANTUM) {
+        gs_queues_quantum(sim, t);
     } else if (source == SOURCE_ADMIT) {
         kernel_starts(sim, e.a, e.b, e.pad, t);
     } else {
@@ -603,7 +614,7 @@ void gs_sched_init(gs_sim *sim)
             k->gate = launches[i].preds;
             k->depends = launches[i].early ? launches[i].preds : 0;
             k->fine = 0;
-            if (k->gate == 0) {
+            if (k->gate == 0 && !sim->order.queues) {
                 gs_ring_push(sim, &d->admit,
                              (gs_event){launches[i].enqueued + sim->order.launch, GS_EVENT_KERNEL_READY, i,
                                         GS_NONE, GS_NONE});
@@ -611,4 +622,7 @@ void gs_sched_init(gs_sim *sim)
         }
     }
     admission_plan(sim, 0);
+    if (sim->order.queues) {
+        gs_queues_init(sim);
+    }
 }

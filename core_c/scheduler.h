@@ -17,6 +17,7 @@ enum {
     GS_EVENT_EARLY_PLACE,
     GS_EVENT_LAUNCHED,
     GS_EVENT_PRELAUNCHED,
+    GS_EVENT_QUANTUM,
     GS_EVENT_LOADED,
     GS_EVENT_UNIT
 };
@@ -70,6 +71,13 @@ void gs_levels_end(gs_sim *sim, u64 t);
 void gs_levels_loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 /* a TB that may not be there has been counted down */
 void gs_levels_pending(gs_sim *sim, gs_fine *f);
+
+/* queues of packets (queues.c) */
+void gs_queues_init(gs_sim *sim);
+/* all that a kernel waits for has ended, and it sees it at time `at` */
+void gs_queues_open(gs_sim *sim, u32 kernel, u64 at, u64 t);
+void gs_queues_end(gs_sim *sim, u32 kernel, u64 t);
+void gs_queues_quantum(gs_sim *sim, u64 t);
 
 /* programmatic dependent launch (early.c) */
 /* a TB has triggered, or ended without */

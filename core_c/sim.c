@@ -316,6 +316,10 @@ static u64 tbs_of(const gs_launch *l)
 static int check_sequence(gs_sim *sim, const gs_job *job)
 {
     u64 tbs = 0;
+    if (sim->order.queues && (sim->order.tb_edges || !sim->order.slots || sim->order.slots > 65536 ||
+                              sim->order.queues > 65536 || !sim->order.quantum)) {
+        return gs_fail(sim, GS_ERR_ARG, "queues: a table, or slots or a quantum of 0 or too many");
+    }
     if (!sim->order.tb_edges && (sim->order.nodes || sim->order.each)) {
         return gs_fail(sim, GS_ERR_ARG, "buffers of TBs or edges without a table");
     }
@@ -368,7 +372,8 @@ static int check_job(gs_sim *sim, const gs_job *job)
     if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
         sim->order.beside >> 40 || sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 ||
         sim->order.submit >> 40 || sim->order.update >> 40 || sim->order.latency >> 40 ||
-        sim->order.prelaunch >> 40 || sim->order.spill >> 40) {
+        sim->order.prelaunch >> 40 || sim->order.spill >> 40 || sim->order.packet >> 40 ||
+        sim->order.quantum >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
     }
     if (check_sequence(sim, job)) {
@@ -407,6 +412,10 @@ static int check_job(gs_sim *sim, const gs_job *job)
         if (l->look_up >> 40 || l->enter >> 40) {
             return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s",
                            (unsigned long long)i);
+        }
+        if (sim->order.queues && (l->queue >= sim->order.queues || l->packets >= GS_NONE)) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: queue %u of %u", (unsigned long long)i, l->queue,
+                           sim->order.queues);
         }
         if (l->whole > l->preds) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: it waits for %u of %u kernels",
@@ -534,6 +543,9 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->recorded_parts = (u64)(uintptr_t)job->parts;
     sim->at_nstates = place(&t, job->n_nodes, sizeof(gs_nstate));
     sim->at_sequence = place(&t, job->n_sequence, 8);
+    sim->at_queues = place(&t, sim->order.queues, sizeof(gs_queue));
+    sim->at_queue_next = place(&t, sim->order.queues ? n : 0, 4);
+    sim->at_queue_slots = place(&t, sim->order.queues ? sim->order.slots : 0, 4);
     sim->n_sequence = job->n_sequence;
     sim->at_kernels = place(&t, n, sizeof(gs_kernel));
     sim->at_shapes = place(&t, shapes, sizeof(gs_shape));
@@ -550,7 +562,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
     u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + sim->bloom.slots + 1),
-                    power_of_two(n + held + 1), power_of_two(held + 1)};
+                    power_of_two(n + held + 2), power_of_two(held + 1)};
     gs_ring *rings[4] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held};
     for (u32 i = 0; i < 4; i++) {
         *rings[i] = (gs_ring){place(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};

@@ -272,6 +272,8 @@ typedef struct gs_kernel {
     u32 triggered;  /* TBs that have triggered or ended */
     u32 depends;    /* kernels before an early one that have not ended */
     u32 waits;      /* table: whole kernels still waited for; of those in `gate` */
+    u64 opens;      /* queues: when all that it waits for had ended, the gap included */
+    u64 submitted;  /* queues: when the host has put it there */
     u32 shape;      /* resource class */
     u32 units_left; /* units that have not ended, see bloom.h */
     u64 fine_at;    /* offset of its gs_fine arrays in the arena */
@@ -350,6 +352,16 @@ typedef struct gs_bloom {
     u64 at_alive, at_held, at_scratch;
 } gs_bloom;
 
+/* see queues.c */
+typedef struct gs_queue {
+    u32 head;    /* the kernel whose packets are next, or GS_NONE */
+    u32 tail;    /* the last kernel, while the queue is laid out */
+    u32 slot;    /* of the hardware, or GS_NONE */
+    u32 running; /* kernels whose packet is taken and that have not ended */
+    u64 waiting; /* packets in the ring */
+    u64 free;    /* when the next packet may be looked at */
+} gs_queue;
+
 typedef struct gs_sched {
     u64 release_free, start_free, table_free, admit_free;
     u64 accounted; /* idle time is counted up to here */
@@ -368,9 +380,12 @@ typedef struct gs_sched {
     u32 unfinished;                /* table: the oldest kernel that has not ended */
     u32 launched;                  /* launchers in use */
     u32 lists, lists_peak;         /* entries in use */
-    u32 turn, younger;             /* rank that is next in turn; warps of kernels newer than `oldest` */
-    u32 sm, pad4;                  /* where what is being counted has run, or GS_NO_SM */
-    u32 loaded, pending;           /* TBs in the buffer; entries for those that are not */
+    u32 submitted, live, rotation, ticking; /* queues: launches the host has put there; 1: it waited for
+                                               room; the queue that is next in turn; 1: quanta are counted */
+    u64 room_at, host_free;
+    u32 turn, younger;   /* rank that is next in turn; warps of kernels newer than `oldest` */
+    u32 sm, pad4;        /* where what is being counted has run, or GS_NO_SM */
+    u32 loaded, pending; /* TBs in the buffer; entries for those that are not */
     u64 next_load, spills;
     u32 late, pad3;       /* 1: part of the list of the TB that ends is in memory */
     u64 segments;         /* of the kernels in the window */
@@ -499,6 +514,7 @@ struct gs_sim {
     u64 at_sms, at_slices, at_sets, at_chunks;
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;
+    u64 at_queues, at_queue_next, at_queue_slots;
     u64 at_sems, at_stages, at_semaphores, at_subscribers;
     u32 n_sems, n_semaphores;
     u64 atomic_hold, depend_latency;

@@ -10,6 +10,7 @@ import numpy as np
 from .adjacent import adjacent
 from .bloom import signature_bytes
 from .levels import sequence
+from .packets import packets
 from .params import PARAMS
 from .ranges import conflicts
 from .schemes import order_of, preds_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .job import Job
     from .schemes import Scheme
 
+QUEUE_MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
 PRIORITIES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
 UNLIMITED = 1 << 32
 
@@ -76,6 +78,8 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
         return _blockmaestro(found.deps, values, order)
     if scheme.edges == "levels":
         return _wireframe(job, found.deps, values, order)
+    if scheme.edges == "packets":
+        return _queues(job, found.deps, values, order)
     preds = preds_of(scheme, job, found.deps)
     if scheme.edges == "tb":
         launches = {name: getattr(found, name) for name in ("barrier", "look_up", "enter")}
@@ -173,3 +177,21 @@ def _wireframe(job: Job, deps: Dependences, values: Mapping[str, int], order: di
         merged=True,
         sequence=sequence(job, deps),
     )
+
+
+def _queues(job: Job, deps: Dependences, values: Mapping[str, int], order: dict[str, int]) -> Ordering:
+    """Return the order of packets in queues, some of which have a slot in hardware."""
+    by_stream = QUEUE_MAPS[values["scheme.queues.map"]] == "stream"
+    count = len({k.stream for k in job.kernels}) if by_stream else values["scheme.queues.count"]
+    made = packets(job, deps.preds, count, by_stream)
+    order |= {
+        "queues": count,
+        "slots": values["scheme.queues.hardware"],
+        "ring": values["scheme.queues.ring"],
+        "aware": values["scheme.queues.aware"],
+        "packet": values["scheme.queues.packet"],
+        "quantum": values["scheme.queues.quantum"],
+        "submit": values["host.launch"],
+        "beside": values["gpu.cp.beside"],
+    }
+    return Ordering(made.preds, order, launches={"queue": made.queue, "packets": made.barriers})

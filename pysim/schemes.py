@@ -40,7 +40,7 @@ class Scheme:
     """A way of ordering work.
 
     ``edges``: chain, stream, kernel (the DAG), ranges (kernels compared by addresses), tb,
-    adjacent (tb between neighbours) or levels (tb through a buffer); ``gap``: what is
+    packets (of queues), adjacent (tb between neighbours) or levels (tb through a buffer); ``gap``: what is
     paid behind a barrier; ``window``: kernels are admitted to a window
     though they wait for whole kernels.
     """
@@ -96,6 +96,12 @@ _ACS_WINDOW = {
 }
 _ACS_THREADS = {
     f"threads{n}": Option(f"scheme.acs.threads = {n}", (("scheme.acs.threads", n),)) for n in (1, 4, 16)
+}
+_QUEUES = {
+    "stream": Option("a queue a stream", (("scheme.queues.map", "stream"),)),
+    "oversubscribed": Option("four times as many queues", (("scheme.queues.count", 40),)),
+    "aware": Option("queues that can go on first", (("scheme.queues.aware", 1),)),
+    "kaveri": Option("4.4 us a packet", (("scheme.queues.packet", "4400ns"),)),
 }
 _BLOCKMAESTRO = {
     "consumer": Option("TBs of newer kernels first", (("scheme.blockmaestro.priority", "consumer"),))
@@ -155,6 +161,13 @@ SCHEMES: dict[str, Scheme] = {
             "ranges",
             window=True,
             options=_ACS_WINDOW | _ACS_THREADS,
+        ),
+        Scheme(
+            "queues",
+            "Kernels are packets of hardware queues, with barrier packets between them.",
+            "packets",
+            "gpu.cp.stream_gap",
+            options=_COHERENCE | _QUEUES,
         ),
         Scheme(
             "blockmaestro",

@@ -50,6 +50,11 @@ SETTINGS = {
     "scheme.blockmaestro.parents": (1, 3, 63),
     "scheme.wireframe.nodes": (1, 5, 192),
     "scheme.wireframe.pending": (0, 3),
+    "scheme.queues.count": (1, 3, 10),
+    "scheme.queues.hardware": (1, 2, 10),
+    "scheme.queues.ring": (2, 5, 1024),
+    "scheme.queues.quantum": (0.5, 20.0),
+    "scheme.queues.packet": (0.0, 680.0),
     "host.submit": ("prefilled", "eager"),
 }
 

@@ -136,6 +136,12 @@ enum {
     GS_SCHEME_BLOOM_SIGNATURE_EXACT = 1,
 };
 
+/* scheme.queues.map */
+enum {
+    GS_SCHEME_QUEUES_MAP_GRAPH = 0,
+    GS_SCHEME_QUEUES_MAP_STREAM = 1,
+};
+
 /* scheme.sync.policy */
 enum {
     GS_SCHEME_SYNC_POLICY_TILE = 0,

@@ -332,6 +332,23 @@ typedef struct gs_scheme_bloom_params {
     int64_t signature;
 } gs_scheme_bloom_params;
 
+typedef struct gs_scheme_queues_params {
+    /* queues: the graph of kernels laid into queues, a kernel behind one that it needs or else into the next queue in turn; or a queue for each stream of the job, in order, with barrier packets for its events. [choice] */
+    int64_t map;
+    /* queues: queues that a graph is laid into. [count] */
+    int64_t count;
+    /* queues: queues that hardware looks at (gem5: 10). [count] */
+    int64_t hardware;
+    /* queues: packets that a queue holds; the host waits for room, in launch order (our choice; a power of two on real ones). [count] */
+    int64_t ring;
+    /* queues: the command processor takes this long for each packet of a queue, kernel or barrier (gpu.cp.admit of an H200 as a stand-in; gem5: 4400, measured on a Kaveri). [tick] */
+    int64_t packet;
+    /* queues: while there are more queues than hardware looks at, at such times one gets the place of one that has no kernel under way (gem5, after Puthoor et al. 2018: 100). [tick] */
+    int64_t quantum;
+    /* queues: one that can go on gets the place of one that cannot at once (what Puthoor et al. propose, in its simplest form). [bool] */
+    int64_t aware;
+} gs_scheme_queues_params;
+
 typedef struct gs_scheme_sync_params {
     /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
     int64_t policy;
@@ -375,6 +392,7 @@ typedef struct gs_params {
     gs_scheme_blockmaestro_params scheme_blockmaestro;
     gs_scheme_wireframe_params scheme_wireframe;
     gs_scheme_bloom_params scheme_bloom;
+    gs_scheme_queues_params scheme_queues;
     gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;
 } gs_params;

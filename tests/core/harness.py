@@ -24,6 +24,7 @@ SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
 # of other people's designs, and for comparison; tests/test_scheme_family.py runs them
 FAMILY = ("pool", "acs_hw", "acs_sw", "acs_sw:threads1+window16", "blockmaestro")
 FAMILY += ("blockmaestro:consumer+kernels4", "wireframe", "tb_bloom", "tb_bloom:exact")
+FAMILY += ("queues", "queues:stream+aware")
 
 # a small Volta: fewer SMs and slices, nothing else
 TINY = {"gpu.sms": 6, "gpu.l2.slices": 12, "gpu.l2.size": 12 * 24 * 16 * 128, "gpu.dram.bandwidth": 163.2}

@@ -146,6 +146,7 @@ typedef struct gs_launch {
     uint32_t first_set, sets; /* slice of hint_sets */
     uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
                                  touches behind it */
+    uint32_t places;          /* of the window that it takes: 1, or more if it stands for others, too */
 } gs_launch;
 
 /* Granules of memory, first to end - 1. */

@@ -315,7 +315,7 @@ static void admit_next(gs_sim *sim, u64 t)
     d->admit_at = GS_NEVER;
     d->admit_free =
         t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
-    d->active++;
+    d->active += gs_launches(sim)[kernel].places;
     d->shut = gs_launches(sim)[kernel].barrier;
     d->segments += gs_launches(sim)[kernel].segments;
     gs_kernels(sim)[kernel].record.admitted = t;
@@ -380,7 +380,7 @@ static void window_leave(gs_sim *sim, u32 kernel)
 {
     gs_sched *d = &sim->sched;
     const gs_kernel *kernels = gs_kernels(sim);
-    d->active--;
+    d->active -= gs_launches(sim)[kernel].places;
     d->segments -= gs_launches(sim)[kernel].segments;
     while (d->unfinished < sim->n_launches && kernels[d->unfinished].done == kernels[d->unfinished].tbs) {
         d->unfinished++;

@@ -394,6 +394,7 @@ static int check_job(gs_sim *sim, const gs_job *job)
         ranks[rank] = 1;
     }
     free(ranks);
+    u64 places = 0;
     for (u64 i = 0; i < job->n_launches; i++) {
         const gs_launch *l = &job->launches[i];
         u64 tbs = (u64)l->grid[0] * l->grid[1];
@@ -405,6 +406,11 @@ static int check_job(gs_sim *sim, const gs_job *job)
                 (unsigned long long)i, l->program, l->grid[0], l->grid[1], l->grid[2]);
         }
         tbs *= l->grid[2];
+        places += l->places;
+        if (l->places == 0 || places > UINT32_MAX) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: takes %u places of the window: out of range",
+                           (unsigned long long)i, l->places);
+        }
         if (l->early && sim->order.tb_edges) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels",
                            (unsigned long long)i);

@@ -446,7 +446,7 @@ def lower(
         launches["stream"][index] = kernel.stream
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
-    launches["program"] = programs.index
+    launches["program"], launches["places"] = programs.index, 1
     launches["rank"] = ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
     if coherence_of(scheme, values) == "bypass":

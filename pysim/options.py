@@ -99,6 +99,10 @@ def _sample(text: str) -> float:
     return float(_parameter("sim.sample", text))
 
 
+def _replay(text: str) -> str:
+    return str(_parameter("sim.replay", text))
+
+
 def _hdf5(text: str) -> Path:
     path = Path(text)
     if path.suffix != ".h5":
@@ -141,6 +145,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
     Option("rename", "", None, False, "memory of its own for every value: no buffer is used twice"),
+    Option(
+        "replay", "WORD", _replay, "off", "period: simulate some of equal periods of kernels (sim.replay)"
+    ),
     Option("hypothetical", "", None, False, "schemes run on GPUs whose hardware lacks what they need, too"),
     Option("force", "", None, False, "replace an existing result file"),
     Option("quiet", "", None, False, "no progress and no log"),
@@ -236,6 +243,7 @@ class Options:
     sample_us: float | None
     seed: int | None
     rename: bool
+    replay: str
     hypothetical: bool
     force: bool
     quiet: bool
@@ -256,6 +264,7 @@ class Options:
             sample_us=args.sample_us,
             seed=args.seed,
             rename=args.rename,
+            replay=args.replay,
             hypothetical=args.hypothetical,
             force=args.force,
             quiet=args.quiet,
@@ -270,6 +279,8 @@ class Options:
             merged["sim.seed"] = self.seed
         if self.sample_us is not None:
             merged["sim.sample"] = self.sample_us
+        if self.replay != "off":
+            merged["sim.replay"] = self.replay
         if self.hypothetical:
             merged["scheme.hypothetical"] = 1
         return merged

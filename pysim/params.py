@@ -253,7 +253,9 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("quantum", 0, "cycle", 0, 100000, "Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it."),
         Param("oracle", 0, "bool", 0, 1, "Check every access against the exact footprints; stop at the first broken dependence."),
         Param("sample", 0.0, "us", 0, 1e6, "Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run."),
-        Param("seed", 1, "count", 0, (1 << 31) - 1, "Seed of everything random (L2 victims)."),
+        Param("seed", 1, "count", 0, (1 << 31) - 1, "Seed of everything random (L2 victims, periods that replay simulates)."),
+        _choice("replay", ("off", "period"), "period: of a run of equal periods of kernels some are simulated, and the others take what their neighbours took; the error that adds is reported."),
+        Param("replay_error", 0.01, "share", 0, 1, "Where replay may add more than this share to the time, as measured in the run, the whole job is simulated instead."),
     ),
 }
 

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import columns, energy, series
+from . import columns, series
 from .bounds import Bounds, bounds, costs_of
 from .clock import Clock
 from .config import Config
 from .dependences import Dependences, dependences
 from .devices import device
+from .energy import late_operands
 from .errors import ConfigError, InternalError, SimError, WorkloadError
 from .lower import Lowered, Programs, lower, lower_programs
 from .occupancy import carveout
+from .outcome import NUMBERS, Outcome
+from .restored import Replay
 from .result import Result
 from .schemes import Choice, parse_scheme, parse_schemes
 from .waits import plan_of
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .job import Job
+    from .replay import Contraction
 
     Progress = Callable[[str, int, int], None]
 
@@ -97,6 +101,35 @@ class _Sim:
         self.lib.gs_series_get(self.sim, *places)
         return series.Series(sms, parts, banks, int(totals.series_interval), end)
 
+    def outcome(
+        self,
+        lowered: Lowered,
+        programs: Programs,
+        records: NDArray[np.void],
+        ended: bool,
+        wanted: Collection[str],
+    ) -> Outcome:
+        """Return what the run recorded; ``wanted``: tables of time series that may be asked for."""
+        totals, values = self.totals(), lowered.values
+        end = int(totals.end) if ended else int(totals.now)
+        return Outcome(
+            lowered=lowered,
+            job=lowered.launched,
+            number=lowered.number,
+            tbs=records,
+            kernels=self.fetch("gs_kernels_get", "gs_kernel_record", len(lowered.launched.kernels)),
+            sms=self.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"]),
+            slices=self.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
+            samples=self.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
+            interval=int(totals.sample_interval),
+            series=self.series(values, end, wanted),
+            end=end,
+            ended=ended,
+            slowed=int(totals.slowed),
+            totals=totals,
+            late=late_operands(lowered.launched, programs),
+        )
+
     def take(self, room: int) -> NDArray[np.void]:
         from ._ffi import dtype_of
 
@@ -138,13 +171,17 @@ class _Sim:
 class _Session:
     """What the runs of one call share."""
 
-    def __init__(self, config: Config, job: Job, threads: int, clock: Clock) -> None:
+    def __init__(
+        self, config: Config, job: Job, threads: int, clock: Clock, deps: Dependences | None = None
+    ) -> None:
         if not job.kernels:
             raise WorkloadError(f"job {job.name} has no kernels")
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
-        self.deps: Dependences = dependences(job)
+        self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)
         self.programs: dict[tuple[int, ...], Programs] = {}
+        self.parts: dict[int, Contraction | None] = {}
+        self.sessions: dict[int, _Session] = {}
         self.known: dict[tuple[tuple[str, int], ...], Bounds] = {}
 
     def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
@@ -162,6 +199,12 @@ class _Session:
             job, programs = self.job, self.programs[key]
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         return lower(job, self.deps, choice, values, programs, each, times, plan), programs
+
+    def inside(self, made: Contraction) -> _Session:
+        """Return a session of the job without what is replayed."""
+        if id(made) not in self.sessions:
+            self.sessions[id(made)] = _Session(self.config, made.job, self.threads, self.clock, made.deps)
+        return self.sessions[id(made)]
 
     def bounds(self, config: Config) -> Bounds:
         """Return bound and estimate; schemes that pin no machine parameter share them."""
@@ -223,15 +266,19 @@ def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDAr
     )
 
 
-def _held(totals: Any, lowered: Lowered) -> dict[str, int]:
-    """Return what the dependence table and its buffers held, and what they had no room for."""
-    entries, lists = int(totals.table_peak_entries), int(totals.table_peak_lists)
-    return {
-        "table_entries": entries + lists,
-        "table_bytes": math.ceil(entries * lowered.entry_bytes + lists * lowered.list_bytes),
-        "table_spills": int(totals.table_spills),
-        "table_coarse": int(totals.table_coarse_kernels),
-    }
+def _loaded(
+    session: _Session, choice: Choice, config: Config, known: Bounds, replays: bool
+) -> tuple[Lowered, Programs, Replay | None, _Sim]:
+    """Fill the core's tables for one scheme, of the whole job or of what replay leaves of it."""
+    replay = Replay.of(choice, config, session.job, session.deps, session.parts) if replays else None
+    if replay is None:
+        lowered, programs = session.lowered(choice, config, known.alone)
+    else:
+        inside = session.inside(replay.made)
+        sampled = replay.sampled(config, known.estimate_us)
+        lowered, programs = inside.lowered(choice, sampled, replay.alone(known).alone)
+        replay.prepare(lowered)
+    return lowered, programs, replay, _Sim(lowered)
 
 
 def _one(
@@ -241,25 +288,12 @@ def _one(
     wanted: frozenset[str],
     progress: Progress | None,
     stop: Callable[[], bool],
+    replays: bool = True,
 ) -> bool:
-    """Run one scheme and add its rows; return whether the job ended."""
-    job, run = session.job, len(result.parts.get("runs", []))
-    row: dict[str, Any] = dict.fromkeys(
-        (
-            "time_us",
-            "cycles",
-            "speedup",
-            "bound_us",
-            "estimate_us",
-            "gap_won",
-            "alu_utilization",
-            "sm_idle",
-            "energy_j",
-        ),
-        math.nan,
-    )
-    row |= {"workload": job.name, "scheme": choice.name, "gpu": session.config.device.name, "status": "ok"}
-    config, clock = session.config, session.clock
+    """Run one scheme and add its rows; return whether the job ended. ``replays``: if so configured."""
+    run, config, clock = len(result.parts.get("runs", [])), session.config, session.clock
+    row: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
+    row |= {"workload": session.job.name, "scheme": choice.name, "gpu": config.device.name, "status": "ok"}
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config)
@@ -269,15 +303,12 @@ def _one(
             "submit": str(config["host.submit"]),
         }
         with clock.phase("load"):
-            lowered, programs = session.lowered(choice, config, known.alone)
-            sim = _Sim(lowered)
-            job = lowered.launched
+            lowered, programs, replay, sim = _loaded(session, choice, config, known, replays)
     except REFUSED as error:
         result.add(
             "runs", columns.table("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)}))
         )
         return True
-    values, hints = lowered.values, lowered.found.hints
     with sim:
         keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
         if "tbs" in wanted and not keep:
@@ -290,53 +321,22 @@ def _one(
         with clock.phase("simulate"):
             records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
         done = time.perf_counter()
-        totals = sim.totals()
-        kernels = sim.fetch("gs_kernels_get", "gs_kernel_record", len(job.kernels))
-        sms = sim.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"])
-        slices = sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"])
-        samples = sim.fetch("gs_samples_get", "gs_sample", int(totals.samples))
-        end, interval = int(totals.end) if ended else int(totals.now), int(totals.sample_interval)
-        held, parts = _held(totals, lowered), sim.series(values, end, wanted)
-    cycles = end / values["gpu.clock"] - int(totals.slowed)
-    work, whole = sms["work"], max(1, end * values["gpu.sms"])
-    instructions = int(work["warp_instructions"].sum())
+        found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else series.TABLES)
+    if replay is not None and ended:
+        found = found.replayed(replay)
+        result.notes.append(replay.note(choice.name, config))
+        if not replay.holds(config):
+            return _one(result, session, choice, wanted, progress, stop, replays=False)
     energies = config.device.energies if ended else ()
-    spent = columns.energy_table(run, {}, ())
-    if energies:
-        counts = energy.counts(sms, slices, end, values, energy.late_operands(job, programs))
-        spent = columns.energy_table(run, counts, energies)
-    row |= {
-        "status": "ok" if ended else "failed",
-        "reason": "" if ended else "stopped before the end",
-        "window": int(lowered.order.window) if lowered.order.tb_edges else 0,
-        "time_us": end / columns.TICKS_US,
-        "cycles": cycles,
-        "warp_instructions": instructions,
-        "tbs": int(sms["tbs"].sum()),
-        "alu_utilization": int(columns.busiest(work).sum()) / max(1.0, 64 * cycles * values["gpu.sms"] * 4),
-        "sm_idle": 1 - int(sms["busy"].sum()) / whole,
-        "dram_bytes": 32 * int(slices["dram_read_sectors"].sum() + slices["dram_write_sectors"].sum()),
-        "l2_bytes": 32 * int(slices["sectors_read"].sum() + slices["sectors_written"].sum()),
-        "energy_j": float(spent["joule"].sum()) if energies else math.nan,
-    } | held
+    spent = found.energy(run, energies)
+    row |= found.row()
+    row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", columns.table("runs", 1, run=run, **row))
-    result.add("names", columns.names_table(run, job))
-    made: dict[str, Callable[[], NDArray[np.void]]] = {
-        "kernels": lambda: columns.kernels_table(run, job, kernels),
-        "tbs": lambda: columns.tbs_table(run, job, records, kernels, choice.scheme.barriers),
-        "sm": lambda: columns.counters_table(run, "sm", sms, ("busy", "tbs")),
-        "l2": lambda: columns.counters_table(run, "slice", slices),
-        "samples": lambda: columns.samples_table(run, samples, interval, end, values),
-        "stalls": lambda: columns.stalls_table(run, kernels, sms),
-        "energy": lambda: spent,
-        "bloom": lambda: columns.bloom_table(
-            run, job, hints, totals.bloom, int(totals.table_peak_entries), values
-        ),
-        "learned": lambda: columns.learned_table(run, lowered.found.learned, values),
-        "edges": lambda: _edges(run, session.deps, job, lowered.number),
-        **series.makers(run, parts),
-    }
-    result.notes += series.coarser(parts, choice.name, values["sim.sample"])
+    result.add("names", columns.names_table(run, found.job))
+    made = found.tables(run, choice.scheme.barriers)
+    made["energy"] = lambda: spent
+    made["edges"] = lambda: _edges(run, session.deps, found.job, found.number)
+    result.notes += series.coarser(found.series, choice.name, found.lowered.values["sim.sample"])
     for table, make in made.items():
         if table in wanted:
             result.add(table, make())

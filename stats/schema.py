@@ -57,6 +57,8 @@ RUNS = (
     Column("table_bytes", "<i8", "B", "Size of that many entries."),
     Column("table_spills", "<i8", "count", "Accesses of memory because the table's buffers had no room."),
     Column("table_coarse", "<i8", "count", "Kernels that fell back to waiting for whole kernels."),
+    Column("replayed", "<i8", "kernels", "Launches that were not simulated but took what equal ones took."),
+    Column("replay_error", "<f8", "", "Share of the time by which that may be off, as measured in the run."),
 )
 
 KERNELS = (

@@ -11,6 +11,7 @@ from pysim import simulate
 from pysim.errors import WorkloadError
 from pysim.job import Memory
 from workloads import make, micro
+from workloads.batched import batched_gemm
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.conv_chain import conv_chain
 from workloads.copy import copy, fill
@@ -18,6 +19,7 @@ from workloads.gemm import Tiling, column_major, gemm
 from workloads.mlp_pair import mlp_pair, tiling
 from workloads.pointwise import Field, elementwise, pointwise
 from workloads.registry import parse
+from workloads.rows import layernorm, softmax
 
 from .walker import check_footprints, footprint, touched
 
@@ -263,3 +265,42 @@ def test_convolutions_read_around_their_pixels_and_split_their_channels():
 def test_convolutions_that_cannot_be(sizes, split, message):
     with pytest.raises(WorkloadError, match=message):
         conv_chain(*sizes, tiling("64x64x32x32x32x32", 2, split))
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes, sizes, sizes, st.integers(1, 4), st.booleans(), st.tuples(*[st.booleans()] * 3))
+def test_many_products_touch_their_footprints(m, n, k, batch, b_t, beside):
+    memory = Memory()
+    shapes = (m, k), (n, k) if b_t else (k, n), (m, n)
+    args = [
+        memory.tensor(name, *((r, c * batch) if wide else (r * batch, c)), 4)
+        for name, (r, c), wide in zip("abc", shapes, beside, strict=True)
+    ]
+    kernel = batched_gemm("g", *args, (m, n, k), SMALL[0], batch, b_t=b_t)
+    check_footprints(kernel)
+    covered = np.sort(np.concatenate([footprint(kernel, tb, "write") for tb in range(kernel.tbs)]))
+    assert np.array_equal(covered, args[2].address + np.arange(args[2].nbytes))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(3, 8), (5, 128), (2, 1000), (4, 3000)])
+def test_rows_touch_their_footprints(rows, cols):
+    memory = Memory()
+    x, y, z = (memory.tensor(name, rows, cols, 4) for name in "xyz")
+    gain, bias = memory.tensor("gain", 1, cols, 4), memory.tensor("bias", 1, cols, 4)
+    for kernel in (softmax("s", x, y), layernorm("n", [x, y], gain, bias, z)):
+        check_footprints(kernel)
+        assert kernel.tbs == rows
+        assert touched(kernel, 0).pipes["sfu"] * 32 >= (cols if kernel.name == "s" else 0)
+
+
+def test_transformer():
+    job = make("transformer:layers=2,hidden=64,heads=4,sequence=32,batch=2,ffn=128")
+    assert len(job.kernels) == 22
+    for kernel in job.kernels[:11]:
+        check_footprints(kernel)
+    scores = job.kernels[3]
+    assert scores.grid[2] == 8
+    # a layer reads what the layer before made
+    assert job.kernels[11].args[0] is job.kernels[10].args[-1]
+    with pytest.raises(WorkloadError, match="multiple of heads"):
+        make("transformer:hidden=64,heads=3")

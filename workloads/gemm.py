@@ -11,7 +11,7 @@ compute the whole tile in M and N, as SASS kernels do; the K remainder is comput
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -157,7 +157,7 @@ def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """What the program depends on: the tiling, sizes in elements, bytes an element and storage orders."""
 
     tiling: Tiling
@@ -169,6 +169,8 @@ class _Case:
     a_t: bool
     b_t: bool
     beta: bool
+    batch: int = 1
+    beside: tuple[bool, bool, bool] = (False, False, False)  # of A, B, C: matrices side by side, not stacked
 
     def operands(self) -> tuple[Tile, Tile, Tile]:
         """Tiles of A, B and C as their tensors are stored."""
@@ -184,18 +186,52 @@ class _Case:
             b = Tile(1, b_pitch, item, t.tk, t.tn, bx=t.tn * item, bz=chunk * b_pitch, step=t.tk * b_pitch)
         c_pitch = self.n * self.c_item
         c = Tile(2, c_pitch, self.c_item, t.tm, t.tn, bx=t.tn * self.c_item, by=t.tm * c_pitch)
-        return a, b, c
+        return (a, b, c) if self.batch == 1 else self._many()
+
+    def _many(self) -> tuple[Tile, Tile, Tile]:
+        """Tiles where z is the product."""
+        t, made = self.tiling, []
+        shapes = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))
+        for (rows, cols), item, beside in zip(
+            shapes, (self.item, self.item, self.c_item), self.beside, strict=True
+        ):
+            pitch = cols * item * (self.batch if beside else 1)
+            made.append((pitch, item, cols * item if beside else rows * pitch))
+        (ap, ai, az), (bp, bi, bz), (cp, ci, cz) = made
+        a = Tile(0, ap, ai, t.tm, t.tk, by=t.tm * ap, bz=az, step=t.tk * ai)
+        if self.b_t:
+            b = Tile(1, bp, bi, t.tn, t.tk, bx=t.tn * bp, bz=bz, step=t.tk * bi)
+        else:
+            b = Tile(1, bp, bi, t.tk, t.tn, bx=t.tn * bi, bz=bz, step=t.tk * bp)
+        return a, b, Tile(2, cp, ci, t.tm, t.tn, bx=t.tn * ci, by=t.tm * cp, bz=cz)
+
+    def place(self, operand: int, row: Place, col: Place) -> tuple[Place, Place]:
+        """Return where a part of an operand begins, with the product's place added."""
+        if self.batch == 1:
+            return row, col
+        rows, cols = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))[
+            operand
+        ]
+        if self.beside[operand]:
+            return row, replace(col, bz=cols)
+        return replace(row, bz=rows), col
 
     def parts(self, rows: int, cols: int, k: int, at: int) -> tuple[Part, Part]:
         """Return what is read of A and B for ``k`` of the tile, ``at`` k-steps from where the loop is."""
         t = self.tiling
         deep = Place(base=at * t.tk, bz=t.chunk(self.k), step=t.tk)
         down, across = Place(by=t.tm), Place(bx=t.tn)
+        if self.batch > 1:
+            deep = replace(deep, bz=0)
+            row, col = self.place(0, down, deep)
+            a = Part(0, row, rows, col, k)
+            row, col = self.place(1, *((across, deep) if self.b_t else (deep, across)))
+            return a, Part(1, row, cols, col, k) if self.b_t else Part(1, row, k, col, cols)
         a = Part(0, deep, k, down, rows) if self.a_t else Part(0, down, rows, deep, k)
         return a, Part(1, across, cols, deep, k) if self.b_t else Part(1, deep, k, across, cols)
 
 
-def _shared_stores(case: _Case, widths: tuple[int, int]) -> int:
+def _shared_stores(case: Case, widths: tuple[int, int]) -> int:
     """Return the STS of a warp that move the tiles of A and B to shared memory."""
     transposed = case.item == 4 and (not case.a_t, case.b_t)
     sts = 0
@@ -205,13 +241,13 @@ def _shared_stores(case: _Case, widths: tuple[int, int]) -> int:
     return sts
 
 
-def _variant(case: _Case, number: int) -> Code:
+def _variant(case: Case, number: int) -> Code:
     """Ops of the TBs that are last in x, y, z as the bits 1, 2, 4 of ``number`` say."""
     t = case.tiling
     gx, gy, gz = t.grid(case.m, case.n, case.k)
     rows = case.m - (gy - 1) * t.tm if number & 2 else t.tm
     cols = case.n - (gx - 1) * t.tn if number & 1 else t.tn
-    depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 else t.chunk(case.k)
+    depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 or case.batch > 1 else t.chunk(case.k)
     steps, rest = divmod(depth, t.tk)
     if steps > MAX_STEPS:
         raise WorkloadError(f"gemm {t.name}: {steps} k-steps a TB: at most {MAX_STEPS}; raise split_k or tk")
@@ -266,7 +302,7 @@ def _variant(case: _Case, number: int) -> Code:
     return code
 
 
-def _epilogue(code: Code, case: _Case, c: Tile, valid: tuple[int, int]) -> None:
+def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int]) -> None:
     """Add the slices' sums, scale, read C where beta is not 0, and store or update it."""
     t = case.tiling
     mine = t.tm * t.tn // (WARP * t.warps)
@@ -290,12 +326,14 @@ def _epilogue(code: Code, case: _Case, c: Tile, valid: tuple[int, int]) -> None:
             code.reduce(2, *patterns, level=2)
         else:
             code.store(2, *patterns, level=2)
-    code.made(Part(2, Place(by=t.tm), valid[0], Place(bx=t.tn), valid[1]), level=2)
+    row, col = case.place(2, Place(by=t.tm), Place(bx=t.tn))
+    code.made(Part(2, row, valid[0], col, valid[1]), level=2)
     code.exit()
 
 
 @lru_cache(maxsize=4096)
-def _program(case: _Case) -> Program:
+def program_of(case: Case) -> Program:
+    """Build a program once: launches of one shape share it."""
     t = case.tiling
     variants = tuple(tuple(_variant(case, number).ops) for number in range(8))
     return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), 3)
@@ -332,7 +370,7 @@ def gemm(
     item = 4 if tiling.math == "ffma" else 2
     if a.item != item or b.item != item:
         raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands")
-    case = _Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0)
+    case = Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0)
     gx, gy, gz = tiling.grid(m, n, k)
     chunk = tiling.chunk(k)
     xs, ys, zs = (lambda t: t % gx), (lambda t: t // gx % gy), (lambda t: t // (gx * gy))
@@ -344,4 +382,4 @@ def gemm(
     accesses = [Access(a, "read", a_reads), Access(b, "read", b_reads), Access(c, mode, c_tiles)]
     if case.beta and not update:
         accesses.append(Access(c, "read", c_tiles))
-    return Kernel(name, _program(case), (gx, gy, gz), (a, b, c), tuple(accesses), stream)
+    return Kernel(name, program_of(case), (gx, gy, gz), (a, b, c), tuple(accesses), stream)

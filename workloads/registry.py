@@ -18,6 +18,7 @@ from .gru import gru, lstm, vanilla
 from .pointwise import cell
 from .pointwise import pointwise as pointwise_kernel
 from .random_dag import random_dag
+from .transformer import transformer as make_transformer
 
 Factory = Callable[..., Job]
 
@@ -111,11 +112,25 @@ def chase(footprint: int = 1 << 20, stride: int = 128, passes: int = 2, bypass: 
     return Job("chase", [micro.chase(Memory(), footprint, stride, passes, bypass_l1=bypass)])
 
 
+def transformer(
+    layers: int = 6,
+    hidden: int = 512,
+    heads: int = 8,
+    sequence: int = 128,
+    batch: int = 4,
+    ffn: int = 2048,
+    dtype: Dtype = "fp16",
+) -> Job:
+    """Make encoder layers of a Transformer, see :func:`workloads.transformer.transformer`."""
+    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype)
+
+
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,
     "lstm": lstm,
     "vanilla": vanilla,
+    "transformer": transformer,
     "copy": copy,
     "pointwise": pointwise,
     "random_dag": random_dag,

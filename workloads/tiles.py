@@ -37,7 +37,7 @@ def vector_width(tile: Tile, warps: int, widest: int = 16) -> int:
     """Bytes a lane: the widest that alignment allows and that still gives each warp something to do."""
     width = widest
     row = tile.cols * tile.item
-    while width > tile.item and (tile.pitch % width or row % width):
+    while width > tile.item and (tile.pitch % width or row % width or tile.bz % width):
         width //= 2
     while width > max(tile.item, 4) and tile.rows * row < WARP * width * warps:
         width //= 2

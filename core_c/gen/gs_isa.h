@@ -166,3 +166,9 @@ enum {
     GS_SCHEME_SYNC_FUSED_GRID = 0,
     GS_SCHEME_SYNC_FUSED_TILE = 1,
 };
+
+/* sim.replay */
+enum {
+    GS_SIM_REPLAY_OFF = 0,
+    GS_SIM_REPLAY_PERIOD = 1,
+};

@@ -371,8 +371,12 @@ typedef struct gs_sim_params {
     int64_t oracle;
     /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */
     int64_t sample;
-    /* Seed of everything random (L2 victims). [count] */
+    /* Seed of everything random (L2 victims, periods that replay simulates). [count] */
     int64_t seed;
+    /* period: of a run of equal periods of kernels some are simulated, and the others take what their neighbours took; the error that adds is reported. [choice] */
+    int64_t replay;
+    /* Where replay may add more than this share to the time, as measured in the run, the whole job is simulated instead. [1/65536] */
+    int64_t replay_error;
 } gs_sim_params;
 
 typedef struct gs_params {

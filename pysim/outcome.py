@@ -1,0 +1,138 @@
+"""What one run of the core recorded, and the tables that follow from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from . import columns, energy, series
+from .restored import Records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .devices.card import Energies
+    from .job import Job
+    from .lower import Lowered
+    from .restored import Replay
+
+# columns of ``runs`` that are no number for a scheme that was refused
+NUMBERS = (
+    "time_us",
+    "cycles",
+    "speedup",
+    "bound_us",
+    "estimate_us",
+    "gap_won",
+    "alu_utilization",
+    "sm_idle",
+    "energy_j",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Records of a run; times in ticks. ``number``: which launch of ``job`` each kernel of the user's is."""
+
+    lowered: Lowered
+    job: Job
+    number: Sequence[int]
+    tbs: NDArray[np.void]
+    kernels: NDArray[np.void]
+    sms: NDArray[np.void]
+    slices: NDArray[np.void]
+    samples: NDArray[np.void]
+    interval: int
+    series: series.Series | None
+    end: int
+    ended: bool
+    slowed: int
+    totals: Any  # gs_totals
+    late: int  # cycles of fp32 pipes lost to late operands
+    left_out: int = 0
+    error: float = 0.0
+
+    def replayed(self, replay: Replay) -> Outcome:
+        """Return what the run says of the whole job; this one is of what replay left of it."""
+        assert self.series is not None, "a replayed run is sampled"
+        was = Records(self.tbs, self.kernels, self.sms, self.slices, self.end)
+        now = replay.whole(was, self.series, self.lowered)
+        return replace(
+            self,
+            job=replay.job,
+            number=range(len(replay.job.kernels)),
+            tbs=now.tbs,
+            kernels=now.kernels,
+            sms=now.sms,
+            slices=now.slices,
+            samples=self.samples[:0],
+            series=None,
+            end=now.end,
+            slowed=round(self.slowed * now.end / max(1, was.end)),
+            late=round(self.late * replay.grown),
+            left_out=replay.made.left_out,
+            error=replay.error,
+        )
+
+    def energy(self, run: int, energies: Energies) -> NDArray[np.void]:
+        """Return the rows of ``energy``; none without a device's table of energies."""
+        if not energies:
+            return columns.energy_table(run, {}, ())
+        counts = energy.counts(self.sms, self.slices, self.end, self.lowered.values, self.late)
+        return columns.energy_table(run, counts, energies)
+
+    def row(self) -> dict[str, Any]:
+        """Return the columns of ``runs`` that the records give."""
+        values, work = self.lowered.values, self.sms["work"]
+        cycles = self.end / values["gpu.clock"] - self.slowed
+        space = max(1, self.end * values["gpu.sms"])
+        moved = self.slices["dram_read_sectors"].sum() + self.slices["dram_write_sectors"].sum()
+        asked = self.slices["sectors_read"].sum() + self.slices["sectors_written"].sum()
+        busy = int(columns.busiest(work).sum())
+        return {
+            "status": "ok" if self.ended else "failed",
+            "reason": "" if self.ended else "stopped before the end",
+            "window": int(self.lowered.order.window) if self.lowered.order.tb_edges else 0,
+            "time_us": self.end / columns.TICKS_US,
+            "cycles": cycles,
+            "warp_instructions": int(work["warp_instructions"].sum()),
+            "tbs": int(self.sms["tbs"].sum()),
+            "alu_utilization": busy / max(1.0, 64 * cycles * values["gpu.sms"] * 4),
+            "sm_idle": 1 - int(self.sms["busy"].sum()) / space,
+            "dram_bytes": columns.SECTOR * int(moved),
+            "l2_bytes": columns.SECTOR * int(asked),
+            "replayed": self.left_out,
+            "replay_error": self.error,
+        } | self._held()
+
+    def _held(self) -> dict[str, int]:
+        """Return what the dependence table and its buffers held, and what they had no room for."""
+        entries, lists = int(self.totals.table_peak_entries), int(self.totals.table_peak_lists)
+        return {
+            "table_entries": entries + lists,
+            "table_bytes": math.ceil(entries * self.lowered.entry_bytes + lists * self.lowered.list_bytes),
+            "table_spills": int(self.totals.table_spills),
+            "table_coarse": int(self.totals.table_coarse_kernels),
+        }
+
+    def tables(self, run: int, barriers: bool) -> dict[str, Callable[[], NDArray[np.void]]]:
+        """Return what makes each table that the records give; ``barriers``: kernels wait, not TBs."""
+        values, made = self.lowered.values, self.lowered.found.learned
+        hints, totals = self.lowered.found.hints, self.totals
+        return {
+            "kernels": lambda: columns.kernels_table(run, self.job, self.kernels),
+            "tbs": lambda: columns.tbs_table(run, self.job, self.tbs, self.kernels, barriers),
+            "sm": lambda: columns.counters_table(run, "sm", self.sms, ("busy", "tbs")),
+            "l2": lambda: columns.counters_table(run, "slice", self.slices),
+            "samples": lambda: columns.samples_table(run, self.samples, self.interval, self.end, values),
+            "stalls": lambda: columns.stalls_table(run, self.kernels, self.sms),
+            "bloom": lambda: columns.bloom_table(
+                run, self.lowered.launched, hints, totals.bloom, int(totals.table_peak_entries), values
+            ),
+            "learned": lambda: columns.learned_table(run, made, values),
+            **series.makers(run, self.series),
+        }

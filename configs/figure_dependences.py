@@ -2,7 +2,7 @@
 
 from pysim.start import run_script
 
-SIZES = {"hidden": 256, "batch": 8, "timesteps": 4, "layers": 1}
+SIZES = {"hidden": 256, "batch": 8, "timesteps": 4, "layers": 2}
 FIRST, LAST = 2, 5  # the cell of the first step, then the three kernels of the second
 NAMES = {False: "reused", True: "renamed"}
 TITLES = {False: "gates lie where those before lay", True: "every value has memory of its own"}

@@ -129,6 +129,7 @@ def readme() -> None:
     )
     camping()
     replace(ROOT / "docs" / "long_runs.md", {"replay": replayed()})
+    dependences()
     table = run("-m", "pysim", "parameters", "--gpu", "titan_v", "--markdown")
     replace(ROOT / "docs" / "parameters.md", {"parameters": table})
 
@@ -179,6 +180,17 @@ def replayed() -> str:
                 cells += ["simulated as a whole", "0", f"{said:.2%}", "0", "0"]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def dependences() -> None:
+    """Write the tables and the pictures of docs/dependences.md."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "gru.h5"
+        shown = run("configs/figure_dependences.py", "--out", str(path), "--quiet").partition("\nwrote ")[0]
+        for which in ("reused", "renamed"):
+            made = path.with_name(f"gru-{which}.svg")
+            shutil.copyfile(made, ROOT / "docs" / f"dependences_{which}.svg")
+    replace(ROOT / "docs" / "dependences.md", {"dependences": code(shown)})
 
 
 def accuracy(paths: list[str]) -> None:

@@ -139,7 +139,7 @@ def to_png(pictures: list[Picture]) -> bytes:
     wide = max(max(p.wide, 48 + 8.0 * len(p.title), 48 + 5.6 * len(NOTE)) for p in pictures)
     wide = max(wide, *(x + 40 + 6.2 * len(t) for p in pictures for x, _, t in _legend(p)))
     high = sum(p.high for p in pictures)
-    figure = Figure(figsize=(wide / 72, high / 72), dpi=110)
+    figure = Figure(figsize=(wide / 72, high / 72), dpi=90)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, wide)

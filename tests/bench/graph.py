@@ -1,0 +1,100 @@
+"""Time and memory of ``pysim dependences`` on a million TBs and ten million edges: not a test, run by hand.
+
+``tensors``: each TB reads eleven rows of what the kernel before wrote, as a stencil does. ``recorded``: each
+TB was recorded reading ten random ones, the worst case of all: no two TBs are alike.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+import stats
+from pysim.footprint import READ, WRITE, Footprint
+from pysim.graph_tables import Study
+from pysim.job import Access, Job, Kernel, Memory
+from pysim.program import Program
+
+KERNELS, TBS, DEGREE = 256, 4096, 10
+PROGRAM = Program("p", ((),), 1, 32, 0, 0)
+
+
+def tensors() -> Job:
+    """Return kernels of overlapping windows."""
+    memory = Memory()
+    data = [memory.tensor(f"t{i}", TBS, 64, 4) for i in range(KERNELS + 1)]
+
+    def reads(tb: np.ndarray) -> np.ndarray:
+        low, high = np.maximum(tb - DEGREE // 2, 0), np.minimum(tb + DEGREE // 2 + 1, TBS)
+        return np.stack([low, high, 0 * tb, 0 * tb + 64], axis=1)
+
+    def writes(tb: np.ndarray) -> np.ndarray:
+        return np.stack([tb, tb + 1, 0 * tb, 0 * tb + 64], axis=1)
+
+    return Job("tensors", [
+        Kernel("k", PROGRAM, (TBS, 1, 1), (), (Access(a, "read", reads), Access(b, "write", writes)))
+        for a, b in pairwise(data)
+    ])  # fmt: skip
+
+
+def recorded() -> Job:
+    """Return kernels whose TBs read random rows."""
+    random = np.random.default_rng(1)
+    made = []
+    tb = np.arange(TBS)
+    for number in range(KERNELS):
+        source = random.integers(0, TBS, TBS * DEGREE)
+        start = np.concatenate([source + number * TBS, tb + (number + 1) * TBS]) * 256
+        mode = np.repeat((READ, WRITE), (TBS * DEGREE, TBS))
+        footprint = Footprint.of(np.concatenate([np.repeat(tb, DEGREE), tb]), start, start + 256, mode)
+        made.append(Kernel("k", PROGRAM, (TBS, 1, 1), (), (), 0, footprint))
+    return Job("recorded", made)
+
+
+JOBS: dict[str, Callable[[], Job]] = {"tensors": tensors, "recorded": recorded}
+
+
+def measure(name: str) -> None:
+    """Print what each step of one job takes."""
+    study = Study(JOBS[name]())
+    begin = time.perf_counter()
+    laps = {}
+    last = begin
+
+    def lap(what: str) -> None:
+        nonlocal last
+        laps[what], last = time.perf_counter() - last, time.perf_counter()
+
+    _ = study.deps
+    lap("dependences")
+    _ = study.graph
+    lap("graph")
+    tables = study.tables()
+    lap("tables")
+    with tempfile.TemporaryDirectory() as folder:
+        stats.write(Path(folder) / "a.h5", {**tables, **study.csr()}, {}, {})
+        size = (Path(folder) / "a.h5").stat().st_size
+    lap("HDF5")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    text = ", ".join(f"{what} {seconds:.1f}" for what, seconds in laps.items())
+    print(
+        f"{name}: {study.graph.tbs:,} TBs, {study.graph.edges:,} edges: {last - begin:.1f} s ({text}),"
+        f" peak {peak:.2f} GB, file {size / 1e6:.0f} MB",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        measure(sys.argv[1])
+    else:
+        for job in JOBS:
+            subprocess.run([sys.executable, __file__, job], check=True)

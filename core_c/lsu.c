@@ -238,6 +238,13 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     } else {
         a.kind = op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
         access_lines(ctx, sm, &a, part, 0, 0, sim->oracle != 0);
+        if (GS_UNLIKELY(joins && sim->oracle)) {
+            /* what joins is written with the store before it */
+            u64 time = gs_clock_edge(gs_clock_of(sim, sm), c);
+            for (u32 i = 0; i < lines; i++) {
+                gs_oracle_log_l2(ctx, sm, tb, reach.line + (u64)(i64)part[i].line, part[i].mask, time, 0, 0);
+            }
+        }
     }
     if (sm->fifo_head != sm->fifo_tail) {
         credit_arm(sim, sm, c + 1);

@@ -78,6 +78,24 @@ u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb)
     return GS_NONE;
 }
 
+/* The first SMs of the turn take their even share of a cooperative kernel, a TB each in turn, before others
+   do (as an H200 does). */
+static u32 find_together(const gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
+{
+    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
+    u32 best = GS_NONE, load = GS_NONE, count = (u32)gs_min((u64)sim->params.gpu_cp.together, sim->sms);
+    for (u32 i = 0; i < count; i++) {
+        u32 sm = turns[i], r;
+        if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r) && !has_share(sim, sm, kernel)) {
+            best = sm;
+            load = loads[sm].warps_used;
+            *rotate = r;
+        }
+    }
+    return best;
+}
+
 u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
 {
     const int even =
@@ -97,6 +115,12 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
         }
         s->checked = d->releases;
         return GS_NONE;
+    }
+    if (gs_launches(sim)[kernel].cooperative) {
+        u32 sm = find_together(sim, kernel, s, rotate);
+        if (sm != GS_NONE) {
+            return sm;
+        }
     }
     u32 best = GS_NONE, load = GS_NONE, turn = 0, next = 0;
     for (u32 i = 0; i < sim->sms; i++) {

@@ -149,6 +149,9 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
             }
         }
         out->smem = (u32)(op->smem * sm->smem_interval);
+        i64 slow = sm->smem_return - sm->smem_interval;
+        out->smem_slow = slow > 0 ? (u32)slow : 0;
+        out->smem_return = op->smem * out->smem_slow;
         /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
         out->smem_ahead = op->chain && !op->smem_wait ? 0 : GS_SMEM_AHEAD * 64;
         if (op->smem_wait) {

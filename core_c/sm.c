@@ -146,7 +146,8 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         u64 e = gs_max(c * 64, sm->shared) + op->smem;
         sm->shared = e;
         sm->work.smem += op->smem;
-        sm->shared_done[wi] = (u32)((e + 63) >> 6);
+        b->returned = gs_max(c * 64, b->returned) + op->smem + op->smem_return;
+        sm->shared_done[wi] = (u32)((gs_max(e, b->returned - op->smem_slow) + 63) >> 6);
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;

@@ -70,6 +70,8 @@ typedef struct gs_iop {
     u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
     u16 phase;            /* part of the program as the oracle orders them: 0, or stage + 1 */
     u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
+    u32 smem_return,
+        smem_slow; /* 64ths: what its results take more to their sub-core; one wavefront's of that */
     u32 issue, slots, chain;
     u32 smem_back, smem_wait; /* see gs_op: wavefronts in 64ths; latency of shared memory, 0: no wait */
     i32 pattern, count_plus;
@@ -124,6 +126,7 @@ typedef struct gs_sub {
     u8 owner, owner_pipe, pad[2]; /* warp + 1 whose run has that pipe until it ends; 0: none */
     u64 waiters;                  /* warps that wait for the end of the run */
     u64 pipe[GS_PIPES];           /* when free, 64ths of a cycle */
+    u64 returned;                 /* 64ths: when the results of its wavefronts of shared memory are there */
 } gs_sub;
 
 typedef struct gs_tb {

@@ -41,6 +41,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
             kernel, needs = _fuse(job, edges, range(begin, end), tiles, values)
             base = table.add(needs.joined())
         made.number += [len(launched)] * (end - begin)
+        made.cooperative.append(int(end - begin > 1))
         launched.append(kernel)
         made.semaphores.append((base, 0, 0, 0))
     count = len(launched)
@@ -85,11 +86,11 @@ def _fuse(
 
 
 def _alike(stages: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels for TBs of one size: those of the kernel that uses most shared memory."""
+    """Return the kernels as stages, for TBs of one size: those of the kernel that uses most shared memory."""
     warps = max(stages, key=lambda k: k.program.smem).program.warps
     made: list[Kernel] = []
     for stage in stages:
-        kernel = stage
+        kernel = stage if stage.staged is None else stage.staged()
         if kernel.program.warps != warps and kernel.sized is not None:
             kernel = kernel.sized(warps)
         if not isinstance(kernel.program, Program):

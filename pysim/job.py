@@ -85,7 +85,8 @@ class Kernel:
 
     What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded. With
     ``copy`` it is no kernel but a copy from the host (``copies.copy_of``). ``sized(warps)``:
-    the same kernel by TBs of so many warps.
+    the same kernel by TBs of so many warps. ``staged()``: what it is as a stage of a persistent kernel, where
+    a compiler made other code of it.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Kernel:
     footprint: Footprint | None = None
     copy: Copy | None = None
     sized: Callable[[int], Kernel] | None = None
+    staged: Callable[[], Kernel] | None = None
 
     def __post_init__(self) -> None:
         """Refuse grids that no GPU takes, and two tellings of what is touched."""

@@ -400,6 +400,7 @@ def _planned(launches: NDArray[np.void], plan: Plan | None) -> None:
         return
     launches["early"] = plan.early
     launches["semaphores"] = plan.semaphores
+    launches["cooperative"] = plan.cooperative or [0] * len(launches)
     # streams of higher priority first
     by = np.lexsort((launches["rank"], np.array(plan.priority)))
     launches["rank"][by] = np.arange(len(launches), dtype=np.uint32)

@@ -68,6 +68,7 @@ class Plan:
     priority: list[int]
     preds: list[tuple[int, ...]]
     number: list[int] = field(default_factory=list)  # which launch each kernel of the job became
+    cooperative: list[int] = field(default_factory=list)  # 1: its TBs are resident together; empty: none
     order: dict[str, int] = field(default_factory=dict)
 
 

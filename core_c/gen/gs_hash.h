@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0xc7467b1d2bf50299ULL
+#define GS_TABLES_HASH 0x2025becf6322e2cdULL

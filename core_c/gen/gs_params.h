@@ -60,6 +60,8 @@ typedef struct gs_gpu_sm_params {
     int64_t control_latency;
     /* Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM. [1/64 cycle] */
     int64_t smem_interval;
+    /* Cycles between two wavefronts of a sub-core whose results come back to it; not below smem_interval. [1/64 cycle] */
+    int64_t smem_return;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
     /* Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width. [choice] */
@@ -179,6 +181,8 @@ typedef struct gs_gpu_cp_params {
     int64_t even_tbs;
     /* Added to the gap before a kernel that starts beside running kernels of another stream. [tick] */
     int64_t beside;
+    /* SMs that take their even share of a cooperative kernel's TBs before others take one. [count] */
+    int64_t together;
     /* Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch. [tick] */
     int64_t early_gap;
     /* The same inside a graph. [tick] */

@@ -47,6 +47,12 @@ _GH100: Rows = (
     ("gpu.sm.tensor_latency", 24, f"{_MICRO} mma_m16n8k16_f32f16_latency_cycles: 24.35"),
     ("gpu.sm.control_latency", 4, _ASSUMED),
     ("gpu.sm.smem_latency", 23, f"{_MICRO} latency_cycles.shared: 23.08"),
+    (
+        "gpu.sm.smem_return",
+        2.5,
+        "measured, h200_parts.csv: LDS.64 and LDS.128 of 2 and 4 wavefronts take 3 and 9 cycles longer than"
+        " of one; h200_steps.csv: ldmatrix.x4 6",
+    ),
     ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
     ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 13, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
@@ -143,6 +149,12 @@ _GH100: Rows = (
     ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
     ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
     ("gpu.cp.tb_start", 0.09, f"{_MICRO} one_wave_fill_ns.block32.tbs4224: 384"),
+    (
+        "gpu.cp.together",
+        8,
+        "measured, h200_coop.csv: TBs of a cooperative launch fill the first 8 SMs to their even share, the"
+        " rest spreads as without",
+    ),
     ("gpu.cp.even_tbs", 0, "no such cap: consumers that start early pile up, up to 5 on one SM"),
     (
         "gpu.cp.tb_done_latency",

@@ -37,6 +37,7 @@ _PEER: Rows = (
     ("gpu.sm.smem_conflicts", "first_word", "its rule looks at one word a lane, whatever the width"),
     ("gpu.sm.register_ports", 0, "operands are collected twice a cycle: a bank keeps up with FFMA"),
     ("gpu.sm.barrier", 14, _FITTED),
+    ("gpu.sm.smem_return", 1, "not modelled there"),
     ("gpu.sm.barrier_warp", 0, "not modelled there"),
     ("gpu.sm.block_max", 64, "choice of the model; docs/peer.md has what other lengths give"),
     ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
@@ -53,6 +54,7 @@ _PEER: Rows = (
     ("gpu.cp.tb_start", 0, "a TB a cycle and cluster"),
     ("gpu.cp.tb_done_latency", 20, _FLOOR),
     ("gpu.cp.tb_start_latency", 20, _FLOOR),
+    ("gpu.cp.together", 0, "not modelled there"),
     ("gpu.cp.even_tbs", 1, "TBs an SM capped at ceil(TBs / SMs)"),
 )
 _PEER_TITAN_V: Rows = (

@@ -12,14 +12,14 @@ from __future__ import annotations
 from .blocks import Block
 
 
-def _with_steps(blocks: dict[str, Block]) -> dict[str, Block]:
+def with_steps(blocks: dict[str, Block]) -> dict[str, Block]:
     """Add a step of the main loop and the last one, which branches past the loads."""
     front, math = blocks["front"], blocks["math"]
     past: Block = ((0, 0, {"none": 1}),)
     return blocks | {"body": front + blocks["fetch"] + math, "last": front + past + math}
 
 
-SGEMM64 = _with_steps({
+SGEMM64 = with_steps({
     "pre": (
         (127, 0, {"imad": 5, "alu": 24, "adu": 6, "cbu": 2, "none": 10, "s2r": 1}), "ld0",
         (73, 0, {"imad": 6, "alu": 28, "hfma2": 1, "adu": 3, "uni": 1, "none": 5}), "ld1",
@@ -34,9 +34,10 @@ SGEMM64 = _with_steps({
         (24, 0, {"imad": 1, "alu": 2, "none": 1}), "ld1",
     ),
     "math": (
-        (4, 9, {"alu": 3, "cbu": 1, "smem": 3}, 3), (0, 0, {"ffma": 6}), (0, 6, {"ffma": 10, "smem": 2}, 3),
-        *(((0, 0, {"ffma": 5}), (0, 6, {"ffma": 11, "smem": 2}, 3)) * 13), (0, 0, {"ffma": 5}),
-        (0, 3, {"ffma": 11, "smem": 1}, 0), (0, 0, {"ffma": 16, "none": 1}),
+        (4, 9, {"alu": 3, "cbu": 1, "lds128": 3}, 3), (0, 0, {"ffma": 6}),
+        (0, 6, {"ffma": 10, "lds128": 2}, 3),
+        *(((0, 0, {"ffma": 5}), (0, 6, {"ffma": 11, "lds128": 2}, 3)) * 13), (0, 0, {"ffma": 5}),
+        (0, 3, {"ffma": 11, "lds128": 1}, 0), (0, 0, {"ffma": 16, "none": 1}),
     ),
     "out": (
         (97, 0, {"imad": 20, "alu": 31, "adu": 4, "uni": 2, "cbu": 1, "none": 5}), "st", "st", "st", "st",
@@ -44,7 +45,7 @@ SGEMM64 = _with_steps({
         (32, 0, {"alu": 1, "adu": 1, "cbu": 1, "none": 1}), "exit",
     ),
 })
-SGEMM32 = _with_steps({
+SGEMM32 = with_steps({
     "pre": (
         (135, 0, {"imad": 1, "alu": 21, "adu": 6, "uni": 8, "cbu": 2, "none": 13, "s2r": 1}), "ld0",
         (70, 0, {"imad": 6, "alu": 19, "hfma2": 1, "adu": 3, "none": 4}), "ld1",
@@ -59,8 +60,8 @@ SGEMM32 = _with_steps({
         (10, 0, {"imad": 1, "alu": 2, "none": 1}), "ld1",
     ),
     "math": (
-        (3, 3, {"alu": 3, "cbu": 1, "smem": 2}, 0), *(((0, 0, {"ffma": 4}), (0, 3, {"smem": 2}, 0)) * 29),
-        (0, 0, {"ffma": 4}), (0, 4, {"smem": 3}, 0), (0, 2, {"ffma": 4, "smem": 1}, 0),
+        (3, 3, {"alu": 3, "cbu": 1, "lds64": 2}, 0), *(((0, 0, {"ffma": 4}), (0, 3, {"lds64": 2}, 0)) * 29),
+        (0, 0, {"ffma": 4}), (0, 4, {"lds64": 3}, 0), (0, 2, {"ffma": 4, "lds64": 1}, 0),
         (0, 0, {"ffma": 4, "none": 1}),
     ),
     "out": (
@@ -68,7 +69,7 @@ SGEMM32 = _with_steps({
         (32, 0, {"alu": 1, "adu": 1, "cbu": 1, "none": 1}), "exit",
     ),
 })
-SGEMM128 = _with_steps({
+SGEMM128 = with_steps({
     "pre": (
         (123, 0, {"imad": 5, "alu": 24, "adu": 6, "cbu": 2, "none": 9, "s2r": 1}), "ld0",
         (44, 0, {"imad": 7, "alu": 58, "hfma2": 1, "adu": 2, "none": 6}), "ld1",
@@ -83,14 +84,14 @@ SGEMM128 = _with_steps({
         (32, 0, {"imad": 1, "alu": 2, "none": 1}), "ld1",
     ),
     "math": (
-        (5, 12, {"alu": 3, "cbu": 1, "smem": 4}, 6), (0, 0, {"ffma": 4}, 3), (0, 0, {"ffma": 28}),
-        (0, 3, {"smem": 1}, 3), (1, 15, {"ffma": 32, "smem": 5}, 12), (0, 0, {"ffma": 4}, 9),
-        (0, 0, {"ffma": 28}, 6), (0, 9, {"ffma": 32, "smem": 3}, 6), (0, 0, {"ffma": 32}, 3),
-        (1, 15, {"ffma": 32, "smem": 5}, 12), (0, 0, {"ffma": 4}, 9), (0, 0, {"ffma": 28}, 6),
-        (1, 12, {"ffma": 32, "smem": 4}, 9), (0, 0, {"ffma": 4}, 6), (0, 0, {"ffma": 32}),
-        (0, 6, {"ffma": 28, "smem": 2}, 6), (0, 0, {"ffma": 10}, 3), (0, 0, {"ffma": 22}),
-        (0, 3, {"smem": 1}, 3), (0, 0, {"ffma": 5}), (1, 15, {"ffma": 27, "smem": 5}, 12),
-        (0, 0, {"ffma": 4}, 9), (0, 0, {"ffma": 28}, 6), (0, 6, {"ffma": 32, "alu": 1, "smem": 2}, 6),
+        (5, 12, {"alu": 3, "cbu": 1, "lds128": 4}, 6), (0, 0, {"ffma": 4}, 3), (0, 0, {"ffma": 28}),
+        (0, 3, {"lds128": 1}, 3), (1, 15, {"ffma": 32, "lds128": 5}, 12), (0, 0, {"ffma": 4}, 9),
+        (0, 0, {"ffma": 28}, 6), (0, 9, {"ffma": 32, "lds128": 3}, 6), (0, 0, {"ffma": 32}, 3),
+        (1, 15, {"ffma": 32, "lds128": 5}, 12), (0, 0, {"ffma": 4}, 9), (0, 0, {"ffma": 28}, 6),
+        (1, 12, {"ffma": 32, "lds128": 4}, 9), (0, 0, {"ffma": 4}, 6), (0, 0, {"ffma": 32}),
+        (0, 6, {"ffma": 28, "lds128": 2}, 6), (0, 0, {"ffma": 10}, 3), (0, 0, {"ffma": 22}),
+        (0, 3, {"lds128": 1}, 3), (0, 0, {"ffma": 5}), (1, 15, {"ffma": 27, "lds128": 5}, 12),
+        (0, 0, {"ffma": 4}, 9), (0, 0, {"ffma": 28}, 6), (0, 6, {"ffma": 32, "alu": 1, "lds128": 2}, 6),
         (0, 0, {"ffma": 6}, 3), (0, 0, {"ffma": 25}, 0), (0, 0, {"ffma": 33, "none": 1}),
     ),
     "out": (

@@ -14,8 +14,9 @@ from pysim.job import Access, Mode, Tensor
 from pysim.program import Part, Pattern, Place
 from workloads.tiles import collapse
 
+from . import blocks_persist
 from .blocks_chain import GRU16, GRU32, SOFTMAX
-from .code import STORES, Launch, Warp, launch, sized
+from .code import STORES, Launch, Warp, launch, sized, staged
 from .stream import WARPS
 
 if TYPE_CHECKING:
@@ -52,10 +53,13 @@ def gru_tile(
     after: Tensor,
     tile: tuple[int, int],
     warps: int = WARPS,
+    *,
+    persistent: bool = False,
 ) -> Launch:
     """GRU cell by tiles: h' of the products G and X [batch, 3 hidden] and h [batch, hidden].
 
     A thread takes an element of each of several rows, one after another; rows that do not exist are skipped.
+    ``persistent``: the code of a stage of ``gru_persist``.
     """
     (bm, bn), item = tile, before.item
     batch, hidden = before.rows, before.cols
@@ -83,14 +87,17 @@ def gru_tile(
         return collapse(made)
 
     row, col, rows = Place(by=bm), Place(bx=bn), min(bm, batch)
-    blocks = GRU16 if item == 2 else GRU32
+    if persistent:
+        blocks = blocks_persist.GRU16 if item == 2 else blocks_persist.GRU32
+    else:
+        blocks = GRU16 if item == 2 else GRU32
     w = Warp(output=Part(3, row, rows, col, bn))
     w.run(blocks["pre"])
     w.needs(Part(0, row, rows, col, bn, times=GATES, apart=hidden))
     w.main_done()
     w.run(blocks["set"])
     mark = w.begin()
-    w.run(blocks["turn"], lambda name, _offset: at(*ORDER[int(name)]), level=0, bypass=True)
+    w.run(blocks["turn"], lambda which, _offset: at(*ORDER[int(which)]), level=0, bypass=True)
     w.end(mark, live)
     if turns > live:
         mark = w.begin()
@@ -102,7 +109,12 @@ def gru_tile(
     accesses += [_block(before, "read", (bm, bn), across), _block(after, "write", (bm, bn), across)]
     grid = (across, -(-batch // bm), 1)
     made = launch(name, grid, [[w]], None, args, accesses, warps=warps, registers=32)
-    return sized(made, lambda n: gru_tile(name, products, inputs, before, after, tile, n))
+
+    def other(number: int, persistent: bool) -> Launch:
+        return gru_tile(name, products, inputs, before, after, tile, number, persistent=persistent)
+
+    made = sized(made, lambda number: other(number, persistent))
+    return made if persistent else staged(made, lambda: other(warps, True))
 
 
 def _row(w: Warp, pitch: int, row: int, count: int, warps: int) -> None:

@@ -14,8 +14,10 @@ from typing import NamedTuple
 from pysim.errors import WorkloadError
 from pysim.job import ALIGN, Job, Kernel, Memory, Tensor
 
+from . import blocks_persist as persist
 from .blocks_chain import HGEMM8, HGEMM8_OUT, HGEMM64, SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
 from .chain_kernels import fence, gru_tile, softmax_rows
+from .code import Launch, staged
 from .hgemm import H64, H128W8, Hgemm, hgemm
 from .sgemm import S32, S64, S128, Sgemm, sgemm
 
@@ -26,6 +28,20 @@ TILES: Mapping[tuple[str, str], Hgemm | Sgemm] = {
     ("fp32", "128x128x8_256thr"): replace(S128, blocks=SGEMM128, out=SGEMM128_OUT, static=STATIC),
     ("fp32", "64x64x16_256thr"): replace(S64, registers=63, blocks=SGEMM64, static=STATIC),
     ("fp32", "32x32x32_256thr"): replace(S32, registers=39, blocks=SGEMM32, static=STATIC),
+}
+_H128, _H64 = TILES["fp16", "128x128x32_256thr"], TILES["fp16", "64x64x32_128thr"]
+_S128, _S64 = TILES["fp32", "128x128x8_256thr"], TILES["fp32", "64x64x16_256thr"]
+_S32 = TILES["fp32", "32x32x32_256thr"]
+# products as stages of the persistent kernels, by what they are a stage of
+STAGED: Mapping[tuple[str, str], Hgemm | Sgemm] = {
+    ("mlp", _H128.name): replace(_H128, registers=128, blocks=persist.HGEMM8, out=persist.HGEMM8_OUT),
+    ("mlp", _H64.name): replace(_H64, blocks=persist.HGEMM64, out=persist.HGEMM64_OUT),
+    ("mlp", _S128.name): replace(_S128, blocks=persist.SGEMM128, out=persist.SGEMM128_OUT),
+    ("mlp", _S64.name): replace(_S64, registers=64, blocks=persist.SGEMM64, out=persist.SGEMM64_OUT),
+    ("gru", _H64.name): replace(_H64, blocks=persist.GRU_HGEMM64),
+    ("gru", _S32.name): replace(_S32, registers=40, blocks=persist.GRU_SGEMM32),
+    ("qk", _H64.name): replace(_H64, blocks=persist.QK),
+    ("pv", _H64.name): replace(_H64, blocks=persist.PV),
 }
 MOST = 1 << 20  # of any size: what is measured is far below
 
@@ -49,11 +65,18 @@ class _Product:
         """Bytes of an element."""
         return 2 if isinstance(self.tile, Hgemm) else 4
 
-    def __call__(self, name: str, a: Tensor, b: Tensor, c: Tensor, batch: int = 1) -> Kernel:
-        """Return the kernel of C = A B."""
-        if isinstance(self.tile, Hgemm):
-            return hgemm(name, a, b, c, self.tile, batch=batch).kernel
-        return sgemm(name, a, b, c, self.tile, batch=batch).kernel
+    def __call__(self, stage: str, name: str, a: Tensor, b: Tensor, c: Tensor, batch: int = 1) -> Kernel:
+        """Return the kernel of C = A B; ``stage``: what it is a stage of, see :data:`STAGED`."""
+
+        def made(tile: Hgemm | Sgemm) -> Launch:
+            if isinstance(tile, Hgemm):
+                return hgemm(name, a, b, c, tile, batch=batch)
+            return sgemm(name, a, b, c, tile, batch=batch)
+
+        other = STAGED.get((stage, self.tile.name))
+        return (
+            made(self.tile).kernel if other is None else staged(made(self.tile), lambda: made(other)).kernel
+        )
 
 
 def _count(where: str, text: str) -> int:
@@ -83,7 +106,7 @@ def _mlp(chain: str, product: _Product, params: str) -> Chain:
     kernels = []
     for i in range(layers):
         weights = memory.tensor(f"W{i}", widths[i], widths[i + 1], product.item)
-        kernels.append(product(f"gemm{i + 1}", values[i], weights, values[i + 1]))
+        kernels.append(product("mlp", f"gemm{i + 1}", values[i], weights, values[i + 1]))
     return Chain(kernels, values[0], values[-1])
 
 
@@ -106,7 +129,7 @@ def _gru(chain: str, product: _Product, params: str) -> Chain:
     products = memory.tensor("G", batch, 3 * hidden, item)
     kernels = []
     for step in range(steps):
-        kernels.append(product("gemm", states[step], weights, products))
+        kernels.append(product("gru", "gemm", states[step], weights, products))
         tile = (product.tile.bm, product.tile.bn)
         cell = gru_tile("cell", products, inputs[step], states[step], states[step + 1], tile)
         kernels.append(cell.kernel)
@@ -122,9 +145,9 @@ def _attention(chain: str, product: _Product, params: str) -> Chain:
     shapes |= {"S": (seq, seq), "P": (seq, seq), "O": (seq, depth)}
     q, k, v, s, p, o = (memory.tensor(n, heads * rows, cols, item) for n, (rows, cols) in shapes.items())
     kernels = [
-        product("qk", q, k, s, heads),
+        product("qk", "qk", q, k, s, heads),
         softmax_rows("softmax", s, p).kernel,
-        product("pv", p, v, o, heads),
+        product("pv", "pv", p, v, o, heads),
     ]
     return Chain(kernels, q, o)
 

@@ -253,7 +253,10 @@ def hgemm(
         code.append([_code(_Tile(kind, m, n, k, kind.bm), steps, range(kind.warps))])
     if rest < kind.bm:
         cut = _Tile(kind, m, n, k, rest)
-        code.append([_code(cut, steps, range(w, w + 1)) for w in range(kind.warps)])
+        # where stores are predicated all warps run one code
+        alike = not kind.out and "out_cut" not in kind.blocks
+        each = [range(kind.warps)] if alike else [range(w, w + 1) for w in range(kind.warps)]
+        code.append([_code(cut, steps, warps) for warps in each])
         if len(code) > 1:
             tb = np.arange(grid[0] * grid[1] * grid[2], dtype=np.int64)
             which = (tb // grid[0] % grid[1] == grid[1] - 1).astype(np.int64)

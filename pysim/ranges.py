@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import reduced
-from .regions import SECTOR, regions_of
+from .regions import SECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .job import Job, Kernel
+    from .job import Access, Job, Kernel
 
     Ints = NDArray[np.int64]
 
@@ -36,6 +36,21 @@ def _few(spans: Ints) -> Ints:
     return np.stack([spans[np.append(0, cuts + 1), 0], spans[np.append(cuts, len(spans) - 1), 1]], axis=1)
 
 
+def _span(access: Access, tbs: int) -> tuple[int, int] | None:
+    """Return the range from the first to the last sector that any TB touches, in bytes."""
+    tensor = access.tensor
+    raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
+    row0, col0 = np.maximum(raw[:, 0], 0), np.maximum(raw[:, 2], 0)
+    row1, col1 = np.minimum(raw[:, 1], tensor.rows), np.minimum(raw[:, 3], tensor.cols)
+    touches = (row0 < row1) & (col0 < col1)
+    if not touches.any():
+        return None
+    first = (row0 * tensor.pitch + col0 * tensor.item)[touches].min()
+    last = ((row1 - 1) * tensor.pitch + col1 * tensor.item)[touches].max()
+    lo, hi = tensor.address + int(first), tensor.address + int(last)
+    return lo // SECTOR * SECTOR, -(-hi // SECTOR) * SECTOR
+
+
 def segments_of(kernel: Kernel) -> tuple[Ints, Ints]:
     """Return (read, written) ranges of a kernel in whole sectors, (n, 2) bytes: one a tensor that it touches.
 
@@ -46,10 +61,9 @@ def segments_of(kernel: Kernel) -> tuple[Ints, Ints]:
         return _few(read), _few(kernel.footprint.written(kernel.tbs, kernel.name))
     found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for access in kernel.accesses:
-        regions = regions_of(access, kernel.tbs)
-        if len(regions):
-            lo, hi = int(regions.lo.min()), int(regions.hi.max())
-            found[access.mode != "read"].append((lo * SECTOR, hi * SECTOR))
+        span = _span(access, kernel.tbs)
+        if span is not None:
+            found[access.mode != "read"].append(span)
     read, written = (np.array(sorted(set(spans)), np.int64).reshape(-1, 2) for spans in found)
     return read, written
 

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pysim.ordering
 from pysim import simulate
+from pysim.dependences import dependences, without
+from pysim.errors import DependenceError
 from workloads.registry import make
 
 from .core.harness import FAMILY, execute, tiny
 from .core.workloads_small import ALL
+from .test_ordering import KINDS, pair, two
 
 NETWORKS = ("gemm_chain", "split_k", "gru", "copy", "shared_read", "sliced", "copied", "copied_in_time")
 
@@ -88,3 +92,24 @@ def test_no_scheme_beats_the_bound(name):
     rows = simulate(tiny(), ALL[name](), ",".join(FAMILY), threads=1, tables="none").frame("runs")
     assert (rows["status"] == "ok").all()
     assert (rows["time_us"] >= rows["bound_us"]).all()
+
+
+GIVEN = tuple(scheme for scheme in FAMILY if not scheme.startswith("tb_"))  # those find edges of their own
+
+
+@pytest.mark.parametrize("scheme", GIVEN)
+@pytest.mark.parametrize(("kind", "first", "second"), KINDS)
+def test_a_dropped_kind_is_caught(kind, first, second, scheme, monkeypatch):
+    job = two(first, second)
+    execute(job, scheme, oracle())
+    less = without(dependences(job), kind=kind)
+    # what schemes with ranges go by
+    monkeypatch.setattr(pysim.ordering, "conflicts", lambda job: ([(), ()], [1, 1]))
+    if "stream" in scheme or "threads1" in scheme:
+        # stream order does not look at data, and one thread launches one kernel at a time
+        execute(job, scheme, oracle(), deps=less)
+        return
+    with pytest.raises(DependenceError, match=kind.upper()) as caught:
+        execute(job, scheme, oracle(), deps=less)
+    later, earlier = pair(caught.value)
+    assert (later[0], earlier) == (1, (0, later[1]))

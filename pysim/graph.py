@@ -75,8 +75,9 @@ class Graph:
 
     def begun(self, kernel: int, source: int) -> NDArray[np.bool_]:
         """Return for each TB of ``kernel`` whether it needs any TB of ``source``, directly or over others."""
-        after = np.zeros(self.tbs, bool)
-        after[self.offsets[source] : self.offsets[source + 1]] = True
+        base = self.offsets[source]
+        after = np.zeros(self.offsets[kernel + 1] - base, bool)
+        after[: self.offsets[source + 1] - base] = True
         first, last = np.searchsorted(self.later, (source + 1, kernel + 1))
         for pair in range(int(first), int(last)):
             if self.earlier[pair] < source:
@@ -84,10 +85,10 @@ class Graph:
             rows = slice(self.pair_ptr[pair], self.pair_ptr[pair + 1])
             sets, of = np.unique(self.which[rows], return_inverse=True)
             size = np.diff(self.set_ptr)[sets]
-            hit = after[self.producers[spread(self.set_ptr[sets], size)]]
+            hit = after[self.producers[spread(self.set_ptr[sets], size)] - base]
             met = np.logical_or.reduceat(hit, pointers(size)[:-1])
-            after[self.consumer[rows]] |= met[of.reshape(-1)]
-        return after[self.offsets[kernel] : self.offsets[kernel + 1]]
+            after[self.consumer[rows] - base] |= met[of.reshape(-1)]
+        return after[self.offsets[kernel] - base :]
 
 
 def graph_of(deps: Dependences) -> Graph:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import graph as graph_module
+from pysim import simulate
 from pysim.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.graph import graph_of
@@ -321,6 +322,14 @@ def test_renamed_networks_wait_for_values_only(name: str) -> None:
     assert plain["war"].sum() > 0
     assert other["war"].sum() == other["waw"].sum() - _updates(job) == 0
     assert other["raw"].sum() == plain["raw"].sum()
+
+
+@pytest.mark.parametrize("name", ["gru:hidden=64,batch=8,timesteps=3,layers=2", "lstm:hidden=64,timesteps=3"])
+def test_renamed_jobs_run_under_the_oracle(name: str) -> None:
+    result = simulate("titan_v", renamed(make(name)), "tb_static,tb_ideal", overrides={"sim.oracle": 1})
+    runs = result.tables()["runs"]
+    assert set(runs["status"].tolist()) == {b"ok"}
+    assert (runs["time_us"] >= runs["bound_us"]).all()
 
 
 def _updates(job: Job) -> int:

@@ -5,25 +5,41 @@
 #include <emmintrin.h>
 #endif
 
-static u32 chunk_take(gs_ctx *ctx)
+/* A hint that a line will be written, so that it leaves other processors that have read it; the compiler's
+   own asks for one more copy to read. */
+static inline void fetch_to_write(const char *line)
 {
-    gs_thread *t = ctx->t;
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+static u32 chunk_take(gs_thread *t, gs_chunk *chunks)
+{
     u32 c = t->free_chunks;
     if (c) {
-        t->free_chunks = ctx->chunks[c].next;
+        t->free_chunks = chunks[c].next;
     } else if (t->next_chunk < t->end_chunk) {
         c = t->next_chunk++;
-        ctx->chunks[c].owner = ctx->id;
     } else {
         return 0;
     }
-    ctx->chunks[c].next = 0;
+    chunks[c].next = 0;
     return c;
 }
 
 void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m)
 {
-    u32 c = chunk_take(ctx);
+    u32 c = chunk_take(ctx->t, ctx->chunks);
+    if (ctx->threads > 1) {
+        /* another thread has read what will be taken next */
+        const char *next = (const char *)&ctx->chunks[ctx->t->free_chunks];
+        for (u32 line = 0; line < sizeof(gs_chunk); line += 64) {
+            fetch_to_write(next + line);
+        }
+    }
     if (c == 0) {
         gs_fail(ctx->sim, GS_ERR_LIMIT, "more messages in flight than the arena holds; please report this");
         return;
@@ -40,15 +56,52 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m)
     box->at = c * (GS_CHUNK + 1) + 2;
 }
 
-/* the last chunk, whose count is noted in it; 0: the box is empty */
-static u32 box_close(gs_chunk *chunks, const gs_box *b)
+/* the last chunk of a box that is not empty */
+static inline u32 box_tail(const gs_box *b)
 {
-    u32 tail = (b->at - 1) / (GS_CHUNK + 1);
-    if (b->at == 0) {
-        return 0;
+    return (b->at - 1) / (GS_CHUNK + 1);
+}
+
+/* Messages in chunk c of a box. Readers only read: what they wrote to a chunk or a box, the thread that sent
+   would have to fetch back from their processor. */
+static inline u32 chunk_count(const gs_ctx *ctx, const gs_box *b, u32 c)
+{
+    return c == box_tail(b) ? b->at - c * (GS_CHUNK + 1) - 1 : ctx->chunks[c].n;
+}
+
+/* takes back the chunks of a box of this thread that has been read */
+static inline void box_clear(gs_ctx *ctx, gs_box *b)
+{
+    if (b->at) {
+        ctx->chunks[box_tail(b)].next = ctx->t->free_chunks;
+        ctx->t->free_chunks = b->head;
+        *b = (gs_box){0};
     }
-    chunks[tail].n = b->at - tail * (GS_CHUNK + 1) - 1;
-    return tail;
+}
+
+void gs_mail_clear(gs_ctx *ctx, u32 from, u32 to)
+{
+    gs_box *row = ctx->boxes[ctx->id] + ((u32)ctx->qn & (GS_RING - 1)) * ctx->sim->boxes;
+    for (u32 i = from; i < to; i++) {
+        box_clear(ctx, &row[i]);
+    }
+}
+
+void gs_mail_ahead(const gs_ctx *ctx, u32 box)
+{
+    u32 at = ((u32)ctx->qn & (GS_RING - 1)) * ctx->sim->boxes + box;
+    for (u32 t = 0; t < ctx->threads; t++) {
+        const gs_box *b = &ctx->boxes[t][at];
+        if (t == ctx->id || !b->at) {
+            continue;
+        }
+        const gs_chunk *ends[2] = {&ctx->chunks[b->head], &ctx->chunks[box_tail(b)]};
+        for (u32 i = 0; i < 1 + (ends[0] != ends[1]); i++) {
+            for (u32 line = 0; line < sizeof(gs_chunk); line += 64) {
+                __builtin_prefetch((const char *)ends[i] + line);
+            }
+        }
+    }
 }
 
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
@@ -86,23 +139,6 @@ void gs_mail_near(gs_ctx *ctx)
     t->far_n = kept;
 }
 
-/* gives a chunk that has been read back to the thread that made it */
-static inline void chunk_drop(gs_ctx *ctx, u32 c)
-{
-    gs_thread *t = ctx->t;
-    gs_chunk *k = &ctx->chunks[c];
-    if (k->owner == ctx->id) {
-        k->next = t->free_chunks;
-        t->free_chunks = c;
-        return;
-    }
-    k->next = t->ret_head[k->owner];
-    if (!t->ret_head[k->owner]) {
-        t->ret_tail[k->owner] = c;
-    }
-    t->ret_head[k->owner] = c;
-}
-
 /* Turns the counts of buckets into the place of each bucket's first message. Works on eight at a time:
    `count` has room for seven beyond n. */
 static inline void first_places(u16 *count, u32 n)
@@ -130,26 +166,21 @@ static inline void first_places(u16 *count, u32 n)
 }
 
 /* Moves the messages of thread t's box to the places of their buckets. */
-static inline __attribute__((always_inline)) void scatter(gs_ctx *ctx, gs_box *b, u32 shift,
+static inline __attribute__((always_inline)) void scatter(const gs_ctx *ctx, const gs_box *b, u32 shift,
                                                           const gs_set *sets, int fetch)
 {
     gs_msg *s = ctx->sorted;
     u16 *count = ctx->count;
     const u32 q0 = (u32)ctx->q0;
-    u32 c = b->head;
-    while (c) {
-        const gs_msg *m = ctx->chunks[c].m, *end = m + ctx->chunks[c].n;
+    for (u32 c = b->head; c; c = ctx->chunks[c].next) {
+        const gs_msg *m = ctx->chunks[c].m, *end = m + chunk_count(ctx, b, c);
         for (; m < end; m++) {
             if (fetch) {
                 __builtin_prefetch(sets + GS_PAY_ROW(m->pay), 1);
             }
             s[count[((u32)(m->key >> GS_SENDER_BITS) - q0) >> shift]++] = *m;
         }
-        u32 next = ctx->chunks[c].next;
-        chunk_drop(ctx, c);
-        c = next;
     }
-    *b = (gs_box){0};
 }
 
 /* puts a message that is smaller than the one before it in its place */
@@ -172,9 +203,8 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
     u32 n = 0;
     for (u32 t = 0; t < ctx->threads; t++) {
         const gs_box *b = &ctx->boxes[t][at];
-        box_close(ctx->chunks, b);
         for (u32 c = b->head; c; c = ctx->chunks[c].next) {
-            n += ctx->chunks[c].n;
+            n += chunk_count(ctx, b, c);
         }
     }
     *out = ctx->sorted;
@@ -192,8 +222,9 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
     u32 buckets = (u32)(sim->quantum >> shift) + 2;
     memset(count, 0, (buckets + 7) * sizeof *count);
     for (u32 t = 0; t < ctx->threads; t++) {
-        for (u32 c = ctx->boxes[t][at].head; c; c = ctx->chunks[c].next) {
-            const gs_msg *m = ctx->chunks[c].m, *end = m + ctx->chunks[c].n;
+        const gs_box *b = &ctx->boxes[t][at];
+        for (u32 c = b->head; c; c = ctx->chunks[c].next) {
+            const gs_msg *m = ctx->chunks[c].m, *end = m + chunk_count(ctx, b, c);
             for (; m < end; m++) {
                 count[((u32)(m->key >> GS_SENDER_BITS) - q0) >> shift]++;
             }
@@ -207,6 +238,7 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
             scatter(ctx, &ctx->boxes[t][at], shift, NULL, 0);
         }
     }
+    box_clear(ctx, &ctx->boxes[ctx->id][at]);
     /* two at a time; before the first lies a message that none is smaller than, behind the last one that is
        smaller than none */
     gs_msg *s = ctx->sorted, *end = s + n;
@@ -222,53 +254,50 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
     return n;
 }
 
-void gs_mail_settle(gs_sim *sim)
+/* What another thread has sent moves behind what thread 0 has: a sender's order is kept whichever thread runs
+   it next. For each chunk that it gives it gets another one, so that it keeps its share of them. */
+static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
 {
     gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);
-    for (u32 t = 0; t < sim->threads; t++) {
-        gs_thread *from = &sim->thread[t];
-        for (u32 o = 0; o < GS_THREADS; o++) {
-            if (from->ret_head[o]) {
-                gs_thread *to = &sim->thread[o];
-                chunks[from->ret_tail[o]].next = to->free_chunks;
-                to->free_chunks = from->ret_head[o];
-                from->ret_head[o] = from->ret_tail[o] = 0;
-            }
+    for (u32 c = b->head; c; c = chunks[c].next) {
+        u32 other = chunk_take(&sim->thread[0], chunks);
+        if (other) {
+            chunks[other].next = from->free_chunks;
+            from->free_chunks = other;
         }
     }
+    if (to->at) {
+        gs_chunk *tail = &chunks[box_tail(to)];
+        tail->n = to->at - box_tail(to) * (GS_CHUNK + 1) - 1;
+        tail->next = b->head;
+    } else {
+        to->head = b->head;
+    }
+    to->at = b->at;
+    *b = (gs_box){0};
 }
 
-/* Before the number of threads changes: what was sent so far comes first in thread 0's boxes, so a sender's
-   order is kept whichever thread runs it next. */
 void gs_mail_rehome(gs_sim *sim)
 {
-    gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);
-    gs_box *to = (gs_box *)(void *)((char *)sim + sim->thread[0].at_boxes);
-    gs_far *far = (gs_far *)(void *)((char *)sim + sim->thread[0].at_far);
+    gs_thread *to = &sim->thread[0];
+    gs_far *far = (gs_far *)(void *)((char *)sim + to->at_far);
     for (u32 t = 1; t < GS_THREADS; t++) {
-        gs_thread *other = &sim->thread[t];
-        gs_box *from = (gs_box *)(void *)((char *)sim + other->at_boxes);
-        for (u32 i = 0; i < GS_RING * sim->boxes; i++) {
-            if (!from[i].head) {
-                continue;
+        gs_thread *from = &sim->thread[t];
+        for (u32 ring = 0; ring < GS_RING; ring++) {
+            u64 row = (u64)ring * sim->boxes * sizeof(gs_box);
+            for (u32 i = 0; from->any[ring] && i < sim->boxes; i++) {
+                gs_box *b = (gs_box *)(void *)((char *)sim + from->at_boxes + row) + i;
+                if (b->at) {
+                    box_move(sim, from, b, (gs_box *)(void *)((char *)sim + to->at_boxes + row) + i);
+                }
             }
-            u32 tail = box_close(chunks, &to[i]);
-            if (tail) {
-                chunks[tail].next = from[i].head;
-            } else {
-                to[i].head = from[i].head;
-            }
-            to[i].at = from[i].at;
-            from[i] = (gs_box){0};
+            to->any[ring] |= from->any[ring];
+            from->any[ring] = 0;
         }
-        const gs_far *theirs = (const gs_far *)(const void *)((char *)sim + other->at_far);
-        for (u32 i = 0; i < other->far_n && sim->thread[0].far_n < sim->far_room; i++) {
-            far[sim->thread[0].far_n++] = theirs[i];
+        const gs_far *theirs = (const gs_far *)(const void *)((char *)sim + from->at_far);
+        for (u32 i = 0; i < from->far_n && to->far_n < sim->far_room; i++) {
+            far[to->far_n++] = theirs[i];
         }
-        other->far_n = 0;
-        for (u32 i = 0; i < GS_RING; i++) {
-            sim->thread[0].any[i] |= other->any[i];
-            other->any[i] = 0;
-        }
+        from->far_n = 0;
     }
 }

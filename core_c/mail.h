@@ -1,7 +1,9 @@
 /* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: whoever adds one
    keeps to the least latencies that sim.c derives the quantum from. Each box holds the messages of one
    arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the ones in use
-   stay in the host's cache. The reader sorts by (time, sender); a sender's own order is kept. */
+   stay in the host's cache; the thread that filled them takes them back after a quantum, so that readers
+   write nothing that it would have to fetch from their processor. The reader sorts by (time, sender); a
+   sender's own order is kept. */
 #pragma once
 #include "state.h"
 
@@ -93,8 +95,11 @@ void gs_mail_near(gs_ctx *ctx);
 /* Sorted messages of `box` for this quantum; the rows of `sets` (or NULL) that they name are fetched ahead.
  */
 u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets);
-/* Gives chunks back to the threads that own them; makes one thread's boxes hold everything. */
-void gs_mail_settle(gs_sim *sim);
+/* Fetches what other threads have sent to `box` for this quantum. */
+void gs_mail_ahead(const gs_ctx *ctx, u32 box);
+/* Empties boxes [from, to) of this thread for this quantum, which their readers have read. */
+void gs_mail_clear(gs_ctx *ctx, u32 from, u32 to);
+/* Before other threads run the parts: makes thread 0's boxes hold all that was sent so far. */
 void gs_mail_rehome(gs_sim *sim);
 
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__SSE2__)
@@ -18,12 +19,15 @@
 typedef struct team {
     gs_sim *sim;
     u32 threads;
-    u32 waiting, round; /* round: how often all have met; 1: the team is complete */
-    u32 asleep, spins;  /* spins: looks at `round` before a thread sleeps */
+    u32 asleep, spins; /* spins: looks at `round` before a thread sleeps */
     pthread_mutex_t lock;
     pthread_cond_t next;
     u64 quanta;
     int result; /* GS_OK: go on */
+    /* each on a host cache line of its own: those that wait look at one while others count themselves in the
+       other */
+    _Alignas(128) u32 round; /* how often all have met; 1: the team is complete */
+    _Alignas(128) u32 waiting;
 } team;
 
 typedef struct worker {
@@ -83,11 +87,72 @@ static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
     return ctx;
 }
 
+enum { SLICES, SMS };
+
+/* ns, in one of so many quanta: a look at the clock takes a tenth of a microsecond; else 0 */
+static u64 clock_ns(const gs_ctx *ctx)
+{
+    enum { EVERY = 8 };
+    struct timespec t = {0};
+    if (ctx->threads > 1 && ctx->sim->quanta % EVERY == 0) {
+        clock_gettime(CLOCK_MONOTONIC, &t);
+    }
+    return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+/* The threads' shares are equal numbers of boxes at first. */
+static void share_out(gs_sim *sim, u32 threads)
+{
+    for (u32 t = 0; t <= threads; t++) {
+        sim->share[SLICES][t] = sim->slice_boxes * t / threads;
+        sim->share[SMS][t] = sim->sm_boxes * t / threads;
+    }
+    for (u32 t = 0; t < threads; t++) {
+        memset(sim->thread[t].spent, 0, sizeof sim->thread[t].spent);
+    }
+    sim->shared = sim->quanta;
+}
+
+/* Boxes differ in work, and so do host processors in speed: a thread that spent more time than its neighbour
+   gives it a box, if that leaves less of a difference. Seldom, because the box's state and what is on its way
+   to other threads' parts move as well. No result depends on it. */
+static void share_anew(gs_sim *sim, u32 threads)
+{
+    enum { QUANTA = 1024 };
+    u32 moved = 0;
+    if (threads == 1 || sim->quanta - sim->shared < QUANTA) {
+        return;
+    }
+    for (u32 kind = 0; kind < GS_SHARES; kind++) {
+        u32 *first = sim->share[kind], given = 0; /* boxes that a thread gave to the one before it */
+        for (u32 t = 0; t + 1 < threads; t++) {
+            u64 a = sim->thread[t].spent[kind], b = sim->thread[t + 1].spent[kind];
+            u32 here = first[t + 1] - first[t] - given, there = first[t + 2] - first[t + 1];
+            given = 0;
+            if (a > b && here > 1 && (a - b) * here * 2 > 3 * a) {
+                first[t + 1]--;
+                moved = 1;
+            } else if (b > a && there > 1 && (b - a) * there * 2 > 3 * b) {
+                first[t + 1]++;
+                moved = given = 1;
+            }
+        }
+    }
+    for (u32 t = 0; t < threads; t++) {
+        memset(sim->thread[t].spent, 0, sizeof sim->thread[t].spent);
+    }
+    sim->shared = sim->quanta;
+    if (moved) {
+        gs_mail_rehome(sim);
+    }
+}
+
 /* slices and the scheduler alone for one quantum */
 static void run_slices(gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
-    u32 n = ctx->threads, id = ctx->id;
+    const u32 first = sim->share[SLICES][ctx->id], end = sim->share[SLICES][ctx->id + 1];
+    u64 began = clock_ns(ctx);
     ctx->q0 = sim->q0;
     ctx->send0 = sim->q0 + sim->lead;
     ctx->qn = ctx->send_qn = sim->qn;
@@ -95,25 +160,47 @@ static void run_slices(gs_ctx *ctx)
     if (ctx->t->far_n && (sim->qn & (GS_RING / 2 - 1)) == 0) {
         gs_mail_near(ctx);
     }
-    for (u32 g = sim->slice_boxes * id / n; g < sim->slice_boxes * (id + 1) / n; g++) {
+    gs_mail_ahead(ctx, sim->sm_boxes + first);
+    for (u32 g = first; g < end; g++) {
+        gs_mail_ahead(ctx, sim->sm_boxes + g + 1); /* behind the last slices comes the scheduler */
         gs_slices_run(ctx, g);
     }
-    if (id == 0) {
+    if (ctx->id == 0) {
         gs_sched_run(ctx);
     }
+    ctx->t->spent[SLICES] += clock_ns(ctx) - began;
 }
 
 /* SMs alone for one quantum */
 static void run_sms(gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
-    u32 n = ctx->threads, id = ctx->id;
+    const u32 first = sim->share[SMS][ctx->id], end = sim->share[SMS][ctx->id + 1];
+    u64 began = clock_ns(ctx);
+    if (ctx->threads > 1) {
+        gs_mail_clear(ctx, sim->sm_boxes, sim->boxes);
+    }
     ctx->q0 = sim->q0 + sim->lead;
     ctx->send0 = sim->q0 + sim->quantum; /* slices have run this one */
     ctx->send_qn = sim->qn + 1;
     ctx->row.begin = GS_NEVER - sim->quantum; /* no time lies in it */
-    for (u32 g = sim->sm_boxes * id / n; g < sim->sm_boxes * (id + 1) / n; g++) {
+    gs_mail_ahead(ctx, first);
+    for (u32 g = first; g < end; g++) {
+        gs_mail_ahead(ctx, g + 1);
         gs_sms_run(ctx, g);
+    }
+    ctx->t->spent[SMS] += clock_ns(ctx) - began;
+}
+
+/* After a quantum that all threads have run: empties the boxes of this thread. */
+static void clear(gs_ctx *ctx)
+{
+    const gs_sim *sim = ctx->sim;
+    if (ctx->threads > 1) {
+        gs_mail_clear(ctx, 0, sim->sm_boxes);
+    }
+    for (u64 q = ctx->qn; q < sim->qn && q < ctx->qn + GS_RING; q++) {
+        ctx->t->any[q & (GS_RING - 1)] = 0;
     }
 }
 
@@ -192,8 +279,8 @@ static int between(team *t, gs_ctx *ctx)
     if (sim->error_code) {
         return sim->error_code;
     }
-    gs_mail_settle(sim);
     sim->quanta++;
+    share_anew(sim, t->threads);
     if (d->finished) {
         u64 last = gs_div_by(d->end, sim->by_period);
         while (last / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
@@ -213,11 +300,6 @@ static int between(team *t, gs_ctx *ctx)
         return gs_fail(sim, GS_ERR_DEADLOCK,
                        "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
                        (double)sim->q0 / 1024e3, d->kernels_done, sim->n_launches);
-    }
-    for (u32 i = 0; i < t->threads; i++) {
-        for (u64 q = 0; q < gs_min(step, GS_RING); q++) {
-            sim->thread[i].any[(sim->qn + q) & (GS_RING - 1)] = 0;
-        }
     }
     sim->q0 += step * sim->quantum;
     sim->qn += step;
@@ -268,6 +350,7 @@ static void *work(void *arg)
         meet(t, &ctx, 0);
         run_sms(&ctx);
         meet(t, &ctx, 1);
+        clear(&ctx);
     } while (t->result == GS_OK);
     return NULL;
 }
@@ -302,6 +385,7 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
     }
     if (t.threads != sim->threads) {
         gs_mail_rehome(sim);
+        share_out(sim, t.threads);
         sim->threads = t.threads;
     }
     end_round(&t, 0);

@@ -216,7 +216,7 @@ static int derive(gs_sim *sim)
     sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
     /* about as long as the blocks of our kernels, whose work is counted when they begin */
     sim->sample_cycles = 1024;
-    sim->threads = 1;
+    sim->threads = 0; /* none have their shares yet */
     sim->atomic_hold = (u64)p->gpu_sync.atomic;
     sim->acquire = (u64)p->gpu_sync.acquire;
     for (u32 far = 0; far < 2; far++) {

@@ -19,6 +19,7 @@ enum {
     GS_RING = 128,     /* quanta of mailboxes */
     GS_CHUNK = 31,     /* messages a chunk */
     GS_THREADS = 8,
+    GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
     GS_JOINTS = 64,     /* requests a slice remembers for those that join them; a power of two */
     GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
@@ -40,8 +41,8 @@ typedef struct gs_msg {
 } gs_msg;
 
 typedef struct gs_chunk {
-    u32 next, n;
-    u32 owner, pad;
+    u32 next, n; /* n: not of a box's last chunk */
+    u64 pad;
     gs_msg m[GS_CHUNK];
 } gs_chunk;
 
@@ -402,10 +403,10 @@ typedef struct gs_sched {
 typedef struct gs_thread {
     u64 at_boxes, at_far, at_kernels, at_samples, at_sort, at_count;
     u32 far_n, free_chunks, next_chunk, end_chunk;
-    u32 ret_head[GS_THREADS], ret_tail[GS_THREADS];
     u8 any[GS_RING]; /* messages wait for that quantum */
     u64 events;
-    u64 pad[8];
+    u64 spent[GS_SHARES]; /* ns in slices, in SMs, since parts were last shared out */
+    u64 pad[16];          /* whatever the alignment, no host cache line is of two threads */
 } gs_thread;
 
 _Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == 8 * GS_PIPES,
@@ -508,6 +509,9 @@ struct gs_sim {
     u64 sample_cycles;
     gs_series series;
     u32 threads; /* of the last gs_run */
+    /* thread t runs boxes share[kind][t] to before share[kind][t + 1] of slices, of SMs */
+    u32 share[GS_SHARES][GS_THREADS + 1];
+    u64 shared; /* quanta when that was last looked at */
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;

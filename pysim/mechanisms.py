@@ -19,41 +19,57 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """``off``: the parameters that switch it off, with the values that do."""
+    """``part``: of the machine; ``off``: the parameters that switch it off, with the values that do."""
 
+    part: str
     doc: str
     off: tuple[tuple[str, int | float | str], ...]
 
 
 MECHANISMS: dict[str, Mechanism] = {
-    "registers": Mechanism("issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
-    "barrier_warps": Mechanism("warps counted one after another at a barrier", (("gpu.sm.barrier_warp", 0),)),
-    "tensor_clock": Mechanism("a slower clock while tensor cores are busy", (("gpu.clock_tensor", 1),)),
-    "clusters": Mechanism("TBs handed out over GPCs and TPCs in turn", (("gpu.gpcs", 1), ("gpu.tpc_sms", 1))),
+    "registers": Mechanism("issue", "issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
+    "barrier_warps": Mechanism(
+        "issue", "warps counted one after another at a barrier", (("gpu.sm.barrier_warp", 0),)
+    ),
+    "tensor_clock": Mechanism(
+        "issue", "a slower clock while tensor cores are busy", (("gpu.clock_tensor", 1),)
+    ),
+    "clusters": Mechanism(
+        "NoC", "TBs handed out over GPCs and TPCs in turn", (("gpu.gpcs", 1), ("gpu.tpc_sms", 1))
+    ),
     "ports": Mechanism(
+        "NoC",
         "ports to the network shared by SMs or held by each sector of a request",
         (("gpu.noc.port_sms", 1), ("gpu.noc.read_sector", 0)),
     ),
-    "joined_loads": Mechanism("SMs of a cluster that ask L2 once", (("gpu.noc.join_loads", 0),)),
-    "joined_stores": Mechanism("pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
-    "dram_pairs": Mechanism("pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
-    "l2_partitions": Mechanism("two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)),
-    "l2_hash": Mechanism("strides spread over slices and sets by a hash", (("gpu.l2.hash", 0),)),
-    "l2_scans": Mechanism("lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)),
-    "dram_rows": Mechanism(
-        "rows of DRAM banks that must be opened", (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2))
+    "joined_loads": Mechanism("NoC", "SMs of a cluster that ask L2 once", (("gpu.noc.join_loads", 0),)),
+    "joined_stores": Mechanism("L1", "pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
+    "dram_pairs": Mechanism("DRAM", "pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
+    "l2_partitions": Mechanism(
+        "L2", "two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)
     ),
-    "dram_bank_hash": Mechanism("strides spread over banks by a hash", (("gpu.dram.bank_hash", 0),)),
-    "dram_reorder": Mechanism("a queue that serves hits of a row first", (("gpu.dram.reorder", 0),)),
+    "l2_hash": Mechanism("L2", "strides spread over slices and sets by a hash", (("gpu.l2.hash", 0),)),
+    "l2_scans": Mechanism(
+        "L2", "lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)
+    ),
+    "dram_rows": Mechanism(
+        "DRAM",
+        "rows of DRAM banks that must be opened",
+        (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2)),
+    ),
+    "dram_bank_hash": Mechanism("DRAM", "strides spread over banks by a hash", (("gpu.dram.bank_hash", 0),)),
+    "dram_reorder": Mechanism("DRAM", "a queue that serves hits of a row first", (("gpu.dram.reorder", 0),)),
     "dram_turnaround": Mechanism(
+        "DRAM",
         "bus time lost between reads and writes",
         (("gpu.dram.turnaround", 0), ("gpu.dram.read_turnaround", 0)),
     ),
-    "dram_refresh": Mechanism("refreshes", (("gpu.dram.refresh_time", 0),)),
-    "dram_writes": Mechanism("writes that must wait for DRAM", (("gpu.dram.write_queue", 0),)),
-    "tb_release": Mechanism("one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
-    "tb_start": Mechanism("one server for all TBs that start", (("gpu.cp.tb_start", 0),)),
+    "dram_refresh": Mechanism("DRAM", "refreshes", (("gpu.dram.refresh_time", 0),)),
+    "dram_writes": Mechanism("DRAM", "writes that must wait for DRAM", (("gpu.dram.write_queue", 0),)),
+    "tb_release": Mechanism("launch", "one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
+    "tb_start": Mechanism("launch", "one server for all TBs that start", (("gpu.cp.tb_start", 0),)),
     "launch": Mechanism(
+        "launch",
         "launch latency and the gaps between kernels",
         (("gpu.cp.launch", 0), ("gpu.cp.stream_gap", 0), ("gpu.cp.graph_gap", 0), ("gpu.cp.admit", 0)),
     ),

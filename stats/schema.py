@@ -203,6 +203,19 @@ VALIDATION = (
     Column("detail", "S160", "", "What was simulated (the tile; whether sampled), or why it cannot be."),
 )
 
+BUDGET = (
+    _RUN,
+    Column("suite", "S32", "", "Set of measurements."),
+    Column("off", "S32", "", "Mechanism that was switched off, none, or `all of` a part of the machine."),
+    Column("part", "S16", "", "Part of the machine that it belongs to."),
+    Column("kind", "S48", "", "Class of kernel, or all."),
+    Column("cases", "<i8", "count", "Measurements of the class."),
+    Column("error", "<f8", "", "Mean absolute error of their times."),
+    Column("bias", "<f8", "", "Mean signed error."),
+    Column("change", "<f8", "", "Mean change of the simulated time against all mechanisms on."),
+    Column("cost", "<f8", "", "Processor time of simulating them over that with all mechanisms on."),
+)
+
 # all that may differ between two runs of the same thing is here and nowhere else
 HOST = (
     _RUN,
@@ -240,6 +253,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "names": NAMES,
     **graph_schema.TABLES,
     "validation": VALIDATION,
+    "budget": BUDGET,
     "host": HOST,
 }
 

@@ -1,0 +1,103 @@
+"""Where does the error come from, and what is each mechanism worth? ``--help`` lists the options."""
+
+from functools import partial
+
+from pysim.start import run_script
+
+SUITES = ("h200-kernels", "deepbench-gemm")
+
+
+def simulated(suite, config, steps, cases, threads, log):
+    """Return the outcomes of each step, by task."""
+    from workloads.validation.budget import jobs_of, timed
+    from workloads.validation.parallel import run_all
+
+    jobs = jobs_of(steps, cases)
+    found = {step.off: {} for step in steps}
+    work = partial(timed, suite, config)
+    log(suite, 0, len(jobs))
+    for done, (number, outcome) in enumerate(run_all(work, jobs, threads), 1):
+        step, task = jobs[number]
+        found[step.off][task] = outcome
+        if outcome.trace:
+            log.say(f"{step.off}, {', '.join(task)}: {outcome.reason}\n{outcome.trace}")
+        log(suite, done, len(jobs))
+    log.clear()
+    return found
+
+
+def table_of(suite, steps, cases, found):
+    """Return the table ``budget``: a row a step and class, and one for all."""
+    import numpy as np
+
+    import stats
+    from workloads.validation.budget import errors
+
+    kinds = np.array([case.kind for case in cases])
+    base = errors(cases, found[steps[0].off])
+    rows = []
+    for step in steps:
+        mine, seconds = errors(cases, found[step.off]), found[step.off]
+        for kind in ("all", *dict.fromkeys(kinds.tolist())):
+            here = np.ones(len(cases), bool) if kind == "all" else kinds == kind
+            tasks = {case.task for case, chosen in zip(cases, here, strict=True) if chosen}
+            spent = sum(seconds[task].seconds for task in tasks)
+            whole = sum(found[steps[0].off][task].seconds for task in tasks)
+            change = (1 + mine[here]) / (1 + base[here]) - 1
+            figures = (np.abs(mine[here]).mean(), mine[here].mean(), change.mean(), spent / max(whole, 1e-9))
+            rows.append((0, suite, step.off, step.part, kind, int(here.sum()), *map(float, figures)))
+    names = [column.name for column in stats.schema.BUDGET]
+    return stats.schema.from_columns("budget", dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def main():
+    # imported here, where Ctrl-C already ends in one line
+    from pysim.errors import ConfigError
+    from pysim.mechanisms import MECHANISMS, without
+    from pysim.options import make_parser, name_list
+    from pysim.script import Script, choice
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": ("stream",)})
+    parser.add_argument(
+        "--suite", type=choice(*SUITES), default=SUITES[0], metavar="NAME", help="cases to run"
+    )
+    text = "mechanisms to switch off one by one: names of `pysim mechanisms` (default: all)"
+    parser.add_argument("--mechanisms", type=name_list, default=tuple(MECHANISMS), metavar="LIST", help=text)
+    args = parser.parse_args()
+
+    import stats
+    from stats.budget import format_budget
+    from workloads.validation.budget import short, steps_of
+    from workloads.validation.suites import SUITES as KNOWN
+    from workloads.validation.suites import cases_of
+
+    suite = KNOWN[args.suite]
+    args.gpu = args.gpu or suite.gpu
+    try:
+        without(args.mechanisms)
+    except ConfigError as error:
+        parser.error(str(error))
+    script = Script.start("error_budget", parser, args, ("suite", "mechanisms"))
+    options = script.options
+    if options.schemes != ("stream",) or options.explain or options.tables or options.rename:
+        parser.error("the suite says what is run: no --schemes, --tables, --rename and --explain")
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet, unit="runs")
+    show = log.say if options.json else print
+    cases, steps = short(cases_of(suite)[0]), steps_of(args.mechanisms, script.config)
+    for line in script.machine_lines():
+        show(line)
+    show(f"suite     {suite.name}: {len(cases)} short cases, {len(steps)} runs of each\n")
+    table = table_of(
+        suite.name, steps, cases, simulated(suite.name, script.config, steps, cases, options.threads, log)
+    )
+    show(format_budget(table))
+    about = {"script": script.name, "suite": suite.name}
+    stats.write(script.path, {"budget": table}, about, script.configuration, options.force)
+    show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
+    if options.json:
+        print(stats.to_json({"budget": table}))
+
+
+if __name__ == "__main__":
+    run_script(main)

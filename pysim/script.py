@@ -233,8 +233,16 @@ class Run:
             for scheme in self.good["scheme"]:
                 self.show(self.result.explain(scheme.decode(), *self.what))
 
-    def write(self, title: str, last: Callable[[dict[str, Any]], list[str]] = lambda tables: []) -> None:
-        """Write the result and its picture, and say so; ``last(tables)`` completes them and gives lines."""
+    def write(
+        self,
+        title: str,
+        last: Callable[[dict[str, Any]], list[str]] = lambda tables: [],
+        draw: Callable[[dict[str, Any], str], bytes] | None = None,
+    ) -> None:
+        """Write the result and its picture, and say so; ``last(tables)`` completes them and gives lines.
+
+        ``draw(tables, title)`` makes the picture (default: occupancy over time, a panel a scheme).
+        """
         from importlib import import_module
 
         from .graph_tables import digest
@@ -242,7 +250,7 @@ class Run:
         script, path = self.script, self.script.path
         tables, picture = script.written(self.listed), None
         try:
-            draw = import_module(f"{self.stats.__name__}.plot").draw_occupancy
+            draw = draw or import_module(f"{self.stats.__name__}.plot").draw_occupancy
             picture = draw(tables, f"{title} on {script.config.device.title}")
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")

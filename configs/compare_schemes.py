@@ -1,0 +1,36 @@
+"""What does each way of ordering work make of a workload? ``--help`` lists the options."""
+
+from pysim.start import run_script
+
+WORKLOAD = "gru:hidden=512,batch=16,timesteps=10"
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from pysim.errors import WorkloadError
+    from pysim.options import make_parser
+    from pysim.schemes import SCHEMES
+    from pysim.script import Script
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": tuple(SCHEMES)})
+    text = f"name:key=value,key=value, see `pysim workloads` (default: {WORKLOAD})"
+    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", default=WORKLOAD, help=text)
+    script = Script.start("compare_schemes", parser, parser.parse_args(), ("workload",))
+
+    # after what is quick to refuse
+    import stats
+    from stats.bars import draw_schemes
+    from workloads import make
+
+    try:
+        job = make(script.workload["workload"])
+    except WorkloadError as error:
+        parser.error(str(error))
+    run = script.run(job, stats, stats.Log(script.options.quiet))
+    tbs = sum(k.tbs for k in run.job.kernels)
+    run.report([f"workload  {script.workload['workload']}: {len(job.kernels)} kernels, {tbs:,} TBs"])
+    run.write(script.workload["workload"], draw=draw_schemes)
+
+
+if __name__ == "__main__":
+    run_script(main)

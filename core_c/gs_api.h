@@ -81,10 +81,11 @@ typedef struct gs_part {
 /* Which semaphore an op means: semaphores[base] of its launch + first + row / rows * stride + col / cols, row
    = row[0] + row[1]*x + row[2]*y + row[3]*z + row[4]*(counter[level] + count_plus), col alike. POLL waits for
    `times` of them, `apart` from one to the next. `ahead`: what the poll finds complete behind its semaphore
-   is remembered, and a POLL of those costs nothing. */
+   is remembered, and a POLL of those costs nothing; 2: that these `times` are complete (uses that begin alike
+   have the same `apart`). `wrap` > 0: columns so far apart share semaphores. */
 typedef struct gs_sem {
     int32_t row[5], col[5];
-    uint32_t rows, cols, stride, first, base, times, apart, ahead;
+    uint32_t rows, cols, stride, first, base, times, apart, ahead, wrap;
 } gs_sem;
 
 /* A part of a program that is run for each tile of a grid: ops from first to before end, a tile starts at

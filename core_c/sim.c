@@ -362,7 +362,7 @@ static int check_job(gs_sim *sim, const gs_job *job)
     for (u64 i = 0; i < job->n_sems; i++) {
         const gs_sem *q = &job->sems[i];
         if (q->rows == 0 || q->cols == 0 || q->base > 3 || q->times == 0 || q->times > GS_POLLS ||
-            (q->ahead && q->times != 1)) {
+            q->ahead > 2 || (q->ahead == 1 && q->times != 1)) {
             return gs_fail(sim, GS_ERR_ARG,
                            "use %llu of semaphores: %u rows, %u columns, base %u or %u times out of range",
                            (unsigned long long)i, q->rows, q->cols, q->base, q->times);

@@ -20,7 +20,8 @@ u64 gs_semaphore_of(const gs_sim *sim, const gs_launch *l, const gs_iop *op, u32
     if (row < 0 || col < 0) {
         return GS_NEVER;
     }
-    return l->semaphores[s->base] + (u64)s->first + (u64)row / s->rows * s->stride + (u64)col / s->cols;
+    u64 across = s->wrap ? (u64)col % s->wrap : (u64)col;
+    return l->semaphores[s->base] + (u64)s->first + (u64)row / s->rows * s->stride + across / s->cols;
 }
 
 u32 gs_stage_next(const gs_sim *sim, const gs_program *p, const gs_iop *op, u32 tb, u32 tbs, u32 *tile,
@@ -153,8 +154,10 @@ static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     gs_tb *tb = &sm->tb[w->tb];
     const gs_sem *s = GS_CONST_TABLE(sim, gs_sem, at_sems) + op->pattern;
     u64 index = gs_semaphore_of(sim, gs_launches(sim) + tb->kernel, op, tb->x, tb->y, tb->z, w->k[op->level]);
+    /* a group is remembered by its first and its number, which no single semaphore has */
+    u32 mark = (u32)index | (s->ahead == 2 ? (s->times - 1) * GS_SEMAPHORES : 0);
     if ((op->count && (i64)w->k[op->level] + op->count_plus >= (i64)op->count) ||
-        (s->ahead && index >= tb->ready && index < tb->ready_end)) {
+        (s->ahead && mark >= tb->ready && mark < tb->ready_end)) {
         w->pc++;
         return 1;
     }
@@ -165,12 +168,13 @@ static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     int last = arrive(sim, sm, wi, c);
     if (w->index == 0) {
         tb->polls = (u8)s->times;
-        tb->polled = tb->polled_end = s->ahead ? (u32)index : 0;
+        tb->polled = tb->polled_end = s->ahead ? mark : 0;
+        tb->polled_end += s->ahead == 2;
         sm->work.load_sectors += s->times;
         tb->load_sectors += s->times;
         for (u32 i = 0; i < s->times; i++) {
             u64 pay = gs_pay_op(w->tb, GS_SYNC_POLL, GS_MSG_SYNC, sm->id % GS_GROUP);
-            request(ctx, sm, index + (u64)i * s->apart, pay | (u64)i << 29 | (u64)(s->ahead != 0) << 32, c);
+            request(ctx, sm, index + (u64)i * s->apart, pay | (u64)i << 29 | (u64)(s->ahead == 1) << 32, c);
         }
     } else if (last && !tb->polls) {
         gs_tb_release(sim, sm, tb, sm->arrival);

@@ -127,7 +127,7 @@ class _Marks:
                     return [_moved(poll, first) for poll in polls(op, found, 0, self.kernel.name)]
         if op.mark == "made" and op.part is not None and self.mine and op.part.arg == self.mine[0]:
             found = self.mine[1]
-            sem = Sem(op.part.row, op.part.col, found.rows, found.cols, found.stride, found.first)
+            sem = Sem(found.row(op.part.row), op.part.col, found.rows, found.cols, found.stride, found.first)
             return published(self.ops, sem, op.level)
         return ()
 

@@ -323,7 +323,7 @@ def sem_table(sems: Sequence[Sem]) -> NDArray[np.void]:
     def five(place: Place) -> tuple[int, ...]:
         return place.base, place.bx, place.by, place.bz, place.step
 
-    names = ("rows", "cols", "stride", "first", "base", "times", "apart", "ahead")
+    names = ("rows", "cols", "stride", "first", "base", "times", "apart", "ahead", "wrap")
     rows = [{n: getattr(s, n) for n in names} | {"row": five(s.row), "col": five(s.col)} for s in sems]
     return table_of("gs_sem", rows)
 
@@ -427,7 +427,7 @@ def lower(
     scheme = choice.scheme
     count = len(job.kernels)
     found = found or found_of(scheme, job, deps, values)
-    if plan is None:
+    if plan is None or plan.turns:
         how = ordering_of(scheme, job, found, values)
     else:
         how = Ordering(plan.preds, order_of(scheme, job, values) | plan.order)

@@ -163,6 +163,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     ),
     "gpu.sync": (
         Param("fence", 304, "cycle", 0, 10000, "A device-wide fence, beyond the acknowledgement of the stores before it."),
+        Param("fence_system", 2870, "cycle", 0, 100000, "A fence of the whole system, beyond the acknowledgement of the stores before it; no less than gpu.sync.fence."),
         Param("latency", 313, "cycle", 0, 10000, "Round trip of an atomic or an acquiring load within a partition of L2, no less than that of a load."),
         Param("acquire", 180, "cycle", 0, 10000, "From a poll's reply to the next op of its warp, or its next poll."),
         Param("atomic", 0.796, "ns", 0, 1000, "L2 takes this long for each atomic or poll of a line of semaphores."),
@@ -244,9 +245,14 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("aware", 0, "bool", 0, 1, "queues: one that can go on gets the place of one that cannot at once (what Puthoor et al. propose, in its simplest form)."),
     ),
     "scheme.sync": (
-        _choice("policy", ("tile", "row"), "Semaphores: one a tile of what a kernel makes, or one a row of tiles."),
+        _choice("policy", ("tile", "row", "strided", "conv"), "Semaphores: one a tile of what a kernel makes, one a row of tiles, one for tiles that are read together although they lie apart, or one for the tiles that a convolution reads."),
         _choice("launch", ("streams", "pdl", "graph"), "How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph."),
         _choice("trigger", ("start", "late"), "Programmatic launch: a TB triggers at its start, or after its main loop."),
+        _choice("gate", ("all", "first", "none"), "Two streams: the gate before a kernel waits until all TBs of the kernel before have started, until the first has, or there is none."),
+        Param("order", 0, "bool", 0, 1, "Each TB asks a counter and a table which tile is its own before it begins (the order is that of the grid)."),
+        _choice("wait", ("late", "early"), "A TB waits just before it loads what other kernels make, or before its first load of anything."),
+        _choice("poll", ("run", "each"), "A poll shows which semaphores behind its own are complete, and they are not polled again, or each is polled where it is first needed."),
+        _choice("fence", ("gpu", "system"), "What a TB fences before it posts: the device, or the whole system."),
         Param("spread", 0, "bool", 0, 1, "Pad shared memory so that no SM holds more than an even share of a kernel's TBs."),
         Param("code", 0, "bool", 0, 1, "Stream order, and yet each TB polls and posts: the cost of the synchronisation code."),
         _choice("fused", ("grid", "tile"), "One persistent kernel: a grid barrier between stages, or semaphores of tiles."),

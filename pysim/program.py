@@ -88,7 +88,8 @@ class Sem:
     base: int = 0
     times: int = 1
     apart: int = 0
-    ahead: bool = False
+    ahead: int = 0
+    wrap: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +305,21 @@ class Code:
         """
         self._add("MARK", mark="needs", part=part, level=level, count_plus=ahead, count=limit)
 
+    def loads(self) -> None:
+        """Mark where the loads of a step begin, those that need nothing of other kernels first."""
+        self._add("MARK", mark="loads")
+
     def made(self, part: Part, *, level: int = 0) -> None:
         """Mark that the TB's stores to a part of an argument have been issued. All warps come by here."""
         self._add("MARK", mark="made", part=part, level=level)
+
+    def turn(self) -> None:
+        """Mark where a TB waits for the one before it in z, at the same x and y, to come by ``turned``."""
+        self._add("MARK", mark="turn")
+
+    def turned(self) -> None:
+        """Mark where the TB behind it in z may go on: its stores up to here are published."""
+        self._add("MARK", mark="turned")
 
     def main_done(self) -> None:
         """Mark where the main loop is over: a late trigger's place."""

@@ -83,7 +83,20 @@ _LAUNCH = {
 _LATE = {"late": Option("trigger after the main loop", (("scheme.sync.trigger", "late"),))}
 _POLICY = {
     word: Option(f"a semaphore a {what}", (("scheme.sync.policy", word),))
-    for word, what in (("tile", "tile"), ("row", "row of tiles"))
+    for word, what in (
+        ("tile", "tile"),
+        ("row", "row of tiles"),
+        ("strided", "set of tiles that are read together"),
+        ("conv", "tile, which a convolution waits for once a chunk of channels"),
+    )
+}
+_CUSYNC = {
+    "gate_first": Option("gates wait for the first TB before", (("scheme.sync.gate", "first"),)),
+    "no_gate": Option("no gates (cuSync's W: AvoidWaitKernel)", (("scheme.sync.gate", "none"),)),
+    "tile_order": Option("TBs look their tile up (cuSync without its T)", (("scheme.sync.order", 1),)),
+    "wait_early": Option("wait before any load (cuSync without its R)", (("scheme.sync.wait", "early"),)),
+    "poll_each": Option("poll each semaphore, known or not", (("scheme.sync.poll", "each"),)),
+    "fence_system": Option("fence the system before a post", (("scheme.sync.fence", "system"),)),
 }
 _SPREAD = {"spread": Option("an even share of TBs an SM, by padding", (("scheme.sync.spread", 1),))}
 _FUSED = {
@@ -227,7 +240,7 @@ SCHEMES: dict[str, Scheme] = {
             "stream",
             "gpu.cp.stream_gap",
             waits="semaphores",
-            options=_POLICY | _LAUNCH | _LATE | _SPREAD,
+            options=_POLICY | _LAUNCH | _LATE | _SPREAD | _CUSYNC,
         ),
         Scheme(
             "fused",

@@ -6,6 +6,7 @@ become polls and posts of semaphores, one a tile or one a row of tiles of a prod
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -34,13 +35,23 @@ Ops = tuple[Op, ...]
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them."""
+    """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them.
+
+    They count rows from ``shift`` before the tensor's first on, so that tiles behind a halo line up. Columns
+    ``wrap`` apart share semaphores (0: none do).
+    """
 
     first: int
     rows: int
     cols: int
     stride: int
     need: NDArray[np.int64]
+    shift: int = 0
+    wrap: int = 0
+
+    def row(self, place: Place) -> Place:
+        """Return a row as these semaphores count it."""
+        return replace(place, base=place.base + self.shift)
 
 
 # ---- op lists ----
@@ -69,18 +80,28 @@ def marks(kernel: Kernel) -> list[Op]:
     return found
 
 
+def turns(kernel: Kernel) -> bool:
+    """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
+    return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))
+
+
 def parts(kernel: Kernel, mark: str) -> list[Part]:
     """Return the parts that the marks of one kind speak of, each once."""
     return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
 
 
-def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
-    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
+def published(ops: Ops, sem: Sem, level: int, extra: int = 0) -> list[Op]:
+    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post.
+
+    ``extra``: cycles that the fence takes beyond those of one of the device.
+    """
     slots = sorted({op.slot for op in ops if op.kind in (OP["STORE"], OP["REDUCE"])})
     code = Code()
     for slot in slots:
         code.wait(slot)
     code.barrier()
+    if extra:
+        code.delay(extra)
     code.post(sem, level=level)
     return code.ops
 
@@ -113,6 +134,14 @@ def aligned(place: Place, size: int, each: int) -> bool:
     return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
 
 
+def most_down(place: Place, size: int, each: int) -> int:
+    """Return how many ranges of ``each`` a part of ``size`` touches at most."""
+    if aligned(place, size, each):
+        return max(1, -(-size // each))
+    apart = math.gcd(each, place.bx, place.by, place.bz, place.step)
+    return (each - apart + place.base % apart + size - 1) // each + 1
+
+
 def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], policy: str) -> Counters:
     """Return the semaphores of what ``maker`` makes for its readers."""
     tensor = maker.args[made.arg]
@@ -123,45 +152,85 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
     if policy == "row" or any(part.cols >= tensor.cols for part in readers):
         cols = tensor.cols
     one = cols >= tensor.cols
-    if not aligned(made.row, made.rows, rows) or not (one or aligned(made.col, made.cols, cols)):
+    shift = -made.row.base % rows
+    row = replace(made.row, base=made.row.base + shift)
+    if not aligned(row, made.rows, rows) or not (one or aligned(made.col, made.cols, cols)):
         raise WorkloadError(
             f"kernel {maker.name}: its tiles do not line up with semaphores of {rows} x {cols}"
         )
     if tensor.pitch % SECTOR or (cols * tensor.item % SECTOR and not one):
         # what is read for one tile would hold bytes of another
         raise WorkloadError(f"kernel {maker.name}: its tiles are not whole sectors of {SECTOR} B")
-    wide = -(-tensor.cols // cols)
+    shifted = [(replace(p.row, base=p.row.base + shift), p.rows) for p in readers]
+    if policy == "conv" and all(aligned(place, size, rows) for place, size in shifted):
+        raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read with a halo around it")
+    wrap = _wrap(maker, cols, readers) if policy == "strided" and not one else 0
+    wide = -(-(wrap or tensor.cols) // cols)
     stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
-    index = where(made.row, maker) // rows * stride + where(made.col, maker) // cols
-    need = np.bincount(index, minlength=-(-tensor.rows // rows) * stride)
-    return Counters(first, rows, cols, stride, need)
+    col = where(made.col, maker)
+    index = where(row, maker) // rows * stride + (col % wrap if wrap else col) // cols
+    if turns(maker):
+        # the last part of a split says that all are there
+        index = index[-maker.grid[0] * maker.grid[1] :]
+    # a part that does not line up is taken to reach as far as it may: nothing is missing beyond the end
+    down = max((most_down(place, size, rows) for place, size in shifted), default=1)
+    need = np.bincount(index, minlength=(-(-(tensor.rows + shift) // rows) + down - 1) * stride)
+    return Counters(first, rows, cols, stride, need, shift, wrap)
 
 
-def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
-    """Return the polls for a part that a kernel needs."""
+def _wrap(maker: Kernel, cols: int, readers: Sequence[Part]) -> int:
+    """Return how far apart the columns lie that are read together."""
+    found = {part.apart for part in readers if part.times > 1}
+    if len(found) != 1 or any(part.times == 1 for part in readers):
+        raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read in parts that lie apart")
+    wrap = found.pop()
+    if wrap % cols:
+        raise WorkloadError(f"kernel {maker.name}: parts {wrap} columns apart share no tiles of {cols}")
+    return wrap
+
+
+def polls(mark: Op, found: Counters, base: int, name: str, *, each: bool = False) -> list[Op]:
+    """Return the polls for a part that a kernel needs; ``each``: what one shows of others is not used."""
     part = mark.part
     assert part is not None
     one = found.stride == 1  # for all columns
-    lines_up = aligned(part.row, part.rows, found.rows) and (one or aligned(part.col, part.cols, found.cols))
-    if not lines_up or (not one and part.apart % found.cols):
+    row = found.row(part.row)
+    if (
+        row.base < 0
+        or not (one or aligned(part.col, part.cols, found.cols))
+        or (not one and part.apart % found.cols)
+    ):
         raise WorkloadError(
             f"kernel {name}: what it reads does not line up with semaphores of {found.rows} x {found.cols}"
         )
-    starts = [0] if one else [i * part.apart // found.cols for i in range(part.times)]
+    starts = [0] if one or found.wrap else [i * part.apart // found.cols for i in range(part.times)]
     across = 1 if one else max(1, -(-part.cols // found.cols))
     places = sorted({start + at for start in starts for at in range(across)})
-    col = Place() if one else part.col
+    down = most_down(row, part.rows, found.rows)
+    once = len(places) == 1 and not aligned(row, part.rows, found.rows)
+    if once:
+        groups = list(_runs([places[0] + found.stride * i for i in range(down)]))
+    else:
+        groups = [
+            range(run.start + found.stride * i, run.stop + found.stride * i, run.step)
+            for i in range(down)
+            for run in _runs(places)
+        ]
     made: list[Op] = []
-    for down in range(max(1, -(-part.rows // found.rows))):
-        for group in _runs(places):
-            sem = Sem(
-                part.row, col, found.rows, found.cols, found.stride, group.start + down * found.stride, base,
-                len(group), group.step, len(group) == 1,
-            )  # fmt: skip
-            code = Code()
-            code.poll(sem, level=mark.level, ahead=mark.count_plus, limit=mark.count)
-            made += code.ops
+    for group in groups:
+        sem = Sem(
+            row, Place() if one else part.col, found.rows, found.cols, found.stride, group.start, base,
+            len(group), group.step, _ahead(len(group), once, each), found.wrap,
+        )  # fmt: skip
+        code = Code()
+        code.poll(sem, level=mark.level, ahead=mark.count_plus, limit=mark.count)
+        made += code.ops
     return made
+
+
+def _ahead(many: int, once: bool, each: bool) -> int:
+    """Return what a poll of so many semaphores remembers (``gs_sem.ahead``)."""
+    return 2 if once or (each and many == 1) else int(many == 1)
 
 
 def _runs(places: Sequence[int]) -> Iterator[range]:

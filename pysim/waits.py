@@ -18,7 +18,7 @@ import numpy as np
 from .errors import ConfigError, WorkloadError
 from .job import Job, Kernel
 from .occupancy import occupancy, smem_of
-from .program import OP, Code, Op, Program, Recorded, Sem
+from .program import OP, Code, Op, Place, Program, Recorded, Sem
 from .semaphores import (
     Counters,
     Edges,
@@ -32,6 +32,7 @@ from .semaphores import (
     outputs,
     polls,
     published,
+    turns,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from .schemes import Choice
 
 STARTED = 3  # which of a launch's semaphores; 0: its own, 1 and 2: of the kernels that it reads from
+# behind STARTED, in the same stretch: what stands for the counter and the table of tiles, and from TURNS on,
+# for each tile, whose turn it is
+ORDER, TURNS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,14 @@ class Settings:
 
     launch: str = ""  # pdl, graph (programmatic edges), streams; "": one kernel after another
     depend: bool = False  # each TB waits until the kernels before have ended
-    policy: str = ""  # semaphores: tile, row; "": none
+    policy: str = ""  # semaphores: tile, row, strided, conv; "": none
     late: bool = False
     spread: bool = False
+    gate: str = "all"  # of streams: all, first, none
+    order: bool = False  # each TB looks its tile up
+    early: bool = False  # wait before the first load of anything
+    system: bool = False  # fence the system
+    each: bool = False  # poll each semaphore
 
 
 @dataclass(slots=True)
@@ -70,13 +79,14 @@ class Plan:
     number: list[int] = field(default_factory=list)  # which launch each kernel of the job became
     cooperative: list[int] = field(default_factory=list)  # 1: its TBs are resident together; empty: none
     order: dict[str, int] = field(default_factory=dict)
+    turns: bool = False  # only TBs of a kernel wait inside; the scheme says what launches wait for
 
 
 def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:
     """Return how a scheme that waits inside the program launches a job; None: it does not wait there."""
     kind, values = choice.waits, config.encoded()
     if not kind:
-        return None
+        return _in_turn(job, values)
     if kind == "fused":
         from .fused import fused_plan
 
@@ -95,6 +105,11 @@ def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan
         "" if kind == "pdl" else config.word("scheme.sync.policy"),
         config.word("scheme.sync.trigger") == "late",
         bool(config["scheme.sync.spread"]),
+        config.word("scheme.sync.gate"),
+        bool(config["scheme.sync.order"]),
+        config.word("scheme.sync.wait") == "early",
+        config.word("scheme.sync.fence") == "system",
+        config.word("scheme.sync.poll") == "each",
     )
     return plan(job, deps, settings, values)
 
@@ -110,10 +125,11 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     output = outputs(job, edges, settings.policy, table)
     count = len(job.kernels)
     started = [0] * count
-    if settings.launch == "streams":
-        for index in range(count - 1):
-            if not edges.joins[index + 1]:
-                started[index] = table.add(np.array([job.kernels[index].tbs], np.int64))
+    for index, kernel in enumerate(job.kernels):
+        gated = settings.launch == "streams" and index + 1 < count and not edges.joins[index + 1]
+        need = (kernel.tbs if settings.gate == "all" else 1) if gated and settings.gate != "none" else 0
+        if need or settings.order or turns(kernel):
+            started[index] = table.add(_own(kernel, need))
     known: dict[object, Program | Recorded] = {}
     kernels: list[Kernel] = []
     bases: list[tuple[int, int, int, int]] = []
@@ -130,6 +146,36 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     return _launched(job, edges, kernels, bases, table, settings, values)
 
 
+def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
+    """Return what the semaphores from a kernel's STARTED on need."""
+    gx, gy, gz = kernel.grid
+    tiles = np.tile(np.array([0] + [1] * gz, np.int64), gx * gy) if turns(kernel) else np.zeros(0, np.int64)
+    return np.concatenate((np.array([started, 0], np.int64), tiles))
+
+
+def _turn(kernel: Kernel, behind: int) -> Sem:
+    """Return the semaphore on which a TB of a kernel waits for its turn, or ``behind`` it the next one."""
+    gx, _, gz = kernel.grid
+    return Sem(Place(by=1), Place(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TURNS + behind, STARTED)
+
+
+def _in_turn(job: Job, values: Mapping[str, int]) -> Plan | None:
+    """Return the launches of a scheme that does not wait inside, where a kernel's TBs wait for each other."""
+    if not any(turns(kernel) for kernel in job.kernels):
+        return None
+    table, count = Table(), len(job.kernels)
+    made = Plan(job, [0] * count, [], np.zeros(0, np.uint32), [0] * count, [], list(range(count)), turns=True)
+    launched, known = [], dict[object, Program | Recorded]()
+    for kernel in job.kernels:
+        first = table.add(_own(kernel, 0)) if turns(kernel) else 0
+        made.semaphores.append((0, 0, 0, first))
+        use = _Use(Settings(), None, (), False, True)
+        program = use.applied(kernel, values, known) if turns(kernel) else kernel.program
+        launched.append(replace(kernel, program=program))
+    made.job, made.needs = replace(job, kernels=launched), table.array()
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class _Use:
     """What one kernel's marks become."""
@@ -141,15 +187,17 @@ class _Use:
     joins: bool
 
     def _key(self, kernel: Kernel) -> object:
-        shape = tuple((c.rows, c.cols, c.stride) for _, c in self.reads)
+        shape = tuple((c.rows, c.cols, c.stride, c.shift, c.wrap) for _, c in self.reads)
         mine = self.output and (
             self.output[0],
             self.output[1].rows,
             self.output[1].cols,
             self.output[1].stride,
+            self.output[1].shift,
+            self.output[1].wrap,
         )
         which = tuple(arg for arg, _ in self.reads)
-        return id(kernel.program), shape, mine, which, self.follows, self.joins
+        return id(kernel.program), kernel.grid, shape, mine, which, self.follows, self.joins
 
     def applied(
         self, kernel: Kernel, values: Mapping[str, int], known: dict[object, Program | Recorded]
@@ -157,41 +205,82 @@ class _Use:
         """Return the kernel's program with waits and posts; launches that differ in bases only share it."""
         key = self._key(kernel)
         if key not in known:
-            program = changed(kernel.program, lambda ops: self._ops(ops, kernel), kernel.name)
+            program = changed(kernel.program, lambda ops: self._ops(ops, kernel, values), kernel.name)
             if self.settings.spread and not self.joins and program.smem:
                 program = replace(program, smem=spread_smem(kernel, values))
             known[key] = program
         return known[key]
 
-    def _ops(self, ops: Ops, kernel: Kernel) -> Ops:
+    def _ops(self, ops: Ops, kernel: Kernel, values: Mapping[str, int]) -> Ops:
         front = Code()
         trigger = self.settings.launch in ("pdl", "graph") and self.follows
         if trigger and not self.settings.late:
             front.trigger()
-        if self.settings.launch == "streams" and self.follows:
+        if self.settings.launch == "streams" and self.follows and self.settings.gate != "none":
             front.post(Sem(base=STARTED), fence=False)
+        if self.settings.order:
+            # an atomic on the counter, then a load of the table: two round trips, told to all warps
+            front.poll(Sem(base=STARTED, first=ORDER))
+            front.poll(Sem(base=STARTED, first=ORDER))
         if self.settings.depend:
             front.depend()
+        hoisted = self._first(ops) if self.settings.early else None
+        begun = False
+
+        def wait(op: Op, base: int) -> list[Op]:
+            return polls(op, self.reads[base][1], base + 1, kernel.name, each=self.settings.each)
 
         def change(op: Op) -> Sequence[Op] | None:
+            nonlocal begun
             if op.kind != OP["MARK"]:
                 return None
+            if hoisted is not None and op.mark == "loads" and not begun:
+                begun = True
+                return wait(*hoisted)
+            if hoisted is not None and op is hoisted[0]:
+                if not begun:
+                    raise WorkloadError(
+                        f"kernel {kernel.name}: its program does not say where its loads begin"
+                    )
+                return ()
             if op.mark == "main_done" and trigger and self.settings.late:
                 code = Code()
                 code.trigger()
                 return code.ops
+            if op.mark == "turn":
+                code = Code()
+                code.poll(_turn(kernel, 0), level=op.level)
+                return code.ops
+            if op.mark == "turned":
+                return published(ops, _turn(kernel, 1), op.level)
             part = op.part
             if op.mark == "needs" and part is not None:
-                for base, (arg, found) in enumerate(self.reads):
+                for base, (arg, _) in enumerate(self.reads):
                     if arg == part.arg:
-                        return polls(op, found, base + 1, kernel.name)
+                        return wait(op, base)
             if op.mark == "made" and part is not None and self.output and part.arg == self.output[0]:
                 found = self.output[1]
-                sem = Sem(part.row, part.col, found.rows, found.cols, found.stride)
-                return published(ops, sem, op.level)
+                sem = Sem(
+                    found.row(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
+                )
+                return published(ops, sem, op.level, self._extra(values))
             return ()
 
         return edited(ops, change, front.ops)
+
+    def _first(self, ops: Ops) -> tuple[Op, int] | None:
+        """Return the first mark of what other kernels make, and which of them."""
+        args = [arg for arg, _ in self.reads]
+        for op in ops:
+            if op.mark == "needs" and op.part is not None and op.part.arg in args:
+                return op, args.index(op.part.arg)
+        return None
+
+    def _extra(self, values: Mapping[str, int]) -> int:
+        """Return the cycles that a fence of the system takes longer than one of the device."""
+        return (
+            max(0, values["gpu.sync.fence_system"] - values["gpu.sync.fence"]) if self.settings.system else 0
+        )
 
 
 def spread_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
@@ -243,6 +332,11 @@ def _launched(
             add(replace(kernel, stream=0), bases[index], range(begin, here))
             # the second stream forks before it
             begin, side, last = here, 1, [(here,), made.preds[here]]
+        elif settings.launch == "streams" and settings.gate == "none":
+            made.number.append(len(launched))
+            add(replace(kernel, stream=side), bases[index], last[side])
+            last[side] = (len(launched) - 1,)
+            side = 1 - side
         elif settings.launch == "streams":
             wait = Kernel(f"gate {kernel.name}", program, (1, 1, 1), (), (), side)
             add(wait, (0, bases[index - 1][STARTED], 0, 0), last[side])
@@ -254,8 +348,9 @@ def _launched(
             made.number.append(len(launched))
             add(kernel, bases[index], (len(launched) - 1,), bool(settings.launch))
     made.job = replace(job, kernels=launched)
-    # the second stream has the lower priority: what waits gives way to what it waits for
-    made.priority = [k.stream for k in launched]
+    # what waits gives way to what it waits for: behind full gates the second stream has the lower priority;
+    # else a third kernel may come while TBs of the second have not started, and the older goes first
+    made.priority = [k.stream * (settings.gate == "all") for k in launched]
     if settings.launch in ("pdl", "graph"):
         gap = "gpu.cp.early_graph_gap" if settings.launch == "graph" else "gpu.cp.early_gap"
         made.order = {"early": values[gap], "in_flight": values["gpu.cp.early_depth"]}

@@ -3,22 +3,23 @@
 Y[pixels, K] = im2col(X)[pixels, 9 C] W^T, channels last; a TB owns ``tm`` pixels and ``tn`` output channels.
 K runs over chunks of channels and, for each, over the nine taps. A tap moves a pixel's address by whole
 pixels, so rows of X are read nine times, from L1 and L2. X has a halo of a row and a pixel at both ends for
-what lies beyond the borders. Parts of a split K take every n-th chunk and add to Y, which nothing clears
-before: CUTLASS takes them in order, and the first stores.
+what lies beyond the borders. Parts of a split K take every n-th chunk and add to Y in turn
+(:mod:`workloads.serial`).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Job, Kernel, Memory, Mode, Tensor
-from pysim.program import Code, Program
+from pysim.program import Code, Part, Place, Program, Recorded
 
 from .gemm import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
+from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 ITEM = 2
 SIDE = 3  # of the filter
 TAPS = SIDE * SIDE
-# Integer instructions for an access of the iterators that these kernels use (CUTLASS's kAnalytic): image row
-# and column of the pixel, six comparisons with the borders, a 64-bit address; a weight's is simpler. Counted
-# in the source, not in SASS.
-INTS_PIXELS, INTS_WEIGHTS = 20, 12
+# Integer instructions for an access of the iterators that these kernels use (CUTLASS's kAnalytic), counted
+# in the source, not in SASS. A pixel's: filter row and column, mirrored or not (4), image row and column (6),
+# six comparisons and their join (8), three products and a sum of 64 bits (8), zeros for what lies outside
+# (4), the next pixel and tap (4). A weight's: three comparisons (4), address (8), zeros (4), the next (2).
+INTS_PIXELS, INTS_WEIGHTS = 34, 18
 MOST = 1 << 14  # of any size
 
 
@@ -62,8 +64,12 @@ def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, i
     return made
 
 
-def _variant(t: Tiling, channels: int, side: int, valid: tuple[int, int], last: bool) -> Code:
-    """Ops of a TB of which ``valid`` (pixels, output channels) exist; ``last`` part of a split or not."""
+def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> Code:
+    """Ops of the TBs whose place in the grid the bits of ``number`` tell (:mod:`workloads.serial`)."""
+    gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
+    cols = channels - (gx - 1) * t.tn if number & LAST_X else t.tn
+    rows = pixels - (gy - 1) * t.tm if number & LAST_Y else t.tm
+    valid, last = (rows, cols), bool(number & LAST_Z)
     x, w, y = _operands(t, channels)
     first = (side + 1) * channels * ITEM  # Y has a halo too: the next layer reads it as X
     widths = [vector_width(tile, t.warps) for tile in (x, w)]
@@ -79,8 +85,11 @@ def _variant(t: Tiling, channels: int, side: int, valid: tuple[int, int], last: 
         code.compute(int=INTS_PIXELS * many[0] + INTS_WEIGHTS * many[1])
         at = steps[step]
         if at is not None:
-            ops = tile_ops(x, t.warps, widths[0], (valid[0], t.tk), at[0])
-            emit_loads(code, 0, ops + tile_ops(w, t.warps, widths[1], (valid[1], t.tk), at[1]))
+            code.loads()
+            emit_loads(code, 0, tile_ops(w, t.warps, widths[1], (valid[1], t.tk), at[1]))
+            deep = Place(base=step // TAPS * t.split_k * t.tk, bz=t.tk)
+            code.needs(Part(0, Place(by=t.tm), t.tm + 2 * (side + 1), deep, t.tk))
+            emit_loads(code, 0, tile_ops(x, t.warps, widths[0], (valid[0], t.tk), at[0]))
 
     def stage() -> None:
         code.wait(0)
@@ -100,29 +109,34 @@ def _variant(t: Tiling, channels: int, side: int, valid: tuple[int, int], last: 
         if step + 1 < len(steps):
             stage()
     mine = t.tm * t.tn // lanes
-    # an access of the epilogue is one element, lanes side by side along the channels; a sum takes two
-    stores = tile_ops(y, t.warps, ITEM if t.split_k == 1 else 2 * ITEM, valid, first)
-    code.barrier()
-    code.compute(fp32=mine, int=16 + len(stores), smem=2 * mine, smem_ops=mine, chain=LDS_LATENCY)
-    for patterns in stores:
-        if t.split_k > 1:
-            code.reduce(2, *patterns, level=2)
-        else:
-            code.store(2, *patterns, level=2)
+    # an access of the epilogue is one element, lanes side by side along the channels
+    ops = tile_ops(y, t.warps, ITEM, valid, first)
+    stores = in_rounds(ops, t.warp_tile[0])
+    each = -(-mine // len(stores))
+
+    def exchange(at: int) -> None:
+        code.barrier()
+        code.compute(smem=each, smem_ops=each, int=4, chain=4)
+        code.barrier()
+        code.compute(smem=each, smem_ops=each, fp32=each, int=4 + 3 * len(stores[at]), chain=LDS_LATENCY)
+
+    add_in_turn(code, 1, stores, number if t.split_k > 1 else FIRST_Z | LAST_Z, exchange)
+    if last or t.split_k == 1:
+        code.made(Part(2, Place(base=side + 1, by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
     code.exit()
     return code
 
 
 @lru_cache(maxsize=256)
-def _program(t: Tiling, pixels: int, channels: int, side: int) -> Program:
-    gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
-    variants = []
-    for number in range(8):
-        cols = channels - (gx - 1) * t.tn if number & 1 else t.tn
-        rows = pixels - (gy - 1) * t.tm if number & 2 else t.tm
-        variants.append(tuple(_variant(t, channels, side, (rows, cols), bool(number & 4)).ops))
-    name = f"conv3x3_{t.name}"
-    return Program(name, tuple(variants), t.warps, t.registers(ITEM), t.smem(ITEM), 3)
+def _program(t: Tiling, pixels: int, channels: int, side: int) -> Program | Recorded:
+    name, variant = f"conv3x3_{t.name}", partial(_variant, t, channels, side, pixels)
+    if t.split_k > 1:
+        grid = (-(-channels // t.tn), -(-pixels // t.tm), t.split_k)
+        return in_turn(
+            name, grid, variant, warps=t.warps, registers=t.registers(ITEM), smem=t.smem(ITEM), args=3
+        )
+    variants = tuple(tuple(variant(number).ops) for number in range(8))
+    return Program(name, variants, t.warps, t.registers(ITEM), t.smem(ITEM), 3)
 
 
 def convolution(name: str, x: Tensor, w: Tensor, y: Tensor, side: int, tiling: Tiling) -> Kernel:

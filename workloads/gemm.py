@@ -12,14 +12,18 @@ compute the whole tile in M and N, as SASS kernels do; the K remainder is comput
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Mode, Tensor
-from pysim.program import Code, Part, Place, Program
+from pysim.program import Code, Part, Pattern, Place, Program, Recorded
 
+from .serial import FIRST_Z, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_STEPS = 65535
 LDS_LATENCY = 23  # cycles, Volta, load to use (Jia et al. 2018)
@@ -33,6 +37,7 @@ YIELD_EVERY = 7  # FFMA
 YIELD_COST = 2  # cycles of the fp32 pipe
 INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
 Math = Literal["ffma", "hmma"]
+Loads = list[tuple[Pattern, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class Tiling:
 
     ``split_k`` > 1 makes grid z and turns the stores of C into updates; ``slices`` > 1 lets groups of warps
     compute different k of each tile and add their sums through shared memory (cuBLAS's ``sliced1x4``).
-    ``stages`` is 1 (one buffer, two barriers a step) or 2.
+    ``stages`` is 1 (one buffer, two barriers a step) or 2. ``cutlass``: parts of a split add to C in turn
+    (:mod:`workloads.serial`), a step loads B before A, and sums leave a few rows at a time.
     """
 
     name: str
@@ -53,6 +59,7 @@ class Tiling:
     stages: int = 2
     split_k: int = 1
     slices: int = 1
+    cutlass: bool = False
 
     def __post_init__(self) -> None:
         """Refuse tiles that the lanes of a warp cannot share evenly."""
@@ -171,11 +178,13 @@ class Case:
     beta: bool
     batch: int = 1
     beside: tuple[bool, bool, bool] = (False, False, False)  # of A, B, C: matrices side by side, not stacked
+    times: int = 1  # A has so many times K columns: the first are read, all are waited for
 
     def operands(self) -> tuple[Tile, Tile, Tile]:
         """Tiles of A, B and C as their tensors are stored."""
         t, item, chunk = self.tiling, self.item, self.tiling.chunk(self.k)
-        a_pitch, b_pitch = (self.m if self.a_t else self.k) * item, (self.k if self.b_t else self.n) * item
+        a_pitch = (self.m if self.a_t else self.k * self.times) * item
+        b_pitch = (self.k if self.b_t else self.n) * item
         if self.a_t:
             a = Tile(0, a_pitch, item, t.tk, t.tm, by=t.tm * item, bz=chunk * a_pitch, step=t.tk * a_pitch)
         else:
@@ -227,7 +236,8 @@ class Case:
             a = Part(0, row, rows, col, k)
             row, col = self.place(1, *((across, deep) if self.b_t else (deep, across)))
             return a, Part(1, row, cols, col, k) if self.b_t else Part(1, row, k, col, cols)
-        a = Part(0, deep, k, down, rows) if self.a_t else Part(0, down, rows, deep, k)
+        apart = self.k if self.times > 1 else 0
+        a = Part(0, deep, k, down, rows) if self.a_t else Part(0, down, rows, deep, k, self.times, apart)
         return a, Part(1, across, cols, deep, k) if self.b_t else Part(1, deep, k, across, cols)
 
 
@@ -241,8 +251,20 @@ def _shared_stores(case: Case, widths: tuple[int, int]) -> int:
     return sts
 
 
+def _load(code: Code, both: Sequence[tuple[Part, Loads]], *, together: bool, level: int, ahead: int) -> None:
+    """Add the loads of a step; what they need is told before all of them ``together``, or before each."""
+    code.loads()
+    if together:
+        for part, _ in both:
+            code.needs(part, level=level, ahead=ahead)
+    for part, ops in both:
+        if not together:
+            code.needs(part, level=level, ahead=ahead)
+        emit_loads(code, 0, ops, level=level, ahead=ahead)
+
+
 def _variant(case: Case, number: int) -> Code:
-    """Ops of the TBs that are last in x, y, z as the bits 1, 2, 4 of ``number`` say."""
+    """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (:mod:`workloads.serial`)."""
     t = case.tiling
     gx, gy, gz = t.grid(case.m, case.n, case.k)
     rows = case.m - (gy - 1) * t.tm if number & 2 else t.tm
@@ -256,13 +278,14 @@ def _variant(case: Case, number: int) -> Code:
     moved = (t.tm + t.tn) * t.tk * case.item
 
     def fetch(k: int, at: int, level: int = 2, ahead: int = 0) -> None:
-        for part in case.parts(rows, cols, k, at):
-            code.needs(part, level=level, ahead=ahead)
         valid_a = (k, rows) if case.a_t else (rows, k)
         valid_b = (cols, k) if case.b_t else (k, cols)
-        ops = tile_ops(a, t.warps, widths[0], valid_a, at * a.step)
-        ops += tile_ops(b, t.warps, widths[1], valid_b, at * b.step)
-        emit_loads(code, 0, ops, level=level, ahead=ahead)
+        parts = case.parts(*((t.tm, t.tn) if t.cutlass else (rows, cols)), k, at)
+        both = [
+            (part, tile_ops(tile, t.warps, width, valid, at * tile.step))
+            for part, tile, width, valid in zip(parts, (a, b), widths, (valid_a, valid_b), strict=True)
+        ]
+        _load(code, both[::-1] if t.cutlass else both, together=not t.cutlass, level=level, ahead=ahead)
 
     def stage() -> None:
         code.wait(0)
@@ -298,11 +321,11 @@ def _variant(case: Case, number: int) -> Code:
             stage()
         multiply(rest)
     code.main_done()
-    _epilogue(code, case, c, (rows, cols))
+    _epilogue(code, case, c, (rows, cols), number)
     return code
 
 
-def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int]) -> None:
+def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int], number: int) -> None:
     """Add the slices' sums, scale, read C where beta is not 0, and store or update it."""
     t = case.tiling
     mine = t.tm * t.tn // (WARP * t.warps)
@@ -312,7 +335,7 @@ def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int]) -> None:
         code.compute(smem=waves, smem_ops=-(-waves // 4), int=8, chain=LDS_LATENCY)
         code.barrier()
         code.compute(smem=waves, smem_ops=-(-waves // 4), int=8, fp32=waves, chain=LDS_LATENCY)
-    update = t.split_k > 1
+    update = t.split_k > 1 and not t.cutlass
     # RED.ADD.F32 has no vector form on Volta
     width = vector_width(c, t.warps, 4 if update else 16)
     ops = tile_ops(c, t.warps, width, valid)
@@ -320,21 +343,38 @@ def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int]) -> None:
         emit_loads(code, 1, ops)
         code.compute(fp32=mine, int=len(ops), chain=FFMA_LATENCY)
         code.wait(1)
-    code.compute(fp32=mine, int=16 + len(ops), control=2, chain=FFMA_LATENCY)
-    for patterns in ops:
-        if update:
+    rounds = in_rounds(ops, t.warp_tile[0]) if t.cutlass else [ops]
+
+    def scale(at: int) -> None:
+        if t.cutlass:
+            code.barrier()
+            code.compute(smem=2 * mine // len(rounds), smem_ops=mine // len(rounds), chain=LDS_LATENCY)
+            code.barrier()
+        code.compute(fp32=mine // len(rounds), int=16 + len(rounds[at]), control=2, chain=FFMA_LATENCY)
+
+    if update:
+        scale(0)
+        for patterns in ops:
             code.reduce(2, *patterns, level=2)
-        else:
-            code.store(2, *patterns, level=2)
+    else:
+        add_in_turn(code, 1, rounds, number if t.cutlass and t.split_k > 1 else FIRST_Z | LAST_Z, scale)
     row, col = case.place(2, Place(by=t.tm), Place(bx=t.tn))
-    code.made(Part(2, row, valid[0], col, valid[1]), level=2)
+    if not t.cutlass:
+        code.made(Part(2, row, valid[0], col, valid[1]), level=2)
+    elif t.split_k == 1 or number & LAST_Z:
+        code.made(Part(2, row, t.tm, col, t.tn), level=2)
     code.exit()
 
 
 @lru_cache(maxsize=4096)
-def program_of(case: Case) -> Program:
+def program_of(case: Case) -> Program | Recorded:
     """Build a program once: launches of one shape share it."""
     t = case.tiling
+    if t.cutlass and t.split_k > 1:
+        return in_turn(
+            f"gemm_{t.name}", t.grid(case.m, case.n, case.k), partial(_variant, case),
+            warps=t.warps, registers=t.registers(case.item), smem=t.smem(case.item), args=3,
+        )  # fmt: skip
     variants = tuple(tuple(_variant(case, number).ops) for number in range(8))
     return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), 3)
 
@@ -360,17 +400,21 @@ def gemm(
 
     ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N].
 
-    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (:func:`workloads.copy.fill`).
+    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (:func:`workloads.copy.fill`); those of
+    CUTLASS do so in turn. Of a CUTLASS product A may have several times K columns: the first K are read, and
+    a step waits for its columns in every K of them, as a gated unit in between would.
     """
     m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
     kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)
+    times = k // kb if tiling.cutlass and not a_t and k % kb == 0 else 1
+    k //= times
     if kb != k or (c.rows, c.cols) != (m, n):
         shapes = f"A is {m} x {k}, B is {kb} x {n}, C is {c.rows} x {c.cols}"
         raise WorkloadError(f"gemm {name}: {shapes}: shapes must agree")
     item = 4 if tiling.math == "ffma" else 2
     if a.item != item or b.item != item:
         raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands")
-    case = Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0)
+    case = Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0, times=times)
     gx, gy, gz = tiling.grid(m, n, k)
     chunk = tiling.chunk(k)
     xs, ys, zs = (lambda t: t % gx), (lambda t: t // gx % gy), (lambda t: t // (gx * gy))

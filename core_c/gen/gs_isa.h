@@ -146,6 +146,8 @@ enum {
 enum {
     GS_SCHEME_SYNC_POLICY_TILE = 0,
     GS_SCHEME_SYNC_POLICY_ROW = 1,
+    GS_SCHEME_SYNC_POLICY_STRIDED = 2,
+    GS_SCHEME_SYNC_POLICY_CONV = 3,
 };
 
 /* scheme.sync.launch */
@@ -159,6 +161,31 @@ enum {
 enum {
     GS_SCHEME_SYNC_TRIGGER_START = 0,
     GS_SCHEME_SYNC_TRIGGER_LATE = 1,
+};
+
+/* scheme.sync.gate */
+enum {
+    GS_SCHEME_SYNC_GATE_ALL = 0,
+    GS_SCHEME_SYNC_GATE_FIRST = 1,
+    GS_SCHEME_SYNC_GATE_NONE = 2,
+};
+
+/* scheme.sync.wait */
+enum {
+    GS_SCHEME_SYNC_WAIT_LATE = 0,
+    GS_SCHEME_SYNC_WAIT_EARLY = 1,
+};
+
+/* scheme.sync.poll */
+enum {
+    GS_SCHEME_SYNC_POLL_RUN = 0,
+    GS_SCHEME_SYNC_POLL_EACH = 1,
+};
+
+/* scheme.sync.fence */
+enum {
+    GS_SCHEME_SYNC_FENCE_GPU = 0,
+    GS_SCHEME_SYNC_FENCE_SYSTEM = 1,
 };
 
 /* scheme.sync.fused */

@@ -202,6 +202,8 @@ typedef struct gs_gpu_cp_params {
 typedef struct gs_gpu_sync_params {
     /* A device-wide fence, beyond the acknowledgement of the stores before it. [cycle] */
     int64_t fence;
+    /* A fence of the whole system, beyond the acknowledgement of the stores before it; no less than gpu.sync.fence. [cycle] */
+    int64_t fence_system;
     /* Round trip of an atomic or an acquiring load within a partition of L2, no less than that of a load. [cycle] */
     int64_t latency;
     /* From a poll's reply to the next op of its warp, or its next poll. [cycle] */
@@ -354,12 +356,22 @@ typedef struct gs_scheme_queues_params {
 } gs_scheme_queues_params;
 
 typedef struct gs_scheme_sync_params {
-    /* Semaphores: one a tile of what a kernel makes, or one a row of tiles. [choice] */
+    /* Semaphores: one a tile of what a kernel makes, one a row of tiles, one for tiles that are read together although they lie apart, or one for the tiles that a convolution reads. [choice] */
     int64_t policy;
     /* How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph. [choice] */
     int64_t launch;
     /* Programmatic launch: a TB triggers at its start, or after its main loop. [choice] */
     int64_t trigger;
+    /* Two streams: the gate before a kernel waits until all TBs of the kernel before have started, until the first has, or there is none. [choice] */
+    int64_t gate;
+    /* Each TB asks a counter and a table which tile is its own before it begins (the order is that of the grid). [bool] */
+    int64_t order;
+    /* A TB waits just before it loads what other kernels make, or before its first load of anything. [choice] */
+    int64_t wait;
+    /* A poll shows which semaphores behind its own are complete, and they are not polled again, or each is polled where it is first needed. [choice] */
+    int64_t poll;
+    /* What a TB fences before it posts: the device, or the whole system. [choice] */
+    int64_t fence;
     /* Pad shared memory so that no SM holds more than an even share of a kernel's TBs. [bool] */
     int64_t spread;
     /* Stream order, and yet each TB polls and posts: the cost of the synchronisation code. [bool] */

@@ -25,6 +25,7 @@ WAITS: Rows = (
     ("gpu.cp.early_reuse", 1600, "deps_tb_trace of an H200: the ninth starts 2 us after the first has ended"),
     ("gpu.cp.depend", 195, f"{_MICRO} pdl_pair_ns_primary_last_end_to_wait_return 416, less store and way"),
     ("gpu.sync.fence", 304, f"{_MICRO} store_plus_threadfence_cycles 585 less latency_cycles.l2_hit 281"),
+    ("gpu.sync.fence_system", 2870, "fence.sc.sys of a B300, as published beside 320 cycles of fence.sc.gpu"),
     ("gpu.sync.latency", 313, f"{_MICRO} atomic_add_returning_latency_cycles: 313 near, 527 over the fabric"),
     ("gpu.sync.acquire", 180, _LEFT),
     ("gpu.sync.atomic", 0.796, f"{_MICRO} atomic_add_same_address_ns_per_op_one_thread_per_sm"),

@@ -1,10 +1,11 @@
 """Suites of cuSync (CGO 2024): pairs of dependent products on an A100 and a V100, convolutions on a V100.
 
 Published by the authors: stream order (``baseline``), row and tile semaphores, with tiles (TB, then warp:
-M x N x K), stages and split-K where they list them. How they took the times, by their programs at commit
-345b60a: on the V100 by the host's clock, ``baseline`` with a synchronisation of the host after *each* kernel
-(so its scheme here is ``host``), the others with one at the end; on the A100 by events, each run enqueued on
-an idle GPU.
+M x N x K), stages and split-K. Their script has more of these than their results: other tiles for a mode,
+the tiles of M > 2048, and which of their optimisations were on (``cusync_mlp_tiles.csv``); where it has a
+problem, it is what ran. How they took the times, by their programs at commit 345b60a: on the V100 by the
+host's clock, ``baseline`` with a synchronisation of the host after *each* kernel (so its scheme here is
+``host``), the others with one at the end; on the A100 by events, each run enqueued on an idle GPU.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from functools import cache, partial
 
 from pysim import Config, Job, WorkloadError
 from workloads.conv_chain import conv_chain
+from workloads.cutlass import Multistage, multistage
+from workloads.gemm import Tiling
 from workloads.mlp_pair import mlp_pair, tiling
 
 from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
@@ -22,8 +25,16 @@ from .nulls import roofline_by
 from .table import Row, packaged, rows_of
 
 BASE = "baseline"
-_SEMAPHORES = {"rowsync": "cusync:row+streams", "tilesync": "cusync:tile+streams"}
-MODES = {"a100": {BASE: "stream"} | _SEMAPHORES, "v100": {BASE: "host"} | _SEMAPHORES}
+BASES = {"a100": "stream", "v100": "host"}
+MODES = (BASE, "rowsync", "tilesync")
+# Of cuSync's code: two streams, a fence of the system before each post. Its optimisations W, T and R leave
+# out the kernel that waits for the producer's first TB, the look-up of the tile, and the wait before weights.
+CUSYNC = "cusync:{policy}+streams+fence_system+poll_each"
+FLAGS = {
+    "AvoidWaitKernel": ("gate_first", "no_gate"),
+    "AvoidCustomOrder": ("tile_order", ""),
+    "ReorderTileLoads": ("wait_early", ""),
+}
 MLP_COLUMNS = (
     *("device", "model", "m", "n1", "k1", "n2", "k2", "mode", "total_us", "above_peak"),
     *("tile1", "tile2", "stages", "split_k"),
@@ -38,9 +49,7 @@ def _usable(rows: Sequence[Row], device: str) -> list[Row]:
     return [
         row
         for row in rows
-        if row.text("device") == device
-        and row.text("mode") in MODES[device]
-        and row.text("above_peak") == "0"
+        if row.text("device") == device and row.text("mode") in MODES and row.text("above_peak") == "0"
     ]
 
 
@@ -63,6 +72,9 @@ def _mlp_cases(rows: Sequence[Row], device: str) -> list[Case]:
         sizes = {name: row.count(name) for name in ("m", "n1", "k1", "n2", "k2")}
         weights = sizes["n1"] * sizes["k1"] + sizes["n2"] * sizes["k2"]
         mode, listed = row.text("mode"), bool(row.text("tile1"))
+        tiles, flags = _mlp_tiles(row, device)
+        policy = "row" if mode == "rowsync" else "tile" if sizes["n1"] == sizes["k2"] else "strided"
+        scheme = _scheme(device, mode, policy, flags)
         made.append(
             Case(
                 case=f"{group}|{mode}",
@@ -70,12 +82,8 @@ def _mlp_cases(rows: Sequence[Row], device: str) -> list[Case]:
                 mode=mode,
                 key=problem,
                 kind="tiles listed" if listed else "tiles not listed",
-                scheme=MODES[device][mode],
-                task=(
-                    *(str(size) for size in sizes.values()),
-                    *(row.text(name) for name in MLP_COLUMNS[-4:]),
-                    MODES[device][mode],
-                ),
+                scheme=scheme,
+                task=(*(str(size) for size in sizes.values()), *tiles, row.text("model"), scheme),
                 part="pair",
                 measured_us=row.number("total_us"),
                 flops=2.0 * sizes["m"] * weights,
@@ -84,6 +92,35 @@ def _mlp_cases(rows: Sequence[Row], device: str) -> list[Case]:
             )
         )
     return unique(made)
+
+
+@cache
+def _scripts() -> dict[tuple[str, ...], tuple[tuple[str, ...], frozenset[str]]]:
+    """Return tiles, stages, split-K and the optimisations that are on, by device, model, M and mode."""
+    name = "cusync_mlp_tiles.csv"
+    rows = rows_of(name, packaged(name), ("device", "model", "m", "mode", *MLP_COLUMNS[-4:], *FLAGS))
+    return {
+        tuple(row.text(key) for key in ("device", "model", "m", "mode")): (
+            tuple(row.text(key) for key in MLP_COLUMNS[-4:]),
+            frozenset(flag for flag in FLAGS if row.text(flag) == "1"),
+        )
+        for row in rows
+    }
+
+
+def _mlp_tiles(row: Row, device: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return what the authors' script has for a row, or else what the row says."""
+    key = (device, row.text("model"), row.text("m"), row.text("mode"))
+    mine = tuple(row.text(name) for name in MLP_COLUMNS[-4:])
+    return _scripts().get(key, (mine, frozenset()))
+
+
+def _scheme(device: str, mode: str, policy: str, flags: frozenset[str]) -> str:
+    """Return the scheme of a mode with the optimisations that were on."""
+    if mode == BASE:
+        return BASES[device]
+    options = (on if flag in flags else off for flag, (off, on) in FLAGS.items())
+    return "+".join((CUSYNC.format(policy=policy), *(word for word in options if word)))
 
 
 def _numbers(text: str, what: str) -> tuple[int, int]:
@@ -98,17 +135,24 @@ def _numbers(text: str, what: str) -> tuple[int, int]:
 
 def _mlp(
     config: Config, m: str, n1: str, k1: str, n2: str, k2: str,
-    tile1: str, tile2: str, stages: str, split_k: str, scheme: str,
+    tile1: str, tile2: str, stages: str, split_k: str, model: str, scheme: str,
 ) -> Outcome:  # fmt: skip
     """Simulate a pair of products; the time is what the authors' clock saw of it."""
     if not tile1:
         raise WorkloadError("no tiles are listed for this problem")
-    if config.device.compute_capability[0] != 7:
-        raise WorkloadError("CUTLASS's products with asynchronous copies (Ampere) are not built")
     both = zip((tile1, tile2), _numbers(stages, "stages"), _numbers(split_k, "split-K"), strict=True)
-    first, second = (tiling(*each) for each in both)
-    job = mlp_pair((int(m), int(n1), int(k1), int(n2), int(k2)), first, second)
-    return _timed(config, job, scheme, first.name, "pair")
+    ampere = config.device.compute_capability[0] >= 8
+    made: list[Tiling | Multistage] = []
+    for tile, depth, parts in both:
+        # the first product of a GPT-3 ends in its GELU
+        gelu = model == "gpt3" and not made
+        made.append(multistage(tile, depth, parts, gelu=gelu) if ampere else tiling(tile, depth, parts))
+    sizes = (int(m), int(n1), int(k1), int(n2), int(k2))
+    job = mlp_pair(sizes, *made, gated=scheme not in BASES.values())
+    detail = f"{made[0].name} {stages} stages, split-K {split_k}"
+    if ampere:
+        return _events(config, job, scheme, detail)
+    return _timed(config, job, scheme, detail, "pair")
 
 
 def _conv_cases(rows: Sequence[Row]) -> list[Case]:
@@ -118,6 +162,8 @@ def _conv_cases(rows: Sequence[Row]) -> list[Case]:
         sizes = [row.count(name) for name in CONV_COLUMNS[2:6]]
         batch, channels, spatial, convs = sizes
         mode, pixels = row.text("mode"), batch * spatial * spatial
+        flags = _listed().get((str(batch), str(channels), mode), ("", "", frozenset()))[2]
+        scheme = _scheme("v100", mode, "row" if mode == "rowsync" else "conv", flags)
         made.append(
             Case(
                 case=f"{group}|{mode}",
@@ -125,8 +171,8 @@ def _conv_cases(rows: Sequence[Row]) -> list[Case]:
                 mode=mode,
                 key=problem,
                 kind=f"{channels} channels",
-                scheme=MODES["v100"][mode],
-                task=(*(str(size) for size in sizes), mode, MODES["v100"][mode]),
+                scheme=scheme,
+                task=(*(str(size) for size in sizes), mode, scheme),
                 part="layers",
                 measured_us=row.number("total_us"),
                 flops=2.0 * pixels * channels * channels * TAPS * convs,
@@ -141,31 +187,49 @@ def _conv(
     config: Config, batch: str, channels: str, spatial: str, convs: str, mode: str, scheme: str
 ) -> Outcome:
     """Simulate dependent convolutions; tiles and split-K are what the authors list for batch and channels."""
-    tile, split = _listed().get((batch, channels, mode), ("", ""))
+    tile, split, _ = _listed().get((batch, channels, mode), ("", "", frozenset()))
     if not tile:
         raise WorkloadError(f"no tile is listed for {channels} channels of batch {batch}")
     job = conv_chain(int(batch), int(channels), int(spatial), int(convs), tiling(tile, 2, int(split)))
-    return _timed(config, job, scheme, f"{tile}, split-K {split}", "layers")
+    # their baseline initialises each kernel anew, which with a split K clears its semaphores: one launch more
+    clears = int(convs) if scheme == BASES["v100"] and split != "1" else 0
+    return _timed(config, job, scheme, f"{tile}, split-K {split}", "layers", clears)
 
 
 @cache
-def _listed() -> dict[tuple[str, str, str], tuple[str, str]]:
-    """Return (tile, split-K) by batch, channels and mode."""
+def _listed() -> dict[tuple[str, str, str], tuple[str, str, frozenset[str]]]:
+    """Return tile, split-K and the optimisations that are on, by batch, channels and mode."""
     name = "cusync_conv_tiles.csv"
-    rows = rows_of(name, packaged(name), ("batch", "channels", "tile", *MODES["v100"]))
+    kinds = {"rowsync": "row", "tilesync": "tile"}
+    flags = tuple(f"{kind}_{flag}" for kind in kinds.values() for flag in FLAGS)
+    rows = rows_of(name, packaged(name), ("batch", "channels", "tile", *MODES, *flags))
     return {
-        (row.text("batch"), row.text("channels"), mode): (row.text("tile"), row.text(mode))
+        (row.text("batch"), row.text("channels"), mode): (
+            row.text("tile"),
+            row.text(mode),
+            frozenset(flag for flag in FLAGS if mode in kinds and row.text(f"{kinds[mode]}_{flag}") == "1"),
+        )
         for row in rows
-        for mode in MODES["v100"]
+        for mode in MODES
     }
 
 
-def _timed(config: Config, job: Job, scheme: str, detail: str, part: str) -> Outcome:
-    """Simulate a job as the host's clock saw it: a launch before and a synchronisation after it."""
+def _timed(config: Config, job: Job, scheme: str, detail: str, part: str, clears: int = 0) -> Outcome:
+    """Simulate a job as the host's clock saw it: a launch, ``clears`` more, and a synchronisation."""
     tables = tables_of(config, job, scheme)
     kernels = tables["kernels"]
     ran = float(kernels["last_end_us"].max() - kernels["first_dispatch_us"].min())
-    return outcome_of(tables, {part: ran + config.number("host.roundtrip") / 1e3}, detail)
+    around = config.number("host.roundtrip") + clears * config.number("host.launch")
+    return outcome_of(tables, {part: ran + around / 1e3}, detail)
+
+
+def _events(config: Config, job: Job, scheme: str, detail: str) -> Outcome:
+    """Simulate a job as events around it on an idle GPU saw it: the host launches behind the first."""
+    tables = tables_of(config, job, scheme)
+    launched = (config.number("host.launch") + config.number("gpu.cp.launch")) / 1e3
+    kernels = tables["kernels"]
+    ran = float(kernels["last_end_us"].max() - kernels["first_dispatch_us"].min())
+    return outcome_of(tables, {"pair": ran + launched}, detail)
 
 
 def _nulls(cases: Sequence[Case]) -> list[Null]:
@@ -182,7 +246,7 @@ def _suite_mlp(name: str, device: str) -> Suite:
         cases=partial(_mlp_cases, device=device),
         run=_mlp,
         nulls=_nulls,
-        note=f"{device}: rows in modes {', '.join(MODES[device])}; above_peak = 1 rows are left out, as they"
+        note=f"{device}: rows in modes {', '.join(MODES)}; above_peak = 1 rows are left out, as they"
         " claim more than the card's peak and cannot be right",
         base=BASE,
         compare="gain",

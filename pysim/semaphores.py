@@ -90,18 +90,13 @@ def parts(kernel: Kernel, mark: str) -> list[Part]:
     return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
 
 
-def published(ops: Ops, sem: Sem, level: int, extra: int = 0) -> list[Op]:
-    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post.
-
-    ``extra``: cycles that the fence takes beyond those of one of the device.
-    """
+def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
+    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
     slots = sorted({op.slot for op in ops if op.kind in (OP["STORE"], OP["REDUCE"])})
     code = Code()
     for slot in slots:
         code.wait(slot)
     code.barrier()
-    if extra:
-        code.delay(extra)
     code.post(sem, level=level)
     return code.ops
 
@@ -189,8 +184,8 @@ def _wrap(maker: Kernel, cols: int, readers: Sequence[Part]) -> int:
     return wrap
 
 
-def polls(mark: Op, found: Counters, base: int, name: str, *, each: bool = False) -> list[Op]:
-    """Return the polls for a part that a kernel needs; ``each``: what one shows of others is not used."""
+def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
+    """Return the polls for a part that a kernel needs."""
     part = mark.part
     assert part is not None
     one = found.stride == 1  # for all columns
@@ -220,7 +215,7 @@ def polls(mark: Op, found: Counters, base: int, name: str, *, each: bool = False
     for group in groups:
         sem = Sem(
             row, Place() if one else part.col, found.rows, found.cols, found.stride, group.start, base,
-            len(group), group.step, _ahead(len(group), once, each), found.wrap,
+            len(group), group.step, 2 if once else int(len(group) == 1), found.wrap,
         )  # fmt: skip
         code = Code()
         code.poll(sem, level=mark.level, ahead=mark.count_plus, limit=mark.count)
@@ -228,9 +223,18 @@ def polls(mark: Op, found: Counters, base: int, name: str, *, each: bool = False
     return made
 
 
-def _ahead(many: int, once: bool, each: bool) -> int:
-    """Return what a poll of so many semaphores remembers (``gs_sem.ahead``)."""
-    return 2 if once or (each and many == 1) else int(many == 1)
+def fenced(ops: Sequence[Op], cycles: int) -> list[Op]:
+    """Return ops in which each post comes so many cycles later: its fence takes longer."""
+    code = Code()
+    code.delay(cycles)
+    return [each for op in ops for each in ((*code.ops, op) if op.kind == OP["POST"] and cycles else (op,))]
+
+
+def alone(op: Op) -> Op:
+    """Return a poll that remembers of semaphores behind its own nothing."""
+    if op.sem is None or op.sem.ahead != 1:
+        return op
+    return replace(op, sem=replace(op.sem, ahead=2))
 
 
 def _runs(places: Sequence[int]) -> Iterator[range]:

@@ -24,9 +24,11 @@ from .semaphores import (
     Edges,
     Ops,
     Table,
+    alone,
     changed,
     edges_of,
     edited,
+    fenced,
     first_of,
     marks,
     outputs,
@@ -228,7 +230,8 @@ class _Use:
         begun = False
 
         def wait(op: Op, base: int) -> list[Op]:
-            return polls(op, self.reads[base][1], base + 1, kernel.name, each=self.settings.each)
+            mine = polls(op, self.reads[base][1], base + 1, kernel.name)
+            return [alone(each) for each in mine] if self.settings.each else mine
 
         def change(op: Op) -> Sequence[Op] | None:
             nonlocal begun
@@ -263,7 +266,7 @@ class _Use:
                 sem = Sem(
                     found.row(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
                 )
-                return published(ops, sem, op.level, self._extra(values))
+                return fenced(published(ops, sem, op.level), self._extra(values))
             return ()
 
         return edited(ops, change, front.ops)

@@ -400,9 +400,9 @@ def gemm(
 
     ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N].
 
-    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (:func:`workloads.copy.fill`); those of
-    CUTLASS do so in turn. Of a CUTLASS product A may have several times K columns: the first K are read, and
-    a step waits for its columns in every K of them, as a gated unit in between would.
+    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (:func:`workloads.copy.fill`); those
+    of CUTLASS do so in turn. Of a CUTLASS product A may have several times K columns: the first K are read,
+    and a step waits for its columns in every K of them, as a gated unit in between would.
     """
     m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
     kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz guard bench readme performance accuracy energy peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy energy peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
+	@echo "make oracle    10,000 random jobs under random schemes and settings, checked (half an hour)"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
 	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
@@ -57,6 +58,9 @@ gru: $(CORE)
 
 test: $(CORE)
 	$(PY) -m pytest -q
+
+oracle: $(CORE)
+	$(PY) -m pytest -q --hypothesis-profile=jobs tests/test_scheme_family.py -k random_settings
 
 guard: $(CORE)
 	$(PY) tests/bench/guard.py

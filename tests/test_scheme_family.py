@@ -12,7 +12,7 @@ from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
 from workloads.registry import make
 
-from .core.harness import FAMILY, execute, tiny
+from .core.harness import FAMILY, SCHEMES, execute, tiny
 from .core.workloads_small import ALL
 from .test_ordering import KINDS, pair, two
 
@@ -63,19 +63,26 @@ SETTINGS = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+# as many cases as the profile says: make oracle runs 10,000
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     kernels=st.integers(2, 40),
     streams=st.integers(1, 4),
-    scheme=st.sampled_from((*FAMILY, "tb_static", "tb_ideal")),
+    scheme=st.sampled_from((*SCHEMES, *FAMILY)),
     chosen=st.fixed_dictionaries({path: st.sampled_from(values) for path, values in SETTINGS.items()}),
+    quanta=st.sampled_from(((7,), (1, 100))),
 )
-def test_random_settings(seed, kernels, streams, scheme, chosen):
+def test_random_settings(seed, kernels, streams, scheme, chosen, quanta):
+    """No dependence is broken, no TB is lost, and slices change nothing."""
     text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
-    ran = execute(make(text), scheme, oracle().replaced(chosen))
-    if scheme == "pool":
+    job = make(text)
+    ran = execute(job, scheme, oracle().replaced(chosen))
+    assert int(ran.totals.tbs_done) == len(ran.tbs) == sum(k.tbs for k in job.kernels)
+    if scheme in ("pool", "tb_static", "tb_learned"):
         assert ran.totals.table_peak_entries <= chosen["scheme.table.entries"]
+    again = execute(job, scheme, tiny().replaced(chosen), quanta=quanta)
+    assert again.fingerprint() == ran.fingerprint()
 
 
 @pytest.mark.threads
@@ -87,9 +94,12 @@ def test_one_result(name, scheme):
     assert execute(ALL[name](), scheme, threads=(3, 1, 4), quanta=(50, 3)).fingerprint() == want
 
 
-@pytest.mark.parametrize("name", ["gru", "random_dag"])
-def test_no_scheme_beats_the_bound(name):
-    rows = simulate(tiny(), ALL[name](), ",".join(FAMILY), threads=1, tables="none").frame("runs")
+TEXTS = ("gru:hidden=64,batch=8,timesteps=3", *(f"random_dag:seed={n}" for n in range(6)))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_scheme_beats_the_bound(text):
+    rows = simulate(tiny(), make(text), ",".join(FAMILY), threads=1, tables="none").frame("runs")
     assert (rows["status"] == "ok").all()
     assert (rows["time_us"] >= rows["bound_us"]).all()
 

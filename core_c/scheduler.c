@@ -213,9 +213,6 @@ static int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
-    if (is_reserved(sim, kernel)) {
-        return 0;
-    }
     if (sim->order.placement == 2 && gs_kernels(sim)[kernel].fine) {
         sm = gs_place_near(sim, kernel, hint, &rotate, &tb);
     }
@@ -244,7 +241,7 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
     const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
     gs_kernel *kernels = gs_kernels(sim);
     const int turns = sim->order.rotate != 0;
-    u32 rank = turns ? sim->sched.turn : 0, passed = 0, head = GS_NONE;
+    u32 rank = turns ? sim->sched.turn : 0, passed = 0, head = GS_NONE, kept = GS_NONE;
     for (;;) {
         u32 r = next_rank(sim, rank);
         if (r == GS_NONE) {
@@ -255,7 +252,17 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
         if (kernel == head || (sim->order.strict && kernel != oldest_left(sim))) {
             return;
         }
+        if (is_reserved(sim, kernel)) {
+            /* it fits, but may not: those behind it may go on, however many may be passed over */
+            if (kernel == kept) {
+                return;
+            }
+            kept = kept == GS_NONE ? kernel : kept;
+            rank = r + 1;
+            continue;
+        }
         if (dispatch_from(ctx, kernel, t, hint)) {
+            kept = GS_NONE;
             if (head != GS_NONE) {
                 kernels[head].passed++;
             }

@@ -137,3 +137,14 @@ def test_a_share_is_kept_for_the_oldest(reserve, most):
     new = of(ran, 1)
     held = [overlap(new, int(t)) for t in new["start"] if int(t) <= last - 1_000_000]
     assert max(held, default=0) == most
+
+
+@pytest.mark.parametrize("priority", ["newest", "round_robin"])
+def test_a_reserved_kernel_is_not_one_that_does_not_fit(priority):
+    """Nothing may be passed over, and yet the oldest kernel behind those that are held back goes on."""
+    memory = Memory()
+    job = Job("held", [stores(memory, n, 30, 2000) for n in "abc"])
+    conf = tiny(scheme__priority=priority, scheme__reserve=1.0, scheme__bypass=0)
+    ran = execute(job, "tb_ideal", conf)
+    begun = [int(of(ran, n)["dispatch"].min()) for n in range(3)]
+    assert begun == sorted(begun)

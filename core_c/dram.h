@@ -1,8 +1,8 @@
 /* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival
    order, but a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering
-   queue would make it, and takes whatever bus slot is free from then on. Refresh takes its slots out of the
-   bus as time advances. Writes collect and drain in batches that pay one bus turnaround; a limited queue of
-   them holds up what pushes more out of L2. */
+   queue would make it, and takes whatever bus slot is free from then on. Activates of a channel keep apart.
+   Refresh takes its slots out of the bus as time advances. Writes collect and drain in batches that pay one
+   bus turnaround; a limited queue of them holds up what pushes more out of L2. */
 #pragma once
 #include "series.h"
 
@@ -102,7 +102,8 @@ static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
         from = t;
         s->count.row_hits++;
     } else {
-        u64 start = gs_max(t, b->free);
+        u64 turn = gs_max(t, s->activate), start = gs_max(turn, b->free);
+        s->activate = turn + (u64)p->row_gap;
         from = start + (u64)p->row_open;
         b->free = start + (u64)p->row_cycle;
         b->active = from;

@@ -245,10 +245,11 @@ typedef struct gs_slice {
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;
-    u64 link;    /* to the other partition: when free */
-    u64 misses;  /* loads that went to DRAM */
-    u64 drained; /* when the last batch of writes is done */
-    u64 atomic;  /* when it is free for the next request of a semaphore */
+    u64 link;     /* to the other partition: when free */
+    u64 misses;   /* loads that went to DRAM */
+    u64 drained;  /* when the last batch of writes is done */
+    u64 atomic;   /* when it is free for the next request of a semaphore */
+    u64 activate; /* when the channel may open its next row */
     u32 writes, id, reads_since, pad;
     u64 bus[GS_BUS_WORDS];
     gs_bank bank[32];

@@ -55,7 +55,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "dram_rows": Mechanism(
         "DRAM",
         "rows of DRAM banks that must be opened",
-        (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2)),
+        (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2), ("gpu.dram.row_gap", 0)),
     ),
     "dram_bank_hash": Mechanism("DRAM", "strides spread over banks by a hash", (("gpu.dram.bank_hash", 0),)),
     "dram_reorder": Mechanism("DRAM", "a queue that serves hits of a row first", (("gpu.dram.reorder", 0),)),

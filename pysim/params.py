@@ -135,6 +135,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("row_bytes", 1024, "B", 128, 65536, "Bytes of a row that lie in one channel; a power of two."),
         Param("row_open", 28.0, "ns", 1, 1000, "Precharge and activate (tRP + tRCD)."),
         Param("row_cycle", 47.0, "ns", 1, 1000, "Least time between two activates of a bank (tRC)."),
+        Param("row_gap", 0.0, "ns", 0, 1000, "Least time between two activates of a channel (tRRD, or a quarter of tFAW)."),
         Param("reorder", 200.0, "ns", 0, 10000, "Requests to a row closed less than this ago still count as hits of it (reordering queue)."),
         Param("refresh_period", 3900.0, "ns", 100, 1e6, "Refresh interval (tREFI)."),
         Param("refresh_time", 260.0, "ns", 0, 10000, "A channel is busy this long with each refresh (tRFC)."),

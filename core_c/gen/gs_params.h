@@ -148,6 +148,8 @@ typedef struct gs_gpu_dram_params {
     int64_t row_open;
     /* Least time between two activates of a bank (tRC). [tick] */
     int64_t row_cycle;
+    /* Least time between two activates of a channel (tRRD, or a quarter of tFAW). [tick] */
+    int64_t row_gap;
     /* Requests to a row closed less than this ago still count as hits of it (reordering queue). [tick] */
     int64_t reorder;
     /* Refresh interval (tREFI). [tick] */

@@ -122,6 +122,7 @@ _GH100: Rows = (
     ("gpu.dram.row_bytes", 1024, "JEDEC JESD238: 1 KiB page of an HBM3 pseudo channel"),
     ("gpu.dram.row_open", 28, f"{_ASSUMED}: class of HBM2 tRP + tRCD"),
     ("gpu.dram.row_cycle", 47, f"{_ASSUMED}: class of HBM2 tRC"),
+    ("gpu.dram.row_gap", 0, "not seen to bound anything measured or published on these cards"),
     ("gpu.dram.reorder", 200, f"{_ASSUMED}: as for Volta"),
     ("gpu.dram.refresh_period", 3900, "JEDEC JESD238: tREFI 3.9 us"),
     ("gpu.dram.write_queue", 128, f"{_ASSUMED}: two batches and those under way"),

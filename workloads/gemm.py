@@ -35,6 +35,8 @@ HMMA_LATENCY = 10
 # the switch and one for the next FFMA, which finds the reuse cache empty.
 YIELD_EVERY = 7  # FFMA
 YIELD_COST = 2  # cycles of the fp32 pipe
+GROUPS = 8  # a warp loads the fragments of an eighth of a k-step at once (CUTLASS: 1 of 8, HMMA.884 4 of 32)
+FFMA_REGISTERS = 128  # at most: maxas's SGEMM of 8 x 8 a thread takes 127, so that 512 threads fit an SM
 INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
 Math = Literal["ffma", "hmma"]
 Loads = list[tuple[Pattern, ...]]
@@ -48,6 +50,12 @@ class Tiling:
     compute different k of each tile and add their sums through shared memory (cuBLAS's ``sliced1x4``).
     ``stages`` is 1 (one buffer, two barriers a step) or 2. ``cutlass``: parts of a split add to C in turn
     (:mod:`workloads.serial`), a step loads B before A, and sums leave a few rows at a time.
+
+    ``overlap``: the tile in flight is stored to shared memory among the arithmetic of the last group but one,
+    and the last group runs behind the barrier on fragments that are in registers already (CUTLASS's
+    ``mma_pipelined.h``). ``passes``: C leaves in so many rounds, each through shared memory; where
+    C is read, each waits for its part (CUTLASS's epilogue; maxas's SGEMM). ``fetch``: cycles of a TB in which
+    straight-line code before and after the loop waits to be fetched; ``yields``: cycles of a yield.
     """
 
     name: str
@@ -60,6 +68,10 @@ class Tiling:
     split_k: int = 1
     slices: int = 1
     cutlass: bool = False
+    overlap: bool = False
+    passes: int = 1
+    fetch: int = 0
+    yields: int = YIELD_COST
 
     def __post_init__(self) -> None:
         """Refuse tiles that the lanes of a warp cannot share evenly."""
@@ -111,7 +123,8 @@ class Tiling:
         else:
             # k of 4, each value in two lanes
             fragments = 2 * sum(self.warp_tile) * 4 * item * 2 // (4 * WARP)
-        return min(255, -(-(self.outputs + fragments + moving + 24) // 8) * 8)
+        most = FFMA_REGISTERS if self.math == "ffma" else 255
+        return min(most, -(-(self.outputs + fragments + moving + 24) // 8) * 8)
 
     def chunk(self, k: int) -> int:
         """K of one part of the split: a multiple of tk."""
@@ -160,7 +173,7 @@ def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
     mine = -(-k // tiling.slices)
     # the last k of a sliced tile may not divide: the total stays exact, the fragments round up
     math = tiling.tm * tiling.tn * k // (WARP * tiling.warps)
-    return StepWork(math, lds * mine, waves * mine, math // YIELD_EVERY * YIELD_COST)
+    return StepWork(math, lds * mine, waves * mine, math // YIELD_EVERY * tiling.yields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +276,51 @@ def _load(code: Code, both: Sequence[tuple[Part, Loads]], *, together: bool, lev
         emit_loads(code, 0, ops, level=level, ahead=ahead)
 
 
+def _stage(code: Code, tiling: Tiling, stores: tuple[int, int]) -> None:
+    """Store the tile in flight to shared memory: ``stores`` are wavefronts and instructions of a warp."""
+    code.wait(0)
+    if tiling.stages == 1:
+        code.barrier()  # all have read the only buffer
+    code.compute(smem=stores[0], smem_ops=stores[1], chain=4)
+    code.barrier()
+
+
+def _multiply(
+    code: Code,
+    case: Case,
+    k: int,
+    ints: int = INTS_A_STEP,
+    stores: tuple[int, int] = (0, 0),
+    wait: int = LDS_LATENCY,
+) -> None:
+    """Multiply ``k`` of a tile, with stores to shared memory in between; ``wait``: for the fragments."""
+    math = case.tiling.math
+    work = step_work(case.tiling, k, case.item)
+    pipes = {"fp32" if math == "ffma" else "tensor": work.math, "int": ints, "control": int(ints > 0)}
+    code.compute(
+        smem=work.wavefronts + stores[0],
+        smem_ops=work.lds + stores[1],
+        chain=wait + (FFMA_LATENCY if math == "ffma" else HMMA_LATENCY),
+        conflicts=work.conflicts,
+        **pipes,
+    )
+
+
+def _step(code: Code, case: Case, stores: tuple[int, int]) -> None:
+    """Multiply a whole tile and store the next one, one after the other or among each other."""
+    t = case.tiling
+    if not t.overlap:
+        _multiply(code, case, t.tk)
+        _stage(code, t, stores)
+        return
+    last = t.tk // GROUPS
+    _multiply(code, case, t.tk - 2 * last)
+    code.wait(0)
+    _multiply(code, case, last, 0, stores, 0)
+    code.barrier()
+    _multiply(code, case, last, 0, wait=0)
+
+
 def _variant(case: Case, number: int) -> Code:
     """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (:mod:`workloads.serial`)."""
     t = case.tiling
@@ -287,40 +345,27 @@ def _variant(case: Case, number: int) -> Code:
         ]
         _load(code, both[::-1] if t.cutlass else both, together=not t.cutlass, level=level, ahead=ahead)
 
-    def stage() -> None:
-        code.wait(0)
-        if t.stages == 1:
-            code.barrier()  # all have read the only buffer
-        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=_shared_stores(case, widths), chain=4)
-        code.barrier()
-
-    def multiply(k: int) -> None:
-        work = step_work(t, k, case.item)
-        latency = LDS_LATENCY + (FFMA_LATENCY if t.math == "ffma" else HMMA_LATENCY)
-        pipes = {"fp32" if t.math == "ffma" else "tensor": work.math, "int": INTS_A_STEP, "control": 1}
-        code.compute(
-            smem=work.wavefronts, smem_ops=work.lds, chain=latency, conflicts=work.conflicts, **pipes
-        )
-
+    stores = -(-moved // (128 * t.warps)), _shared_stores(case, widths)
     code = Code()
-    code.compute(int=40, control=2, chain=FFMA_LATENCY)
+    code.compute(int=40, control=2, chain=FFMA_LATENCY + t.fetch // 2)
     fetch(t.tk if steps else rest, 0)
-    stage()
+    _stage(code, t, stores)
     if steps > 1:
         mark = code.loop_begin()
         fetch(t.tk, 0, level=0, ahead=1)
-        multiply(t.tk)
-        stage()
+        _step(code, case, stores)
         code.loop_end(mark, steps - 1)
     if steps and rest:
         fetch(rest, steps)
     if steps:
-        multiply(t.tk)
+        _multiply(code, case, t.tk)
     if rest:
         if steps:
-            stage()
-        multiply(rest)
+            _stage(code, t, stores)
+        _multiply(code, case, rest)
     code.main_done()
+    if t.fetch:
+        code.compute(int=8, chain=t.fetch - t.fetch // 2)
     _epilogue(code, case, c, (rows, cols), number)
     return code
 
@@ -339,7 +384,9 @@ def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int], number: i
     # RED.ADD.F32 has no vector form on Volta
     width = vector_width(c, t.warps, 4 if update else 16)
     ops = tile_ops(c, t.warps, width, valid)
-    if case.beta and not update:
+    if t.passes > 1:
+        _rounds(code, case, ops, update)
+    elif case.beta and not update:
         emit_loads(code, 1, ops)
         code.compute(fp32=mine, int=len(ops), chain=FFMA_LATENCY)
         code.wait(1)
@@ -352,7 +399,9 @@ def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int], number: i
             code.barrier()
         code.compute(fp32=mine // len(rounds), int=16 + len(rounds[at]), control=2, chain=FFMA_LATENCY)
 
-    if update:
+    if t.passes > 1:
+        pass  # C has left already
+    elif update:
         scale(0)
         for patterns in ops:
             code.reduce(2, *patterns, level=2)
@@ -364,6 +413,30 @@ def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int], number: i
     elif t.split_k == 1 or number & LAST_Z:
         code.made(Part(2, row, t.tm, col, t.tn), level=2)
     code.exit()
+
+
+def _rounds(code: Code, case: Case, ops: Loads, update: bool) -> None:
+    """Write C in ``passes`` rounds, each through shared memory; where C is read each waits for its part."""
+    t = case.tiling
+    mine = t.tm * t.tn // (WARP * t.warps)
+    each = max(1, -(-len(ops) // t.passes))
+    for first in range(0, len(ops), each):
+        part = ops[first : first + each]
+        share = -(-mine * len(part) // len(ops))
+        read = case.beta and not update
+        if read:
+            emit_loads(code, 1, part)
+            code.compute(fp32=share, int=len(part), chain=FFMA_LATENCY)
+        # each value is written and read once, 4 B a lane
+        code.compute(smem=2 * share, smem_ops=share + -(-share // 4), int=4, chain=LDS_LATENCY)
+        if read:
+            code.wait(1)
+        code.compute(fp32=share, int=16 + len(part), control=2, chain=FFMA_LATENCY)
+        for patterns in part:
+            if update:
+                code.reduce(2, *patterns, level=2)
+            else:
+                code.store(2, *patterns, level=2)
 
 
 @lru_cache(maxsize=4096)

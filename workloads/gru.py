@@ -77,8 +77,8 @@ def rnn(
     if input == "hoisted" and batch * hidden * item % ALIGN:
         raise WorkloadError(f"rnn: hoisted input needs batch * hidden * {item} B in multiples of {ALIGN} B")
     hints = hints or MachineHints()
-    step_tiling = choose_gemm(batch, wide, hidden, dtype, hints=hints, split=split)
-    all_tiling = choose_gemm(batch * timesteps, wide, hidden, dtype, hints=hints, split=split)
+    step_tiling = choose_gemm(batch, wide, hidden, dtype, b_t=True, hints=hints, split=split)
+    all_tiling = choose_gemm(batch * timesteps, wide, hidden, dtype, b_t=True, hints=hints, split=split)
     memory = Memory()
     _, x_steps = xs = _steps_of(memory, "x", timesteps, batch, hidden, item)
     x_all = xs[0]

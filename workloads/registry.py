@@ -40,7 +40,7 @@ def gemm(
         raise WorkloadError(f"gemm: m = {m}, n = {n}, k = {k}: must be positive")
     rows, cols, depth, left_t, right_t = column_major(m, n, k, a_t, b_t)
     if tile == "auto":
-        tiling = choose_gemm(rows, cols, depth, dtype, beta=beta, split=split)
+        tiling = choose_gemm(rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=beta, split=split)
     else:
         known = {t.name: t for t in FP32 + FP16}
         if tile not in known:

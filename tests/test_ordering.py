@@ -128,7 +128,8 @@ def test_small_tables_are_right_and_coarser(name):
         peaks.append(int(ran.totals.table_peak_entries))
         assert coarse[-1] == int(ran.kernels["coarse"].sum())
         assert peaks[-1] <= entries
-    assert coarse == sorted(coarse, reverse=True)
+    # with one entry fewer kernels are admitted while their producers still run
+    assert min(coarse[:2]) >= coarse[2] >= coarse[3]
     assert coarse[0] > 0 == coarse[-1]
     # a coarser order is no shortcut (placement may differ a little)
     assert all(time >= 0.97 * times[-1] for time in times)

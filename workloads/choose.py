@@ -50,7 +50,7 @@ class MachineHints:
     dram_latency: int = 450
     l2_latency: int = 220
     l2_bytes: int = 6 << 20
-    row_gbs: float = 5.8  # DRAM rows opened a nanosecond: what bounds streams of short pieces
+    row_gbs: float = 6.4  # DRAM rows opened a nanosecond: what bounds streams of short pieces
     registers: int = 65536
     smem: int = 98304
     warps: int = 64
@@ -143,7 +143,7 @@ def estimate_us(
     # the TBs of an SM fill each other's pauses but for one epilogue
     cycles += tiling.fetch / together
     whole = hints.dram_gbs * 1e3
-    pieces = min(whole, max(64, tiling.tk * item) * hints.row_gbs * 1e3)
+    pieces = min(whole, tiling.tk * item * hints.row_gbs * 1e3)
     a_rate, b_rate = (pieces if rows and not small else whole for rows in rows_of_k)
     # B is read anew by each row of tiles unless these run at once
     passes = min(gy, waves) if k * n * item > hints.l2_bytes else 1

@@ -94,7 +94,7 @@ GV100: Rows = (
     ),
     ("gpu.noc.join_loads", 0, f"{_ASSUMED}; cards since the A100 are known to"),
     ("gpu.l1.join_stores", 0, _ASSUMED),
-    ("gpu.l2.fill", 64, f"{_ASSUMED}: pairs of sectors, as on an H200"),
+    ("gpu.l2.fill", 32, f"{_ASSUMED}: the sector that is missing"),
     ("gpu.l2.update", 0, f"{_ASSUMED}: as fast as stores"),
     ("gpu.l2.partitions", 1, f"{_ASSUMED}: no sign of two"),
     ("gpu.l2.fabric_latency", 100, "unused with one partition"),
@@ -109,8 +109,9 @@ GV100: Rows = (
     ("gpu.dram.row_cycle", 47.1, f"{_ACCEL}: RC 40 clocks at 850 MHz"),
     (
         "gpu.dram.row_gap",
-        11,
-        "half `fit` of DeepBench's fp16 products that read 64 B of each row of K at a time: 350 to 390 GB/s",
+        10,
+        "half `fit` of DeepBench's fp16 products that read 64 B of each row of K at a time, 350 to 390 GB/s:"
+        " 11; those that stream whole lines at 850 GB/s allow no more than 10",
     ),
     ("gpu.dram.reorder", 200, f"{_ASSUMED}: about the time that the 64 requests of {_ACCEL} take"),
     ("gpu.dram.refresh_period", 3900, "JEDEC JESD235: tREFI 3.9 us"),

@@ -126,7 +126,7 @@ static u32 oldest_left(gs_sim *sim)
     const gs_kernel *kernels = gs_kernels(sim);
     while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
         d->oldest++;
-        if (d->oldest < sim->n_launches && !gs_launches(sim)[d->oldest].copies) {
+        if (sim->order.reserve && d->oldest < sim->n_launches && !gs_launches(sim)[d->oldest].copies) {
             const gs_kernel *k = &kernels[d->oldest];
             d->younger -= (k->dispatched - k->done) * warps_of(sim, k);
         }
@@ -137,7 +137,7 @@ static u32 oldest_left(gs_sim *sim)
 /* 1: so much of the chip is kept for older kernels that a TB of this one has to wait */
 static int is_reserved(gs_sim *sim, u32 kernel)
 {
-    if (!sim->order.reserve || kernel <= oldest_left(sim)) {
+    if (kernel <= oldest_left(sim)) {
         return 0;
     }
     u64 all = (u64)sim->sms * (u64)sim->params.gpu_sm.warps;
@@ -187,7 +187,9 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u6
     }
     gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
     tb = gs_ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
-    d->younger += kernel > d->oldest ? warps_of(sim, k) : 0;
+    if (GS_UNLIKELY(sim->order.reserve)) {
+        d->younger += kernel > d->oldest ? warps_of(sim, k) : 0;
+    }
     u64 at = gs_max(t, d->start_free);
     d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
     u64 start = at + sim->start_latency;
@@ -209,7 +211,7 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u6
 }
 
 /* whether a TB of a kernel was dispatched */
-static int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
+static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
@@ -252,7 +254,7 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
         if (kernel == head || (sim->order.strict && kernel != oldest_left(sim))) {
             return;
         }
-        if (is_reserved(sim, kernel)) {
+        if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
             /* it fits, but may not: those behind it may go on, however many may be passed over */
             if (kernel == kept) {
                 return;
@@ -468,7 +470,9 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
     gs_kernel *k = &gs_kernels(sim)[r->kernel];
     gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
     gs_place_free(sim, sm, k->shape, r->rotate, slot);
-    d->younger -= r->kernel > d->oldest ? warps_of(sim, k) : 0;
+    if (GS_UNLIKELY(sim->order.reserve)) {
+        d->younger -= r->kernel > d->oldest ? warps_of(sim, k) : 0;
+    }
     d->sm = sm;
     d->releases++;
     if (l->tbs == 0) {

@@ -79,7 +79,12 @@ void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause
     k->cause_tb = cause_tb;
     if (gs_launches(sim)[kernel].copies) {
         gs_copy_start(sim, kernel, t);
-    } else if (!k->fine || k->ready) {
+        return;
+    }
+    if (k->gated) {
+        gs_gate_open(sim, kernel, t);
+    }
+    if (k->fine ? k->ready > 0 : k->next_tb < k->tbs) {
         gs_ready_set(sim, kernel);
     }
 }
@@ -95,6 +100,9 @@ void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel
     if (f->entry) {
         f->entry = 0;
         sim->sched.table_entries--;
+    }
+    if (sim->order.prologue && gs_gate_met(sim, kernel, tb, t)) {
+        return;
     }
     gs_fine_bits(sim, k)[tb >> 6] |= 1ull << (tb & 63);
     if (k->ready++ == 0 && k->gate == 0) {

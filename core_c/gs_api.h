@@ -144,6 +144,8 @@ typedef struct gs_launch {
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */
     uint32_t unit_tbs, units; /* TBs that share a signature, and how many signatures that makes; 0: none */
+    uint32_t prologue;        /* table schemes, 1: its program waits inside (DEPEND), so that TBs may be
+                                 dispatched before what they need has ended */
     uint32_t first_unit;      /* units of all launches are numbered one after another */
     uint32_t first_set, sets; /* slice of hint_sets */
     uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
@@ -187,6 +189,7 @@ typedef struct gs_order {
     uint32_t infinite;   /* 1: table without limit and without cost */
     uint32_t bypass;     /* ready kernels that dispatch may look past */
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
+    uint32_t prologue;   /* 1: launches may have prologues */
     uint32_t bloom;      /* 1: edges are found at admission, from hints and signatures */
     uint32_t in_flight;  /* kernels in flight before an early one may start; 0: no limit */
     uint64_t launch;     /* first enqueue to first dispatch */

@@ -14,8 +14,8 @@
 
 typedef struct touch {
     u64 sector;
-    u32 required;
-    u32 left; /* accesses to come */
+    u32 required[2]; /* of its loads, of what it writes */
+    u32 left;        /* accesses to come */
     u16 phase;
     u8 write, read, published, pad[3];
 } touch;
@@ -243,7 +243,8 @@ static int order_unit(oracle *o, touch *touches, u64 n, u32 phase)
         s->total++;
         s->kinds |= t->write;
         /* a reader waits for what came before the readers it stands among; a writer for everybody */
-        t->required = t->write || !s->base_read ? s->base_total : s->base_epoch;
+        t->required[0] = s->base_read ? s->base_epoch : s->base_total;
+        t->required[1] = s->base_total;
     }
     for (u64 i = 0; i < n; i++) {
         if (touches[i].phase == phase) {
@@ -416,7 +417,7 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
                            a->kernel, (unsigned long long)(sector * 32));
         }
         t->left--;
-        if (s->done < t->required) {
+        if (s->done < t->required[a->write != 0]) {
             return violation(sim, o, a, sector, 0);
         }
         if (a->seen != GS_NEVER && a->seen < s->written) {

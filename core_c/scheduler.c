@@ -83,6 +83,7 @@ u32 gs_ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_kernel
         tb = w * 64 + gs_ctz(bits[w]);
     }
     bits[tb >> 6] &= ~(1ull << (tb & 63));
+    gs_gate_passed(sim, kernel, tb);
     const gs_fine *f = &gs_fine_of(sim, k)[tb];
     if (f->ready > *ready || *cause_kernel == GS_NONE) {
         *ready = gs_max(*ready, f->ready);
@@ -169,14 +170,14 @@ static void share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
     }
 }
 
-static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u64 t)
+static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 gated, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
     gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
-    u32 slot, configure, cause_kernel, cause_tb;
-    u64 ready;
+    u32 slot, configure, cause_kernel = GS_NONE, cause_tb = GS_NONE;
+    u64 ready = t;
     u32 idle = l->tbs == 0;
     if (idle) {
         l->idle.dependence += d->idle.dependence - l->idle_at.dependence;
@@ -186,7 +187,8 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u6
         d->idle_sms--;
     }
     gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
-    tb = gs_ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
+    tb = gated ? gs_gate_take(sim, kernel, sm * GS_TBS + slot)
+               : gs_ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
     if (GS_UNLIKELY(sim->order.reserve)) {
         d->younger += kernel > d->oldest ? warps_of(sim, k) : 0;
     }
@@ -201,13 +203,27 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u6
     }
     GS_TABLE(sim, gs_resident, at_residents)
     [sm * GS_TBS + slot] =
-        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, 0, 0};
+        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, gated, 0, 0, 0};
     if (sim->order.each) {
         gs_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
-                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) | (u64)(k->depends == 0)
-                                                                                       << 63);
+                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
+                    (u64)(k->depends == 0 && !gated) << 63);
+}
+
+/* no TB is ready: those of the oldest kernel may run ahead of what they need */
+static void dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
+{
+    gs_sim *sim = ctx->sim;
+    for (;;) {
+        u32 kernel = gs_gate_kernel(sim, oldest_left(sim)), rotate = 0;
+        u32 sm = kernel == GS_NONE ? GS_NONE : gs_place_find(sim, kernel, hint, &rotate);
+        if (sm == GS_NONE) {
+            return;
+        }
+        dispatch_one(ctx, kernel, GS_NONE, sm, rotate, 1, t);
+    }
 }
 
 /* whether a TB of a kernel was dispatched */
@@ -224,7 +240,7 @@ static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
     if (sm == GS_NONE) {
         return 0;
     }
-    dispatch_one(ctx, kernel, tb, sm, rotate, t);
+    dispatch_one(ctx, kernel, tb, sm, rotate, 0, t);
     return 1;
 }
 
@@ -247,6 +263,9 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
     for (;;) {
         u32 r = next_rank(sim, rank);
         if (r == GS_NONE) {
+            if (sim->order.prologue && passed == 0) {
+                dispatch_gated(ctx, t, hint);
+            }
             return;
         }
         u32 kernel = by_rank[r];
@@ -474,6 +493,11 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
         d->younger -= r->kernel > d->oldest ? warps_of(sim, k) : 0;
     }
     d->sm = sm;
+    if (r->gated) {
+        gs_fail(sim, GS_ERR_ARG,
+                "TB %u of kernel %u has ended before it might go on: no DEPEND in its program", r->tb,
+                r->kernel);
+    }
     d->releases++;
     if (l->tbs == 0) {
         l->busy += t - l->since;
@@ -566,6 +590,7 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else {
         admit_next(sim, t);
     }
+    gs_gate_send(ctx);
     dispatch(ctx, t, hint);
     classify(sim);
 }

@@ -196,7 +196,7 @@ static int derive(gs_sim *sim)
     u64 request = sim->l1_latency * sim->period + sim->noc;
     u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
     sim->lead = gs_min(reply, sim->start_latency);
-    sim->lead = sim->sched.early ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
+    sim->lead = sim->sched.early || sim->order.prologue ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
     /* copies are there a tick before what waits for them can send its first request */
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
@@ -411,6 +411,10 @@ static int check_job(gs_sim *sim, const gs_job *job)
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: takes %u places of the window: out of range",
                            (unsigned long long)i, l->places);
         }
+        if (l->prologue && (!sim->order.tb_edges || !sim->order.prologue || l->copies)) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: a prologue needs a scheme with a table",
+                           (unsigned long long)i);
+        }
         if (l->early && sim->order.tb_edges) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels",
                            (unsigned long long)i);
@@ -567,10 +571,12 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
-    u64 rooms[4] = {power_of_two(reserve + 1), power_of_two(nodes + n + sim->bloom.slots + 1),
-                    power_of_two(n + held + 2), power_of_two(held + 1)};
-    gs_ring *rings[4] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held};
-    for (u32 i = 0; i < 4; i++) {
+    u64 rooms[5] = {power_of_two(reserve + 1), power_of_two(nodes + n + sim->bloom.slots + 1),
+                    power_of_two(n + held + 2), power_of_two(held + 1),
+                    power_of_two(sim->order.prologue ? reserve + 1 : 1)};
+    gs_ring *rings[5] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held,
+                         &sim->sched.opens};
+    for (u32 i = 0; i < 5; i++) {
         *rings[i] = (gs_ring){place(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};
     }
     sim->at_sms = place(&t, sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
@@ -579,7 +585,8 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     /* every message in flight could sit in a chunk of its own */
     u64 messages = (u64)sim->sms * (sim->in_flight + 64) + 2 * reserve;
     messages *= sim->half_boxes ? 2 : 1; /* a store may drop a twin */
-    messages += (sim->sched.early ? 2 * reserve : 0) + (job->n_needs ? (GS_POLLS + 2) * reserve : 0);
+    messages += (sim->sched.early || sim->order.prologue ? 2 * reserve : 0) +
+                (job->n_needs ? (GS_POLLS + 2) * reserve : 0);
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;

@@ -274,14 +274,15 @@ typedef struct gs_kernel {
     u8 admitted, coarse, fine, ended;
     u32 passed;
     u32 cause_kernel, cause_tb;
-    u32 triggered;  /* TBs that have triggered or ended */
-    u32 depends;    /* kernels before an early one that have not ended */
-    u32 waits;      /* table: whole kernels still waited for; of those in `gate` */
-    u64 opens;      /* queues: when all that it waits for had ended, the gap included */
-    u64 submitted;  /* queues: when the host has put it there */
-    u32 shape;      /* resource class */
-    u32 units_left; /* units that have not ended, see bloom.h */
-    u64 fine_at;    /* offset of its gs_fine arrays in the arena */
+    u32 triggered;        /* TBs that have triggered or ended */
+    u32 depends;          /* kernels before an early one that have not ended */
+    u32 waits;            /* table: whole kernels still waited for; of those in `gate` */
+    u64 opens;            /* queues: when all that it waits for had ended, the gap included */
+    u64 submitted;        /* queues: when the host has put it there */
+    u32 shape;            /* resource class */
+    u32 gated, next_gate; /* TBs that wait inside; no TB below may still be dispatched to do so */
+    u32 units_left;       /* units that have not ended, see bloom.h */
+    u64 fine_at;          /* offset of its gs_fine arrays in the arena */
     gs_kernel_record record;
 } gs_kernel;
 
@@ -292,6 +293,7 @@ typedef struct gs_fine {
     u32 open;         /* conditions still open */
     u8 entry, loaded; /* 1: holds a table entry; is in the buffer of TBs */
     u16 sm;           /* where its last producer ran, or GS_NO_SM */
+    u32 gated;        /* see gate.c */
 } gs_fine;
 
 typedef struct gs_nstate {
@@ -330,6 +332,7 @@ typedef struct gs_shape {
 typedef struct gs_resident {
     u64 ready, dispatch, start;
     u32 kernel, tb, last_kernel, last_tb, rotate, triggered;
+    u32 gated, pad;     /* 1: it waits inside for its conditions */
     u32 lists, missing; /* entries for its children, and those that it found no room for */
 } gs_resident;
 
@@ -394,6 +397,7 @@ typedef struct gs_sched {
     u64 next_load, spills;
     u32 late, pad3;       /* 1: part of the list of the TB that ends is in memory */
     u64 segments;         /* of the kernels in the window */
+    gs_ring opens;        /* TBs that wait inside no more, see gate.c */
     u32 running;          /* kernels that have begun and not ended, behind barriers */
     u32 in_flight, early; /* kernels in flight, see early.c; 1: the job has early ones */
     u64 link_free;        /* when the copies that have begun have all come */

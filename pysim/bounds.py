@@ -79,8 +79,13 @@ def variants(kernel: Kernel) -> NDArray[np.int64]:
     return np.asarray(sum(bit.astype(np.int64) << i for i, bit in enumerate(last)))
 
 
-def critical_path(job: Job, deps: Dependences, durations: list[Floats]) -> float:
-    """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel)."""
+def critical_path(
+    job: Job, deps: Dependences, durations: list[Floats], tails: list[Floats] | None = None
+) -> float:
+    """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel).
+
+    ``tails``: of each TB what comes after the ends that it waits for, if not all of it.
+    """
     groups = deps.groups
     end = np.zeros(int(deps.offsets[-1]))
     for index in range(len(job.kernels)):
@@ -93,7 +98,8 @@ def critical_path(job: Job, deps: Dependences, durations: list[Floats]) -> float
             ready = np.maximum.reduceat(end[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
             waiters = groups.consumers[used[0] : used[-1]]
             np.maximum.at(start, waiters, np.repeat(ready, np.diff(used)))
-        end[lo:hi] = start + durations[index]
+        rest = durations[index] if tails is None else tails[index]
+        end[lo:hi] = np.maximum(start + rest, durations[index])
     return float(end.max()) if len(end) else 0.0
 
 
@@ -262,23 +268,37 @@ def _list_schedule(
 
 
 def bounds(
-    job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+    job: Job,
+    deps: Dependences,
+    programs: Programs,
+    costs: list[Costs],
+    values: Mapping[str, int],
+    behind: list[Floats] | None = None,
 ) -> Bounds:
-    """Return the bound, which no scheme can beat, and the estimate."""
+    """Return the bound, which no scheme can beat, and the estimate.
+
+    ``behind``: for each kernel what a TB of each variant takes at least behind its prologue, where it may run
+    that before others have ended.
+    """
     period = values["gpu.clock"]
     ticks_us = 1024 * 1000
     mine = [costs[programs.index[k]] for k in range(len(job.kernels))]
     kinds = [variants(kernel) for kernel in job.kernels]
     floors = [cost.floor[kind] for cost, kind in zip(mine, kinds, strict=True)]
+    tails = None
+    if behind is not None:
+        tails = [floor[kind] for floor, kind in zip(behind, kinds, strict=True)]
     copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
     link = {index: sum(copy.ticks(values)) / period for index, copy in copies.items()}
     for index, cycles in link.items():
         floors[index] = np.array([cycles])
+        if tails is not None:
+            tails[index] = floors[index]
     # GB/s are given in MB/s: bytes / (MB/s) = us
     memory_us = compulsory_bytes(job) / values["gpu.dram.bandwidth"]
     work = _work_cycles(job, programs, costs, values)
     # copies take the link one after another
-    work = max(critical_path(job, deps, floors), work, sum(link.values()))
+    work = max(critical_path(job, deps, floors, tails), work, sum(link.values()))
     body = max(work * period / ticks_us, memory_us)
     # the longest path may be copies alone, which start no TB
     start = 0 if any(link.values()) else values["gpu.cp.tb_start_latency"]

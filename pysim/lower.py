@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .dependences import Dependences
     from .job import Job
+    from .schemes import Scheme
     from .waits import Plan
 
 NONE = 0xFFFFFFFF
@@ -401,9 +402,28 @@ def _planned(launches: NDArray[np.void], plan: Plan | None) -> None:
     launches["early"] = plan.early
     launches["semaphores"] = plan.semaphores
     launches["cooperative"] = plan.cooperative or [0] * len(launches)
+    launches["prologue"] = plan.gated or 0
     # streams of higher priority first
     by = np.lexsort((launches["rank"], np.array(plan.priority)))
     launches["rank"][by] = np.arange(len(launches), dtype=np.uint32)
+
+
+def _ordering(
+    scheme: Scheme,
+    job: Job,
+    deps: Dependences,
+    values: Mapping[str, int],
+    plan: Plan | None,
+    found: Found | None,
+) -> tuple[Found, Ordering]:
+    """Return the edges that a scheme goes by, and how it orders a job; prologues do not change its edges."""
+    source = plan.source if plan and plan.source else job
+    found = found or found_of(scheme, source, deps, values)
+    if plan is not None and not plan.gated and not plan.turns:
+        return found, Ordering(plan.preds, order_of(scheme, job, values) | plan.order)
+    how = ordering_of(scheme, source, found, values)
+    how.order |= plan.order if plan else {}
+    return found, how
 
 
 def lower(
@@ -426,11 +446,7 @@ def lower(
 
     scheme = choice.scheme
     count = len(job.kernels)
-    found = found or found_of(scheme, job, deps, values)
-    if plan is None or plan.turns:
-        how = ordering_of(scheme, job, found, values)
-    else:
-        how = Ordering(plan.preds, order_of(scheme, job, values) | plan.order)
+    found, how = _ordering(scheme, job, deps, values, plan, found)
     launches = np.zeros(count, dtype_of("gs_launch"))
     if values["host.submit"] == 1:
         # what costs nothing is no launch of the host's either

@@ -185,6 +185,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         _choice("coherence", ("auto", "kernel", "bypass", "tb"), "How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else."),
         _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else."),
         Param("bypass", 4, "count", 0, 64, "Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none)."),
+        Param("prologue", 0, "bool", 0, 1, "Schemes with edges of TBs: a TB may be dispatched to a slot that no ready one wants, runs what depends on no other kernel, and waits inside for its counter."),
         Param("hypothetical", 0, "bool", 0, 1, "Schemes run on GPUs whose hardware lacks what they need, too."),
         Param("bypass_age", 1024, "count", 1, 1 << 30, "A kernel passed over this often is passed over no more until it fits."),
     ),

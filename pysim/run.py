@@ -206,10 +206,23 @@ class _Session:
             self.sessions[id(made)] = _Session(self.config, made.job, self.threads, self.clock, made.deps)
         return self.sessions[id(made)]
 
+    def _behind_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
+        """Return, for each kernel, what a TB of each variant takes at least behind its prologue, cycles."""
+        from .prologue import tail_job
+
+        job = tail_job(self.job)
+        programs = lower_programs(job, values["gpu.sm.block_max"], values)
+        each = [carveout(k, values, config.carveouts) for k in job.kernels]
+        none = [0.0] * len(job.kernels)
+        with _Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:
+            costs = costs_of(sim.sim, programs)
+        return [costs[number].floor for number in programs.index]
+
     def bounds(self, config: Config) -> Bounds:
         """Return bound and estimate; schemes that pin no machine parameter share them."""
         values = config.encoded()
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
+        key += (("scheme.prologue", values["scheme.prologue"]),)
         if key not in self.known:
             plain = config.replaced({"scheme.priority": "oldest"})
             with self.clock.phase("load"):
@@ -217,7 +230,8 @@ class _Session:
                 made = _Sim(lowered)
             with made as sim:
                 costs = costs_of(sim.sim, programs)
-            self.known[key] = bounds(self.job, self.deps, programs, costs, values)
+            behind = self._behind_prologues(values, config) if values["scheme.prologue"] else None
+            self.known[key] = bounds(self.job, self.deps, programs, costs, values, behind)
         return self.known[key]
 
 

@@ -131,6 +131,8 @@ _COHERENCE = {
 
 _EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.signature", "exact"),))}
 
+_PROLOGUE = {"prologue": Option("scheme.prologue = 1", (("scheme.prologue", 1),))}
+
 SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
@@ -200,7 +202,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb_static",
             "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
             "tb",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE,
         ),
         Scheme(
             "tb_learned",
@@ -208,7 +210,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb",
             "gpu.cp.stream_gap",
             finds="learned",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE,
         ),
         Scheme(
             "tb_bloom",
@@ -216,14 +218,14 @@ SCHEMES: dict[str, Scheme] = {
             "tb",
             "gpu.cp.stream_gap",
             finds="bloom",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _EXACT,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _EXACT,
         ),
         Scheme(
             "tb_ideal",
             "tb_static with all kernels admitted at once and a table without limit and cost.",
             "tb",
             infinite=True,
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE,
         ),
         Scheme(
             "pdl",

@@ -82,11 +82,19 @@ class Plan:
     cooperative: list[int] = field(default_factory=list)  # 1: its TBs are resident together; empty: none
     order: dict[str, int] = field(default_factory=dict)
     turns: bool = False  # only TBs of a kernel wait inside; the scheme says what launches wait for
+    gated: list[int] = field(default_factory=list)  # a table scheme's prologues: 1 where the program has one
+    source: Job | None = None  # the job without them, by which its edges are found
 
 
 def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:
     """Return how a scheme that waits inside the program launches a job; None: it does not wait there."""
     kind, values = choice.waits, config.encoded()
+    if not kind and values["scheme.prologue"] and choice.scheme.edges == "tb":
+        from .prologue import prologue_plan
+
+        if _in_turn(job, values) is not None:
+            raise WorkloadError("scheme.prologue = 1: TBs that add up in turn wait inside already")
+        return prologue_plan(job, choice.scheme, values)
     if not kind:
         return _in_turn(job, values)
     if kind == "fused":

@@ -244,6 +244,8 @@ typedef struct gs_scheme_params {
     int64_t carveout;
     /* Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none). [count] */
     int64_t bypass;
+    /* Schemes with edges of TBs: a TB may be dispatched to a slot that no ready one wants, runs what depends on no other kernel, and waits inside for its counter. [bool] */
+    int64_t prologue;
     /* Schemes run on GPUs whose hardware lacks what they need, too. [bool] */
     int64_t hypothetical;
     /* A kernel passed over this often is passed over no more until it fits. [count] */

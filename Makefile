@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy energy peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
+	@echo "make budget    the error budget of docs/accuracy.md, anew"
 	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
@@ -77,6 +78,9 @@ energy: $(CORE)
 
 accuracy: $(CORE)
 	$(PY) docs/refresh.py --accuracy
+
+budget: $(CORE)
+	$(PY) docs/refresh.py --budget
 
 peer: $(CORE)
 	$(PY) docs/refresh.py --peer

@@ -211,6 +211,17 @@ def accuracy(paths: list[str]) -> None:
     replace(ROOT / "README.md", {"accuracy": rendering.readme(rows)})
 
 
+def budget() -> None:
+    """Write the error budget of docs/accuracy.md."""
+    from stats.budget import markdown_budget
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "budget.h5"
+        run("configs/error_budget.py", "--quiet", "--out", str(path))
+        table = stats.load(path).array("budget")
+    replace(ROOT / "docs" / "accuracy.md", {"budget": markdown_budget(table)})
+
+
 def peer() -> None:
     """Write docs/peer.md and what README.md says of Accel-Sim."""
     import peer as rendering
@@ -257,6 +268,7 @@ def main() -> None:
     parser.add_argument("--accuracy", action="store_true", help="what is said of DeepBench only")
     text = "with --accuracy: saved output of validate.py --json, a file a suite"
     parser.add_argument("--rows", nargs="*", default=[], help=text)
+    parser.add_argument("--budget", action="store_true", help="the error budget of docs/accuracy.md only")
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
     parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
     options = parser.parse_args()
@@ -266,6 +278,8 @@ def main() -> None:
         peer()
     elif options.energy:
         energy()
+    elif options.budget:
+        budget()
     elif options.accuracy:
         accuracy(options.rows)
     else:

@@ -11,6 +11,7 @@ from pysim.job import Job, Kernel, Memory
 
 from . import copy as copies
 from . import micro
+from .apps.suite import APPS
 from .choose import FP16, FP32, Dtype, choose_gemm
 from .gemm import column_major
 from .gemm import gemm as gemm_kernel
@@ -141,6 +142,7 @@ WORKLOADS: dict[str, Factory] = {
     "columns": columns,
     "chase": chase,
     "mixed": micro.mixed,
+    **{name: app.make for name, app in APPS.items()},
 }
 
 KERNELS: dict[str, Callable[..., Kernel]] = {

@@ -29,27 +29,22 @@ def three_mm(n: int = 512) -> Job:
 
 
 def _by_rows(name: str, a: Tensor, x: Tensor, y: Tensor, update: bool) -> Kernel:
-    """Make y = A x (update: y += A x): a TB makes 128 elements, a tile of 128 x 32 of A at a time."""
+    """Make y = A x (update: y += A x): a thread a row, which it reads a sector at a time."""
     down = [Block(y, 1, 128, col=Place(bx=128))]
-    reads = [
-        Block(a, 128, 32, row=Place(bx=128), col=Place(step=32)), Block(x, 1, 32, col=Place(step=32)),
-    ]  # fmt: skip
-    work = {"fp32": 32, "int": 16, "smem_ops": 16}
+    step = Place(step=8)
+    reads = [Block(a, 128, 8, row=Place(bx=128), col=step), Block(x, 1, 8, col=step)]
     return region_kernel(
-        name, (a.rows // 128, 1), 4, reads + down * update, down, work,
-        steps=a.cols // 32, smem=128 * 33 * 4, registers=40,
-    )  # fmt: skip
+        name, (a.rows // 128, 1), 4, reads + down * update, down, {"fp32": 8, "int": 6}, steps=a.cols // 8
+    )
 
 
 def _by_cols(name: str, a: Tensor, x: Tensor, y: Tensor, update: bool) -> Kernel:
-    """Make y = A^T x (update: y += A^T x): a thread a column, 32 rows at a time."""
+    """Make y = A^T x (update: y += A^T x): a thread a column, four rows at a time as compilers unroll it."""
     along = [Block(y, 1, 128, col=Place(bx=128))]
-    reads = [
-        Block(a, 32, 128, row=Place(step=32), col=Place(bx=128)), Block(x, 1, 32, col=Place(step=32)),
-    ]  # fmt: skip
-    work = {"fp32": 32, "int": 16}
+    step = Place(step=4)
+    reads = [Block(a, 4, 128, row=step, col=Place(bx=128)), Block(x, 1, 4, col=step)]
     return region_kernel(
-        name, (a.cols // 128, 1), 4, reads + along * update, along, work, steps=a.rows // 32, registers=40
+        name, (a.cols // 128, 1), 4, reads + along * update, along, {"fp32": 4, "int": 6}, steps=a.rows // 4
     )
 
 

@@ -1,0 +1,117 @@
+"""What do schemes make of BlockMaestro's applications, under its conditions and on an H200? ``--help``."""
+
+from pysim.start import run_script
+
+# its launches take 5 us; those of an H200 were measured
+MACHINES = {"titan_x_pascal": {"gpu.cp.launch": 5000.0, "gpu.cp.stream_gap": 5000.0}, "h200": {}}
+SCHEMES = (
+    "stream", "graph", "pool", "tb_static",
+    "blockmaestro", "blockmaestro:consumer", "blockmaestro:kernels3", "blockmaestro:kernels3+consumer",
+    "blockmaestro:kernels4", "blockmaestro:kernels4+consumer", "tb_ideal",
+)  # fmt: skip
+BYTES = 22 * 1024  # its two buffers; the table of tb_static gets as many
+LARGE = 256 * 1024  # what the table has by default
+APART = ("wavefront",)  # an example beside the applications, which means leave out
+ENTRIES = "scheme.table.entries"
+
+
+def runs_of(script, name, job, entries, log):
+    """Return the rows `runs` of an application under all schemes; a second tb_static has a large table."""
+    import numpy as np
+
+    from pysim import simulate
+
+    def simulated(schemes, count, baseline):
+        # what the user set goes before
+        over = {} if ENTRIES in script.options.settings else {ENTRIES: count}
+        result = simulate(
+            script.config, job, schemes, threads=script.options.threads, overrides=over, tables="none",
+            progress=log, baseline=baseline,
+        )  # fmt: skip
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result.listed()["runs"]
+
+    runs = simulated(script.options.schemes, entries[0], True)
+    if any(scheme.split(":")[0] == "tb_static" for scheme in script.options.schemes):
+        again = simulated(("tb_static",), entries[1], False)
+        base, won = np.nanmax(runs["time_us"] * runs["speedup"]), again["time_us"]
+        again["scheme"] = f"tb_static, {LARGE // 1024} KB".encode()
+        again["speedup"] = base / won
+        room = base - again["estimate_us"]
+        again["gap_won"] = np.where(room > 0, (base - won) / np.where(room > 0, room, 1.0), np.nan)
+        runs = np.concatenate([runs, again])
+    runs["workload"] = name.encode()
+    return runs
+
+
+def options_of():
+    """Read the command line; ``--gpu`` leaves one machine."""
+    from pysim.options import make_parser, name_list
+    from pysim.script import Script
+    from pysim.units import suggest
+    from workloads.apps.suite import APPS
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": SCHEMES})
+    text = "applications: names of `pysim workloads` (default: all thirteen)"
+    parser.add_argument("--apps", type=name_list, default=tuple(APPS), metavar="LIST", help=text)
+    parser.add_argument("--small", action="store_true", help="small inputs: a quick look, not the study")
+    args = parser.parse_args()
+    for name in args.apps:
+        if name not in APPS:
+            parser.error(f"--apps: no application {name!r}{suggest(name, APPS) or ': ' + ', '.join(APPS)}")
+    if args.explain or args.tables or args.rename:
+        parser.error("the suite says what is run and written: no --tables, --rename and --explain")
+    args.gpus = tuple(MACHINES) if args.gpu is None else (args.gpu,)
+    args.gpu = args.gpus[0]
+    return Script.start("blockmaestro_suite", parser, args, ("apps", "small", "gpus"))
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    import dataclasses
+
+    first = options_of()
+
+    import numpy as np
+
+    import stats
+    from stats.suite import draw_suite, format_suite
+    from workloads.apps.suite import APPS
+    from workloads.registry import make
+
+    options, chosen = first.options, first.workload
+    stats.check_writable(first.path, options.force, first.configuration)
+    log = stats.Log(options.quiet)
+    show = log.say if options.json else print
+    jobs = {name: make(f"{name}:{APPS[name].small}" if chosen["small"] else name) for name in chosen["apps"]}
+    parts = []
+    for gpu in chosen["gpus"]:
+        own = dataclasses.replace(options, gpu=gpu)
+        script = dataclasses.replace(first, options=own, config=own.config(MACHINES.get(gpu)))
+        each = script.config.number("scheme.table.entry_bytes")
+        entries = [max(1, int(size // each)) for size in (BYTES, LARGE)]
+        found = [runs_of(script, name, job, entries, log) for name, job in jobs.items()]
+        log.clear()
+        runs = np.concatenate(found)
+        runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
+        parts.append(runs)
+        show("\n".join(script.machine_lines()))
+        show(f"table     {entries[0]:,} entries for tb_static, as many bytes as BlockMaestro's buffers\n")
+        counts = {name: (len(job.kernels), sum(k.tbs for k in job.kernels)) for name, job in jobs.items()}
+        show(format_suite(runs, counts, APART))
+    tables = {"runs": np.concatenate(parts)}
+    picture = None
+    try:
+        picture = draw_suite(tables, "BlockMaestro's applications", APART)
+    except stats.StoreError as error:  # matplotlib is optional
+        show(f"no picture: {error}")
+    stats.write(first.path, tables, {"script": first.name}, first.configuration, options.force, picture)
+    endings = (".json", ".png") if picture else (".json",)
+    show("wrote " + ", ".join(str(p) for p in (first.path, *map(first.path.with_suffix, endings))))
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,98 @@
+"""The script that runs BlockMaestro's applications, and what it says where the table does not win."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stats
+from stats import schema
+from stats.suite import format_suite, geometric, losses
+
+SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "blockmaestro_suite.py"
+
+
+def run(folder, *args):
+    command = [sys.executable, str(SCRIPT), "--small", "--threads", "1", "--quiet", *args]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+
+
+def test_two_machines_and_launches_of_five_microseconds(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run(tmp_path, "--apps", "bicg,nw", "--schemes", "stream,tb_static,blockmaestro", "--out", "b.h5")
+    assert done.returncode == 0, done.stderr
+    runs = stats.load(tmp_path / "b.h5")["runs"]
+    assert runs["workload"].tolist() == (["bicg"] * 4 + ["nw"] * 4) * 2
+    assert runs["gpu"].tolist() == ["titan_x_pascal"] * 8 + ["h200"] * 8
+    assert set(runs["scheme"]) == {"stream", "tb_static", "tb_static, 256 KB", "blockmaestro"}
+    assert (runs["status"] == "ok").all()
+    # a launch of 5 us in front of each of the 15 diagonals, in stream order
+    nw = runs[(runs["workload"] == "nw") & (runs["scheme"] == "stream")].set_index("gpu")["time_us"]
+    assert nw["titan_x_pascal"] > 15 * 5 > nw["h200"]
+    assert "between kernels: stream 5," in done.stdout
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_alone_on_stdout(tmp_path):
+    args = "--apps", "mvt", "--gpu", "h200", "--schemes", "graph,pool", "--json", "--out", "b.h5"
+    done = run(tmp_path, *args)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["runs"]
+    assert [(row["gpu"], row["scheme"]) for row in rows] == [("h200", "graph"), ("h200", "pool")]
+    assert all(row["speedup"] > 1 for row in rows)  # two kernels that need nothing of each other
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("--apps", "nv"), "--apps: no application 'nv'"),
+        (("--tables", "none"), "no --tables"),
+        (("--gpu", "titan"), "titan"),
+    ],
+)
+def test_bad_options_are_one_line(tmp_path, args, text):
+    done = run(tmp_path, *args)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert text in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def rows(*values):
+    """Rows of `runs`: (workload, scheme, speedup, kernels that did not fit)."""
+    made = np.zeros(len(values), schema.dtype("runs"))
+    for row, (workload, scheme, speedup, coarse) in zip(made, values, strict=True):
+        row["workload"], row["scheme"], row["status"] = workload.encode(), scheme.encode(), b"ok"
+        row["speedup"], row["table_coarse"], row["gap_won"] = speedup, coarse, speedup / 4
+    return made
+
+
+def test_what_is_lost_has_its_reason():
+    table = rows(
+        ("a", "tb_static", 2.0, 0), ("a", "blockmaestro", 1.5, 0), ("a", "tb_static, 256 KB", 2.0, 0),
+        ("b", "tb_static", 1.0, 7), ("b", "blockmaestro", 1.5, 0), ("b", "tb_static, 256 KB", 3.0, 0),
+        ("c", "tb_static", 1.0, 0), ("c", "blockmaestro", 1.5, 0), ("c", "tb_static, 256 KB", 1.0, 0),
+        ("d", "tb_static", 1.5, 0), ("d", "blockmaestro", 1.5, 0), ("d", "tb_static, 256 KB", 1.5, 0),
+    )  # fmt: skip
+    found = losses(table)
+    assert [line.split(":")[0].strip() for line in found[1:]] == ["b", "c", "d"]
+    assert "7 kernels did not fit" in found[1]
+    assert "with 256 KB: 3.00" in found[1]
+    assert "dispatched" in found[2]
+    assert found[3].endswith("equal")
+    assert losses(table[:3])[1:] == ["  nowhere"]
+
+
+def test_means_are_geometric_and_leave_out_what_is_apart():
+    assert geometric([2.0, 8.0, float("nan")]) == pytest.approx(4.0)
+    assert np.isnan(geometric([]))
+    table = rows(("a", "pool", 2.0, 0), ("b", "pool", 8.0, 0), ("c", "pool", 100.0, 0))
+    text = format_suite(table, dict.fromkeys("abc", (1, 1)), ("c",))
+    assert "geometric mean of 2" in text
+    assert text.splitlines()[4].split()[-1] == "4.00"

@@ -90,7 +90,7 @@ def losses(runs: Table) -> list[str]:
     if TABLE not in schemes or not rivals:
         return []
     mine = schemes.index(TABLE)
-    large = next((j for j, scheme in enumerate(schemes) if scheme.startswith(TABLE + ",")), None)
+    relieved = [j for j, scheme in enumerate(schemes) if scheme.startswith(TABLE + ",")]
     coarse = grid(runs, "table_coarse")[2][:, mine]
     out = [f"{TABLE} against the best form of {RIVAL}, equal bytes on chip: where it does not win"]
     for i, name in enumerate(names):
@@ -101,12 +101,13 @@ def losses(runs: Table) -> list[str]:
         line = f"  {name}: {ours:.2f} against {theirs:.2f} ({_short(schemes[best])})"
         if ours > theirs * (1 - SAME):
             line += ", equal"
+        elif not coarse[i]:
+            line += "; all kernels fit in the table"
         if coarse[i]:
             line += f"; {coarse[i]:.0f} kernels did not fit in the table and waited for whole kernels"
-            if large is not None:
-                line += f"; with{schemes[large].partition(',')[2]}: {speedup[i, large]:.2f}"
-        elif ours <= theirs * (1 - SAME):
-            line += "; all kernels fit in the table: it is the order in which TBs are dispatched"
+        for j in relieved:
+            if abs(speedup[i, j] / ours - 1) > SAME:
+                line += f"; with{schemes[j].partition(',')[2]} {speedup[i, j]:.2f}"
         out.append(line)
     return [*out, *(["  nowhere"] if len(out) == 1 else [])]
 

@@ -101,7 +101,7 @@ def test_the_error_is_as_small_as_said(conf, text):
     part = simulate(conf, make(text), SCHEMES, threads=1, overrides={"sim.replay": "period"})
     was, now = whole.frame("runs"), part.frame("runs")
     assert (now["status"] == "ok").all()
-    assert (now["replayed"] > 0).sum() >= 3
+    assert (now["replayed"] > 0).sum() >= 2
     for before, after in zip(was.itertuples(), now.itertuples(), strict=True):
         error = abs(after.time_us / before.time_us - 1)
         assert error <= 0.01, (before.scheme, error)
@@ -151,7 +151,7 @@ def test_what_may_be_wrong_is_simulated_as_a_whole():
 
 
 def test_records_bear_the_numbers_of_the_whole_job():
-    over = {"sim.replay": "period"}
+    over = {"sim.replay": "period", "sim.replay_error": 1}
     result = simulate(tiny(), make(GRU), "tb_static", threads=1, overrides=over, baseline=False)
     tbs, kernels = result.frame("tbs"), result.frame("kernels")
     _, _, made = left(GRU)

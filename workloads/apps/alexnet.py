@@ -61,14 +61,20 @@ def _product(memory: Memory, name: str, x: Tensor, out: Tensor) -> Kernel:
     )
 
 
-def alexnet(width: int = 512) -> Job:
-    """AlexNet (Tango), 22 kernels, one image. Assumed: list of launches, products of ``width`` outputs."""
+def alexnet(width: int = 512, thin: int = 1) -> Job:
+    """AlexNet (Tango), 22 kernels, one image. Assumed: list of launches, products of ``width`` outputs.
+
+    ``thin``: layers have so many times fewer channels, for tests.
+    """
     if width < 128 or width % 128:
         raise WorkloadError(f"alexnet: width = {width}: must be a multiple of 128")
+    if thin not in (1, 2, 4, 8):
+        raise WorkloadError(f"alexnet: thin = {thin}: must be 1, 2, 4 or 8")
     memory = Memory()
     made: list[Kernel] = []
     x, first = memory.tensor("image", 3, _IMAGE * _IMAGE, 4), 0
-    for number, (channels, side, area, groups, pooled, norm) in enumerate(_LAYERS, 1):
+    for number, (full, side, area, groups, pooled, norm) in enumerate(_LAYERS, 1):
+        channels = full // thin
         depth = (x.rows - 2 * first) // groups
         out = memory.tensor(f"conv{number}", channels + 4, side * side, 4)
         parts = 4 if number == 1 else groups

@@ -27,7 +27,7 @@ class App:
 
 APPS: dict[str, App] = {
     "3mm": App(three_mm, 0, "n=128"),
-    "alexnet": App(alexnet, 22, "width=128"),
+    "alexnet": App(alexnet, 22, "width=128,thin=8"),
     "bicg": App(bicg, 2, "n=256"),
     "fdtd2d": App(fdtd2d, 24, "n=64,steps=2"),
     "fft": App(fft, 60, "kernels=4,batch=8"),

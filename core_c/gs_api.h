@@ -196,6 +196,7 @@ typedef struct gs_order {
     uint64_t gap;        /* last pred's release to dispatch; table schemes: to admission, at a barrier */
     uint64_t admit;      /* between two admissions */
     uint64_t early;      /* last trigger to dispatch of an early kernel */
+    uint64_t prepare;    /* behind a kernel's admission at least, until that of one that waits for it */
     uint64_t beside;     /* added to the gap where kernels of other streams run */
     uint32_t in_order;   /* table, 1: a kernel counts as ended when all before it have, too */
     uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
@@ -282,7 +283,7 @@ typedef struct gs_tb_record {
 
 /* What happened to one kernel. */
 typedef struct gs_kernel_record {
-    uint64_t enqueued, admitted, ready, first_dispatch, last_end, released;
+    uint64_t enqueued, admitted, ready, first_dispatch, last_end, released; /* released: it is complete */
     uint32_t tbs, coarse; /* coarse: 1 = did not fit the table, waited for whole kernels */
     gs_stalls stalls;
     gs_idles idles;

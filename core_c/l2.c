@@ -364,7 +364,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         if (GS_UNLIKELY(joint != NULL)) {
             *joint = (gs_joint){joint->key, reply, mask, from};
         }
-        s->hash = gs_mix(s->hash, reply ^ pay << 8);
+        s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);
     }
 }

@@ -76,10 +76,10 @@ void gs_lists_start(gs_sim *sim, gs_resident *r)
     d->spills += r->missing;
 }
 
-void gs_lists_end(gs_sim *sim, gs_resident *r)
+void gs_lists_end(gs_sim *sim, const gs_departed *tb)
 {
-    sim->sched.lists -= r->lists;
-    sim->sched.late = r->missing > 0;
+    sim->sched.lists -= tb->lists;
+    sim->sched.late = tb->missing > 0;
 }
 
 int gs_lists_count(gs_sim *sim, u32 node)

@@ -93,6 +93,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
     u32 found_lines = 0, found_sectors = 0;
+    const u32 owner = a->tb->owner;
     for (const gs_part *end = part + n; part < end; part++, looked_up++) {
         u64 line = line0 + (u64)(i64)part->line;
         u32 mask = part->mask, place = 0;
@@ -139,7 +140,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
             arrive += load ? 0 : sim->fabric;
         }
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
-                    common | gs_pay_line(tag, unit * sets + set, mask, place, unit));
+                    common | gs_pay_line(tag, unit * sets + set, mask, load ? place : owner, unit));
         if (oracle) {
             gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, (u32)load, place);
         }
@@ -156,6 +157,10 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     } else {
         sm->work.store_sectors += sectors;
         a->tb->store_sectors += sectors;
+        /* they have left when the port is through with them and the network has taken them */
+        gs_owner *o = &sm->owner[owner];
+        o->left += sent;
+        o->leaves = (u32)gs_max(port, looked_up + (u64)sim->params.gpu_noc.latency);
     }
 }
 
@@ -306,15 +311,23 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
-        slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
-        u32 x = gs_l1_fill(sm, place, c);
-        while (GS_UNLIKELY(x)) {
-            gs_waiter *waiter = &sm->waiter[x];
-            u32 next = waiter->next;
-            slot_done(sm, waiter->warp, waiter->slot, c);
-            waiter->next = (u16)sm->waiter_free;
-            sm->waiter_free = x;
-            x = next;
+        if (kind == GS_MSG_LOAD) {
+            slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
+            u32 x = gs_l1_fill(sm, place, c);
+            while (GS_UNLIKELY(x)) {
+                gs_waiter *waiter = &sm->waiter[x];
+                u32 next = waiter->next;
+                slot_done(sm, waiter->warp, waiter->slot, c);
+                waiter->next = (u16)sm->waiter_free;
+                sm->waiter_free = x;
+                x = next;
+            }
+        } else {
+            gs_owner *o = &sm->owner[place];
+            if (!o->gone) { /* else the warp's place may be another TB's */
+                slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
+            }
+            gs_stores_acknowledged(ctx, sm, o, c);
         }
         sm->release_time[sm->released++ & (GS_RELEASES - 1)] = c;
         if (sm->fifo_head != sm->fifo_tail && !sm->armed && (i32)(sm->released - sm->need) >= 0) {

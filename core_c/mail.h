@@ -18,7 +18,8 @@ enum {
     GS_MSG_DONE,
     GS_MSG_SHARE,
     GS_MSG_COPY,
-    GS_MSG_SYNC
+    GS_MSG_SYNC,
+    GS_MSG_COMPLETE = GS_MSG_START /* to the scheduler: the stores of a TB that has left are acknowledged */
 };
 
 #define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))
@@ -59,6 +60,16 @@ static inline u64 gs_pay_share(u32 sm, u32 more)
 {
     return (u64)more | (u64)GS_MSG_SHARE << 42 | (u64)sm << 58;
 }
+
+/* Payload of a TB's completion: as of its start, with the 10 bits of its gs_owner in the fields of a place.
+ */
+static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
+{
+    return gs_pay_start(tb, owner & 31, owner >> 5 & 3, owner >> 7 & 1, kernel, owner >> 8);
+}
+
+#define GS_COMPLETE_OWNER(p)                                                                                 \
+    (GS_START_SLOT(p) | GS_START_ROTATE(p) << 5 | GS_START_CONFIGURE(p) << 7 | GS_PAY_SM(p) << 8)
 
 #define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))
 #define GS_START_OPEN(p)      ((u32)((p) >> 63))

@@ -166,6 +166,23 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
     return GS_OK;
 }
 
+/* What a warp waits for at its end: what it loads, or, if an SM keeps a TB's place until L2 has acknowledged
+   its stores, every slot. */
+static void mark_ends(const gs_sim *sim, gs_iop *ops, u32 n)
+{
+    u8 loads = 0;
+    for (u32 i = 0; i < n; i++) {
+        if (ops[i].kind == GS_OP_LOAD) {
+            loads |= (u8)(((1u << gs_max32(ops[i].stages, 1)) - 1) << ops[i].slot);
+        }
+    }
+    for (u32 i = 0; i < n; i++) {
+        if (ops[i].kind == GS_OP_EXIT) {
+            ops[i].uses = sim->params.gpu_sm.leave_stores ? loads : (1u << GS_SLOTS) - 1;
+        }
+    }
+}
+
 /* Compute ops without a wait between them are one run: its main pipe is the one that it keeps busy longest.
  */
 static void mark_runs(gs_iop *ops, u32 n)
@@ -628,6 +645,7 @@ int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out)
                 return sim->error_code;
             }
         }
+        mark_ends(sim, out->ops + p->first_op, p->ops);
         if (sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY) {
             mark_runs(out->ops + p->first_op, p->ops);
         }

@@ -19,6 +19,21 @@ void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e)
     all[i & r->mask] = e;
 }
 
+/* As gs_ring_push; what is due at one time goes by kernel and TB, in whatever order SMs sent it. */
+static void ring_push_tied(gs_sim *sim, gs_ring *r, gs_event e)
+{
+    gs_event *all = (gs_event *)(void *)((char *)sim + r->at);
+    u32 i = r->tail++;
+    for (; i != r->head; i--) {
+        const gs_event *p = &all[(i - 1) & r->mask];
+        if (p->time < e.time || (p->time == e.time && (p->a < e.a || (p->a == e.a && p->b < e.b)))) {
+            break;
+        }
+        all[i & r->mask] = *p;
+    }
+    all[i & r->mask] = e;
+}
+
 /* ---- ready kernels: a bit a rank, and a bit for each word of those ---- */
 void gs_ready_set(gs_sim *sim, u32 kernel)
 {
@@ -392,6 +407,7 @@ static void barrier_lifts(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
             /* those of its own stream have ended, so what runs is another stream's */
             gap += sim->sched.running ? sim->order.beside : 0;
             u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
+            at = gs_max(at, kernels[kernel].record.admitted + sim->order.prepare);
             if (sim->order.queues) {
                 kernels[s].cause_kernel = kernel;
                 kernels[s].cause_tb = tb;
@@ -481,10 +497,28 @@ static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
     }
 }
 
-static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
+/* all that the TB has stored is acknowledged */
+static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departed *from)
+{
+    gs_sim *sim = ctx->sim;
+    sim->sched.sm = from->sm;
+    sim->sched.hash = gs_mix(sim->sched.hash, t ^ (u64)kernel << 44 ^ (u64)tb << 12);
+    gs_oracle_end(sim, kernel, tb, t);
+    if (sim->order.each) {
+        gs_lists_end(sim, from);
+    }
+    tb_counts(ctx, t, kernel, tb);
+    if (sim->order.nodes) {
+        gs_levels_end(sim, t);
+    }
+}
+
+/* `what`: entry that its stores name, its slot, and 1 if it is complete */
+static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
+    u32 slot = what >> 1 & (GS_TBS - 1);
     gs_resident *r = GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot;
     gs_kernel *k = &gs_kernels(sim)[r->kernel];
     gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
@@ -492,7 +526,6 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
     if (GS_UNLIKELY(sim->order.reserve)) {
         d->younger -= r->kernel > d->oldest ? warps_of(sim, k) : 0;
     }
-    d->sm = sm;
     if (r->gated) {
         gs_fail(sim, GS_ERR_ARG,
                 "TB %u of kernel %u has ended before it might go on: no DEPEND in its program", r->tb,
@@ -513,20 +546,18 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 slot, u64 end)
         records[d->tb_tail++ % sim->tb_room] = (gs_tb_record){
             r->ready, r->dispatch, r->start, end, r->kernel, r->tb, sm, slot, r->last_kernel, r->last_tb};
     }
-    gs_oracle_end(sim, r->kernel, r->tb, t);
     if (d->early && !r->triggered) {
         gs_early_trigger(sim, r, t);
     }
-    if (sim->order.each) {
-        gs_lists_end(sim, r);
-    }
-    tb_counts(ctx, t, r->kernel, r->tb);
-    if (sim->order.nodes) {
-        gs_levels_end(sim, t);
+    const gs_departed departed = {sm, r->lists, r->missing};
+    if (what & 1) {
+        tb_complete(ctx, t, r->kernel, r->tb, &departed);
+    } else {
+        GS_TABLE(sim, gs_departed, at_departed)[sm * GS_OWNERS + (what >> 8)] = departed;
     }
 }
 
-enum { SOURCE_RELEASE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
+enum { SOURCE_RELEASE, SOURCE_COMPLETE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
 
 static u64 next_of(const gs_sim *sim, const gs_ring *r)
 {
@@ -537,8 +568,8 @@ static u64 next_of(const gs_sim *sim, const gs_ring *r)
 static u64 next_event(const gs_sim *sim, u32 *source)
 {
     const gs_sched *d = &sim->sched;
-    const u64 t[SOURCES] = {next_of(sim, &d->release), next_of(sim, &d->ready), next_of(sim, &d->admit),
-                            d->admit_at};
+    const u64 t[SOURCES] = {next_of(sim, &d->release), next_of(sim, &d->complete), next_of(sim, &d->ready),
+                            next_of(sim, &d->admit), d->admit_at};
     u32 best = 0;
     for (u32 i = 1; i < SOURCES; i++) {
         best = t[i] < t[best] ? i : best;
@@ -562,13 +593,16 @@ static void run_event(gs_ctx *ctx, u32 source)
     gs_event e = {0};
     account(sim, t);
     if (source != SOURCE_WINDOW) {
-        gs_ring *r = source == SOURCE_RELEASE ? &d->release : source == SOURCE_READY ? &d->ready : &d->admit;
+        gs_ring *const rings[] = {&d->release, &d->complete, &d->ready, &d->admit};
+        gs_ring *r = rings[source];
         e = *gs_ring_head(sim, r);
         r->head++;
     }
     if (source == SOURCE_RELEASE) {
         hint = e.a;
         tb_left_sm(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
+    } else if (source == SOURCE_COMPLETE) {
+        tb_complete(ctx, t, e.a, e.b, GS_TABLE(sim, gs_departed, at_departed) + e.what);
     } else if (source == SOURCE_READY) {
         gs_depend_event(sim, e);
         if (e.what == GS_EVENT_KERNEL_END && sim->order.launchers) {
@@ -611,14 +645,24 @@ void gs_sched_run(gs_ctx *ctx)
             gs_early_trigger(
                 sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + GS_PAY_WARP(m[i].pay), message);
             i++;
+        } else if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_COMPLETE) {
+            /* not before its release, which came earlier, has been served */
+            ring_push_tied(
+                sim, &d->complete,
+                (gs_event){gs_max(message, d->release_free),
+                           ((u32)m[i].key & (GS_SENDER_SLICE - 1)) * GS_OWNERS + GS_COMPLETE_OWNER(m[i].pay),
+                           GS_START_KERNEL(m[i].pay), GS_START_TB(m[i].pay), 0});
+            i++;
         } else if (message <= event && message != GS_NEVER) {
             /* the chip-wide release server takes TBs one after another */
             u64 at = gs_max(message, d->release_free) + (u64)sim->params.gpu_cp.tb_release;
-            u64 over = message - sim->done_latency;
+            u64 over = message - sim->done_latency - ((u32)m[i].pay & ((1u << 29) - 1));
             d->release_free = at;
-            gs_ring_push(sim, &d->release,
-                         (gs_event){at, (u32)(over >> 32), (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1),
-                                    GS_PAY_WARP(m[i].pay), (u32)over});
+            gs_ring_push(
+                sim, &d->release,
+                (gs_event){at, (u32)(over >> 32), (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1),
+                           GS_PAY_L1(m[i].pay) << 8 | GS_PAY_WARP(m[i].pay) << 1 | GS_PAY_SLOT(m[i].pay),
+                           (u32)over});
             i++;
         } else if (event < end) {
             ctx->t->events++;

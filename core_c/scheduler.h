@@ -61,7 +61,7 @@ void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);
 
 /* lists of children and counters of parents in buffers (lists.c) */
 void gs_lists_start(gs_sim *sim, gs_resident *r);
-void gs_lists_end(gs_sim *sim, gs_resident *r);
+void gs_lists_end(gs_sim *sim, const gs_departed *tb);
 /* the counters of a node's consumers; 1: one of them is in memory */
 int gs_lists_count(gs_sim *sim, u32 node);
 

@@ -61,7 +61,7 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64
     s->port = start + sim->slice_sector[GS_MSG_LOAD];
     s->atomic = start + sim->atomic_hold;
     s->count.requests++;
-    s->hash = gs_mix(s->hash, start ^ pay << 8);
+    s->hash = gs_mix(s->hash, start ^ pay << 19);
     if (post) {
         s->count.sectors_written++;
         gs_send(ctx, sender, sm / GS_GROUP, start + sim->l2_latency + sim->noc + sim->sync_extra[far][1],

@@ -565,18 +565,22 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     sim->at_smloads = place(&t, sim->sms, sizeof(gs_smload));
     sim->at_turns = place(&t, sim->sms, 2);
     sim->at_residents = place(&t, (u64)sim->sms * GS_TBS, sizeof(gs_resident));
+    sim->at_departed = place(&t, (u64)sim->sms * GS_OWNERS, sizeof(gs_departed));
     u64 reserve = (u64)sim->sms * GS_TBS;
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
     sim->at_tb_records = place(&t, sim->tb_room, sizeof(gs_tb_record));
     u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
-    u64 rooms[5] = {power_of_two(reserve + 1), power_of_two(nodes + n + sim->bloom.slots + 1),
-                    power_of_two(n + held + 2), power_of_two(held + 1),
-                    power_of_two(sim->order.prologue ? reserve + 1 : 1)};
-    gs_ring *rings[5] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit, &sim->sched.held,
-                         &sim->sched.opens};
-    for (u32 i = 0; i < 5; i++) {
+    u64 rooms[6] = {power_of_two(reserve + 1),
+                    power_of_two(nodes + n + sim->bloom.slots + 1),
+                    power_of_two(n + held + 2),
+                    power_of_two(held + 1),
+                    power_of_two(sim->order.prologue ? reserve + 1 : 1),
+                    power_of_two((u64)sim->sms * GS_OWNERS + reserve + 1)};
+    gs_ring *rings[6] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit,
+                         &sim->sched.held,    &sim->sched.opens, &sim->sched.complete};
+    for (u32 i = 0; i < 6; i++) {
         *rings[i] = (gs_ring){place(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};
     }
     sim->at_sms = place(&t, sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
@@ -587,6 +591,7 @@ static u64 lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 sh
     messages *= sim->half_boxes ? 2 : 1; /* a store may drop a twin */
     messages += (sim->sched.early || sim->order.prologue ? 2 * reserve : 0) +
                 (job->n_needs ? (GS_POLLS + 2) * reserve : 0);
+    messages += (u64)sim->sms * GS_OWNERS; /* TBs that are complete after they left, and their posts */
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;

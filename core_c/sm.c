@@ -8,6 +8,48 @@
 #include "series.h"
 #include "sync.h"
 
+/* an entry for the stores of a TB that starts */
+static u32 owner_take(gs_sim *sim, gs_sm *sm, u32 kernel, u32 tb)
+{
+    u32 i = sm->owner_free ? sm->owner_free - 1 : sm->owner_used++;
+    if (i >= GS_OWNERS) {
+        gs_fail(sim, GS_ERR_LIMIT, "stores of more than %d TBs of an SM are under way; please report this",
+                GS_OWNERS);
+        return 0;
+    }
+    sm->owner_free = sm->owner_free ? sm->owner[i].next : 0;
+    sm->owner[i] = (gs_owner){.kernel = kernel, .tb = tb};
+    return i;
+}
+
+static void owner_drop(gs_sm *sm, gs_owner *o)
+{
+    o->next = (u16)sm->owner_free;
+    sm->owner_free = (u32)(o - sm->owner) + 1;
+}
+
+/* the cycle in which all of the GPU sees what the TB has stored */
+static u64 seen_by_all(const gs_sim *sim, const gs_owner *o)
+{
+    return gs_max(o->done ? o->done + (u64)sim->params.gpu_cp.tb_flush : 0, o->leaves);
+}
+
+static void complete(gs_ctx *ctx, gs_sm *sm, gs_owner *o, u64 c)
+{
+    const gs_sim *sim = ctx->sim;
+    gs_send_one(ctx, sim->boxes - 1, gs_clock_edge(gs_clock_of(sim, sm), c) + sim->done_latency,
+                GS_SENDER_COMPLETE + sm->id, gs_pay_complete(o->tb, (u32)(o - sm->owner), o->kernel));
+}
+
+void gs_stores_acknowledged(gs_ctx *ctx, gs_sm *sm, gs_owner *o, u64 c)
+{
+    o->done = gs_max32(o->done, (u32)c);
+    if (--o->left == 0 && o->gone) {
+        complete(ctx, sm, o, seen_by_all(ctx->sim, o));
+        owner_drop(sm, o);
+    }
+}
+
 static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
 {
     gs_sim *sim = ctx->sim;
@@ -32,6 +74,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     u32 pc = program->entry[variant] - program->first_op;
     tb->live = (u16)program->warps;
     tb->start = c;
+    tb->owner = (u16)owner_take(sim, sm, kernel, id);
     tb->flags = (u8)(GS_START_OPEN(s.pay) ? GS_TB_OPEN : 0);
     if (GS_START_CONFIGURE(s.pay)) {
         gs_l1_invalidate(sm);
@@ -64,7 +107,9 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     }
 }
 
-void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
+/* The last warp of a TB has ended at cycle c. The TB's place is free when its stores have left the SM; the TB
+   is complete when L2 has acknowledged them and all of the GPU sees them. */
+static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
 {
     gs_sim *sim = ctx->sim;
     gs_tb *tb = &sm->tb[at];
@@ -83,13 +128,27 @@ void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->stalls.memory += tb->stalls.memory;
     sm->stalls.barrier += tb->stalls.barrier;
     sm->free_warps |= tb->warps;
-    u64 end = gs_clock_edge(gs_clock_of(sim, sm), c);
+    gs_owner *o = &sm->owner[tb->owner];
+    const gs_clock *clock = gs_clock_of(sim, sm);
+    u64 left = gs_max(c, o->leaves), seen = gs_max(c, seen_by_all(sim, o)), end = gs_clock_edge(clock, c),
+        free = gs_clock_edge(clock, left);
+    u32 whole = o->left == 0 && seen == left;
     sm->live_tbs--;
     gs_series_tb(sim, sm, gs_popcount64(tb->warps), end);
     tb->warps = 0;
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
-    gs_send_one(ctx, sim->boxes - 1, end + sim->done_latency, sm->id, gs_pay_op(at, 0, GS_MSG_DONE, 0));
+    gs_send_one(ctx, sim->boxes - 1, free + sim->done_latency, sm->id,
+                gs_pay_op(at, whole, GS_MSG_DONE, 0) | gs_pay_line(0, 0, 0, tb->owner, 0) |
+                    gs_min(free - end, (1u << 29) - 1));
+    if (o->left) {
+        o->gone = 1;
+        return;
+    }
+    if (!whole) {
+        complete(ctx, sm, o, seen);
+    }
+    owner_drop(sm, o);
 }
 
 /* Warps are picked greedily: once a run of blocks without a wait has begun, its main pipe is the warp's until
@@ -235,11 +294,11 @@ static void barrier(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     }
 }
 
-/* 1: the warp has ended */
-static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
+/* 1: the warp has ended; what it loads must have come first */
+static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
-    for (u32 s = 0; s < GS_SLOTS; s++) {
-        if (!slot_wait(sm, wi, s, c)) {
+    for (u32 left = op->uses; left; left &= left - 1) {
+        if (!slot_wait(sm, wi, gs_ctz(left), c)) {
             return 0;
         }
     }
@@ -249,9 +308,7 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
     sm->work.warp_instructions++;
     sm->warp_cycles++;
     if (--tb->live == 0) {
-        if (!tb->posts) {
-            gs_tb_end(ctx, sm, w->tb, c + 1);
-        }
+        tb_end(ctx, sm, w->tb, c + 1);
     } else if (tb->arrived >= tb->live && !tb->polls) {
         gs_tb_release(ctx->sim, sm, tb, c); /* a warp that ended is waited for no more */
     }
@@ -353,7 +410,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 sm->warp_cycles += c - w->since;
                 w->wait = 0;
             }
-            if (!warp_exit(ctx, sm, wi, c)) {
+            if (!warp_exit(ctx, sm, wi, op, c)) {
                 sm->work.ops--;
             }
             return;
@@ -494,8 +551,11 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     if (gs_lsu_replies(ctx, sms, m, n)) {
         for (u32 i = 0; i < n; i++) {
             u32 kind = GS_PAY_KIND(m[i].pay);
-            if (kind == GS_MSG_START || kind == GS_MSG_SHARE || kind == GS_MSG_SYNC) {
-                gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
+            gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
+            if (kind == GS_MSG_SYNC && GS_SYNC_WHAT(m[i].pay) == GS_SYNC_POST) {
+                gs_stores_acknowledged(ctx, sm, &sm->owner[GS_PAY_L1(m[i].pay)],
+                                       gs_clock_cycle(gs_clock_of(sim, sm), m[i].key >> GS_SENDER_BITS));
+            } else if (kind == GS_MSG_START || kind == GS_MSG_SHARE || kind == GS_MSG_SYNC) {
                 for (u32 j = 0; j < (kind == GS_MSG_SHARE ? sim->port_sms : 1); j++) {
                     if (sm[j].starts == GS_STARTS) {
                         gs_fail(sim, GS_ERR_LIMIT, "more messages to an SM than fit; please report this");

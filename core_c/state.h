@@ -15,9 +15,11 @@ enum {
     GS_POLLS = 8,      /* semaphores that a TB polls at once */
     GS_RELEASES = 512, /* remembered credit releases */
     GS_WAITERS = 8192, /* less than 65536 */
-    GS_GROUP = 4,      /* SMs, or slices, that share a mailbox */
-    GS_RING = 128,     /* quanta of mailboxes */
-    GS_CHUNK = 31,     /* messages a chunk */
+    GS_OWNERS =
+        1024,      /* TBs of an SM that are resident, or have left with stores on their way; at most 4096 */
+    GS_GROUP = 4,  /* SMs, or slices, that share a mailbox */
+    GS_RING = 128, /* quanta of mailboxes */
+    GS_CHUNK = 31, /* messages a chunk */
     GS_THREADS = 8,
     GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
@@ -30,7 +32,8 @@ enum {
     GS_SERIES_ROWS = 1000000,                 /* of all time series of a run together */
     GS_SENDER_BITS = 12,
     GS_SENDER_SLICE = 1024,
-    GS_SENDER_FORWARD = 2048, /* a load that the slice opposite passes on for an SM */
+    GS_SENDER_FORWARD = 2048,  /* a load that the slice opposite passes on for an SM */
+    GS_SENDER_COMPLETE = 3072, /* an SM, of a TB that has left: behind what it says of those that leave */
     GS_SENDER_SCHED = 4095,
     GS_NO_SM = 0xffff
 };
@@ -134,9 +137,9 @@ typedef struct gs_tb {
     _Alignas(64) u32 kernel;
     u32 tb, x, y, z, code;
     u16 live, arrived;
-    u8 polls, posts; /* not answered yet */
-    u8 flags;        /* GS_TB_* */
-    u8 pad;
+    u8 polls; /* not answered yet */
+    u8 flags; /* GS_TB_* */
+    u16 owner;
     u64 load_sectors, store_sectors, warps;
     gs_stalls stalls; /* `issued` counts instructions */
     u64 start;
@@ -167,6 +170,17 @@ typedef struct gs_waiter {
     u16 next;
     u8 warp, slot;
 } gs_waiter;
+
+/* What a TB has stored and L2 has not acknowledged. A TB gives up its place when its stores have left the SM;
+   they name this entry, which stays until the last of them is acknowledged. */
+typedef struct gs_owner {
+    u32 kernel, tb;
+    u32 left;   /* lines, and posts of semaphores, without an acknowledgement */
+    u32 leaves; /* cycle from which all of them have left the SM */
+    u32 done;   /* cycle of the last acknowledgement so far; 0: none */
+    u16 next;   /* of those that are free */
+    u16 gone;   /* 1: the TB has left its place */
+} gs_owner;
 
 /* what every event touches comes first and lies together; what grows with warps, TBs and lines follows */
 /* a warp's last store, if one may still join it: its first line + 1 and its lines; line 0: none */
@@ -211,6 +225,8 @@ typedef struct gs_sm {
     gs_stalls stalls;
     u64 tbs_done, hash_end;
     gs_start start[GS_STARTS];
+    u32 owner_free, owner_used;
+    gs_owner owner[GS_OWNERS];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
 
@@ -370,6 +386,11 @@ typedef struct gs_queue {
     u64 free;    /* when the next packet may be looked at */
 } gs_queue;
 
+/* what a TB that has left its SM, but is not complete, leaves with the scheduler */
+typedef struct gs_departed {
+    u32 sm, lists, missing; /* as of its gs_resident */
+} gs_departed;
+
 typedef struct gs_sched {
     u64 release_free, start_free, table_free, admit_free;
     u64 accounted; /* idle time is counted up to here */
@@ -384,6 +405,7 @@ typedef struct gs_sched {
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
     gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of copies */
+    gs_ring complete;              /* TBs whose stores are acknowledged after they left their place */
     gs_ring held;                  /* early kernels that wait for others in flight; or for a launcher */
     u32 unfinished;                /* table: the oldest kernel that has not ended */
     u32 launched;                  /* launchers in use */
@@ -522,7 +544,7 @@ struct gs_sim {
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
     u64 at_preds, at_succ_ptr, at_succs, at_outs, at_tb_out_ptr, at_tb_outs, at_nodes, at_ranges, at_nstates;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
-        at_tb_records;
+        at_departed, at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;

@@ -97,7 +97,7 @@ static int known(gs_sim *sim, const gs_tb *tb, u64 index)
     return 0;
 }
 
-/* The first warp fences, then posts, and goes on; its TB cannot end before L2 has acknowledged. */
+/* The first warp fences, then posts, and goes on; its TB is not complete before L2 has acknowledged. */
 static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -121,14 +121,16 @@ static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         w->pc--;
     }
     u64 index = gs_semaphore_of(sim, gs_launches(sim) + tb->kernel, op, tb->x, tb->y, tb->z, w->k[op->level]);
-    if (!known(sim, tb, index) || tb->posts == UINT8_MAX) {
-        gs_fail(sim, GS_ERR_LIMIT, "a TB posts more than %d semaphores at once", UINT8_MAX);
+    if (!known(sim, tb, index)) {
         return 0;
     }
-    tb->posts++;
+    gs_owner *o = &sm->owner[tb->owner];
+    o->left++;
     sm->work.store_sectors++;
     tb->store_sectors++;
-    u64 there = request(ctx, sm, index, gs_pay_op(w->tb, GS_SYNC_POST, GS_MSG_SYNC, sm->id % GS_GROUP), c);
+    u64 pay = gs_pay_op(w->tb, GS_SYNC_POST, GS_MSG_SYNC, sm->id % GS_GROUP);
+    u64 there = request(ctx, sm, index, pay | gs_pay_line(0, 0, 0, tb->owner, 0), c);
+    o->leaves = gs_max32(o->leaves, (u32)sm->port);
     if (GS_UNLIKELY(sim->oracle)) {
         gs_oracle_log_post(ctx, tb->kernel, tb->tb, there);
     }
@@ -269,10 +271,6 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
             if (sm->warp[i].state == GS_WARP_DEPENDS) {
                 gs_sm_wake(sm, i, gs_max(c, sm->warp[i].since + 1));
             }
-        }
-    } else if (GS_SYNC_WHAT(pay) == GS_SYNC_POST) {
-        if (--tb->posts == 0 && tb->live == 0) {
-            gs_tb_end(ctx, sm, slot, c);
         }
     } else {
         if (GS_SYNC_AHEAD(pay)) {

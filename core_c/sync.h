@@ -21,7 +21,7 @@ u32 gs_stage_next(const gs_sim *sim, const gs_program *p, const gs_iop *op, u32 
 int gs_sync_deadlock(gs_sim *sim);
 
 /* payload: semaphore 29 bits, number of the poll 3, look further 1, TB slot 6, what 3, kind 3, how many are
-   complete 11, slice 2, SM 2 */
+   complete 11 (of a post: its owner 12), slice 2, SM 2 */
 enum { GS_SYNC_POST, GS_SYNC_POLL, GS_SYNC_TRIGGER, GS_SYNC_OPEN };
 enum { GS_SEMAPHORES = 1 << 29, GS_SEMAPHORES_A_LINE = 32 };
 

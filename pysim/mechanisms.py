@@ -68,6 +68,10 @@ MECHANISMS: dict[str, Mechanism] = {
     "dram_writes": Mechanism("DRAM", "writes that must wait for DRAM", (("gpu.dram.write_queue", 0),)),
     "tb_release": Mechanism("launch", "one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
     "tb_start": Mechanism("launch", "one server for all TBs that start", (("gpu.cp.tb_start", 0),)),
+    "leaving_stores": Mechanism(
+        "launch", "places given up before stores are acknowledged", (("gpu.sm.leave_stores", 0),)
+    ),
+    "store_flush": Mechanism("launch", "stores that all of the GPU must see", (("gpu.cp.tb_flush", 0),)),
     "launch": Mechanism(
         "launch",
         "launch latency and the gaps between kernels",

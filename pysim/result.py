@@ -148,7 +148,7 @@ class Result:
         admitted, ended = row["ready_ns"], -1.0
         if len(kernels):
             admitted = kernels["admitted_us"][row["kernel"]] * 1e3
-            ended = kernels["last_end_us"][last] * 1e3 if last >= 0 else -1.0
+            ended = kernels["complete_us"][last] * 1e3 if last >= 0 else -1.0
         waits = waits_of(
             np.array([admitted]),
             found["ready_ns"],

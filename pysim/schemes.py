@@ -370,6 +370,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "invalidate": {"kernel": 1, "bypass": 0, "tb": 2}[coherence_of(scheme, values)],
         "in_flight": 0,
         "early": 0,
+        "prepare": values["gpu.cp.graph_prepare"] if scheme.gap == "gpu.cp.graph_gap" else 0,
         "beside": values["gpu.cp.beside"] if scheme.edges == "stream" else 0,
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,

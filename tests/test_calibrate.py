@@ -67,8 +67,15 @@ def test_what_was_not_measured_stays_as_in_the_base(tmp_path: Path) -> None:
         ({"dram_read_GBps": 9000}, "dram_read_GBps = 9000 GB/s: more than the 4814.3"),
         ({"latency_cycles__shared": -3}, "latency_cycles.shared = -3: must be positive"),
         (
-            {"graph_kernel_period_us__empty__grid1056_block256": 0.1},
-            "gpu.cp.graph_gap = -.*from graph_kernel",
+            {"stream_kernel_period_us__empty__grid1056_block256": -1.5},
+            "grid1056_block256 = -1.5: must be positive",
+        ),
+        (
+            {
+                "stream_kernel_period_us__empty__grid1_block32": 0.01,
+                "stream_kernel_period_us__empty__grid1056_block256": 0.01,
+            },
+            "gpu.cp.stream_gap = -.*from stream_kernel",
         ),
         ({"arith_latency_cycles__ffma": 1e300}, "gpu.sm.fp32_latency"),
         ({"event_to_event_us__one_empty_kernel": 1.7e308}, "cannot be that of a GPU"),

@@ -22,7 +22,7 @@ SCRIPT = ROOT / "configs" / "microbench.py"
 ROWS = {row.key: row for row in microbench.rows()}
 # what is quick to simulate and right; docs/microbench.md explains the others
 RIGHT = re.compile(
-    r"arith_|mma_.*(latency|per_sm)|ffma_|latency_cycles|^(stream|graph)_kernel_period|pdl.*grid1_|event_to_event"
+    r"arith_|mma_.*(latency|per_sm)|ffma_|latency_cycles|^stream_kernel_period|^graph_kernel_period.*grid1(32)?_|pdl.*grid1_|event_to_event"
     r"|empty_kernel_us.*grid(132|264|1056)$|dram_(read|write)_GBps$|_bandwidth.*f32|atomic_add_same"
 )
 

@@ -48,7 +48,23 @@ def make_tables(schemes: int = 2, sms: int = 8, launches: int = 12, seed: int = 
                 )
             now = max(row[9] for row in blocks)
             kernels.append(
-                (run, launch, 0, kind, count, 0, 1, begin / 1e3, begin / 1e3, now / 1e3, 100, 64, 64, 0)
+                (
+                    run,
+                    launch,
+                    0,
+                    kind,
+                    count,
+                    0,
+                    1,
+                    begin / 1e3,
+                    begin / 1e3,
+                    now / 1e3,
+                    now / 1e3,
+                    100,
+                    64,
+                    64,
+                    0,
+                )
             )
         time = now / 1e3
         base = base or time

@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x936053902d754961ULL
+#define GS_TABLES_HASH 0x21d4b953b8347e05ULL

@@ -70,6 +70,8 @@ typedef struct gs_gpu_sm_params {
     int64_t barrier;
     /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */
     int64_t barrier_warp;
+    /* A TB gives up its place when its stores have left the SM (0: when L2 has acknowledged them). [bool] */
+    int64_t leave_stores;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
     int64_t register_ports;
     /* Which warp of a sub-core issues: the one that did last while it can, or all in turn. [choice] */
@@ -173,6 +175,8 @@ typedef struct gs_gpu_cp_params {
     int64_t stream_gap;
     /* Graph edge: from a kernel's last release to the next kernel's dispatch. [tick] */
     int64_t graph_gap;
+    /* Graph edge: a kernel's dispatch comes at least this long after that of the one before it. [tick] */
+    int64_t graph_prepare;
     /* Pool and table schemes admit kernels this far apart. [tick] */
     int64_t admit;
     /* One chip-wide server takes this long for each TB that ends. [tick] */
@@ -195,7 +199,9 @@ typedef struct gs_gpu_cp_params {
     int64_t early_reuse;
     /* From a kernel's last release to the return of the waits for its end. [tick] */
     int64_t depend;
-    /* From a TB's end on its SM to the release server. [tick] */
+    /* From L2's acknowledgement of a TB's last store until all of the GPU sees it and the TB counts as complete. [cycle] */
+    int64_t tb_flush;
+    /* From a TB's end on its SM to the release server, and from its completion to the scheduler. [tick] */
     int64_t tb_done_latency;
     /* From dispatch to the first issue of a TB. [tick] */
     int64_t tb_start_latency;

@@ -129,18 +129,25 @@ _GH100: Rows = (
     ("gpu.dram.write_batch", 32, _ASSUMED),
     (
         "gpu.cp.launch",
-        1260,
+        1243,
         f"{_MICRO} event_to_event_us.one_empty_kernel less .nothing_between: 1440 less TB start and end",
     ),
     (
         "gpu.cp.stream_gap",
-        1280,
+        1265,
         f"{_MICRO} stream_kernel_period_us.empty: 1477, less TB start and end; 2063 with 1,056 TBs",
     ),
     (
         "gpu.cp.graph_gap",
-        490,
-        f"{_MICRO} graph_kernel_period_us.empty: 679, less TB start and end; 1272 with 1,056 TBs",
+        325,
+        "measured, h200_gaps.csv: 517 ns between kernels of one TB that run for 3 us, 583 with 132 TBs and"
+        " 1147 with 1,056, less TB start, end and release",
+    ),
+    (
+        "gpu.cp.graph_prepare",
+        705,
+        f"{_MICRO} graph_kernel_period_us.empty: 679 with one TB, 727 and 742 with 132: longer than the gap"
+        " behind kernels of 3 us",
     ),
     (
         "gpu.cp.beside",
@@ -159,13 +166,15 @@ _GH100: Rows = (
     ("gpu.cp.even_tbs", 0, "no such cap: consumers that start early pile up, up to 5 on one SM"),
     (
         "gpu.cp.tb_done_latency",
-        70,
-        f"share of {_MICRO} tb_turnaround_cycles: 390, a barrier and a store in it",
+        77,
+        "share of the 370 cycles from a TB's end to the next one's start in its place, h200_gaps.csv: 393"
+        " without a store at its end, half a turn of the measuring loop among them",
     ),
     (
         "gpu.cp.tb_start_latency",
-        100,
-        f"share of {_MICRO} tb_turnaround_cycles: 390, a barrier and a store in it",
+        110,
+        "share of the 370 cycles from a TB's end to the next one's start in its place, h200_gaps.csv: 393"
+        " without a store at its end, half a turn of the measuring loop among them",
     ),
 )
 

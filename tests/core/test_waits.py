@@ -124,7 +124,7 @@ def test_early_launch(tbs, start):
     assert 1600 < starts[8] - ends[0] < 2300
     # and each runs its 40,000 cycles after the one before: 416 and 608 ns with the stores of the measurement
     waits_ns = [b - a - 40000 / 1.98 for a, b in pairwise(ends)]
-    assert all(200 < w < 620 for w in waits_ns)
+    assert all(190 < w < 620 for w in waits_ns)
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,10 @@ class Bench:
         return float(np.median(rows["end_ns"] - rows["start_ns"])) * self.ghz
 
     def body_us(self, job: Kernel) -> float:
-        """Return the time from the first start to the last end of a kernel's TBs."""
-        rows = self.tbs(job)
-        return float(rows["end_ns"].max() - rows["start_ns"].min()) / 1000
+        """Return the time from the first start of a kernel's TBs until all they stored is acknowledged."""
+        tables = self.run(job, tables="kernels,tbs").tables()
+        done = float(tables["kernels"]["complete_us"][0]) - self.config.number("gpu.cp.tb_done_latency") / 1e3
+        return done - float(tables["tbs"]["start_ns"].min()) / 1000
 
 
 def pattern(

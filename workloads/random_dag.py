@@ -10,7 +10,8 @@ from pysim.job import Job, Kernel, Memory
 from .copy import copy
 from .pointwise import Field, elementwise, flat
 
-Span = tuple[int, int, int]  # tensor number, first and past-the-last element
+Span = tuple[int, int, int]  # tensor number, first and past-the-last sector
+SECTOR = 8  # elements
 
 
 def _conflict(a: tuple[list[Span], list[Span]], b: tuple[list[Span], list[Span]]) -> bool:
@@ -69,10 +70,9 @@ def random_dag(
                 f"sum{index}", [*reads, out] if in_place else reads, [out], cols=count,
                 per_element={"fp32": random.randint(1, 40), "int": 2}, threads=threads, stream=stream,
             )  # fmt: skip
-        mine = (
-            [(t, starts[t], starts[t] + count) for t in (*sources, target)],
-            [(target, starts[target], starts[target] + count)],
-        )
+        # two ranges that share a sector conflict, as the memory sees them
+        parts = {t: (t, at // SECTOR, -(-(at + count) // SECTOR)) for t, at in starts.items()}
+        mine = [parts[t] for t in (*sources, target)], [parts[target]]
         ancestors: set[int] = set()
         if stream in last:
             ancestors |= before[last[stream]] | {last[stream]}

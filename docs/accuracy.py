@@ -127,7 +127,7 @@ def readme(rows: Rows) -> str:
         "Against the published DeepBench times of a V100: mean absolute errors beside that of a roofline that"
         f" was fitted to the same rows (products: one a pair of transposes): 160 products {both('gemm')}"
         f" (median {gemm['median']:.1%}, worst {gemm['worst']:.1%} in fp32), 39 recurrent networks"
-        f" {both('rnn')}: which kernels cuDNN launches a step is not modelled. The two halves of the fp32"
+        f" {both('rnn')}: which kernels cuDNN launches a step is assumed. The two halves of the fp32"
         f" products come out at {halves}, but both had been looked at when the few constants were set, so"
         " neither proves anything yet."
     )

@@ -160,9 +160,13 @@ static void run_slices(gs_ctx *ctx)
     if (ctx->t->far_n && (sim->qn & (GS_RING / 2 - 1)) == 0) {
         gs_mail_near(ctx);
     }
-    gs_mail_ahead(ctx, sim->sm_boxes + first);
+    if (first < end) {
+        gs_mail_ahead(ctx, sim->sm_boxes + first);
+    }
     for (u32 g = first; g < end; g++) {
-        gs_mail_ahead(ctx, sim->sm_boxes + g + 1); /* behind the last slices comes the scheduler */
+        if (g + 1 < end) { /* the next box is another thread's, which may be taking its messages */
+            gs_mail_ahead(ctx, sim->sm_boxes + g + 1);
+        }
         gs_slices_run(ctx, g);
     }
     if (ctx->id == 0) {
@@ -184,9 +188,13 @@ static void run_sms(gs_ctx *ctx)
     ctx->send0 = sim->q0 + sim->quantum; /* slices have run this one */
     ctx->send_qn = sim->qn + 1;
     ctx->row.begin = GS_NEVER - sim->quantum; /* no time lies in it */
-    gs_mail_ahead(ctx, first);
+    if (first < end) {
+        gs_mail_ahead(ctx, first);
+    }
     for (u32 g = first; g < end; g++) {
-        gs_mail_ahead(ctx, g + 1);
+        if (g + 1 < end) {
+            gs_mail_ahead(ctx, g + 1);
+        }
         gs_sms_run(ctx, g);
     }
     ctx->t->spent[SMS] += clock_ns(ctx) - began;

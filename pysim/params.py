@@ -246,7 +246,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("hardware", 10, "count", 1, 4096, "queues: queues that hardware looks at (gem5: 10)."),
         Param("ring", 1024, "count", 2, 1 << 20, "queues: packets that a queue holds; the host waits for room, in launch order (our choice; a power of two on real ones)."),
         Param("packet", 680.0, "ns", 0, 1e6, "queues: the command processor takes this long for each packet of a queue, kernel or barrier (gpu.cp.admit of an H200 as a stand-in; gem5: 4400, measured on a Kaveri)."),
-        Param("quantum", 100.0, "us", 0.1, 1e6, "queues: while there are more queues than hardware looks at, at such times one gets the place of one that has no kernel under way (gem5, after Puthoor et al. 2018: 100)."),
+        Param("quantum", 100.0, "us", 0.5, 1e6, "queues: while there are more queues than hardware looks at, at such times one gets the place of one that has no kernel under way (gem5, after Puthoor et al. 2018: 100)."),
         Param("aware", 0, "bool", 0, 1, "queues: one that can go on gets the place of one that cannot at once (what Puthoor et al. propose, in its simplest form)."),
     ),
     "scheme.sync": (

@@ -61,7 +61,7 @@ test: $(CORE)
 	$(PY) -m pytest -q
 
 oracle: $(CORE)
-	$(PY) -m pytest -q --hypothesis-profile=jobs tests/test_scheme_family.py -k random_settings
+	$(PY) -m pytest -q -o faulthandler_timeout=0 --hypothesis-profile=jobs tests/test_scheme_family.py -k random_settings
 
 guard: $(CORE)
 	$(PY) tests/bench/guard.py

@@ -62,6 +62,7 @@ void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out)
             out[i].stalls.pipe += k->stalls.pipe;
             out[i].stalls.memory += k->stalls.memory;
             out[i].stalls.barrier += k->stalls.barrier;
+            out[i].stalls.sync += k->stalls.sync;
             out[i].warp_instructions += k->instructions;
             out[i].load_sectors += k->load_sectors;
             out[i].store_sectors += k->store_sectors;

@@ -73,7 +73,6 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     const u32 *blocks = gs_blocks(sim, launch, (u64)id * program->warps);
     u32 pc = program->entry[variant] - program->first_op;
     tb->live = (u16)program->warps;
-    tb->start = c;
     tb->owner = (u16)owner_take(sim, sm, kernel, id);
     tb->flags = (u8)(GS_START_OPEN(s.pay) ? GS_TB_OPEN : 0);
     if (GS_START_CONFIGURE(s.pay)) {
@@ -119,6 +118,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     k->stalls.pipe += tb->stalls.pipe;
     k->stalls.memory += tb->stalls.memory;
     k->stalls.barrier += tb->stalls.barrier;
+    k->stalls.sync += tb->stalls.sync;
     k->instructions += tb->stalls.issued; /* each holds one slot */
     k->load_sectors += tb->load_sectors;
     k->store_sectors += tb->store_sectors;
@@ -127,6 +127,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->stalls.pipe += tb->stalls.pipe;
     sm->stalls.memory += tb->stalls.memory;
     sm->stalls.barrier += tb->stalls.barrier;
+    sm->stalls.sync += tb->stalls.sync;
     sm->free_warps |= tb->warps;
     gs_owner *o = &sm->owner[tb->owner];
     const gs_clock *clock = gs_clock_of(sim, sm);

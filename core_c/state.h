@@ -142,8 +142,7 @@ typedef struct gs_tb {
     u16 owner;
     u64 load_sectors, store_sectors, warps;
     gs_stalls stalls; /* `issued` counts instructions */
-    u64 start;
-    u32 tile, phase; /* phase: of the ops being run, see gs_iop */
+    u32 tile, phase;  /* phase: of the ops being run, see gs_iop */
     /* semaphores known to be complete: as of the last barrier, so that all warps see the same; and as polled
        since */
     u32 ready, ready_end, polled, polled_end;

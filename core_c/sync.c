@@ -61,14 +61,29 @@ static int over(gs_sm *sm, u32 wi, u64 c)
     return 0;
 }
 
-/* what the warp waited for since its op issued is there at cycle c */
-static void waited(gs_sm *sm, u32 wi, u64 c)
+/* what the warp waited for since its op issued is there at cycle c: its time goes to one kind of stall */
+static void waited(gs_sm *sm, u32 wi, u64 c, u64 *stall)
 {
     gs_warp *w = &sm->warp[wi];
     w->state = GS_WARP_RUNS;
     w->pc++;
-    sm->tb[w->tb].stalls.memory += c - w->since - 1;
+    *stall += c - w->since - 1;
     sm->warp_cycles += c - w->since;
+}
+
+/* The last answer of a poll is there at cycle c. Up to the arrival of its last warp the TB waited for itself,
+   as at any barrier; from then on for other TBs. Returns that time, of all its warps. */
+static u64 waited_for_others(const gs_sm *sm, const gs_tb *tb, u64 c)
+{
+    u64 last = 0, n = 0;
+    for (u64 left = tb->warps; left; left &= left - 1) {
+        const gs_warp *w = &sm->warp[gs_ctz(left)];
+        if (w->state == GS_WARP_AT_BARRIER) {
+            last = gs_max(last, w->since);
+            n++;
+        }
+    }
+    return c > last + 1 ? n * (c - last - 1) : 0;
 }
 
 /* Sends a request for a semaphore through the SM's port; returns when it gets there. */
@@ -117,7 +132,7 @@ static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         return 0;
     }
     if (fence) {
-        waited(sm, wi, c);
+        waited(sm, wi, c, &tb->stalls.memory);
         w->pc--;
     }
     u64 index = gs_semaphore_of(sim, gs_launches(sim) + tb->kernel, op, tb->x, tb->y, tb->z, w->k[op->level]);
@@ -231,7 +246,7 @@ static int depend(gs_sm *sm, u32 wi, u64 c)
     gs_warp *w = &sm->warp[wi];
     gs_tb *tb = &sm->tb[w->tb];
     if (w->state == GS_WARP_DEPENDS) {
-        waited(sm, wi, c);
+        waited(sm, wi, c, &tb->stalls.sync);
         return 1;
     }
     if (tb->flags & GS_TB_OPEN) {
@@ -277,7 +292,10 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
             tb->polled_end = tb->polled + GS_SYNC_RUN(pay);
         }
         if (--tb->polls == 0 && tb->arrived >= tb->live) {
+            u64 others = waited_for_others(sm, tb, c);
             gs_tb_release(ctx->sim, sm, tb, c);
+            tb->stalls.barrier -= others;
+            tb->stalls.sync += others;
         }
     }
 }

@@ -210,6 +210,8 @@ def stalls_table(run: int, kernels: Table, sms: Table) -> Table:
     for level, records in (("run", total), ("kernel", kernels), ("sm", sms)):
         shares = _shares(records)
         columns = {row.name: shares[:, i] for i, row in enumerate((*STALLS, *IDLES))}
+        # who waits for other TBs inside the program waits for a dependence like those not dispatched yet
+        columns["dependence"] = columns["dependence"] + columns.pop("sync")
         made.append(
             table("stalls", len(records), run=run, level=level, id=np.arange(len(records)), **columns)
         )

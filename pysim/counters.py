@@ -20,6 +20,7 @@ STALLS: tuple[Counter, ...] = (
     Counter("pipe", "warp-cycle", "Waiting for an issue slot, a pipe or the load/store unit."),
     Counter("memory", "warp-cycle", "Waiting for loads, stores or request credits."),
     Counter("barrier", "warp-cycle", "Waiting at a TB barrier."),
+    Counter("sync", "warp-cycle", "Waiting inside the program for other TBs: semaphores, grid barriers, ends of kernels."),
 )
 
 # what an SM without a TB waited for: kept a kernel (the one next in line) and an SM

@@ -124,7 +124,9 @@ STALLS = (
     Column("pipe", "<f8", "", "Share: warps waited for an issue slot, a pipe or the load/store unit."),
     Column("memory", "<f8", "", "Share: warps waited for memory."),
     Column("barrier", "<f8", "", "Share: warps waited at a barrier."),
-    Column("dependence", "<f8", "", "Share: no TB on the SM, the next ones wait for others to end."),
+    Column(
+        "dependence", "<f8", "", "Share: warps waited for other TBs, or no TB on the SM and the next ones do."
+    ),
     Column("launch", "<f8", "", "Share: no TB on the SM, the next kernel is on the launch path."),
     Column("no_tb", "<f8", "", "Share: no TB on the SM and none left."),
 )

@@ -13,6 +13,8 @@ typedef struct gs_stalls {
     uint64_t memory;
     /* Waiting at a TB barrier. [warp-cycle] */
     uint64_t barrier;
+    /* Waiting inside the program for other TBs: semaphores, grid barriers, ends of kernels. [warp-cycle] */
+    uint64_t sync;
 } gs_stalls;
 
 typedef struct gs_idles {
@@ -104,7 +106,7 @@ typedef struct gs_banks {
 
 /* fields of each struct: all are uint64_t, so a struct may be added up as an array */
 enum {
-    GS_STALLS_N = 5,
+    GS_STALLS_N = 6,
     GS_IDLES_N = 3,
     GS_WORK_N = 16,
     GS_HELD_N = 3,

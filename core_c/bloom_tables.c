@@ -1,11 +1,12 @@
 /* The tables of hints and signatures: checks, and their places in the arena. See bloom.h. */
 #include "bloom.h"
+#include "create.h"
 
 #include <string.h>
 
 static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots)
 {
-    u64 tbs = (u64)l->grid[0] * l->grid[1] * l->grid[2];
+    u64 tbs = gs_tbs_of(l);
     if (l->units == 0) {
         return !l->barrier || l->sets;
     }
@@ -67,35 +68,28 @@ int gs_bloom_check(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-static u64 place(u64 *end, u64 n, u64 size)
-{
-    u64 at = (*end + 127) & ~127ull;
-    *end = at + n * size;
-    return at;
-}
-
 u64 gs_bloom_lay_out(gs_sim *sim, const gs_job *job, u64 end)
 {
     gs_bloom *b = &sim->bloom;
     u32 slots = slots_of(sim), bits = (u32)sim->params.scheme_bloom.bits;
     u64 row = slots / 8;
     b->slots = slots;
-    b->at_hints = place(&end, job->n_hints, sizeof(gs_hint));
-    b->at_sets = place(&end, job->n_hint_sets, sizeof(gs_hint_set));
-    b->at_set_units = place(&end, job->n_set_units, 4);
-    b->at_unit_ptr = place(&end, job->n_unit_ptr, 4);
-    b->at_unit_sets = place(&end, job->n_unit_sets, 4);
-    b->at_rates = place(&end, job->n_rates, 4);
-    b->at_slot_of = place(&end, job->n_unit_ptr, 4);
-    b->at_units = place(&end, slots, sizeof(gs_unit));
-    b->at_read = place(&end, bits, row);
-    b->at_written = place(&end, bits, row);
-    b->at_waits = place(&end, slots, row);
-    b->at_found = place(&end, slots, row);
-    b->at_truly = place(&end, slots, row);
-    b->at_alive = place(&end, 1, row);
-    b->at_held = place(&end, 1, row);
-    b->at_scratch = place(&end, 2, row);
+    b->at_hints = gs_reserve(&end, job->n_hints, sizeof(gs_hint));
+    b->at_sets = gs_reserve(&end, job->n_hint_sets, sizeof(gs_hint_set));
+    b->at_set_units = gs_reserve(&end, job->n_set_units, 4);
+    b->at_unit_ptr = gs_reserve(&end, job->n_unit_ptr, 4);
+    b->at_unit_sets = gs_reserve(&end, job->n_unit_sets, 4);
+    b->at_rates = gs_reserve(&end, job->n_rates, 4);
+    b->at_slot_of = gs_reserve(&end, job->n_unit_ptr, 4);
+    b->at_units = gs_reserve(&end, slots, sizeof(gs_unit));
+    b->at_read = gs_reserve(&end, bits, row);
+    b->at_written = gs_reserve(&end, bits, row);
+    b->at_waits = gs_reserve(&end, slots, row);
+    b->at_found = gs_reserve(&end, slots, row);
+    b->at_truly = gs_reserve(&end, slots, row);
+    b->at_alive = gs_reserve(&end, 1, row);
+    b->at_held = gs_reserve(&end, 1, row);
+    b->at_scratch = gs_reserve(&end, 2, row);
     return end;
 }
 

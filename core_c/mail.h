@@ -1,5 +1,5 @@
 /* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: whoever adds one
-   keeps to the least latencies that sim.c derives the quantum from. Each box holds the messages of one
+   keeps to the least latencies that derive.c derives the quantum from. Each box holds the messages of one
    arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the ones in use
    stay in the host's cache; the thread that filled them takes them back after a quantum, so that readers
    write nothing that it would have to fetch from their processor. The reader sorts by (time, sender); a

@@ -1,0 +1,179 @@
+/* Constants of a simulation that follow from its parameters: latencies in ticks, reciprocals, the quantum. */
+#include "clock.h"
+#include "create.h"
+#include "mail.h"
+
+static int derive_partitions(gs_sim *sim)
+{
+    const gs_gpu_l2_params *p = &sim->params.gpu_l2;
+    if (p->partitions == 1) {
+        return GS_OK;
+    }
+    if (sim->slices % (2 * GS_GROUP) || sim->map.wraps || p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.partitions = 2: gpu.l2.slices = %u must be a multiple of %d, "
+                       "gpu.l2.hash_slices 0 and gpu.l2.replacement random or clock",
+                       sim->slices, 2 * GS_GROUP);
+    }
+    sim->half_boxes = sim->slices / (2 * GS_GROUP);
+    sim->fabric = (u64)p->fabric_latency * sim->period;
+    if (p->fabric_bandwidth) {
+        /* ticks that a byte holds one slice's link, times bytes: MB/s = B/us */
+        u64 bytes = 1024ull * 1000 * sim->slices, rate = (u64)p->fabric_bandwidth;
+        sim->link_store = (u32)(44 * bytes / rate);
+        sim->link_sector[0] = (u32)(29 * bytes / rate);
+        sim->link_sector[1] = (u32)(32 * bytes / rate);
+    }
+    /* the mean over lines with their home here and there is the configured latency */
+    u64 more = (sim->tag_latency + 2 * sim->fabric) / 2;
+    if (sim->fill_latency < more) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.dram.latency = %lld cycles: less than the way there takes with "
+                       "gpu.l2.fabric_latency = %lld",
+                       (long long)sim->params.gpu_dram.latency, (long long)p->fabric_latency);
+    }
+    sim->fill_latency -= more;
+    u64 miss = (u64)sim->params.gpu_dram.row_open + sim->tag_latency + sim->fill_latency;
+    sim->twin_latency = sim->tag_latency + 2 * sim->fabric + gs_max(sim->l2_latency, miss);
+    return GS_OK;
+}
+
+static int derive_memory(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    u64 period = sim->period;
+    u64 sets = (u64)p->gpu_l2.size / (u64)(p->gpu_l2.slices * GS_WAYS * 128);
+    if (sets == 0 || sets > 2048 || sets * (u64)p->gpu_l2.slices * GS_WAYS * 128 != (u64)p->gpu_l2.size) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.size = %lld B in %lld slices: %llu sets a slice: must be 1 to 2048 sets of 16 "
+                       "lines, without a rest",
+                       (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
+    }
+    sim->sets = (u32)sets;
+    u64 hashed = gs_max((u64)p->gpu_l2.hash_slices, sim->slices);
+    if ((p->gpu_l2.hash_slices && p->gpu_l2.hash_slices < p->gpu_l2.slices) || hashed > 2ull * sim->slices) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.hash_slices = %lld: must be 0 or 1 to 2 times gpu.l2.slices = %u",
+                       (long long)p->gpu_l2.hash_slices, sim->slices);
+    }
+    sim->map.slices = (u32)hashed;
+    sim->map.wraps = hashed > sim->slices ? sim->slices : 0;
+    sim->map.sets = sim->sets;
+    sim->map.row_sets = (u32)gs_min(sets, (u64)p->gpu_dram.row_bytes / 128);
+    sim->map.rows = sim->sets / sim->map.row_sets;
+    sim->map.turn = p->gpu_l2.hash ? 0x9E37 : 0;
+    sim->map.spread = p->gpu_l2.hash ? ~0u : 0;
+    sim->bank_mask = (u32)p->gpu_dram.banks - 1;
+    sim->bank_fold = p->gpu_dram.bank_hash ? sim->bank_mask : 0;
+    sim->map.slices_inverse = (1ull << 40) / hashed + 1;
+    sim->map.by_block = gs_div_make(hashed * sets);
+    sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
+    /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
+    sim->dram_slot =
+        (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+    sim->dram_slot = gs_max(sim->dram_slot, 1);
+    sim->by_slot = gs_div_make(sim->dram_slot);
+    u64 both = (u64)p->gpu_dram.turnaround + (u64)p->gpu_dram.read_turnaround;
+    sim->turnaround_slots[0] = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
+    sim->turnaround_slots[1] = (u32)(both / sim->dram_slot);
+    sim->write_ahead = p->gpu_dram.write_queue ? (u64)p->gpu_dram.write_queue * sim->dram_slot : GS_NEVER / 2;
+    sim->noc = (u64)p->gpu_noc.latency * period;
+    sim->l1_latency = (u32)p->gpu_l1.latency;
+    sim->in_flight = (u32)p->gpu_l1.in_flight;
+    sim->l1_total = (u64)p->gpu_l1.size;
+    /* a set has lines of at most 16 neighbouring hashes, so the least L1 is a sixteenth of the largest */
+    sim->l1_hash = sim->l1_total > GS_L1_SETS / 2 * GS_L1_WAYS * 128 ? GS_L1_SETS - 1 : GS_L1_SETS / 2 - 1;
+    sim->port_sms = (u32)p->gpu_noc.port_sms;
+    sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
+    sim->join_stores = (u32)p->gpu_l1.join_stores;
+    sim->join_loads = (u32)p->gpu_noc.join_loads;
+    sim->fill_pairs = p->gpu_l2.fill == 64;
+    if (sim->port_sms == 3) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
+    }
+    for (u32 mask = 0; mask < 16; mask++) {
+        u32 n = gs_popcount(mask), write = (u32)(32 * 64 / p->gpu_noc.write_bytes);
+        sim->reply_hold[0][mask] = (u16)(n * (u32)(32 * 64 / p->gpu_noc.reply_bytes));
+        sim->reply_hold[1][mask] = 16;
+        for (u32 sharing = 0; sharing <= 4; sharing++) {
+            u32 each = n * gs_max32(sharing, 1);
+            sim->port_hold[sharing][0][mask] = (u16)gs_max32(1, (each * write + 63) / 64);
+            sim->port_hold[sharing][1][mask] =
+                (u16)gs_max32(1, (each * (u32)p->gpu_noc.read_sector + 63) / 64);
+        }
+    }
+    u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
+    sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
+    sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
+    /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
+    i64 way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1;
+    i64 l2 = p->gpu_l2.latency - way;
+    sim->tag_latency = 10 * period;
+    i64 dram =
+        (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
+    /* the mean wait for a refresh belongs to the configured latency too */
+    dram -= p->gpu_dram.refresh_time * p->gpu_dram.refresh_time / (2 * p->gpu_dram.refresh_period);
+    if (l2 < 1 || dram < 0) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "gpu.l2.latency = %lld or gpu.dram.latency = %lld cycles: less than the way there takes",
+            (long long)p->gpu_l2.latency, (long long)p->gpu_dram.latency);
+    }
+    sim->l2_latency = (u64)l2 * period;
+    sim->fill_latency = (u64)dram;
+    return derive_partitions(sim);
+}
+
+int gs_derive(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    sim->sms = (u32)p->gpu.sms;
+    sim->slices = (u32)p->gpu_l2.slices;
+    sim->period = (u64)p->gpu.clock;
+    sim->by_period = gs_div_make(sim->period);
+    sim->period_inverse = (1ull << 44) / sim->period + 1;
+    if (derive_memory(sim)) {
+        return sim->error_code;
+    }
+    sim->done_latency = (u64)p->gpu_cp.tb_done_latency;
+    sim->start_latency = (u64)p->gpu_cp.tb_start_latency;
+    sim->depend_latency = (u64)p->gpu_cp.depend;
+    /* What an SM does reaches a slice or the scheduler this much later at the soonest, and the other way
+       round: a request passes L1 and the network, a reply L2 and the network. So slices and scheduler run a
+       quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together.
+     */
+    u64 request = sim->l1_latency * sim->period + sim->noc;
+    u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
+    sim->lead = gs_min(reply, sim->start_latency);
+    sim->lead = sim->sched.early || sim->order.prologue ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
+    /* copies are there a tick before what waits for them can send its first request */
+    sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
+    u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
+    most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
+    u64 want = (u64)p->sim.quantum * sim->period;
+    sim->quantum = want && want < most ? want : most;
+    u64 share = (u64)p->gpu.clock_tensor;
+    if (share < 65536) {
+        sim->tensor_period = (sim->period * 65536 + share / 2) / share;
+        sim->quantum = gs_clock_quantum(sim->quantum);
+    }
+    sim->by_quantum = gs_div_make(sim->quantum);
+    sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;
+    sim->far_limit = GS_RING;
+    sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
+    sim->slice_boxes = (sim->slices + GS_GROUP - 1) / GS_GROUP;
+    sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
+    /* about as long as the blocks of our kernels, whose work is counted when they begin */
+    sim->sample_cycles = 1024;
+    sim->threads = 0; /* none have their shares yet */
+    sim->atomic_hold = (u64)p->gpu_sync.atomic;
+    sim->acquire = (u64)p->gpu_sync.acquire;
+    for (u32 far = 0; far < 2; far++) {
+        u64 way = request + sim->l2_latency + sim->noc;
+        u64 trip = gs_max(way, (u64)p->gpu_sync.latency * sim->period) + (far ? 2 * sim->fabric : 0);
+        sim->sync_extra[far][0] = (trip - way) / 2;
+        sim->sync_extra[far][1] = trip - way - sim->sync_extra[far][0];
+        sim->poll_period[far] = trip + sim->acquire * sim->period;
+    }
+    return GS_OK;
+}

@@ -16,3 +16,10 @@ u64 gs_address_top(const gs_sim *sim);
  * code. */
 int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out);
 void gs_program_drop(gs_lowered *l);
+
+/* ---- between the files of programs ---- */
+/* More room in an array that grows; 0: no memory. */
+int gs_grow(void **at, u64 *room, u64 need, size_t size);
+int gs_pattern_lower(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l);
+/* Refuses a launch that could leave memory or its recorded accesses; its program is checked. */
+int gs_reach_check(gs_sim *sim, const gs_job *job, u64 index);

@@ -1,0 +1,113 @@
+/* Address patterns: the lanes of a pattern are coalesced into lines and sectors once for each offset that the
+   base can have in a line; the hot loop then only adds. */
+#include "program.h"
+
+#include <stdlib.h>
+
+int gs_grow(void **at, u64 *room, u64 need, size_t size)
+{
+    if (need <= *room) {
+        return 1;
+    }
+    u64 want = need * 2 + 256;
+    void *p = realloc(*at, want * size);
+    if (!p) {
+        return 0;
+    }
+    *at = p;
+    *room = want;
+    return 1;
+}
+
+/* lanes of a pattern whose base lies `offset` bytes into a line */
+static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset)
+{
+    gs_template t = {(u32)l->n_parts, 0, 0};
+    for (u32 lane = 0; lane < 32; lane++) {
+        if (!(p->lanes >> lane & 1)) {
+            continue;
+        }
+        i64 first = (i64)offset + (lanes ? lanes->offset[lane]
+                                         : (i64)(lane / p->minor) * p->s1 + (i64)(lane % p->minor) * p->s0);
+        for (i64 sector = first >> 5; sector <= (first + p->width - 1) >> 5; sector++) {
+            i32 line = (i32)(sector >> 2);
+            u32 bit = 1u << (sector & 3), i = t.lines;
+            while (i && l->parts[t.first + i - 1].line != line) {
+                i--;
+            }
+            if (i == 0) {
+                if (!gs_grow((void **)&l->parts, &l->room_parts, l->n_parts + 1, sizeof *l->parts)) {
+                    return 0;
+                }
+                l->parts[l->n_parts++] = (gs_part){line, 0};
+                i = ++t.lines;
+            }
+            l->parts[t.first + i - 1].mask |= bit;
+        }
+    }
+    for (u32 i = 0; i < t.lines; i++) {
+        t.sectors = (u16)(t.sectors + gs_popcount(l->parts[t.first + i].mask));
+    }
+    if (!gs_grow((void **)&l->templates, &l->room_templates, l->n_templates + 1, sizeof *l->templates)) {
+        return 0;
+    }
+    l->templates[l->n_templates++] = t;
+    return 1;
+}
+
+/* distances are small enough that no sum of them leaves 64 bits */
+static int too_far(const gs_pattern *p)
+{
+    const i64 terms[] = {p->base, p->bx, p->by, p->bz, p->warp, p->step, p->step2, p->s0, p->s1};
+    for (u32 i = 0; i < sizeof terms / sizeof *terms; i++) {
+        i64 most = i < 1 ? (i64)1 << 45 : i < 7 ? (i64)1 << 40 : (i64)1 << 31;
+        if (terms[i] > most || terms[i] < -most) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* a place in a warp's block is not moved by where the TB is, and has no lanes of its own */
+static int odd_record(const gs_pattern *p)
+{
+    return p->recorded && (p->recorded > 1 || p->bx || p->by || p->bz || p->warp || p->shape);
+}
+
+int gs_pattern_lower(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l)
+{
+    const gs_pattern *p = &job->patterns[index];
+    const gs_lanes *lanes = p->shape && p->shape <= job->n_lanes ? &job->lanes[p->shape - 1] : NULL;
+    if (p->align < 1 || p->align > 128 || (p->align & (p->align - 1)) || p->minor == 0 || p->width == 0 ||
+        p->width > 16 || p->arg > 7 || p->level2 > 2 || p->shape > job->n_lanes || too_far(p) ||
+        odd_record(p)) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "pattern %llu: align %u, minor %u, width %u, arg %u, level2 %u, shape or a distance out of range",
+            (unsigned long long)index, p->align, p->minor, p->width, p->arg, p->level2);
+    }
+    for (u32 i = 0; lanes && i < 32; i++) {
+        if (lanes->offset[i] > 1 << 30 || lanes->offset[i] < -(1 << 30)) {
+            return gs_fail(sim, GS_ERR_ARG, "pattern %llu: lane %u lies %d bytes away: at most 2^30",
+                           (unsigned long long)index, i, lanes->offset[i]);
+        }
+    }
+    l->patterns[index] = (gs_ipattern){p->base,
+                                       p->bx,
+                                       p->by,
+                                       p->bz,
+                                       p->warp,
+                                       p->step,
+                                       p->step2,
+                                       (u32)l->n_templates,
+                                       (u8)gs_ctz(p->align),
+                                       p->arg,
+                                       p->level2,
+                                       p->recorded};
+    for (u32 offset = 0; !p->recorded && offset < 128; offset += p->align) {
+        if (!expand(l, p, lanes, offset)) {
+            return gs_fail(sim, GS_ERR_MEM, "not enough memory for address templates");
+        }
+    }
+    return GS_OK;
+}

@@ -318,142 +318,7 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
     }
 }
 
-/* ---- admission ---- */
-static void admission_plan(gs_sim *sim, u64 t)
-{
-    gs_sched *d = &sim->sched;
-    if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->next_admit == sim->n_launches ||
-        d->active >= sim->order.window || d->shut || !gs_depend_room(sim, d->next_admit) ||
-        (sim->order.ahead && d->next_admit - d->unfinished >= sim->order.ahead)) {
-        return;
-    }
-    const gs_launch *l = gs_launches(sim) + d->next_admit;
-    if (l->barrier && d->active) {
-        return;
-    }
-    /* what is launched ahead pays the launch behind its admission */
-    u64 begin =
-        gs_max(gs_max(t, d->admit_free), l->enqueued + (sim->order.prelaunch ? 0 : sim->order.launch));
-    /* its ranges are compared with those in the window before it is in */
-    u64 checks = (u64)l->segments * d->segments * sim->order.check;
-    d->admit_at = gs_max(begin, d->lifted) + l->look_up + checks;
-}
-
-/* a kernel of a table scheme has ended: is it a barrier's end? */
-static void barrier_passed(gs_sim *sim, u32 kernel, u64 t)
-{
-    gs_sched *d = &sim->sched;
-    const gs_launch *launches = gs_launches(sim);
-    int stood = launches[kernel].barrier != 0;
-    if (stood || (d->active == 0 && d->next_admit < sim->n_launches && launches[d->next_admit].barrier)) {
-        d->lifted = t + (launches[kernel].copies ? 0 : sim->order.gap);
-    }
-    d->shut &= !stood;
-}
-
-static void admit_next(gs_sim *sim, u64 t)
-{
-    gs_sched *d = &sim->sched;
-    u32 kernel = d->next_admit++;
-    d->admit_at = GS_NEVER;
-    d->admit_free =
-        t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
-    d->active += gs_launches(sim)[kernel].places;
-    d->shut = gs_launches(sim)[kernel].barrier;
-    d->segments += gs_launches(sim)[kernel].segments;
-    gs_kernels(sim)[kernel].record.admitted = t;
-    gs_oracle_admit(sim, kernel);
-    if (sim->order.prelaunch && !gs_copy_is_free(sim, kernel)) {
-        gs_kernels(sim)[kernel].gate++;
-        gs_ring_push(sim, &d->admit,
-                     (gs_event){gs_max(t + sim->order.prelaunch,
-                                       gs_launches(sim)[kernel].enqueued + sim->order.launch),
-                                GS_EVENT_PRELAUNCHED, kernel, GS_NONE, GS_NONE});
-    }
-    gs_depend_admit(sim, kernel, t);
-    if (sim->order.nodes && d->next_admit == sim->n_launches) {
-        gs_levels_fill(sim, t);
-    }
-    admission_plan(sim, t);
-}
-
-/* behind barriers: all predecessors have ended and the gap is over */
-static void kernel_starts(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t)
-{
-    gs_kernel *k = &gs_kernels(sim)[kernel];
-    k->admitted = 1;
-    k->record.admitted = t;
-    sim->sched.in_flight += !gs_launches(sim)[kernel].early;
-    sim->sched.running++;
-    gs_oracle_admit(sim, kernel);
-    gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
-}
-
-static void barrier_lifts(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
-{
-    gs_sim *sim = ctx->sim;
-    gs_kernel *kernels = gs_kernels(sim);
-    const gs_launch *launches = gs_launches(sim);
-    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
-    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
-    kernels[kernel].ended = 1;
-    for (u32 i = ptr[0]; i < ptr[1]; i++) {
-        u32 s = succs[i];
-        if (launches[s].early) {
-            gs_early_pred_end(ctx, s, t);
-        } else if (--kernels[s].gate == 0) {
-            /* a copy has paid the gap before it began */
-            u64 gap = launches[kernel].copies ? 0 : sim->order.gap;
-            /* those of its own stream have ended, so what runs is another stream's */
-            gap += sim->sched.running ? sim->order.beside : 0;
-            u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
-            at = gs_max(at, kernels[kernel].record.admitted + sim->order.prepare);
-            if (sim->order.queues) {
-                kernels[s].cause_kernel = kernel;
-                kernels[s].cause_tb = tb;
-                gs_queues_open(sim, s, t + gap, t);
-            } else {
-                gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
-            }
-        }
-    }
-}
-
 /* ---- a TB has ended ---- */
-static void window_leave(gs_sim *sim, u32 kernel)
-{
-    gs_sched *d = &sim->sched;
-    const gs_kernel *kernels = gs_kernels(sim);
-    d->active -= gs_launches(sim)[kernel].places;
-    d->segments -= gs_launches(sim)[kernel].segments;
-    while (d->unfinished < sim->n_launches && kernels[d->unfinished].done == kernels[d->unfinished].tbs) {
-        d->unfinished++;
-    }
-}
-
-/* a kernel of a table scheme has no TB left: it ends now, or with those before it */
-static void table_kernel_done(gs_sim *sim, u32 kernel, u32 tb, u64 t)
-{
-    const gs_kernel *kernels = gs_kernels(sim);
-    u32 end = kernel + 1;
-    if (sim->order.in_order) {
-        if (kernel != sim->sched.unfinished) {
-            return;
-        }
-        while (end < sim->n_launches && kernels[end].done == kernels[end].tbs) {
-            end++;
-        }
-    }
-    for (u32 k = kernel; k < end; k++) {
-        gs_depend_kernel_end(sim, k, kernel, tb, t);
-        if (!sim->order.launchers) {
-            window_leave(sim, k);
-        }
-        barrier_passed(sim, k, t);
-    }
-    admission_plan(sim, t);
-}
-
 static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
 {
     gs_sim *sim = ctx->sim;
@@ -467,10 +332,10 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
     if (++k->done == k->tbs) {
         k->record.released = t;
         if (sim->order.tb_edges) {
-            table_kernel_done(sim, kernel, tb, t);
+            gs_admit_table_done(sim, kernel, tb, t);
         } else {
             d->running--;
-            barrier_lifts(ctx, kernel, tb, t);
+            gs_admit_behind(ctx, kernel, tb, t);
             if (sim->order.queues) {
                 gs_queues_end(sim, kernel, t);
             }
@@ -606,9 +471,9 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else if (source == SOURCE_READY) {
         gs_depend_event(sim, e);
         if (e.what == GS_EVENT_KERNEL_END && sim->order.launchers) {
-            window_leave(sim, e.a); /* not before the host has seen it */
+            gs_admit_leave(sim, e.a); /* not before the host has seen it */
         }
-        admission_plan(sim, t); /* entries may be free again */
+        gs_admit_plan(sim, t); /* entries may be free again */
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_COPY) {
         copy_goes_on(ctx, t, e.a, e.b);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_EARLY_PLACE) {
@@ -620,9 +485,9 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_QUANTUM) {
         gs_queues_quantum(sim, t);
     } else if (source == SOURCE_ADMIT) {
-        kernel_starts(sim, e.a, e.b, e.pad, t);
+        gs_admit_start(sim, e.a, e.b, e.pad, t);
     } else {
-        admit_next(sim, t);
+        gs_admit_next(sim, t);
     }
     gs_gate_send(ctx);
     dispatch(ctx, t, hint);
@@ -701,7 +566,7 @@ void gs_sched_init(gs_sim *sim)
             }
         }
     }
-    admission_plan(sim, 0);
+    gs_admit_plan(sim, 0);
     if (sim->order.queues) {
         gs_queues_init(sim);
     }

@@ -35,6 +35,19 @@ static inline int gs_copy_is_free(const gs_sim *sim, u32 kernel)
     return l->copies && !l->copy_time;
 }
 
+/* kernels that come and go (admission.c) */
+/* when the window takes its next kernel, if it can take one now */
+void gs_admit_plan(gs_sim *sim, u64 t);
+void gs_admit_next(gs_sim *sim, u64 t);
+/* behind barriers: all predecessors have ended and the gap is over */
+void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t);
+/* behind barriers: a kernel has ended; those behind it follow */
+void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t);
+/* a kernel of a table scheme has no TB left: it ends now, or with those before it */
+void gs_admit_table_done(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+/* its place in the window is free */
+void gs_admit_leave(gs_sim *sim, u32 kernel);
+
 /* dependence table (depend.c) */
 /* whether the table can take the next kernel, if need be with whole kernels to wait for */
 int gs_depend_room(const gs_sim *sim, u32 kernel);

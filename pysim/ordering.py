@@ -135,6 +135,7 @@ def _blockmaestro(deps: Dependences, values: Mapping[str, int], order: dict[str,
         "in_order": 1,
         "prelaunch": values["gpu.cp.stream_gap"],
         "strict": int(not consumer),
+        "rotate": 0,  # its own priority says who goes first, whatever scheme.priority
         "bypass": order["bypass"] if consumer else 0,
         "entries": UNLIMITED,
         "each": 1,

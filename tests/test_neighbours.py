@@ -11,6 +11,7 @@ from pysim.errors import DependenceError
 from pysim.job import Access, Job, Kernel, Memory
 from pysim.levels import levels, sequence
 from pysim.program import Code, Pattern, Program
+from workloads.registry import make
 
 from .core.harness import execute, lowered_of, tiny
 from .core.workloads_small import ALL
@@ -265,3 +266,14 @@ def test_a_dropped_wait_for_the_past_is_caught():
     execute(job, scheme, tiny(sim__oracle=1))
     with pytest.raises(DependenceError, match="RAW"):
         execute(job, scheme, tiny(sim__oracle=1), deps=without(dependences(job), kind="raw"))
+
+
+@pytest.mark.parametrize("priority", ["round_robin", "newest", "critical", "consumer"])
+@pytest.mark.parametrize("scheme", ["blockmaestro:kernels3", "blockmaestro:consumer+kernels3"])
+def test_its_own_priority_is_what_counts(scheme, priority):
+    """Found by ``make oracle``: in turn, a newer kernel was asked first and the older one never again."""
+    job = make("random_dag:kernels=3,streams=1,seed=2,elements=2048,largest=700,tensors=3")
+    more = {"scheme__blockmaestro__entries": 1, "scheme__blockmaestro__children": 1, "sim__oracle": 1}
+    more |= {"scheme__blockmaestro__parents": 3, "scheme__bypass": 0}
+    want = execute(job, scheme, tiny(**more)).fingerprint()
+    assert execute(job, scheme, tiny(scheme__priority=priority, **more)).fingerprint() == want

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .behind import waiters_of
 from .errors import WorkloadError
 from .params import PARAMS
 from .regions import SECTOR, distinct, merge, pointers, regions_of
@@ -70,6 +71,8 @@ def unit_size(tbs: int, values: Mapping[str, int]) -> int:
 
 
 def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
+    """Return what TBs touch; who waits inside for others hints at what those touch too."""
+    waiters = waiters_of(kernel)
     if kernel.footprint is not None:
         for part in parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name)):
             yield part.written, part.lo, part.hi, part.owner, part.tbs, part.ptr
@@ -77,7 +80,10 @@ def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
         regions = regions_of(access, kernel.tbs)
         if len(regions):
             lo, hi, owner = regions.intervals()
-            yield access.mode != "read", lo, hi, owner, regions.tbs, regions.ptr
+            tbs, ptr = regions.tbs, regions.ptr
+            if waiters is not None:
+                tbs, ptr = waiters.joined_all(tbs, ptr)
+            yield access.mode != "read", lo, hi, owner, tbs, ptr
 
 
 def _joined(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:

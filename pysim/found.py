@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .behind import held_back
 from .bloom import Hints, hints_of
 from .learned import Report, learned
 
@@ -42,8 +43,8 @@ def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, i
     if scheme.finds == "learned":
         known = learned(job, values)
         spent = known.ranges.astype(np.uint64) * np.uint64(values["scheme.learned.lookup"])
-        return Found(known.deps, known.barrier, spent, none, known.report)
+        return Found(held_back(job, known.deps), known.barrier, spent, none, known.report)
     if scheme.finds == "bloom":
         hints = hints_of(job, values)
         return Found(deps, hints.barrier, hints.look_up, hints.enter, hints=hints)
-    return Found(deps, none.astype(np.uint32), none, none)
+    return Found(deps if scheme.barriers else held_back(job, deps), none.astype(np.uint32), none, none)

@@ -313,13 +313,19 @@ class Code:
         """Mark that the TB's stores to a part of an argument have been issued. All warps come by here."""
         self._add("MARK", mark="made", part=part, level=level)
 
-    def turn(self) -> None:
-        """Mark where a TB waits for the one before it in z, at the same x and y, to come by ``turned``."""
-        self._add("MARK", mark="turn")
+    def turn(self, flag: int | None = None) -> None:
+        """Mark where a TB waits for the one before it in z, at the same x and y, to come by ``turned``.
 
-    def turned(self) -> None:
-        """Mark where the TB behind it in z may go on: its stores up to here are published."""
-        self._add("MARK", mark="turned")
+        With ``flag`` it waits for the TB of its own kernel with that number (``Kernel.behind``).
+        """
+        self._add("MARK", mark="turn", sem=None if flag is None else Sem(first=flag))
+
+    def turned(self, flag: int | None = None) -> None:
+        """Mark where the TB behind it in z may go on: its stores up to here are published.
+
+        With ``flag``, its own number, those that wait for it may.
+        """
+        self._add("MARK", mark="turned", sem=None if flag is None else Sem(first=flag))
 
     def main_done(self) -> None:
         """Mark where the main loop is over: a late trigger's place."""

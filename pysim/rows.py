@@ -47,11 +47,14 @@ def rows(
         shared: dict[tuple[Op, ...], int] = {}
         entries = np.zeros((len(code), warps), np.uint32)
         seen: dict[object, int] = {}
+        same: dict[int, int] = {}  # op lists that are one object need not be compared
         for at, row in enumerate(code):
             for warp, ops in enumerate(row):
-                if ops not in shared:
-                    shared[ops] = add_variant(made, program, ops, seen, values["gpu.sm.block_max"])
-                entries[at, warp] = shared[ops]
+                if id(ops) not in same:
+                    if ops not in shared:
+                        shared[ops] = add_variant(made, program, ops, seen, values["gpu.sm.block_max"])
+                    same[id(ops)] = shared[ops]
+                entries[at, warp] = same[id(ops)]
         return Tables(
             table_of("gs_op", made.ops),
             table_of("gs_pattern", made.patterns),
@@ -61,7 +64,11 @@ def rows(
         )
 
     def rewritten(change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> Recorded:
-        changed = [tuple(change(ops) for ops in row) for row in code]
+        known: dict[int, tuple[Op, ...]] = {}
+        for ops in (ops for row in code for ops in row):
+            if id(ops) not in known:
+                known[id(ops)] = change(ops)
+        changed = [tuple(known[id(ops)] for ops in row) for row in code]
         return rows(name, changed, tb_rows, registers=registers, smem=smem, args=args)
 
     program = Recorded(name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewritten=rewritten)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .behind import one_workspace
 from .dependences import reduced
 from .errors import WorkloadError
 from .program import OP, Code, Op, Part, Place, Program, Recorded, Sem
@@ -83,6 +84,28 @@ def marks(kernel: Kernel) -> list[Op]:
 def turns(kernel: Kernel) -> bool:
     """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
     return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))
+
+
+def inside(kernel: Kernel) -> bool:
+    """Whether TBs of a kernel wait for each other."""
+    return kernel.behind is not None or turns(kernel)
+
+
+def tiles(kernel: Kernel, made: Part) -> list[Part] | None:
+    """Return the tiles that TBs with code of their own make, each once; None: their place says where."""
+    program, found = kernel.program, dict[Part, None]()
+    if not isinstance(program, Recorded) or program.rewritten is None:
+        return None
+
+    def look(ops: Ops) -> Ops:
+        for op in ops:
+            if op.mark == "made" and op.part is not None and op.part.arg == made.arg:
+                found[op.part] = None
+        return ops
+
+    program.rewritten(look)
+    moves = any(p.bx or p.by or p.bz for part in found for p in (part.row, part.col))
+    return None if moves else list(found)
 
 
 def parts(kernel: Kernel, mark: str) -> list[Part]:
@@ -162,8 +185,12 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
     wrap = _wrap(maker, cols, readers) if policy == "strided" and not one else 0
     wide = -(-(wrap or tensor.cols) // cols)
     stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
-    col = where(made.col, maker)
-    index = where(row, maker) // rows * stride + (col % wrap if wrap else col) // cols
+    top, left = where(row, maker), where(made.col, maker)
+    own = tiles(maker, made)
+    if own is not None:
+        top = np.array([part.row.base + shift for part in own], np.int64)
+        left = np.array([part.col.base for part in own], np.int64)
+    index = top // rows * stride + (left % wrap if wrap else left) // cols
     if turns(maker):
         # the last part of a split says that all are there
         index = index[-maker.grid[0] * maker.grid[1] :]
@@ -316,6 +343,10 @@ def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
                     mine.setdefault(number, Edge(need, made, row))
             if number not in mine:
                 missing = missing or _unsaid(deps, job, number, index)
+        open_ = range(ended + 1, index) if policy else ()
+        same = [n for n in open_ if one_workspace(kernel, job.kernels[n])]
+        if same:
+            missing = f"kernels {same[0]} and {index} leave sums in one workspace: give each its own"
         if len(mine) > 2:
             missing = f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
         found.why = found.why or missing

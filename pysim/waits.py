@@ -30,6 +30,7 @@ from .semaphores import (
     edited,
     fenced,
     first_of,
+    inside,
     marks,
     outputs,
     polls,
@@ -93,7 +94,7 @@ def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan
         from .prologue import prologue_plan
 
         if _in_turn(job, values) is not None:
-            raise WorkloadError("scheme.prologue = 1: TBs that add up in turn wait inside already")
+            raise WorkloadError("scheme.prologue = 1: TBs that wait for each other wait inside already")
         return prologue_plan(job, choice.scheme, values)
     if not kind:
         return _in_turn(job, values)
@@ -138,7 +139,7 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     for index, kernel in enumerate(job.kernels):
         gated = settings.launch == "streams" and index + 1 < count and not edges.joins[index + 1]
         need = (kernel.tbs if settings.gate == "all" else 1) if gated and settings.gate != "none" else 0
-        if need or settings.order or turns(kernel):
+        if need or settings.order or inside(kernel):
             started[index] = table.add(_own(kernel, need))
     known: dict[object, Program | Recorded] = {}
     kernels: list[Kernel] = []
@@ -160,27 +161,31 @@ def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
     """Return what the semaphores from a kernel's STARTED on need."""
     gx, gy, gz = kernel.grid
     tiles = np.tile(np.array([0] + [1] * gz, np.int64), gx * gy) if turns(kernel) else np.zeros(0, np.int64)
+    if kernel.behind is not None:
+        tiles = np.ones(kernel.tbs, np.int64)
     return np.concatenate((np.array([started, 0], np.int64), tiles))
 
 
-def _turn(kernel: Kernel, behind: int) -> Sem:
+def _turn(kernel: Kernel, op: Op, behind: int) -> Sem:
     """Return the semaphore on which a TB of a kernel waits for its turn, or ``behind`` it the next one."""
+    if op.sem is not None:
+        return replace(op.sem, first=op.sem.first + TURNS, base=STARTED)
     gx, _, gz = kernel.grid
     return Sem(Place(by=1), Place(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TURNS + behind, STARTED)
 
 
 def _in_turn(job: Job, values: Mapping[str, int]) -> Plan | None:
     """Return the launches of a scheme that does not wait inside, where a kernel's TBs wait for each other."""
-    if not any(turns(kernel) for kernel in job.kernels):
+    if not any(inside(kernel) for kernel in job.kernels):
         return None
     table, count = Table(), len(job.kernels)
     made = Plan(job, [0] * count, [], np.zeros(0, np.uint32), [0] * count, [], list(range(count)), turns=True)
     launched, known = [], dict[object, Program | Recorded]()
     for kernel in job.kernels:
-        first = table.add(_own(kernel, 0)) if turns(kernel) else 0
+        first = table.add(_own(kernel, 0)) if inside(kernel) else 0
         made.semaphores.append((0, 0, 0, first))
         use = _Use(Settings(), None, (), False, True)
-        program = use.applied(kernel, values, known) if turns(kernel) else kernel.program
+        program = use.applied(kernel, values, known) if inside(kernel) else kernel.program
         launched.append(replace(kernel, program=program))
     made.job, made.needs = replace(job, kernels=launched), table.array()
     return made
@@ -260,10 +265,10 @@ class _Use:
                 return code.ops
             if op.mark == "turn":
                 code = Code()
-                code.poll(_turn(kernel, 0), level=op.level)
+                code.poll(_turn(kernel, op, 0), level=op.level)
                 return code.ops
             if op.mark == "turned":
-                return published(ops, _turn(kernel, 1), op.level)
+                return published(ops, _turn(kernel, op, 1), op.level)
             part = op.part
             if op.mark == "needs" and part is not None:
                 for base, (arg, _) in enumerate(self.reads):

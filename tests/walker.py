@@ -14,7 +14,7 @@ import numpy as np
 from pysim.isa import OPS
 from pysim.job import Kernel
 from pysim.params import PIPES
-from pysim.program import Op
+from pysim.program import Op, Recorded
 
 
 class Step(NamedTuple):
@@ -35,8 +35,23 @@ def position(kernel: Kernel, tb: int) -> tuple[int, int, int]:
     return tb % gx, tb // gx % gy, tb // (gx * gy)
 
 
+def lists_of(kernel: Kernel) -> list[tuple[Op, ...]]:
+    """Op list of each row of a program whose TBs differ and whose warps do not."""
+    found: list[tuple[Op, ...]] = []
+
+    def look(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        found.append(ops)
+        return ops
+
+    kernel.program.rewritten(look)
+    assert len(found) == int(kernel.program.tb_rows.max()) + 1
+    return found
+
+
 def variant_of(kernel: Kernel, tb: int) -> tuple[Op, ...]:
     """Ops that a TB runs."""
+    if isinstance(kernel.program, Recorded):
+        return lists_of(kernel)[int(kernel.program.tb_rows[tb])]
     if len(kernel.program.variants) == 1:
         return kernel.program.variants[0]
     at = position(kernel, tb)

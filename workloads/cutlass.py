@@ -139,7 +139,7 @@ def multistage(tile: str, stages: int, split_k: int, *, gelu: bool = False) -> M
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """What the program depends on: the tiling, sizes in elements, the pitch of A and what it waits for."""
 
     tiling: Multistage
@@ -169,11 +169,11 @@ class _Writer:
     Step s is on slot (s - 1) mod stages, so that a loop from step 1 on counts slots from 0.
     """
 
-    def __init__(self, case: _Case, rows: int, cols: int) -> None:
-        self.code, self.case = Code(), case
+    def __init__(self, code: Code, case: Case, rows: int, cols: int, first: int = 0) -> None:
+        self.code, self.case, self.first = code, case, first
         t = case.tiling
         a, b, _ = case.operands()
-        near = range(t.stages)
+        near = range(first, first + t.stages)
         self.ops_a = [tile_ops(a, t.warps, VECTOR, (rows, t.tk), step * a.step) for step in near]
         self.ops_b = [tile_ops(b, t.warps, VECTOR, (t.tk, cols), step * b.step) for step in near]
         self.ahead = t.stages - 1
@@ -187,7 +187,7 @@ class _Writer:
         for of_a, ops in ((False, self.ops_b[near]), (True, self.ops_a[near])):
             first, last = (-(-len(ops) * part // of) for part in (share, share + 1))
             if of_a and share == 0:
-                part = self.case.needed(near)
+                part = self.case.needed(self.first + near)
                 code.needs(part, level=0 if loop else 2, ahead=self.ahead if loop else 0)
             code.compute(int=INTS_COPY * (last - first))
             for patterns in ops[first:last]:
@@ -215,21 +215,36 @@ class _Writer:
             )  # fmt: skip
 
 
-def _variant(case: _Case, number: int) -> Code:
+def valid_of(case: Case, number: int) -> tuple[int, int]:
+    """Return how many rows and columns of a tile exist that is last in x and y as ``number`` says."""
+    t = case.tiling
+    gx, gy, _ = t.grid(case.m, case.n, case.k)
+    rows = case.m - (gy - 1) * t.tm if number & LAST_Y else t.tm
+    return rows, case.n - (gx - 1) * t.tn if number & LAST_X else t.tn
+
+
+def _variant(case: Case, number: int) -> Code:
     """Ops of the TBs that are last in x, y, z as the bits of ``number`` say."""
     t = case.tiling
-    gx, gy, gz = t.grid(case.m, case.n, case.k)
-    rows = case.m - (gy - 1) * t.tm if number & LAST_Y else t.tm
-    cols = case.n - (gx - 1) * t.tn if number & LAST_X else t.tn
+    gz = t.grid(case.m, case.n, case.k)[2]
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & LAST_Z else t.chunk(case.k)
-    steps = depth // t.tk
+    code, valid = Code(), valid_of(case, number)
+    main_loop(code, case, valid, 0, depth // t.tk)
+    code.main_done()
+    epilogue(code, case, valid, number)
+    code.exit()
+    return code
+
+
+def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, steps: int) -> None:
+    """Multiply so many steps of a tile from step ``first`` on; ``valid`` rows and columns of C exist."""
+    t = case.tiling
     if not 0 < steps <= MAX_STEPS:
         raise WorkloadError(f"product {t.name}: {steps} steps a TB: must be from 1 to {MAX_STEPS}")
-    loop = _Writer(case, rows, cols)
-    code = loop.code
+    loop = _Writer(code, case, *valid, first)
     code.compute(int=INTS_BEGIN, control=8)
-    for first in range(min(loop.ahead, steps)):
-        loop.fetch(first, 0, 1)
+    for number in range(min(loop.ahead, steps)):
+        loop.fetch(number, 0, 1)
     loop.step(0, steps)
     looped = max(0, steps - t.stages)
     if looped:
@@ -239,12 +254,9 @@ def _variant(case: _Case, number: int) -> Code:
     for rest in range(1 + looped, steps):
         loop.step(rest, steps)
     code.compute(tensor=t.mmas, chain=MMA_LATENCY)
-    code.main_done()
-    _epilogue(code, case, number, (rows, cols))
-    return code
 
 
-def _epilogue(code: Code, case: _Case, number: int, valid: tuple[int, int]) -> None:
+def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> None:
     """Exchange the sums through shared memory, eight rows a warp at a time, and store or add them."""
     t = case.tiling
     stores = in_rounds(tile_ops(case.operands()[2], t.warps, VECTOR, valid), t.wm)
@@ -264,11 +276,10 @@ def _epilogue(code: Code, case: _Case, number: int, valid: tuple[int, int]) -> N
     add_in_turn(code, 0, stores, number if t.split_k > 1 else LAST_Z | FIRST_Z, exchange)
     if last:
         code.made(Part(2, Place(by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
-    code.exit()
 
 
 @lru_cache(maxsize=1024)
-def _program(case: _Case) -> Program | Recorded:
+def _program(case: Case) -> Program | Recorded:
     t = case.tiling
     name = f"cutlass_{t.name}"
     if t.split_k > 1:
@@ -280,12 +291,8 @@ def _program(case: _Case) -> Program | Recorded:
     return Program(name, variants, t.warps, t.registers, t.smem, 3)
 
 
-def product(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, stream: int = 0) -> Kernel:
-    """Make the kernel C = A B: a is [M, K], b [K, N], c [M, N], all in fp16.
-
-    Where A has several times K columns, the first K are read, and each step waits for its columns in every
-    K of them, as a gated unit in between would.
-    """
+def case_of(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage) -> Case:
+    """Return the case of a product of tensors whose shapes and items must agree."""
     m, n, k = a.rows, b.cols, b.rows
     if a.cols % k or (c.rows, c.cols) != (m, n) or {x.item for x in (a, b, c)} != {ITEM}:
         raise WorkloadError(
@@ -295,7 +302,18 @@ def product(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, s
         raise WorkloadError(
             f"{name}: N = {n}, K = {k}: must be multiples of {VECTOR // ITEM} and {tiling.tk}"
         )
-    gx, gy, gz = tiling.grid(m, n, k)
+    return Case(tiling, m, n, k, a.pitch, a.cols // k)
+
+
+def product(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, stream: int = 0) -> Kernel:
+    """Make the kernel C = A B: a is [M, K], b [K, N], c [M, N], all in fp16.
+
+    Where A has several times K columns, the first K are read, and each step waits for its columns in every
+    K of them, as a gated unit in between would.
+    """
+    case = case_of(name, a, b, c, tiling)
+    m, k = case.m, case.k
+    gx, gy, gz = tiling.grid(m, case.n, k)
     chunk = tiling.chunk(k)
     tm, tn = tiling.tm, tiling.tn
 
@@ -308,5 +326,4 @@ def product(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, s
     c_tiles = blocks_of(c, (tm, tn), lambda tb: tb // gx % gy, lambda tb: tb % gx)
     mode: Mode = "update" if tiling.split_k > 1 else "write"
     accesses = (Access(a, "read", of_a), Access(b, "read", b_reads), Access(c, mode, c_tiles))
-    program = _program(_Case(tiling, m, n, k, a.pitch, a.cols // k))
-    return Kernel(name, program, (gx, gy, gz), (a, b, c), accesses, stream)
+    return Kernel(name, _program(case), (gx, gy, gz), (a, b, c), accesses, stream)

@@ -19,7 +19,7 @@ from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Mode, Tensor
 from pysim.program import Code, Part, Pattern, Place, Program, Recorded
 
-from .serial import FIRST_Z, LAST_Z, add_in_turn, in_rounds, in_turn
+from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 
 if TYPE_CHECKING:
@@ -321,32 +321,50 @@ def _step(code: Code, case: Case, stores: tuple[int, int]) -> None:
     _multiply(code, case, last, 0, wait=0)
 
 
+def valid_of(case: Case, number: int) -> tuple[int, int]:
+    """Return how many rows and columns of a tile exist that is last in x and y as ``number`` says."""
+    t = case.tiling
+    gx, gy, _ = t.grid(case.m, case.n, case.k)
+    rows = case.m - (gy - 1) * t.tm if number & LAST_Y else t.tm
+    return rows, case.n - (gx - 1) * t.tn if number & LAST_X else t.tn
+
+
 def _variant(case: Case, number: int) -> Code:
     """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (:mod:`workloads.serial`)."""
     t = case.tiling
-    gx, gy, gz = t.grid(case.m, case.n, case.k)
-    rows = case.m - (gy - 1) * t.tm if number & 2 else t.tm
-    cols = case.n - (gx - 1) * t.tn if number & 1 else t.tn
+    gz = t.grid(case.m, case.n, case.k)[2]
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 or case.batch > 1 else t.chunk(case.k)
+    code, valid = Code(), valid_of(case, number)
+    main_loop(code, case, valid, 0, depth)
+    code.main_done()
+    if t.fetch:
+        code.compute(int=8, chain=t.fetch - t.fetch // 2)
+    epilogue(code, case, valid, number)
+    code.exit()
+    return code
+
+
+def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, depth: int) -> None:
+    """Multiply ``depth`` of K of a tile from step ``first`` on; ``valid`` rows and columns of C exist."""
+    t, (rows, cols) = case.tiling, valid
     steps, rest = divmod(depth, t.tk)
     if steps > MAX_STEPS:
         raise WorkloadError(f"gemm {t.name}: {steps} k-steps a TB: at most {MAX_STEPS}; raise split_k or tk")
-    a, b, c = case.operands()
+    a, b, _ = case.operands()
     widths = vector_width(a, t.warps), vector_width(b, t.warps)
     moved = (t.tm + t.tn) * t.tk * case.item
 
     def fetch(k: int, at: int, level: int = 2, ahead: int = 0) -> None:
         valid_a = (k, rows) if case.a_t else (rows, k)
         valid_b = (cols, k) if case.b_t else (k, cols)
-        parts = case.parts(*((t.tm, t.tn) if t.cutlass else (rows, cols)), k, at)
+        parts = case.parts(*((t.tm, t.tn) if t.cutlass else (rows, cols)), k, first + at)
         both = [
-            (part, tile_ops(tile, t.warps, width, valid, at * tile.step))
+            (part, tile_ops(tile, t.warps, width, valid, (first + at) * tile.step))
             for part, tile, width, valid in zip(parts, (a, b), widths, (valid_a, valid_b), strict=True)
         ]
         _load(code, both[::-1] if t.cutlass else both, together=not t.cutlass, level=level, ahead=ahead)
 
     stores = -(-moved // (128 * t.warps)), _shared_stores(case, widths)
-    code = Code()
     code.compute(int=40, control=2, chain=FFMA_LATENCY + t.fetch // 2)
     fetch(t.tk if steps else rest, 0)
     _stage(code, t, stores)
@@ -363,23 +381,24 @@ def _variant(case: Case, number: int) -> Code:
         if steps:
             _stage(code, t, stores)
         _multiply(code, case, rest)
-    code.main_done()
-    if t.fetch:
-        code.compute(int=8, chain=t.fetch - t.fetch // 2)
-    _epilogue(code, case, c, (rows, cols), number)
-    return code
 
 
-def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int], number: int) -> None:
-    """Add the slices' sums, scale, read C where beta is not 0, and store or update it."""
-    t = case.tiling
-    mine = t.tm * t.tn // (WARP * t.warps)
+def add_slices(code: Code, t: Tiling) -> None:
+    """Add the sums of the groups of warps through shared memory."""
     if t.slices > 1:
         code.barrier()
-        waves = (t.slices - 1) * mine
+        waves = (t.slices - 1) * (t.tm * t.tn // (WARP * t.warps))
         code.compute(smem=waves, smem_ops=-(-waves // 4), int=8, chain=LDS_LATENCY)
         code.barrier()
         code.compute(smem=waves, smem_ops=-(-waves // 4), int=8, fp32=waves, chain=LDS_LATENCY)
+
+
+def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, added: bool = False) -> None:
+    """Add the slices' sums (if not ``added``), scale, read C where beta is not 0, and store or update it."""
+    t, c = case.tiling, case.operands()[2]
+    mine = t.tm * t.tn // (WARP * t.warps)
+    if not added:
+        add_slices(code, t)
     update = t.split_k > 1 and not t.cutlass
     # RED.ADD.F32 has no vector form on Volta
     width = vector_width(c, t.warps, 4 if update else 16)
@@ -412,7 +431,6 @@ def _epilogue(code: Code, case: Case, c: Tile, valid: tuple[int, int], number: i
         code.made(Part(2, row, valid[0], col, valid[1]), level=2)
     elif t.split_k == 1 or number & LAST_Z:
         code.made(Part(2, row, t.tm, col, t.tn), level=2)
-    code.exit()
 
 
 def _rounds(code: Code, case: Case, ops: Loads, update: bool) -> None:
@@ -457,6 +475,23 @@ def column_major(m: int, n: int, k: int, a_t: bool, b_t: bool) -> tuple[int, int
     return n, m, k, b_t, a_t
 
 
+def case_of(
+    name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Tiling, *, a_t: bool, b_t: bool, beta: float
+) -> Case:
+    """Return the case of a product of tensors whose shapes and items must agree."""
+    m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
+    kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)
+    times = k // kb if tiling.cutlass and not a_t and k % kb == 0 else 1
+    k //= times
+    if kb != k or (c.rows, c.cols) != (m, n):
+        shapes = f"A is {m} x {k}, B is {kb} x {n}, C is {c.rows} x {c.cols}"
+        raise WorkloadError(f"gemm {name}: {shapes}: shapes must agree")
+    item = 4 if tiling.math == "ffma" else 2
+    if a.item != item or b.item != item:
+        raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands")
+    return Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0, times=times)
+
+
 def gemm(
     name: str,
     a: Tensor,
@@ -477,18 +512,9 @@ def gemm(
     of CUTLASS do so in turn. Of a CUTLASS product A may have several times K columns: the first K are read,
     and a step waits for its columns in every K of them, as a gated unit in between would.
     """
-    m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
-    kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)
-    times = k // kb if tiling.cutlass and not a_t and k % kb == 0 else 1
-    k //= times
-    if kb != k or (c.rows, c.cols) != (m, n):
-        shapes = f"A is {m} x {k}, B is {kb} x {n}, C is {c.rows} x {c.cols}"
-        raise WorkloadError(f"gemm {name}: {shapes}: shapes must agree")
-    item = 4 if tiling.math == "ffma" else 2
-    if a.item != item or b.item != item:
-        raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands")
-    case = Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0, times=times)
-    gx, gy, gz = tiling.grid(m, n, k)
+    case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
+    gx, gy, gz = tiling.grid(case.m, case.n, case.k)
+    k = case.k
     chunk = tiling.chunk(k)
     xs, ys, zs = (lambda t: t % gx), (lambda t: t // gx % gy), (lambda t: t // (gx * gy))
     a_reads = blocks_of(a, (chunk, tiling.tm), zs, ys) if a_t else blocks_of(a, (tiling.tm, chunk), ys, zs)

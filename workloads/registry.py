@@ -10,9 +10,9 @@ from pysim.errors import WorkloadError
 from pysim.job import Job, Kernel, Memory
 
 from . import copy as copies
-from . import micro
+from . import micro, streamk
 from .apps.suite import APPS
-from .choose import FP16, FP32, Dtype, choose_gemm
+from .choose import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy
 from .gemm import column_major
 from .gemm import gemm as gemm_kernel
 from .gru import gru, lstm, vanilla
@@ -35,13 +35,21 @@ def gemm(
     tile: str = "auto",
     repeat: int = 1,
     split: bool = True,
+    stream_k: str = "",
+    slots: int = 0,
 ) -> Job:
-    """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C."""
+    """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C.
+
+    ``stream_k``: ``slots`` TBs share the steps of all tiles (:mod:`workloads.streamk`): basic, one_tile or
+    two_tile. ``slots`` 0: as many as a V100 holds at once.
+    """
     if min(m, n, k) < 1:
         raise WorkloadError(f"gemm: m = {m}, n = {n}, k = {k}: must be positive")
     rows, cols, depth, left_t, right_t = column_major(m, n, k, a_t, b_t)
     if tile == "auto":
-        tiling = choose_gemm(rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=beta, split=split)
+        tiling = choose_gemm(
+            rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=beta, split=split and not stream_k
+        )
     else:
         known = {t.name: t for t in FP32 + FP16}
         if tile not in known:
@@ -52,6 +60,13 @@ def gemm(
     a = memory.tensor("a", *((depth, rows) if left_t else (rows, depth)), item)
     b = memory.tensor("b", *((cols, depth) if right_t else (depth, cols)), item)
     c = memory.tensor("c", rows, cols, item)
+    if stream_k:
+        slots = slots or MachineHints().sms * occupancy(tiling, item, MachineHints())
+        sums = streamk.workspace(memory, "sums", tiling, slots)
+        made = streamk.stream_k(
+            "gemm", a, b, c, tiling, sums, kind=stream_k, a_t=left_t, b_t=right_t, beta=float(beta)
+        )
+        return Job(f"gemm:m={m},n={n},k={k},stream_k={stream_k}", [made] * repeat)
     kernels: list[Kernel] = []
     for _ in range(repeat):
         if tiling.split_k > 1 and not beta:

@@ -1,5 +1,6 @@
 /* What a job's tables must hold before a simulation is made of them; its programs are program.c's. */
 #include "create.h"
+#include "scheduler.h"
 #include "sync.h"
 
 #include <stdlib.h>
@@ -196,14 +197,6 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
             }
         }
     }
-    for (u64 i = 0; i < job->n_nodes; i++) {
-        const gs_launch *l =
-            job->nodes[i].kernel < job->n_launches ? &job->launches[job->nodes[i].kernel] : NULL;
-        if (!l || i < l->first_node || i - l->first_node >= l->nodes) {
-            return gs_fail(sim, GS_ERR_ARG, "node %llu: it is not one of its kernel's",
-                           (unsigned long long)i);
-        }
-    }
     for (u64 i = 0; i < job->n_tb_outs; i++) {
         if (job->tb_outs[i] >= job->n_nodes) {
             return gs_fail(sim, GS_ERR_ARG, "a TB counts down node %u of %llu", job->tb_outs[i],
@@ -216,5 +209,5 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
                            (unsigned long long)job->n_nodes);
         }
     }
-    return GS_OK;
+    return gs_forms_check(sim, job);
 }

@@ -1,4 +1,5 @@
-/* Between the files that create a simulation: derive.c, check.c, program.c, layout.c, in this order. */
+/* Between the files that create a simulation: derive.c, check.c (and forms.c), program.c,
+   layout.c, in this order. */
 #pragma once
 #include "program.h"
 

@@ -15,13 +15,6 @@ static gs_nstate *nstates(gs_sim *sim)
     return GS_TABLE(sim, gs_nstate, at_nstates);
 }
 
-static int whole(const gs_sim *sim, const gs_node *n, const gs_range *r)
-{
-    return n->ranges == 1 && r->start == 0 && (r->stride == 1 || r->count == 1) &&
-           r->count ==
-               ((const gs_kernel *)(const void *)((const char *)sim + sim->at_kernels))[n->kernel].tbs;
-}
-
 static u32 node_entries(const gs_sim *sim, const gs_node *n)
 {
     u32 per = (u32)sim->params.scheme_table.consumers;
@@ -110,6 +103,16 @@ void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel
     }
 }
 
+/* the TBs that share a counter wait for nothing more */
+static void unit_ready(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    u32 first = unit * k->unit, end = (u32)gs_min((u64)first + k->unit, k->tbs);
+    for (u32 tb = first; tb < end; tb++) {
+        gs_depend_tb_ready(sim, kernel, tb, t, cause_kernel, cause_tb);
+    }
+}
+
 /* all conditions of a kernel as a whole are met */
 static void gate_opens(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
@@ -153,19 +156,82 @@ static void admit_coarse(gs_sim *sim, u32 kernel)
 int gs_depend_room(const gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
-    const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + l->first_node;
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates);
     if (sim->order.bloom) {
         return gs_bloom_room(sim, kernel);
     }
     if (sim->order.infinite || sim->sched.table_entries < sim->order.entries) {
         return 1;
     }
-    for (u32 i = 0; i < l->nodes; i++) {
-        if (!states[i].done) {
+    if (l->shared && l->forms == 0) {
+        return open_preds(sim, kernel, l->preds) == 0;
+    }
+    const gs_form f = gs_form_of(sim, kernel, l->shared != 0);
+    for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
+        if (!states[i].done && nodes[i].ranges) {
             return 0;
         }
     }
     return open_preds(sim, kernel, l->whole) == 0;
+}
+
+/* Entries that a form of a kernel's nodes takes; fills in how many conditions each unit of TBs waits for. */
+static u32 count_conditions(gs_sim *sim, u32 kernel, const gs_form *form)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    const gs_nstate *states = nstates(sim);
+    gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    u32 need = 0;
+    for (u32 i = form->first_node; i < form->first_node + form->nodes; i++) {
+        const gs_node *n = &nodes[i];
+        if (states[i].done || n->ranges == 0) {
+            continue;
+        }
+        need += node_entries(sim, n);
+        for (u32 r = n->first_range; !states[i].whole && r < n->first_range + n->ranges; r++) {
+            for (u32 j = 0; j < ranges[r].count; j++) {
+                need += ++fine[(ranges[r].start + j * ranges[r].stride) * form->unit].open == 2;
+            }
+        }
+    }
+    return of_tbs(sim) ? 0 : need;
+}
+
+static void forget_conditions(gs_sim *sim, u32 kernel)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    for (u32 tb = 0; k->fine && tb < k->tbs; tb++) {
+        gs_fine_of(sim, k)[tb].open = 0;
+    }
+}
+
+/* Chooses the finest form of a kernel's nodes that the table may take, with its conditions filled in, and
+   the entries that it needs. A kernel that has coarser forms takes but a share of what is free, so that those
+   behind it find room, too. 0: none fits. */
+static int choose_form(gs_sim *sim, u32 kernel, u32 waits, u32 *need)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
+    if (l->shared && l->forms == 0) {
+        return 0;
+    }
+    for (u32 form = l->shared != 0; form <= l->forms; form++) {
+        const gs_form f = gs_form_of(sim, kernel, form);
+        *need = count_conditions(sim, kernel, &f) + (waits && !of_tbs(sim));
+        u64 room = form == l->forms ? free : free * sim->order.share >> 16;
+        if (sim->order.infinite || *need <= room) {
+            k->form = k->record.form = form;
+            k->unit = k->record.unit = f.unit;
+            sim->sched.shared += form > 0;
+            return 1;
+        }
+        forget_conditions(sim, kernel);
+    }
+    return 0;
 }
 
 void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
@@ -173,50 +239,31 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
     const gs_launch *l = gs_launches(sim) + kernel;
-    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
-    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
-    gs_nstate *states = nstates(sim);
+    const gs_nstate *states = nstates(sim);
     gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
     if (sim->order.bloom) {
         gs_bloom_admit(sim, kernel, t);
         return;
     }
-    u32 waits = open_preds(sim, kernel, l->whole), need = waits > 0, own = 0;
+    u32 waits = open_preds(sim, kernel, l->whole), need;
     k->admitted = 1;
     d->sm = GS_NO_SM;
     for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
         fine[tb].open = 1; /* it is not in the buffer */
     }
-    for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
-        const gs_node *n = &nodes[i];
-        if (states[i].done) {
-            continue;
-        }
-        need += node_entries(sim, n);
-        if (whole(sim, n, &ranges[n->first_range])) {
-            continue;
-        }
-        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
-            for (u32 j = 0; j < ranges[r].count; j++) {
-                own += ++fine[ranges[r].start + j * ranges[r].stride].open == 2;
-            }
-        }
-    }
-    need = of_tbs(sim) ? 0 : need + own;
-    if (!sim->order.infinite && d->table_entries + need > sim->order.entries) {
+    if (!choose_form(sim, kernel, waits, &need)) {
         admit_coarse(sim, kernel);
     } else {
-        entries_add(d, need ? need - (waits > 0) : 0);
+        const gs_form f = gs_form_of(sim, kernel, k->form);
+        entries_add(d, need - (need && waits > 0));
         admit_waits(sim, k, waits);
-        for (u32 i = l->first_node; i < l->first_node + l->nodes; i++) {
-            k->gate += !states[i].done && whole(sim, &nodes[i], &ranges[nodes[i].first_range]);
+        for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
+            k->gate += !states[i].done && states[i].whole;
         }
-        if (k->fine) {
-            for (u32 tb = 0; tb < k->tbs; tb++) {
-                fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
-                if (fine[tb].open == 0) {
-                    gs_depend_tb_ready(sim, kernel, tb, t, GS_NONE, GS_NONE);
-                }
+        for (u32 tb = 0; k->fine && tb < k->tbs; tb += f.unit) {
+            fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
+            if (fine[tb].open == 0) {
+                unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
             }
         }
     }
@@ -225,22 +272,38 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     }
 }
 
+/* 1: the table holds the form of its kernel's nodes that a node is of, or will have to hold it */
+static int in_table(const gs_sim *sim, u32 kernel, u32 form)
+{
+    const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
+    if (!k->admitted) {
+        return form == (gs_launches(sim)[kernel].shared != 0);
+    }
+    return !k->coarse && k->form == form;
+}
+
 static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 {
     gs_nstate *s = &nstates(sim)[node];
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
-    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    s->left--;
+    if (n->ranges == 0) {
+        return;
+    }
+    if (!in_table(sim, n->kernel, s->form)) {
+        /* costs nothing; but its kernel may still take it in */
+        if (s->left == 0) {
+            s->done = 1;
+        }
+        return;
+    }
     u32 updates = sim->order.each ? s->consumers : 1;
     u64 more = sim->order.each && gs_lists_count(sim, node) ? sim->order.spill : 0;
-    if (--s->left == 0) {
+    if (s->left == 0) {
         s->cause_kernel = kernel;
         s->cause_tb = tb;
         s->sm = sim->sched.sm;
-        if (!sim->order.each && !whole(sim, n, &ranges[n->first_range])) {
-            for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
-                updates += ranges[r].count;
-            }
-        }
+        updates += sim->order.each || s->whole ? 0 : s->consumers;
         u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel) + more;
         gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
     } else {
@@ -258,6 +321,10 @@ void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
     for (u32 i = 0; i < l->outs; i++) {
         count_down(sim, outs[i], kernel, tb, t);
+    }
+    const gs_link *links = GS_CONST_TABLE(sim, gs_link, at_links) + l->first_link;
+    for (u32 i = 0; i < l->links; i++) {
+        count_down(sim, links[i].first_node + tb / links[i].size, kernel, tb, t);
     }
     if (l->first_tb_out != GS_NONE) {
         const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + tb;
@@ -311,11 +378,11 @@ void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_
     }
 }
 
-void gs_depend_tb(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
+void gs_depend_tb(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    if (--gs_fine_of(sim, k)[tb].open == 0) {
-        gs_depend_tb_ready(sim, kernel, tb, t, cause_kernel, cause_tb);
+    if (--gs_fine_of(sim, k)[unit * k->unit].open == 0) {
+        unit_ready(sim, kernel, unit, t, cause_kernel, cause_tb);
     }
 }
 
@@ -326,11 +393,11 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_kernel *k = &gs_kernels(sim)[n->kernel];
     s->done = 1;
-    if (!k->admitted || k->coarse) {
+    if (!k->admitted || k->coarse || k->form != s->form) {
         return;
     }
     sim->sched.table_entries -= of_tbs(sim) ? 0 : node_entries(sim, n);
-    if (whole(sim, n, &ranges[n->first_range])) {
+    if (s->whole) {
         gs_depend_gate(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         return;
     }
@@ -338,11 +405,11 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     sim->sched.sm = s->sm;
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
-            u32 tb = ranges[r].start + j * ranges[r].stride;
+            u32 unit = ranges[r].start + j * ranges[r].stride;
             if (sim->order.nodes) {
-                gs_levels_pending(sim, &fine[tb]);
+                gs_levels_pending(sim, &fine[unit]);
             }
-            gs_depend_tb(sim, n->kernel, tb, t, s->cause_kernel, s->cause_tb);
+            gs_depend_tb(sim, n->kernel, unit, t, s->cause_kernel, s->cause_tb);
         }
     }
 }

@@ -126,6 +126,9 @@ typedef struct gs_launch {
     uint32_t first_out, outs;        /* nodes that each TB counts down: slice of `outs` (kernel-wide) */
     uint32_t first_tb_out;           /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
     uint32_t first_node, nodes;      /* the nodes that this kernel's TBs wait on */
+    uint32_t first_form, forms;      /* coarser forms of these nodes, finest first: slice of `forms` */
+    uint32_t first_link, links;      /* nodes of forms that its TBs count down: slice of `links` */
+    uint32_t shared;                 /* 1: its TBs share counters in any case: a form, or whole kernels */
     uint32_t first_tb_row;           /* 0xffffffff: every TB has row 0; else index into tb_rows, one a TB */
     uint32_t first_block;            /* 0xffffffff: nothing is recorded; else index into blocks, one a warp:
                                         TB * warps + warp -> its block of accesses, from first_access on */
@@ -182,6 +185,17 @@ typedef struct gs_range {
     uint32_t start, count, stride;
 } gs_range;
 
+/* Nodes of a kernel where `unit` TBs in a row share a counter; the ranges of such nodes count units. A node
+   may release nobody: ranges = 0. */
+typedef struct gs_form {
+    uint32_t first_node, nodes, unit;
+} gs_form;
+
+/* TB t counts down node first_node + t / size, of a form of a later kernel. */
+typedef struct gs_link {
+    uint32_t first_node, size;
+} gs_link;
+
 /* The ordering mechanism; schemes are data. */
 typedef struct gs_order {
     uint32_t tb_edges;   /* 0: kernels wait for preds; 1: TBs wait for nodes */
@@ -225,6 +239,7 @@ typedef struct gs_order {
     uint64_t quantum;   /* queues: at such times one without a slot takes that of an idle one */
     uint32_t ahead;     /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
     uint64_t entries;   /* of the table */
+    uint32_t share;     /* 65536ths of those that are free which a kernel may take if it has a coarser form */
     uint64_t update;    /* it takes this long for each counter */
     uint64_t latency;   /* from an update to the TBs that it frees being ready */
     uint32_t launchers; /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
@@ -248,6 +263,8 @@ typedef struct gs_job {
     const uint32_t *tb_outs;
     const gs_node *nodes;
     const gs_range *ranges;
+    const gs_form *forms;
+    const gs_link *links;
     const gs_lanes *lanes;
     const uint32_t *entries;
     const uint32_t *tb_rows;
@@ -270,7 +287,8 @@ typedef struct gs_job {
                               writes, in 2^-24 */
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
         n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied, n_sems,
-        n_stages, n_needs, n_hints, n_hint_sets, n_set_units, n_unit_ptr, n_unit_sets, n_rates, n_sequence;
+        n_stages, n_needs, n_hints, n_hint_sets, n_set_units, n_unit_ptr, n_unit_sets, n_rates, n_sequence,
+        n_forms, n_links;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
@@ -285,6 +303,7 @@ typedef struct gs_tb_record {
 typedef struct gs_kernel_record {
     uint64_t enqueued, admitted, ready, first_dispatch, last_end, released; /* released: it is complete */
     uint32_t tbs, coarse; /* coarse: 1 = did not fit the table, waited for whole kernels */
+    uint32_t unit, form;  /* TBs that shared a counter; its form, 0: its own nodes */
     gs_stalls stalls;
     gs_idles idles;
     uint64_t warp_instructions, load_sectors, store_sectors, busy; /* busy: TB residence, ticks */
@@ -333,6 +352,7 @@ typedef struct gs_totals {
     uint64_t slowed; /* what the GPC that counted the most cycles has counted less than at gpu.clock */
     uint64_t quantum, quanta, sample_interval, samples;
     uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
+    uint64_t table_shared_kernels;           /* whose TBs shared counters */
     uint64_t table_peak_lists, table_spills; /* see lists.c; accesses of memory for want of an entry */
     uint64_t series_interval, series;        /* the time series: ticks a sample, samples; 0: none */
     uint64_t arena_bytes;

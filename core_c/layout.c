@@ -1,6 +1,7 @@
 /* The arena: the place of every table of a simulation, and what a job puts there. */
 #include "bloom.h"
 #include "create.h"
+#include "scheduler.h"
 #include "series.h"
 
 #include <string.h>
@@ -32,6 +33,8 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->at_tb_outs = gs_reserve(&t, job->n_tb_outs, 4);
     sim->at_nodes = gs_reserve(&t, job->n_nodes, sizeof(gs_node));
     sim->at_ranges = gs_reserve(&t, job->n_ranges, sizeof(gs_range));
+    sim->at_forms = gs_reserve(&t, job->n_forms, sizeof(gs_form));
+    sim->at_links = gs_reserve(&t, job->n_links, sizeof(gs_link));
     sim->at_entries = gs_reserve(&t, job->n_entries, 4);
     sim->at_tb_rows = gs_reserve(&t, job->n_tb_rows, 4);
     sim->at_blocks = gs_reserve(&t, job->n_blocks, 4);
@@ -138,6 +141,8 @@ void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         {sim->at_tb_outs, job->tb_outs, job->n_tb_outs * 4},
         {sim->at_nodes, job->nodes, job->n_nodes * sizeof(gs_node)},
         {sim->at_ranges, job->ranges, job->n_ranges * sizeof(gs_range)},
+        {sim->at_forms, job->forms, job->n_forms * sizeof(gs_form)},
+        {sim->at_links, job->links, job->n_links * sizeof(gs_link)},
         {sim->at_entries, job->entries, job->n_entries * 4},
         {sim->at_tb_rows, job->tb_rows, job->n_tb_rows * 4},
         {sim->at_blocks, job->blocks, job->n_blocks * 4},
@@ -179,12 +184,5 @@ void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
     for (u64 i = 0; i < job->n_needs; i++) {
         semaphores[i].need = job->needs[i];
     }
-    gs_nstate *states = GS_TABLE(sim, gs_nstate, at_nstates);
-    for (u64 i = 0; i < job->n_nodes; i++) {
-        const gs_node *n = &job->nodes[i];
-        states[i] = (gs_nstate){n->expect, 0, GS_NONE, GS_NONE, 0, 0};
-        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
-            states[i].consumers += job->ranges[r].count;
-        }
-    }
+    gs_forms_init(sim);
 }

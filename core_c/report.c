@@ -30,6 +30,7 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
                        .table_updates = d->table_updates,
                        .table_wait = d->table_wait,
                        .table_coarse_kernels = d->coarse,
+                       .table_shared_kernels = d->shared,
                        .table_peak_lists = d->lists_peak,
                        .table_spills = d->spills,
                        .series_interval = sim->series.interval,

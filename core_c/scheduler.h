@@ -58,14 +58,20 @@ void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t);
 void gs_depend_event(gs_sim *sim, gs_event e);
 /* a condition of a kernel as a whole is met */
 void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
-/* a condition of a TB is met */
-void gs_depend_tb(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb);
+/* a condition of a TB is met, or of the TBs that share its counter */
+void gs_depend_tb(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb);
 /* when the table has done counter updates for the end of a TB, and who is freed by them is ready */
 u64 gs_depend_updates(gs_sim *sim, u64 t, u32 updates, u32 kernel);
 /* a TB of a kernel with conditions of its TBs waits for nothing more */
 void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb);
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+
+/* forms of nodes (forms.c) */
+int gs_forms_check(gs_sim *sim, const gs_job *job);
+void gs_forms_init(gs_sim *sim);
+/* form 0: the kernel's own nodes */
+gs_form gs_form_of(const gs_sim *sim, u32 kernel, u32 form);
 
 /* launchers (launcher.c): threads of the host that launch a kernel each and wait for its end */
 void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);

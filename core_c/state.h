@@ -287,6 +287,7 @@ typedef struct gs_kernel {
     u32 tbs, next_tb, dispatched, done;
     u32 ready; /* ready TBs of a fine kernel */
     u8 admitted, coarse, fine, ended;
+    u32 form, unit; /* the form of its nodes that the table holds, 0: their own; TBs that share a counter */
     u32 passed;
     u32 cause_kernel, cause_tb;
     u32 triggered;        /* TBs that have triggered or ended */
@@ -315,7 +316,8 @@ typedef struct gs_nstate {
     u32 left;
     u32 done;
     u32 cause_kernel, cause_tb;
-    u32 consumers, sm; /* TBs; where the last producer ran */
+    u32 consumers, sm; /* TBs or units; where the last producer ran */
+    u32 form, whole;   /* of its kernel that it belongs to, 0: none; 1: it releases the kernel as a whole */
 } gs_nstate;
 
 typedef struct gs_event {
@@ -400,7 +402,7 @@ typedef struct gs_sched {
     u64 lifted;     /* not before this a kernel is admitted: the gap behind a barrier of a table scheme */
     u32 shut, pad2; /* 1: a kernel that runs behind barriers has not ended */
     u64 releases;
-    u32 round_robin, table_entries, table_peak, coarse;
+    u32 round_robin, table_entries, table_peak, coarse, shared;
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
     gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of copies */
@@ -542,6 +544,7 @@ struct gs_sim {
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
     u64 at_preds, at_succ_ptr, at_succs, at_outs, at_tb_out_ptr, at_tb_outs, at_nodes, at_ranges, at_nstates;
+    u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_departed, at_tb_records;
     u64 at_sms, at_slices, at_sets, at_chunks;

@@ -33,10 +33,10 @@ _LAYOUTS: dict[str, str] = {
     "runs": "run:i4 workload:S64 scheme:S64 gpu:S64 status:S16 reason:S160 window:i8 submit:S16"
     " time_us:f8 cycles:f8 warp_instructions:i8 tbs:i8 speedup:f8 bound_us:f8 estimate_us:f8 gap_won:f8"
     " alu_utilization:f8 sm_idle:f8 dram_bytes:i8 l2_bytes:i8 energy_j:f8 table_entries:i8 table_bytes:i8"
-    " table_spills:i8 table_coarse:i8 replayed:i8 replay_error:f8",
+    " table_spills:i8 table_coarse:i8 table_shared:i8 replayed:i8 replay_error:f8",
     "kernels": "run:i4 kernel:i4 stream:i4 name:i4 tbs:i8 enqueued_us:f8 admitted_us:f8 ready_us:f8"
     " first_dispatch_us:f8 last_end_us:f8 complete_us:f8 warp_instructions:i8 load_bytes:i8"
-    " store_bytes:i8 coarse:u1",
+    " store_bytes:i8 coarse:u1 sharing:i8",
     "tbs": "run:i4 kernel:i4 stream:i4 tb:i4 sm:i4 slot:i4 ready_ns:f8 dispatch_ns:f8 start_ns:f8 end_ns:f8"
     " last_kernel:i4 last_tb:i4 reason:S12",
     "samples": "run:i4 sample:i4 start_us:f8 end_us:f8 resident_warps:f8 alu_utilization:f8 fp32:f8"
@@ -102,6 +102,7 @@ def kernels_table(run: int, job: Job, records: Table) -> Table:
         load_bytes=records["load_sectors"] * SECTOR,
         store_bytes=records["store_sectors"] * SECTOR,
         coarse=records["coarse"],
+        sharing=records["unit"],
         complete_us=records["released"] / TICKS_US,
         **times,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import WorkloadError
 from .found import Found, found_of
+from .grain import forms_of
 from .ordering import Ordering, ordering_of
 from .program import OP, PIPE, Accesses, Op, Pattern, Place, Program, Recorded, Sem, Tables
 from .regions import common, meets, pointers
@@ -422,6 +423,13 @@ def _ordering(
     if plan is not None and not plan.gated and not plan.turns:
         return found, Ordering(plan.preds, order_of(scheme, job, values) | plan.order)
     how = ordering_of(scheme, source, found, values)
+    if (
+        how.nodes is not None
+        and scheme.edges == "tb"
+        and not scheme.infinite
+        and values["scheme.table.group"]
+    ):
+        how.forms = forms_of(source, found.deps, values)
     how.order |= plan.order if plan else {}
     return found, how
 

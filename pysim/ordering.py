@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .dependences import Dependences
     from .found import Found
+    from .grain import Forms
     from .job import Job
     from .schemes import Scheme
 
@@ -37,7 +38,8 @@ class Ordering:
     ``preds``: kernels that it waits for; ``nodes``: group nodes for its TBs, None without; ``order``: fields
     of ``gs_order``; ``launches``: fields of ``gs_launch``; ``entry_bytes``: of the table, ``list_bytes``: of
     its second buffer; ``priority``: the scheme's own; ``merged``: TBs of all kernels take as much of an SM;
-    ``sequence``: all TBs, as ``gs_job`` wants them; ``hints``: the core's tables of them.
+    ``sequence``: all TBs, as ``gs_job`` wants them; ``hints``: the core's tables of them; ``forms``: coarser
+    ones of the nodes.
     """
 
     preds: Sequence[Sequence[int]]
@@ -50,6 +52,7 @@ class Ordering:
     merged: bool = False
     sequence: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     hints: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    forms: Forms | None = None
 
     def fill(self, launches: NDArray[np.void]) -> dict[str, NDArray[Any]]:
         """Fill the launches' own fields and return the tables of nodes."""
@@ -58,7 +61,8 @@ class Ordering:
         for name, column in self.launches.items():
             launches[name] = column
         made: dict[str, NDArray[Any]] = {n: np.zeros(0, np.uint32) for n in ("outs", "tb_out_ptr", "tb_outs")}
-        made |= {name: np.zeros(0, dtype_of(f"gs_{name[:-1]}")) for name in ("nodes", "ranges")}
+        own = ("nodes", "ranges", "forms", "links")
+        made |= {name: np.zeros(0, dtype_of(f"gs_{name[:-1]}")) for name in own}
         more = {"sequence": self.sequence, **self.hints}
         if self.nodes is None:
             return made | more
@@ -66,7 +70,15 @@ class Ordering:
             launches[f"first_{name}"] = getattr(self.nodes, f"{name}_first")
             launches[f"{name}s"] = getattr(self.nodes, f"{name}_count")
         launches["first_tb_out"] = self.nodes.tb_out_first
-        return {name: getattr(self.nodes, name) for name in made} | more
+        made |= {name: getattr(self.nodes, name) for name in made if name not in ("forms", "links")}
+        if self.forms is not None:
+            for name, column in self.forms.launch.items():
+                launches[name] = column
+            for name in ("nodes", "ranges"):
+                made[name] = np.concatenate((made[name], getattr(self.forms, name)))
+            for name in ("forms", "links"):
+                made[name] = np.array(getattr(self.forms, name), made[name].dtype)
+        return made | more
 
 
 def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int]) -> Ordering:

@@ -117,6 +117,7 @@ class Outcome:
             "table_bytes": math.ceil(entries * self.lowered.entry_bytes + lists * self.lowered.list_bytes),
             "table_spills": int(self.totals.table_spills),
             "table_coarse": int(self.totals.table_coarse_kernels),
+            "table_shared": int(self.totals.table_shared_kernels),
         }
 
     def tables(self, run: int, barriers: bool) -> dict[str, Callable[[], NDArray[np.void]]]:

@@ -380,6 +380,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "affinity": values["scheme.affinity"],
         "reserve": values["scheme.reserve"] if table else 0,
         "entries": values["scheme.table.entries"],
+        "share": values["scheme.table.share"],
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],
     }

@@ -57,6 +57,7 @@ RUNS = (
     Column("table_bytes", "<i8", "B", "Size of that many entries."),
     Column("table_spills", "<i8", "count", "Accesses of memory because the table's buffers had no room."),
     Column("table_coarse", "<i8", "count", "Kernels that fell back to waiting for whole kernels."),
+    Column("table_shared", "<i8", "count", "Kernels some of whose TBs shared a counter of the table."),
     Column("replayed", "<i8", "kernels", "Launches that were not simulated but took what equal ones took."),
     Column("replay_error", "<f8", "", "Share of the time by which that may be off, as measured in the run."),
 )
@@ -77,6 +78,7 @@ KERNELS = (
     Column("load_bytes", "<i8", "B", "Bytes requested from L2 by loads."),
     Column("store_bytes", "<i8", "B", "Bytes sent to L2 by stores and reductions."),
     Column("coarse", "|u1", "", "1: did not fit the dependence table, waited for whole kernels."),
+    Column("sharing", "<i8", "count", "TBs that shared a counter of the dependence table; 0: none was used."),
 )
 
 TBS = (

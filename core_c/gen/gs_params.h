@@ -265,6 +265,12 @@ typedef struct gs_scheme_table_params {
     int64_t consumers;
     /* Bytes an entry. [B] */
     int64_t entry_bytes;
+    /* TBs in a row may share a counter where edges of single TBs take too many updates or entries; 0: whole kernels are the only way out. [bool] */
+    int64_t group;
+    /* A kernel whose TBs can share counters takes at most this share of the entries that are free; with fewer entries, more TBs share one (our choice). [1/65536] */
+    int64_t share;
+    /* A kernel's edges are kept TB by TB where the updates that all its producers' TBs on the chip ask for take no longer than this: what a TB is taken to last at least (assumed: a launch and a load from DRAM). [tick] */
+    int64_t shortest;
     /* The table takes this long for each counter it updates (two banks that update one a nanosecond each). [tick] */
     int64_t update;
     /* From an update that frees a TB to the TB being ready. [tick] */

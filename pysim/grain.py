@@ -1,0 +1,230 @@
+"""Coarser forms of a kernel's nodes for a finite table: TBs in a row that share a counter.
+
+In a form of at most n counters a kernel's TBs are cut into n units, and those of each of its producers into
+n parts, each part a node: a TB's end updates one counter a consuming kernel, and the end of a part those of
+the units that need any of it. Parts and units are whole rows of the grid or even parts of a row, as tiles in
+a row are made at about the same time. Edges are added, none is lost; they run between the same kernels, so
+there is no cycle. Which form the table holds is settled at admission (``core_c/depend.c``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .groups import NODE
+from .occupancy import occupancy
+from .regions import RANGE, pointers, spread, strided_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from .dependences import Dependences
+    from .groups import Groups
+    from .job import Job
+
+    Ints = NDArray[np.int64]
+
+COUNTERS = (256, 64, 16, 4)  # of a kernel, in the forms that are tried
+FEWER = 0.75  # a form takes no more than this share of the entries of the next finer one, or is left out
+
+
+@dataclass(slots=True)
+class Forms:
+    """Tables of the core: ``nodes`` and ``ranges`` come behind those of single TBs; ``launch``: columns."""
+
+    nodes: NDArray[np.void]
+    ranges: NDArray[np.void]
+    forms: list[tuple[int, int, int]]
+    links: list[tuple[int, int]]
+    launch: dict[str, Ints]
+
+
+@dataclass(slots=True)
+class _Form:
+    unit: int
+    sources: list[int]  # kernels, each with its parts one after another among the nodes
+    sizes: list[int]  # TBs of a part of each
+    expect: Ints
+    units: Ints  # of all nodes, one after another
+    ptr: Ints
+    ranges: NDArray[np.void] = field(init=False)
+    range_ptr: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        held = np.flatnonzero(np.diff(self.ptr))
+        self.ranges, ptr = strided_all(self.units, self.ptr[np.append(held, len(self.ptr) - 1)])
+        count = np.zeros(len(self.expect), np.int64)
+        count[held] = np.diff(ptr)
+        self.range_ptr = pointers(count)
+
+    def entries(self, each: int) -> int:
+        """Return the table's entries: of nodes, and of units that wait for several."""
+        waits = np.bincount(self.units)
+        return int((-(-np.diff(self.range_ptr) // each)).sum() + (waits > 1).sum())
+
+
+def sizes(grids: Sequence[tuple[int, int, int]], counters: int) -> Ints:
+    """Return how many TBs in a row share one of at most ``counters`` counters: rows, or parts of one."""
+    made: list[int] = []
+    for x, y, z in grids:
+        size = -(-x * y * z // counters)
+        part = next((s for s in range(size, x) if x % s == 0), x)
+        size = -(-size // x) * x if size >= x else part
+        made.append(size)
+    return np.array(made, np.int64)
+
+
+def _runs(lists: Ints, values: Ints) -> NDArray[np.bool_]:
+    """Mark the first of equal neighbours in sorted lists, one after another."""
+    new = np.ones(len(lists), bool)
+    new[1:] = (lists[1:] != lists[:-1]) | (values[1:] != values[:-1])
+    return new
+
+
+@dataclass(slots=False)
+class _Maker:
+    """What the forms of all kernels of a job are made from."""
+
+    groups: Groups
+    offsets: Ints
+    grids: Sequence[tuple[int, int, int]]
+
+    def _list(self, which: str, first: int, last: int) -> tuple[Ints, Ints]:
+        """Return node and TB of all producers or consumers of some nodes."""
+        ptr = getattr(self.groups, f"{which}_ptr")[first : last + 1]
+        values = getattr(self.groups, f"{which}s")[ptr[0] : ptr[-1]]
+        return np.repeat(np.arange(last - first, dtype=np.int64), np.diff(ptr)), values
+
+    def form(self, kernel: int, nodes: tuple[int, int], size: Ints) -> _Form:
+        """Return the form of a kernel's nodes where ``size`` TBs of each kernel share a counter."""
+        node, made = self._list("producer", *nodes)
+        owner = np.searchsorted(self.offsets, made, side="right") - 1
+        sources = np.unique(owner)
+        tbs = np.diff(self.offsets)[sources]
+        parts = -(-tbs // size[sources])
+        base = pointers(parts)
+        rank = np.searchsorted(sources, owner)
+        part = base[rank] + (made - self.offsets[owner]) // size[owner]
+        keep = _runs(node, part)
+        node, part = node[keep], part[keep]
+        user, used = self._list("consumer", *nodes)
+        unit = used // size[kernel]
+        keep = _runs(user, unit)
+        user, unit = user[keep], unit[keep]
+        # every part of a node with every unit of it
+        count = np.bincount(user, minlength=nodes[1] - nodes[0])
+        first = pointers(count)
+        edges = np.repeat(part, count[node]) << 32 | unit[spread(first[node], count[node])]
+        edges = np.unique(edges)
+        ptr = np.searchsorted(edges >> 32, np.arange(base[-1] + 1))
+        # the last part of a kernel may be smaller
+        sizes_of = np.repeat(size[sources], parts)
+        sizes_of[base[1:] - 1] = tbs - (parts - 1) * size[sources]
+        return _Form(
+            int(size[kernel]), sources.tolist(), size[sources].tolist(), sizes_of, edges & 0xFFFFFFFF, ptr
+        )
+
+
+def _slots(job: Job, values: Mapping[str, int]) -> Ints:
+    """Return how many TBs of each kernel the chip holds at once."""
+    made = []
+    for kernel in job.kernels:
+        each = 1 if kernel.copy is not None else occupancy(kernel, values)
+        made.append(min(kernel.tbs, each * values["gpu.sms"]))
+    return np.array(made, np.int64)
+
+
+def _allowed(kernels: Ints, tbs: Ints, slots: Ints, values: Mapping[str, int]) -> float:
+    """Return the ticks of updates that the end of a TB of some producers may ask for.
+
+    Were all TBs as short as a TB can be, the table would keep up; it need not be faster than TBs are
+    released.
+    """
+    spacing = values["scheme.table.shortest"] / max(1, int(slots[kernels].max()))
+    return max(spacing, float(values["gpu.cp.tb_release"])) * int(tbs[kernels].sum())
+
+
+def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
+    """Return the forms of all kernels that need any; ``values``: encoded parameters.
+
+    A kernel needs forms where its edges TB by TB ask for more updates than the table can keep up with
+    (``shared``: it never has them), or where kernels like it would not all fit the table.
+    """
+    groups, count = deps.groups, len(job.kernels)
+    each, update = values["scheme.table.consumers"], values["scheme.table.update"]
+    share = values["scheme.table.share"] / 65536
+    kept = min(count, values["scheme.window"]) - 1
+    steady = values["scheme.table.entries"] * share / (1 + share * kept)
+    tbs, slots = np.diff(deps.offsets), _slots(job, values)
+    grids = [kernel.grid for kernel in job.kernels]
+    tables = [sizes(grids, most) for most in COUNTERS]
+    maker = _Maker(groups, deps.offsets, grids)
+    launch = {name: np.zeros(count, np.int64) for name in ("shared", "first_form", "forms")}
+    made: list[_Form] = []
+    owners: list[int] = []
+    producers, consumers = np.diff(groups.producer_ptr), np.diff(groups.consumer_ptr)
+    for kernel in range(count):
+        first = int(deps.node_first[kernel])
+        nodes = slice(first, first + int(deps.node_count[kernel]))
+        launch["first_form"][kernel] = len(made)
+        whole = consumers[nodes] == tbs[kernel]
+        if whole.all():
+            continue  # it waits as a whole, at the cost of a counter a node
+        sources = np.array(deps.preds[kernel])
+        allowed = _allowed(sources, tbs, slots, values)
+        asked = int(producers[nodes].sum() + consumers[nodes][~whole].sum()) * update
+        held = int((-(-deps.nodes["ranges"][nodes].astype(np.int64) // each)).sum())
+        used = groups.consumers[groups.consumer_ptr[nodes.start] : groups.consumer_ptr[nodes.stop]]
+        held += int((np.bincount(used) > 1).sum())
+        launch["shared"][kernel] = asked > allowed
+        last = np.inf if asked > allowed else held
+        if last <= steady:
+            continue
+        for size in tables:
+            form = maker.form(kernel, (nodes.start, nodes.stop), size)
+            spent = int(form.expect.sum()) + len(form.units)
+            entries = form.entries(each)
+            if entries > FEWER * last or spent * update > allowed:
+                continue
+            last = entries
+            made.append(form)
+            owners.append(kernel)
+            if last <= steady / 4:
+                break
+        launch["forms"][kernel] = len(made) - launch["first_form"][kernel]
+    return _tables(made, owners, deps, launch)
+
+
+def _tables(
+    made: Sequence[_Form],
+    owners: Sequence[int],
+    deps: Dependences,
+    launch: dict[str, Ints],
+) -> Forms:
+    """Lay the nodes of all forms one after another, and link them to the TBs that count them down."""
+    nodes = np.zeros(sum(len(form.expect) for form in made), NODE)
+    parts: list[NDArray[np.void]] = [np.zeros(0, RANGE)]
+    forms: list[tuple[int, int, int]] = []
+    links: list[list[tuple[int, int]]] = [[] for _ in deps.preds]
+    at, ranges, begin = 0, len(deps.ranges), len(deps.nodes)
+    tbs = np.diff(deps.offsets)
+    for form, kernel in zip(made, owners, strict=True):
+        mine = nodes[at : at + len(form.expect)]
+        mine["kernel"], mine["expect"] = kernel, form.expect
+        mine["first_range"] = form.range_ptr[:-1] + ranges
+        mine["ranges"] = np.diff(form.range_ptr)
+        parts.append(form.ranges)
+        ranges += len(form.ranges)
+        forms.append((begin + at, len(mine), form.unit))
+        for source, size in zip(form.sources, form.sizes, strict=True):
+            links[source].append((begin + at, size))
+            at += -(-int(tbs[source]) // size)
+    flat = [link for each in links for link in each]
+    launch["links"] = np.array([len(each) for each in links], np.int64)
+    launch["first_link"] = pointers(launch["links"])[:-1]
+    return Forms(nodes, np.concatenate(parts), forms, flat, launch)

@@ -115,7 +115,7 @@ sanitize: $(CORE)
 	done
 	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=4 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q tests/core tests/test_trace_parser.py tests/test_trace_v6.py tests/test_trace_files.py tests/test_trace_lower.py tests/test_trace_limits.py \
-		tests/test_recorded.py
+		tests/test_trace_far.py tests/test_recorded.py
 	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q -m threads tests/core
 

@@ -53,14 +53,15 @@ void gs_convert_close(gs_convert *c)
         return;
     }
     drop_streams(c);
-    gs_vector *all[] = {&c->rows,    &c->streams, &c->shapes,  &c->shape_waves, &c->entries, &c->order,
-                        &c->tb_rows, &c->items,   &c->classes, &c->places,      &c->spilled, &c->touched,
-                        &c->ids,     &c->reach,   &c->runs,    &c->templates,   &c->parts,   &c->pages};
+    gs_vector *all[] = {&c->rows,      &c->streams, &c->shapes, &c->shape_waves, &c->entries,
+                        &c->order,     &c->tb_rows, &c->items,  &c->classes,     &c->places,
+                        &c->spilled,   &c->touched, &c->ids,    &c->reach,       &c->runs,
+                        &c->templates, &c->parts,   &c->pages,  &c->far,         &c->far_parts};
     for (u32 i = 0; i < sizeof all / sizeof *all; i++) {
         free(all[i]->at);
     }
-    gs_index *indices[] = {&c->row_index,   &c->stream_index,   &c->shape_index,
-                           &c->entry_index, &c->template_index, &c->page_index};
+    gs_index *indices[] = {&c->row_index,      &c->stream_index, &c->shape_index, &c->entry_index,
+                           &c->template_index, &c->page_index,   &c->far_index};
     for (u32 i = 0; i < sizeof indices / sizeof *indices; i++) {
         free(indices[i]->slot);
         free(indices[i]->hash);

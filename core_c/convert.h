@@ -5,13 +5,17 @@
 #include "gs_convert.h"
 
 enum {
-    GS_FITS = 4,         /* x, y, z, warp */
-    GS_SHAPES = 1 << 16, /* shapes a kernel; accesses of further ones are recorded */
-    GS_SPAN_BITS = 32,   /* what one pattern or access reaches is less than 4 GiB */
+    GS_FITS = 4,          /* x, y, z, warp */
+    GS_SHAPES = 1 << 16,  /* shapes a kernel; accesses of further ones are recorded */
+    GS_SPAN_BITS = 32,    /* what one pattern reaches is less than 4 GiB, and all of its pages are laid out */
+    GS_ACCESS_LINES = 64, /* the most that the core takes for one access */
     GS_PAGE_BITS = 21,
     GS_HEIGHT = 2, /* loops in each other */
     GS_FEW = 8     /* warps of a class for which addresses are rather recorded than a loop unrolled */
 };
+
+/* in gs_record.template_ until gs_convert_far: the rest is a number of convert_far.c's */
+#define GS_FAR_RECORD (1ull << 32)
 
 /* A growing array. */
 typedef struct gs_vector {
@@ -72,6 +76,8 @@ struct gs_convert {
     /* of the whole trace */
     gs_vector templates, parts;
     gs_index template_index;
+    gs_vector far, far_parts; /* see convert_far.c */
+    gs_index far_index;
     gs_vector pages;
     gs_index page_index;
     u64 last_page_lo, last_page_hi;
@@ -91,6 +97,12 @@ typedef struct gs_access {
     u32 offset; /* bytes behind each address where they begin */
     u8 mode;
 } gs_access;
+
+/* a line that an access touches, and which of its sectors */
+typedef struct gs_touched_line {
+    u64 line;
+    u32 mask;
+} gs_touched_line;
 
 /* Its addresses; `room` holds them where they are not those of the TB. */
 static inline const u64 *gs_access_addresses(const u64 *addresses, const gs_access *r, u64 room[32])
@@ -128,6 +140,12 @@ int gs_touch(gs_convert *c, const u64 *addresses, const gs_access *r, u32 tb);
 int gs_touch_end(gs_convert *c);
 /* The lines of an access, and which template has them; `from` are `lanes` addresses of `width` bytes. */
 int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out);
+/* The number of the template with these parts. */
+int gs_template_take(gs_convert *c, const gs_part *parts, u32 n, u64 *number);
+/* The same for lines 4 GiB and more apart (convert_far.c), and the first and the last line of such a record.
+ */
+int gs_far_make(gs_convert *c, const gs_touched_line *lines, u32 n, gs_record *out);
+void gs_far_span(const gs_convert *c, const gs_record *r, u64 *lo, u64 *last);
 /* Memory from lo to hi belongs together: its pages stay side by side. */
 int gs_convert_claim(gs_convert *c, u64 lo, u64 hi);
 /* Addresses of a fit's lanes for a warp at `place`. */

@@ -69,12 +69,20 @@ void gs_convert_get(const gs_convert *c, gs_converted *out)
 /* what a recorded access adds to what its place reaches */
 static void widen(gs_place *p, const gs_convert *c, const gs_record *r)
 {
-    const gs_template *t = (const gs_template *)c->templates.at + r->template_;
-    for (u32 i = 0; i < t->lines; i++) {
-        u64 line = r->line + (u64)(i64)((const gs_part *)c->parts.at)[t->first + i].line;
-        p->lo = p->hi ? gs_min(p->lo, line * 128) : line * 128;
-        p->hi = gs_max(p->hi, line * 128 + 128);
+    u64 lo = r->line, last = r->line;
+    if (GS_UNLIKELY(r->template_ >= GS_FAR_RECORD)) {
+        gs_far_span(c, r, &lo, &last);
+    } else {
+        const gs_template *t = (const gs_template *)c->templates.at + r->template_;
+        for (u32 i = 0; i < t->lines; i++) {
+            u64 line = r->line + (u64)(i64)((const gs_part *)c->parts.at)[t->first + i].line;
+            lo = gs_min(lo, line);
+            last = gs_max(last, line);
+        }
     }
+    u64 hi = (last + 1) << 7 ? (last + 1) << 7 : UINT64_MAX;
+    p->lo = p->hi ? gs_min(p->lo, lo << 7) : lo << 7;
+    p->hi = gs_max(p->hi, hi);
 }
 
 int gs_convert_settle(gs_convert *c, const gs_record *in, uint64_t n, int last, gs_record *out, uint64_t room,

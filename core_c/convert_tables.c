@@ -159,63 +159,74 @@ uint64_t gs_convert_pages(gs_convert *c, uint64_t *out, uint64_t room)
 }
 
 /* ---- templates ---- */
-enum { LINES = 64 }; /* the most that the core takes for one access */
-
-int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out)
+int gs_template_take(gs_convert *c, const gs_part *parts, u32 n, u64 *number)
 {
-    gs_part parts[LINES];
-    u32 n = 0, sectors = 0;
-    u64 line0 = from[0] >> 7, lo = from[0], hi = from[0] + width;
-    for (u32 i = 0; i < lanes; i++) {
-        lo = gs_min(lo, from[i]);
-        hi = gs_max(hi, from[i] + width);
-    }
-    if (hi - lo >= (u64)1 << GS_SPAN_BITS || hi < lo) {
-        return gs_convert_fail(c, GS_ERR_LIMIT, "one access reaches from 0x%llx to 0x%llx: at most 4 GiB",
-                               (unsigned long long)lo, (unsigned long long)hi);
-    }
-    for (u32 i = 0; i < lanes; i++) {
-        for (u64 sector = from[i] >> 5; sector <= (from[i] + width - 1) >> 5; sector++) {
-            i32 line = (i32)((i64)(sector >> 2) - (i64)line0);
-            u32 j = n;
-            while (j && parts[j - 1].line != line) {
-                j--;
-            }
-            if (!j) {
-                if (n == LINES) {
-                    return gs_convert_fail(c, GS_ERR_LIMIT, "one access touches more than %d lines", LINES);
-                }
-                parts[n] = (gs_part){line, 0};
-                j = ++n;
-            }
-            parts[j - 1].mask |= 1u << (sector & 3);
-        }
-    }
-    for (u32 i = 0; i < n; i++) {
-        sectors += gs_popcount(parts[i].mask);
-    }
     u64 hash = gs_hash_bytes(parts, n * sizeof *parts), at;
-    u32 i = gs_index_find(&c->template_index, hash, &at);
+    u32 i = gs_index_find(&c->template_index, hash, &at), sectors = 0;
     for (; i != GS_NOWHERE; i = gs_index_next(&c->template_index, hash, &at)) {
         const gs_template *t = (const gs_template *)c->templates.at + i;
         if (t->lines == n && !memcmp((const gs_part *)c->parts.at + t->first, parts, n * sizeof *parts)) {
-            break;
+            *number = i;
+            return GS_OK;
         }
     }
-    if (i == GS_NOWHERE) {
-        gs_template *t = gs_vector_room(&c->templates, 1, sizeof *t);
-        gs_part *p = gs_vector_room(&c->parts, n, sizeof *p);
-        i = (u32)c->templates.n;
-        if (!t || !p || c->parts.n + n >= GS_NOWHERE || !gs_index_add(&c->template_index, hash, i)) {
-            return gs_convert_fail(c, GS_ERR_MEM, "not enough memory for templates of recorded accesses");
-        }
-        *t = (gs_template){(u32)c->parts.n, (u16)n, (u16)sectors};
-        memcpy(p, parts, n * sizeof *parts);
-        c->templates.n++;
-        c->parts.n += n;
+    gs_template *t = gs_vector_room(&c->templates, 1, sizeof *t);
+    gs_part *p = gs_vector_room(&c->parts, n, sizeof *p);
+    i = (u32)c->templates.n;
+    if (!t || !p || c->parts.n + n >= GS_NOWHERE || !gs_index_add(&c->template_index, hash, i)) {
+        return gs_convert_fail(c, GS_ERR_MEM, "not enough memory for templates of recorded accesses");
     }
-    *out = (gs_record){line0, i};
-    return gs_convert_claim(c, lo, hi);
+    for (u32 j = 0; j < n; j++) {
+        sectors += gs_popcount(parts[j].mask);
+    }
+    *t = (gs_template){(u32)c->parts.n, (u16)n, (u16)sectors};
+    memcpy(p, parts, n * sizeof *parts);
+    c->templates.n++;
+    c->parts.n += n;
+    *number = i;
+    return GS_OK;
+}
+
+int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out)
+{
+    gs_touched_line lines[GS_ACCESS_LINES];
+    gs_part parts[GS_ACCESS_LINES];
+    u32 n = 0;
+    u64 line0 = from[0] >> 7, lo = from[0], last = from[0];
+    for (u32 i = 0; i < lanes; i++) {
+        u64 end = from[i] + width - 1;
+        lo = gs_min(lo, from[i]);
+        last = gs_max(last, end);
+        if (end < from[i]) {
+            return gs_convert_fail(c, GS_ERR_LIMIT, "one access reaches from 0x%llx past the end of 64 bits",
+                                   (unsigned long long)from[i]);
+        }
+        for (u64 sector = from[i] >> 5; sector <= end >> 5; sector++) {
+            u64 line = sector >> 2;
+            u32 j = n;
+            while (j && lines[j - 1].line != line) {
+                j--;
+            }
+            if (!j) {
+                if (n == GS_ACCESS_LINES) {
+                    return gs_convert_fail(c, GS_ERR_LIMIT, "one access touches more than %d lines",
+                                           GS_ACCESS_LINES);
+                }
+                lines[n] = (gs_touched_line){line, 0};
+                j = ++n;
+            }
+            lines[j - 1].mask |= 1u << (sector & 3);
+        }
+    }
+    if (GS_UNLIKELY(last - lo >= ((u64)1 << GS_SPAN_BITS) - 1)) {
+        return gs_far_make(c, lines, n, out);
+    }
+    for (u32 i = 0; i < n; i++) {
+        parts[i] = (gs_part){(i32)(i64)(lines[i].line - line0), lines[i].mask};
+    }
+    out->line = line0;
+    int code = gs_template_take(c, parts, n, &out->template_);
+    return code ? code : gs_convert_claim(c, lo, last + 1);
 }
 
 uint64_t gs_convert_templates(const gs_convert *c, const gs_template **templates, const gs_part **parts,

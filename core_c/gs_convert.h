@@ -50,7 +50,8 @@ typedef struct gs_shape_lanes {
     uint32_t lanes, width;
 } gs_shape_lanes;
 
-/* A recorded access: the line of its first address, and its template. */
+/* A recorded access: the line of its first address, and its template (2^32 and more: gs_convert_far tells).
+ */
 typedef struct gs_record {
     uint64_t line, template_;
 } gs_record;
@@ -105,6 +106,10 @@ uint64_t gs_convert_templates(const gs_convert *convert, const gs_template **tem
 /* Pages of 2 MiB that all kernels so far touch, ascending; returns how many there are, writes at most `room`.
  */
 uint64_t gs_convert_pages(gs_convert *convert, uint64_t *out, uint64_t room);
+/* When all kernels are in and `pages` are all of them: gives accesses whose lanes lie 4 GiB and more apart
+   the templates that they have once the pages lie side by side; to be called before gs_convert_templates. */
+int gs_convert_far(gs_convert *convert, gs_record *records, uint64_t n, const uint64_t *pages,
+                   uint64_t n_pages);
 
 /* ---- a class's code on one GPU ---- */
 typedef struct gs_lower_in {

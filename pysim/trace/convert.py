@@ -179,6 +179,19 @@ class _Converter:
         lib.gs_convert_pages(self.core, ffi.cast("uint64_t *", made.ctypes.data), len(made))
         return made
 
+    def near(self, records: NDArray[Any], pages: NDArray[np.uint64], where: str) -> NDArray[Any]:
+        """Return recorded accesses with the templates that they have when the pages lie side by side."""
+        made = np.array(records)
+        rc = lib.gs_convert_far(
+            self.core,
+            ffi.cast("gs_record *", made.ctypes.data),
+            len(made),
+            ffi.cast("uint64_t *", pages.ctypes.data),
+            len(pages),
+        )
+        self.check(rc, where)
+        return made
+
     def templates(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return templates and parts of all recorded accesses."""
         templates, parts = ffi.new("const gs_template **"), ffi.new("const gs_part **")
@@ -283,13 +296,14 @@ def convert(
                 for name in ("places", "touched"):
                     change = partial(_lay_out, name, pages=pages)
                     entry["arrays"][name] = writer.change(entry["arrays"][name], KERNEL_ARRAYS[name], change)
+            packed = _read_back(records, _RECORD)
+            where = {"accesses": [writer.start(), len(packed), 0]}
+            for entry in made:
+                near = partial(core.near, pages=pages, where=str(found))
+                entry["accesses_check"] = writer.append(_packed(packed, entry, pages, near))
             templates, parts = core.templates()
             whole = {"templates": templates, "parts": parts, "pages": pages}
-            where = {name: writer.add(part) for name, part in whole.items()}
-            packed = _read_back(records, _RECORD)
-            where["accesses"] = [writer.start(), len(packed), 0]
-            for entry in made:
-                entry["accesses_check"] = writer.append(_packed(packed, entry, pages))
+            where |= {name: writer.add(part) for name, part in whole.items()}
             writer.finish(
                 {
                     "layout": layout(),
@@ -309,10 +323,13 @@ def convert(
 
 
 def _packed(
-    records: NDArray[Any], kernel: dict[str, Any], pages: NDArray[np.uint64]
+    records: NDArray[Any],
+    kernel: dict[str, Any],
+    pages: NDArray[np.uint64],
+    near: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> Iterator[NDArray[np.uint64]]:
     """Yield the recorded accesses of a kernel as the core reads them."""
     end = kernel["first_access"] + kernel["accesses"]
     for at in range(kernel["first_access"], end, HELD):
-        piece = records[at : min(at + HELD, end)]
+        piece = near(records[at : min(at + HELD, end)])
         yield _moved(piece["line"], pages, PAGE - LINE) | piece["template"] << np.uint64(32)

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy microbench peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
 	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
+	@echo "make microbench  docs/microbench.md: the simulated constants of an H200, anew"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
 	@echo "make budget    the error budget of docs/accuracy.md, anew"
@@ -75,6 +76,9 @@ readme: $(CORE)
 # YARDSTICK=program: see tests/bench/bench.py
 energy: $(CORE)
 	$(PY) docs/refresh.py --energy
+
+microbench: $(CORE)
+	$(PY) docs/refresh.py --microbench
 
 accuracy: $(CORE)
 	$(PY) docs/refresh.py --accuracy

@@ -249,6 +249,28 @@ def peer() -> None:
     replace(ROOT / "README.md", {"peer": rendering.readme(base)})
 
 
+def microbench() -> None:
+    """Write the constants of docs/microbench.md."""
+    from workloads.microbench import rows
+
+    units = {row.key: row.unit for row in rows()}
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "constants.h5"
+        run("configs/microbench.py", "--gpu", "h200", "--quiet", "--force", "--out", str(path))
+        found = stats.load(path).array("validation")
+    lines = ["| constant | measured | simulated | error | unit |", "|---|--:|--:|--:|---|"]
+    for row in found:
+        key = row["case"].decode()
+        numbers = f"{row['measured']:,.4g} | {row['simulated']:,.4g} | {row['error']:.1%}"
+        lines.append(f"| `{key}` | {numbers} | {units[key]} |")
+    errors = np.abs(found["error"])
+    summary = (
+        f"On an H200 {(errors <= 0.05).sum()} of {len(found)} constants come out within 5 %; median error"
+        f" {np.median(errors):.1%}."
+    )
+    replace(ROOT / "docs" / "microbench.md", {"constants": "\n".join(lines), "summary": summary})
+
+
 def energy() -> None:
     """Write docs/energy.md."""
     import energy as rendering
@@ -271,6 +293,7 @@ def main() -> None:
     parser.add_argument("--budget", action="store_true", help="the error budget of docs/accuracy.md only")
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
     parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
+    parser.add_argument("--microbench", action="store_true", help="docs/microbench.md only (a minute)")
     options = parser.parse_args()
     if options.performance:
         performance(options.yardstick)
@@ -278,6 +301,8 @@ def main() -> None:
         peer()
     elif options.energy:
         energy()
+    elif options.microbench:
+        microbench()
     elif options.budget:
         budget()
     elif options.accuracy:

@@ -84,8 +84,10 @@ class Kernel:
     """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address.
 
     What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded. With
-    ``behind``: (n, 2) TB numbers: TBs that wait inside for other TBs of this kernel, and for which (lower
-    ones, that wait for nobody before they go by ``Code.turned``); None: by their place in z, or not at all.
+    ``flags``: what completes each of the kernel's own semaphores, by which its TBs wait for each other; None:
+    they wait by their place in z, or not at all. ``behind``: (n, 2) TB numbers: who waits so, and for whom
+    (lower ones, that wait for nobody before they go by ``Code.turned``). ``together``: all TBs must be
+    resident at once (a cooperative launch).
     With ``copy`` it is no kernel but a copy from the host (``copies.copy_of``). ``sized(warps)``:
     the same kernel by TBs of so many warps. ``staged()``: what it is as a stage of a persistent kernel, where
     a compiler made other code of it.
@@ -101,7 +103,9 @@ class Kernel:
     copy: Copy | None = None
     sized: Callable[[int], Kernel] | None = None
     staged: Callable[[], Kernel] | None = None
+    flags: NDArray[np.int64] | None = None
     behind: NDArray[np.int64] | None = None
+    together: bool = False
 
     def __post_init__(self) -> None:
         """Refuse grids that no GPU takes, and two tellings of what is touched."""

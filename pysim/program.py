@@ -313,19 +313,19 @@ class Code:
         """Mark that the TB's stores to a part of an argument have been issued. All warps come by here."""
         self._add("MARK", mark="made", part=part, level=level)
 
-    def turn(self, flag: int | None = None) -> None:
+    def turn(self, flag: int | Sem | None = None, *, level: int = 0) -> None:
         """Mark where a TB waits for the one before it in z, at the same x and y, to come by ``turned``.
 
-        With ``flag`` it waits for the TB of its own kernel with that number (``Kernel.behind``).
+        With ``flag`` it waits for semaphores of the kernel's own (``Kernel.flags``), counted from 0.
         """
-        self._add("MARK", mark="turn", sem=None if flag is None else Sem(first=flag))
+        self._add("MARK", mark="turn", sem=Sem(first=flag) if isinstance(flag, int) else flag, level=level)
 
-    def turned(self, flag: int | None = None) -> None:
+    def turned(self, flag: int | Sem | None = None, *, level: int = 0) -> None:
         """Mark where the TB behind it in z may go on: its stores up to here are published.
 
-        With ``flag``, its own number, those that wait for it may.
+        With ``flag`` it adds 1 to this semaphore of the kernel's own.
         """
-        self._add("MARK", mark="turned", sem=None if flag is None else Sem(first=flag))
+        self._add("MARK", mark="turned", sem=Sem(first=flag) if isinstance(flag, int) else flag, level=level)
 
     def main_done(self) -> None:
         """Mark where the main loop is over: a late trigger's place."""

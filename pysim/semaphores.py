@@ -88,7 +88,7 @@ def turns(kernel: Kernel) -> bool:
 
 def inside(kernel: Kernel) -> bool:
     """Whether TBs of a kernel wait for each other."""
-    return kernel.behind is not None or turns(kernel)
+    return kernel.flags is not None or turns(kernel)
 
 
 def tiles(kernel: Kernel, made: Part) -> list[Part] | None:

@@ -161,8 +161,8 @@ def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
     """Return what the semaphores from a kernel's STARTED on need."""
     gx, gy, gz = kernel.grid
     tiles = np.tile(np.array([0] + [1] * gz, np.int64), gx * gy) if turns(kernel) else np.zeros(0, np.int64)
-    if kernel.behind is not None:
-        tiles = np.ones(kernel.tbs, np.int64)
+    if kernel.flags is not None:
+        tiles = kernel.flags
     return np.concatenate((np.array([started, 0], np.int64), tiles))
 
 
@@ -188,6 +188,7 @@ def _in_turn(job: Job, values: Mapping[str, int]) -> Plan | None:
         program = use.applied(kernel, values, known) if inside(kernel) else kernel.program
         launched.append(replace(kernel, program=program))
     made.job, made.needs = replace(job, kernels=launched), table.array()
+    made.cooperative = [int(kernel.together) for kernel in launched]
     return made
 
 
@@ -364,6 +365,7 @@ def _launched(
             made.number.append(len(launched))
             add(kernel, bases[index], (len(launched) - 1,), bool(settings.launch))
     made.job = replace(job, kernels=launched)
+    made.cooperative = [int(kernel.together) for kernel in launched]
     # what waits gives way to what it waits for: behind full gates the second stream has the lower priority;
     # else a third kernel may come while TBs of the second have not started, and the older goes first
     made.priority = [k.stream * (settings.gate == "all") for k in launched]

@@ -59,6 +59,14 @@ def test_every_step_is_done_once_and_shared_evenly(kind, tiles, steps, slots):
                 assert sum(end - first for first, end in mine) == part.first
 
 
+def test_shares_of_so_many_steps_at_the_least():
+    assert len(schedule("basic", 1, 128, 108, 16)) == 8
+    assert len(schedule("basic", 3, 8, 108, 16)) == 3
+    few = schedule("one_tile", 109, 128, 108, 16)
+    assert len(few) == 108
+    assert sum(len(tb) == 2 for tb in few) == 8
+
+
 def pair(tiling, m, n, k, kind, slots, a_t=False, b_t=False, beta=0.0):
     """A product as it is and as Stream-K."""
     memory, item = Memory(), 4 if getattr(tiling, "math", "") == "ffma" else 2

@@ -185,7 +185,14 @@ def elementwise(
         return Access(f.tensor, mode, regions)
 
     accesses = [access(f, "read") for f in reads] + [access(f, "write") for f in writes]
-    return Kernel(name, _program(shape), grid, args, tuple(accesses), stream)
+
+    def sized(number: int) -> Kernel:
+        return elementwise(
+            name, reads, writes, cols=cols, per_element=per_element, threads=number * WARP, widest=widest,
+            unroll=unroll, rows_per_tb=rows_per_tb, registers=registers, stream=stream,
+        )  # fmt: skip
+
+    return Kernel(name, _program(shape), grid, args, tuple(accesses), stream, sized=sized)
 
 
 def pointwise(

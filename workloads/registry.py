@@ -16,6 +16,7 @@ from .choose import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy
 from .gemm import column_major
 from .gemm import gemm as gemm_kernel
 from .gru import gru, lstm, vanilla
+from .persistent_rnn import persistent_rnn
 from .pointwise import cell
 from .pointwise import pointwise as pointwise_kernel
 from .random_dag import random_dag
@@ -146,6 +147,7 @@ WORKLOADS: dict[str, Factory] = {
     "gru": gru,
     "lstm": lstm,
     "vanilla": vanilla,
+    "persistent_rnn": persistent_rnn,
     "transformer": transformer,
     "copy": copy,
     "pointwise": pointwise,

@@ -22,7 +22,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Memory, Tensor
-from pysim.program import OP, Code, Op, Pattern, Place, Recorded
+from pysim.occupancy import occupancy
+from pysim.program import OP, SLOTS, Code, Op, Pattern, Place, Program, Recorded
 from pysim.rows import rows
 
 from . import cutlass, gemm
@@ -31,6 +32,8 @@ from .tiles import WARP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pysim.config import Config
 
     from .cutlass import Multistage
     from .gemm import Tiling
@@ -61,12 +64,18 @@ class Stretch:
 Schedule = tuple[tuple[Stretch, ...], ...]
 
 
-def schedule(kind: str, tiles: int, steps: int, slots: int) -> Schedule:
-    """Return the stretches of each TB, in the order in which it does them; no TB is without work."""
+def schedule(kind: str, tiles: int, steps: int, slots: int, least: int = 1) -> Schedule:
+    """Return the stretches of each TB, in the order in which it does them; no TB is without work.
+
+    ``least``: steps of a share. An owner adds the sums of others one after another, so where few tiles are
+    shared, fewer TBs than there are may do it sooner (the paper chooses by a model of the same two costs).
+    """
     if kind not in KINDS:
         raise WorkloadError(f"stream_k = {kind}: must be one of {', '.join(KINDS)}")
-    if min(tiles, steps, slots) < 1:
-        raise WorkloadError(f"stream_k: {tiles} tiles of {steps} steps on {slots} TBs: must be positive")
+    if min(tiles, steps, slots, least) < 1:
+        raise WorkloadError(
+            f"stream_k: {tiles} tiles of {steps} steps on {slots} TBs, {least} at least: must be positive"
+        )
     if tiles + slots > MOST:
         raise WorkloadError(f"stream_k: {tiles} tiles on {slots} TBs: at most {MOST} in all")
     waves, rest = divmod(tiles, slots)
@@ -76,7 +85,7 @@ def schedule(kind: str, tiles: int, steps: int, slots: int) -> Schedule:
     # tiles that are shared come last in one_tile, first in two_tile
     shared = tiles - whole
     begin = whole if kind == "one_tile" else 0
-    mine = _shared(begin, shared, steps, min(slots, shared * steps) if shared else 0)
+    mine = _shared(begin, shared, steps, min(slots, max(shared, shared * steps // least)))
     count = slots if whole else len(mine)
     mine += [()] * (count - len(mine))
     base = 0 if kind == "one_tile" else shared
@@ -103,6 +112,22 @@ def _shared(begin: int, tiles: int, steps: int, tbs: int) -> list[tuple[Stretch,
             mine.append(Stretch(begin + tile, first, end, range(starts if first else tb, tb)))
         made.append(tuple(reversed(mine)))
     return made
+
+
+def resident(tiling: Tiling | Multistage, config: Config) -> int:
+    """Return how many TBs of a tiling a GPU holds at once: the grid of its Stream-K."""
+    registers, smem = _room(tiling)
+    program = Program(tiling.name, ((),), tiling.warps, registers, smem, 0)
+    each = occupancy(Kernel(tiling.name, program, (1, 1, 1), (), ()), config.encoded())
+    return each * int(config["gpu.sms"])
+
+
+def _room(tiling: Tiling | Multistage) -> tuple[int, int]:
+    """Return registers of a thread and shared memory of a TB."""
+    if isinstance(tiling, gemm.Tiling):
+        item = 4 if tiling.math == "ffma" else 2
+        return tiling.registers(item), tiling.smem(item)
+    return tiling.registers, tiling.smem
 
 
 def workspace(memory: Memory, name: str, tiling: Tiling | Multistage, slots: int) -> Tensor:
@@ -148,6 +173,8 @@ def _stretch(case: Case, edges: int, first: int, end: int, begins: bool) -> tupl
         cutlass.main_loop(main, case, valid, first, end - first)
         main.main_done()
         cutlass.epilogue(last, case, valid, edges | FIRST_Z | LAST_Z)
+        # the next tile's loads do not wait for these stores
+        last.ops = [replace(op, slot=SLOTS - 1) if op.kind == OP["STORE"] else op for op in last.ops]
     return tuple(main.ops), tuple(last.ops)
 
 
@@ -210,12 +237,12 @@ class _Writer:
 
 
 @lru_cache(maxsize=64)
-def _program(case: Case, kind: str, slots: int) -> tuple[Recorded, Schedule]:
+def _program(case: Case, kind: str, slots: int, least: int) -> tuple[Recorded, Schedule]:
     t = case.tiling
     gx, gy, gz = t.grid(case.m, case.n, case.k)
     if gz > 1 or t.split_k > 1:
         raise WorkloadError(f"stream_k: tiling {t.name} splits K already")
-    made = schedule(kind, gx * gy, steps_of(case), slots)
+    made = schedule(kind, gx * gy, steps_of(case), slots, least)
     code = []
     for tb, parts in enumerate(made):
         writer = _Writer(case, tb)
@@ -223,10 +250,7 @@ def _program(case: Case, kind: str, slots: int) -> tuple[Recorded, Schedule]:
             writer.add(part, (gx, gy), number == 0)
         writer.code.exit()
         code.append((tuple(writer.code.ops),) * t.warps)
-    if isinstance(case, gemm.Case):
-        registers, smem = case.tiling.registers(case.item), case.tiling.smem(case.item)
-    else:
-        registers, smem = case.tiling.registers, case.tiling.smem
+    registers, smem = _room(t)
     which = np.arange(len(code), dtype=np.uint32)
     return rows(f"stream_k_{t.name}", code, which, registers=registers, smem=smem, args=4), made
 
@@ -276,6 +300,7 @@ def stream_k(
     *,
     kind: str = "two_tile",
     slots: int = 0,
+    least: int = 1,
     a_t: bool = False,
     b_t: bool = False,
     beta: float = 0.0,
@@ -284,7 +309,8 @@ def stream_k(
     """Make the kernel C = A B + beta C (:func:`workloads.gemm.gemm`) of ``slots`` TBs.
 
     ``sums`` is the workspace (:func:`workspace`); slots: as many TBs as are resident at once (0: as it has
-    rows). A product in fp16 as CUTLASS writes it for Ampere takes row-major operands and beta = 0.
+    rows); least: see :func:`schedule`. A product in fp16 as CUTLASS writes it for Ampere takes row-major
+    operands and beta = 0.
     """
     slots = slots or sums.rows
     case: Case
@@ -298,9 +324,12 @@ def stream_k(
         raise WorkloadError(
             f"{name}: workspace {sums.rows} x {sums.cols}: must be {slots} x {tiling.tm * tiling.tn} of fp32"
         )
-    program, made = _program(case, kind, slots)
+    program, made = _program(case, kind, slots, least)
     waits = [(tb, peer) for tb, parts in enumerate(made) for part in parts for peer in part.peers
              if part.end == steps_of(case)]  # fmt: skip
     behind = np.array(waits, np.int64).reshape(-1, 2) if waits else None
     accesses = _accesses(case, made, a, b, c, sums)
-    return Kernel(name, program, (len(made), 1, 1), (a, b, c, sums), tuple(accesses), stream, behind=behind)
+    flags = np.ones(len(made), np.int64) if waits else None
+    return Kernel(
+        name, program, (len(made), 1, 1), (a, b, c, sums), tuple(accesses), stream, flags=flags, behind=behind
+    )

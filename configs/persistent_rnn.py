@@ -1,0 +1,71 @@
+"""What do weights that stay in registers win a recurrent layer? ``--help`` lists the options."""
+
+from pysim.start import run_script
+
+LAUNCHED = ("stream", "graph", "tb_static", "fused:grid", "fused:tile")
+SYNCS = ("grid", "tile")
+NAMES = ("kind", "hidden", "batch", "timesteps", "sms")
+
+
+def runs(job, schemes, options, config):
+    """Return the table ``runs``."""
+    from pysim import simulate
+
+    return simulate(config, job, schemes, tables="none", threads=options.threads).frame("runs")
+
+
+def table(chosen, config, options):
+    """Yield the rows of the table: kernels launched step by step, then the persistent kernel."""
+    from workloads import make
+    from workloads.gru import CELLS
+
+    steps, gates = chosen["timesteps"], CELLS[chosen["kind"]][0]
+    flops = 2 * gates * chosen["hidden"] ** 2 * chosen["batch"] * steps
+    peak = config["gpu.sms"] * 128 * 2 * config.number("gpu.clock") * 1e6 / config["gpu.sm.fp32_interval"]
+    size = ",".join(f"{name}={chosen[name]}" for name in ("hidden", "batch", "timesteps"))
+    frame = runs(make(f"{chosen['kind']}:{size},layers=1,input=skip"), LAUNCHED, options, config)
+    found = [(f"kernels a step, `{row.scheme}`", row) for row in frame.itertuples()]
+    for sync in SYNCS:
+        more = f"kind={chosen['kind']},gpu={config.device.name},sms={chosen['sms']},sync={sync}"
+        row = next(runs(make(f"persistent_rnn:{size},{more}"), "stream", options, config).itertuples())
+        found.append((f"persistent, {'a barrier' if sync == 'grid' else 'flags of TBs'} a step", row))
+    yield ("order", "us a step", "TFLOP/s", "of peak", "over stream", "L2 KB a step", "DRAM KB a step")
+    base = found[0][1].time_us
+    for name, row in found:
+        if row.status != "ok":
+            yield (name, row.reason, *[""] * 5)
+            continue
+        rate = flops / row.time_us * 1e6
+        traffic = (f"{nbytes / steps / 1e3:,.0f}" for nbytes in (row.l2_bytes, row.dram_bytes))
+        cells = (f"{row.time_us / steps:.2f}", f"{rate / 1e12:.2f}", f"{rate / peak:.0%}")
+        yield (name, *cells, f"{base / row.time_us:.2f}x", *traffic)
+
+
+def main():
+    # imported here, where Ctrl-C already ends in one line
+    from pysim.errors import WorkloadError
+    from pysim.options import make_parser
+    from pysim.script import Script, choice
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_x_pascal", "schemes": ("stream",)})
+    parser.add_argument(
+        "--kind", type=choice("vanilla", "gru"), default="vanilla", metavar="NAME", help="the cell"
+    )
+    parser.add_argument("--hidden", type=int, default=1152, help="hidden units")
+    parser.add_argument("--batch", type=int, default=4, help="sequences")
+    parser.add_argument("--timesteps", type=int, default=64, help="steps")
+    parser.add_argument(
+        "--sms", type=int, default=0, help="SMs of the persistent kernel, at most (default: all)"
+    )
+    script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
+    try:
+        for number, cells in enumerate(table(script.workload, script.config, script.options)):
+            print(f"| {' | '.join(cells)} |", flush=True)
+            if number == 0:
+                print("|---|" + "--:|" * (len(cells) - 1))
+    except WorkloadError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    run_script(main)

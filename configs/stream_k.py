@@ -1,0 +1,121 @@
+"""What does it win to share the steps of a product among all TBs (Stream-K)? ``--help`` lists the options."""
+
+from pysim.start import run_script
+
+TILES = (1, 27, 54, 108, 109, 135, 162, 216, 217, 325)
+TABLES = ("tiles", "measured")
+MEASURED = "cusync_streamk.csv"
+COLUMNS = ("model", "m", "n1", "k1", "n2", "k2", "gemm1_us", "gemm2_us", "tile1", "tile2", "stages")
+
+
+def micros(config, kernel):
+    """Return the time of a kernel alone."""
+    from pysim import Job, simulate
+
+    job = Job(kernel.name, [kernel])
+    return float(simulate(config, job, "stream", tables="none", threads=1).frame("runs")["time_us"][0])
+
+
+def times(config, tiling, sizes, kinds, least=1):
+    """Return the time of a product by name: plain, and each kind of Stream-K."""
+    from pysim.job import Memory
+    from workloads.cutlass import product
+    from workloads.streamk import resident, stream_k, workspace
+
+    m, n, k = sizes
+    memory = Memory()
+    a, b, c = (
+        memory.tensor(name, *shape, 2) for name, shape in zip("abc", ((m, k), (k, n), (m, n)), strict=True)
+    )
+    sums = workspace(memory, "sums", tiling, resident(tiling, config))
+    found = {"plain": micros(config, product("plain", a, b, c, tiling))}
+    for kind in kinds:
+        found[kind] = micros(config, stream_k(kind, a, b, c, tiling, sums, kind=kind, least=least))
+    return found
+
+
+def by_tiles(config, tiling, depth, tiles, least):
+    """Yield the rows of a table of products of so many tiles."""
+    from workloads.streamk import KINDS, resident
+
+    yield ("tiles", "waves", "plain us", *(f"`{kind}` us" for kind in KINDS), "best")
+    for number in tiles:
+        took = times(config, tiling, (tiling.tm, tiling.tn * number, depth), KINDS, least)
+        best = took["plain"] / min(took.values())
+        waves = number / resident(tiling, config)
+        yield (f"{number}", f"{waves:.2f}", *(f"{us:,.1f}" for us in took.values()), f"{best:.2f}x")
+
+
+def measured(config, most):
+    """Yield the rows of a table of products whose Stream-K was measured on an A100."""
+    from workloads.cutlass import multistage
+    from workloads.validation.table import packaged, rows_of
+
+    yield ("product", "tile", "waves", "plain us", "Stream-K us", "measured us", "error")
+    errors, seen = [], set()
+    for row in rows_of(MEASURED, packaged(MEASURED), COLUMNS):
+        stages = row.text("stages").split("/")
+        for which in (1, 2):
+            sizes = tuple(row.count(name) for name in ("m", f"n{which}", f"k{which}"))
+            if sizes in seen or sizes[0] > most:
+                continue
+            seen.add(sizes)
+            tiling = multistage(row.text(f"tile{which}"), int(stages[min(which, len(stages)) - 1]), 1)
+            took = times(config, tiling, sizes, ("two_tile",))
+            us, real = took["two_tile"], row.number(f"gemm{which}_us")
+            errors.append(us / real - 1)
+            gx, gy, _ = tiling.grid(*sizes)
+            waves = gx * gy / config["gpu.sms"]
+            cells = (f"{took['plain']:,.0f}", f"{us:,.0f}", f"{real:,.0f}", f"{errors[-1]:+.0%}")
+            yield ("x".join(map(str, sizes)), f"{tiling.tm}x{tiling.tn}x{tiling.tk}", f"{waves:.2f}", *cells)
+    if errors:
+        mean = sum(map(abs, errors)) / len(errors)
+        yield ("mean", "", "", "", "", "", f"{mean:.1%}")
+
+
+def main():
+    # imported here, where Ctrl-C already ends in one line
+    from pysim.errors import WorkloadError
+    from pysim.options import make_parser
+    from pysim.script import Script, choice
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "a100", "schemes": ("stream",)})
+    parser.add_argument(
+        "--table", type=choice(*TABLES), default=TABLES[0], metavar="NAME", help="tiles or measured"
+    )
+    parser.add_argument("--tile", default="128x256x32x64x64x32", help="M, N, K of a TB, then of a warp")
+    parser.add_argument("--stages", type=int, default=3, help="of its pipeline")
+    parser.add_argument("--depth", type=int, default=4096, help="K of the products")
+    parser.add_argument("--least", type=int, default=16, help="steps of a share, at the least")
+    parser.add_argument("--tiles", default=",".join(map(str, TILES)), help="how many tiles products have")
+    parser.add_argument("--most", type=int, default=1536, help="rows of the largest measured product")
+    script = Script.start(
+        "stream_k",
+        parser,
+        parser.parse_args(),
+        ("table", "tile", "stages", "depth", "tiles", "least", "most"),
+    )
+
+    from workloads.cutlass import multistage
+
+    chosen = script.workload
+    try:
+        tiles = [int(word) for word in chosen["tiles"].split(",")]
+    except ValueError:
+        parser.error(f"--tiles {chosen['tiles']}: must be numbers with commas between")
+    try:
+        if chosen["table"] == "measured":
+            table = measured(script.config, chosen["most"])
+        else:
+            tiling = multistage(chosen["tile"], chosen["stages"], 1)
+            table = by_tiles(script.config, tiling, chosen["depth"], tiles, chosen["least"])
+        for number, cells in enumerate(table):
+            print(f"| {' | '.join(cells)} |", flush=True)
+            if number == 0:
+                print("|" + "--:|" * len(cells))
+    except WorkloadError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    run_script(main)

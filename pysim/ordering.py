@@ -101,6 +101,9 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
             return Ordering(preds, order, launches=own, entry_bytes=each, hints=found.hints.tables)
         return Ordering(preds, order, found.deps, launches, values["scheme.table.entry_bytes"])
     if not scheme.table:
+        if scheme.edges == "kernel" and values["scheme.build"]:
+            edges = sum(map(len, preds))
+            order["launch"] += len(preds) * values["host.graph_node"] + edges * values["host.graph_edge"]
         return Ordering(preds, order)
     whole = {"whole": [len(p) for p in preds]}
     return Ordering(preds, order, launches=whole, entry_bytes=values["scheme.table.entry_bytes"])

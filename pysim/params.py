@@ -175,6 +175,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "host": (
         _choice("submit", ("prefilled", "eager"), "prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch."),
         Param("launch", 2400.0, "ns", 0, 1e7, "Host time of one launch."),
+        Param("graph_node", 2100.0, "ns", 0, 1e7, "A graph is made anew: host time for each kernel in it, to add, instantiate and upload (measured: h200_graphs.csv, CUDA 13.0: 1.8 us on one host, 2.7 on another)."),
+        Param("graph_edge", 1000.0, "ns", 0, 1e7, "The same for each edge of it (measured: h200_graphs.csv: 0.9 and 1.5 us)."),
         Param("roundtrip", 7300.0, "ns", 0, 1e7, "Launch and synchronise: what scheme host pays between kernels."),
         Param("copy_bandwidth", 12.0, "GB/s", 0.125, 100000, "Bytes from the host that come over the link, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured)."),
         Param("copy_latency", 7300.0, "ns", 0, 1e7, "Before a copy's first byte, where copies take time (a synchronous copy is waited for as a launch is: host.roundtrip's value)."),
@@ -189,6 +191,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else."),
         Param("bypass", 4, "count", 0, 64, "Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none)."),
         Param("prologue", 0, "bool", 0, 1, "Schemes with edges of TBs: a TB may be dispatched to a slot that no ready one wants, runs what depends on no other kernel, and waits inside for its counter."),
+        Param("build", 0, "bool", 0, 1, "graph: the graph depends on the input, so the host makes it (host.graph_node, host.graph_edge) before its launch."),
         Param("hypothetical", 0, "bool", 0, 1, "Schemes run on GPUs whose hardware lacks what they need, too."),
         Param("bypass_age", 1024, "count", 1, 1 << 30, "A kernel passed over this often is passed over no more until it fits."),
     ),

@@ -128,6 +128,9 @@ _WIREFRAME = {
 _COHERENCE = {
     word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
 }
+_BUILT = {
+    "built": Option("the host makes the graph first, as it depends on the input", (("scheme.build", 1),))
+}
 
 _EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.signature", "exact"),))}
 
@@ -154,7 +157,7 @@ SCHEMES: dict[str, Scheme] = {
             "A kernel waits for the kernels whose data it needs.",
             "kernel",
             "gpu.cp.graph_gap",
-            options=_COHERENCE,
+            options=_COHERENCE | _BUILT,
         ),
         Scheme(
             "pool",

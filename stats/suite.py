@@ -37,7 +37,8 @@ def grid(runs: Table, column: str) -> tuple[list[str], list[str], np.ndarray]:
     return rows, cols, made
 
 
-def _lines(head: list[str], body: list[list[str]]) -> list[str]:
+def lines(head: list[str], body: list[list[str]]) -> list[str]:
+    """Lay out cells in columns: the first to the left, the others to the right."""
     wide = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
     return [
         "  ".join(
@@ -78,7 +79,7 @@ def format_suite(runs: Table, counts: Mapping[str, tuple[int, int]], apart: Coll
             for j, scheme in enumerate(schemes)
         ]
         body.append([f"geometric mean of {meant.sum()}", "", "", *map(text, means)])
-        out += [*_lines(head, body), ""]
+        out += [*lines(head, body), ""]
     out += losses(runs)
     return "\n".join(out) + "\n"
 

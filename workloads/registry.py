@@ -16,6 +16,8 @@ from .choose import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy
 from .gemm import column_major
 from .gemm import gemm as gemm_kernel
 from .gru import gru, lstm, vanilla
+from .irregular.networks import network
+from .irregular.rigid import rigid
 from .persistent_rnn import persistent_rnn
 from .pointwise import cell
 from .pointwise import pointwise as pointwise_kernel
@@ -160,6 +162,8 @@ WORKLOADS: dict[str, Factory] = {
     "chase": chase,
     "mixed": micro.mixed,
     **{name: app.make for name, app in APPS.items()},
+    "rigid": rigid,
+    "network": network,
 }
 
 KERNELS: dict[str, Callable[..., Kernel]] = {

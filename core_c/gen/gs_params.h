@@ -225,6 +225,10 @@ typedef struct gs_host_params {
     int64_t submit;
     /* Host time of one launch. [tick] */
     int64_t launch;
+    /* A graph is made anew: host time for each kernel in it, to add, instantiate and upload (measured: h200_graphs.csv, CUDA 13.0: 1.8 us on one host, 2.7 on another). [tick] */
+    int64_t graph_node;
+    /* The same for each edge of it (measured: h200_graphs.csv: 0.9 and 1.5 us). [tick] */
+    int64_t graph_edge;
     /* Launch and synchronise: what scheme host pays between kernels. [tick] */
     int64_t roundtrip;
     /* Bytes from the host that come over the link, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured). [MB/s] */
@@ -252,6 +256,8 @@ typedef struct gs_scheme_params {
     int64_t bypass;
     /* Schemes with edges of TBs: a TB may be dispatched to a slot that no ready one wants, runs what depends on no other kernel, and waits inside for its counter. [bool] */
     int64_t prologue;
+    /* graph: the graph depends on the input, so the host makes it (host.graph_node, host.graph_edge) before its launch. [bool] */
+    int64_t build;
     /* Schemes run on GPUs whose hardware lacks what they need, too. [bool] */
     int64_t hypothetical;
     /* A kernel passed over this often is passed over no more until it fits. [count] */

@@ -1,0 +1,142 @@
+"""What do schemes make of graphs that depend on the input: rigid bodies, dynamic networks? ``--help``."""
+
+from pysim.start import run_script
+
+LAUNCH = (
+    3571.0  # 5000 cycles of the 1.4 GHz that it simulates: what Accel-Sim's SM86_RTX3070 takes for a launch
+)
+# title: device, and what differs from it
+MACHINES = {
+    "rtx3070, 3.6 us a launch": ("rtx3070", {"gpu.cp.launch": LAUNCH, "gpu.cp.stream_gap": LAUNCH}),
+    "rtx3070": ("rtx3070", {}),
+    "h200": ("h200", {}),
+}
+SCHEMES = (
+    "stream", "graph", "graph:built", "acs_sw", "acs_hw", "acs_hw:window16", "pool", "tb_static",
+    "tb_learned", "blockmaestro", "queues", "tb_ideal",
+)  # fmt: skip
+# conditions of acs_hw, each against stream under the same one; of the first machine
+CONDITIONS = {
+    "launched when ready": {"scheme.table.latency": LAUNCH},
+    "eager host": {"host.submit": "eager"},
+}
+MORE = 4  # times the environments: longer kernels
+
+
+def options_of():
+    """Read the command line; ``--gpu`` leaves one machine."""
+    from pysim.options import make_parser, name_list
+    from pysim.script import Script
+    from pysim.units import suggest
+    from workloads.irregular.suite import GRAPHS
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": SCHEMES})
+    text = f"graphs: {', '.join(GRAPHS)} (default: all)"
+    parser.add_argument("--graphs", type=name_list, default=tuple(GRAPHS), metavar="LIST", help=text)
+    parser.add_argument(
+        "--subset", choices=("all", "quick"), default="all", help="quick: small inputs, a look"
+    )
+    args = parser.parse_args()
+    for name in args.graphs:
+        if name not in GRAPHS:
+            parser.error(f"--graphs: no graph {name!r}{suggest(name, GRAPHS) or ': ' + ', '.join(GRAPHS)}")
+    if args.explain or args.tables or args.rename:
+        parser.error("the suite says what is run and written: no --tables, --rename and --explain")
+    own = {args.gpu: (args.gpu, {})} if args.gpu else MACHINES
+    args.machines = tuple(own)
+    args.gpu = next(iter(own.values()))[0]
+    return Script.start("acs_suite", parser, args, ("graphs", "subset", "machines")), own
+
+
+def simulated(script, job, schemes, log):
+    """Return the rows `runs` of a job."""
+    from pysim import simulate
+
+    result = simulate(
+        script.config, job, schemes, threads=script.options.threads, tables="none", progress=log
+    )
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result.listed()["runs"]
+
+
+def conditions(script, settings, text, log):
+    """Return rows of acs_hw under each of CONDITIONS, and with more environments."""
+    import dataclasses
+
+    from workloads.irregular.rigid import rigid
+    from workloads.registry import make, parse
+
+    rows = []
+    cases = [(label, over, make(text)) for label, over in CONDITIONS.items()]
+    name, arguments = parse(text)
+    if name == "rigid":
+        envs = MORE * arguments.get("envs", 2048)
+        cases.append((f"{MORE} x environments", {}, rigid(**{**arguments, "envs": envs})))
+    for label, over, job in cases:
+        own = dataclasses.replace(script, config=script.options.config({**settings, **over}))
+        found = simulated(own, job, ("stream", "acs_hw"), log)[1:]
+        found["scheme"] = f"acs_hw, {label}".encode()
+        rows.append(found)
+    return rows
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    import dataclasses
+
+    first, machines = options_of()
+
+    import numpy as np
+
+    import stats
+    from stats.groups import format_groups, group_rows
+    from stats.suite import draw_suite
+    from workloads.irregular.suite import GRAPHS
+    from workloads.registry import make
+
+    options, chosen = first.options, first.workload
+    stats.check_writable(first.path, options.force, first.configuration)
+    log = stats.Log(options.quiet)
+    show = log.say if options.json else print
+    quick = chosen["subset"] == "quick"
+    texts = {name: GRAPHS[name].small if quick else GRAPHS[name].make for name in chosen["graphs"]}
+    groups = {name: GRAPHS[name].group for name in texts}
+    parts = []
+    for number, (title, (gpu, settings)) in enumerate(machines.items()):
+        own = dataclasses.replace(options, gpu=gpu)
+        script = dataclasses.replace(first, options=own, config=own.config(settings))
+        counts = {}
+        found = []
+        for name, text in texts.items():
+            job = make(text)
+            counts[name] = len(job.kernels), sum(kernel.tbs for kernel in job.kernels)
+            rows = [simulated(script, job, options.schemes, log)]
+            if not number and options.gpu == "rtx3070" and "acs_hw" in options.schemes:
+                rows += conditions(script, settings, text, log)
+            for each in rows:
+                each["workload"] = name.encode()
+            found += rows
+        log.clear()
+        runs = np.concatenate(found)
+        runs["gpu"] = title.encode()
+        runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
+        parts.append(runs)
+        show("\n".join(script.machine_lines()) + "\n")
+        show(format_groups(*group_rows(runs, counts, groups)))
+    tables = {"runs": np.concatenate(parts)}
+    picture = None
+    plain = np.array([b"," not in scheme for scheme in tables["runs"]["scheme"].tolist()])
+    try:
+        picture = draw_suite({"runs": tables["runs"][plain]}, "Kernel graphs that depend on the input")
+    except stats.StoreError as error:  # matplotlib is optional
+        show(f"no picture: {error}")
+    stats.write(first.path, tables, {"script": first.name}, first.configuration, options.force, picture)
+    endings = (".json", ".png") if picture else (".json",)
+    show("wrote " + ", ".join(str(p) for p in (first.path, *map(first.path.with_suffix, endings))))
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -11,8 +11,8 @@ from pysim.devices import device
 from pysim.errors import ConfigError, DependenceError, SimError, WorkloadError
 from pysim.job import Access, Job, Kernel, Memory, Tensor
 from pysim.program import Code, Pattern, Program
-from workloads.gemm import Tiling
 from workloads.registry import make
+from workloads.tiling import Tiling
 
 from .core.harness import tiny
 

@@ -18,9 +18,10 @@ from pysim.schemes import parse_scheme
 from pysim.waits import plan_of
 from workloads.copy import fill
 from workloads.cutlass import multistage, product
-from workloads.gemm import Tiling, gemm
+from workloads.gemm import gemm
 from workloads.registry import make
 from workloads.streamk import KINDS, schedule, stream_k, workspace
+from workloads.tiling import Tiling
 
 from .core.harness import FAMILY, SCHEMES, execute, tiny
 from .walker import check_footprints, footprint, touched

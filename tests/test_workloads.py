@@ -15,11 +15,12 @@ from workloads.batched import batched_gemm
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.conv_chain import conv_chain
 from workloads.copy import copy, fill
-from workloads.gemm import Tiling, column_major, gemm
+from workloads.gemm import column_major, gemm
 from workloads.mlp_pair import mlp_pair, tiling
 from workloads.pointwise import Field, elementwise, pointwise
 from workloads.registry import parse
 from workloads.rows import layernorm, softmax
+from workloads.tiling import Tiling
 
 from .walker import check_footprints, footprint, touched
 

@@ -10,7 +10,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Mode, Tensor
 
-from .gemm import Case, Tiling, program_of
+from .gemm import Case, program_of
+from .tiling import Tiling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

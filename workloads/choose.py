@@ -5,8 +5,8 @@ of one takes of the arithmetic pipe and how long it waits for its tile, bytes ov
 adding split sums. It is not the simulator: like cuBLAS it is wrong for some shapes.
 
 Tile names are those of public profiles of cuBLAS 9 and 10 on a V100. How a kernel walks its k-steps is
-CUTLASS's (``overlap`` in :class:`workloads.gemm.Tiling`). Nobody published when the library takes which; the
-habits below were read off classes of DeepBench's times (half ``fit``), not off single rows:
+CUTLASS's (``overlap`` in :class:`workloads.tiling.Tiling`). Nobody published when the library takes which;
+the habits below were read off classes of DeepBench's times (half ``fit``), not off single rows:
 
 - large products without a transposed A (NN, NT) reach 13.1 of 15.7 TFLOP/s, TN 13.8: their loops yield for
   two cycles and for one (``YIELD``);
@@ -25,8 +25,9 @@ from typing import Literal
 
 from pysim.errors import WorkloadError
 
-from .gemm import INTS_A_STEP, MAX_STEPS, Tiling, step_work
+from .gemm import MAX_STEPS
 from .tiles import WARP
+from .tiling import INTS_A_STEP, Tiling, step_work
 
 Dtype = Literal["fp32", "fp16"]
 # Cycles of a TB in which its straight-line code (addresses, first k-step, epilogue) waits to be fetched:

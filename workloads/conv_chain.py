@@ -18,9 +18,9 @@ from pysim.errors import WorkloadError
 from pysim.job import Access, Job, Kernel, Memory, Mode, Tensor
 from pysim.program import Code, Part, Place, Program, Recorded
 
-from .gemm import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
+from .tiling import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

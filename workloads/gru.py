@@ -9,8 +9,9 @@ from pysim.job import ALIGN, Job, Kernel, Memory, Tensor
 
 from .choose import Dtype, MachineHints, choose_gemm
 from .copy import fill
-from .gemm import Tiling, gemm
+from .gemm import gemm
 from .pointwise import GRU_CELL, LSTM_CELL, RELU_CELL, cell
+from .tiling import Tiling
 
 Input = Literal["per-step", "skip", "hoisted"]
 CELLS = {"gru": (3, GRU_CELL), "lstm": (4, LSTM_CELL), "vanilla": (1, RELU_CELL)}

@@ -8,7 +8,8 @@ from pysim.errors import WorkloadError
 from pysim.job import Job, Memory
 
 from .cutlass import Multistage, product
-from .gemm import Tiling, gemm
+from .gemm import gemm
+from .tiling import Tiling
 
 ITEM = 2
 _TILE = re.compile(r"(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choose import MachineHints, occupancy
-from .gemm import Tiling
+from .tiling import Tiling
 
 EXACT_WAVES = 8
 WAVES = 6

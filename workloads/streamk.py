@@ -29,6 +29,7 @@ from pysim.rows import rows
 from . import cutlass, gemm
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z
 from .tiles import WARP
+from .tiling import Tiling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from pysim.config import Config
 
     from .cutlass import Multistage
-    from .gemm import Tiling
 
     Case = gemm.Case | cutlass.Case
     Table = NDArray[np.int64]
@@ -314,7 +314,7 @@ def stream_k(
     """
     slots = slots or sums.rows
     case: Case
-    if isinstance(tiling, gemm.Tiling):
+    if isinstance(tiling, Tiling):
         case = gemm.case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
     elif a_t or b_t or beta:
         raise WorkloadError(f"{name}: a product of CUTLASS for Ampere has no transposes and no beta here")

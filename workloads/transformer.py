@@ -7,8 +7,9 @@ from pysim.job import Job, Kernel, Memory, Tensor
 
 from .batched import batched_gemm
 from .choose import Dtype, MachineHints, choose_gemm
-from .gemm import Tiling, gemm
+from .gemm import gemm
 from .rows import layernorm, softmax
+from .tiling import Tiling
 
 
 def transformer(

@@ -18,8 +18,8 @@ from pysim.program import Place as At
 from pysim.run import _Sim
 from pysim.schemes import parse_scheme
 from pysim.waits import Plan
-from workloads.gemm import Tiling
 from workloads.registry import make
+from workloads.tiling import Tiling
 
 from .harness import config, drive, execute, outcome, tiny
 from .workloads_small import product

@@ -9,8 +9,9 @@ from pysim.job import Job, Memory
 from pysim.trace.copies import with_copies
 from workloads import micro
 from workloads.copy import fill
-from workloads.gemm import Tiling, gemm
+from workloads.gemm import gemm
 from workloads.registry import make
+from workloads.tiling import Tiling
 
 F32 = Tiling("t32", 32, 32, 8, 4)
 SPLIT = Tiling("split", 32, 32, 8, 4, split_k=3)

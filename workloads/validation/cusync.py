@@ -17,8 +17,8 @@ from functools import cache, partial
 from pysim import Config, Job, WorkloadError
 from workloads.conv_chain import conv_chain
 from workloads.cutlass import Multistage, multistage
-from workloads.gemm import Tiling
 from workloads.mlp_pair import mlp_pair, tiling
+from workloads.tiling import Tiling
 
 from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
 from .nulls import roofline_by

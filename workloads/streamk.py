@@ -124,7 +124,7 @@ def resident(tiling: Tiling | Multistage, config: Config) -> int:
 
 def _room(tiling: Tiling | Multistage) -> tuple[int, int]:
     """Return registers of a thread and shared memory of a TB."""
-    if isinstance(tiling, gemm.Tiling):
+    if isinstance(tiling, Tiling):
         item = 4 if tiling.math == "ffma" else 2
         return tiling.registers(item), tiling.smem(item)
     return tiling.registers, tiling.smem

@@ -193,6 +193,21 @@ def dependences() -> None:
     replace(ROOT / "docs" / "dependences.md", {"dependences": code(shown)})
 
 
+def kernels() -> None:
+    """Write the tables of docs/schemes.md: of Stream-K and of persistent recurrent layers."""
+    shared, layer = "configs/stream_k.py", "configs/persistent_rnn.py"
+    maxwell = ("--sms", "24", "--set", "gpu.sms=24", "--set", "gpu.clock=1000")
+    blocks = {
+        "stream_k": run(shared),
+        "stream_k_measured": run(shared, "--table", "measured", "--most", "1024"),
+        "persistent": run(layer),
+        "persistent_maxwell": run(layer, *maxwell),
+        "persistent_gru": run(layer, "--kind", "gru", "--hidden", "768"),
+        "persistent_h200": run(layer, "--gpu", "h200", "--hidden", "3072"),
+    }
+    replace(ROOT / "docs" / "schemes.md", blocks)
+
+
 def accuracy(paths: list[str]) -> None:
     """Write docs/accuracy.md and what README.md says of it; ``paths``: JSON of validate.py, a suite each."""
     import accuracy as rendering
@@ -293,6 +308,7 @@ def main() -> None:
     parser.add_argument("--budget", action="store_true", help="the error budget of docs/accuracy.md only")
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
     parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
+    parser.add_argument("--kernels", action="store_true", help="tables of docs/schemes.md only (minutes)")
     parser.add_argument("--microbench", action="store_true", help="docs/microbench.md only (a minute)")
     options = parser.parse_args()
     if options.performance:
@@ -301,6 +317,8 @@ def main() -> None:
         peer()
     elif options.energy:
         energy()
+    elif options.kernels:
+        kernels()
     elif options.microbench:
         microbench()
     elif options.budget:

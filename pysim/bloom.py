@@ -6,11 +6,13 @@ that share a signature are a *unit*. What is found when (core_c/bloom.c) depends
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import hardware
 from .behind import waiters_of
 from .errors import WorkloadError
 from .params import PARAMS
@@ -57,7 +59,8 @@ def analytic_rate(granules: NDArray[np.int64], bits: int, hashes: int) -> NDArra
 
 def signature_bytes(values: Mapping[str, int]) -> int:
     """Return what the memory holds for a unit: two signatures, and a bit for each unit that may wait."""
-    return -(-(2 * values["scheme.bloom.bits"] + values["scheme.bloom.signatures"]) // 8)
+    each = hardware.signature(values["scheme.bloom.bits"], values["scheme.bloom.signatures"])
+    return math.ceil(hardware.each_bytes(each))
 
 
 def unit_size(tbs: int, values: Mapping[str, int]) -> int:

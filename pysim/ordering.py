@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import hardware
 from .adjacent import adjacent
 from .bloom import signature_bytes
 from .levels import sequence
@@ -120,8 +121,8 @@ def _acs(scheme: Scheme, job: Job, values: Mapping[str, int], order: dict[str, i
         cycle = values["gpu.clock"]
         order["admit"] += size * cycle
         order |= {"end": (size - 1) * cycle, "ahead": values["scheme.acs.list"]}
-        # ids of 8 bits for the others, and two bits of state
-        return Ordering(preds, order, launches=launches, entry_bytes=(8 * size + 2) / 8)
+        each = hardware.each_bytes(hardware.acs_slot(size))
+        return Ordering(preds, order, launches=launches, entry_bytes=each)
     submit = values["host.launch"] + values["gpu.cp.launch"]
     order |= {
         "launch": 0,
@@ -164,9 +165,8 @@ def _blockmaestro(deps: Dependences, values: Mapping[str, int], order: dict[str,
         order,
         made.deps,
         {"whole": made.whole},
-        # a tag of 32 and 2 bits; a counter of 6, children of 32 bits
-        entry_bytes=(34 + 6) / 8,
-        list_bytes=(34 + 32 * children) / 8,
+        entry_bytes=hardware.each_bytes(hardware.blockmaestro_counter()),
+        list_bytes=hardware.each_bytes(hardware.blockmaestro_list(children)),
         priority="newest" if consumer else "oldest",
     )
 

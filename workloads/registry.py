@@ -18,6 +18,7 @@ from .gemm import gemm as gemm_kernel
 from .gru import gru, lstm, vanilla
 from .irregular.networks import network
 from .irregular.rigid import rigid
+from .mlp import mlp as make_mlp
 from .persistent_rnn import persistent_rnn
 from .pointwise import cell
 from .pointwise import pointwise as pointwise_kernel
@@ -144,6 +145,11 @@ def transformer(
     return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype)
 
 
+def mlp(layers: int = 8, width: int = 1024, batch: int = 128, dtype: Dtype = "fp16") -> Job:
+    """Make a multi-layer perceptron, a product a layer, see :func:`workloads.mlp.mlp`."""
+    return make_mlp(layers, width, batch, dtype)
+
+
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,
@@ -151,6 +157,7 @@ WORKLOADS: dict[str, Factory] = {
     "vanilla": vanilla,
     "persistent_rnn": persistent_rnn,
     "transformer": transformer,
+    "mlp": mlp,
     "copy": copy,
     "pointwise": pointwise,
     "random_dag": random_dag,

@@ -1,0 +1,61 @@
+"""Bits of the schemes' structures."""
+
+from __future__ import annotations
+
+import pytest
+
+from pysim import Config, hardware, simulate
+from pysim.devices import device
+from pysim.hardware import Sizes, Structure, width
+from workloads import make
+
+
+@pytest.mark.parametrize(("things", "bits"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (4096, 12), (4097, 13)])
+def test_width(things, bits):
+    assert width(things) == bits
+
+
+def test_entry_of_the_table():
+    sizes = Sizes(window=64, tbs=4096, open=5000, producers=4096, sms=132, slots=32)
+    fields = {field.name: field.bits for field in hardware.table_entry(sizes, 4)}
+    assert fields == {"kind": 2, "kernel": 6, "left": 13, "used": 3, "ranges": 4 * 3 * 12}
+    table = hardware.table(sizes, 1000, 4)
+    assert [each.name for each in table] == ["dependence table", "window", "TBs of the window"]
+    assert table[0].bits == 1000 * 168
+    assert table[2].bits == 2 * 5000
+    # what lies in memory is no bit of the chip
+    assert hardware.on_chip([*table, hardware.lists(10, 1000)]) == sum(each.bits for each in table)
+    assert hardware.lists(10, 1000).bits == 100
+
+
+def test_prices_of_placement_and_prologue():
+    sizes = Sizes(window=64, tbs=4096, open=5000, producers=4096, sms=132, slots=32)
+    # an even share of 4096 TBs on 132 SMs is 32, so the count takes 6 bits
+    assert hardware.balanced(sizes).bits == 132 * 64 * 6
+    assert hardware.prologue(sizes).bits == 132 * 32 * 13
+    assert hardware.affinity(sizes).bits == 5000 * 8
+
+
+def test_sizes_of_a_job():
+    values = Config.resolve(device("h200"), {"scheme.window": 2}).encoded()
+    job = make("mlp:layers=3,width=256,batch=64")
+    tbs = job.kernels[0].tbs
+    sizes = Sizes.of(job, 7, values)
+    assert (sizes.window, sizes.open, sizes.sms, sizes.slots) == (2, 2 * tbs, 132, 32)
+    assert sizes.tbs == sizes.producers == hardware.GRID
+    assert Sizes.of(job, 7, values, 64).window == 3
+    assert Sizes.of(job, 9999, values).producers == 9999
+
+
+def test_table_bytes_of_runs_are_these_bits():
+    job = make("gru:hidden=64,batch=4,timesteps=2,layers=2")
+    runs = simulate("h200", job, "acs_hw,blockmaestro,tb_bloom", tables="none", threads=1).frame("runs")
+    runs = runs.set_index("scheme")
+    slot = Structure("window", 1, hardware.acs_slot(32)).each
+    assert slot == 258  # 32 ids of 8 bits, 2 of state
+    peak = runs["table_entries"]["acs_hw"]
+    assert runs["table_bytes"]["acs_hw"] == -(-peak * slot // 8)
+    assert hardware.each_bytes(hardware.blockmaestro_counter()) == 5.0
+    assert hardware.each_bytes(hardware.blockmaestro_list(4)) == 20.25
+    unit = hardware.each_bytes(hardware.signature(2048, 4096))
+    assert runs["table_bytes"]["tb_bloom"] == runs["table_entries"]["tb_bloom"] * unit

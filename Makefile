@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy microbench peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy microbench utilization peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
 	@echo "make budget    the error budget of docs/accuracy.md, anew"
+	@echo "make utilization  docs/utilization.md: the arithmetic pipes by kernel of training, anew"
 	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
@@ -85,6 +86,9 @@ accuracy: $(CORE)
 
 budget: $(CORE)
 	$(PY) docs/refresh.py --budget
+
+utilization: $(CORE)
+	$(PY) docs/refresh.py --utilization
 
 peer: $(CORE)
 	$(PY) docs/refresh.py --peer

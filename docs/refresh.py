@@ -237,6 +237,15 @@ def budget() -> None:
     replace(ROOT / "docs" / "accuracy.md", {"budget": markdown_budget(table)})
 
 
+def utilization() -> None:
+    """Write the table and the picture of docs/utilization.md."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "utilization.h5"
+        shown = run("configs/figure_utilization.py", "--out", str(path), "--quiet").partition("\nwrote ")[0]
+        shutil.copyfile(path.with_suffix(".png"), ROOT / "docs" / "utilization.png")
+    replace(ROOT / "docs" / "utilization.md", {"utilization": code(shown)})
+
+
 def peer() -> None:
     """Write docs/peer.md and what README.md says of Accel-Sim."""
     import peer as rendering
@@ -307,6 +316,8 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", default=[], help=text)
     parser.add_argument("--budget", action="store_true", help="the error budget of docs/accuracy.md only")
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
+    text = "docs/utilization.md only (two minutes)"
+    parser.add_argument("--utilization", action="store_true", help=text)
     parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
     parser.add_argument("--kernels", action="store_true", help="tables of docs/schemes.md only (minutes)")
     parser.add_argument("--microbench", action="store_true", help="docs/microbench.md only (a minute)")
@@ -321,6 +332,8 @@ def main() -> None:
         kernels()
     elif options.microbench:
         microbench()
+    elif options.utilization:
+        utilization()
     elif options.budget:
         budget()
     elif options.accuracy:

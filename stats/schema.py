@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import graph_schema
+from . import graph_schema, hardware_schema
 from .column import KERNEL as _KERNEL
 from .column import RUN as _RUN
 from .column import STREAM as _STREAM
@@ -221,6 +221,19 @@ BUDGET = (
     Column("cost", "<f8", "", "Processor time of simulating them over that with all mechanisms on."),
 )
 
+UTILIZATION = (
+    _RUN,
+    Column("network", "S16", "", "Kind of network: cell of a recurrent one, or cnn."),
+    Column("label", "S48", "", "hidden_batch_steps_cell, or width_height_channels_batch_filters."),
+    Column("kernel", "S32", "", "What is launched."),
+    Column("detail", "S96", "", "Tile of a product, and to what it was cut."),
+    Column("tbs", "<i8", "count", "Thread blocks of a launch."),
+    Column("time_us", "<f8", "us", "From the first TB's dispatch until all of the launch has ended."),
+    Column("alu", "<f8", "", "Busy share of the busiest arithmetic pipe in that time."),
+    Column("issue", "<f8", "", "Share of issue slots used in that time."),
+    Column("level", "<i4", "", "1 to 10: tenths of `alu`, rounded up."),
+)
+
 # all that may differ between two runs of the same thing is here and nowhere else
 HOST = (
     _RUN,
@@ -257,8 +270,10 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "edges": EDGES,
     "names": NAMES,
     **graph_schema.TABLES,
+    **hardware_schema.TABLES,
     "validation": VALIDATION,
     "budget": BUDGET,
+    "utilization": UTILIZATION,
     "host": HOST,
 }
 

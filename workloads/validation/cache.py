@@ -35,13 +35,13 @@ def path_of(key: str, folder: Path = FOLDER) -> Path:
     return folder / key[:2] / f"{key}.json"
 
 
-def get(key: str, folder: Path = FOLDER) -> Outcome | None:
+def get(key: str, folder: Path = FOLDER, kind: type[Outcome] = Outcome) -> Outcome | None:
     """Return what is kept under a key; a file that cannot be read or is damaged counts as none."""
     try:
         kept: dict[str, Any] = json.loads(path_of(key, folder).read_text(encoding="utf-8"))
         if kept.pop("key") != key:
             return None
-        outcome = Outcome(**kept)
+        outcome = kind(**kept)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return outcome if _sound(outcome) else None

@@ -1,0 +1,86 @@
+"""How much of the arithmetic pipes do kernels of training use? ``--help`` lists the options."""
+
+from pysim.start import run_script
+
+
+def options_of():
+    """Read the command line."""
+    from pysim.options import make_parser
+    from pysim.script import Script, choice
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v", "schemes": ("stream",)})
+    text = "all, or quick: one recurrent row and one layer (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    text = "simulate every kernel anew and replace what results/cache holds of it"
+    parser.add_argument("--fresh", action="store_true", help=text)
+    args = parser.parse_args()
+    if args.schemes != ("stream",) or args.explain or args.tables or args.rename:
+        parser.error("kernels run alone, in stream order: no --schemes, --tables, --rename and --explain")
+    return Script.start("figure_utilization", parser, args, ("subset",)), args.fresh
+
+
+def table_of(found):
+    """Return the table ``utilization``, a row a kernel that could be simulated, and why others could not."""
+    import numpy as np
+
+    import stats
+    from stats.utilization import levels
+
+    good = {task: got for task, got in found.items() if not got.reason}
+    columns = {
+        name: [got.values[name] for got in good.values()] for name in ("tbs", "time_us", "alu", "issue")
+    }
+    columns |= {
+        "run": 0,
+        "network": [getattr(task.row, "kind", "cnn") for task in good],
+        "label": [task.row.label for task in good],
+        "kernel": [task.kernel for task in good],
+        "detail": [got.detail for got in good.values()],
+        "level": levels(np.array(columns["alu"])),
+    }
+    columns["tbs"] = [int(value) for value in columns["tbs"]]
+    left_out = [f"{t.row.label}, {t.kernel}: {got.reason}" for t, got in found.items() if got.reason]
+    return stats.schema.from_columns("utilization", columns), left_out
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from functools import partial
+
+    script, fresh = options_of()
+
+    import stats
+    from stats.utilization import draw_utilization, format_utilization
+    from workloads.training import LAYERS, QUICK, RECURRENT, simulated, tasks_of
+    from workloads.validation import cache, kept
+
+    options, config = script.options, script.config
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet, unit="kernels")
+    show = log.say if options.json else print
+    tasks = tasks_of(QUICK if script.workload["subset"] == "quick" else (*RECURRENT, *LAYERS))
+    keys = {task: cache.key_of("utilization", (repr(task),), config) for task in tasks}
+    work = partial(simulated, config)
+    found = kept.all_of(work, keys, options.threads, fresh, partial(log, "kernels"))
+    log.clear()
+    table, left_out = table_of({task: found[task] for task in tasks})
+    show(script.machine_lines()[0])
+    show("level (busy share of the busiest arithmetic pipe, time of a launch)\n")
+    show(format_utilization(table))
+    for line in left_out:
+        show(f"left out: {line}")
+    picture = None
+    try:
+        picture = draw_utilization(table, f"Arithmetic utilisation by kernel on {config.device.title}")
+    except stats.StoreError as error:  # matplotlib is optional
+        log.say(f"no picture: {error}")
+    tables = {"utilization": table}
+    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force, picture)
+    endings = (".json", ".png") if picture else (".json",)
+    show("wrote " + ", ".join(str(p) for p in (script.path, *map(script.path.with_suffix, endings))))
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,46 @@
+"""Simulations that are kept: what earlier runs made of a task is read back, the others run in processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from . import cache
+from .cases import Outcome
+from .parallel import run_all
+
+Task = TypeVar("Task")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures(Outcome):
+    """What a simulation gave, by name."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+def all_of(
+    work: Callable[[Task], Figures],
+    keys: Mapping[Task, str],
+    processes: int,
+    fresh: bool,
+    progress: Callable[[int, int], None],
+) -> dict[Task, Figures]:
+    """Return what ``work`` gives of each task; ``keys``: by :func:`workloads.validation.cache.key_of`.
+
+    ``fresh``: nothing is read back. What has a ``reason`` is not kept, nor what took its process down.
+    """
+    known: dict[Task, Figures] = {}
+    for task, key in keys.items():
+        found = None if fresh else cache.get(key, kind=Figures)
+        if isinstance(found, Figures) and found.values:
+            known[task] = found
+    left: Sequence[Task] = [task for task in keys if task not in known]
+    for done, (number, outcome) in enumerate(run_all(work, left, processes), 1):
+        got = outcome if isinstance(outcome, Figures) else Figures(reason=outcome.reason, trace=outcome.trace)
+        known[left[number]] = got
+        if not got.reason:
+            cache.put(keys[left[number]], got)
+        progress(done, len(left))
+    return known

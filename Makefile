@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy microbench utilization peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy microbench utilization hardware peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
 	@echo "make budget    the error budget of docs/accuracy.md, anew"
+	@echo "make hardware  docs/hardware-cost.md: bits of the dependence table and what they buy, anew"
 	@echo "make utilization  docs/utilization.md: the arithmetic pipes by kernel of training, anew"
 	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
@@ -86,6 +87,9 @@ accuracy: $(CORE)
 
 budget: $(CORE)
 	$(PY) docs/refresh.py --budget
+
+hardware: $(CORE)
+	$(PY) docs/refresh.py --hardware
 
 utilization: $(CORE)
 	$(PY) docs/refresh.py --utilization

@@ -246,6 +246,22 @@ def utilization() -> None:
     replace(ROOT / "docs" / "utilization.md", {"utilization": code(shown)})
 
 
+def hardware() -> None:
+    """Write the tables and the picture of docs/hardware-cost.md."""
+    from stats.hardware import markdown, sections
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "table.h5"
+        run("configs/table_size.py", "--out", str(path), "--quiet")
+        shutil.copyfile(path.with_suffix(".png"), ROOT / "docs" / "hardware_cost.png")
+        results = stats.load(path)
+        made = sections({table: results.array(table) for table in results})
+    rows = results["table_size"].drop_duplicates("network")
+    texts = [f"- {row.network}: `{row.workload}`" for row in rows.itertuples()]
+    blocks = {section.name: markdown(section) for section in made}
+    replace(ROOT / "docs" / "hardware-cost.md", blocks | {"texts": "\n".join(texts)})
+
+
 def peer() -> None:
     """Write docs/peer.md and what README.md says of Accel-Sim."""
     import peer as rendering
@@ -316,6 +332,8 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", default=[], help=text)
     parser.add_argument("--budget", action="store_true", help="the error budget of docs/accuracy.md only")
     parser.add_argument("--peer", action="store_true", help="what is said of Accel-Sim only")
+    text = "docs/hardware-cost.md only (five minutes)"
+    parser.add_argument("--hardware", action="store_true", help=text)
     text = "docs/utilization.md only (two minutes)"
     parser.add_argument("--utilization", action="store_true", help=text)
     parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
@@ -332,6 +350,8 @@ def main() -> None:
         kernels()
     elif options.microbench:
         microbench()
+    elif options.hardware:
+        hardware()
     elif options.utilization:
         utilization()
     elif options.budget:

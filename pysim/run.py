@@ -390,13 +390,15 @@ def simulate(
     stop: Callable[[], bool] | None = None,
     clock: Clock | None = None,
     baseline: bool = True,
+    deps: Dependences | None = None,
 ) -> Result:
     """Simulate ``job`` on ``gpu`` under each scheme.
 
     ``progress(scheme, TBs done, TBs)`` is called about 15 times a second; when ``stop()`` is true or the
     user interrupts, the result holds what was reached. ``stream`` is run too where it is not listed, for
     ``speedup``, if ``baseline``: its row is in ``Result.unlisted``. A scheme that does not apply is a row
-    ``refused``. ``clock`` is what the table ``host`` is read from (default: one that begins now).
+    ``refused``. ``clock`` is what the table ``host`` is read from (default: one that begins now). ``deps``:
+    the job's dependences, where they are known from an earlier call (``Result.deps``).
     """
     if isinstance(gpu, str):
         config = Config.resolve(device(gpu), overrides)
@@ -407,7 +409,8 @@ def simulate(
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
     series.check(float(config.number("sim.sample")), tables)
-    session = _Session(config, job, min(threads or os.cpu_count() or 1, MAX_THREADS), clock or Clock())
+    count = min(threads or os.cpu_count() or 1, MAX_THREADS)
+    session = _Session(config, job, count, clock or Clock(), deps)
     result = Result(job, config, session.deps)
     if session.deps.races:
         some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])

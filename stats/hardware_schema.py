@@ -29,6 +29,7 @@ TABLE_SIZE = (
     Column("bits", "<i8", "bit", "What its structures on the chip take."),
     Column("table_entries", "<i8", "count", "Most entries in use at once."),
     Column("table_coarse", "<i8", "count", "Kernels that did not fit and waited for whole kernels."),
+    Column("table_shared", "<i8", "count", "Kernels some of whose TBs shared a counter."),
     Column("table_spills", "<i8", "count", "Accesses of memory for want of room."),
     Column("l2_bytes", "<i8", "B", "Bytes moved from and to L2."),
     Column("dram_bytes", "<i8", "B", "Bytes moved from and to DRAM."),

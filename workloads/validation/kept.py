@@ -36,11 +36,15 @@ def all_of(
         found = None if fresh else cache.get(key, kind=Figures)
         if isinstance(found, Figures) and found.values:
             known[task] = found
-    left: Sequence[Task] = [task for task in keys if task not in known]
+    # tasks with one key are one simulation
+    first: dict[str, Task] = {}
+    for task, key in keys.items():
+        first.setdefault(key, task)
+    left: Sequence[Task] = [task for task, key in keys.items() if task not in known and first[key] is task]
     for done, (number, outcome) in enumerate(run_all(work, left, processes), 1):
         got = outcome if isinstance(outcome, Figures) else Figures(reason=outcome.reason, trace=outcome.trace)
         known[left[number]] = got
         if not got.reason:
             cache.put(keys[left[number]], got)
         progress(done, len(left))
-    return known
+    return {task: known[task] if task in known else known[first[key]] for task, key in keys.items()}

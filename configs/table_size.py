@@ -1,0 +1,67 @@
+"""How small may the dependence table be, and what do its bits buy? ``--help`` lists the options."""
+
+from pysim.start import run_script
+
+
+def options_of():
+    """Read the command line."""
+    from pysim.options import make_parser, name_list
+    from pysim.script import Script, choice
+    from pysim.units import suggest
+    from workloads.table_size import NETWORKS
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": ("tb_static",)})
+    text = "networks of the study (default: all): " + ", ".join(NETWORKS)
+    parser.add_argument("--networks", type=name_list, default=tuple(NETWORKS), metavar="LIST", help=text)
+    text = "all, or quick: small networks, three values a sweep, a short search (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    text = "simulate every point anew and replace what results/cache holds of it"
+    parser.add_argument("--fresh", action="store_true", help=text)
+    args = parser.parse_args()
+    for name in args.networks:
+        if name not in NETWORKS:
+            parser.error(
+                f"--networks: no network {name!r}{suggest(name, NETWORKS) or ': ' + ', '.join(NETWORKS)}"
+            )
+    if args.schemes != ("tb_static",) or args.explain or args.tables or args.rename:
+        parser.error("the study says what is run: no --schemes, --tables, --rename and --explain")
+    return Script.start("table_size", parser, args, ("networks", "subset")), args.fresh
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from functools import partial
+
+    script, fresh = options_of()
+
+    import stats
+    from stats.hardware import draw_table_size, plain, sections
+    from workloads.table_search import Study, tables_of
+
+    options, config = script.options, script.config
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet, unit="points")
+    show = log.say if options.json else print
+    study = Study.of(script.workload["networks"], script.workload["subset"] == "quick", config)
+    made = study.run(options.threads, fresh, partial(log, "points"))
+    log.clear()
+    tables = {name: stats.schema.from_columns(name, rows) for name, rows in tables_of(made).items()}
+    show("\n".join(script.machine_lines()))
+    for name, text in study.texts.items():
+        show(f"network   {name}: {text}")
+    for section in sections(tables):
+        show("\n" + plain(section))
+    picture = None
+    try:
+        picture = draw_table_size(tables, f"Size and speed of the dependence table on {config.device.title}")
+    except stats.StoreError as error:  # matplotlib is optional
+        log.say(f"no picture: {error}")
+    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force, picture)
+    endings = (".json", ".png") if picture else (".json",)
+    show("\nwrote " + ", ".join(str(p) for p in (script.path, *map(script.path.with_suffix, endings))))
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -38,7 +38,7 @@ class Network(NamedTuple):
 
 NETWORKS = {
     "gru": Network("gru:hidden=512,batch=16,timesteps=4", "gru:hidden=64,batch=4,timesteps=2,layers=2"),
-    "gru, own buffers": Network(
+    "gru-own": Network(
         "gru:hidden=256,batch=8,timesteps=8,buffers=8", "gru:hidden=64,batch=4,timesteps=3,buffers=3"
     ),
     "lstm": Network(

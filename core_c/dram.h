@@ -36,6 +36,32 @@ static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
     s->bus_word++;
 }
 
+/* Refreshes of a channel that begin before a time. */
+static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
+{
+    u64 period = (u64)sim->params.gpu_dram.refresh_period, phase = period * s->id / sim->slices;
+    return time <= phase ? 0 : (time - phase + period - 1) / period;
+}
+
+/* n slots beyond the bus map: first come, first served behind everything that is in it, and refresh takes its
+   slots here, too; returns the end of the last */
+static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n)
+{
+    u64 map = (s->bus_word + GS_BUS_WORDS) * 64, start = gs_max(gs_max(s->bus_tail, map), slot);
+    const gs_gpu_dram_params *p = &sim->params.gpu_dram;
+    u64 width = sim->dram_slot, done = 0, end = start + n;
+    u64 busy = (u64)(p->refresh_time < p->refresh_period ? p->refresh_time : 0);
+    /* a refresh that the map's end cuts has not been counted yet */
+    u64 from = start * width - (start > s->bus_tail ? gs_min(busy, start * width) : 0);
+    u64 before = gs_refreshes(sim, s, from), now;
+    while (busy && (now = gs_refreshes(sim, s, end * width) - before) > done) {
+        end += (now - done) * ((busy + width - 1) / width);
+        done = now;
+    }
+    s->bus_tail = end;
+    return end * width;
+}
+
 /* takes n sector slots from time t on; returns the end of the last */
 static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
 {
@@ -59,11 +85,7 @@ static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u3
     while (n) {
         u64 w = slot >> 6;
         if (GS_UNLIKELY(w >= s->bus_word + GS_BUS_WORDS)) {
-            /* beyond the map: first come, first served behind everything that is in it */
-            u64 end = (s->bus_word + GS_BUS_WORDS) * 64;
-            u64 start = gs_max(gs_max(s->bus_tail, end), slot);
-            s->bus_tail = start + n;
-            return s->bus_tail * sim->dram_slot;
+            return gs_bus_behind(sim, s, slot, n);
         }
         u64 *map = &s->bus[w & (GS_BUS_WORDS - 1)];
         u64 open = ~*map & (~0ull << (slot & 63));

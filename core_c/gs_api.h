@@ -362,6 +362,13 @@ typedef struct gs_totals {
 typedef struct gs_sim gs_sim;
 
 /* Creates a simulation; NULL on error with a message in `error` (size >= 256) and the code in *code. */
+/* What a floor assumes of loads, by argument (bit a: argument a). `far`: no SM has the data when the first TB
+   of the kernel begins, so they come from L2; `cold`: nor has L2; `own`: no other TB loads them, so the way
+   counts from the first load of the TB itself. With `latency` it is no floor: cycles of each load. */
+typedef struct gs_loads {
+    uint32_t far, cold, own, latency;
+} gs_loads;
+
 gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *job, int *code, char *error);
 void gs_free(gs_sim *sim);
 /* Runs until the job ends, `max_quanta` quanta have passed or the TB buffer is nearly full. */
@@ -381,12 +388,13 @@ void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *s
 /* Sectors that TB `tb` of launch `kernel` touches, as line << 4 | mask with bit 63 set for writes; in program
    order. Returns how many there are; writes at most `room`. */
 uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *out, uint64_t room);
-/* Lower bound on the time of one TB of a program's variant, cycles: no contention, every load hits L1. */
-uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant);
+/* Lower bound on the time of one TB of a program's variant, from its first issue until all of the GPU sees
+   what it stored, cycles: no contention, every load hits L1 but for what `loads` says. */
+uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant, const gs_loads *loads);
 /* Per-TB work of a variant: as counters (fp32..smem in 64ths of a cycle, instructions, lines, sectors). */
 void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out);
 /* The same of one TB of a launch, for programs with rows. */
-uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb);
+uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, const gs_loads *loads);
 void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out);
 const char *gs_build_info(void);
 uint64_t gs_tables_hash(void);

@@ -158,14 +158,22 @@ static gs_launch any_launch(u32 program)
     return l;
 }
 
-/* `entries`: where each warp starts; NULL: all at `entry` */
-static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps)
+/* `entries`: where each warp starts; NULL: all at `entry`; `loads`: see gs_tb_floor */
+static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps,
+                      const gs_loads *loads)
 {
     const gs_sim *sim = w.sim;
     const gs_iop *code = gs_iops(sim) + p->first_op;
+    const gs_ipattern *patterns = GS_CONST_TABLE(sim, gs_ipattern, at_patterns);
+    /* to L2 and back; a row that is open may answer sooner than L2 does */
+    u64 way = sim->l1_latency + 2 * sim->noc / sim->period;
+    u64 hit = way + sim->l2_latency / sim->period,
+        loaded = way + gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) / sim->period,
+        missed = way + (sim->tag_latency + sim->dram_slot + sim->fill_latency) / sim->period;
     u64 longest = 0;
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
-        u64 t = 0, back[GS_SLOTS] = {0};
+        u64 t = 0, back[GS_SLOTS] = {0}, seen = 0;
+        u32 before = 0;
         memset(w.k, 0, sizeof w.k);
         w.pc = (entries ? entries[w.warp] : entry) - p->first_op;
         w.block = gs_warp_block(sim, w.launch, warps + w.warp);
@@ -187,9 +195,20 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
             } else if (is_memory(op) && !skipped(&w, op)) {
                 if (reach_of(&w, op).template->lines) {
                     /* how many lines it takes depends on the TB, so none is counted beyond the first;
-                       no store is acknowledged before it has been to L2 and back; a load may hit in L1 */
-                    u64 least = op->kind == GS_OP_LOAD ? sim->l1_latency : 2 * (sim->noc / sim->period);
-                    back[slot] = gs_max(back[slot], t + least);
+                       no store is acknowledged before it has been to L2 and back, unless it joins the
+                       warp's store before it; a load may hit in L1, even of what another TB has fetched
+                       since this one began */
+                    u32 arg = patterns[op->pattern + (op->per_warp ? w.warp : 0)].arg;
+                    u64 done = t + gs_max32(sim->l1_latency, loads->latency);
+                    if (op->kind != GS_OP_LOAD) {
+                        done = t + (sim->join_stores && seen ? 0 : hit);
+                        seen = gs_max(seen, done + (u64)sim->params.gpu_cp.tb_flush);
+                    } else if ((loads->far | loads->cold) >> arg & 1) {
+                        u64 from = (loads->own & ~before) >> arg & 1 ? t : 0;
+                        done = gs_max(done, from + (loads->cold >> arg & 1 ? missed : loaded));
+                        before |= 1u << arg;
+                    }
+                    back[slot] = gs_max(back[slot], done);
                 }
                 t += 1;
             }
@@ -197,7 +216,7 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
         for (u32 s = 0; s < GS_SLOTS; s++) {
             t = gs_max(t, back[s]);
         }
-        longest = gs_max(longest, t + 1);
+        longest = gs_max(longest, gs_max(t + 1, seen));
     }
     return longest;
 }
@@ -236,11 +255,11 @@ static void work_from(walker w, const gs_program *p, const u32 *entries, u32 ent
     }
 }
 
-uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant)
+uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant, const gs_loads *loads)
 {
     const gs_program *p = gs_programs(sim) + program;
     gs_launch l = any_launch(program);
-    return floor_from((walker){.sim = sim, .launch = &l}, p, NULL, p->entry[variant & 7], 0);
+    return floor_from((walker){.sim = sim, .launch = &l}, p, NULL, p->entry[variant & 7], 0, loads);
 }
 
 void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out)
@@ -250,13 +269,13 @@ void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *
     work_from((walker){.sim = sim, .launch = &l}, p, NULL, p->entry[variant & 7], 0, out);
 }
 
-uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb)
+uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, const gs_loads *loads)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     const gs_program *p = gs_programs(sim) + l->program;
     walker w = start_at(sim, l, tb);
     return floor_from(w, p, gs_entries(sim, l, p, tb), p->entry[variant_of(l, w.x, w.y, w.z)],
-                      (u64)tb * p->warps);
+                      (u64)tb * p->warps, loads);
 }
 
 void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out)

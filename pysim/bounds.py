@@ -2,69 +2,130 @@
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .dependences import reduced
-from .occupancy import occupancy
+from .estimate import PIPES, Estimator
 from .program import Recorded
-from .regions import SECTOR, meets, outside, pointers, regions_of, spread, union
-from .schemes import written_by_job
+from .regions import SECTOR
+from .traffic import compulsory_bytes, written_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from .dependences import Dependences
     from .job import Job, Kernel
     from .lower import Programs
+    from .schemes import Choice
 
     Floats = NDArray[np.float64]
+    Loads = tuple[int, int, int]
 
-PAGE = 1 << 18  # bytes: what recorded memory is told apart by where its reuse is estimated
-COARSE = 200_000  # TBs above which the estimate goes by kernel
-_PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor", "control")
+TICKS_US = 1024 * 1000
+L1 = (0, 0, 0)  # of loads nothing is known: they may all find L1
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
     """What one TB of each variant of a program costs without contention: cycles, and work counters.
 
-    A recorded program has a variant for each of its rows.
+    A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
+    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB takes alone where
+    all of its loads find L2, and where all go to DRAM.
     """
 
     floor: Floats
     work: NDArray[np.void]
+    far: dict[Loads, Floats] = field(default_factory=dict)
+    slow: tuple[Floats, Floats] | None = None
 
 
-def costs_of(sim: Any, programs: Programs) -> list[Costs]:
-    """Ask the core for the floor and the work of every program's variants."""
+def loads_of(job: Job) -> list[Loads]:
+    """Return what is known of the loads of each kernel: (far, cold, own), bits of arguments.
+
+    far: an earlier kernel wrote it, so that every scheme loads it from L2 after the first TB of the kernel
+    began; cold: no one writes it and no other kernel reads it; own: the kernel is one TB, and no other kernel
+    reads it. Nothing is said of recorded programs, nor in a job with recorded footprints.
+    """
+    none = [(0, 0, 0)] * len(job.kernels)
+    if any(kernel.footprint is not None for kernel in job.kernels):
+        return none
+    spans = sorted(
+        (a.tensor.address, a.tensor.address + a.tensor.nbytes, k, a.mode)
+        for k, kernel in enumerate(job.kernels)
+        for a in kernel.accesses
+    )
+    place: dict[int, int] = {}  # address of a tensor -> piece of memory that shares nothing with others
+    readers: list[list[int]] = []
+    writers: list[bool] = []
+    reach = -1
+    for begin, end, k, mode in spans:
+        if begin >= reach:
+            readers.append([])
+            writers.append(False)
+        reach = max(reach, end)
+        place[begin] = len(readers) - 1
+        readers[-1] += [k] if mode == "read" else []
+        writers[-1] |= mode != "read"
+    made: list[Loads] = []
+    written: set[int] = set()
+    for k, kernel in enumerate(job.kernels):
+        far = cold = own = 0
+        for slot, tensor in enumerate(() if isinstance(kernel.program, Recorded) else kernel.args):
+            at = place.get(tensor.address)
+            alone = at is not None and readers[at] == [k]
+            far |= (tensor.address in written) << slot
+            cold |= (at is not None and alone and not writers[at]) << slot
+            own |= (alone and kernel.tbs == 1) << slot
+        made.append((far, cold, own))
+        written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
+    return made
+
+
+def costs_of(
+    sim: Any, programs: Programs, loads: Sequence[Loads] = (), latencies: tuple[int, int] = (0, 0)
+) -> list[Costs]:
+    """Ask the core for the floor and the work of every program's variants.
+
+    ``loads``: one a kernel (:func:`loads_of`); ``latencies``: cycles of a load that finds L2, and of one that
+    goes to DRAM.
+    """
     from ._ffi import dtype_of, ffi, lib
 
     made = []
+    wanted: dict[int, set[Loads]] = {}
+    for kernel, known in enumerate(loads):
+        wanted.setdefault(programs.index[kernel], set()).add(known)
+
+    def floor_of(number: int, known: Loads, latency: int) -> Floats:
+        given = ffi.new("gs_loads *", (*known, latency))
+        return np.fromiter((lib.gs_tb_floor(sim, number, variant, given) for variant in range(8)), float, 8)
+
     for number in range(len(programs.programs)):
         work = np.zeros(8, dtype_of("gs_work"))
         view = ffi.cast("gs_work *", work.ctypes.data)
-        floor = np.empty(8)
         for variant in range(8):
-            floor[variant] = lib.gs_tb_floor(sim, number, variant)
             lib.gs_tb_work(sim, number, variant, view + variant)
-        made.append(Costs(floor, work))
+        floors = {known: floor_of(number, known, 0) for known in (L1, *sorted(wanted.get(number, ())))}
+        slow = tuple(floor_of(number, L1, latency) for latency in latencies)
+        made.append(Costs(floors[L1], work, floors, (slow[0], slow[1])))
     kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
     for at, (program, tables) in enumerate(programs.recorded):
         rows, kernel = len(tables.entries), kernel_of[len(programs.programs) + at]
-        work, floor = np.zeros(rows, dtype_of("gs_work")), np.zeros(rows)
+        work, each = np.zeros(rows, dtype_of("gs_work")), np.zeros((3, rows))
         view = ffi.cast("gs_work *", work.ctypes.data)
         # TBs of a row differ in their addresses alone: one of them stands for all
         used, tbs = ([0], [0]) if program.tb_rows is None else np.unique(program.tb_rows, return_index=True)
         for row, tb in zip(used, tbs, strict=True):
-            floor[row] = lib.gs_tb_floor_of(sim, kernel, int(tb))
+            for which, latency in enumerate((0, *latencies)):
+                given = ffi.new("gs_loads *", (*L1, latency))
+                each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), given)
             lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
-        made.append(Costs(floor, work))
+        made.append(Costs(each[0], work, {L1: each[0]}, (each[1], each[2])))
     return made
 
 
@@ -80,191 +141,218 @@ def variants(kernel: Kernel) -> NDArray[np.int64]:
 
 
 def critical_path(
-    job: Job, deps: Dependences, durations: list[Floats], tails: list[Floats] | None = None
+    deps: Dependences,
+    durations: Sequence[Floats],
+    tails: Sequence[Floats] | None = None,
+    far: Sequence[Floats] | None = None,
+    gaps: Sequence[Floats] | None = None,
 ) -> float:
     """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel).
 
-    ``tails``: of each TB what comes after the ends that it waits for, if not all of it.
+    ``tails``: of each TB what comes after the ends that it waits for, if not all of it; ``far``: the same
+    from the earliest moment at which a TB of its kernel can begin; ``gaps``: of each TB what passes
+    from its end until another can begin that waits for it.
     """
     groups = deps.groups
-    end = np.zeros(int(deps.offsets[-1]))
-    for index in range(len(job.kernels)):
+    end, seen = np.zeros(int(deps.offsets[-1])), np.zeros(int(deps.offsets[-1]))
+    for index, duration in enumerate(durations):
         lo, hi = int(deps.offsets[index]), int(deps.offsets[index + 1])
         start = np.zeros(hi - lo)
         first = int(deps.node_first[index])
         last = first + int(deps.node_count[index])
         if last > first:
             made, used = groups.producer_ptr[first : last + 1], groups.consumer_ptr[first : last + 1]
-            ready = np.maximum.reduceat(end[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
+            ready = np.maximum.reduceat(seen[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
             waiters = groups.consumers[used[0] : used[-1]]
             np.maximum.at(start, waiters, np.repeat(ready, np.diff(used)))
-        rest = durations[index] if tails is None else tails[index]
-        end[lo:hi] = np.maximum(start + rest, durations[index])
+        end[lo:hi] = np.maximum(start + (duration if tails is None else tails[index]), duration)
+        if far is not None:
+            end[lo:hi] = np.maximum(end[lo:hi], start.min() + far[index])
+        seen[lo:hi] = end[lo:hi] + (gaps[index] if gaps is not None else 0.0)
     return float(end.max()) if len(end) else 0.0
-
-
-def compulsory_bytes(job: Job) -> int:
-    """Return the bytes that must come from DRAM: all that is read of memory that no kernel writes."""
-    spans = written_by_job(job)
-    done: dict[int, int] = {}
-    seen: set[tuple[int, int, tuple[int, int, int]]] = set()
-    found: list[NDArray[np.int64]] = []
-    for kernel in job.kernels:
-        for access in kernel.accesses:
-            tensor = access.tensor
-            end = tensor.address + tensor.nbytes
-            key = (id(tensor), id(access.regions), kernel.grid)
-            if access.mode != "read" or key in seen or done.get(id(tensor), 0) * SECTOR >= tensor.nbytes:
-                continue
-            if meets(spans, tensor.address, end):
-                continue
-            seen.add(key)
-            lo, hi, _ = regions_of(access, kernel.tbs).intervals()
-            runs = union(np.stack([lo, hi], axis=1))
-            done[id(tensor)] = max(done.get(id(tensor), 0), int((runs[:, 1] - runs[:, 0]).sum()))
-            found.append(runs)
-    for kernel in job.kernels:
-        if kernel.footprint is not None:
-            found.append(outside(kernel.footprint.read(kernel.tbs, kernel.name), spans) // SECTOR)
-    if not found:
-        return 0
-    every = union(np.concatenate(found))
-    return int((every[:, 1] - every[:, 0]).sum()) * SECTOR
-
-
-def _pieces(kernel: Kernel) -> list[tuple[int, int, bool]]:
-    """Return what a kernel touches as (key, bytes, whether read): tensors, or pages of recorded memory."""
-    if kernel.footprint is None:
-        return [(id(a.tensor), a.tensor.nbytes, a.mode != "write") for a in kernel.accesses]
-    made: list[tuple[int, int, bool]] = []
-    for spans, read in (
-        (kernel.footprint.read(kernel.tbs, kernel.name), True),
-        (kernel.footprint.written(kernel.tbs, kernel.name), False),
-    ):
-        first = spans[:, 0] // PAGE
-        count = (spans[:, 1] - 1) // PAGE - first + 1
-        page = spread(first, count)
-        lo, hi = (np.repeat(column, count) for column in spans.T)
-        part = np.minimum(hi, (page + 1) * PAGE) - np.maximum(lo, page * PAGE)
-        pages, inverse = np.unique(page, return_inverse=True)
-        sizes = np.bincount(inverse.reshape(-1), weights=part, minlength=len(pages))
-        # below zero: no id is there
-        made += [(-1 - p, int(size), read) for p, size in zip(pages.tolist(), sizes.tolist(), strict=True)]
-    return made
-
-
-def dram_reads(job: Job, capacity: int) -> list[int]:
-    """Estimate what each kernel reads from DRAM, in launch order: L2 keeps the last ``capacity`` bytes.
-
-    A tensor, or a page of recorded memory, is read again from DRAM when more than the L2 holds was touched
-    since its last use.
-    """
-    recent: dict[int, int] = {}  # key -> bytes, least recent first
-    out = []
-    for kernel in job.kernels:
-        missed = 0
-        for key, size, read in _pieces(kernel):
-            between, found = 0, False
-            for other in reversed(recent):
-                if other == key or between > capacity:
-                    found = other == key
-                    break
-                between += recent[other]
-            if read and not (found and between + size <= capacity):
-                missed += size
-            recent.pop(key, None)
-            recent[key] = size
-        out.append(missed)
-    return out
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Lower bound and estimate in microseconds; ``alone[k]``: cycles that kernel k takes at the least."""
+    """Lower bound and estimate in microseconds; ``alone[k]``: cycles that kernel k takes at the least.
+
+    ``guess``: estimate and ``alone``, before the bound raised the former.
+    """
 
     bound_us: float
     estimate_us: float
     alone: tuple[float, ...]
+    guess: tuple[float, tuple[float, ...]] | None = None
 
 
-def _work_cycles(job: Job, programs: Programs, costs: list[Costs], values: Mapping[str, int]) -> float:
-    """Return the cycles that the busiest kind of unit needs for the whole job."""
-    total: dict[str, int] = dict.fromkeys((*_PIPES, "smem", "warp_instructions"), 0)
-    for index, kernel in enumerate(job.kernels):
-        if kernel.copy is not None:
-            continue
-        cost = costs[programs.index[index]]
-        many = np.bincount(variants(kernel), minlength=len(cost.floor))
-        for name in total:
-            total[name] += int((cost.work[name].astype(np.int64) * many).sum())
-    sms = values["gpu.sms"]
-    each = [total[name] / 64 / (4 * sms) for name in _PIPES]
-    return max(*each, total["smem"] / 64 / sms, total["warp_instructions"] / (4 * sms))
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What a bound must know of a scheme.
+
+    ``inside``: TBs wait inside their programs, so what comes before a wait may overlap with what it waits
+    for; ``merged``: kernels become one, whose code may be another; ``launches``: the host launches each.
+    """
+
+    inside: bool = False
+    merged: bool = False
+    launches: bool = True
 
 
-def _duration(kernel: Kernel, cost: Costs, dram: int, values: Mapping[str, int]) -> Floats:
-    """Return the cycles of a TB of each variant when the kernel's TBs share the machine."""
-    sms = values["gpu.sms"]
-    held = min(occupancy(kernel, values), -(-kernel.tbs // sms))
-    running = min(kernel.tbs, held * sms)
-    pipe = np.max([cost.work[name] / 64 for name in _PIPES], axis=0) / 4
-    issue = cost.work["warp_instructions"] / 4
-    loads = cost.work["load_sectors"] * SECTOR
-    stores = cost.work["store_sectors"] * SECTOR
-    chip = values["gpu.l2.slices"] * values["gpu.l2.slice_bytes"]
-    shares = (
-        cost.floor,
-        held * pipe,
-        held * issue,
-        held * cost.work["smem"] / 64,
-        held * loads / values["gpu.noc.reply_bytes"],
-        held * stores / values["gpu.noc.write_bytes"],
-        running * (loads + stores) / chip,
-        # bytes / (MB/s) = us; every running TB has an equal share of the channels
-        np.full(
-            len(cost.floor),
-            running * dram / kernel.tbs / values["gpu.dram.bandwidth"] * 1024e3 / values["gpu.clock"],
-        ),
-    )
-    return np.asarray(np.max(np.array([np.asarray(s, float) for s in shares]), axis=0))
+def family_of(choice: Choice, built: bool = False) -> Family:
+    """Return the family of a scheme; ``built``: the host makes a graph in place of launches."""
+    scheme = choice.scheme
+    # they launch once, or have what is launched in the host's memory from the start
+    once = scheme.waits == "fused" or scheme.edges == "levels" or scheme.name == "acs_sw"
+    return Family(bool(scheme.waits), scheme.waits == "fused", not once and not built)
 
 
-def _list_schedule(
-    job: Job, deps: Dependences, durations: list[Floats], shares: list[float], sms: int
-) -> float:
-    """Run the TB graph, oldest kernel first, on ``sms`` SMs of which a TB of kernel k takes ``shares[k]``."""
-    offsets = deps.offsets
-    total = int(offsets[-1])
-    groups = deps.groups
-    node = np.repeat(np.arange(len(groups)), np.diff(groups.producer_ptr))
-    into = node[np.argsort(groups.producers, kind="stable")].tolist()
-    into_ptr = pointers(np.bincount(groups.producers, minlength=total)).tolist()
-    left = np.diff(groups.producer_ptr).tolist()
-    waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
-    waits = np.bincount(waiters, minlength=total)
-    waiting, waiting_ptr = waiters.tolist(), groups.consumer_ptr.tolist()
-    owner = np.repeat(np.arange(len(job.kernels)), np.diff(offsets)).tolist()
-    length = np.concatenate(durations).tolist()
-    count = waits.tolist()
-    ready = np.flatnonzero(waits == 0).tolist()
-    running: list[tuple[float, int]] = []
-    free, now = float(sms), 0.0
-    while ready or running:
-        # a small slack: shares are fractions that do not add up exactly
-        while ready and shares[owner[ready[0]]] <= free + 1e-6:
-            tb = heapq.heappop(ready)
-            free -= shares[owner[tb]]
-            heapq.heappush(running, (now + length[tb], tb))
-        now, tb = heapq.heappop(running)
-        free += shares[owner[tb]]
-        for number in into[into_ptr[tb] : into_ptr[tb + 1]]:
-            left[number] -= 1
-            if left[number] == 0:
-                for waiter in waiting[waiting_ptr[number] : waiting_ptr[number + 1]]:
-                    count[waiter] -= 1
-                    if count[waiter] == 0:
-                        heapq.heappush(ready, waiter)
-    return now
+class _Job:
+    """A job as bounds and estimates see it: the floors, variants and copies of its kernels."""
+
+    def __init__(
+        self, job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+    ) -> None:
+        self.job, self.deps, self.values = job, deps, values
+        self.costs = [costs[programs.index[k]] for k in range(len(job.kernels))]
+        self.kinds = [variants(kernel) for kernel in job.kernels]
+        self.period = values["gpu.clock"]
+        copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
+        self.link = {index: sum(copy.ticks(values)) / self.period for index, copy in copies.items()}
+        self.floors = [cost.floor[kind] for cost, kind in zip(self.costs, self.kinds, strict=True)]
+        for index, cycles in self.link.items():
+            self.floors[index] = np.array([cycles])
+
+    def before(self) -> float:
+        """Return the ticks before the first TB's first issue."""
+        # the longest path may be copies alone, which start no TB
+        start = 0 if any(self.link.values()) else self.values["gpu.cp.tb_start_latency"]
+        return float(self.values["gpu.cp.launch"] + start)
+
+    def gaps(self) -> list[Floats]:
+        """Return, for each TB, the least cycles from its end to the start of one that waits for it.
+
+        Over the scheduler, to a TB that is dispatched then or waits at its SM; or through a semaphore:
+        a fence, a post, and a poll that finds it. At a floor's end all of the GPU sees the TB's stores.
+        """
+        v, period = self.values, self.period
+        tell = v["gpu.cp.tb_done_latency"] + min(v["gpu.cp.tb_start_latency"], v["gpu.cp.depend"])
+        seen = max(0, v["gpu.sync.fence"] - v["gpu.cp.tb_flush"])
+        post = seen + v["gpu.sync.latency"] + v["gpu.sync.acquire"]
+        least = min(tell / period, post)
+        return [
+            np.zeros(kernel.tbs) if kernel.copy is not None else np.full(kernel.tbs, least)
+            for kernel in self.job.kernels
+        ]
+
+    def work(self) -> float:
+        """Return the cycles that the busiest unit of its kind needs.
+
+        Some SM takes as many TBs as an even share, rounded up: at the least those with the least work.
+        """
+        v = self.values
+        sms, words = v["gpu.sms"], 32 * 64 // v["gpu.noc.write_bytes"]
+        joined = 2 if v["gpu.l1.join_stores"] else 1  # of two stores to the same sectors one may leave
+        each: dict[str, tuple[str, float]] = {name: (name, 64 * 4) for name in PIPES}
+        each |= {"issue": ("warp_instructions", 4), "smem": ("smem", 64)}
+        each |= {"ports": ("store_sectors", 64 * joined / words)}
+        on_sms = [k for k, kernel in enumerate(self.job.kernels) if kernel.copy is None]
+        if not on_sms:
+            return 0.0
+        fullest = -(-sum(self.job.kernels[k].tbs for k in on_sms) // sms)
+        most = 0.0
+        for column, unit in each.values():
+            amounts = [self.costs[k].work[column].astype(np.int64) for k in on_sms]
+            many = [
+                np.bincount(self.kinds[k], minlength=len(a)) for k, a in zip(on_sms, amounts, strict=True)
+            ]
+            amount, count = np.concatenate(amounts), np.concatenate(many)
+            order = np.argsort(amount, kind="stable")
+            taken = np.clip(fullest - (np.cumsum(count[order]) - count[order]), 0, count[order])
+            least = max(float((amount * count).sum()) / sms, float((amount[order] * taken).sum()))
+            most = max(most, least / unit)
+        return most
+
+    def dram(self) -> float:
+        """Return the ticks that the fullest DRAM channel is busy before the job can end."""
+        v = self.values
+        slices = v["gpu.l2.slices"]
+        slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
+        reads = compulsory_bytes(self.job) / SECTOR
+        least = self._bus(reads / slices, slot)
+        if not v["gpu.dram.write_queue"] or any(copy == 0 for copy in self.link.values()):
+            return least
+        # what L2 does not hold at the end has been written back, but for the channels' queues
+        written = written_bytes(self.job) / SECTOR - v["gpu.l2.size"] / SECTOR
+        batch = v["gpu.dram.write_batch"]
+        drained = max(0.0, written - slices * batch)
+        turns = drained / (batch + 3) * (v["gpu.dram.turnaround"] // slot)
+        whole = self._bus((reads + drained + turns) / slices, slot)
+        return max(least, whole - (v["gpu.dram.write_queue"] + batch + 3) * slot)
+
+    def _bus(self, slots: float, slot: int) -> float:
+        """Return the ticks in which so many slots of a channel's bus are free beside its refreshes."""
+        period, busy = self.values["gpu.dram.refresh_period"], self.values["gpu.dram.refresh_time"]
+        least = max(0.0, slots - 1) * slot
+        if not 0 < busy < period:
+            return least
+        done = -1
+        ticks = least
+        while (whole := max(0, int((ticks - busy - slot) // period))) > done:
+            done = whole
+            ticks = least + whole * -(-busy // slot) * slot
+        return ticks
+
+    def slices(self) -> float:
+        """Return the ticks that the fullest L2 slice needs for what is stored and what comes from DRAM."""
+        v = self.values
+        sector = 32 * self.period // v["gpu.l2.slice_bytes"]
+        stored = 0.0
+        for k, kernel in enumerate(self.job.kernels):
+            if kernel.copy is None:
+                amount = self.costs[k].work["store_sectors"].astype(np.int64)
+                stored += float((amount * np.bincount(self.kinds[k], minlength=len(amount))).sum())
+        stored /= 2 if v["gpu.l1.join_stores"] else 1
+        if v["gpu.noc.join_loads"]:
+            return stored * sector / v["gpu.l2.slices"]
+        return (stored + compulsory_bytes(self.job) / SECTOR) * sector / v["gpu.l2.slices"]
+
+    def path(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
+        """Return the cycles of the longest path; ``loads`` and ``behind``: see :func:`bounds`."""
+        floors, tails, late = self.floors, None, None
+        if family.merged and any(k.staged is not None for k in self.job.kernels):
+            floors = [np.zeros(len(f)) for f in floors]
+        if family.inside or family.merged:
+            tails = [np.ones(len(f)) for f in floors]
+        elif behind is not None:
+            tails = [floor[kind] for floor, kind in zip(behind, self.kinds, strict=True)]
+        else:
+            each = zip(self.costs, loads, self.kinds, strict=True)
+            late = [cost.far[known][kind] for cost, known, kind in each]
+        for index in self.link:
+            for made in (tails, late):
+                if made is not None:
+                    made[index] = floors[index]
+        return critical_path(self.deps, floors, tails, late, self.gaps())
+
+    def bound_us(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
+        """Return the bound, which no scheme of the family can beat."""
+        v, period = self.values, self.period
+        same = not (family.merged and any(k.staged is not None for k in self.job.kernels))
+        cycles = [
+            self.path(family, loads, behind),
+            sum(self.link.values()),
+        ]  # copies take the link one by one
+        ticks = [self.dram()]
+        if same:
+            cycles.append(self.work())
+            ticks.append(self.slices())
+        # of the last TB the scheduler is told
+        after = 0 if self.link else v["gpu.cp.tb_done_latency"]
+        bound = (self.before() + max(*(c * period for c in cycles), *ticks) + after) / TICKS_US
+        if v["host.submit"] == 1 and family.launches:
+            launched = sum(k.copy is None or k.copy.timed for k in self.job.kernels)
+            bound = max(bound, (launched - 1) * v["host.launch"] / TICKS_US)
+        return bound
 
 
 def bounds(
@@ -273,64 +361,29 @@ def bounds(
     programs: Programs,
     costs: list[Costs],
     values: Mapping[str, int],
+    family: Family,
+    loads: Sequence[Loads],
     behind: list[Floats] | None = None,
+    guess: tuple[float, tuple[float, ...]] | None = None,
 ) -> Bounds:
-    """Return the bound, which no scheme can beat, and the estimate.
+    """Return the bound, which no scheme of the family can beat, and the estimate.
 
-    ``behind``: for each kernel what a TB of each variant takes at least behind its prologue, where it may run
-    that before others have ended.
+    ``loads``: what is known of each kernel's (:func:`loads_of`); ``behind``: for each kernel what a TB of
+    each variant takes at least behind its prologue, where that may run ahead; ``guess``: the estimate and
+    what kernels take alone, where they are known.
     """
-    period = values["gpu.clock"]
-    ticks_us = 1024 * 1000
-    mine = [costs[programs.index[k]] for k in range(len(job.kernels))]
-    kinds = [variants(kernel) for kernel in job.kernels]
-    floors = [cost.floor[kind] for cost, kind in zip(mine, kinds, strict=True)]
-    tails = None
-    if behind is not None:
-        tails = [floor[kind] for floor, kind in zip(behind, kinds, strict=True)]
-    copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
-    link = {index: sum(copy.ticks(values)) / period for index, copy in copies.items()}
-    for index, cycles in link.items():
-        floors[index] = np.array([cycles])
-        if tails is not None:
-            tails[index] = floors[index]
-    # GB/s are given in MB/s: bytes / (MB/s) = us
-    memory_us = compulsory_bytes(job) / values["gpu.dram.bandwidth"]
-    work = _work_cycles(job, programs, costs, values)
-    # copies take the link one after another
-    work = max(critical_path(job, deps, floors, tails), work, sum(link.values()))
-    body = max(work * period / ticks_us, memory_us)
-    # the longest path may be copies alone, which start no TB
-    start = 0 if any(link.values()) else values["gpu.cp.tb_start_latency"]
-    before = (values["gpu.cp.launch"] + start) / ticks_us
-    bound = before + body
-    if values["host.submit"] == 1:
-        launched = sum(k.copy is None or k.copy.timed for k in job.kernels)
-        bound = max(bound, (launched - 1) * values["host.launch"] / ticks_us)
+    bound = _Job(job, deps, programs, costs, values).bound_us(family, loads, behind)
+    if guess is None:
+        made = estimator(job, deps, programs, costs, values)
+        guess = made.us(), made.alone()
+    return Bounds(bound, max(bound, guess[0]), guess[1], guess)
 
-    alone: list[float] = []
-    spans: list[Floats] = []
-    shares: list[float] = []
-    hand_over = (values["gpu.cp.tb_start_latency"] + values["gpu.cp.tb_done_latency"]) / period
-    reads = dram_reads(job, values["gpu.l2.size"])
-    for kernel, cost, kind, dram in zip(job.kernels, mine, kinds, reads, strict=True):
-        each = _duration(kernel, cost, dram, values)[kind] + hand_over
-        held = occupancy(kernel, values)
-        waves = -(-kernel.tbs // (held * values["gpu.sms"]))
-        if kernel.copy is not None:  # it takes no SM
-            each, held = np.array([link[len(spans)]]), 0
-        spans.append(each)
-        shares.append(1 / held if held else 0.0)
-        alone.append(float(each.max()) * waves)
-    if int(deps.offsets[-1]) <= COARSE:
-        cycles = _list_schedule(job, deps, spans, shares, values["gpu.sms"])
-    else:
-        ends = [0.0] * len(alone)
-        busy = 0.0
-        for index, preds in enumerate(reduced(deps.preds)):
-            ends[index] = max([ends[p] for p in preds], default=0.0) + alone[index]
-            busy += float(spans[index].sum()) * shares[index] / values["gpu.sms"]
-        cycles = max(*ends, busy)
-    streamed_us = sum(reads) / values["gpu.dram.bandwidth"]
-    estimate = before + max(cycles * period / ticks_us, memory_us, streamed_us)
-    return Bounds(bound, max(bound, estimate), tuple(alone))
+
+def estimator(
+    job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+) -> Estimator:
+    """Return what estimates the time of a job."""
+    made = _Job(job, deps, programs, costs, values)
+    work = [cost.work for cost in made.costs]
+    slow = [cost.slow or (cost.floor, cost.floor) for cost in made.costs]
+    return Estimator(job, deps, slow, work, made.kinds, made.link, made.before(), values)

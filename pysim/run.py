@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import columns, series
-from .bounds import Bounds, bounds, costs_of
+from .bounds import Bounds, Costs, Family, bounds, costs_of, family_of, loads_of
 from .clock import Clock
 from .config import Config
 from .dependences import Dependences, dependences
@@ -182,7 +182,7 @@ class _Session:
         self.programs: dict[tuple[int, ...], Programs] = {}
         self.parts: dict[int, Contraction | None] = {}
         self.sessions: dict[int, _Session] = {}
-        self.known: dict[tuple[tuple[str, int], ...], Bounds] = {}
+        self.known: dict[tuple[tuple[tuple[str, int], ...], Family], Bounds] = {}
 
     def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
         values = config.encoded()
@@ -218,21 +218,36 @@ class _Session:
             costs = costs_of(sim.sim, programs)
         return [costs[number].floor for number in programs.index]
 
-    def bounds(self, config: Config) -> Bounds:
-        """Return bound and estimate; schemes that pin no machine parameter share them."""
+    def costs(
+        self, config: Config, loads: Sequence[tuple[int, int, int]] = ()
+    ) -> tuple[Programs, list[Costs]]:
+        """Return the programs of the job, and what their TBs cost."""
+        plain = config.replaced({"scheme.priority": "oldest"})
+        with self.clock.phase("load"):
+            lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
+            made = _Sim(lowered)
+        with made as sim:
+            values = config.encoded()
+            return programs, costs_of(
+                sim.sim, programs, loads, (values["gpu.l2.latency"], values["gpu.dram.latency"])
+            )
+
+    def bounds(self, config: Config, choice: Choice) -> Bounds:
+        """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
         values = config.encoded()
+        family = family_of(choice, bool(values["scheme.build"]))
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
         key += (("scheme.prologue", values["scheme.prologue"]),)
-        if key not in self.known:
-            plain = config.replaced({"scheme.priority": "oldest"})
-            with self.clock.phase("load"):
-                lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
-                made = _Sim(lowered)
-            with made as sim:
-                costs = costs_of(sim.sim, programs)
+        if (key, family) not in self.known:
+            loads = loads_of(self.job)
+            programs, costs = self.costs(config, loads)
             behind = self._behind_prologues(values, config) if values["scheme.prologue"] else None
-            self.known[key] = bounds(self.job, self.deps, programs, costs, values, behind)
-        return self.known[key]
+            # the estimate is the same for all families
+            guess = next((b.guess for (k, _), b in self.known.items() if k == key), None)
+            self.known[key, family] = bounds(
+                self.job, self.deps, programs, costs, values, family, loads, behind, guess
+            )
+        return self.known[key, family]
 
 
 def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
@@ -310,7 +325,7 @@ def _one(
     row |= {"workload": session.job.name, "scheme": choice.name, "gpu": config.device.name, "status": "ok"}
     try:
         config = config.replaced(choice.pins) if choice.pins else config
-        known = session.bounds(config)
+        known = session.bounds(config, choice)
         row |= {
             "bound_us": known.bound_us,
             "estimate_us": known.estimate_us,

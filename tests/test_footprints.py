@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
-from pysim.bounds import compulsory_bytes, dram_reads
 from pysim.dependences import dependences, reduced, without
 from pysim.errors import DependenceError, WorkloadError
 from pysim.footprint import MODES, READ, UPDATE, WRITE, Footprint
@@ -23,6 +22,7 @@ from pysim.lower import _bypass
 from pysim.regions import common, merge, outside, pointers, strided, strided_all, union
 from pysim.run import _Sim
 from pysim.schemes import written_by_job
+from pysim.traffic import compulsory_bytes, dram_bytes
 from workloads.registry import make
 
 from .core.harness import SCHEMES, execute, lowered_of, tiny
@@ -248,13 +248,14 @@ def test_dropping_an_edge_of_a_recorded_network_is_caught() -> None:
 
 @pytest.mark.parametrize("name", ["gru", "gemm_chain", "split_k"])
 def test_kernels_behind_barriers_run_alike(name: str) -> None:
-    """Loads that go past L1, bounds and barriers come from footprints too: the runs are the same."""
+    """Loads that go past L1, and barriers, come from footprints too: the runs are the same."""
     job = NETWORKS[name]()
     other = from_the_core(job)
     for scheme in ("stream", "graph"):
         assert execute(other, scheme).hash == execute(job, scheme).hash
     runs = [simulate(tiny(), j, "stream,tb_ideal", tables="none").frame("runs") for j in (job, other)]
-    assert runs[0]["bound_us"][0] == pytest.approx(runs[1]["bound_us"][0], rel=1e-12)
+    # of a recorded program it is not known which loads must go to L2
+    assert 0.8 * runs[0]["bound_us"][0] < runs[1]["bound_us"][0] <= runs[0]["bound_us"][0]
     assert runs[0]["estimate_us"][0] == pytest.approx(runs[1]["estimate_us"][0], rel=0.1)
     assert runs[0]["time_us"][1] == pytest.approx(runs[1]["time_us"][1], rel=0.03)
 
@@ -268,8 +269,8 @@ def test_memory_that_must_come_from_dram() -> None:
     assert written_by_job(job).tolist() == [[4000, 5024], [6976, 7040]]
     assert compulsory_bytes(job) == 8192 - 1024 - 64
     assert compulsory_bytes(Job("j", [read, read])) == 8192
-    assert dram_reads(Job("j", [read, read]), 1 << 20) == [8192, 0]
-    assert dram_reads(Job("j", [read, read]), 4096) == [8192, 8192]
+    assert dram_bytes(Job("j", [read, read]), 1 << 20)[0] == [8192, 0]
+    assert dram_bytes(Job("j", [read, read]), 4096)[0] == [8192, 8192]
 
 
 def test_loads_of_written_memory_go_past_l1() -> None:

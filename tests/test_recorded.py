@@ -34,8 +34,11 @@ def test_bounds_of_recorded_programs_are_those_of_the_others():
         simulate(tiny(), made, "stream", tables="none").frame("runs")
         for made in (job, recorded(job, longest, False), recorded(job, longest, True))
     ]
-    for name in ("bound_us", "time_us", "warp_instructions"):
+    for name in ("time_us", "warp_instructions"):
         assert runs[0][name][0] == runs[1][name][0] == runs[2][name][0]
+    # of a recorded program it is not known which loads go to DRAM
+    assert runs[1]["bound_us"][0] == runs[2]["bound_us"][0] <= runs[0]["bound_us"][0]
+    assert runs[1]["bound_us"][0] > 0.8 * runs[0]["bound_us"][0]
 
 
 def test_the_oracle_follows_recorded_addresses():

@@ -1,0 +1,199 @@
+"""What a job moves between L2 and DRAM: the least in any order, and an estimate for launch order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .regions import SECTOR, meets, outside, regions_of, spread, union
+from .schemes import written_by_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from .job import Access, Job, Kernel
+
+    Ints = NDArray[np.int64]
+    Piece = tuple[tuple[int, ...], int]  # what memory it is, and its bytes
+
+PAGE = 1 << 18  # bytes: what memory is told apart by where its reuse is estimated
+PIECES = 64  # of a tensor, at most
+
+
+def _sectors(job: Job, wanted: Callable[[Access], bool]) -> list[Ints]:
+    """Return the sectors that some accesses touch, as (n, 2) ranges; equal accesses are looked at once."""
+    done: dict[int, int] = {}
+    seen: set[tuple[int, int, tuple[int, int, int]]] = set()
+    found: list[Ints] = []
+    for kernel in job.kernels:
+        for access in kernel.accesses:
+            tensor = access.tensor
+            key = (id(tensor), id(access.regions), kernel.grid)
+            if key in seen or done.get(id(tensor), 0) * SECTOR >= tensor.nbytes or not wanted(access):
+                continue
+            seen.add(key)
+            lo, hi, _ = regions_of(access, kernel.tbs).intervals()
+            runs = union(np.stack([lo, hi], axis=1))
+            done[id(tensor)] = max(done.get(id(tensor), 0), int((runs[:, 1] - runs[:, 0]).sum()))
+            found.append(runs)
+    return found
+
+
+def _bytes(found: list[Ints]) -> int:
+    every = union(np.concatenate([np.zeros((0, 2), np.int64), *found]))
+    return int((every[:, 1] - every[:, 0]).sum()) * SECTOR
+
+
+def compulsory_bytes(job: Job) -> int:
+    """Return the bytes that must come from DRAM: all that is read of memory that nobody writes."""
+    spans = written_by_job(job)
+
+    def constant(access: Access) -> bool:
+        at = access.tensor.address
+        return access.mode == "read" and not meets(spans, at, at + access.tensor.nbytes)
+
+    found = _sectors(job, constant)
+    for kernel in job.kernels:
+        if kernel.footprint is not None:
+            found.append(outside(kernel.footprint.read(kernel.tbs, kernel.name), spans) // SECTOR)
+    return _bytes(found)
+
+
+def written_bytes(job: Job) -> int:
+    """Return the bytes of the sectors that kernels write, each counted once."""
+    found = _sectors(job, lambda access: access.mode != "read")
+    for kernel in job.kernels:
+        if kernel.footprint is not None and kernel.copy is None:
+            spans = kernel.footprint.written(kernel.tbs, kernel.name)
+            found.append(np.stack([spans[:, 0] // SECTOR, -(-spans[:, 1] // SECTOR)], axis=1))
+    return _bytes(found)
+
+
+def _part(access: Access, tbs: int) -> list[Piece]:
+    """Return the pieces of a tensor that a kernel touches: rows of the box round its TBs' regions.
+
+    Their bytes are shared out evenly: no more than the box, nor than the distinct regions together.
+    """
+    tensor, regions = access.tensor, regions_of(access, tbs)
+    if not len(regions):
+        return []
+    row0, row1, byte0, byte1 = regions.bytes_.T
+    top, bottom, left, right = int(row0.min()), int(row1.max()), int(byte0.min()), int(byte1.max())
+    area = int(((row1 - row0) * (byte1 - byte0)).sum())
+    size = max(SECTOR, min(area, (bottom - top) * (right - left)))
+    rows = max(1, -(-max(PAGE, tensor.nbytes // PIECES) // tensor.pitch))
+    if tensor.nbytes <= PAGE:  # small enough to be one, whatever part of it is touched
+        top, bottom, left, right, rows = 0, 1, 0, tensor.pitch, 1
+    first, last = top // rows, (bottom - 1) // rows
+    here = (np.minimum(np.arange(first + 1, last + 2) * rows, bottom)) - np.maximum(
+        np.arange(first, last + 1) * rows, top
+    )
+    each = (here * (size / (bottom - top))).astype(np.int64).tolist()
+    return [((tensor.address, n, left, right), each[n - first]) for n in range(first, last + 1)]
+
+
+def _recorded(spans: Ints) -> list[Piece]:
+    """Return the pages of recorded memory."""
+    first = spans[:, 0] // PAGE
+    count = (spans[:, 1] - 1) // PAGE - first + 1
+    page = spread(first, count)
+    lo, hi = (np.repeat(column, count) for column in spans.T)
+    part = np.minimum(hi, (page + 1) * PAGE) - np.maximum(lo, page * PAGE)
+    pages, inverse = np.unique(page, return_inverse=True)
+    sizes = np.bincount(inverse.reshape(-1), weights=part, minlength=len(pages))
+    return [((p,), int(size)) for p, size in zip(pages.tolist(), sizes.tolist(), strict=True)]
+
+
+class _Pieces:
+    """What each kernel touches; kernels with the same footprint are looked at once."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int, int], list[Piece]] = {}
+        self.kept: list[object] = []  # so that no id is given twice
+
+    def of(self, kernel: Kernel) -> list[tuple[list[Piece], bool, bool]]:
+        """Return (pieces, read, written) of each tensor that a kernel touches, or of recorded memory."""
+        if kernel.footprint is not None:
+            read = kernel.footprint.read(kernel.tbs, kernel.name)
+            written = kernel.footprint.written(kernel.tbs, kernel.name)
+            return [(_recorded(read), True, False), (_recorded(written), False, True)]
+        made = []
+        for access in kernel.accesses:
+            key = (id(access.tensor), id(access.regions), kernel.tbs)
+            if key not in self.known:
+                self.known[key] = _part(access, kernel.tbs)
+                self.kept += [access.tensor, access.regions]
+            made.append((self.known[key], access.mode != "write", access.mode != "read"))
+        return made
+
+
+class _Stack:
+    """Bytes touched since a piece was touched last, each counted once: a Fenwick tree over touches."""
+
+    def __init__(self, touches: int) -> None:
+        self.tree = [0] * (touches + 1)
+        self.all = 0
+        self.at: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.next = 1
+
+    def _add(self, i: int, size: int) -> None:
+        while i < len(self.tree):
+            self.tree[i] += size
+            i += i & -i
+
+    def distance(self, key: tuple[int, ...]) -> int | None:
+        """Return the bytes touched since this piece was, or None if it never was."""
+        if key not in self.at:
+            return None
+        i, before = self.at[key][0], 0
+        while i:
+            before += self.tree[i]
+            i -= i & -i
+        return self.all - before
+
+    def touch(self, key: tuple[int, ...], size: int) -> None:
+        """Put a piece on top."""
+        if key in self.at:
+            i, old = self.at[key]
+            self._add(i, -old)
+            self.all -= old
+        self.at[key] = (self.next, size)
+        self._add(self.next, size)
+        self.all += size
+        self.next += 1
+
+
+def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
+    """Estimate what each kernel reads from DRAM and what of its writes goes there, in launch order.
+
+    L2 keeps the last ``capacity`` bytes: a piece is read again when more than that was touched since its last
+    use, and then it is written back, if it was written.
+    """
+    pieces = _Pieces()
+    each = [pieces.of(kernel) for kernel in job.kernels]
+    stack = _Stack(sum(len(part) for parts in each for part, _, _ in parts))
+    reads, writes = [0] * len(each), [0] * len(each)
+    dirty: dict[tuple[int, ...], tuple[int, int]] = {}  # who wrote it last, how many bytes
+
+    def leaves(key: tuple[int, ...], size: int, since: int | None) -> bool:
+        """Whether a piece is not there any more; what was written of it has gone to DRAM then."""
+        gone = since is None or since + size > capacity
+        if gone and key in dirty:
+            kernel, many = dirty.pop(key)
+            writes[kernel] += many
+        return gone
+
+    for index, parts in enumerate(each):
+        for part, read, written in parts:
+            for key, size in part:
+                if leaves(key, size, stack.distance(key)) and read:
+                    reads[index] += size
+                stack.touch(key, size)
+                if written:
+                    dirty[key] = (index, size)
+    for key, (_, size) in list(dirty.items()):
+        leaves(key, size, stack.distance(key))
+    return reads, writes

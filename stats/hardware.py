@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SECTOR = 32  # bytes of an access of memory
-_FLOOR = -0.5  # far below it is only slower
+_FLOOR, _SHOWN = -0.5, 0.6  # far below it is only slower; an axis begins here at the least
 MOST = 1 << 20  # a window of so many kernels has room for all
 LABELS = {
     "entries": "entries of the table",
@@ -240,7 +240,8 @@ def draw_table_size(tables: Mapping[str, Table], title: str) -> bytes:
     panels[0].legend(
         ncols=min(7, len(colours)), fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0)
     )
-    figure.tight_layout(rect=(0, 0, 1, 0.99))
+    panels[0].get_legend().set_in_layout(False)
+    figure.tight_layout(rect=(0, 0, 1, 0.96))
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
     return data.getvalue()
@@ -264,14 +265,14 @@ def _lines(axes: Axes, mine: Table, rows: Table, colours: Mapping[str, str]) -> 
     axes.set_xticks([shown[v] for v in ticks], [_value(v) for v in ticks])
     axes.set_xticks([], minor=True)
     gains = mine["gain"][np.isfinite(mine["gain"])]
-    floor, top = float(gains.min(initial=0.0)), float(gains.max(initial=1.0))
-    axes.set_ylim(max(_FLOOR, floor) - 0.05, top + 0.05)
+    floor, top = float(gains.min(initial=_SHOWN)), float(gains.max(initial=1.0))
+    axes.set_ylim(max(_FLOOR, floor) - 0.04, top + 0.04)
 
 
 def _bars(axes: Axes, small: Table) -> None:
     names = [_text(row["network"]) for row in small]
     at: Any = np.arange(len(small))
-    series = (("default_bits", "default table"), ("bits", "smallest that keeps 95 %"), ("pool_bits", "pool"))
+    series = (("default_bits", "default"), ("bits", "smallest"), ("pool_bits", "pool"))
     keeps = {"default_bits": "default_gain", "bits": "gain", "pool_bits": "pool_gain"}
     for number, (column, label) in enumerate(series):
         where = at + (number - 1) * 0.27
@@ -288,4 +289,4 @@ def _bars(axes: Axes, small: Table) -> None:
     axes.set_xticks(at, names, rotation=20, ha="right")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylabel("KB on the chip; above: share of the best gain", fontsize=8)
-    axes.legend(fontsize=7, frameon=False, ncols=3, loc="upper left")
+    axes.legend(fontsize=7, frameon=False, ncols=3, loc="upper left").set_in_layout(False)

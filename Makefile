@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy microbench utilization hardware peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
 	@echo "make microbench  docs/microbench.md: the simulated constants of an H200, anew"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
+	@echo "make blockmaestro  docs/blockmaestro.md: its applications under all schemes, anew (minutes)"
 	@echo "make accuracy  what is said of DeepBench in README.md and docs/accuracy.md, anew"
 	@echo "make budget    the error budget of docs/accuracy.md, anew"
 	@echo "make hardware  docs/hardware-cost.md: bits of the dependence table and what they buy, anew"
@@ -78,6 +79,9 @@ readme: $(CORE)
 # YARDSTICK=program: see tests/bench/bench.py
 energy: $(CORE)
 	$(PY) docs/refresh.py --energy
+
+blockmaestro: $(CORE)
+	$(PY) docs/refresh.py --blockmaestro
 
 microbench: $(CORE)
 	$(PY) docs/refresh.py --microbench

@@ -5,7 +5,7 @@ from pysim.start import run_script
 # its launches take 5 us; those of an H200 were measured
 MACHINES = {"titan_x_pascal": {"gpu.cp.launch": 5000.0, "gpu.cp.stream_gap": 5000.0}, "h200": {}}
 SCHEMES = (
-    "stream", "graph", "pool", "tb_static",
+    "stream", "graph", "pool", "tb_static", "tb_static:fetch",
     "blockmaestro", "blockmaestro:consumer", "blockmaestro:kernels3", "blockmaestro:kernels3+consumer",
     "blockmaestro:kernels4", "blockmaestro:kernels4+consumer", "tb_ideal",
 )  # fmt: skip
@@ -38,6 +38,7 @@ def runs_of(script, name, job, entries, log):
         for label, over in (
             (f"{LARGE // 1024} KB", {ENTRIES: entries[1]}),
             ("free updates", {ENTRIES: entries[0], "scheme.table.update": 0.0}),
+            ("no sharing", {ENTRIES: entries[0], "scheme.table.group": 0}),
         ):
             rows = simulated(("tb_static",), over, False)
             rows["scheme"] = f"tb_static, {label}".encode()

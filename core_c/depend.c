@@ -138,9 +138,15 @@ static u32 open_preds(const gs_sim *sim, u32 kernel, u32 n)
 /* it waits for the ends of kernels, in one entry */
 static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
 {
+    int entry = waits > 0 && !of_tbs(sim);
     k->waits = waits;
     k->gate += waits;
-    entries_add(&sim->sched, waits > 0 && !of_tbs(sim));
+    if (entry && sim->order.fetch && sim->sched.table_entries >= sim->order.entries) {
+        k->spilled = 1; /* not even that one fits: it stays in memory */
+        sim->sched.spills++;
+        return;
+    }
+    entries_add(&sim->sched, (u32)entry);
 }
 
 static void admit_coarse(gs_sim *sim, u32 kernel)
@@ -234,49 +240,114 @@ static int choose_form(gs_sim *sim, u32 kernel, u32 waits, u32 *need)
     return 0;
 }
 
-void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
+/* the table takes in what a kernel waits for */
+static void take_in(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    const gs_launch *l = gs_launches(sim) + kernel;
     const gs_nstate *states = nstates(sim);
     gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
-    if (sim->order.bloom) {
-        gs_bloom_admit(sim, kernel, t);
-        return;
-    }
-    u32 waits = open_preds(sim, kernel, l->whole), need;
-    k->admitted = 1;
-    d->sm = GS_NO_SM;
+    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
     for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
         fine[tb].open = 1; /* it is not in the buffer */
     }
     if (!choose_form(sim, kernel, waits, &need)) {
         admit_coarse(sim, kernel);
+        return;
+    }
+    const gs_form f = gs_form_of(sim, kernel, k->form);
+    entries_add(d, need - (need && waits > 0));
+    admit_waits(sim, k, waits);
+    for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
+        k->gate += !states[i].done && states[i].whole;
+    }
+    for (u32 tb = 0; k->fine && tb < k->tbs; tb += f.unit) {
+        fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
+        if (fine[tb].open == 0) {
+            unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
+        }
+    }
+}
+
+/* 1: what a kernel waits for may stay in memory: all its TBs wait, and no TB that they wait for has been
+   dispatched */
+static int may_be_away(gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
+    const gs_kernel *kernels = gs_kernels(sim), *k = kernels + kernel;
+    const gs_nstate *states = nstates(sim);
+    const gs_form own = gs_form_of(sim, kernel, 0);
+    int all = 0;
+    for (u32 i = 0; i < l->preds; i++) {
+        if (gs_launches(sim)[preds[i]].copies || kernels[preds[i]].dispatched) {
+            return 0;
+        }
+    }
+    for (u32 i = own.first_node; i < own.first_node + own.nodes; i++) {
+        all |= !states[i].done && states[i].whole;
+    }
+    if (!all && k->fine) {
+        count_conditions(sim, kernel, &own);
+        all = 1;
+        for (u32 tb = 0; tb < k->tbs; tb++) {
+            all &= gs_fine_of(sim, k)[tb].open > 0;
+        }
+        forget_conditions(sim, kernel);
+    }
+    return all;
+}
+
+void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    if (sim->order.bloom) {
+        gs_bloom_admit(sim, kernel, t);
+        return;
+    }
+    k->admitted = 1;
+    d->sm = GS_NO_SM;
+    if (sim->order.fetch && may_be_away(sim, kernel)) {
+        k->away = 1;
+        k->gate++;
     } else {
-        const gs_form f = gs_form_of(sim, kernel, k->form);
-        entries_add(d, need - (need && waits > 0));
-        admit_waits(sim, k, waits);
-        for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
-            k->gate += !states[i].done && states[i].whole;
-        }
-        for (u32 tb = 0; k->fine && tb < k->tbs; tb += f.unit) {
-            fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
-            if (fine[tb].open == 0) {
-                unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
-            }
-        }
+        take_in(sim, kernel, t);
     }
     if (k->gate == 0) {
         gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
     }
 }
 
+void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t)
+{
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        gs_kernel *k = &gs_kernels(sim)[succs[i]];
+        if (k->away == 1) {
+            k->away = 2;
+            gs_ring_push(sim, &sim->sched.ready,
+                         (gs_event){t + sim->order.spill, GS_EVENT_FETCHED, succs[i], 0, 0});
+        }
+    }
+}
+
+static void fetched(gs_sim *sim, u32 kernel, u64 t)
+{
+    u32 held = sim->sched.table_entries;
+    gs_kernels(sim)[kernel].away = 0;
+    sim->sched.sm = GS_NO_SM;
+    take_in(sim, kernel, t);
+    sim->sched.spills += gs_max32(sim->sched.table_entries, held) - held;
+    gs_depend_gate(sim, kernel, t, GS_NONE, GS_NONE);
+}
+
 /* 1: the table holds the form of its kernel's nodes that a node is of, or will have to hold it */
 static int in_table(const gs_sim *sim, u32 kernel, u32 form)
 {
     const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
-    if (!k->admitted) {
+    if (!k->admitted || k->away) {
         return form == (gs_launches(sim)[kernel].shared != 0);
     }
     return !k->coarse && k->form == form;
@@ -393,7 +464,7 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_kernel *k = &gs_kernels(sim)[n->kernel];
     s->done = 1;
-    if (!k->admitted || k->coarse || k->form != s->form) {
+    if (!k->admitted || k->away || k->coarse || k->form != s->form) {
         return;
     }
     sim->sched.table_entries -= of_tbs(sim) ? 0 : node_entries(sim, n);
@@ -425,7 +496,12 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
         if (!waits_for(sim, succs[i], kernel)) {
             continue;
         }
-        if (--k->waits == 0) {
+        if (--k->waits == 0 && k->spilled) {
+            gs_ring_push(sim, &sim->sched.ready,
+                         (gs_event){t + sim->order.spill, GS_EVENT_SPILLED, succs[i], tb, last});
+            continue;
+        }
+        if (k->waits == 0) {
             sim->sched.table_entries -= !of_tbs(sim);
         }
         gs_depend_gate(sim, succs[i], t, last, tb);
@@ -441,6 +517,10 @@ void gs_depend_event(gs_sim *sim, gs_event e)
         node_done(sim, e.a, e.time);
     } else if (e.what == GS_EVENT_LOADED) {
         gs_levels_loaded(sim, e.a, e.b, e.time);
+    } else if (e.what == GS_EVENT_FETCHED) {
+        fetched(sim, e.a, e.time);
+    } else if (e.what == GS_EVENT_SPILLED) {
+        gs_depend_gate(sim, e.a, e.time, e.pad, e.b);
     } else if (e.what == GS_EVENT_UNIT) {
         sim->sched.sm = GS_NO_SM; /* a unit may have run anywhere */
         gs_bloom_unit_end(sim, e.a, e.time);

@@ -70,7 +70,7 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
     u64 rooms[6] = {power_of_two(reserve + 1),
-                    power_of_two(nodes + n + sim->bloom.slots + 1),
+                    power_of_two(nodes + n + (sim->order.fetch ? 2 * n : 0) + sim->bloom.slots + 1),
                     power_of_two(n + held + 2),
                     power_of_two(held + 1),
                     power_of_two(sim->order.prologue ? reserve + 1 : 1),

@@ -215,6 +215,9 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
     }
     if (k->record.first_dispatch == GS_NEVER) {
         k->record.first_dispatch = at;
+        if (sim->order.fetch) {
+            gs_depend_fetch(sim, kernel, t);
+        }
     }
     GS_TABLE(sim, gs_resident, at_residents)
     [sm * GS_TBS + slot] =

@@ -19,7 +19,9 @@ enum {
     GS_EVENT_PRELAUNCHED,
     GS_EVENT_QUANTUM,
     GS_EVENT_LOADED,
-    GS_EVENT_UNIT
+    GS_EVENT_UNIT,
+    GS_EVENT_FETCHED,
+    GS_EVENT_SPILLED
 };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
@@ -66,6 +68,9 @@ u64 gs_depend_updates(gs_sim *sim, u64 t, u32 updates, u32 kernel);
 void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb);
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+
+/* the first TB of a kernel is dispatched: nodes of those that wait for it are brought in */
+void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t);
 
 /* forms of nodes (forms.c) */
 int gs_forms_check(gs_sim *sim, const gs_job *job);

@@ -287,7 +287,8 @@ typedef struct gs_kernel {
     u32 tbs, next_tb, dispatched, done;
     u32 ready; /* ready TBs of a fine kernel */
     u8 admitted, coarse, fine, ended;
-    u32 form, unit; /* the form of its nodes that the table holds, 0: their own; TBs that share a counter */
+    u8 away, spilled; /* 1: its nodes lie in memory, 2: and are on their way; 1: its one entry does, too */
+    u32 form, unit;   /* the form of its nodes that the table holds, 0: their own; TBs that share a counter */
     u32 passed;
     u32 cause_kernel, cause_tb;
     u32 triggered;        /* TBs that have triggered or ended */

@@ -320,6 +320,19 @@ def energy() -> None:
     replace(ROOT / "docs" / "energy.md", blocks)
 
 
+def blockmaestro(saved: str) -> None:
+    """Run BlockMaestro's applications, or read what such a run has saved, and write the page's tables."""
+    import blockmaestro as rendering
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(saved) if saved else Path(name) / "suite.h5"
+        if not saved:
+            run("configs/blockmaestro_suite.py", "--quiet", "--out", str(path))
+        shutil.copyfile(path.with_suffix(".png"), ROOT / "docs" / "blockmaestro.png")
+        made = rendering.blocks(stats.load(path).array("runs"))
+    replace(ROOT / "docs" / "blockmaestro.md", made)
+
+
 def main() -> None:
     """Choose what to make."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -339,8 +352,12 @@ def main() -> None:
     parser.add_argument("--energy", action="store_true", help="docs/energy.md only (a minute or two)")
     parser.add_argument("--kernels", action="store_true", help="tables of docs/schemes.md only (minutes)")
     parser.add_argument("--microbench", action="store_true", help="docs/microbench.md only (a minute)")
+    text = "docs/blockmaestro.md only (minutes), or from a saved result of the suite"
+    parser.add_argument("--blockmaestro", nargs="?", const="", metavar="RESULT.h5", help=text)
     options = parser.parse_args()
-    if options.performance:
+    if options.blockmaestro is not None:
+        blockmaestro(options.blockmaestro)
+    elif options.performance:
         performance(options.yardstick)
     elif options.peer:
         peer()

@@ -17,6 +17,7 @@ import numpy as np
 from .groups import NODE
 from .occupancy import occupancy
 from .regions import RANGE, pointers, spread, strided_all
+from .semaphores import inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -175,6 +176,8 @@ def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
         whole = consumers[nodes] == tbs[kernel]
         if whole.all():
             continue  # it waits as a whole, at the cost of a counter a node
+        if inside(job.kernels[kernel]):
+            continue  # a TB that waits inside for others must wait for no less than they do
         sources = np.array(deps.preds[kernel])
         allowed = _allowed(sources, tbs, slots, values)
         asked = int(producers[nodes].sum() + consumers[nodes][~whole].sum()) * update

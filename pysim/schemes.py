@@ -134,6 +134,10 @@ _BUILT = {
 
 _EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.signature", "exact"),))}
 
+_FETCH = {
+    "fetch": Option("entries are brought in when producers are dispatched", (("scheme.table.fetch", 1),))
+}
+
 _PROLOGUE = {"prologue": Option("scheme.prologue = 1", (("scheme.prologue", 1),))}
 
 SCHEMES: dict[str, Scheme] = {
@@ -205,7 +209,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb_static",
             "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
             "tb",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH,
         ),
         Scheme(
             "tb_learned",
@@ -213,7 +217,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb",
             "gpu.cp.stream_gap",
             finds="learned",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH,
         ),
         Scheme(
             "tb_bloom",
@@ -384,6 +388,14 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "reserve": values["scheme.reserve"] if table else 0,
         "entries": values["scheme.table.entries"],
         "share": values["scheme.table.share"],
+        "fetch": int(
+            scheme.edges == "tb"
+            and scheme.finds != "bloom"
+            and not scheme.infinite
+            and not values["scheme.prologue"]
+            and values["scheme.table.fetch"]
+        ),
+        "spill": values["gpu.l2.latency"] * values["gpu.clock"],
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],
     }

@@ -92,7 +92,7 @@ def losses(runs: Table) -> list[str]:
         return []
     mine = schemes.index(TABLE)
     relieved = [j for j, scheme in enumerate(schemes) if scheme.startswith(TABLE + ",")]
-    coarse = grid(runs, "table_coarse")[2][:, mine]
+    coarse, shared = (grid(runs, name)[2][:, mine] for name in ("table_coarse", "table_shared"))
     out = [f"{TABLE} against the best form of {RIVAL}, equal bytes on chip: where it does not win"]
     for i, name in enumerate(names):
         best = max(rivals, key=lambda j: -1.0 if np.isnan(speedup[i, j]) else float(speedup[i, j]))
@@ -102,8 +102,10 @@ def losses(runs: Table) -> list[str]:
         line = f"  {name}: {ours:.2f} against {theirs:.2f} ({_short(schemes[best])})"
         if ours > theirs * (1 - SAME):
             line += ", equal"
-        elif not coarse[i]:
+        elif not coarse[i] and not shared[i]:
             line += "; all kernels fit in the table"
+        if shared[i]:
+            line += f"; TBs of {shared[i]:.0f} kernels share counters"
         if coarse[i]:
             line += f"; {coarse[i]:.0f} kernels did not fit in the table and waited for whole kernels"
         for j in relieved:

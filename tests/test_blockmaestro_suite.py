@@ -15,7 +15,7 @@ from stats import schema
 from stats.suite import format_suite, geometric, losses
 
 SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "blockmaestro_suite.py"
-RELIEVED = ("tb_static, 256 KB", "tb_static, free updates")
+RELIEVED = ("tb_static, 256 KB", "tb_static, free updates", "tb_static, no sharing")
 
 
 def run(folder, *args):
@@ -28,8 +28,8 @@ def test_two_machines_and_launches_of_five_microseconds(tmp_path):
     done = run(tmp_path, "--apps", "bicg,nw", "--schemes", "stream,tb_static,blockmaestro", "--out", "b.h5")
     assert done.returncode == 0, done.stderr
     runs = stats.load(tmp_path / "b.h5")["runs"]
-    assert runs["workload"].tolist() == (["bicg"] * 5 + ["nw"] * 5) * 2
-    assert runs["gpu"].tolist() == ["titan_x_pascal"] * 10 + ["h200"] * 10
+    assert runs["workload"].tolist() == (["bicg"] * 6 + ["nw"] * 6) * 2
+    assert runs["gpu"].tolist() == ["titan_x_pascal"] * 12 + ["h200"] * 12
     assert set(runs["scheme"]) == {"stream", "tb_static", "blockmaestro", *RELIEVED}
     assert (runs["status"] == "ok").all()
     # a launch of 5 us in front of each of the 15 diagonals, in stream order
@@ -87,6 +87,8 @@ def test_what_is_lost_has_its_reason():
     assert "with 256 KB 3.00" in found[1]
     assert found[2].endswith("all kernels fit in the table")
     assert found[3].endswith("equal")
+    table["table_shared"][3] = 5
+    assert "of 5 kernels share counters" in losses(table)[1]
     assert losses(table[:3])[1:] == ["  nowhere"]
 
 

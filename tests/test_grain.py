@@ -105,15 +105,38 @@ def test_edges_that_cost_too_much_are_not_kept():
     assert int(none.totals.table_coarse_kernels) > 0 == int(none.totals.table_shared_kernels)
 
 
+def test_entries_are_fetched_when_producers_are_dispatched():
+    """A chain of kernels: two of them are in the table where all were, and each entry is read once."""
+    job = make("fft:batch=16,kernels=12")
+    all_in = execute(job, "tb_static", oracle(gpu__cp__admit=0.0))
+    fetched = execute(job, "tb_static:fetch", oracle(gpu__cp__admit=0.0))
+    # 16 nodes a kernel but the first; all TBs of a kernel run at once, so two kernels at most wait for some
+    assert int(all_in.totals.table_peak_entries) == 11 * 16
+    assert int(fetched.totals.table_peak_entries) <= 3 * 16
+    assert int(fetched.totals.table_spills) == 10 * 16  # the second is admitted while the first runs
+    assert int(all_in.totals.table_spills) == 0
+    assert fetched.end < 1.02 * all_in.end
+    # the first TB of a kernel cannot start before the nodes have come
+    spill = int(fetched.values["gpu.l2.latency"] * fetched.values["gpu.clock"])
+    first = fetched.kernels["first_dispatch"].astype(np.int64)
+    assert (np.diff(first) >= spill).all()
+
+
+def test_what_has_no_entry_waits_in_memory():
+    """One entry: kernels behind the first that has it wait for whole kernels, and one by one for memory."""
+    job = make("fft:batch=16,kernels=12")
+    ran = execute(job, "tb_static:fetch", oracle(scheme__table__entries=1))
+    assert int(ran.totals.table_peak_entries) == 1
+    assert int(ran.totals.table_coarse_kernels) == 11
+
+
+@pytest.mark.parametrize("fetch", [0, 1])
 @pytest.mark.parametrize("entries", [1, 3, 40])
 @pytest.mark.parametrize("name", ["gru", "random_dag", "split_k", "copied_in_time"])
-def test_one_result(name, entries):
+def test_one_result(name, entries, fetch):
     conf = {"scheme__table__entries": entries, "scheme__table__shortest": 5.0}
-    job = ALL[name]()
-    ran = execute(job, "tb_static:prologue", oracle(**conf))
+    job, scheme = ALL[name](), "tb_static:fetch" if fetch else "tb_static:prologue"
+    ran = execute(job, scheme, oracle(**conf))
     want = ran.fingerprint()
-    assert (
-        execute(job, "tb_static:prologue", tiny(**conf), threads=(3, 1, 4), quanta=(50, 3)).fingerprint()
-        == want
-    )
+    assert execute(job, scheme, tiny(**conf), threads=(3, 1, 4), quanta=(50, 3)).fingerprint() == want
     assert int(ran.totals.table_peak_entries) <= entries

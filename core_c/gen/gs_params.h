@@ -273,6 +273,8 @@ typedef struct gs_scheme_table_params {
     int64_t entry_bytes;
     /* TBs in a row may share a counter where edges of single TBs take too many updates or entries; 0: whole kernels are the only way out. [bool] */
     int64_t group;
+    /* What a kernel waits for stays in memory until a TB of a kernel that it waits for is dispatched, and is brought in then, in the form for which there is room; not with scheme.prologue (0: it comes with the kernel's admission). [bool] */
+    int64_t fetch;
     /* A kernel whose TBs can share counters takes at most this share of the entries that are free; with fewer entries, more TBs share one (our choice). [1/65536] */
     int64_t share;
     /* A kernel's edges are kept TB by TB where the updates that all its producers' TBs on the chip ask for take no longer than this: what a TB is taken to last at least (assumed: a launch and a load from DRAM). [tick] */

@@ -1,0 +1,134 @@
+"""Renders the tables of docs/blockmaestro.md from a result of configs/blockmaestro_suite.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stats.suite import FLOOR, SAME, geometric, grid
+
+APART = "wavefront"  # an example beside the applications
+COLUMNS = {
+    "graph": "graph",
+    "pool": "pool",
+    "tb_static": "tb_static",
+    "tb_static:fetch": "fetch",
+    "tb_static, 256 KB": "256 KB",
+    "tb_static, free updates": "free updates",
+    "tb_static, no sharing": "no sharing",
+    "blockmaestro": "bm",
+    "blockmaestro:kernels3": "bm 3",
+    "blockmaestro:kernels3+consumer": "bm 3 cons.",
+    "blockmaestro:kernels4": "bm 4",
+    "tb_ideal": "tb_ideal",
+}
+OURS, RIVAL = ("tb_static", "tb_static:fetch"), "blockmaestro"
+MACHINES = {"titan": "titan_x_pascal", "h200": "h200"}
+
+
+class Machine:
+    """What the suite found on one GPU: speedups over stream and shares of the gap won."""
+
+    def __init__(self, runs: Any, gpu: str) -> None:
+        mine = runs[runs["gpu"] == gpu.encode()]
+        self.names, self.schemes, self.speedup = grid(mine, "speedup")
+        self.share = np.maximum(grid(mine, "gap_won")[2], FLOOR)
+        self.bytes = grid(mine, "table_bytes")[2]
+        self.shared = grid(mine, "table_shared")[2]
+        self.meant = np.array([name != APART for name in self.names])
+
+    def column(self, scheme: str) -> int:
+        """Return the column of a scheme."""
+        return self.schemes.index(scheme)
+
+    def mean(self, scheme: str, values: Any) -> float:
+        """Return the geometric mean over the applications."""
+        return geometric(values[self.meant, self.column(scheme)])
+
+    def rivals(self) -> list[str]:
+        """Return the forms of the rival."""
+        return [scheme for scheme in self.schemes if scheme.partition(":")[0] == RIVAL]
+
+    def table(self) -> str:
+        """Return speedups, means and shares of the gap as a table in Markdown."""
+        columns = [self.column(scheme) for scheme in COLUMNS]
+        lines = [f"| | {' | '.join(COLUMNS.values())} |", "|---|" + "--:|" * len(columns)]
+        for i, name in enumerate(self.names):
+            lines.append(f"| {name} | {' | '.join(f'{self.speedup[i, j]:.2f}' for j in columns)} |")
+        means = [f"**{self.mean(scheme, self.speedup):.2f}**" for scheme in COLUMNS]
+        won = [f"{self.mean(scheme, self.share):.0%}" for scheme in COLUMNS]
+        lines.append(f"| **geometric mean of {self.meant.sum()}** | {' | '.join(means)} |")
+        lines.append(f"| gap won, geometric mean | {' | '.join(won)} |")
+        return "\n".join(lines)
+
+    def goal(self, title: str) -> str:
+        """Return a row: gap won and speedup of our forms, and of the rival's default and best form."""
+        best = max(self.rivals(), key=lambda scheme: self.mean(scheme, self.share))
+        cells = [
+            f"{self.mean(scheme, self.share):.0%} ({self.mean(scheme, self.speedup):.2f})"
+            for scheme in (*OURS, RIVAL, best)
+        ]
+        return f"| {title} | {' | '.join(cells)}, `{best}` |"
+
+    def losses(self, title: str) -> list[str]:
+        """Return a row for each workload where no form of ours beats the rival's best."""
+        made = []
+        rivals = [self.column(scheme) for scheme in self.rivals()]
+        for i, name in enumerate(self.names):
+            ours = [self.speedup[i, self.column(scheme)] for scheme in OURS]
+            best = max(rivals, key=lambda j: float(self.speedup[i, j]))
+            theirs = float(self.speedup[i, best])
+            if min(ours) >= theirs * (1 + SAME):
+                continue
+            equal = "equal" if max(ours) > theirs * (1 - SAME) else ""
+            equal = "fetch wins" if max(ours) >= theirs * (1 + SAME) else equal
+            relieved = ", ".join(
+                f"{COLUMNS[scheme]} {self.speedup[i, j]:.2f}"
+                for j, scheme in enumerate(self.schemes)
+                if scheme.startswith("tb_static,") and abs(self.speedup[i, j] / ours[0] - 1) > SAME
+            )
+            numbers = " | ".join(f"{value:.2f}" for value in ours)
+            what = self.schemes[best].partition(":")[2] or "default"
+            shared = int(self.shared[i, self.column("tb_static")])
+            best_form = f"{theirs:.2f} ({what})"
+            made.append(
+                f"| {name}, {title} | {numbers} | {best_form} | {equal} | {shared or ''} | {relieved} |"
+            )
+        return made
+
+
+def blocks(runs: Any) -> dict[str, str]:
+    """Return the page's blocks by name."""
+    titan, h200 = (Machine(runs, gpu) for gpu in MACHINES.values())
+    head = "| | tb_static | tb_static:fetch | blockmaestro | its best form |\n|---|--:|--:|--:|--:|"
+    goal = [head, titan.goal("Titan X, 5 us launches"), h200.goal("H200, measured launches")]
+    lost = ["| | tb_static | fetch | best blockmaestro | | kernels that share | tb_static with |"]
+    lost += ["|---|--:|--:|--:|---|--:|---|", *titan.losses("Titan X"), *h200.losses("H200")]
+    two, three = (titan.speedup[titan.meant, titan.column(s)] for s in (RIVAL, f"{RIVAL}:kernels3+consumer"))
+    largest = [
+        titan.speedup[:, titan.column(f"{RIVAL}{form}")].max() for form in ("", ":kernels3", ":kernels4")
+    ]
+    alexnet = titan.speedup[titan.names.index("alexnet"), titan.column(RIVAL)]
+    fronts = [
+        titan.speedup[titan.names.index(APART), titan.column(f"{RIVAL}:kernels3{c}")]
+        for c in ("", "+consumer")
+    ]
+    average = f"{two.mean():.2f} (mean), {geometric(two):.2f} (geometric), two kernels at once"
+    most = f"{largest[0]:.2f} with two kernels, {largest[1]:.2f} with three, {largest[2]:.2f} with four"
+    published = [
+        "| | published | here |",
+        "|---|--:|--:|",
+        f"| average speedup | 1.52 | {average} |",
+        f"| largest | 2.92 | {most} |",
+        f"| three kernels ahead, consumer priority | 1.80 (geometric) | {geometric(three):.2f} |",
+        f"| AlexNet | 1.07 | {alexnet:.2f} |",
+        f"| wavefront, consumer over producer priority | 1.9 | {fronts[1] / fronts[0]:.2f} |",
+    ]
+    return {
+        "titan": titan.table(),
+        "h200": h200.table(),
+        "goal": "\n".join(goal),
+        "losses": "\n".join(lost),
+        "published": "\n".join(published),
+    }

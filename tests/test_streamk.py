@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysim import simulate, waits
+from pysim import Config, simulate, waits
 from pysim.behind import held_back
 from pysim.dependences import dependences
+from pysim.devices import device
 from pysim.errors import SimError, WorkloadError
 from pysim.job import Job, Memory
 from pysim.schemes import parse_scheme
@@ -20,7 +21,7 @@ from workloads.copy import fill
 from workloads.cutlass import multistage, product
 from workloads.gemm import gemm
 from workloads.registry import make
-from workloads.streamk import KINDS, schedule, stream_k, workspace
+from workloads.streamk import KINDS, resident, schedule, stream_k, workspace
 from workloads.tiling import Tiling
 
 from .core.harness import FAMILY, SCHEMES, execute, tiny
@@ -219,6 +220,14 @@ def test_bounds_and_statuses():
 def test_wrong_options(text, message):
     with pytest.raises(WorkloadError, match=message):
         make(text)
+
+
+def test_as_many_tbs_as_a_gpu_holds():
+    a100 = Config.resolve(device("a100"))
+    # 73,728 B of shared memory and 128 sums a thread: one an SM; small tiles: several
+    assert resident(multistage("128x256x32x64x64x32", 3, 1), a100) == 108
+    assert resident(AMPERE, a100) % 108 == 0
+    assert resident(AMPERE, a100) > 2 * 108
 
 
 def test_wrong_kernels():

@@ -19,13 +19,9 @@ from pysim.job import Access, Job, Kernel, Memory
 from pysim.program import Code, Program
 from workloads.registry import make
 
-from .core.harness import execute, lowered_of, tiny
-from .core.workloads_small import ALL
+from .core.harness import execute, lowered_of, oracle, tiny
+from .core.workloads_small import ALL, random_dag
 from .test_ordering import KINDS, LATE, pair, two
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 def counted(*args, **kwargs):
@@ -194,8 +190,7 @@ def test_what_is_too_large_is_refused():
 def test_random_dags(
     seed, kernels, streams, bits, hashes, granule, per, clear, signatures, missing, widen, window
 ):
-    text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
-    job = make(text)
+    job = random_dag(seed, kernels, streams)
     conf = oracle(
         scheme__bloom__bits=bits,
         scheme__bloom__hashes=hashes,

@@ -9,15 +9,11 @@ from pysim.dependences import dependences
 from pysim.grain import COUNTERS, forms_of, sizes
 from workloads.registry import make
 
-from .core.harness import execute, tiny
+from .core.harness import execute, oracle, tiny
 from .core.workloads_small import ALL
 
 STENCIL = "hotspot:n=192,kernels=5"
 CHAIN = "fft:batch=64,kernels=12"
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 def test_sizes_are_rows_or_even_parts_of_one():

@@ -71,9 +71,8 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("key", TILES, ids="|".join)
-def test_a_step_has_the_instructions_of_its_sass(key):
-    tile = TILES[key]
+def instructions_of_a_step(tile):
+    """Instructions that a warp of a product issues for one more K step."""
 
     def instructions(steps):
         half = isinstance(tile, Hgemm)
@@ -83,7 +82,12 @@ def test_a_step_has_the_instructions_of_its_sass(key):
         made = hgemm("step", a, b, c, tile) if half else sgemm("step", a, b, c, tile)
         return made.counts["inst"] // made.kernel.program.warps
 
-    assert instructions(8) - instructions(7) == STEPS[key]
+    return instructions(8) - instructions(7)
+
+
+@pytest.mark.parametrize("key", TILES, ids="|".join)
+def test_a_step_has_the_instructions_of_its_sass(key):
+    assert instructions_of_a_step(TILES[key]) == STEPS[key]
 
 
 # of a GRU cell: once, a turn over rows that exist, one over rows that do not

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from pysim import simulate
-from pysim.job import Job, Kernel, Memory
+from pysim.job import Job, Kernel
 from pysim.program import Code, Program
 from workloads.hw.chains import STAGED, chain_job, chain_of
 from workloads.hw.code import Warp
-from workloads.hw.hgemm import Hgemm, hgemm
-from workloads.hw.sgemm import sgemm
 
 from .core.harness import config, execute
-from .test_hw_chains import SMALL
+from .test_hw_chains import SMALL, instructions_of_a_step
 
 MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured"
 
@@ -39,17 +37,7 @@ def rows(name):
 
 @pytest.mark.parametrize("key", STAGED, ids="|".join)
 def test_a_step_has_the_instructions_of_its_sass(key):
-    tile = STAGED[key]
-
-    def instructions(steps):
-        half = isinstance(tile, Hgemm)
-        depth, item, memory = steps * (32 if half else tile.bk), 2 if half else 4, Memory()
-        shapes = {"A": (tile.bm, depth), "B": (depth, tile.bn), "C": (tile.bm, tile.bn)}
-        a, b, c = (memory.tensor(name, *shape, item) for name, shape in shapes.items())
-        made = hgemm("step", a, b, c, tile) if half else sgemm("step", a, b, c, tile)
-        return made.counts["inst"] // made.kernel.program.warps
-
-    assert instructions(8) - instructions(7) == STEPS[key]
+    assert instructions_of_a_step(STAGED[key]) == STEPS[key]
 
 
 @pytest.mark.parametrize("key", SMALL, ids="|".join)

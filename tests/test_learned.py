@@ -17,13 +17,9 @@ from pysim.job import Access, Job, Kernel, Memory
 from pysim.learned import hulls, learned
 from workloads.registry import make
 
-from .core.harness import execute, lowered_of, tiny
+from .core.harness import execute, lowered_of, oracle
 from .core.workloads_small import ALL
 from .test_ordering import LATE, kernel
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 def twice(job):

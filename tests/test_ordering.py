@@ -15,8 +15,8 @@ from pysim.job import Access, Job, Kernel, Memory
 from pysim.program import Code, Pattern, Program
 from workloads.registry import make
 
-from .core.harness import SCHEMES, execute, tiny
-from .core.workloads_small import ALL, SPLIT, product
+from .core.harness import SCHEMES, execute, oracle, tiny
+from .core.workloads_small import ALL, SPLIT, product, random_dag
 
 TABLES = ("tb_static", "tb_ideal")
 COHERENCE = {
@@ -27,10 +27,6 @@ COHERENCE = {
     "tb_learned": ("auto", "bypass", "tb"),
     "tb_ideal": ("auto", "bypass", "tb"),
 }
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 # ---- right orders pass ----
@@ -58,7 +54,6 @@ def test_random_dags(seed):
 def test_random_dags_under_random_settings(
     seed, kernels, streams, scheme, priority, window, entries, submit, which, carveout, bypass
 ):
-    text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
     known = COHERENCE[scheme]
     conf = oracle(
         scheme__priority=priority,
@@ -69,7 +64,7 @@ def test_random_dags_under_random_settings(
         scheme__bypass=bypass,
         host__submit=submit,
     )
-    ran = execute(make(text), scheme, conf)
+    ran = execute(random_dag(seed, kernels, streams), scheme, conf)
     if scheme == "tb_static":
         assert ran.totals.table_peak_entries <= entries
 

@@ -14,17 +14,12 @@ from pysim.job import Access, Job, Kernel, Memory
 from pysim.program import OP, Code, Pattern, Program
 from pysim.prologue import needs_of, prologue_plan, tail_job
 from pysim.schemes import SCHEMES
-from workloads.registry import make
 
-from .core.harness import execute, lowered_of, tiny
-from .core.workloads_small import ALL
+from .core.harness import execute, lowered_of, oracle, tiny
+from .core.workloads_small import ALL, random_dag
 from .test_ordering import LATE
 
 GATED = ("tb_static:prologue", "tb_learned:prologue", "tb_bloom:prologue", "tb_ideal:prologue")
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 def rows_of(tensor):
@@ -186,8 +181,7 @@ def test_networks(name, scheme):
     placement=st.sampled_from(("first_free", "balanced", "affinity")),
 )
 def test_random_dags(seed, kernels, streams, scheme, priority, window, entries, bypass, sms, placement):
-    text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
-    job = make(text)
+    job = random_dag(seed, kernels, streams)
     conf = oracle(
         scheme__priority=priority,
         scheme__window=window,

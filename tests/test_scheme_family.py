@@ -12,15 +12,11 @@ from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
 from workloads.registry import make
 
-from .core.harness import FAMILY, SCHEMES, execute, tiny
-from .core.workloads_small import ALL
+from .core.harness import FAMILY, SCHEMES, execute, oracle, tiny
+from .core.workloads_small import ALL, random_dag
 from .test_ordering import KINDS, pair, two
 
 NETWORKS = ("gemm_chain", "split_k", "gru", "copy", "shared_read", "sliced", "copied", "copied_in_time")
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 @pytest.mark.parametrize("scheme", FAMILY)
@@ -79,8 +75,7 @@ SETTINGS = {
 )
 def test_random_settings(seed, kernels, streams, scheme, chosen, quanta):
     """No dependence is broken, no TB is lost, and slices change nothing."""
-    text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
-    job = make(text)
+    job = random_dag(seed, kernels, streams)
     ran = execute(job, scheme, oracle().replaced(chosen))
     assert int(ran.totals.tbs_done) == len(ran.tbs) == sum(k.tbs for k in job.kernels)
     if scheme in ("pool", "tb_static", "tb_learned"):

@@ -39,6 +39,11 @@ def tiny(**overrides):
     return Config.resolve(device("titan_v"), TINY | {k.replace("__", "."): v for k, v in overrides.items()})
 
 
+def oracle(**overrides):
+    """The small device with every access checked."""
+    return tiny(sim__oracle=1, **overrides)
+
+
 @dataclass
 class Outcome:
     """Everything that one run of the core reports."""

@@ -20,6 +20,12 @@ SLICED = Tiling("sliced", 32, 32, 32, 4, slices=4)
 FAR = (1 << 28) + (1 << 21)  # behind the tensors of small jobs
 
 
+def random_dag(seed, kernels, streams):
+    """Small random kernels in streams that share three tensors."""
+    text = f"random_dag:kernels={kernels},streams={streams},seed={seed},elements=2048,largest=700,tensors=3"
+    return make(text)
+
+
 def product(m, n, k, tiling=F32, *, beta=0.0, chain=1, a_t=False, b_t=False):
     """C = A B ``chain`` times, each on the result of the one before."""
     memory = Memory()

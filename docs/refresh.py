@@ -333,6 +333,13 @@ def blockmaestro(saved: str) -> None:
     replace(ROOT / "docs" / "blockmaestro.md", made)
 
 
+def gaps() -> None:
+    """Write the table of docs/estimates.md."""
+    with tempfile.TemporaryDirectory() as name:
+        shown = run("configs/gap_table.py", "--quiet", "--out", str(Path(name) / "gaps.h5"))
+    replace(ROOT / "docs" / "estimates.md", {"gaps": shown})
+
+
 def main() -> None:
     """Choose what to make."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -354,6 +361,7 @@ def main() -> None:
     parser.add_argument("--microbench", action="store_true", help="docs/microbench.md only (a minute)")
     text = "docs/blockmaestro.md only (minutes), or from a saved result of the suite"
     parser.add_argument("--blockmaestro", nargs="?", const="", metavar="RESULT.h5", help=text)
+    parser.add_argument("--gaps", action="store_true", help="docs/estimates.md only (two minutes)")
     options = parser.parse_args()
     if options.blockmaestro is not None:
         blockmaestro(options.blockmaestro)
@@ -373,6 +381,8 @@ def main() -> None:
         utilization()
     elif options.budget:
         budget()
+    elif options.gaps:
+        gaps()
     elif options.accuracy:
         accuracy(options.rows)
     else:

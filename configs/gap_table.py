@@ -1,0 +1,79 @@
+"""How much of the way from stream order to the estimate does each scheme win? ``--help``."""
+
+from pysim.start import run_script
+
+SCHEMES = ("graph", "pool", "tb_static", "tb_learned", "blockmaestro", "queues", "wireframe", "tb_ideal")
+NETWORKS = (
+    "gru:hidden=512,batch=16,timesteps=6,layers=2", "lstm:hidden=512,batch=16,timesteps=4,layers=1",
+    "vanilla:hidden=1024,batch=16,timesteps=6",
+    "transformer:layers=1,hidden=512,sequence=128,batch=1,ffn=2048",
+    "alexnet", "3mm", "fdtd2d", "fft", "lud", "nw", "pathfinder",
+)  # fmt: skip
+
+
+def cells(script, text, log):
+    """Return the rows `runs` of a network, and its line of the table."""
+    import numpy as np
+
+    from pysim import simulate
+    from pysim.estimates import estimates
+    from workloads.registry import make
+
+    job = make(text)
+    schemes = ("stream", *(s for s in script.options.schemes if s != "stream"))
+    result = simulate(
+        script.config, job, schemes, threads=script.options.threads, tables="none", progress=log
+    )
+    if result.interrupted:
+        raise KeyboardInterrupt
+    runs = result.listed()["runs"]
+    runs["workload"] = text.encode()
+    guess = estimates(script.config, job)
+    base, reached = runs["time_us"][0], dict(zip(schemes, runs["time_us"], strict=True))
+    shared = max(guess["shared"], float(runs["bound_us"][0]))
+    # how far the estimate is from what was simulated without any cost of a table
+    off = shared / reached["tb_ideal"] - 1 if "tb_ideal" in reached else np.nan
+    numbers = [base, *guess.values(), float(runs["bound_us"][0])]
+    won = [100 * (base - reached[s]) / (base - shared) if base > shared else np.nan for s in schemes[1:]]
+    line = [text, *(f"{n:,.1f}" for n in numbers), f"{100 * off:+.0f}%"]
+    return runs, [*line, *("" if np.isnan(w) else f"{w:.0f}%" for w in won)]
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    from pysim.options import make_parser
+    from pysim.script import Script
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": SCHEMES})
+    text = "workloads, see `pysim workloads` (default: networks and applications at small sizes)"
+    parser.add_argument("networks", metavar="WORKLOAD", nargs="*", default=NETWORKS, help=text)
+    script = Script.start("gap_table", parser, parser.parse_args(), ("networks",))
+
+    import numpy as np
+
+    import stats
+
+    stats.check_writable(script.path, script.options.force, script.configuration)
+    log = stats.Log(script.options.quiet)
+    shown = [s for s in script.options.schemes if s != "stream"]
+    heads = ["network", "stream", "free", "launch", "shared", "launch, shared", "bound", "off", *shown]
+    lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
+    parts = []
+    for name in script.workload["networks"]:
+        runs, line = cells(script, name, log)
+        runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
+        parts.append(runs)
+        lines.append("| " + " | ".join(line) + " |")
+    log.clear()
+    (log.say if script.options.json else print)("\n".join(lines))
+    tables = {"runs": np.concatenate(parts)}
+    stats.write(
+        script.path, tables, {"script": script.name}, script.configuration, script.options.force, None
+    )
+    log.say(f"wrote {script.path}")
+    if script.options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

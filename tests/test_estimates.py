@@ -1,0 +1,58 @@
+"""The four estimates of a job, and the script that sets schemes beside them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pysim.estimates import KINDS, estimates
+from workloads.registry import make
+
+from .core.harness import config
+
+SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "gap_table.py"
+
+
+@pytest.mark.parametrize(
+    "text", ["gru:hidden=256,batch=16,timesteps=3,layers=2", "lud:n=96", "copy:nbytes=4194304"]
+)
+def test_each_cost_makes_it_longer(text):
+    found = estimates(config("h200"), make(text))
+    assert list(found) == list(KINDS)
+    assert found["free"] <= found["shared"] * (1 + 1e-9)
+    # a list schedule may end earlier where kernels come later, but not by much
+    assert found["free"] <= 1.02 * found["launch"]
+    assert found["shared"] <= 1.02 * found["launch, shared"]
+
+
+def test_launches_and_memory_count():
+    conf = config("h200")
+    job = make("lud:n=96")
+    slow = conf.replaced({"gpu.cp.admit": 50_000.0})
+    assert estimates(slow, job)["launch"] > 50 * (len(job.kernels) - 1)
+    assert estimates(slow, job)["free"] == estimates(conf, job)["free"]
+    copy = estimates(conf, make("copy:nbytes=134217728"))
+    assert copy["shared"] > 1.5 * copy["free"]
+
+
+def test_the_table(tmp_path):
+    command = [sys.executable, str(SCRIPT), "lud:n=64", "--schemes", "graph,tb_ideal", "--gpu", "titan_v"]
+    out = str(tmp_path / "gap.h5")
+    done = subprocess.run(
+        [*command, "--out", out, "--quiet"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    heads, _, line = done.stdout.strip().splitlines()
+    row = dict(zip(heads.split(" | "), line.split(" | "), strict=True))
+    assert row["| network"] == "| lud:n=64"
+    assert 0 < float(row["bound"]) <= float(row["free"]) * 1.001
+    assert row["graph"].endswith("%")
+    again = subprocess.run(
+        [*command, "--out", out, "--force", "--json"], capture_output=True, text=True, timeout=120, check=True
+    )
+    runs = json.loads(again.stdout)["runs"]
+    assert [r["scheme"] for r in runs] == ["stream", "graph", "tb_ideal"]

@@ -1,5 +1,6 @@
-/* Which SM takes the next TB: the least loaded one that has room, ties in round robin order. An empty chip is
-   filled evenly; a full one takes the next TB where one has just ended. */
+/* Which SM takes the next TB: the least loaded one that has room, ties in round robin order; or the one with room
+   for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full one takes
+   the next TB where one has just ended. */
 #include "scheduler.h"
 
 static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *rotate)
@@ -8,7 +9,7 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
         return 0;
     }
     u32 free_smem = l->tbs ? l->carveout - l->smem : s->carveout;
-    if (s->smem > free_smem) {
+    if (s->smem > free_smem || (l->tbs && l->carveout < s->least)) {
         return 0;
     }
     u32 each = s->warps / 4, more = s->warps % 4, best = 0;
@@ -24,6 +25,16 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
     (void)sim;
     *rotate = best;
     return 1;
+}
+
+/* about how many TBs of a shape an SM has room for; exactly so where their warps share out evenly */
+static u32 room_of(const gs_smload *l, const gs_shape *s)
+{
+    u32 warps = l->warps[0] + l->warps[1] + l->warps[2] + l->warps[3],
+        units = l->registers[0] + l->registers[1] + l->registers[2] + l->registers[3],
+        n = (u32)gs_min(gs_popcount64(l->tb_free), warps / s->warps);
+    n = (u32)gs_min(n, units / gs_max32(1, s->warps * s->units));
+    return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
 /* SMs in turn: the clusters one after another, and in each the first SM of every TPC before a second one, so
@@ -96,6 +107,39 @@ static u32 find_together(const gs_sim *sim, u32 kernel, const gs_shape *s, u32 *
     return best;
 }
 
+/* The SM with room for most more TBs of the kernel, the first of those. Until a TB has ended rooms only shrink:
+   no SM has more than the last one that was found, and those before it have less. */
+static u32 find_room(const gs_sim *sim, u32 kernel, gs_shape *s, int even, u32 *rotate)
+{
+    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
+    const u64 now = sim->sched.releases + 1;
+    const int known = s->found == now && !even;
+    u32 most = known ? s->room : GS_NONE;
+    s->found = even ? 0 : now;
+    for (u32 first = known ? s->place : 0;; first = 0) {
+        u32 best = GS_NONE, room = 0;
+        for (u32 i = first; i < sim->sms && room < most; i++) {
+            const gs_smload *l = &loads[turns[i]];
+            u32 turn;
+            if (fits(sim, l, s, &turn) && !(even && has_share(sim, turns[i], kernel))) {
+                u32 n = gs_max32(1, room_of(l, s));
+                if (n > room) {
+                    room = n;
+                    best = i;
+                    *rotate = turn;
+                }
+            }
+        }
+        if (first == 0 || room >= most) {
+            s->room = room;
+            s->place = best;
+            return best == GS_NONE ? GS_NONE : turns[best];
+        }
+        most--; /* none has as much as that any more */
+    }
+}
+
 u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
 {
     const int even =
@@ -121,6 +165,11 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
         if (sm != GS_NONE) {
             return sm;
         }
+    }
+    if (sim->params.gpu_cp.place) {
+        u32 sm = find_room(sim, kernel, s, even, rotate);
+        s->checked = sm == GS_NONE && !even ? d->releases : s->checked;
+        return sm;
     }
     u32 best = GS_NONE, load = GS_NONE, turn = 0, next = 0;
     for (u32 i = 0; i < sim->sms; i++) {

@@ -344,7 +344,10 @@ typedef struct gs_smload {
 /* resources that a TB of a program takes */
 typedef struct gs_shape {
     u32 warps, units, smem, carveout;
-    u64 checked; /* releases seen when it last fitted nowhere; GS_NEVER: it may fit */
+    u64 checked;     /* releases seen when it last fitted nowhere; GS_NEVER: it may fit */
+    u64 found;       /* 1 + releases seen when an SM with room was last found */
+    u32 room, place; /* of that SM: for how many TBs, and where in the turn */
+    u32 least, pad;  /* what a busy SM's carve-out must be at least */
 } gs_shape;
 
 typedef struct gs_resident {

@@ -56,9 +56,15 @@ def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
 
 
 def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) -> int:
-    """Return the smallest carve-out that holds as many TBs as the other resources allow."""
-    occupancy(kernel, values)
+    """Return the smallest carve-out that holds as many TBs as the other resources allow.
+
+    With ``gpu.sm.own_carveout``, as measured (``h200_carve.csv``): that holds as many as an SM can hold at all,
+    and the system's part for all TB slots at least, as kernels that ask for little run beside each other.
+    """
+    held = occupancy(kernel, values)
     used = smem_of(kernel, values)
     wanted = min(_limits(kernel, values).values()) * used
+    if values["gpu.sm.own_carveout"]:
+        wanted = max(held * used, values["gpu.sm.tbs"] * values["gpu.sm.smem_reserved"])
     allowed = sorted(o for o in options if o <= values["gpu.sm.smem"]) or [values["gpu.sm.smem"]]
     return next((o for o in allowed if o >= wanted), allowed[-1])

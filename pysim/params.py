@@ -82,6 +82,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("register_unit", 256, "count", 32, 4096, "Registers are granted to a warp in such units."),
         Param("smem", 98304, "B", 0, 1 << 20, "Largest shared memory of an SM."),
         Param("smem_unit", 256, "B", 1, 65536, "Shared memory is granted to a TB in such units."),
+        Param("own_carveout", 0, "bool", 0, 1, "A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses; 0: wherever the TB's own shared memory fits."),
         Param("smem_reserved", 0, "B", 0, 65536, "Shared memory that the system keeps of each TB."),
         *(
             _interval(pipe, default, doc)
@@ -155,6 +156,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("tb_start", 0.09, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that starts."),
         Param("even_tbs", 0, "bool", 0, 1, "No SM takes more than ceil(TBs / SMs) TBs of a kernel."),
         Param("beside", 0.0, "ns", 0, 1e6, "Added to the gap before a kernel that starts beside running kernels of another stream."),
+        _choice("place", ("load", "room"), "A TB goes to the SM with the fewest warps, ties in turn; or to the one with room for most more TBs of its kernel, ties to the first."),
         Param("together", 0, "count", 0, 1024, "SMs that take their even share of a cooperative kernel's TBs before others take one."),
         Param("early_gap", 340.0, "ns", 0, 1e6, "Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch."),
         Param("early_graph_gap", 235.0, "ns", 0, 1e6, "The same inside a graph."),
@@ -188,7 +190,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("affinity", 32, "count", 1, 1 << 16, "Placement affinity: ready TBs of a kernel that are looked at for one whose last producer ran where a slot has come free."),
         Param("reserve", 0.0, "share", 0, 1, "Table schemes: share of all warps that stays free for the oldest kernel with TBs left, so that newer ones cannot starve it."),
         _choice("coherence", ("auto", "kernel", "bypass", "tb"), "How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else."),
-        _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else."),
+        _choice("carveout", ("auto", "kernel", "job"), "Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers and, with gpu.sm.own_carveout, where kernels wait inside; job else."),
         Param("bypass", 4, "count", 0, 64, "Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none)."),
         Param("prologue", 0, "bool", 0, 1, "Schemes with edges of TBs: a TB may be dispatched to a slot that no ready one wants, runs what depends on no other kernel, and waits inside for its counter."),
         Param("build", 0, "bool", 0, 1, "graph: the graph depends on the input, so the host makes it (host.graph_node, host.graph_edge) before its launch."),

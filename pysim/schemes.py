@@ -357,10 +357,11 @@ def coherence_of(scheme: Scheme, values: Mapping[str, int]) -> str:
 
 
 def carveout_mode(scheme: Scheme, values: Mapping[str, int]) -> str:
-    """Return kernel or job: 'auto' is kernel where kernels do not overlap, else job."""
+    """Return kernel or job: 'auto' is kernel where kernels do not overlap or the GPU is known to, else job."""
     word = CARVEOUT[values["scheme.carveout"]]
     if word == "auto":
-        return "kernel" if not scheme.table and not scheme.waits else "job"
+        own = not scheme.waits or values["gpu.sm.own_carveout"]
+        return "kernel" if not scheme.table and own else "job"
     return word
 
 

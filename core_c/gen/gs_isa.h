@@ -74,6 +74,12 @@ enum {
     GS_GPU_L2_REPLACEMENT_CLOCK = 2,
 };
 
+/* gpu.cp.place */
+enum {
+    GS_GPU_CP_PLACE_LOAD = 0,
+    GS_GPU_CP_PLACE_ROOM = 1,
+};
+
 /* host.submit */
 enum {
     GS_HOST_SUBMIT_PREFILLED = 0,

@@ -28,6 +28,8 @@ typedef struct gs_gpu_sm_params {
     int64_t smem;
     /* Shared memory is granted to a TB in such units. [B] */
     int64_t smem_unit;
+    /* A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses; 0: wherever the TB's own shared memory fits. [bool] */
+    int64_t own_carveout;
     /* Shared memory that the system keeps of each TB. [B] */
     int64_t smem_reserved;
     /* Cycles between two warp instructions on the fp32 pipe of a sub-core (FFMA, FADD, FMUL). [1/64 cycle] */
@@ -187,6 +189,8 @@ typedef struct gs_gpu_cp_params {
     int64_t even_tbs;
     /* Added to the gap before a kernel that starts beside running kernels of another stream. [tick] */
     int64_t beside;
+    /* A TB goes to the SM with the fewest warps, ties in turn; or to the one with room for most more TBs of its kernel, ties to the first. [choice] */
+    int64_t place;
     /* SMs that take their even share of a cooperative kernel's TBs before others take one. [count] */
     int64_t together;
     /* Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch. [tick] */
@@ -250,7 +254,7 @@ typedef struct gs_scheme_params {
     int64_t reserve;
     /* How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else. [choice] */
     int64_t coherence;
-    /* Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers, job else. [choice] */
+    /* Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers and, with gpu.sm.own_carveout, where kernels wait inside; job else. [choice] */
     int64_t carveout;
     /* Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none). [count] */
     int64_t bypass;

@@ -20,6 +20,7 @@ _PEER: Rows = (
     ("gpu.tpc_sms", 1, f"{_CONFIG}: clusters of 1 SM"),
     ("gpu.clock_tensor", 1, f"{_CONFIG}: the core domain has one clock"),
     ("gpu.sm.register_unit", 128, "registers are rounded to 4 a thread"),
+    ("gpu.sm.own_carveout", 0, "not modelled there"),
     ("gpu.sm.smem_unit", 1, "no allocation unit"),
     ("gpu.sm.fp16_interval", 1, "half of SP's initiation interval"),
     ("gpu.sm.control_interval", 4, f"{_CONFIG}: specialised unit 1, 4,4"),
@@ -57,6 +58,7 @@ _PEER: Rows = (
     ("gpu.cp.tb_done_latency", 20, _FLOOR),
     ("gpu.cp.tb_start_latency", 20, _FLOOR),
     ("gpu.cp.together", 0, "not modelled there"),
+    ("gpu.cp.place", "load", "in turn"),
     ("gpu.cp.even_tbs", 1, "TBs an SM capped at ceil(TBs / SMs)"),
 )
 _PEER_TITAN_V: Rows = (

@@ -1,6 +1,6 @@
-/* Which SM takes the next TB: the least loaded one that has room, ties in round robin order; or the one with room
-   for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full one takes
-   the next TB where one has just ended. */
+/* Which SM takes the next TB: the least loaded one that has room, ties in round robin order; or the one with
+   room for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full
+   one takes the next TB where one has just ended. */
 #include "scheduler.h"
 
 static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *rotate)
@@ -107,8 +107,8 @@ static u32 find_together(const gs_sim *sim, u32 kernel, const gs_shape *s, u32 *
     return best;
 }
 
-/* The SM with room for most more TBs of the kernel, the first of those. Until a TB has ended rooms only shrink:
-   no SM has more than the last one that was found, and those before it have less. */
+/* The SM with room for most more TBs of the kernel, the first of those. Until a TB has ended rooms only
+   shrink: no SM has more than the last one that was found, and those before it have less. */
 static u32 find_room(const gs_sim *sim, u32 kernel, gs_shape *s, int even, u32 *rotate)
 {
     const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);

@@ -58,8 +58,8 @@ def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
 def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) -> int:
     """Return the smallest carve-out that holds as many TBs as the other resources allow.
 
-    With ``gpu.sm.own_carveout``, as measured (``h200_carve.csv``): that holds as many as an SM can hold at all,
-    and the system's part for all TB slots at least, as kernels that ask for little run beside each other.
+    With ``gpu.sm.own_carveout``, as measured (``h200_carve.csv``): as many as an SM can hold at all, and the
+    system's part for all TB slots at least, as kernels that ask for little run beside each other.
     """
     held = occupancy(kernel, values)
     used = smem_of(kernel, values)

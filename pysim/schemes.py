@@ -357,7 +357,7 @@ def coherence_of(scheme: Scheme, values: Mapping[str, int]) -> str:
 
 
 def carveout_mode(scheme: Scheme, values: Mapping[str, int]) -> str:
-    """Return kernel or job: 'auto' is kernel where kernels do not overlap or the GPU is known to, else job."""
+    """Return kernel or job: 'auto' is kernel where no kernels overlap or the GPU is known to, else job."""
     word = CARVEOUT[values["scheme.carveout"]]
     if word == "auto":
         own = not scheme.waits or values["gpu.sm.own_carveout"]

@@ -30,8 +30,8 @@ _GH100: Rows = (
     (
         "gpu.sm.own_carveout",
         1,
-        "measured, h200_carve.csv: beside TBs of a kernel set to 8 KiB of shared memory none of 16 KiB start"
-        " before the SM is idle, nor any of 16, 29 or 100 KiB beside one of 57 KiB, which chose less than they",
+        "measured, h200_carve.csv: beside TBs of 8 KiB of shared memory none of 16 KiB start before the SM is"
+        " idle, nor any of 16, 29 or 100 KiB beside one of 57 KiB, whose kernel chose a smaller carve-out",
     ),
     ("gpu.sm.smem_reserved", 1024, f"{_MICRO} smem_reserved_per_block_bytes"),
     ("gpu.sm.fp32_interval", 1, f"{_THR}.ffma 121.5 of 128"),
@@ -158,9 +158,9 @@ _GH100: Rows = (
     (
         "gpu.cp.beside",
         800,
-        "measured, h200_beside.csv: from the end of a gate kernel to the start of what waits for it 2.6 us (mean of"
-        " eight chains, 1.9 to 4.5) beside products, 1.8 behind each other or beside kernels that spin; the card of"
-        " h200_deps.csv took 2 us longer still in chains of 8 kernels and more, not in shorter ones",
+        "measured, h200_beside.csv: from a gate kernel's end to the start of what waits for it 2.6 us (mean"
+        " of eight chains, 1.9 to 4.5) beside products, 1.8 behind each other or beside kernels that spin;"
+        " the card of h200_deps.csv took 2 us longer in chains of 8 kernels and more, not in shorter ones",
     ),
     ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
     ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
@@ -174,8 +174,8 @@ _GH100: Rows = (
     (
         "gpu.cp.place",
         "room",
-        "measured, h200_beside.csv: behind a gate kernel 64 TBs of 256 threads land on 62 SMs, 3 on the one that"
-        " was empty, where others hold one or two TBs of the product; 88 on 85, 4 on one",
+        "measured, h200_carve.csv (test_overlap_replay.py), and behind a gate kernel: 64 TBs on 62 SMs, 3 on"
+        " the one that was empty, where others hold one or two TBs of the product; 88 on 85, 4 on one",
     ),
     ("gpu.cp.even_tbs", 0, "no such cap: consumers that start early pile up, up to 5 on one SM"),
     (

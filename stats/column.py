@@ -17,3 +17,5 @@ class Column(NamedTuple):
 RUN = Column("run", "<i4", "", "Row of `runs`.")
 KERNEL = Column("kernel", "<i4", "", "Launch, in the order of enqueueing.")
 STREAM = Column("stream", "<i4", "", "Stream of the launch.")
+NAME = Column("name", "<i4", "", "Row of `names` with this `name`.")
+TBS = Column("tbs", "<i8", "count", "Thread blocks.")

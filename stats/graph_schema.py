@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from .column import KERNEL, RUN, STREAM, Column
+from .column import KERNEL, NAME, RUN, STREAM, TBS, Column
+
+_BY_KIND = (
+    Column("raw", "<i8", "count", "Edges that are read after write."),
+    Column("war", "<i8", "count", "Edges that are write after read."),
+    Column("waw", "<i8", "count", "Edges that are write after write."),
+)
 
 DEPENDENCES = (
     RUN,
@@ -12,11 +18,9 @@ DEPENDENCES = (
     ),
     Column("renamed", "|u1", "", "1: every value has memory of its own (`--rename`)."),
     Column("kernels", "<i8", "count", "Launches."),
-    Column("tbs", "<i8", "count", "Thread blocks."),
+    TBS,
     Column("edges", "<i8", "count", "Pairs of TBs with an edge, which may be of several kinds."),
-    Column("raw", "<i8", "count", "Edges that are read after write."),
-    Column("war", "<i8", "count", "Edges that are write after read."),
-    Column("waw", "<i8", "count", "Edges that are write after write."),
+    *_BY_KIND,
     Column("nodes", "<i8", "count", "Group nodes that the edges reduce to."),
     Column("ranges", "<i8", "count", "Ranges of consumers of these nodes: start, count, stride."),
     Column("compression", "<f8", "", "Edges over nodes and ranges."),
@@ -29,8 +33,8 @@ DEPENDENCE_KERNELS = (
     RUN,
     KERNEL,
     STREAM,
-    Column("name", "<i4", "", "Row of `names` with this `name`."),
-    Column("tbs", "<i8", "count", "Thread blocks."),
+    NAME,
+    TBS,
     Column("first_tb", "<i8", "", "Number of its TB 0 where TBs are numbered through the job."),
     Column("before", "<i4", "", "The kernel before it in its stream; -1: none."),
     Column("free", "<i8", "count", "TBs that need nothing of that kernel, directly or over others."),
@@ -46,9 +50,7 @@ DEPENDENCE_PAIRS = (
     Column("waiting", "<i8", "count", "TBs of `kernel` with an edge of the pair."),
     Column("needed", "<i8", "count", "TBs of `producer_kernel` with an edge of the pair."),
     Column("edges", "<i8", "count", "Pairs of TBs with an edge."),
-    Column("raw", "<i8", "count", "Edges that are read after write."),
-    Column("war", "<i8", "count", "Edges that are write after read."),
-    Column("waw", "<i8", "count", "Edges that are write after write."),
+    *_BY_KIND,
     Column("most", "<i8", "count", "Most producers of one TB: its degree."),
     Column("most_consumers", "<i8", "count", "Most consumers of one producer."),
     Column("step", "<i8", "TBs", "The one distance of producers of a TB; 0: there is none in common."),

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from . import graph_schema, hardware_schema
 from .column import KERNEL as _KERNEL
+from .column import NAME as _NAME
 from .column import RUN as _RUN
 from .column import STREAM as _STREAM
+from .column import TBS as _TBS
 from .column import Column as Column
 
 VERSION = 1
@@ -66,8 +68,8 @@ KERNELS = (
     _RUN,
     _KERNEL,
     _STREAM,
-    Column("name", "<i4", "", "Row of `names` with this `name`."),
-    Column("tbs", "<i8", "count", "Thread blocks."),
+    _NAME,
+    _TBS,
     Column("enqueued_us", "<f8", "us", "When the host had enqueued it."),
     Column("admitted_us", "<f8", "us", "When the window took it in."),
     Column("ready_us", "<f8", "us", "When its first TB could be dispatched."),

@@ -14,17 +14,13 @@ from pysim import semaphores, waits
 from pysim.dependences import dependences, without
 from pysim.errors import DeadlockError, DependenceError
 
-from .core.harness import execute, lowered_of, tiny
+from .core.harness import execute, lowered_of, oracle
 from .core.test_waits import JOBS, PDL
 from .test_ordering import KINDS, pair, two
 from .test_prologue import LATE, chain
 
 GATED = ("tb_static:prologue", "tb_ideal:prologue", "graph")
 SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+spread")
-
-
-def oracle(**overrides):
-    return tiny(sim__oracle=1, **overrides)
 
 
 @pytest.mark.parametrize("scheme", GATED)

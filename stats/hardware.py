@@ -15,7 +15,6 @@ from .store import StoreError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SECTOR = 32  # bytes of an access of memory
 _FLOOR, _SHOWN = -0.5, 0.6  # far below it is only slower; an axis begins here at the least
 MOST = 1 << 20  # a window of so many kernels has room for all
 LABELS = {
@@ -25,6 +24,8 @@ LABELS = {
     "latency": "from update to ready (SM cycles)",
     "update": "a counter's update (SM cycles)",
 }
+# sweeps that are told in numbers alone
+_MORE = {"fetch": "entries on the chip, the others in memory until a producer runs"}
 
 
 class Section(NamedTuple):
@@ -82,11 +83,11 @@ def _sweep(rows: Table, name: str) -> Section:
             found = found[found["value"] == value]
             cells.append(percent(float(found["gain"][0])) if len(found) else "-")
         body.append(cells)
-    return Section(name, f"gain: {LABELS[name]}", ["network", "pool", *map(_value, values)], body)
+    return Section(name, f"gain: {(LABELS | _MORE)[name]}", ["network", "pool", *map(_value, values)], body)
 
 
-def _spills(rows: Table) -> Section:
-    mine = _where(rows, dimension="entries")
+def _spills(rows: Table, name: str, dimension: str) -> Section:
+    mine = _where(rows, dimension=dimension)
     values = sorted({int(v) for v in mine["value"]})
     body = []
     for network in _names(mine):
@@ -98,11 +99,11 @@ def _spills(rows: Table) -> Section:
                 cells.append("-")
                 continue
             row = found[0]
-            spilt = f"{row['table_spills'] * _SECTOR / 1024:,.0f}"
+            spilt = f"{row['spill_bytes'] / 1024:,.0f}"
             cells.append(f"{row['table_shared']:,} / {row['table_coarse']:,} / {spilt}")
         body.append(cells)
-    title = "kernels whose TBs shared counters / that waited for whole kernels / KB to and from memory"
-    return Section("spills", title, ["entries", *map(_value, values)], body)
+    title = f"{dimension}: kernels whose TBs shared counters / that waited for whole kernels / KB read"
+    return Section(name, title, ["entries", *map(_value, values)], body)
 
 
 def _networks(rows: Table) -> Section:
@@ -177,9 +178,10 @@ def sections(tables: Mapping[str, Table]) -> list[Section]:
     options = [s for s in schemes if ":" in s or s in ("tb_static", "pool")]
     others = [s for s in schemes if s not in options and s not in ("stream", "tb_ideal")]
     made = [_networks(rows), _smallest(tables["smallest"])]
-    made += [_sweep(rows, name) for name in LABELS if len(_where(rows, dimension=name))]
+    made += [_sweep(rows, name) for name in LABELS | _MORE if len(_where(rows, dimension=name))]
     made += [
-        _spills(rows),
+        _spills(rows, "spills", "entries"),
+        _spills(rows, "fetched", "fetch"),
         _schemes(rows, options, "options", "placement and prologue: bits on the chip and gain"),
         _schemes(rows, ["tb_static", "pool", *others], "schemes", "schemes: bits on the chip and gain"),
         _fields(tables["hardware"]),

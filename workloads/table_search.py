@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pysim import Config
+from pysim import Config, hardware
 from workloads.table_size import (
     ALL,
     CONSUMERS,
@@ -20,6 +20,7 @@ from workloads.table_size import (
     NETWORKS,
     OPTIONS,
     OTHERS,
+    TABLE,
     UPDATE,
     WINDOW,
     Dimension,
@@ -27,6 +28,7 @@ from workloads.table_size import (
     all_of,
     gains,
     price,
+    sizes_of,
     structures,
     swept,
     thinned,
@@ -96,7 +98,10 @@ def smallest(
     searches: dict[str, Search] = {}
     for text in texts:
         gain = gains(found, text)
-        tables = [Point(text, "tb_static"), *(p for d in dimensions for p in swept(text, d, config).values())]
+        tables = [
+            Point(text, "tb_static"),
+            *(p for d in dimensions if d.scheme == TABLE for p in swept(text, d, config).values()),
+        ]
         tables = [point for point in tables if np.isfinite(gain(point))]
         if not tables:
             continue
@@ -217,6 +222,8 @@ def _row(study: Study, point: Point, dimension: str, value: int) -> dict[str, An
         "status": "refused" if got.reason else "ok", "time_us": got.values.get("time_us", np.nan),
         "gain": gains(study.found, point.text)(point), "bits": price(point, study.config, got),
     }  # fmt: skip
+    entry = hardware.table_entry(sizes_of(point.text, own.encoded()), own.integer(CONSUMERS))
+    row["spill_bytes"] = round(got.values.get("table_spills", 0) * hardware.each_bytes(entry))
     return row | {name: int(got.values.get(name, 0)) for name in COUNTS}
 
 

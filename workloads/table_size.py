@@ -25,6 +25,7 @@ from workloads.validation.kept import Figures
 ALL = 1 << 20  # kernels in the window: more than any network here has
 COUNTS = ("table_entries", "table_coarse", "table_shared", "table_spills", "l2_bytes", "dram_bytes")
 FIGURES = ("time_us", *COUNTS)
+TABLE = "tb_static"
 WINDOW, ENTRIES, CONSUMERS = "scheme.window", "scheme.table.entries", "scheme.table.consumers"
 UPDATE, LATENCY = "scheme.table.update", "scheme.table.latency"
 
@@ -63,6 +64,7 @@ class Dimension(NamedTuple):
     values: tuple[int, ...]
     doc: str
     cycles: bool = False
+    scheme: str = TABLE
 
 
 _CYCLES = (1, 10, 30, 100, 1000)
@@ -71,6 +73,13 @@ DIMENSIONS = (
     Dimension("consumers", CONSUMERS, tuple(1 << i for i in range(7)), "consumer ranges an entry"),
     Dimension("window", WINDOW, (2, 4, 8, 16, 32, 64, ALL), "kernels in the window"),
     Dimension("latency", LATENCY, _CYCLES, "cycles from an update to the TB being ready", True),
+    Dimension(
+        "fetch",
+        ENTRIES,
+        (64, 256, 512, 1024, 4096, 16384),
+        "the same, the rest in memory",
+        scheme=f"{TABLE}:fetch",
+    ),
     Dimension("update", UPDATE, _CYCLES, "cycles the table takes for a counter, one after another", True),
 )
 OPTIONS = (
@@ -153,7 +162,7 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
     made: list[Structure] = []
     if name == "pool":
         made = hardware.pool(sizes)
-    elif name in ("tb_static", "tb_learned"):
+    elif name in (TABLE, "tb_learned"):
         made = hardware.table(sizes, values[ENTRIES], values[CONSUMERS])
         deps = built(point.text)[1]
         made.append(hardware.lists(len(deps.outs) + len(deps.tb_outs), values[ENTRIES]))
@@ -186,7 +195,8 @@ def swept(text: str, dimension: Dimension, config: Config) -> dict[int, Point]:
     """Return the points of a sweep around the call's configuration, by value as shown."""
     scale = 1e3 / config.number("gpu.clock") if dimension.cycles else 1
     return {
-        value: Point(text, "tb_static").with_(dimension.path, value * scale) for value in dimension.values
+        value: Point(text, dimension.scheme).with_(dimension.path, value * scale)
+        for value in dimension.values
     }
 
 

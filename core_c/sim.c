@@ -57,8 +57,16 @@ static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_progra
     u64 unit = (u64)sm->register_unit / 32, registers = (p->registers + unit - 1) / unit;
     u64 smem = p->smem + (u64)sm->smem_reserved;
     smem = (smem + (u64)sm->smem_unit - 1) / (u64)sm->smem_unit * (u64)sm->smem_unit;
-    gs_shape want = {p->warps, (u32)registers, (u32)gs_min(smem, GS_NONE), carveout, GS_NEVER - 1, 0, 0, 0,
-                     sm->own_carveout ? carveout : 0, 0};
+    gs_shape want = {p->warps,
+                     (u32)registers,
+                     (u32)gs_min(smem, GS_NONE),
+                     carveout,
+                     GS_NEVER - 1,
+                     0,
+                     0,
+                     0,
+                     sm->own_carveout ? carveout : 0,
+                     0};
     for (u32 i = 0; i < *n; i++) {
         if (!memcmp(&shapes[i], &want, sizeof want)) {
             return i;

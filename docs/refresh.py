@@ -255,9 +255,10 @@ def hardware() -> None:
         run("configs/table_size.py", "--out", str(path), "--quiet")
         shutil.copyfile(path.with_suffix(".png"), ROOT / "docs" / "hardware_cost.png")
         results = stats.load(path)
-        made = sections({table: results.array(table) for table in results})
-    rows = results["table_size"].drop_duplicates("network")
-    texts = [f"- {row.network}: `{row.workload}`" for row in rows.itertuples()]
+        tables = {table: results.array(table) for table in results}
+    made, rows = sections(tables), tables["table_size"]
+    known = dict.fromkeys((row["network"].decode(), row["workload"].decode()) for row in rows)
+    texts = [f"- {network}: `{workload}`" for network, workload in known]
     blocks = {section.name: markdown(section) for section in made}
     replace(ROOT / "docs" / "hardware-cost.md", blocks | {"texts": "\n".join(texts)})
 

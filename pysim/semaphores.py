@@ -381,12 +381,15 @@ def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tupl
     for mine in edges.of:
         for number, edge in mine.items():
             readers[number].append(edge)
+    # what is read in one piece has a semaphore a tile, where other kernels' output is what lies apart
+    apart = policy == "strided" and any(edge.need.times > 1 for users in readers.values() for edge in users)
     found: dict[int, tuple[int, Counters]] = {}
     for number, users in readers.items():
         maker, made = job.kernels[number], users[0].made
         if any(edge.made.arg != made.arg for edge in users):
             raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        each = counters(table.size, maker, made, (edge.need for edge in users), policy)
+        own = "tile" if apart and all(edge.need.times == 1 for edge in users) else policy
+        each = counters(table.size, maker, made, (edge.need for edge in users), own)
         table.add(each.need)
         found[number] = made.arg, each
     return found

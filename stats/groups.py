@@ -1,4 +1,4 @@
-"""Tables of workloads under many schemes, with the mean of each group of workloads: text and Markdown."""
+"""Tables of workloads under many schemes, with the mean of each group of workloads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def group_rows(
     def text(value: float) -> str:
         return f"{value:.2f}" if np.isfinite(value) else "-"
 
-    head = ["", "kernels", "TBs", "stream us", *(schemes[j] for j in shown)]
+    head = ["graph", "kernels", "TBs", "stream us", *(schemes[j] for j in shown)]
     body = [
         [name, *(f"{n:,}" for n in counts[name]), f"{base[i]:,.0f}", *(text(speedup[i, j]) for j in shown)]
         for i, name in enumerate(names)
@@ -37,19 +37,10 @@ def group_rows(
     for group in [*present, ""][: len(present) + (len(present) > 1)]:
         mine = [i for i, name in enumerate(names) if group in ("", groups[name])]
         means = (text(geometric(speedup[mine, j])) for j in shown)
-        body.append([f"mean of {len(mine)}: {group or 'all'}", "", "", "", *means])
+        body.append([f"mean of {len(mine)}: {group or 'all'}", "-", "-", "-", *means])
     return head, body
 
 
 def format_groups(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """Lay out the rows as text."""
     return "\n".join(lines(list(head), [list(row) for row in body])) + "\n"
-
-
-def markdown_groups(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Lay out the rows as a Markdown table; means in bold."""
-    out = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    for row in body:
-        bold = row[0].startswith("mean")
-        out.append("| " + " | ".join(f"**{cell}**" if bold and cell else cell for cell in row) + " |")
-    return "\n".join(out)

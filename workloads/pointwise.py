@@ -109,6 +109,7 @@ def _program(shape: _Shape) -> Program:
         high = last_rows if number & 2 else shape.rows_per_tb
         code = Code()
         code.compute(int=12, control=1)
+        code.loads()
         for part in _parts(shape, shape.fields[: shape.reads], high, wide):
             code.needs(part, level=2)
         code.main_done()

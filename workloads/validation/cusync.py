@@ -140,19 +140,44 @@ def _mlp(
     """Simulate a pair of products; the time is what the authors' clock saw of it."""
     if not tile1:
         raise WorkloadError("no tiles are listed for this problem")
-    both = zip((tile1, tile2), _numbers(stages, "stages"), _numbers(split_k, "split-K"), strict=True)
     ampere = config.device.compute_capability[0] >= 8
-    made: list[Tiling | Multistage] = []
-    for tile, depth, parts in both:
-        # the first product of a GPT-3 ends in its GELU
-        gelu = model == "gpt3" and not made
-        made.append(multistage(tile, depth, parts, gelu=gelu) if ampere else tiling(tile, depth, parts))
+    made = tilings(model, ampere, (tile1, tile2, stages, split_k))
     sizes = (int(m), int(n1), int(k1), int(n2), int(k2))
     job = mlp_pair(sizes, *made, gated=scheme not in BASES.values())
     detail = f"{made[0].name} {stages} stages, split-K {split_k}"
     if ampere:
         return _events(config, job, scheme, detail)
     return _timed(config, job, scheme, detail, "pair")
+
+
+def tilings(model: str, ampere: bool, tiles: Sequence[str]) -> list[Tiling | Multistage]:
+    """Return how both products of a pair are cut; ``tiles``: of each, then stages and split-K of both."""
+    made: list[Tiling | Multistage] = []
+    both = zip(tiles[:2], _numbers(tiles[2], "stages"), _numbers(tiles[3], "split-K"), strict=True)
+    for tile, depth, parts in both:
+        # the first product of a GPT-3 ends in its GELU
+        gelu = model == "gpt3" and not made
+        made.append(multistage(tile, depth, parts, gelu=gelu) if ampere else tiling(tile, depth, parts))
+    return made
+
+
+def listed_pair(
+    device: str, model: str, m: int, mode: str, policy: str
+) -> tuple[list[Tiling | Multistage], str]:
+    """Return how the authors' script cuts the products of a mode, and the scheme of its optimisations."""
+    key = (device, model, str(m), mode)
+    if key not in _scripts():
+        raise WorkloadError(f"{model} on {device}: no tiles are listed for {m} tokens")
+    tiles, flags = _scripts()[key]
+    return tilings(model, device != "v100", tiles), _scheme(device, mode, policy, flags)
+
+
+def listed_convolution(batch: int, channels: int, mode: str) -> tuple[Tiling, str]:
+    """Return the tile that the authors list, and the scheme of the optimisations that were on."""
+    tile, split, flags = _listed().get((str(batch), str(channels), mode), ("", "1", frozenset()))
+    if not tile:
+        raise WorkloadError(f"no tile is listed for {channels} channels of batch {batch}")
+    return tiling(tile, 2, int(split)), _scheme("v100", mode, "row" if mode == "rowsync" else "conv", flags)
 
 
 def _conv_cases(rows: Sequence[Row]) -> list[Case]:

@@ -1,0 +1,123 @@
+"""What do cuSync, Stream-K and table schemes make of cuSync's models, layer by layer? ``--help``."""
+
+from pysim.start import run_script
+
+# model: device, sizes (tokens, or pictures at a time), and what the paper says is cut end to end
+MODELS = {
+    "gpt3": ("a100", (512, 1024), "6-15 %"),
+    "llama": ("a100", (512, 1024), "9-14 %"),
+    "resnet38": ("v100", (1, 4, 16), "5-22 %"),
+    "vgg19": ("v100", (1, 4, 16), "6-16 %"),
+}
+QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
+
+
+def options_of():
+    """Read the command line; ``--gpu`` takes the place of the models' own devices."""
+    from pysim.options import make_parser, name_list
+    from pysim.script import Script
+    from pysim.units import suggest
+
+    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None})
+    text = f"models: {', '.join(MODELS)} (default: all)"
+    parser.add_argument("--models", type=name_list, default=tuple(MODELS), metavar="LIST", help=text)
+    text = "sizes of every model: tokens, or pictures at a time (default: the models' own)"
+    parser.add_argument("--sizes", type=name_list, default=(), metavar="LIST", help=text)
+    parser.add_argument(
+        "--subset", choices=("all", "quick"), default="all", help="quick: a picture of ResNet-38"
+    )
+    args = parser.parse_args()
+    for name in args.models:
+        if name not in MODELS:
+            parser.error(f"--models: no model {name!r}{suggest(name, MODELS) or ': ' + ', '.join(MODELS)}")
+    for size in args.sizes:
+        if not (size.isascii() and size.isdigit() and 0 < int(size) <= 4096):
+            parser.error(f"--sizes: {size[:20]!r}: must be a number from 1 to 4096")
+    if args.explain or args.tables or args.rename:
+        parser.error("the suite says what is run and written: no --tables, --rename and --explain")
+    if args.gpu not in (None, "a100", "v100"):
+        parser.error(f"--gpu {args.gpu}: tiles are listed for a100 and v100 alone")
+    args.devices = {name: args.gpu or MODELS[name][0] for name in args.models}
+    args.gpu = args.gpu or MODELS[args.models[0]][0]
+    return Script.start("cusync_models", parser, args, ("models", "sizes", "subset", "devices"))
+
+
+def runs_of(script, config, piece, schemes, name, log):
+    """Return the rows `runs` of a part under its schemes, without the launch in front, with a gap behind."""
+    import numpy as np
+
+    from pysim import simulate
+
+    around = (config.number("gpu.cp.stream_gap") - config.number("gpu.cp.launch")) / 1e3
+    found = []
+    for scheme in schemes:
+        job, run = piece.build(scheme)
+        result = simulate(
+            config, job, run, threads=script.options.threads, tables="none", progress=log, baseline=False
+        )
+        if result.interrupted:
+            raise KeyboardInterrupt
+        rows = result.listed()["runs"]
+        rows["scheme"], rows["workload"] = scheme.encode(), name.encode()
+        rows["time_us"] += around
+        found.append(rows)
+    rows = np.concatenate(found)
+    rows["speedup"] = rows["time_us"][0] / rows["time_us"]
+    return rows
+
+
+def main():
+    # all is imported in here, where Ctrl-C ends in one line
+    import dataclasses
+
+    script = options_of()
+
+    import numpy as np
+
+    import stats
+    from stats.models import Layer, draw_layers, format_layers, layer_rows
+    from workloads.cusync_models import pieces_of, published, schemes_of
+
+    options, chosen = script.options, script.workload
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet)
+    show = log.say if options.json else print
+    parts, layers = [], []
+    for model in chosen["models"]:
+        sizes = [int(size) for size in chosen["sizes"]] or MODELS[model][1]
+        if chosen["subset"] == "quick":
+            sizes = QUICK[model]
+        device = chosen["devices"][model]
+        config = dataclasses.replace(options, gpu=device).config()
+        for size in sizes:
+            title, listed, known = f"{model} {size}", [], []
+            for piece in pieces_of(config, model, size):
+                name = f"{title} {piece.name}"
+                parts.append(runs_of(script, config, piece, schemes_of(model, piece.name), name, log))
+                listed.append((name, piece.name, piece.times))
+                known.append(published(device, piece.row))
+            layers.append(Layer(title, listed, known, MODELS[model][2]))
+    log.clear()
+    if not parts:
+        show("nothing to run: the quick subset has one picture of resnet38")
+        return
+    runs = np.concatenate(parts)
+    runs["run"] = np.arange(len(runs))
+    head, body, sums = layer_rows(runs, layers)
+    show("cut of the time in stream order; published: the better of cuSync's two modes, and of the model\n")
+    show(format_layers(head, body))
+    picture = None
+    try:
+        picture = draw_layers(sums, "cuSync's models: time cut from stream order")
+    except stats.StoreError as error:  # matplotlib is optional
+        show(f"no picture: {error}")
+    tables = {"runs": runs}
+    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force, picture)
+    endings = (".json", ".png") if picture else (".json",)
+    show("wrote " + ", ".join(str(p) for p in (script.path, *map(script.path.with_suffix, endings))))
+    if options.json:
+        print(stats.to_json(tables))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -16,10 +16,11 @@ from pysim.job import Job, Kernel, Memory, Tensor
 
 from .conv_chain import conv_chain
 from .cutlass import Multistage, product
-from .gemm import Tiling, gemm
+from .gemm import gemm
 from .mlp_pair import mlp_pair
 from .pointwise import Field, elementwise
 from .streamk import stream_k, workspace
+from .tiling import Tiling
 from .validation.cusync import listed_convolution, listed_pair
 from .validation.table import packaged, rows_of
 
@@ -69,11 +70,13 @@ class Piece:
 
 def _slots(config: Config, tiling: Tiling | Multistage) -> int:
     """Return how many TBs the GPU holds at once, by registers and shared memory."""
-    ampere = isinstance(tiling, Multistage)
-    registers = tiling.registers if ampere else tiling.registers(ITEM)
-    smem = tiling.smem if ampere else tiling.smem(ITEM)
-    each = min(65536 // (registers * 32 * tiling.warps), config["gpu.sm.smem"] // (smem + 1024))
-    return int(config["gpu.sms"]) * max(1, int(each))
+    if isinstance(tiling, Multistage):
+        registers, smem = tiling.registers, tiling.smem
+    else:
+        registers, smem = tiling.registers(ITEM), tiling.smem(ITEM)
+    room = int(config["gpu.sm.smem"])
+    each = min(65536 // (registers * 32 * tiling.warps), room // (smem + 1024))
+    return int(config["gpu.sms"]) * max(1, each)
 
 
 def _multiply(

@@ -341,6 +341,25 @@ def gaps() -> None:
     replace(ROOT / "docs" / "estimates.md", {"gaps": shown})
 
 
+def suites(saved: list[str]) -> None:
+    """Write docs/acs.md and docs/cusync.md; ``saved``: what their scripts printed, pictures beside it."""
+    from suites import tables
+
+    with tempfile.TemporaryDirectory() as name:
+        for script, page in (("acs_suite", "acs"), ("cusync_models", "cusync")):
+            path = next((Path(text) for text in saved if Path(text).stem == page), None)
+            if path is None and saved:
+                continue
+            if path is None:
+                path = Path(name) / f"{page}.txt"
+                out = str(path.with_suffix(".h5"))
+                path.write_text(run(f"configs/{script}.py", "--quiet", "--out", out), encoding="utf-8")
+            shutil.copyfile(path.with_suffix(".png"), ROOT / "docs" / f"{page}.png")
+            marks = ("long", "short", "h200") if page == "acs" else ("models",)
+            made = tables(path.read_text(encoding="utf-8"))
+            replace(ROOT / "docs" / f"{page}.md", dict(zip(marks, made, strict=True)))
+
+
 def main() -> None:
     """Choose what to make."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -363,8 +382,12 @@ def main() -> None:
     text = "docs/blockmaestro.md only (minutes), or from a saved result of the suite"
     parser.add_argument("--blockmaestro", nargs="?", const="", metavar="RESULT.h5", help=text)
     parser.add_argument("--gaps", action="store_true", help="docs/estimates.md only (two minutes)")
+    text = "docs/acs.md and docs/cusync.md only (ten minutes), or from saved acs.txt, cusync.txt"
+    parser.add_argument("--suites", nargs="*", metavar="FILE", help=text)
     options = parser.parse_args()
-    if options.blockmaestro is not None:
+    if options.suites is not None:
+        suites(options.suites)
+    elif options.blockmaestro is not None:
         blockmaestro(options.blockmaestro)
     elif options.performance:
         performance(options.yardstick)

@@ -232,7 +232,9 @@ class Estimator:
         made = []
         for index, kernel in enumerate(self.job.kernels):
             if index in self.link:
-                made.append(Demand(np.array([self.link[index]]), np.zeros((1, _RESOURCES)), 0.0))
+                variants = int(self.kinds[index].max(initial=0)) + 1
+                alone = np.full(variants, self.link[index])
+                made.append(Demand(alone, np.zeros((variants, _RESOURCES)), 0.0))
                 continue
             moved, work, (near, distant) = reads[index] + writes[index], self.work[index], self.slow[index]
             loaded = np.bincount(self.kinds[index], minlength=len(work)) @ work["load_sectors"].astype(float)

@@ -99,70 +99,70 @@ HGEMM8_OUT = tuple(_HGEMM8_OUT[i] for i in (
 ))
 HGEMM64: dict[str, Block] = {
     "pre": (
-        (159, 0, {"imad": 23, "alu": 23, "xu": 3, "adu": 4, "cbu": 1, "none": 1, "lsu": 1}),
+        (186, 0, {"imad": 23, "alu": 23, "xu": 3, "adu": 4, "cbu": 1, "none": 1, "lsu": 1}),
     ),
     "load0": (
-        (29, 3, {"imad": 4, "alu": 2, "adu": 2, "smem": 3}), "cp", "cp",
-        (66, 3, {"imad": 15, "alu": 10, "adu": 2, "none": 2, "smem": 3}), "cp",
-        (7, 0, {"imad": 3, "alu": 1}), "cp", (0, 0, {"cbu": 1}),
+        (34, 3, {"imad": 4, "alu": 2, "adu": 2, "smem": 3}), "cp", "cp",
+        (111, 3, {"imad": 15, "alu": 10, "adu": 2, "none": 2, "smem": 3}), "cp",
+        (9, 0, {"imad": 3, "alu": 1}), "cp", (14, 0, {"cbu": 1}),
     ),
     "commit": (
-        (1, 0, {"alu": 1, "cbu": 1, "none": 1, "lsu": 1}),
+        (14, 0, {"alu": 1, "cbu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (30, 3, {"imad": 3, "alu": 2, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (41, 3, {"imad": 13, "alu": 10, "adu": 1, "none": 1, "smem": 3}), "cp",
-        (7, 0, {"imad": 3, "alu": 1}), "cp", (0, 0, {"cbu": 1}),
+        (35, 3, {"imad": 3, "alu": 2, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
+        (61, 3, {"imad": 13, "alu": 10, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (9, 0, {"imad": 3, "alu": 1}), "cp", (14, 0, {"cbu": 1}),
     ),
     "init": (
-        (2, 0, {"alu": 16, "none": 1, "lsu": 1}),
+        (7, 0, {"alu": 16, "none": 1, "lsu": 1}),
     ),
     "loop": (
-        (0, 0, {"imad": 4}),
+        (6, 0, {"imad": 4}),
     ),
     "top": (
-        (0, 0, {"imad": 1, "alu": 1, "none": 1}), "group", (3, 0, {"alu": 2, "cbu": 2}), "bar",
-        (4, 0, {"alu": 1, "none": 1}),
+        (0, 0, {"imad": 1, "alu": 1, "none": 1}), "group", (7, 0, {"alu": 2, "cbu": 2}), "bar",
+        (17, 0, {"alu": 1, "none": 1}),
     ),
     "load": (
-        (33, 3, {"imad": 4, "alu": 3, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (40, 3, {"imad": 12, "alu": 10, "adu": 2, "none": 1, "smem": 3}), "cp", (1, 0, {"imad": 3}), "cp",
-        (0, 0, {"cbu": 1}),
+        (37, 3, {"imad": 4, "alu": 3, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
+        (62, 3, {"imad": 12, "alu": 10, "adu": 2, "none": 1, "smem": 3}), "cp", (2, 0, {"imad": 3}), "cp",
+        (16, 0, {"cbu": 1}),
     ),
     "math": (
-        (34, 12, {"imad": 12, "alu": 7, "adu": 1, "cbu": 1, "s2r": 1, "lsu": 1, "smem": 3}, 4),
-        (0, 0, {"hmma": 1}, 0), (1, 4, {"hmma": 3, "smem": 1}, 0), (3, 12, {"hmma": 4, "smem": 3}, 0),
-        (0, 0, {"hmma": 4}), (0, 4, {"smem": 1}, 0), (11, 0, {"alu": 4, "hmma": 4, "none": 1}),
+        (39, 12, {"imad": 12, "alu": 7, "adu": 1, "cbu": 1, "s2r": 1, "lsu": 1, "smem": 3}, 4),
+        (5, 0, {"hmma": 1}, 0), (5, 4, {"hmma": 3, "smem": 1}, 0), (6, 12, {"hmma": 4, "smem": 3}, 0),
+        (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0), (30, 0, {"alu": 4, "hmma": 4, "none": 1}),
     ),
     "out": (
         (0, 0, {"adu": 1, "none": 1}), "group",
         (28, 0, {"imad": 2, "alu": 1, "adu": 1, "s2r": 1, "lsu": 1}),
     ),
     "end": (
-        (11, 0, {"imad": 2, "alu": 3, "cbu": 1, "none": 1, "lsu": 1}), "bar",
-        (20, 0, {"imad": 1, "alu": 1, "none": 1}), "exit",
+        (24, 0, {"imad": 2, "alu": 3, "cbu": 1, "none": 1, "lsu": 1}), "bar",
+        (37, 0, {"imad": 1, "alu": 1, "none": 1}), "exit",
     ),
 }
 _HGEMM64_OUT: tuple[tuple[Block, Block], ...] = (
     (
-        ((75, 0, {"imad": 9, "alu": 19, "adu": 4, "cbu": 1, "none": 2}), "st", (0, 0, {"cbu": 1}),),
-        ((51, 0, {"imad": 8, "alu": 14, "adu": 4, "cbu": 2, "none": 2}),),
+        ((88, 0, {"imad": 9, "alu": 19, "adu": 4, "cbu": 1, "none": 2}), "st", (16, 0, {"cbu": 1}),),
+        ((87, 0, {"imad": 8, "alu": 14, "adu": 4, "cbu": 2, "none": 2}),),
     ),
     (
-        ((13, 0, {"imad": 1, "alu": 7, "cbu": 1, "none": 1}), "st", (0, 0, {"cbu": 1}),),
-        ((1, 0, {"alu": 2, "cbu": 2, "none": 1}),),
+        ((16, 0, {"imad": 1, "alu": 7, "cbu": 1, "none": 1}), "st", (16, 0, {"cbu": 1}),),
+        ((25, 0, {"alu": 2, "cbu": 2, "none": 1}),),
     ),
     (
-        ((17, 0, {"imad": 2, "alu": 7, "cbu": 1, "none": 1}), "st", (0, 0, {"cbu": 1}),),
-        ((1, 0, {"alu": 2, "cbu": 2, "none": 1}),),
+        ((21, 0, {"imad": 2, "alu": 7, "cbu": 1, "none": 1}), "st", (16, 0, {"cbu": 1}),),
+        ((25, 0, {"alu": 2, "cbu": 2, "none": 1}),),
     ),
     (
-        ((13, 0, {"imad": 1, "alu": 8, "cbu": 1, "none": 1}), "st", (0, 0, {"cbu": 1}),),
-        ((2, 0, {"alu": 3, "cbu": 2, "none": 1}),),
+        ((16, 0, {"imad": 1, "alu": 8, "cbu": 1, "none": 1}), "st", (16, 0, {"cbu": 1}),),
+        ((26, 0, {"alu": 3, "cbu": 2, "none": 1}),),
     ),
     (
-        ((17, 0, {"imad": 2, "alu": 6, "cbu": 1, "none": 1}), "st", (0, 0, {"cbu": 1}),),
-        ((0, 0, {"alu": 1, "cbu": 2, "none": 1}),),
+        ((22, 0, {"imad": 2, "alu": 6, "cbu": 1, "none": 1}), "st", (16, 0, {"cbu": 1}),),
+        ((25, 0, {"alu": 1, "cbu": 2, "none": 1}),),
     ),
 )
 HGEMM64_OUT = tuple(_HGEMM64_OUT[i] for i in (
@@ -170,101 +170,96 @@ HGEMM64_OUT = tuple(_HGEMM64_OUT[i] for i in (
 ))
 SGEMM64 = with_steps({
     "pre": (
-        (88, 0, {"imad": 8, "alu": 23, "xu": 3, "adu": 1}), "ld0",
-        (87, 0, {"imad": 4, "alu": 21, "hfma2": 1, "adu": 3, "none": 3}), "ld1",
-        (0, 0, {"alu": 1, "hfma2": 1}),
+        (108, 0, {"imad": 8, "alu": 23, "xu": 3, "adu": 1}), "ld0",
+        (128, 0, {"imad": 4, "alu": 21, "hfma2": 1, "adu": 3, "none": 3}), "ld1",
+        (9, 0, {"alu": 1, "hfma2": 1}),
     ),
     "front": (
-        (4, 0, {"alu": 5, "adu": 1, "cbu": 2, "none": 1}), "bar", (25, 0, {"imad": 1, "alu": 6}), "wait1",
-        (3, 8, {"smem": 4}), "wait0", (0, 4, {"smem": 1}), "bar", (0, 0, {"none": 1}),
+        (50, 0, {"alu": 5, "adu": 1, "cbu": 2, "none": 1}), "bar", (29, 0, {"imad": 1, "alu": 6}), "wait1",
+        (9, 8, {"smem": 4}), "wait0", (0, 4, {"smem": 1}), "bar", (9, 0, {"none": 1}),
     ),
     "fetch": (
-        (42, 0, {"imad": 2, "alu": 5, "adu": 1}), "ld0",
-        (72, 0, {"imad": 4, "alu": 11, "hfma2": 1, "adu": 2, "none": 1}), "ld1", (0, 0, {"cbu": 1}),
+        (43, 0, {"imad": 2, "alu": 5, "adu": 1}), "ld0",
+        (96, 0, {"imad": 4, "alu": 11, "hfma2": 1, "adu": 2, "none": 1}), "ld1", (15, 0, {"cbu": 1}),
     ),
     "math": (
         (6, 6, {"alu": 6, "lds128": 2}, 0), *(((0, 0, {"ffma": 16}), (0, 6, {"lds128": 2}, 0)) * 15),
-        (0, 0, {"ffma": 16, "none": 1}),
+        (11, 0, {"ffma": 16, "none": 1}),
     ),
     "out": (
-        (29, 0, {"imad": 1, "alu": 2, "hfma2": 1, "adu": 2}),
+        (33, 0, {"imad": 1, "alu": 2, "hfma2": 1, "adu": 2}),
     ),
     "end": (
-        (2, 0, {"alu": 2, "cbu": 1, "none": 2}), "bar", (20, 0, {"imad": 1, "alu": 4, "none": 1}), "exit",
+        (14, 0, {"alu": 2, "cbu": 1, "none": 2}), "bar", (33, 0, {"imad": 1, "alu": 4, "none": 1}), "exit",
     ),
 })
 _SGEMM64_OUT: tuple[tuple[Block, Block], ...] = (
     (
-        ((73, 0, {"imad": 8, "alu": 23, "adu": 4, "cbu": 1, "none": 2}), "st", "st", "st", "st", (0, 0,
+        ((91, 0, {"imad": 8, "alu": 23, "adu": 4, "cbu": 1, "none": 2}), "st", "st", "st", "st", (14, 0,
          {"cbu": 1}),),
-        ((38, 0, {"imad": 4, "alu": 10, "adu": 2, "cbu": 2, "none": 2}),),
+        ((65, 0, {"imad": 4, "alu": 10, "adu": 2, "cbu": 2, "none": 2}),),
     ),
     (
-        ((42, 0, {"imad": 2, "alu": 8, "hfma2": 1, "adu": 2, "cbu": 1, "none": 1}), "st", (0, 0,
-         {"alu": 1}), "st", "st", "st", (0, 0, {"cbu": 1}),),
-        ((0, 0, {"cbu": 2, "none": 1}),),
-    ),
-    (
-        ((41, 0, {"imad": 2, "alu": 8, "hfma2": 1, "adu": 2, "cbu": 1, "none": 1}), "st", (0, 0,
-         {"alu": 1}), "st", "st", "st", (0, 0, {"cbu": 1}),),
-        ((0, 0, {"cbu": 2, "none": 1}),),
+        ((65, 0, {"imad": 2, "alu": 8, "hfma2": 1, "adu": 2, "cbu": 1, "none": 1}), "st", (2, 0,
+         {"alu": 1}), "st", "st", "st", (14, 0, {"cbu": 1}),),
+        ((26, 0, {"cbu": 2, "none": 1}),),
     ),
 )
 SGEMM64_OUT = tuple(_SGEMM64_OUT[i] for i in (
-    0, 1, 2, 2,
+    0, 1, 1, 1,
 ))
 SGEMM128 = with_steps({
     "pre": (
-        (92, 0, {"imad": 7, "alu": 21, "xu": 3, "hfma2": 1, "adu": 2}), "ld0",
-        (75, 0, {"imad": 3, "alu": 47, "adu": 4, "none": 3}), "ld1", (0, 0, {"alu": 1, "hfma2": 1}),
+        (113, 0, {"imad": 7, "alu": 21, "xu": 3, "hfma2": 1, "adu": 2}), "ld0",
+        (116, 0, {"imad": 3, "alu": 47, "adu": 4, "none": 3}), "ld1", (9, 0, {"alu": 1, "hfma2": 1}),
     ),
     "front": (
-        (4, 0, {"alu": 5, "adu": 1, "cbu": 2, "none": 1}), "bar", (25, 0, {"imad": 1, "alu": 6}), "wait1",
-        (3, 4, {"smem": 4}), "wait0", (0, 4, {"smem": 1}), "bar", (0, 0, {"none": 1}),
+        (50, 0, {"alu": 5, "adu": 1, "cbu": 2, "none": 1}), "bar", (29, 0, {"imad": 1, "alu": 6}), "wait1",
+        (9, 4, {"smem": 4}), "wait0", (0, 4, {"smem": 1}), "bar", (9, 0, {"none": 1}),
     ),
     "fetch": (
-        (37, 0, {"imad": 1, "alu": 4, "adu": 2}), "ld0",
-        (63, 0, {"imad": 3, "alu": 11, "adu": 3, "none": 1}), "ld1", (0, 0, {"cbu": 1}),
+        (41, 0, {"imad": 1, "alu": 4, "adu": 2}), "ld0",
+        (85, 0, {"imad": 3, "alu": 11, "adu": 3, "none": 1}), "ld1", (15, 0, {"cbu": 1}),
     ),
     "math": (
-        (4, 12, {"alu": 2, "lds128": 4}, 6), (0, 0, {"ffma": 4}, 3), (0, 0, {"ffma": 20}, 0),
-        (0, 0, {"ffma": 40}), (0, 15, {"lds128": 5}, 9), (0, 0, {"ffma": 4}, 6), (0, 0, {"ffma": 20}, 3),
-        (0, 0, {"ffma": 40}), (0, 12, {"lds128": 4}, 6), (0, 0, {"ffma": 32}, 3), (0, 0, {"ffma": 16}),
-        (1, 15, {"ffma": 16, "lds128": 5}, 12), (0, 0, {"ffma": 16}, 9), (0, 0, {"ffma": 16}, 6),
+        (11, 12, {"alu": 2, "lds128": 4}, 6), (0, 0, {"ffma": 4}, 3), (0, 0, {"ffma": 20}, 0),
+        (0, 0, {"ffma": 40}), (6, 15, {"lds128": 5}, 9), (0, 0, {"ffma": 4}, 6), (0, 0, {"ffma": 20}, 3),
+        (0, 0, {"ffma": 40}), (4, 12, {"lds128": 4}, 6), (0, 0, {"ffma": 32}, 3), (0, 0, {"ffma": 16}),
+        (4, 15, {"ffma": 16, "lds128": 5}, 12), (0, 0, {"ffma": 16}, 9), (0, 0, {"ffma": 16}, 6),
         (0, 0, {"ffma": 16}), (0, 6, {"ffma": 16, "lds128": 2}, 6), (0, 0, {"ffma": 16}),
-        (0, 3, {"lds128": 1}, 6), (0, 0, {"ffma": 7}, 3), (0, 0, {"ffma": 41}), (0, 12, {"lds128": 4}, 9),
+        (0, 3, {"lds128": 1}, 6), (0, 0, {"ffma": 7}, 3), (0, 0, {"ffma": 41}), (4, 12, {"lds128": 4}, 9),
         (0, 0, {"ffma": 8}, 6), (0, 0, {"ffma": 9}, 3), (0, 0, {"ffma": 27}),
-        (1, 12, {"ffma": 20, "lds128": 4}, 9), (0, 0, {"ffma": 4}, 6), (0, 0, {"ffma": 19}, 3),
+        (4, 12, {"ffma": 20, "lds128": 4}, 9), (0, 0, {"ffma": 4}, 6), (0, 0, {"ffma": 19}, 3),
         (0, 0, {"ffma": 25, "alu": 1}), (3, 9, {"ffma": 16, "alu": 3, "lds128": 3}, 6),
-        (0, 0, {"ffma": 4}, 3), (0, 0, {"ffma": 12}, 0), (0, 0, {"ffma": 48, "none": 1}),
+        (0, 0, {"ffma": 4}, 3), (0, 0, {"ffma": 12}, 0), (11, 0, {"ffma": 48, "none": 1}),
     ),
     "out": (
-        (29, 0, {"alu": 2, "adu": 2}),
+        (34, 0, {"alu": 2, "adu": 2}),
     ),
     "end": (
-        (2, 0, {"alu": 2, "cbu": 1, "none": 2}), "bar", (20, 0, {"imad": 1, "alu": 4, "none": 1}), "exit",
+        (14, 0, {"alu": 2, "cbu": 1, "none": 2}), "bar", (33, 0, {"imad": 1, "alu": 4, "none": 1}), "exit",
     ),
 })
 _SGEMM128_OUT: tuple[tuple[Block, Block], ...] = (
     (
-        ((30, 0, {"imad": 6, "alu": 25, "adu": 3, "cbu": 1, "none": 2}), "st", (0, 0, {"alu": 2}), "st",
-         (0, 0, {"alu": 2}), "st", (0, 0, {"alu": 2}), "st", "st", "st", "st", "st", (0, 0, {"cbu": 1}),),
-        ((12, 0, {"imad": 3, "alu": 8, "adu": 2, "cbu": 2, "none": 2}),),
+        ((44, 0, {"imad": 6, "alu": 25, "adu": 3, "cbu": 1, "none": 2}), "st", (0, 0, {"alu": 2}), "st",
+         (0, 0, {"alu": 2}), "st", (0, 0, {"alu": 2}), "st", "st", "st", "st", "st", (14, 0, {"cbu": 1}),),
+        ((45, 0, {"imad": 3, "alu": 8, "adu": 2, "cbu": 2, "none": 2}),),
     ),
     (
-        ((16, 0, {"imad": 1, "alu": 15, "adu": 1, "cbu": 1, "none": 1}), "st", (0, 0, {"alu": 2}), "st",
-         (0, 0, {"alu": 2}), "st", (0, 0, {"alu": 1}), "st", "st", "st", "st", "st", (0, 0, {"cbu": 1}),),
-        ((0, 0, {"cbu": 2, "none": 1}),),
+        ((28, 0, {"imad": 1, "alu": 15, "adu": 1, "cbu": 1, "none": 1}), "st", (0, 0, {"alu": 2}), "st",
+         (0, 0, {"alu": 2}), "st", (2, 0, {"alu": 1}), "st", "st", "st", "st", "st", (14, 0, {"cbu": 1}),),
+        ((26, 0, {"cbu": 2, "none": 1}),),
     ),
     (
-        ((24, 0, {"imad": 1, "alu": 23, "adu": 1, "cbu": 1, "none": 1}), "st", (0, 0, {"alu": 2}), "st",
-         (0, 0, {"alu": 2}), "st", (0, 0, {"alu": 2}), "st", "st", "st", "st", "st", (0, 0, {"cbu": 1}),),
-        ((2, 0, {"alu": 9, "cbu": 2, "none": 1}),),
+        ((35, 0, {"imad": 1, "alu": 23, "adu": 1, "cbu": 1, "none": 1}), "st", (0, 0, {"alu": 2}), "st",
+         (0, 0, {"alu": 2}), "st", (0, 0, {"alu": 2}), "st", "st", "st", "st", "st", (14, 0, {"cbu": 1}),),
+        ((32, 0, {"alu": 9, "cbu": 2, "none": 1}),),
     ),
     (
-        ((15, 0, {"imad": 1, "alu": 16, "adu": 1, "cbu": 1, "none": 1}), "st", (0, 0, {"alu": 2}), "st",
-         (0, 0, {"alu": 2}), "st", (0, 0, {"alu": 1}), "st", "st", "st", "st", "st", (0, 0, {"cbu": 1}),),
-        ((0, 0, {"alu": 1, "cbu": 2, "none": 1}),),
+        ((31, 0, {"imad": 1, "alu": 16, "adu": 1, "cbu": 1, "none": 1}), "st", (0, 0, {"alu": 2}), "st",
+         (0, 0, {"alu": 2}), "st", (2, 0, {"alu": 1}), "st", "st", "st", "st", "st", (14, 0, {"cbu": 1}),),
+        ((30, 0, {"alu": 1, "cbu": 2, "none": 1}),),
     ),
 )
 SGEMM128_OUT = tuple(_SGEMM128_OUT[i] for i in (
@@ -272,199 +267,199 @@ SGEMM128_OUT = tuple(_SGEMM128_OUT[i] for i in (
 ))
 GRU_HGEMM64: dict[str, Block] = {
     "pre": (
-        (108, 0, {"imad": 24, "alu": 21, "xu": 3, "adu": 2, "uni": 1, "none": 4}),
+        (111, 0, {"imad": 24, "alu": 21, "xu": 3, "adu": 2, "uni": 1, "none": 4}),
     ),
     "load0": (
-        (22, 3, {"imad": 9, "alu": 7, "adu": 2, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "cp",
-        (5, 0, {"imad": 4, "alu": 1}), "cp",
+        (24, 3, {"imad": 9, "alu": 7, "adu": 2, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "cp",
+        (7, 0, {"imad": 4, "alu": 1}), "cp",
     ),
     "commit": (
-        (0, 0, {"none": 1, "lsu": 1}),
+        (4, 0, {"none": 1, "lsu": 1}),
     ),
     "load1": (
-        (25, 3, {"imad": 5, "alu": 8, "adu": 2, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "cp",
-        (0, 0, {"alu": 1}), "cp", (0, 0, {"imad": 2}),
+        (27, 3, {"imad": 5, "alu": 8, "adu": 2, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "cp",
+        (2, 0, {"alu": 1}), "cp", (8, 0, {"imad": 2}),
     ),
     "init": (
-        (2, 0, {"alu": 15, "none": 1, "lsu": 1}),
+        (7, 0, {"alu": 15, "none": 1, "lsu": 1}),
     ),
     "loop": (
-        (35, 0, {"imad": 7, "alu": 4, "adu": 1, "uni": 1, "none": 1, "s2r": 1}),
+        (41, 0, {"imad": 7, "alu": 4, "adu": 1, "uni": 1, "none": 1, "s2r": 1}),
     ),
     "top": (
-        (0, 0, {"imad": 1, "none": 1}), "group", (2, 0, {"alu": 1, "cbu": 2}), "bar", (0, 0, {"none": 1}),
+        (0, 0, {"imad": 1, "none": 1}), "group", (7, 0, {"alu": 1, "cbu": 2}), "bar", (9, 0, {"none": 1}),
     ),
     "load": (
-        (34, 3, {"imad": 6, "alu": 3, "adu": 3, "uni": 1, "none": 1, "smem": 3}), "cp", "cp",
-        (7, 0, {"imad": 6, "alu": 3}), "cp", "cp", (3, 0, {"imad": 1, "alu": 1, "cbu": 1}),
+        (39, 3, {"imad": 6, "alu": 3, "adu": 3, "uni": 1, "none": 1, "smem": 3}), "cp", "cp",
+        (10, 0, {"imad": 6, "alu": 3}), "cp", "cp", (24, 0, {"imad": 1, "alu": 1, "cbu": 1}),
     ),
     "math": (
-        (7, 12, {"imad": 9, "alu": 5, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}), (0, 4, {"smem": 1}, 0),
-        (3, 12, {"hmma": 4, "smem": 3}, 0), (0, 0, {"hmma": 4}), (0, 4, {"smem": 1}, 0),
-        (2, 0, {"hmma": 4, "none": 2}),
+        (8, 12, {"imad": 9, "alu": 5, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0),
+        (6, 12, {"hmma": 4, "smem": 3}, 0), (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0),
+        (29, 0, {"hmma": 4, "none": 2}),
     ),
     "out": (
         (0, 0, {"alu": 1, "none": 2, "lsu": 1}), "group",
-        (50, 0, {"imad": 21, "alu": 25, "none": 3, "s2r": 1}), "st r0 0", (0, 0, {"alu": 2}), "st r8 0",
+        (70, 0, {"imad": 21, "alu": 25, "none": 3, "s2r": 1}), "st r0 0", (0, 0, {"alu": 2}), "st r8 0",
         (0, 0, {"alu": 2}), "st r0 16", (0, 0, {"alu": 2}), "st r8 16", (0, 0, {"alu": 2}), "st r0 32",
-        (0, 0, {"alu": 2}), "st r8 32", (0, 0, {"alu": 2}), "st r0 48", (0, 0, {"alu": 1}), "st r8 48",
+        (0, 0, {"alu": 2}), "st r8 32", (0, 0, {"alu": 2}), "st r0 48", (2, 0, {"alu": 1}), "st r8 48",
         "st r16 0", "st r24 0", "st r16 16", "st r24 16", "st r16 32", "st r24 32", "st r16 48",
-        "st r24 48", (0, 0, {"cbu": 1, "none": 1}), "bar", (14, 0, {"imad": 1, "alu": 1, "none": 1}),
+        "st r24 48", (5, 0, {"cbu": 1, "none": 1}), "bar", (26, 0, {"imad": 1, "alu": 1, "none": 1}),
         "exit",
     ),
 }
 GRU_SGEMM32: dict[str, Block] = {
     "pre": (
-        (103, 0, {"imad": 18, "alu": 38, "xu": 3, "adu": 3, "uni": 1, "none": 6}), "ld0", "ld1",
-        (26, 0, {"imad": 2, "alu": 15, "hfma2": 1, "adu": 1, "s2r": 1}),
+        (163, 0, {"imad": 18, "alu": 38, "xu": 3, "adu": 3, "uni": 1, "none": 6}), "ld0", "ld1",
+        (35, 0, {"imad": 2, "alu": 15, "hfma2": 1, "adu": 1, "s2r": 1}),
     ),
     "body": (
-        (2, 0, {"alu": 2, "cbu": 1, "none": 1}), "bar", (4, 0, {"imad": 1, "alu": 4, "adu": 1}), "wait1",
-        (18, 16, {"imad": 3, "adu": 1, "smem": 4}), "wait0", (1, 4, {"alu": 1, "smem": 1}), "bar",
-        (30, 2, {"alu": 2, "lds64": 1}), "ld0", (4, 0, {"imad": 1}), "ld1", (0, 2, {"lds64": 1}, 0),
+        (50, 0, {"alu": 2, "cbu": 1, "none": 1}), "bar", (12, 0, {"imad": 1, "alu": 4, "adu": 1}), "wait1",
+        (21, 16, {"imad": 3, "adu": 1, "smem": 4}), "wait0", (5, 4, {"alu": 1, "smem": 1}), "bar",
+        (28, 2, {"alu": 2, "lds64": 1}), "ld0", (4, 0, {"imad": 1}), "ld1", (4, 2, {"lds64": 1}, 0),
         *(((0, 0, {"ffma": 4}), (0, 3, {"lds64": 2}, 0)) * 29), (0, 0, {"ffma": 4}),
         (0, 3, {"alu": 1, "lds64": 2}, 0), (0, 0, {"ffma": 4}), (0, 3, {"lds64": 2}, 0),
-        (0, 0, {"ffma": 4, "none": 1}),
+        (11, 0, {"ffma": 4, "none": 1}),
     ),
     "out": (
-        (82, 0, {"imad": 9, "alu": 22, "adu": 1, "uni": 1, "none": 5, "s2r": 1}), "st", "st", "st", "st",
-        (42, 0, {"imad": 1, "alu": 1, "uni": 4, "cbu": 1, "none": 2}), "bar", (5, 0, {"alu": 1, "none": 1}),
-        "exit",
+        (103, 0, {"imad": 9, "alu": 22, "adu": 1, "uni": 1, "none": 5, "s2r": 1}), "st", "st", "st", "st",
+        (21, 0, {"imad": 1, "alu": 1, "uni": 4, "cbu": 1, "none": 2}), "bar",
+        (24, 0, {"alu": 1, "none": 1}), "exit",
     ),
 }
 QK: dict[str, Block] = {
     "pre": (
-        (149, 0, {"imad": 48, "alu": 33, "xu": 6, "adu": 2, "none": 7}),
+        (162, 0, {"imad": 48, "alu": 33, "xu": 6, "adu": 2, "none": 7}),
     ),
     "load0": (
-        (32, 3, {"imad": 3, "alu": 3, "adu": 3, "smem": 3}), "cp", "cp",
-        (35, 3, {"imad": 7, "alu": 6, "adu": 1, "none": 2, "smem": 3}), "cp",
-        (30, 0, {"imad": 8, "alu": 1, "adu": 1}), "cp", (0, 0, {"adu": 1}),
+        (40, 3, {"imad": 3, "alu": 3, "adu": 3, "smem": 3}), "cp", "cp",
+        (69, 3, {"imad": 7, "alu": 6, "adu": 1, "none": 2, "smem": 3}), "cp",
+        (33, 0, {"imad": 8, "alu": 1, "adu": 1}), "cp", (3, 0, {"adu": 1}),
     ),
     "commit": (
-        (3, 0, {"alu": 1, "none": 1, "lsu": 1}),
+        (16, 0, {"alu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (31, 3, {"imad": 3, "alu": 4, "adu": 3, "smem": 3}), "cp", "cp",
-        (4, 3, {"imad": 5, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp", (19, 0, {"imad": 2, "alu": 3}),
-        "cp",
+        (39, 3, {"imad": 3, "alu": 4, "adu": 3, "smem": 3}), "cp", "cp",
+        (19, 3, {"imad": 5, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (16, 0, {"imad": 2, "alu": 3}), "cp",
     ),
     "init": (
-        (3, 0, {"alu": 16, "cbu": 1, "none": 1, "lsu": 1}),
+        (8, 0, {"alu": 16, "cbu": 1, "none": 1, "lsu": 1}),
     ),
     "loop": (
-        (0, 0, {"imad": 4}),
+        (6, 0, {"imad": 4}),
     ),
     "top": (
-        (0, 0, {"imad": 1, "none": 1}), "group", "bar", (3, 0, {"alu": 1, "cbu": 1, "none": 1}),
+        (0, 0, {"imad": 1, "none": 1}), "group", "bar", (15, 0, {"alu": 1, "cbu": 1, "none": 1}),
     ),
     "load": (
-        (35, 3, {"imad": 4, "alu": 5, "adu": 3, "smem": 3}), "cp", "cp",
-        (7, 3, {"imad": 6, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp",
-        (15, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp", (17, 0, {"imad": 2, "alu": 1, "cbu": 1}),
+        (41, 3, {"imad": 4, "alu": 5, "adu": 3, "smem": 3}), "cp", "cp",
+        (21, 3, {"imad": 6, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (10, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp", (38, 0, {"imad": 2, "alu": 1, "cbu": 1}),
     ),
     "math": (
-        (29, 12, {"imad": 12, "alu": 8, "adu": 1, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}),
-        (0, 4, {"smem": 1}, 0), (10, 0, {"imad": 5, "alu": 3, "hmma": 4}), (3, 12, {"smem": 3}, 0),
-        (0, 0, {"hmma": 4}), (0, 4, {"smem": 1}, 0), (2, 0, {"hmma": 4, "none": 2}),
+        (31, 12, {"imad": 12, "alu": 8, "adu": 1, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}),
+        (4, 4, {"smem": 1}, 0), (12, 0, {"imad": 5, "alu": 3, "hmma": 4}), (7, 12, {"smem": 3}, 0),
+        (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0), (29, 0, {"hmma": 4, "none": 2}),
     ),
     "out": (
-        (0, 0, {"adu": 1, "cbu": 1, "none": 1}), "group",
-        (73, 0, {"imad": 27, "alu": 28, "uni": 1, "cbu": 1, "none": 7, "lsu": 2}), "st r0 0",
+        (13, 0, {"adu": 1, "cbu": 1, "none": 1}), "group",
+        (83, 0, {"imad": 27, "alu": 28, "uni": 1, "cbu": 1, "none": 7, "lsu": 2}), "st r0 0",
         (0, 0, {"alu": 2}), "st r8 0", (0, 0, {"alu": 2}), "st r0 16", (0, 0, {"alu": 2}), "st r8 16",
         (0, 0, {"alu": 2}), "st r0 32", (0, 0, {"alu": 2}), "st r8 32", (0, 0, {"alu": 2}), "st r0 48",
-        (0, 0, {"alu": 1}), "st r8 48", "st r16 0", "st r24 0", "st r16 16", "st r24 16", "st r16 32",
+        (2, 0, {"alu": 1}), "st r8 48", "st r16 0", "st r24 0", "st r16 16", "st r24 16", "st r16 32",
         "st r24 32", "st r16 48", "st r24 48",
-        (44, 0, {"imad": 2, "alu": 1, "adu": 1, "cbu": 1, "none": 2, "lsu": 1}), "bar",
-        (22, 0, {"imad": 1, "alu": 1, "none": 1}), "exit",
+        (69, 0, {"imad": 2, "alu": 1, "adu": 1, "cbu": 1, "none": 2, "lsu": 1}), "bar",
+        (50, 0, {"imad": 1, "alu": 1, "none": 1}), "exit",
     ),
 }
 PV: dict[str, Block] = {
     "pre": (
-        (198, 0, {"imad": 56, "alu": 43, "xu": 6, "adu": 4, "uni": 1, "none": 8, "s2r": 1}),
+        (192, 0, {"imad": 56, "alu": 43, "xu": 6, "adu": 4, "uni": 1, "none": 8, "s2r": 1}),
     ),
     "load0": (
         (1, 3, {"adu": 1, "smem": 3}), "cp", (26, 0, {"imad": 1, "adu": 1}), "cp",
-        (68, 3, {"imad": 8, "alu": 8, "adu": 2, "none": 2, "smem": 3}), "cp", (1, 0, {"imad": 3, "alu": 1}),
-        "cp", (0, 0, {"adu": 1}),
+        (117, 3, {"imad": 8, "alu": 8, "adu": 2, "none": 2, "smem": 3}), "cp",
+        (2, 0, {"imad": 3, "alu": 1}), "cp", (6, 0, {"adu": 1}),
     ),
     "commit": (
-        (3, 0, {"alu": 1, "none": 1, "lsu": 1}),
+        (16, 0, {"alu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
         (1, 3, {"adu": 1, "smem": 3}), "cp", (24, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp",
-        (31, 3, {"imad": 5, "alu": 7, "adu": 1, "none": 1, "smem": 3}), "cp", (1, 0, {"alu": 2}), "cp",
-        (1, 0, {"imad": 1}),
+        (57, 3, {"imad": 5, "alu": 7, "adu": 1, "none": 1, "smem": 3}), "cp", (2, 0, {"alu": 2}), "cp",
+        (8, 0, {"imad": 1}),
     ),
     "init": (
-        (2, 0, {"alu": 16, "none": 1, "lsu": 1}),
+        (7, 0, {"alu": 16, "none": 1, "lsu": 1}),
     ),
     "loop": (
-        (1, 0, {"imad": 4, "alu": 2}),
+        (8, 0, {"imad": 4, "alu": 2}),
     ),
     "top": (
-        (0, 0, {"imad": 1, "none": 1}), "group", (2, 0, {"alu": 1, "cbu": 2}), "bar", (0, 0, {"none": 1}),
+        (0, 0, {"imad": 1, "none": 1}), "group", (7, 0, {"alu": 1, "cbu": 2}), "bar", (9, 0, {"none": 1}),
     ),
     "load": (
-        (2, 3, {"imad": 1, "alu": 1, "adu": 1, "smem": 3}), "cp", (23, 0, {"imad": 1, "alu": 1, "adu": 1}),
-        "cp", (34, 3, {"imad": 5, "alu": 5, "adu": 2, "none": 1, "smem": 3}), "cp", (1, 0, {"alu": 2}),
-        "cp", (1, 0, {"alu": 1, "cbu": 1}),
+        (5, 3, {"imad": 1, "alu": 1, "adu": 1, "smem": 3}), "cp", (20, 0, {"imad": 1, "alu": 1, "adu": 1}),
+        "cp", (56, 3, {"imad": 5, "alu": 5, "adu": 2, "none": 1, "smem": 3}), "cp", (2, 0, {"alu": 2}),
+        "cp", (21, 0, {"alu": 1, "cbu": 1}),
     ),
     "math": (
-        (4, 12, {"imad": 8, "alu": 5, "cbu": 1, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}),
-        (0, 4, {"smem": 1}, 0), (3, 12, {"hmma": 4, "smem": 3}, 0), (0, 0, {"hmma": 4}),
-        (0, 4, {"smem": 1}, 0), (2, 0, {"hmma": 4, "none": 2}),
+        (15, 12, {"imad": 8, "alu": 5, "cbu": 1, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}),
+        (4, 4, {"smem": 1}, 0), (6, 12, {"hmma": 4, "smem": 3}, 0), (0, 0, {"hmma": 4}),
+        (4, 4, {"smem": 1}, 0), (29, 0, {"hmma": 4, "none": 2}),
     ),
     "out": (
         (0, 0, {"adu": 1, "none": 1}), "group",
-        (101, 0, {"imad": 29, "alu": 36, "adu": 2, "uni": 1, "cbu": 1, "none": 7, "s2r": 1}), "st r0 0",
+        (120, 0, {"imad": 29, "alu": 36, "adu": 2, "uni": 1, "cbu": 1, "none": 7, "s2r": 1}), "st r0 0",
         (0, 0, {"alu": 2}), "st r8 0", (0, 0, {"alu": 2}), "st r0 16", (0, 0, {"alu": 2}), "st r8 16",
         (0, 0, {"alu": 2}), "st r0 32", (0, 0, {"alu": 2}), "st r8 32", (0, 0, {"alu": 2}), "st r0 48",
-        (0, 0, {"alu": 1}), "st r8 48", "st r16 0", "st r24 0", "st r16 16", "st r24 16", "st r16 32",
+        (2, 0, {"alu": 1}), "st r8 48", "st r16 0", "st r24 0", "st r16 16", "st r24 16", "st r16 32",
         "st r24 32", "st r16 48", "st r24 48",
-        (42, 0, {"imad": 3, "alu": 1, "adu": 1, "cbu": 2, "none": 2}), "bar", (5, 0, {"alu": 1, "none": 1}),
-        "exit",
+        (70, 0, {"imad": 3, "alu": 1, "adu": 1, "cbu": 2, "none": 2}), "bar",
+        (25, 0, {"alu": 1, "none": 1}), "exit",
     ),
 }
 GRU16: dict[str, Block] = {
     "pre": (
-        (84, 0, {"imad": 17, "alu": 10, "xu": 3, "adu": 2, "none": 1}),
+        (123, 0, {"imad": 17, "alu": 10, "xu": 3, "adu": 2, "none": 1}),
     ),
     "set": (),
     "turn": (
-        (28, 0, {"imad": 9, "alu": 9, "cbu": 1, "none": 5}), "ld0 0 0", (5, 0, {"alu": 1}), "ld0 1 0",
-        (2, 0, {"imad": 3}), "ld2 3 0", (0, 0, {"imad": 1}), "ld1 2 0", "ld2 4 0", "ld3 5 0",
-        (0, 0, {"cbu": 1}), "wait0", (43, 0, {"ffma": 7, "imad": 1, "alu": 3, "xu": 1}), "wait1",
-        (0, 0, {"ffma": 1}), "wait2", (0, 0, {"ffma": 2}), "wait3",
-        (104, 0, {"ffma": 13, "imad": 5, "alu": 7, "xu": 3, "cbu": 3, "none": 5}), "ld0 6 0",
-        (42, 0, {"ffma": 10, "imad": 1, "alu": 4, "xu": 2}), "wait0", (10, 0, {"ffma": 3, "alu": 3}),
-        "st 7 0", (6, 0, {"imad": 1, "alu": 1, "cbu": 1, "none": 1}),
+        (81, 0, {"imad": 9, "alu": 9, "cbu": 1, "none": 5}), "ld0 0 0", (4, 0, {"alu": 1}), "ld0 1 0",
+        (4, 0, {"imad": 3}), "ld2 3 0", (2, 0, {"imad": 1}), "ld1 2 0", "ld2 4 0", "ld3 5 0",
+        (0, 0, {"cbu": 1}), "wait0", (56, 0, {"ffma": 7, "imad": 1, "alu": 3, "xu": 1}), "wait1",
+        (0, 0, {"ffma": 1}), "wait2", (2, 0, {"ffma": 2}), "wait3",
+        (182, 0, {"ffma": 13, "imad": 5, "alu": 7, "xu": 3, "cbu": 3, "none": 5}), "ld0 6 0",
+        (42, 0, {"ffma": 10, "imad": 1, "alu": 4, "xu": 2}), "wait0", (13, 0, {"ffma": 3, "alu": 3}),
+        "st 7 0", (40, 0, {"imad": 1, "alu": 1, "cbu": 1, "none": 1}),
     ),
     "skip": (
-        (18, 0, {"imad": 1, "alu": 5, "cbu": 2, "none": 4}),
+        (111, 0, {"imad": 1, "alu": 5, "cbu": 2, "none": 4}),
     ),
     "end": (
-        (0, 0, {"imad": 1, "cbu": 1}), "bar", (4, 0, {"alu": 1, "none": 1}), "exit",
+        (4, 0, {"imad": 1, "cbu": 1}), "bar", (22, 0, {"alu": 1, "none": 1}), "exit",
     ),
 }
 GRU32: dict[str, Block] = {
     "pre": (
-        (81, 0, {"imad": 6, "alu": 19, "xu": 3, "hfma2": 1, "none": 1}),
+        (120, 0, {"imad": 6, "alu": 19, "xu": 3, "hfma2": 1, "none": 1}),
     ),
     "set": (),
     "turn": (
-        (70, 0, {"imad": 9, "alu": 16, "adu": 2, "cbu": 1, "none": 4}), "ld0 0 0", "ld0 1 0",
-        (1, 0, {"imad": 3}), "ld1 2 0", (2, 0, {"imad": 1}), "ld2 4 0", "ld1 3 0", "ld2 5 0",
-        (0, 0, {"cbu": 1}), "wait0", (65, 0, {"ffma": 8, "alu": 4, "xu": 2, "cbu": 1, "none": 1}), "wait1",
-        (82, 0, {"ffma": 8, "imad": 1, "alu": 10, "xu": 2, "cbu": 2, "none": 3}), "wait2",
+        (112, 0, {"imad": 9, "alu": 16, "adu": 2, "cbu": 1, "none": 4}), "ld0 0 0", "ld0 1 0",
+        (5, 0, {"imad": 3}), "ld1 2 0", (2, 0, {"imad": 1}), "ld2 4 0", "ld1 3 0", "ld2 5 0",
+        (0, 0, {"cbu": 1}), "wait0", (114, 0, {"ffma": 8, "alu": 4, "xu": 2, "cbu": 1, "none": 1}), "wait1",
+        (123, 0, {"ffma": 8, "imad": 1, "alu": 10, "xu": 2, "cbu": 2, "none": 3}), "wait2",
         (0, 0, {"ffma": 1, "alu": 1, "hfma2": 1, "none": 1}), "ld0 6 0",
-        (42, 0, {"ffma": 10, "alu": 5, "xu": 2}), "wait0", (5, 0, {"ffma": 2, "alu": 1}), "st 7 0",
-        (15, 0, {"imad": 1, "alu": 1, "cbu": 1, "none": 2}),
+        (42, 0, {"ffma": 10, "alu": 5, "xu": 2}), "wait0", (6, 0, {"ffma": 2, "alu": 1}), "st 7 0",
+        (41, 0, {"imad": 1, "alu": 1, "cbu": 1, "none": 2}),
     ),
     "skip": (
-        (42, 0, {"imad": 1, "alu": 5, "adu": 1, "cbu": 2, "none": 4}),
+        (113, 0, {"imad": 1, "alu": 5, "adu": 1, "cbu": 2, "none": 4}),
     ),
     "end": (
-        (0, 0, {"cbu": 1, "none": 1}), "bar", (14, 0, {"alu": 2, "none": 1}), "exit",
+        (4, 0, {"cbu": 1, "none": 1}), "bar", (25, 0, {"alu": 2, "none": 1}), "exit",
     ),
 }

@@ -125,17 +125,13 @@ def main():
         show("\n".join(script.machine_lines()) + "\n")
         show(format_groups(*group_rows(runs, counts, groups)))
     tables = {"runs": np.concatenate(parts)}
-    picture = None
     plain = np.array([b"," not in scheme for scheme in tables["runs"]["scheme"].tolist()])
-    try:
-        picture = draw_suite({"runs": tables["runs"][plain]}, "Kernel graphs that depend on the input")
-    except stats.StoreError as error:  # matplotlib is optional
-        show(f"no picture: {error}")
-    stats.write(first.path, tables, {"script": first.name}, first.configuration, options.force, picture)
-    endings = (".json", ".png") if picture else (".json",)
-    show("wrote " + ", ".join(str(p) for p in (first.path, *map(first.path.with_suffix, endings))))
-    if options.json:
-        print(stats.to_json(tables))
+    first.save(
+        stats,
+        tables,
+        show,
+        lambda: draw_suite({"runs": tables["runs"][plain]}, "Kernel graphs that depend on the input"),
+    )
 
 
 if __name__ == "__main__":

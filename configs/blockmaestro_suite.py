@@ -108,16 +108,7 @@ def main():
         counts = {name: (len(job.kernels), sum(k.tbs for k in job.kernels)) for name, job in jobs.items()}
         show(format_suite(runs, counts, APART))
     tables = {"runs": np.concatenate(parts)}
-    picture = None
-    try:
-        picture = draw_suite(tables, "BlockMaestro's applications", APART)
-    except stats.StoreError as error:  # matplotlib is optional
-        show(f"no picture: {error}")
-    stats.write(first.path, tables, {"script": first.name}, first.configuration, options.force, picture)
-    endings = (".json", ".png") if picture else (".json",)
-    show("wrote " + ", ".join(str(p) for p in (first.path, *map(first.path.with_suffix, endings))))
-    if options.json:
-        print(stats.to_json(tables))
+    first.save(stats, tables, show, lambda: draw_suite(tables, "BlockMaestro's applications", APART))
 
 
 if __name__ == "__main__":

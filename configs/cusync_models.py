@@ -106,17 +106,9 @@ def main():
     head, body, sums = layer_rows(runs, layers)
     show("cut of the time in stream order; published: the better of cuSync's two modes, and of the model\n")
     show(format_layers(head, body))
-    picture = None
-    try:
-        picture = draw_layers(sums, "cuSync's models: time cut from stream order")
-    except stats.StoreError as error:  # matplotlib is optional
-        show(f"no picture: {error}")
-    tables = {"runs": runs}
-    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force, picture)
-    endings = (".json", ".png") if picture else (".json",)
-    show("wrote " + ", ".join(str(p) for p in (script.path, *map(script.path.with_suffix, endings))))
-    if options.json:
-        print(stats.to_json(tables))
+    script.save(
+        stats, {"runs": runs}, show, lambda: draw_layers(sums, "cuSync's models: time cut from stream order")
+    )
 
 
 if __name__ == "__main__":

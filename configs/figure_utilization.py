@@ -69,17 +69,12 @@ def main():
     show(format_utilization(table))
     for line in left_out:
         show(f"left out: {line}")
-    picture = None
-    try:
-        picture = draw_utilization(table, f"Arithmetic utilisation by kernel on {config.device.title}")
-    except stats.StoreError as error:  # matplotlib is optional
-        log.say(f"no picture: {error}")
-    tables = {"utilization": table}
-    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force, picture)
-    endings = (".json", ".png") if picture else (".json",)
-    show("wrote " + ", ".join(str(p) for p in (script.path, *map(script.path.with_suffix, endings))))
-    if options.json:
-        print(stats.to_json(tables))
+    script.save(
+        stats,
+        {"utilization": table},
+        show,
+        lambda: draw_utilization(table, f"Arithmetic utilisation by kernel on {config.device.title}"),
+    )
 
 
 if __name__ == "__main__":

@@ -51,16 +51,9 @@ def main():
         show(f"network   {name}: {text}")
     for section in sections(tables):
         show("\n" + plain(section))
-    picture = None
-    try:
-        picture = draw_table_size(tables, f"Size and speed of the dependence table on {config.device.title}")
-    except stats.StoreError as error:  # matplotlib is optional
-        log.say(f"no picture: {error}")
-    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force, picture)
-    endings = (".json", ".png") if picture else (".json",)
-    show("\nwrote " + ", ".join(str(p) for p in (script.path, *map(script.path.with_suffix, endings))))
-    if options.json:
-        print(stats.to_json(tables))
+    show("")
+    title = f"Size and speed of the dependence table on {config.device.title}"
+    script.save(stats, tables, show, lambda: draw_table_size(tables, title))
 
 
 if __name__ == "__main__":

@@ -167,6 +167,30 @@ class Script:
             f" admission {us('gpu.cp.admit')} us",
         ]
 
+    def save(
+        self,
+        stats: ModuleType,
+        tables: Mapping[str, Any],
+        show: Callable[[str], None],
+        draw: Callable[[], bytes],
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write tables that a script has made and the picture of ``draw()``; say so, or print the JSON.
+
+        ``about``: attributes of the file beside the script's name.
+        """
+        picture = None
+        try:
+            picture = draw()
+        except stats.StoreError as error:  # matplotlib is optional
+            show(f"no picture: {error}")
+        attributes = {"script": self.name, **(about or {})}
+        stats.write(self.path, tables, attributes, self.configuration, self.options.force, picture)
+        endings = (".json", ".png") if picture else (".json",)
+        show("wrote " + ", ".join(map(str, (self.path, *map(self.path.with_suffix, endings)))))
+        if self.options.json:
+            print(stats.to_json(tables))
+
     def job(self, job: Job) -> Job:
         """Return the job as the shared options want it."""
         from .rename import renamed

@@ -69,7 +69,7 @@ void gs_convert_get(const gs_convert *c, gs_converted *out)
 /* what a recorded access adds to what its place reaches */
 static void widen(gs_place *p, const gs_convert *c, const gs_record *r)
 {
-    u64 lo = r->line, last = r->line;
+    u64 lo = r->line, last = lo;
     if (GS_UNLIKELY(r->template_ >= GS_FAR_RECORD)) {
         gs_far_span(c, r, &lo, &last);
     } else {

@@ -25,21 +25,19 @@ MORE = 4  # times the environments: longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
-    from pysim.options import make_parser, name_list
+    from pysim.options import make_parser, names_of
     from pysim.script import Script
-    from pysim.units import suggest
     from workloads.irregular.suite import GRAPHS
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": SCHEMES})
     text = f"graphs: {', '.join(GRAPHS)} (default: all)"
-    parser.add_argument("--graphs", type=name_list, default=tuple(GRAPHS), metavar="LIST", help=text)
+    parser.add_argument(
+        "--graphs", type=names_of("graph", GRAPHS), default=tuple(GRAPHS), metavar="LIST", help=text
+    )
     parser.add_argument(
         "--subset", choices=("all", "quick"), default="all", help="quick: small inputs, a look"
     )
     args = parser.parse_args()
-    for name in args.graphs:
-        if name not in GRAPHS:
-            parser.error(f"--graphs: no graph {name!r}{suggest(name, GRAPHS) or ': ' + ', '.join(GRAPHS)}")
     if args.explain or args.tables or args.rename:
         parser.error("the suite says what is run and written: no --tables, --rename and --explain")
     own = {args.gpu: (args.gpu, {})} if args.gpu else MACHINES

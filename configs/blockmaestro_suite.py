@@ -54,19 +54,17 @@ def runs_of(script, name, job, entries, log):
 
 def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
-    from pysim.options import make_parser, name_list
+    from pysim.options import make_parser, names_of
     from pysim.script import Script
-    from pysim.units import suggest
     from workloads.apps.suite import APPS
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": SCHEMES})
     text = "applications: names of `pysim workloads` (default: all thirteen)"
-    parser.add_argument("--apps", type=name_list, default=tuple(APPS), metavar="LIST", help=text)
+    parser.add_argument(
+        "--apps", type=names_of("application", APPS), default=tuple(APPS), metavar="LIST", help=text
+    )
     parser.add_argument("--small", action="store_true", help="small inputs: a quick look, not the study")
     args = parser.parse_args()
-    for name in args.apps:
-        if name not in APPS:
-            parser.error(f"--apps: no application {name!r}{suggest(name, APPS) or ': ' + ', '.join(APPS)}")
     if args.explain or args.tables or args.rename:
         parser.error("the suite says what is run and written: no --tables, --rename and --explain")
     args.gpus = tuple(MACHINES) if args.gpu is None else (args.gpu,)

@@ -14,22 +14,20 @@ QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
 def options_of():
     """Read the command line; ``--gpu`` takes the place of the models' own devices."""
-    from pysim.options import make_parser, name_list
+    from pysim.options import make_parser, name_list, names_of
     from pysim.script import Script
-    from pysim.units import suggest
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None})
     text = f"models: {', '.join(MODELS)} (default: all)"
-    parser.add_argument("--models", type=name_list, default=tuple(MODELS), metavar="LIST", help=text)
+    parser.add_argument(
+        "--models", type=names_of("model", MODELS), default=tuple(MODELS), metavar="LIST", help=text
+    )
     text = "sizes of every model: tokens, or pictures at a time (default: the models' own)"
     parser.add_argument("--sizes", type=name_list, default=(), metavar="LIST", help=text)
     parser.add_argument(
         "--subset", choices=("all", "quick"), default="all", help="quick: a picture of ResNet-38"
     )
     args = parser.parse_args()
-    for name in args.models:
-        if name not in MODELS:
-            parser.error(f"--models: no model {name!r}{suggest(name, MODELS) or ': ' + ', '.join(MODELS)}")
     for size in args.sizes:
         if not (size.isascii() and size.isdigit() and 0 < int(size) <= 4096):
             parser.error(f"--sizes: {size[:20]!r}: must be a number from 1 to 4096")

@@ -5,24 +5,20 @@ from pysim.start import run_script
 
 def options_of():
     """Read the command line."""
-    from pysim.options import make_parser, name_list
+    from pysim.options import make_parser, names_of
     from pysim.script import Script, choice
-    from pysim.units import suggest
     from workloads.table_size import NETWORKS
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": ("tb_static",)})
     text = "networks of the study (default: all): " + ", ".join(NETWORKS)
-    parser.add_argument("--networks", type=name_list, default=tuple(NETWORKS), metavar="LIST", help=text)
+    parser.add_argument(
+        "--networks", type=names_of("network", NETWORKS), default=tuple(NETWORKS), metavar="LIST", help=text
+    )
     text = "all, or quick: small networks, three values a sweep, a short search (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     text = "simulate every point anew and replace what results/cache holds of it"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
-    for name in args.networks:
-        if name not in NETWORKS:
-            parser.error(
-                f"--networks: no network {name!r}{suggest(name, NETWORKS) or ': ' + ', '.join(NETWORKS)}"
-            )
     if args.schemes != ("tb_static",) or args.explain or args.tables or args.rename:
         parser.error("the study says what is run: no --schemes, --tables, --rename and --explain")
     return Script.start("table_size", parser, args, ("networks", "subset")), args.fresh

@@ -56,6 +56,21 @@ def name_list(text: str) -> tuple[str, ...]:
     return names
 
 
+def names_of(what: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """Option type: names separated by commas, each of the ``known``; ``what`` one of them is called."""
+    listed = tuple(known)
+
+    def read(text: str) -> tuple[str, ...]:
+        names = name_list(text)
+        for name in names:
+            if name not in listed:
+                hint = suggest(name, listed) or ": " + ", ".join(listed)
+                raise argparse.ArgumentTypeError(f"no {what} {name!r}{hint}")
+        return names
+
+    return read
+
+
 def _mechanisms(text: str) -> tuple[str, ...]:
     names = name_list(text)
     try:

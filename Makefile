@@ -24,7 +24,7 @@ help:
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
-	@echo "make oracle    10,000 random jobs under random schemes and settings, checked (half an hour)"
+	@echo "make oracle    10,000 random jobs under random schemes and settings, checked (20 minutes); FIRST=, JOBS="
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
 	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
@@ -64,8 +64,11 @@ gru: $(CORE)
 test: $(CORE)
 	$(PY) -m pytest -q
 
+# a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them
+FIRST ?= 0
+JOBS ?= 10000
 oracle: $(CORE)
-	$(PY) -m pytest -q -o faulthandler_timeout=0 --hypothesis-profile=jobs tests/test_scheme_family.py -k random_settings
+	$(PY) -m tests.oracle --first $(FIRST) --jobs $(JOBS)
 
 guard: $(CORE)
 	$(PY) tests/bench/guard.py

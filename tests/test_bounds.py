@@ -21,6 +21,7 @@ from workloads.registry import make
 
 from .core.harness import config, execute, tiny
 from .core.workloads_small import ALL
+from .random_jobs import FREE
 from .test_prologue import chain, weighted
 
 EVERY = ",".join(SCHEMES) + ",tb_static:prologue,pdl:late,cusync:row,fused:tile,blockmaestro:kernels4"
@@ -69,13 +70,6 @@ NETWORKS = (
 @pytest.mark.parametrize("text", NETWORKS)
 def test_networks(text, gpu):
     respected(rows_of(gpu, make(text), EVERY, **{"scheme.hypothetical": 1}))
-
-
-# without what costs time beside the work itself, a bound has the least room
-FREE = {
-    "gpu.cp.launch": 0, "gpu.cp.stream_gap": 0, "gpu.cp.graph_gap": 0, "gpu.cp.admit": 0,
-    "gpu.cp.tb_release": 0, "gpu.cp.tb_start": 0, "host.launch": 0, "host.roundtrip": 0,
-}  # fmt: skip
 
 
 @settings(max_examples=40, deadline=None)

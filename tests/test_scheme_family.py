@@ -12,8 +12,9 @@ from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
 from workloads.registry import make
 
-from .core.harness import FAMILY, SCHEMES, execute, oracle, tiny
-from .core.workloads_small import ALL, random_dag
+from .core.harness import FAMILY, execute, oracle, tiny
+from .core.workloads_small import ALL
+from .random_jobs import EVERY, QUANTA, SETTINGS, Case, check
 from .test_ordering import KINDS, pair, two
 
 NETWORKS = ("gemm_chain", "split_k", "gru", "copy", "shared_read", "sliced", "copied", "copied_in_time")
@@ -33,55 +34,18 @@ def test_random_dags(seed, scheme):
     execute(make(f"random_dag:kernels=24,seed={seed},elements=4096,largest=1024"), scheme, oracle())
 
 
-SETTINGS = {
-    "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
-    "scheme.placement": ("first_free", "balanced", "affinity"),
-    "scheme.affinity": (1, 3, 100),
-    "scheme.reserve": (0.0, 0.3, 1.0),
-    "scheme.window": (1, 2, 7, 1000),
-    "scheme.table.entries": (1, 8, 64, 100000),
-    "scheme.table.group": (0, 1, 1),
-    "scheme.table.fetch": (0, 1),
-    "scheme.table.share": (0.02, 0.25, 1.0),
-    "scheme.table.shortest": (0.0, 30.0, 1e6),
-    "scheme.coherence": ("auto", "bypass", "tb"),
-    "scheme.bypass": (0, 1, 16),
-    "scheme.acs.window": (2, 5, 256),
-    "scheme.acs.list": (1, 3, 1000),
-    "scheme.blockmaestro.kernels": (2, 3, 4),
-    "scheme.blockmaestro.entries": (1, 7, 896),
-    "scheme.blockmaestro.children": (1, 4),
-    "scheme.blockmaestro.parents": (1, 3, 63),
-    "scheme.wireframe.nodes": (1, 5, 192),
-    "scheme.wireframe.pending": (0, 3),
-    "scheme.queues.count": (1, 3, 10),
-    "scheme.queues.hardware": (1, 2, 10),
-    "scheme.queues.ring": (2, 5, 1024),
-    "scheme.queues.quantum": (0.5, 20.0),
-    "scheme.queues.packet": (0.0, 680.0),
-    "host.submit": ("prefilled", "eager"),
-}
-
-
-# as many cases as the profile says: make oracle runs 10,000
 @settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     kernels=st.integers(2, 40),
     streams=st.integers(1, 4),
-    scheme=st.sampled_from((*SCHEMES, *FAMILY)),
+    scheme=st.sampled_from(EVERY),
     chosen=st.fixed_dictionaries({path: st.sampled_from(values) for path, values in SETTINGS.items()}),
-    quanta=st.sampled_from(((7,), (1, 100))),
+    quanta=st.sampled_from(QUANTA),
+    free=st.booleans(),
 )
-def test_random_settings(seed, kernels, streams, scheme, chosen, quanta):
-    """No dependence is broken, no TB is lost, and slices change nothing."""
-    job = random_dag(seed, kernels, streams)
-    ran = execute(job, scheme, oracle().replaced(chosen))
-    assert int(ran.totals.tbs_done) == len(ran.tbs) == sum(k.tbs for k in job.kernels)
-    if scheme in ("pool", "tb_static", "tb_learned"):
-        assert ran.totals.table_peak_entries <= chosen["scheme.table.entries"]
-    again = execute(job, scheme, tiny().replaced(chosen), quanta=quanta)
-    assert again.fingerprint() == ran.fingerprint()
+def test_random_settings(seed, kernels, streams, scheme, chosen, quanta, free):
+    check(Case(seed, kernels, streams, scheme, chosen, quanta, free))
 
 
 @pytest.mark.threads

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pysim._ffi import check, lib
-from pysim.bounds import costs_of
+from pysim.bounds import costs_of, loads_of
 from pysim.config import Config
 from pysim.counters import IDLES, STALLS
 from pysim.dependences import dependences
@@ -57,7 +57,11 @@ class Outcome:
     samples: np.ndarray
     tbs: np.ndarray
     costs: list[Any] = field(default_factory=list)
-    index: list[int] = field(default_factory=list)
+    programs: Any = None
+
+    @property
+    def index(self):
+        return self.programs.index
 
     @property
     def hash(self):
@@ -130,8 +134,8 @@ def outcome(sim, job, values, tbs, programs=None):
         sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
         sim.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
         tbs[np.lexsort((tbs["tb"], tbs["kernel"]))],
-        costs_of(sim.sim, programs) if programs else [],
-        programs.index if programs else [],
+        costs_of(sim.sim, programs, loads_of(job)) if programs else [],
+        programs,
     )
 
 

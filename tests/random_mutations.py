@@ -1,0 +1,194 @@
+"""An edge too few, in random jobs: what a scheme goes by lacks something, and the oracle must see it.
+
+``make oracle`` checks many, tests/test_random_jobs.py some. A dropped edge breaks nothing where others imply
+it, or where the TBs happen to run in order all the same. So each mutant runs twice: unchecked, which tells from
+the records of the TBs whether a true dependence is broken for certain, and checked.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+
+import pysim.ordering
+from pysim.dependences import dependences, without
+from pysim.errors import DependenceError
+from pysim.groups import KINDS
+from pysim.job import Kernel
+from pysim.program import OP, Code
+from pysim.ranges import conflicts
+from pysim.semaphores import Table
+
+from .core.harness import execute, lowered_of, oracle, tiny
+from .core.test_waits import WIDE
+from .core.workloads_small import product
+from .random_jobs import Case
+from .test_ordering import LATE, pair
+
+GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "wireframe", "queues")
+GIVEN += ("blockmaestro", "blockmaestro:consumer+kernels4", "tb_static:prologue", "tb_ideal:prologue")
+SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+spread")
+CUTS = dict.fromkeys((*GIVEN, "tb_learned"), ("node", "producer", *KINDS))
+CUTS |= {"acs_hw": ("range",), "acs_sw": ("range",), "tb_bloom": ("hints",)}
+CUTS |= dict.fromkeys(SEMAPHORES, ("posts", "semaphore"))
+SETTINGS = {
+    "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
+    "scheme.placement": ("first_free", "balanced", "affinity"),
+    "scheme.window": (3, 7, 1000),
+    "scheme.table.entries": (64, 100000),
+    "scheme.table.group": (0, 1),
+    "scheme.coherence": ("auto", "bypass", "tb"),
+    "scheme.bypass": (0, 16),
+}
+# cycles that a store of a warp that has ended may still be under way, and more
+UNDER_WAY = 10_000
+
+
+@dataclass(frozen=True)
+class Mutant(Case):
+    """A case with one kernel that is late, and something missing from what the scheme goes by."""
+
+    cut: str = ""
+    draw: int = 0  # of its own generator: which node, producer, kernel
+
+    def job(self):
+        if self.scheme in SEMAPHORES:  # random_dag's programs say nothing of tiles
+            random = Random(self.seed)
+            return product(*(8 * random.randint(4, 20) for _ in range(3)), WIDE, chain=random.randint(2, 4))
+        made = super().job()
+        if self.scheme == "tb_learned":  # what it learns serves the second time
+            made = replace(made, kernels=[replace(k, stream=0) for k in made.kernels] * 2, events=[])
+        return made
+
+
+def mutant(number):
+    random = Random(-1 - number)  # other jobs than those of random_jobs.case
+    scheme = random.choice(list(CUTS))
+    chosen = {path: random.choice(values) for path, values in SETTINGS.items()}
+    if "prologue" in scheme:
+        chosen["scheme.coherence"] = "bypass"
+    if scheme in SEMAPHORES:
+        chosen = {"scheme.hypothetical": 1}
+    return Mutant(
+        random.randrange(1 << 30),
+        random.randint(2, 10),
+        random.randint(1, 4),
+        scheme,
+        chosen,
+        cut=random.choice(CUTS[scheme]),
+        draw=random.randrange(1 << 30),
+    )
+
+
+def late(kernel: Kernel) -> Kernel:
+    """The kernel with a wait before all else, far longer than all the rest of a small job."""
+    code = Code()
+    code.delay(LATE)
+    variants = tuple(
+        (*code.ops, *(replace(op, target=op.target + 1) if op.kind == OP["LOOP"] else op for op in ops))
+        for ops in kernel.program.variants
+    )
+    return replace(kernel, program=replace(kernel.program, variants=variants))
+
+
+def records(ran, job):
+    """The records of the job's own TBs in order, and the kernel of each launch; -1: a gate between them."""
+    own, names = [], [kernel.name for kernel in job.kernels]
+    for launched in ran.job.kernels:
+        known = len(own) - own.count(-1)
+        own.append(known if known < len(names) and launched.name == names[known] else -1)
+    assert max(own) == len(names) - 1
+    return ran.tbs[np.array(own)[ran.tbs["kernel"]] >= 0], own
+
+
+def broken(deps, tbs, cycle, first, posts):
+    """Whether a TB had ended, and its stores had arrived, before one was done that it depends on.
+
+    ``posts``: TBs may be done before they end; but those of the late kernel not before they begin.
+    """
+    end = done = tbs["end"].astype(np.int64)
+    if posts:
+        done, mine = np.zeros_like(end), slice(deps.offsets[first], deps.offsets[first + 1])
+        done[mine] = tbs["start"][mine] + LATE * cycle
+    return any(
+        end[int(deps.offsets[g.kernel]) + g.consumers].min() + UNDER_WAY * cycle <= done[g.producers].max()
+        for g in deps.groups
+    )
+
+
+def cut_from(deps, cut, random, first):
+    """The dependences less a kind, a node that waits for kernel ``first``, or a producer of such a node."""
+    if cut in KINDS:
+        return without(deps, kind=cut)
+    lo, hi = deps.offsets[first], deps.offsets[first + 1]
+    # those that schemes know of may be others than the true ones
+    with_it = [n for n, g in enumerate(deps.groups) if ((g.producers >= lo) & (g.producers < hi)).any()]
+    node = random.choice(with_it or range(len(deps.nodes)))
+    if cut == "node":
+        return without(deps, node=node)
+    mine = [int(p) for p in deps.groups[node].producers if lo <= p < hi] or deps.groups[
+        node
+    ].producers.tolist()
+    return without(deps, node=node, producer=deps.where(random.choice(mine)))
+
+
+def mutated(case, job, deps, first):
+    """Return what is passed to ``execute`` for the mutant, and what is patched meanwhile."""
+    random = Random(case.draw)
+    if case.cut in ("posts", "semaphore"):
+        few, which, whole = random.choice((1, 2, 1000)), random.random(), Table.array
+
+        def array(table):
+            needs = whole(table)
+            some = np.flatnonzero(needs)
+            fewer = some if case.cut == "posts" else some[int(which * len(some))]
+            needs[fewer] -= np.minimum(needs[fewer], np.uint32(few))
+            return needs
+
+        return {"deps": deps}, patch.object(Table, "array", array)
+    if case.cut == "range":
+        preds, segments = conflicts(job)
+        less = [tuple(p for p in before if p != first) for before in preds]
+        return {"deps": deps}, patch.object(pysim.ordering, "conflicts", lambda job: (less, segments))
+    if case.scheme in GIVEN:
+        return {"deps": cut_from(deps, case.cut, random, first)}, nullcontext()
+    found = lowered_of(job, case.scheme, tiny().replaced(case.chosen), deps)[0].found
+    if case.cut == "hints":
+        sets, tables = found.hints.launch, found.hints.tables
+        rows = tables["hint_sets"].copy()
+        begin = int(sets["first_set"][first])
+        rows["hints"][begin : begin + int(sets["sets"][first])] = 0
+        found = replace(found, hints=replace(found.hints, tables=tables | {"hint_sets": rows}))
+    elif len(found.deps.nodes):
+        found = replace(found, deps=cut_from(found.deps, case.cut, random, first))
+    return {"deps": deps, "found": found}, nullcontext()
+
+
+def check(case):
+    """A broken dependence is caught, what is called broken was not in order; return what came of it."""
+    job = case.job()
+    deps = dependences(job)
+    if not len(deps.nodes):
+        return "free"
+    first = int(Random(case.draw).choice(deps.edges["producer"].tolist()))
+    slow = late(job.kernels[first])
+    job = replace(job, kernels=[slow if k is job.kernels[first] else k for k in job.kernels])
+    given, patched = mutated(case, job, deps, first)
+    with patched:
+        ran = execute(job, case.scheme, tiny().replaced(case.chosen), **given)
+        (tbs, own), cycle = records(ran, job), ran.values["gpu.clock"]
+        certain = broken(deps, tbs, cycle, first, case.scheme in SEMAPHORES)
+        try:
+            execute(job, case.scheme, oracle().replaced(case.chosen), **given)
+        except DependenceError as error:
+            if "stale" not in str(error):
+                later, earlier = (tbs[int(deps.offsets[own[k]]) + tb] for k, tb in pair(error))
+                assert earlier["kernel"] < later["kernel"]
+                assert later["start"] < int(earlier["end"]) + UNDER_WAY * cycle
+            return "certain" if certain else "caught"
+    assert not certain, "a broken dependence was not seen"
+    return "in order"

@@ -1,8 +1,8 @@
 """An edge too few, in random jobs: what a scheme goes by lacks something, and the oracle must see it.
 
 ``make oracle`` checks many, tests/test_random_jobs.py some. A dropped edge breaks nothing where others imply
-it, or where the TBs happen to run in order all the same. So each mutant runs twice: unchecked, which tells from
-the records of the TBs whether a true dependence is broken for certain, and checked.
+it, or where the TBs happen to run in order all the same. So each mutant runs twice: unchecked, which tells
+from the records of the TBs whether a true dependence is broken for certain, and checked.
 """
 
 from __future__ import annotations

@@ -1,0 +1,48 @@
+"""That ``make oracle`` runs what it says, and names what failed. The jobs: test_scheme_family.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from . import oracle, random_mutations
+from .random_jobs import EVERY, case, check
+from .random_mutations import CUTS, mutant
+
+
+def test_a_case_follows_from_its_number():
+    made = [case(number) for number in range(300)]
+    assert made == [case(number) for number in range(300)]
+    assert {one.scheme for one in made} == set(EVERY)
+    assert len({one.seed for one in made}) == len(made)
+
+
+def test_a_stretch_names_what_failed(monkeypatch):
+    def hold(case):
+        check(case)
+        assert case.seed != wrong.seed, "made up"
+
+    wrong = replace(case(8), kernels=2)
+    monkeypatch.setitem(oracle.CHECKS, "settings", (lambda number: replace(case(number), kernels=2), hold))
+    said = []
+    assert oracle.stretch("settings", 7, 3, said.append) == [8]
+    assert said[0].startswith("settings 8: AssertionError: made up")
+    assert str(wrong) in said[0]
+    assert said[-1].startswith("settings: 3 of 3 from 7 on, 1 failed")
+    assert oracle.stretch("settings", 9, 2, said.append) == []
+
+
+def test_an_edge_too_few_is_caught():
+    """Of what schemes go by something is missing: what that breaks for certain, the oracle sees."""
+    found, cuts = Counter(), Counter()
+    for made in map(mutant, range(150)):
+        came = random_mutations.check(made)
+        found[came] += 1
+        cuts[made.cut] += came in ("certain", "caught")
+    assert found["certain"] >= 50
+    assert all(cuts[cut] for cut in {cut for each in CUTS.values() for cut in each})
+
+
+def test_an_oracle_that_sees_nothing_is_noticed(monkeypatch):
+    monkeypatch.setattr(random_mutations, "oracle", random_mutations.tiny)
+    assert oracle.stretch("mutants", 0, 8, lambda text: None)

@@ -105,7 +105,7 @@ peer: $(CORE)
 	$(PY) docs/refresh.py --peer
 
 performance: $(CORE)
-	$(PY) docs/refresh.py --performance --yardstick "$(YARDSTICK)"
+	$(PY) docs/refresh.py --performance "$(YARDSTICK)"
 
 # strict flags are for the hand-written files only, so they are not those of build.py
 check: $(CORE) $(DEV)

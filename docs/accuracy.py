@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
+import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from writing import DOCS, README, replace, run, shown, table, wrapped
 
+import stats
+from stats.budget import markdown_budget
 from stats.validation import BESIDE, FIGURES, HALVES, summary
 from workloads.validation.cases import Case, Null
 from workloads.validation.suites import SUITES, cases_of
 
 WORST = {"fp32": 16, "fp16": 8}  # the types of the page, and how many of their worst rows are shown
 Rows = Sequence[Mapping[str, Any]]
-
-
-def table(heads: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; ``right`` says which columns are numbers."""
-    rule = "|".join("--:" if number else "---" for number in right)
-    lines = [f"| {' | '.join(heads)} |", f"|{rule}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 @cache
@@ -91,15 +89,11 @@ def null_model(rows: Rows) -> str:
     cases, _ = measured("deepbench-gemm")
     one = np.abs(null_errors("deepbench-gemm", 1))
     part = [f"{one[[case.group == group for case in cases]].mean():.1%} ({group})" for group in WORST]
-    return _wrapped(
+    return wrapped(
         "The null model is a roofline, launch + max(work / rate, bytes / bandwidth), with constants fitted to"
         " all rows of a type and pair of transposes (recurrent rows: of a type): it has seen every answer."
         f" One roofline for all GEMMs of a type has a mean error of {' and '.join(part)}."
     )
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def readme(rows: Rows) -> str:
@@ -123,7 +117,7 @@ def readme(rows: Rows) -> str:
 
     gemm = mine["deepbench-gemm", "fp32", ""]
     halves = " and ".join(f"{mine['deepbench-gemm', 'fp32', half]['mean']:.1%}" for half in HALVES)
-    return _wrapped(
+    return wrapped(
         "Against the published DeepBench times of a V100: mean absolute errors beside that of a roofline that"
         f" was fitted to the same rows (products: one a pair of transposes): 160 products {both('gemm')}"
         f" (median {gemm['median']:.1%}, worst {gemm['worst']:.1%} in fp32), 39 recurrent networks"
@@ -144,3 +138,28 @@ def blocks(rows: Rows) -> dict[str, str]:
         "gemm_rows": every_row(rows, "deepbench-gemm"),
         "rnn_rows": every_row(rows, "deepbench-rnn"),
     }
+
+
+def write(*paths: str) -> None:
+    """Write the page and what README.md says of it; ``paths``: saved JSON of validate.py, a suite each."""
+    if paths:
+        texts = [Path(path).read_text(encoding="utf-8") for path in paths]
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            out = str(Path(name) / "rows.h5")
+            texts = [
+                run("configs/validate.py", "--suite", suite, "--json", "--force", "--out", out)
+                for suite in ("deepbench-gemm", "deepbench-rnn")
+            ]
+    rows = [row for text in texts for row in json.loads(text)["validation"]]
+    replace(DOCS / "accuracy.md", blocks(rows))
+    replace(README, {"accuracy": readme(rows)})
+
+
+def budget() -> None:
+    """Write the error budget of docs/accuracy.md."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "budget.h5"
+        shown("error_budget", path)
+        rows = stats.load(path).array("budget")
+    replace(DOCS / "accuracy.md", {"budget": markdown_budget(rows)})

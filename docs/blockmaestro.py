@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from writing import DOCS, replace, shown
 
+import stats
 from stats.suite import FLOOR, SAME, geometric, grid
 
 APART = "wavefront"  # an example beside the applications
@@ -135,3 +140,14 @@ def blocks(runs: Any) -> dict[str, str]:
         "losses": "\n".join(lost),
         "published": "\n".join(published),
     }
+
+
+def write(saved: str = "") -> None:
+    """Run BlockMaestro's applications, or read what such a run has saved, and write the page's tables."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(saved) if saved else Path(name) / "suite.h5"
+        if not saved:
+            shown("blockmaestro_suite", path)
+        shutil.copyfile(path.with_suffix(".png"), DOCS / "blockmaestro.png")
+        made = blocks(stats.load(path).array("runs"))
+    replace(DOCS / "blockmaestro.md", made)

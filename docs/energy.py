@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from writing import DOCS, replace, table
 
 from pysim import Config
 from pysim.devices import device
@@ -10,13 +10,6 @@ from pysim.energy import EVENTS
 from workloads import power
 
 NEAR = 0.15
-
-
-def table(heads: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; ``right`` says which columns are numbers."""
-    rule = "|".join("--:" if number else "---" for number in right)
-    lines = [f"| {' | '.join(heads)} |", f"|{rule}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
 def events(name: str) -> str:
@@ -57,4 +50,11 @@ def check(name: str) -> tuple[str, str]:
         f"Of the {len(errors)} kernels that the table was not made of, {near} are within {NEAR:.0%} at the"
         f" measured rate; mean {sum(errors) / len(errors):.1%}, worst {max(errors):.1%}."
     )
-    return shown, text + "\n"
+    return shown, text
+
+
+def write() -> None:
+    """Write docs/energy.md."""
+    checked, summary = check("h200")
+    blocks = {"events": events("h200"), "check": checked, "summary": summary}
+    replace(DOCS / "energy.md", blocks)

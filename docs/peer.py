@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
+import json
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy import table
+from writing import DOCS, README, replace, run, table, wrapped
 
 from workloads import peer
 
@@ -92,7 +94,7 @@ def summary(tables: Tables) -> str:
             f"launch latency + {' + '.join(words)} ({values}) scores {np.abs(null).mean():.1%},"
             f" worst {np.abs(null).max():.1%}"
         )
-    return _wrapped(
+    return wrapped(
         f"Mean absolute error {errors.mean():.1%}, worst {errors.max():.1%}. Null models fitted to the same"
         f" rows: {said[0]}; {said[1]}."
     )
@@ -130,7 +132,7 @@ def readme(tables: Tables) -> str:
         for row, host in zip(measured, tables["host"], strict=True)
         if not np.isnan(row.rate)
     ]
-    return _wrapped(
+    return wrapped(
         "With its parameters (`accelsim_titan_v`, `accelsim_qv100`) and on the same"
         f" traces: mean absolute error of the cycles of {len(errors)} runs {errors.mean():.1%}, worst"
         f" {errors.max():.1%} (three constants fitted to the same runs: {null.mean():.1%} and"
@@ -140,5 +142,26 @@ def readme(tables: Tables) -> str:
     )
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+def write() -> None:
+    """Write docs/peer.md and what README.md says of Accel-Sim."""
+    with tempfile.TemporaryDirectory() as name:
+
+        def replay(*more: str) -> Any:
+            out = str(Path(name) / "rows.h5")
+            return json.loads(
+                run("configs/accelsim_rows.py", "--json", "--quiet", "--force", "--out", out, *more)
+            )
+
+        base = replay("--repeats", "9")
+        changed = {}
+        for title, settings in VARIANTS:
+            options = [word for setting in settings for word in ("--set", setting)]
+            changed[title] = replay("--repeats", "1", *options)
+    blocks = {
+        "rows": rows(base),
+        "summary": summary(base),
+        "counts": counts(base),
+        "variants": variants(base, changed),
+    }
+    replace(DOCS / "peer.md", blocks)
+    replace(README, {"peer": readme(base)})

@@ -1,0 +1,65 @@
+"""Writes the pages that show what one script prints and draws, and docs/parameters.md."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from writing import DOCS, code, replace, run, shown
+
+
+def _figure(script: str, page: str, mark: str, pictures: Mapping[str, str]) -> None:
+    """Run a script; ``pictures``: what it draws, by the end of its name, and what the page calls that."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "figure.h5"
+        text = shown(script, path)
+        for end, picture in pictures.items():
+            shutil.copyfile(path.with_name(f"figure{end}"), DOCS / picture)
+    replace(DOCS / page, {mark: code(text)})
+
+
+# which page, and the pictures on it
+camping: Callable[[], None] = partial(
+    _figure, "figure_bank_camping", "time_series.md", "camping", {".png": "bank_camping.png"}
+)
+dependences: Callable[[], None] = partial(
+    _figure,
+    "figure_dependences",
+    "dependences.md",
+    "dependences",
+    {f"-{which}.svg": f"dependences_{which}.svg" for which in ("reused", "renamed")},
+)
+utilization: Callable[[], None] = partial(
+    _figure, "figure_utilization", "utilization.md", "utilization", {".png": "utilization.png"}
+)
+
+
+def parameters() -> None:
+    """Write the reference of the parameters."""
+    table = run("-m", "pysim", "parameters", "--gpu", "titan_v", "--markdown")
+    replace(DOCS / "parameters.md", {"parameters": table})
+
+
+def kernels() -> None:
+    """Write the tables of docs/schemes.md: of Stream-K and of persistent recurrent layers."""
+    shared, layer = "configs/stream_k.py", "configs/persistent_rnn.py"
+    maxwell = ("--sms", "24", "--set", "gpu.sms=24", "--set", "gpu.clock=1000")
+    blocks = {
+        "stream_k": run(shared),
+        "stream_k_measured": run(shared, "--table", "measured", "--most", "1024"),
+        "persistent": run(layer),
+        "persistent_maxwell": run(layer, *maxwell),
+        "persistent_gru": run(layer, "--kind", "gru", "--hidden", "768"),
+        "persistent_h200": run(layer, "--gpu", "h200", "--hidden", "3072"),
+    }
+    replace(DOCS / "schemes.md", blocks)
+
+
+def gaps() -> None:
+    """Write the table of docs/estimates.md."""
+    with tempfile.TemporaryDirectory() as name:
+        shown = run("configs/gap_table.py", "--quiet", "--out", str(Path(name) / "gaps.h5"))
+    replace(DOCS / "estimates.md", {"gaps": shown})

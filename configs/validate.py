@@ -60,22 +60,6 @@ def report(suite, table, nulls, show):
         show(validation.COMPARISONS[suite.compare](table, suite.base))
 
 
-def write(suite, table, script, log, show):
-    """Write the result file and the picture beside it."""
-    import stats
-
-    try:
-        picture = stats.draw_scatter(table, f"{suite.name} on {script.config.device.name}")
-    except stats.StoreError as error:  # matplotlib is optional
-        picture = None
-        log.say(f"no picture: {error}")
-    about = {"script": script.name, "suite": suite.name}
-    force = script.options.force
-    stats.write(script.path, {"validation": table}, about, script.configuration, force, picture)
-    endings = (".json", ".png") if picture is not None else (".json",)
-    show(f"wrote {', '.join(str(p) for p in (script.path, *map(script.path.with_suffix, endings)))}")
-
-
 def started(suites):
     """Read the options; return the suite, all its cases, how many rows were left out, and the script."""
     from pysim.options import make_parser
@@ -134,9 +118,9 @@ def main():
     outcomes = simulated(suite, cases, script, fresh, log)
     table = table_of(suite, cases, nulls, outcomes, lambda text: " ".join(text.split()))
     report(suite, table, nulls, show)
-    write(suite, table, script, log, show)
-    if options.json:
-        print(stats.to_json({"validation": table}))
+    title = f"{suite.name} on {script.config.device.name}"
+    draw = partial(stats.draw_scatter, table, title)
+    script.save(stats, {"validation": table}, show, draw, {"suite": suite.name})
 
 
 if __name__ == "__main__":

@@ -47,18 +47,18 @@ def table(chosen, config, options):
 def main():
     # imported here, where Ctrl-C already ends in one line
     from pysim.errors import WorkloadError
-    from pysim.options import make_parser
+    from pysim.options import make_parser, positive_int
     from pysim.script import Script, choice
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_x_pascal", "schemes": ("stream",)})
     parser.add_argument(
         "--kind", type=choice("vanilla", "gru"), default="vanilla", metavar="NAME", help="the cell"
     )
-    parser.add_argument("--hidden", type=int, default=1152, help="hidden units")
-    parser.add_argument("--batch", type=int, default=4, help="sequences")
-    parser.add_argument("--timesteps", type=int, default=64, help="steps")
+    parser.add_argument("--hidden", type=positive_int, metavar="N", default=1152, help="hidden units")
+    parser.add_argument("--batch", type=positive_int, metavar="N", default=4, help="sequences")
+    parser.add_argument("--timesteps", type=positive_int, metavar="N", default=64, help="steps")
     parser.add_argument(
-        "--sms", type=int, default=0, help="SMs of the persistent kernel, at most (default: all)"
+        "--sms", type=positive_int, metavar="N", help="SMs of the persistent kernel, at most (default: all)"
     )
     script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
     try:

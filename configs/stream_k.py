@@ -76,7 +76,7 @@ def measured(config, most):
 def main():
     # imported here, where Ctrl-C already ends in one line
     from pysim.errors import WorkloadError
-    from pysim.options import make_parser
+    from pysim.options import make_parser, positive_int
     from pysim.script import Script, choice
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "a100", "schemes": ("stream",)})
@@ -84,11 +84,15 @@ def main():
         "--table", type=choice(*TABLES), default=TABLES[0], metavar="NAME", help="tiles or measured"
     )
     parser.add_argument("--tile", default="128x256x32x64x64x32", help="M, N, K of a TB, then of a warp")
-    parser.add_argument("--stages", type=int, default=3, help="of its pipeline")
-    parser.add_argument("--depth", type=int, default=4096, help="K of the products")
-    parser.add_argument("--least", type=int, default=16, help="steps of a share, at the least")
+    parser.add_argument("--stages", type=positive_int, metavar="N", default=3, help="of its pipeline")
+    parser.add_argument("--depth", type=positive_int, metavar="N", default=4096, help="K of the products")
+    parser.add_argument(
+        "--least", type=positive_int, metavar="N", default=16, help="steps of a share, at the least"
+    )
     parser.add_argument("--tiles", default=",".join(map(str, TILES)), help="how many tiles products have")
-    parser.add_argument("--most", type=int, default=1536, help="rows of the largest measured product")
+    parser.add_argument(
+        "--most", type=positive_int, metavar="N", default=1536, help="rows of the largest measured product"
+    )
     script = Script.start(
         "stream_k",
         parser,

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from .pages import ROOT, block, writer
+
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")
 
 
 @pytest.fixture(scope="module")
 def accuracy():
-    spec = importlib.util.spec_from_file_location("accuracy", ROOT / "docs" / "accuracy.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def block(path, name):
-    found = re.findall(
-        rf"<!-- begin {name} -->\n(.*?)\n<!-- end {name} -->", path.read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert len(found) == 1, name
-    return found[0]
+    return writer("accuracy")
 
 
 @pytest.fixture(scope="module")

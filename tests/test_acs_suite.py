@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +11,9 @@ import stats
 from stats import schema
 from stats.groups import format_groups, group_rows
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "acs_suite.py"
+from .calls import caller, refused
 
-
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), "--subset", "quick", "--threads", "1", "--quiet", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+run = caller("acs_suite", "--subset", "quick", "--threads", "1", "--quiet")
 
 
 def test_three_machines_and_conditions(tmp_path):
@@ -57,10 +51,7 @@ def test_json_alone_on_stdout(tmp_path):
     ],
 )
 def test_bad_options_are_one_line(tmp_path, args, text):
-    done = run(tmp_path, *args)
-    assert done.returncode == 2
-    assert text in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), text)
 
 
 def test_means_are_geometric_and_of_groups():

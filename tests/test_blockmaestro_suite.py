@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +11,10 @@ import stats
 from stats import schema
 from stats.suite import format_suite, geometric, losses
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "blockmaestro_suite.py"
+from .calls import caller, refused
+
+run = caller("blockmaestro_suite", "--small", "--threads", "1", "--quiet")
 RELIEVED = ("tb_static, 256 KB", "tb_static, free updates", "tb_static, no sharing")
-
-
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), "--small", "--threads", "1", "--quiet", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
 
 
 def test_two_machines_and_launches_of_five_microseconds(tmp_path):
@@ -57,11 +51,7 @@ def test_json_alone_on_stdout(tmp_path):
     ],
 )
 def test_bad_options_are_one_line(tmp_path, args, text):
-    done = run(tmp_path, *args)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert text in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), text)
     assert not list(tmp_path.iterdir())
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,8 @@ from pysim.devices import DEVICES, device
 from pysim.errors import ConfigError
 from workloads.microbench import MEASURED
 
+from .calls import pysim
+
 H200 = json.loads(MEASURED["h200"].read_text(encoding="utf-8"))
 
 
@@ -22,11 +22,6 @@ def folder(where: Path, drop: tuple[str, ...] = (), **changed: object) -> Path:
     found |= {key.replace("__", "."): {"value": value} for key, value in changed.items()}
     (where / FILE).write_text(json.dumps(found), encoding="utf-8")
     return where
-
-
-def pysim(*args: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pysim", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("base", ["h200", "h100"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,10 @@ import pytest
 import stats
 from stats.heatmap import ROWS, draw_camping, format_camping, image_of, in_use
 
+from .calls import Done, caller, refused
+
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPT = ROOT / "configs" / "figure_bank_camping.py"
+run = caller("figure_bank_camping")
 SMALL = ("--workload", "columns:rows=1024,cols=256,lead=65536")
 SLICES, CHANNELS, BANKS = ROWS
 
@@ -53,20 +53,15 @@ def test_a_run_without_series_is_told() -> None:
         image_of(made_up(np.ones((1, 2), np.int64)), SLICES, 1)
 
 
-def run(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *map(str, args)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     folder = tmp_path_factory.mktemp("camping")
     done = run(folder, *SMALL, "--quiet", "--threads", 1, "--out", "a.h5")
     assert done.returncode == 0, done.stderr
     return folder, done
 
 
-def test_figure_shows_what_the_table_says(drawn: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_figure_shows_what_the_table_says(drawn: tuple[Path, Done]) -> None:
     folder, done = drawn
     results = stats.load(folder / "a.h5")
     results.verify()
@@ -93,7 +88,7 @@ def test_figure_shows_what_the_table_says(drawn: tuple[Path, subprocess.Complete
     assert draw_camping(tables, labels, "t")[:8] == b"\x89PNG\r\n\x1a\n"
 
 
-def test_same_bytes_for_more_threads(drawn: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_same_bytes_for_more_threads(drawn: tuple[Path, Done]) -> None:
     folder, _ = drawn
     done = run(folder, *SMALL, "--quiet", "--threads", 3, "--out", "b.h5", "--set", "sim.quantum=40")
     assert done.returncode == 0, done.stderr
@@ -123,7 +118,4 @@ def test_one_hash_alone_and_json(tmp_path: Path) -> None:
     ],
 )
 def test_refused_in_one_line(tmp_path: Path, args: tuple[str, ...], status: int, message: str) -> None:
-    done = run(tmp_path, *args)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), message, status)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import stats
 from pysim.schemes import SCHEMES
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "compare_schemes.py"
+from .calls import caller
+
+run = caller("compare_schemes", "--threads", "1", "--quiet")
 WORKLOAD = "gru:hidden=64,batch=4,timesteps=2,layers=2"
-
-
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), *args, "--threads", "1", "--quiet"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
 
 
 def test_every_scheme_is_a_row(tmp_path):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -20,7 +16,9 @@ from workloads.cusync_models import STREAM_K, THEIRS, pieces_of, published, sche
 from workloads.cutlass import multistage, product
 from workloads.pointwise import Field, elementwise
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "cusync_models.py"
+from .calls import caller, refused
+
+run = caller("cusync_models", "--threads", "1", "--quiet")
 
 
 def config(name):
@@ -131,11 +129,6 @@ def test_sums_of_parts():
     assert format_layers(head, body).count("\n") == 4
 
 
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), "--threads", "1", "--quiet", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
-
-
 def test_script(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(tmp_path, "--subset", "quick", "--out", "c.h5")
@@ -157,7 +150,4 @@ def test_script(tmp_path):
     ],
 )
 def test_bad_options_are_one_line(tmp_path, args, text):
-    done = run(tmp_path, *args)
-    assert done.returncode == 2
-    assert text in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), text)

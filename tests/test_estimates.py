@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from pysim.estimates import KINDS, estimates
 from workloads.registry import make
 
+from .calls import caller
 from .core.harness import config
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "gap_table.py"
+run = caller("gap_table")
 
 
 @pytest.mark.parametrize(
@@ -40,19 +38,15 @@ def test_launches_and_memory_count():
 
 
 def test_the_table(tmp_path):
-    command = [sys.executable, str(SCRIPT), "lud:n=64", "--schemes", "graph,tb_ideal", "--gpu", "titan_v"]
-    out = str(tmp_path / "gap.h5")
-    done = subprocess.run(
-        [*command, "--out", out, "--quiet"], capture_output=True, text=True, timeout=120, check=False
-    )
+    options = ("lud:n=64", "--schemes", "graph,tb_ideal", "--gpu", "titan_v", "--out", "gap.h5")
+    done = run(tmp_path, *options, "--quiet")
     assert done.returncode == 0, done.stderr
     heads, _, line = done.stdout.strip().splitlines()
     row = dict(zip(heads.split(" | "), line.split(" | "), strict=True))
     assert row["| network"] == "| lud:n=64"
     assert 0 < float(row["bound"]) <= float(row["free"]) * 1.001
     assert row["graph"].endswith("%")
-    again = subprocess.run(
-        [*command, "--out", out, "--force", "--json"], capture_output=True, text=True, timeout=120, check=True
-    )
+    again = run(tmp_path, *options, "--force", "--json")
+    assert again.returncode == 0, again.stderr
     runs = json.loads(again.stdout)["runs"]
     assert [r["scheme"] for r in runs] == ["stream", "graph", "tb_ideal"]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +12,9 @@ from stats import schema
 from stats.utilization import draw_utilization, format_utilization, levels
 from workloads.training import LAYERS, RECURRENT, Layer, Task, tasks_of
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "figure_utilization.py"
+from .calls import caller, refused
 
-
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), "--threads", "1", "--quiet", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+run = caller("figure_utilization", "--threads", "1", "--quiet")
 
 
 def test_levels_are_tenths_rounded_up():
@@ -82,8 +76,5 @@ def test_one_kind_of_network_alone_is_drawn():
     ],
 )
 def test_bad_options_are_one_line(tmp_path, args, text):
-    done = run(tmp_path, *args)
-    assert done.returncode == 2
-    assert text in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), text)
     assert not list(tmp_path.iterdir())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +15,10 @@ from pysim.errors import ConfigError
 from workloads import microbench
 from workloads.microbench.bench import Bench
 
+from .calls import caller
+
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPT = ROOT / "configs" / "microbench.py"
+script = caller("microbench")
 ROWS = {row.key: row for row in microbench.rows()}
 # what is quick to simulate and right; docs/microbench.md explains the others
 RIGHT = re.compile(
@@ -66,11 +66,6 @@ def test_measured_file_is_checked(tmp_path: Path, text: str, message: str) -> No
 def test_measured_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         microbench.read_measured(tmp_path / "none.json")
-
-
-def script(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_script_prints_and_writes(tmp_path: Path) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -19,8 +15,10 @@ from pysim.trace.job import trace_job
 from pysim.trace.store import Store
 from workloads import peer
 
-ROOT = Path(__file__).resolve().parents[1]
-SCRIPT = ROOT / "configs" / "accelsim_rows.py"
+from .calls import CONFIGS, ROOT, call, caller, refused
+from .pages import block, writer
+
+run = caller("accelsim_rows")
 LARGE = ("sgemm", "sgemm_kk8")
 ROWS = peer.rows()
 TARGET = 0.10
@@ -100,11 +98,6 @@ def test_null_models_have_seen_the_answers():
                 assert np.sum((cycles / [row.cycles for row in ROWS] - 1) ** 2) > np.sum(errors**2)
 
 
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-
-
 def test_script_prints_and_writes_the_rows(tmp_path):
     done = run(tmp_path, "--inputs", "vecadd,pair_2streams", "--repeats", "2", "--out", "r.h5", "--json")
     assert done.returncode == 0, done.stderr
@@ -142,25 +135,15 @@ def test_script_runs_all_rows_on_another_gpu_and_with_other_parameters(tmp_path)
     ],
 )
 def test_script_refuses_in_one_line(tmp_path, options, message):
-    done = run(tmp_path, *options)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    refused(run(tmp_path, *options), message)
 
 
 def test_recorded_trace_runs_on_cards_and_their_models(tmp_path):
     trace = ROOT / "tests" / "data" / "traces" / "vectoradd"
     times = {}
     for name in ("titan_v", "accelsim_titan_v"):
-        command = [sys.executable, str(ROOT / "configs" / "replay_trace.py"), str(trace), "--gpu", name]
-        done = subprocess.run(
-            [*command, "--json", "--quiet", "--force", "--out", "r.h5"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        options = ("--gpu", name, "--json", "--quiet", "--force", "--out", "r.h5")
+        done = call(tmp_path, CONFIGS / "replay_trace.py", trace, *options)
         assert done.returncode == 0, done.stderr
         (found,) = json.loads(done.stdout)["runs"]
         assert found["status"] == "ok"
@@ -172,21 +155,7 @@ def test_recorded_trace_runs_on_cards_and_their_models(tmp_path):
 
 @pytest.fixture(scope="module")
 def rendering():
-    patch = pytest.MonkeyPatch()
-    patch.syspath_prepend(str(ROOT / "docs"))
-    spec = importlib.util.spec_from_file_location("peer_page", ROOT / "docs" / "peer.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    patch.undo()
-
-
-def block(path, name):
-    found = re.findall(
-        rf"<!-- begin {name} -->\n(.*?)\n<!-- end {name} -->", path.read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert len(found) == 1, name
-    return found[0]
+    return writer("peer")
 
 
 def shown():

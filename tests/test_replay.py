@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,14 +12,10 @@ from pysim.clock import Clock, since_start
 from pysim.trace.prepare import prepare
 from pysim.trace.store import Store
 
+from .calls import caller
 from .made_traces import Warp, odd, product, write
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "replay_trace.py"
-
-
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), *map(str, args)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+run = caller("replay_trace")
 
 
 @pytest.fixture

@@ -15,20 +15,12 @@ import pytest
 
 import stats
 
-ROOT = Path(__file__).resolve().parents[1]
-GRU = ROOT / "configs" / "titanv_gru.py"
+from .calls import CONFIGS, Done, caller, pysim, refused
+
+GRU = CONFIGS / "titanv_gru.py"
+run = caller("titanv_gru")
 SMALL = ("--hidden", "256", "--batch", "8", "--timesteps", "2", "--layers", "1")
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
-
-
-def run(folder: Path, *args: object, script: Path = GRU) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(script), *map(str, args)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-
-
-def pysim(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pysim", *args]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 def files(folder: Path) -> list[str]:
@@ -36,13 +28,13 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     """One small run that several tests look at."""
     folder = tmp_path_factory.mktemp("gru")
     return folder, run(folder, *SMALL, "--threads", 1, "--explain", "5:3")
 
 
-def test_prints_one_row_a_scheme(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_prints_one_row_a_scheme(small: tuple[Path, Done]) -> None:
     folder, done = small
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -65,7 +57,7 @@ def test_prints_one_row_a_scheme(small: tuple[Path, subprocess.CompletedProcess[
     assert "tb_ideal: done in" in done.stderr
 
 
-def test_explains_what_a_tb_waited_for(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_explains_what_a_tb_waited_for(small: tuple[Path, Done]) -> None:
     text = small[1].stdout
     assert text.count("kernel 5 (gru_cell), TB 3 of 8") == len(SCHEMES)
     for word in ("launch", "dependence", "slot", "dispatch"):
@@ -74,7 +66,7 @@ def test_explains_what_a_tb_waited_for(small: tuple[Path, subprocess.CompletedPr
     assert "its data needs kernel 4 (gemm_hh), all TBs" in text
 
 
-def test_results_open_in_pandas(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_results_open_in_pandas(small: tuple[Path, Done]) -> None:
     pandas = pytest.importorskip("pandas")
     path = next(small[0].rglob("*.h5"))
     results = stats.load(path)
@@ -151,11 +143,7 @@ def test_existing_results_stay_unless_forced(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], message: str) -> None:
-    done = run(tmp_path, *args)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), message)
     assert not files(tmp_path)
 
 
@@ -173,10 +161,7 @@ def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], messa
 )
 def test_what_cannot_be_done_is_one_line(tmp_path: Path, args: tuple[str, ...], message: str) -> None:
     (tmp_path / "file").touch()
-    done = run(tmp_path, *SMALL, *args, "--quiet")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: {message}")
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *SMALL, *args, "--quiet"), f"error: {message}", 1)
     assert files(tmp_path) == ["file"]
 
 
@@ -246,10 +231,7 @@ def test_pysim_lists_what_there_is() -> None:
     ],
 )
 def test_pysim_refuses_in_one_line(args: tuple[str, ...], message: str) -> None:
-    done = pysim(*args)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(pysim(*args), message)
 
 
 def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
@@ -267,7 +249,7 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
     assert "100% of 112 TBs" in shown
 
 
-SCRIPTS = [str(path) for path in sorted((ROOT / "configs").glob("*.py"))]
+SCRIPTS = [str(path) for path in sorted(CONFIGS.glob("*.py"))]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,18 +15,15 @@ from workloads.table_search import KEPT, smallest
 from workloads.table_size import DIMENSIONS, ENTRIES, NETWORKS, WINDOW, Point, price, swept, thinned
 from workloads.validation.kept import Figures
 
-SCRIPT = Path(__file__).resolve().parents[1] / "configs" / "table_size.py"
+from .calls import caller, refused
+
+run = caller("table_size", "--threads", "1", "--quiet")
 TEXT = NETWORKS["mlp"].quick
 
 
 @pytest.fixture(scope="module")
 def config():
     return Config.resolve(device("h200"))
-
-
-def run(folder, *args):
-    command = [sys.executable, str(SCRIPT), "--threads", "1", "--quiet", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_quick_study(tmp_path):
@@ -118,8 +112,5 @@ def test_a_network_without_gain_has_no_smallest_table(config):
     ],
 )
 def test_bad_options_are_one_line(tmp_path, args, text):
-    done = run(tmp_path, *args)
-    assert done.returncode == 2
-    assert text in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(run(tmp_path, *args), text)
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,7 @@
 #include "walk.h"
 
 #include "copy.h"
+#include "fabric.h"
 #include "pattern.h"
 #include "sync.h"
 
@@ -158,6 +159,19 @@ static gs_launch any_launch(u32 program)
     return l;
 }
 
+/* whether any line has its home across the fabric from the SMs of a side */
+static int crosses(const gs_sim *sim, const gs_reach *r, u32 side)
+{
+    for (u32 i = 0; side && sim->half_boxes && i < r->template->lines; i++) {
+        u32 slice, set, tag;
+        gs_line_home(sim, r->line + (u64)(i64)r->part[i].line, &slice, &set, &tag);
+        if (gs_is_across(sim, side == 1 ? 0 : sim->sms, slice / GS_GROUP)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* `entries`: where each warp starts; NULL: all at `entry`; `loads`: see gs_tb_floor */
 static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps,
                       const gs_loads *loads)
@@ -169,7 +183,10 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
     u64 way = sim->l1_latency + 2 * sim->noc / sim->period;
     u64 hit = way + sim->l2_latency / sim->period,
         loaded = way + gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) / sim->period,
-        missed = way + (sim->tag_latency + sim->dram_slot + sim->fill_latency) / sim->period;
+        missed = way + (sim->tag_latency + sim->dram_slot + sim->fill_latency) / sim->period,
+        opened = missed + (u64)sim->params.gpu_dram.row_open / sim->period;
+    /* the way over the fabric and back, of a load through the slice that lies opposite */
+    u64 over = 2 * sim->fabric / sim->period, around = over + sim->tag_latency / sim->period;
     u64 longest = 0;
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
         u64 t = 0, back[GS_SLOTS] = {0}, seen = 0;
@@ -193,7 +210,8 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
             } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_POLL) {
                 t += (u64)sim->params.gpu_sm.barrier;
             } else if (is_memory(op) && !skipped(&w, op)) {
-                if (reach_of(&w, op).template->lines) {
+                gs_reach reach = reach_of(&w, op);
+                if (reach.template->lines) {
                     /* how many lines it takes depends on the TB, so none is counted beyond the first;
                        no store is acknowledged before it has been to L2 and back, unless it joins the
                        warp's store before it; a load may hit in L1, even of what another TB has fetched
@@ -201,11 +219,14 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                     u32 arg = patterns[op->pattern + (op->per_warp ? w.warp : 0)].arg;
                     u64 done = t + gs_max32(sim->l1_latency, loads->latency);
                     if (op->kind != GS_OP_LOAD) {
-                        done = t + (sim->join_stores && seen ? 0 : hit);
+                        u64 far = crosses(sim, &reach, loads->side) ? over : 0;
+                        done = t + (sim->join_stores && seen ? 0 : hit + far);
                         seen = gs_max(seen, done + (u64)sim->params.gpu_cp.tb_flush);
                     } else if ((loads->far | loads->cold) >> arg & 1) {
-                        u64 from = (loads->own & ~before) >> arg & 1 ? t : 0;
-                        done = gs_max(done, from + (loads->cold >> arg & 1 ? missed : loaded));
+                        u64 first = (loads->own & ~before) >> arg & 1, from = first ? t : 0;
+                        from += first && crosses(sim, &reach, loads->side) ? around : 0;
+                        u64 cold = first && loads->fresh >> arg & 1 ? opened : missed;
+                        done = gs_max(done, from + (loads->cold >> arg & 1 ? cold : loaded));
                         before |= 1u << arg;
                     }
                     back[slot] = gs_max(back[slot], done);

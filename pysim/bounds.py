@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,115 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
+    from .floors import Costs, Loads
     from .job import Job, Kernel
     from .lower import Programs
     from .schemes import Choice
 
     Floats = NDArray[np.float64]
-    Loads = tuple[int, int, int]
 
 TICKS_US = 1024 * 1000
-L1 = (0, 0, 0)  # of loads nothing is known: they may all find L1
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What one TB of each variant of a program costs without contention: cycles, and work counters.
-
-    A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
-    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB takes alone where
-    all of its loads find L2, and where all go to DRAM.
-    """
-
-    floor: Floats
-    work: NDArray[np.void]
-    far: dict[Loads, Floats] = field(default_factory=dict)
-    slow: tuple[Floats, Floats] | None = None
-
-
-def loads_of(job: Job) -> list[Loads]:
-    """Return what is known of the loads of each kernel: (far, cold, own), bits of arguments.
-
-    far: an earlier kernel wrote it, so that every scheme loads it from L2 after the first TB of the kernel
-    began; cold: no one writes it and no other kernel reads it; own: the kernel is one TB, and no other kernel
-    reads it. Nothing is said of recorded programs, nor in a job with recorded footprints.
-    """
-    none = [(0, 0, 0)] * len(job.kernels)
-    if any(kernel.footprint is not None for kernel in job.kernels):
-        return none
-    spans = sorted(
-        (a.tensor.address, a.tensor.address + a.tensor.nbytes, k, a.mode)
-        for k, kernel in enumerate(job.kernels)
-        for a in kernel.accesses
-    )
-    place: dict[int, int] = {}  # address of a tensor -> piece of memory that shares nothing with others
-    readers: list[list[int]] = []
-    writers: list[bool] = []
-    reach = -1
-    for begin, end, k, mode in spans:
-        if begin >= reach:
-            readers.append([])
-            writers.append(False)
-        reach = max(reach, end)
-        place[begin] = len(readers) - 1
-        readers[-1] += [k] if mode == "read" else []
-        writers[-1] |= mode != "read"
-    made: list[Loads] = []
-    written: set[int] = set()
-    for k, kernel in enumerate(job.kernels):
-        far = cold = own = 0
-        for slot, tensor in enumerate(() if isinstance(kernel.program, Recorded) else kernel.args):
-            at = place.get(tensor.address)
-            alone = at is not None and readers[at] == [k]
-            far |= (tensor.address in written) << slot
-            cold |= (at is not None and alone and not writers[at]) << slot
-            own |= (alone and kernel.tbs == 1) << slot
-        made.append((far, cold, own))
-        written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
-    return made
-
-
-def costs_of(
-    sim: Any, programs: Programs, loads: Sequence[Loads] = (), latencies: tuple[int, int] = (0, 0)
-) -> list[Costs]:
-    """Ask the core for the floor and the work of every program's variants.
-
-    ``loads``: one a kernel (:func:`loads_of`); ``latencies``: cycles of a load that finds L2, and of one that
-    goes to DRAM.
-    """
-    from ._ffi import dtype_of, ffi, lib
-
-    made = []
-    wanted: dict[int, set[Loads]] = {}
-    for kernel, known in enumerate(loads):
-        wanted.setdefault(programs.index[kernel], set()).add(known)
-
-    def floor_of(number: int, known: Loads, latency: int) -> Floats:
-        given = ffi.new("gs_loads *", (*known, latency))
-        return np.fromiter((lib.gs_tb_floor(sim, number, variant, given) for variant in range(8)), float, 8)
-
-    for number in range(len(programs.programs)):
-        work = np.zeros(8, dtype_of("gs_work"))
-        view = ffi.cast("gs_work *", work.ctypes.data)
-        for variant in range(8):
-            lib.gs_tb_work(sim, number, variant, view + variant)
-        floors = {known: floor_of(number, known, 0) for known in (L1, *sorted(wanted.get(number, ())))}
-        slow = tuple(floor_of(number, L1, latency) for latency in latencies)
-        made.append(Costs(floors[L1], work, floors, (slow[0], slow[1])))
-    kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
-    for at, (program, tables) in enumerate(programs.recorded):
-        rows, kernel = len(tables.entries), kernel_of[len(programs.programs) + at]
-        work, each = np.zeros(rows, dtype_of("gs_work")), np.zeros((3, rows))
-        view = ffi.cast("gs_work *", work.ctypes.data)
-        # TBs of a row differ in their addresses alone: one of them stands for all
-        used, tbs = ([0], [0]) if program.tb_rows is None else np.unique(program.tb_rows, return_index=True)
-        for row, tb in zip(used, tbs, strict=True):
-            for which, latency in enumerate((0, *latencies)):
-                given = ffi.new("gs_loads *", (*L1, latency))
-                each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), given)
-            lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
-        made.append(Costs(each[0], work, {L1: each[0]}, (each[1], each[2])))
-    return made
 
 
 def variants(kernel: Kernel) -> NDArray[np.int64]:
@@ -328,6 +227,9 @@ class _Job:
         else:
             each = zip(self.costs, loads, self.kinds, strict=True)
             late = [cost.far[known][kind] for cost, known, kind in each]
+            for cost in self.costs:
+                for index, floor in cost.single.items():
+                    late[index] = np.maximum(late[index], floor)
         for index in self.link:
             for made in (tails, late):
                 if made is not None:

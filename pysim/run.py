@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import columns, series
-from .bounds import Bounds, Costs, Family, bounds, costs_of, family_of, loads_of
+from .bounds import Bounds, Family, bounds, family_of
 from .clock import Clock
 from .config import Config
 from .dependences import Dependences, dependences
 from .devices import device
 from .energy import late_operands
 from .errors import ConfigError, InternalError, SimError, WorkloadError
+from .floors import Costs, costs_of, loads_of
 from .lower import Lowered, Programs, lower, lower_programs
 from .occupancy import carveout
 from .outcome import NUMBERS, Outcome
@@ -228,9 +229,8 @@ class _Session:
             made = _Sim(lowered)
         with made as sim:
             values = config.encoded()
-            return programs, costs_of(
-                sim.sim, programs, loads, (values["gpu.l2.latency"], values["gpu.dram.latency"])
-            )
+            latencies = values["gpu.l2.latency"], values["gpu.dram.latency"]
+            return programs, costs_of(sim.sim, programs, loads, latencies, self.job, values)
 
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes of a family that pin no machine parameter share them."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from pysim.bounds import bounds, family_of, loads_of
+from pysim.bounds import bounds, family_of
 from pysim.dependences import dependences
+from pysim.floors import loads_of
 from pysim.schemes import parse_scheme
 
 from .core.harness import FAMILY, SCHEMES, execute, oracle, tiny

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from pysim._ffi import check, lib
-from pysim.bounds import costs_of, loads_of
 from pysim.config import Config
 from pysim.counters import IDLES, STALLS
 from pysim.dependences import dependences
 from pysim.devices import device
+from pysim.floors import costs_of, loads_of
 from pysim.lower import lower, lower_programs
 from pysim.occupancy import carveout
 from pysim.run import _Sim
@@ -134,7 +134,7 @@ def outcome(sim, job, values, tbs, programs=None):
         sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
         sim.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
         tbs[np.lexsort((tbs["tb"], tbs["kernel"]))],
-        costs_of(sim.sim, programs, loads_of(job)) if programs else [],
+        costs_of(sim.sim, programs, loads_of(job), (0, 0), job, values) if programs else [],
         programs,
     )
 

@@ -1,0 +1,194 @@
+"""What a TB takes at the least: what is known of a kernel's loads, and the core's floors for it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from itertools import accumulate
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .program import Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from .job import Job, Tensor
+    from .lower import Programs
+
+    Floats = NDArray[np.float64]
+    Loads = tuple[int, int, int]
+
+L1 = (0, 0, 0)  # of loads nothing is known: they may all find L1
+LINE = 128
+_MOST = 64  # lines of a tensor that are looked at one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What one TB of each variant of a program costs without contention: cycles, and work counters.
+
+    A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
+    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB takes alone where
+    all of its loads find L2, and where all go to DRAM. ``single``: the floors of kernels of one TB, by their
+    number, with what its addresses tell.
+    """
+
+    floor: Floats
+    work: NDArray[np.void]
+    far: dict[Loads, Floats] = field(default_factory=dict)
+    slow: tuple[Floats, Floats] | None = None
+    single: dict[int, float] = field(default_factory=dict)
+
+
+def loads_of(job: Job) -> list[Loads]:
+    """Return what is known of the loads of each kernel: (far, cold, own), bits of arguments.
+
+    far: an earlier kernel wrote it, so that every scheme loads it from L2 after the first TB of the kernel
+    began; cold: no one writes it and no other kernel reads it; own: the kernel is one TB, and no other kernel
+    reads it. Nothing is said of recorded programs, nor in a job with recorded footprints.
+    """
+    none = [(0, 0, 0)] * len(job.kernels)
+    if any(kernel.footprint is not None for kernel in job.kernels):
+        return none
+    spans = sorted(
+        (a.tensor.address, a.tensor.address + a.tensor.nbytes, k, a.mode)
+        for k, kernel in enumerate(job.kernels)
+        for a in kernel.accesses
+    )
+    place: dict[int, int] = {}  # address of a tensor -> piece of memory that shares nothing with others
+    readers: list[list[int]] = []
+    writers: list[bool] = []
+    reach = -1
+    for begin, end, k, mode in spans:
+        if begin >= reach:
+            readers.append([])
+            writers.append(False)
+        reach = max(reach, end)
+        place[begin] = len(readers) - 1
+        readers[-1] += [k] if mode == "read" else []
+        writers[-1] |= mode != "read"
+    made: list[Loads] = []
+    written: set[int] = set()
+    for k, kernel in enumerate(job.kernels):
+        far = cold = own = 0
+        for slot, tensor in enumerate(() if isinstance(kernel.program, Recorded) else kernel.args):
+            at = place.get(tensor.address)
+            alone = at is not None and readers[at] == [k]
+            far |= (tensor.address in written) << slot
+            cold |= (at is not None and alone and not writers[at]) << slot
+            own |= (alone and kernel.tbs == 1) << slot
+        made.append((far, cold, own))
+        written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
+    return made
+
+
+class _Rows:
+    """Which lines share a row of a DRAM channel with memory of other tensors."""
+
+    def __init__(self, sim: Any, job: Job, values: Mapping[str, int]) -> None:
+        self.sim = sim
+        every = {(a.tensor.address, a.tensor.nbytes) for kernel in job.kernels for a in kernel.accesses}
+        self.spans = sorted((at, at + size) for at, size in every)
+        self.begins = [begin for begin, _ in self.spans]
+        self.reach = list(accumulate((end for _, end in self.spans), max))
+        sets = values["gpu.l2.size"] // (values["gpu.l2.slices"] * 16 * LINE)
+        lines = values["gpu.dram.row_bytes"] // LINE
+        # a row is some sets of one tag, unless it is more than a slice has or tags stand for two lines
+        self.lines = 0 if sets % lines or values["gpu.l2.hash_slices"] else lines
+
+    def _others(self, line: int, mine: tuple[int, int]) -> bool:
+        """Whether a tensor other than ``mine`` lies in a line."""
+        begin, at = line * LINE, bisect_left(self.begins, (line + 1) * LINE)
+        while at > 0 and self.reach[at - 1] > begin:
+            at -= 1
+            if self.spans[at][1] > begin and self.spans[at] != mine:
+                return True
+        return False
+
+    def alone(self, tensor: Tensor) -> bool:
+        """Whether no other tensor that the job touches shares a row with this one; False if it is large."""
+        from ._ffi import ffi, lib
+
+        mine = (tensor.address, tensor.address + tensor.nbytes)
+        lines = range(mine[0] // LINE, -(-mine[1] // LINE))
+        if not self.lines or len(lines) > _MOST:
+            return False
+        home = ffi.new("uint32_t[3]")
+        for line in lines:
+            lib.gs_line_home(self.sim, line, home, home + 1, home + 2)
+            slice_, set_, tag = home
+            first = set_ // self.lines * self.lines
+            row = (lib.gs_home_line(self.sim, slice_, first + n, tag) for n in range(self.lines))
+            if any(self._others(other, mine) for other in row):
+                return False
+        return True
+
+
+def _singles(sim: Any, job: Job, loads: Sequence[Loads], values: Mapping[str, int]) -> dict[int, float]:
+    """Return the floors of the kernels of one TB, in whichever half of the chip it runs, by their number."""
+    from ._ffi import ffi, lib
+
+    made: dict[int, float] = {}
+    rows = _Rows(sim, job, values)
+    for index, kernel in enumerate(job.kernels):
+        if kernel.tbs == 1 and kernel.copy is None and not isinstance(kernel.program, Recorded):
+            far, cold, own = loads[index]
+            fresh = sum(rows.alone(arg) << a for a, arg in enumerate(kernel.args) if own & cold >> a & 1)
+            given = [ffi.new("gs_loads *", (far, cold, own, 0, side, fresh)) for side in (1, 2)]
+            made[index] = float(min(lib.gs_tb_floor_of(sim, index, 0, each) for each in given))
+    return made
+
+
+def costs_of(
+    sim: Any,
+    programs: Programs,
+    loads: Sequence[Loads] = (),
+    latencies: tuple[int, int] = (0, 0),
+    job: Job | None = None,
+    values: Mapping[str, int] = MappingProxyType({}),
+) -> list[Costs]:
+    """Ask the core for the floor and the work of every program's variants.
+
+    ``loads``: one a kernel (:func:`loads_of`); ``latencies``: cycles of a load that finds L2, and of one that
+    goes to DRAM; ``job``, ``values``: for the floors of kernels of one TB.
+    """
+    from ._ffi import dtype_of, ffi, lib
+
+    made = []
+    wanted: dict[int, set[Loads]] = {}
+    for kernel, known in enumerate(loads):
+        wanted.setdefault(programs.index[kernel], set()).add(known)
+
+    def floor_of(number: int, known: Loads, latency: int) -> Floats:
+        given = ffi.new("gs_loads *", (*known, latency))
+        return np.fromiter((lib.gs_tb_floor(sim, number, variant, given) for variant in range(8)), float, 8)
+
+    for number in range(len(programs.programs)):
+        work = np.zeros(8, dtype_of("gs_work"))
+        view = ffi.cast("gs_work *", work.ctypes.data)
+        for variant in range(8):
+            lib.gs_tb_work(sim, number, variant, view + variant)
+        floors = {known: floor_of(number, known, 0) for known in (L1, *sorted(wanted.get(number, ())))}
+        slow = tuple(floor_of(number, L1, latency) for latency in latencies)
+        made.append(Costs(floors[L1], work, floors, (slow[0], slow[1])))
+    kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
+    for at, (program, tables) in enumerate(programs.recorded):
+        rows, kernel = len(tables.entries), kernel_of[len(programs.programs) + at]
+        work, each = np.zeros(rows, dtype_of("gs_work")), np.zeros((3, rows))
+        view = ffi.cast("gs_work *", work.ctypes.data)
+        # TBs of a row differ in their addresses alone: one of them stands for all
+        used, tbs = ([0], [0]) if program.tb_rows is None else np.unique(program.tb_rows, return_index=True)
+        for row, tb in zip(used, tbs, strict=True):
+            for which, latency in enumerate((0, *latencies)):
+                given = ffi.new("gs_loads *", (*L1, latency))
+                each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), given)
+            lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
+        made.append(Costs(each[0], work, {L1: each[0]}, (each[1], each[2])))
+    for kernel, floor in _singles(sim, job, loads, values).items() if job is not None and loads else ():
+        made[programs.index[kernel]].single[kernel] = floor
+    return made

@@ -15,9 +15,9 @@ import numpy as np
 from . import hardware
 from .behind import waiters_of
 from .errors import WorkloadError
+from .order import written_by_job
 from .params import PARAMS
 from .regions import SECTOR, distinct, merge, pointers, regions_of
-from .schemes import written_by_job
 from .sweep import parts_of
 
 if TYPE_CHECKING:

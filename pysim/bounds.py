@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .dependences import Dependences
     from .floors import Costs, Loads
     from .job import Job, Kernel
-    from .lower import Programs
+    from .ops import Programs
     from .schemes import Choice
 
     Floats = NDArray[np.float64]

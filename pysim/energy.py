@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .job import Job, Kernel
-    from .lower import Programs
+    from .ops import Programs
 
     Table = NDArray[np.void]
     Counts = NDArray[np.int64]

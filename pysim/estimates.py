@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .bounds import estimator
 from .clock import Clock
-from .run import _Session
+from .session import Session
 
 if TYPE_CHECKING:
     from .config import Config
@@ -26,7 +26,7 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
     free: neither launches nor ports, L2 and DRAM cost anything; launch: kernels come ``gpu.cp.admit`` apart;
     shared: running TBs share ports, L2 and DRAM. The column ``estimate_us`` of results is *shared*.
     """
-    session = _Session(config, job, 1, Clock())
+    session = Session(config, job, 1, Clock())
     programs, costs = session.costs(config)
     made = estimator(job, session.deps, programs, costs, config.encoded())
     return {name: made.us(launch=launch, bandwidth=bandwidth) for name, (launch, bandwidth) in KINDS.items()}

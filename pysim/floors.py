@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .job import Job, Tensor
-    from .lower import Programs
+    from .ops import Programs
 
     Floats = NDArray[np.float64]
     Loads = tuple[int, int, int]

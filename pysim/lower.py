@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +10,12 @@ import numpy as np
 from .errors import WorkloadError
 from .found import Found, found_of
 from .grain import forms_of
+from .ops import Programs, lane_table, sem_table, table_of
+from .order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
 from .ordering import Ordering, ordering_of
-from .program import OP, PIPE, Accesses, Op, Pattern, Place, Program, Recorded, Sem, Tables
+from .program import OP, Accesses
 from .regions import common, meets, pointers
-from .schemes import (
-    PRIORITY,
-    Choice,
-    carveout_mode,
-    coherence_of,
-    order_of,
-    ranks,
-    rewritten_by_job,
-)
+from .schemes import PRIORITY, Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,215 +28,19 @@ if TYPE_CHECKING:
     from .waits import Plan
 
 NONE = 0xFFFFFFFF
-MAX_ARGS = 8
-_TERMS = ("base", "bx", "by", "bz", "warp", "step", "step2", "s0", "s1")
-_MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
-
-
-def mixture(classes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the class of each instruction of a block, as a compiler mixes them.
-
-    All that is not of the largest class lies evenly between the instructions of the largest, so that two
-    of the rest do not follow each other while a pipe waits, and the rest is a mixture of its own.
-    """
-    main = int(np.argmax(classes))
-    rest = [n if i != main else 0 for i, n in enumerate(classes)]
-    place = np.concatenate([(np.arange(n) + 0.5) / n for n in rest if n] or [np.zeros(0)])
-    others = np.repeat(np.arange(len(classes)), rest)[np.argsort(place, kind="stable")]
-    place = np.concatenate([(np.arange(n) + 0.5) / n for n in (classes[main], len(others)) if n])
-    mixed = np.concatenate([np.full(classes[main], main), others])
-    return np.asarray(mixed[np.argsort(place, kind="stable")])
-
-
-def cut(op: Op, longest: int) -> list[Op]:
-    """Split a compute block into near-equal blocks of at most ``longest`` instructions; totals are exact."""
-    if op.issue <= longest:
-        return [op]
-    pieces = -(-op.issue // longest)
-    classes = [*op.pipes, op.issue - sum(op.pipes)]
-    if classes[-1] < 0:
-        raise WorkloadError(f"compute block: {sum(op.pipes)} pipe instructions in {op.issue} issue slots")
-    which = mixture(classes)
-    edges = [i * op.issue // pieces for i in range(pieces + 1)]
-    made: list[Op] = []
-    waves = 0
-    memory_ops = 0
-    fp32, lost = 0, 0
-    for at in range(pieces):
-        counts = np.bincount(which[edges[at] : edges[at + 1]], minlength=len(classes)).tolist()
-        # wavefronts go with the shared-memory instructions, or evenly where a block has none
-        memory_ops += counts[-1]
-        share = op.smem * memory_ops // classes[-1] if classes[-1] else op.smem * (at + 1) // pieces
-        # and conflicts with the fp32 instructions, whose pipe they hold
-        fp32 += counts[PIPE["fp32"]]
-        total = classes[PIPE["fp32"]]
-        late = op.conflicts * fp32 // total if total else op.conflicts * (at + 1) // pieces
-        made.append(
-            replace(
-                op,
-                issue=edges[at + 1] - edges[at],
-                pipes=tuple(counts[:-1]),
-                smem=share - waves,
-                conflicts=late - lost,
-                chain=op.chain if at == pieces - 1 else 0,
-                smem_wait=op.smem_wait if at == pieces - 1 else 0,
-            )
-        )
-        waves, lost = share, late
-    return made
-
-
-def alignment(pattern: Pattern, name: str) -> int:
-    """Return the largest power of two up to 128 that divides every address of a pattern."""
-    align = math.gcd(128, *(getattr(pattern, term) for term in _TERMS), *pattern.offsets)
-    if align < 2:
-        raise WorkloadError(
-            f"program {name}: pattern of argument {pattern.arg}: odd addresses are not supported"
-        )
-    return align
-
-
-@dataclass(slots=True)
-class Programs:
-    """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
-
-    Entries and patterns count over all programs, loop targets from the entry of their variant. Recorded
-    programs come behind the others, one a kernel; program len(programs) + i is ``recorded[i]``.
-    """
-
-    ops: list[dict[str, Any]] = field(default_factory=list)
-    patterns: list[dict[str, Any]] = field(default_factory=list)
-    lanes: list[tuple[int, ...]] = field(default_factory=list)
-    sems: list[Sem] = field(default_factory=list)
-    stages: list[dict[str, Any]] = field(default_factory=list)
-    programs: list[dict[str, Any]] = field(default_factory=list)
-    index: list[int] = field(default_factory=list)
-    examples: list[Program] = field(default_factory=list)
-    recorded: list[tuple[Recorded, Tables]] = field(default_factory=list)
-
-
-def _shape(made: Programs, pattern: Pattern, program: Program | Recorded) -> int:
-    """Return the number of a pattern's own distances of lanes, from 1 on; 0 where it has none."""
-    if not pattern.offsets:
-        return 0
-    if len(pattern.offsets) != 32:
-        raise WorkloadError(f"program {program.name}: {len(pattern.offsets)} lane offsets: must be 32")
-    if pattern.offsets not in made.lanes:
-        made.lanes.append(pattern.offsets)
-    return made.lanes.index(pattern.offsets) + 1
-
-
-def add_variant(
-    made: Programs, program: Program | Recorded, ops: Sequence[Op], seen: dict[Any, int], longest: int
-) -> int:
-    """Append one variant's ops and return where it starts."""
-    entry = len(made.ops)
-    pieces = [cut(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
-    # marks are for schemes: what they did not make use of goes
-    pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
-    starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
-    for op in (piece for group in pieces for piece in group):
-        row: dict[str, Any] = {
-            name: getattr(op, name)
-            for name in (
-                *(
-                    "kind",
-                    "slot",
-                    "stages",
-                    "level",
-                    "bypass_l1",
-                    "smem",
-                    "issue",
-                    "conflicts",
-                    "chain",
-                    "smem_wait",
-                    "pipes",
-                ),
-                *("count_plus", "count"),
-            )
-        }
-        row["per_warp"] = 0
-        row["pattern"] = 0
-        row["target"] = entry + starts[op.target] if op.kind == OP["LOOP"] else 0
-        if op.kind in _MEMORY:
-            if len(op.patterns) not in (1, program.warps):
-                raise WorkloadError(
-                    f"program {program.name}: memory op of {len(op.patterns)} patterns: 1 or {program.warps}"
-                )
-            if op.patterns not in seen:
-                seen[op.patterns] = len(made.patterns)
-                for pattern in op.patterns:
-                    if not 0 <= pattern.arg < program.args:
-                        raise WorkloadError(
-                            f"program {program.name}: pattern of argument {pattern.arg} of {program.args}"
-                        )
-                    names = (*_TERMS, "lanes", "minor", "width", "arg", "level2")
-                    entry_of = {name: getattr(pattern, name) for name in names}
-                    align = alignment(pattern, program.name)
-                    made.patterns.append(entry_of | {"align": align, "shape": _shape(made, pattern, program)})
-            row["pattern"] = seen[op.patterns]
-            row["per_warp"] = int(len(op.patterns) > 1)
-        elif op.sem is not None:
-            if op.sem not in made.sems:
-                made.sems.append(op.sem)
-            row["pattern"] = made.sems.index(op.sem)
-        elif op.stage is not None:
-            stage = op.stage
-            row["target"] = entry + starts[op.target]
-            where: dict[str, Any] = {n: entry + starts[getattr(stage, n)] for n in ("first", "end")}
-            where |= {"grid": stage.grid, "entry": tuple(entry + starts[at] for at in stage.entry)}
-            if where not in made.stages:
-                made.stages.append(where)
-            row["pattern"] = made.stages.index(where)
-        made.ops.append(row)
-    return entry
-
-
-def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> Programs:
-    """Lower every distinct program once; recorded ones need the device's encoded ``values``."""
-    made = Programs()
-    by_id: dict[int, int] = {}
-    by_value: dict[Program, int] = {}
-    for kernel in job.kernels:
-        program = kernel.program
-        if isinstance(program, Recorded):
-            if values is None:
-                raise WorkloadError(f"program {program.name}: recorded code needs the device's parameters")
-            made.recorded.append((program, program.lowered(values)))
-            made.index.append(-len(made.recorded))
-            continue
-        number = by_id.get(id(program))
-        if number is None:
-            number = by_value.get(program)
-        if number is None:
-            number = len(made.programs)
-            if len(program.variants) not in (1, 8) or program.args > MAX_ARGS:
-                raise WorkloadError(
-                    f"program {program.name}: 1 or 8 variants and at most {MAX_ARGS} arguments"
-                )
-            row = {"first_op": len(made.ops), "first_pattern": len(made.patterns)}
-            seen: dict[Any, int] = {}
-            # variants are often the same: equal ones share their ops
-            starts: dict[tuple[Op, ...], int] = {}
-            for ops in program.variants:
-                if ops not in starts:
-                    starts[ops] = add_variant(made, program, ops, seen, longest)
-            entries = [starts[ops] for ops in program.variants]
-            made.programs.append(
-                row
-                | {name: getattr(program, name) for name in ("warps", "registers", "smem", "args")}
-                | {
-                    "ops": len(made.ops) - row["first_op"],
-                    "patterns": len(made.patterns) - row["first_pattern"],
-                }
-                | {"entry": tuple(entries * 8 if len(entries) == 1 else entries)}
-            )
-            made.examples.append(program)
-            by_value[program] = number
-        by_id[id(program)] = number
-        made.index.append(number)
-    made.index = [number if number >= 0 else len(made.programs) - 1 - number for number in made.index]
-    return made
+_NUMBERS = (
+    "preds", "outs", "tb_out_ptr", "tb_outs", "entries", "tb_rows", "blocks", "needs", "set_units",
+    "unit_ptr", "unit_sets", "rates",
+)  # fmt: skip
+# the core's type of a table's rows, where the table's name does not say it: gs_op of ops
+_TYPES = dict.fromkeys(_NUMBERS, "uint32_t") | {
+    "launches": "gs_launch",
+    "accesses": "uint64_t",
+    "lanes": "gs_lanes",
+    "copied": "gs_copy",
+    "sequence": "uint64_t",
+    "hint_sets": "gs_hint_set",
+}
 
 
 def _recorded(
@@ -302,32 +99,6 @@ def _recorded(
     if memory is not None:
         joined |= {name: getattr(memory, name) for name in ("accesses", "templates", "parts")}
     return tables | joined
-
-
-def table_of(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
-    """Return dict rows as an array with the core's layout."""
-    from ._ffi import dtype_of
-
-    table = np.zeros(len(rows), dtype_of(ctype))
-    for name in rows[0] if rows else ():
-        table[name] = [row[name] for row in rows]
-    return table
-
-
-def lane_table(lanes: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
-    """Return distances of lanes as the core's table."""
-    return table_of("gs_lanes", [{"offset": offsets} for offsets in lanes])
-
-
-def sem_table(sems: Sequence[Sem]) -> NDArray[np.void]:
-    """Return uses of semaphores as the core's table."""
-
-    def five(place: Place) -> tuple[int, ...]:
-        return place.base, place.bx, place.by, place.bz, place.step
-
-    names = ("rows", "cols", "stride", "first", "base", "times", "apart", "ahead", "wrap")
-    rows = [{n: getattr(s, n) for n in names} | {"row": five(s.row), "col": five(s.col)} for s in sems]
-    return table_of("gs_sem", rows)
 
 
 @dataclass(slots=True)
@@ -502,27 +273,9 @@ def lower(
     made = ffi.new("gs_job *")
     order = ffi.new("gs_order *", how.order)
     keep: list[Any] = [made, order]
-    types = (
-        {name: f"gs_{name.removesuffix('s')}" for name in tables}
-        | {
-            "launches": "gs_launch",
-            "accesses": "uint64_t",
-            "lanes": "gs_lanes",
-            "copied": "gs_copy",
-            "sequence": "uint64_t",
-            "hint_sets": "gs_hint_set",
-        }
-        | dict.fromkeys(
-            (
-                *("preds", "outs", "tb_out_ptr", "tb_outs", "entries", "tb_rows", "blocks", "needs"),
-                *("set_units", "unit_ptr", "unit_sets", "rates"),
-            ),
-            "uint32_t",
-        )
-    )
     for name, table in tables.items():
         whole = np.ascontiguousarray(table)
-        ctype = types[name]
+        ctype = _TYPES.get(name) or f"gs_{name.removesuffix('s')}"
         setattr(made, f"n_{name}", len(whole))
         if len(whole):
             view = ffi.cast(f"{ctype} *", whole.ctypes.data)

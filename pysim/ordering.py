@@ -11,10 +11,10 @@ from . import hardware
 from .adjacent import adjacent
 from .bloom import signature_bytes
 from .levels import sequence
+from .order import order_of, preds_of
 from .packets import packets
 from .params import PARAMS
 from .ranges import conflicts
-from .schemes import order_of, preds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

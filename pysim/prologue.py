@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import ConfigError
+from .order import coherence_of
 from .program import OP, Op, Program, Recorded
 from .regions import meets, union
-from .schemes import coherence_of
 from .semaphores import changed
 from .waits import Plan
 

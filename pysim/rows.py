@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import WorkloadError
-from .lower import Programs, add_variant, lane_table, table_of
+from .ops import Programs, add_variant, lane_table, table_of
 from .program import Op, Recorded, Tables
 
 if TYPE_CHECKING:

@@ -13,241 +13,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import columns, series
-from .bounds import Bounds, Family, bounds, family_of
+from .bounds import Bounds
 from .clock import Clock
 from .config import Config
-from .dependences import Dependences, dependences
+from .dependences import Dependences
 from .devices import device
-from .energy import late_operands
 from .errors import ConfigError, InternalError, SimError, WorkloadError
-from .floors import Costs, costs_of, loads_of
-from .lower import Lowered, Programs, lower, lower_programs
-from .occupancy import carveout
-from .outcome import NUMBERS, Outcome
+from .lower import Lowered
+from .ops import Programs
+from .outcome import NUMBERS
 from .restored import Replay
 from .result import Result
 from .schemes import Choice, parse_scheme, parse_schemes
-from .waits import plan_of
+from .session import Session
+from .simulation import Sim
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from .job import Job
-    from .replay import Contraction
 
     Progress = Callable[[str, int, int], None]
 
 MAX_TB_ROWS = 1_000_000
 MAX_THREADS = 8  # GS_THREADS of the core; more would gain nothing
-SLICE_SECONDS = 0.07
 REFUSED = (WorkloadError, ConfigError)
-
-
-class _Sim:
-    """One simulation in the core, freed at the end of a ``with``."""
-
-    def __init__(self, lowered: Lowered) -> None:
-        from ._ffi import error_of, ffi, lib, params_struct
-
-        self.ffi, self.lib = ffi, lib
-        code, text = ffi.new("int *"), ffi.new("char[512]")
-        params = params_struct(lowered.values)
-        self.sim = lib.gs_create(params, lowered.order, lowered.job, code, text)
-        if self.sim == ffi.NULL:
-            raise error_of(code[0], text)
-
-    def __enter__(self) -> _Sim:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.lib.gs_free(self.sim)
-
-    def totals(self) -> Any:
-        out = self.ffi.new("gs_totals *")
-        self.lib.gs_totals_get(self.sim, out)
-        return out
-
-    def fetch(self, call: str, ctype: str, count: int) -> NDArray[np.void]:
-        from ._ffi import dtype_of
-
-        rows = np.zeros(count, dtype_of(ctype))
-        if count:
-            getattr(self.lib, call)(self.sim, self.ffi.cast(f"{ctype} *", rows.ctypes.data))
-        return rows
-
-    def series(
-        self, values: Mapping[str, int], end: int, wanted: Collection[str] = series.TABLES
-    ) -> series.Series | None:
-        """Return the time series of a run that ended at ``end``, None if it has none or none is wanted."""
-        from ._ffi import dtype_of
-
-        totals = self.totals()
-        slices = values["gpu.l2.slices"]
-        shapes = {
-            "gs_sm_series": (values["gpu.sms"],),
-            "gs_slice_series": (slices,),
-            "gs_bank_series": (slices, values["gpu.dram.banks"]),
-        }
-        sms, parts, banks = (
-            np.zeros((int(totals.series), *shape), dtype_of(name)) for name, shape in shapes.items()
-        )
-        if not totals.series or not {*wanted} & {*series.TABLES}:
-            return None
-        places = (
-            self.ffi.cast(f"{name} *", rows.ctypes.data)
-            for name, rows in zip(shapes, (sms, parts, banks), strict=True)
-        )
-        self.lib.gs_series_get(self.sim, *places)
-        return series.Series(sms, parts, banks, int(totals.series_interval), end)
-
-    def outcome(
-        self,
-        lowered: Lowered,
-        programs: Programs,
-        records: NDArray[np.void],
-        ended: bool,
-        wanted: Collection[str],
-    ) -> Outcome:
-        """Return what the run recorded; ``wanted``: tables of time series that may be asked for."""
-        totals, values = self.totals(), lowered.values
-        end = int(totals.end) if ended else int(totals.now)
-        return Outcome(
-            lowered=lowered,
-            job=lowered.launched,
-            number=lowered.number,
-            tbs=records,
-            kernels=self.fetch("gs_kernels_get", "gs_kernel_record", len(lowered.launched.kernels)),
-            sms=self.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"]),
-            slices=self.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
-            samples=self.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
-            interval=int(totals.sample_interval),
-            series=self.series(values, end, wanted),
-            end=end,
-            ended=ended,
-            slowed=int(totals.slowed),
-            totals=totals,
-            late=late_operands(lowered.launched, programs),
-        )
-
-    def take(self, room: int) -> NDArray[np.void]:
-        from ._ffi import dtype_of
-
-        rows = np.zeros(room, dtype_of("gs_tb_record"))
-        got = self.lib.gs_take_tbs(self.sim, self.ffi.cast("gs_tb_record *", rows.ctypes.data), room)
-        return rows[:got]
-
-    def run(
-        self,
-        threads: int,
-        room: int,
-        every: int,
-        keep: bool,
-        progress: Callable[[int], None],
-        stop: Callable[[], bool],
-    ) -> tuple[NDArray[np.void], bool]:
-        """Run to the end in slices; return the TB records and whether the job ended."""
-        from ._ffi import check
-
-        kept: list[NDArray[np.void]] = [self.take(0)]
-        quanta, done = 64, False
-        while not done:
-            begin = time.perf_counter()
-            done = check(self.lib.gs_run(self.sim, threads, quanta), self.sim) == self.lib.GS_DONE
-            rows = self.take(every)
-            while len(rows):
-                if keep:
-                    kept.append(rows)
-                rows = self.take(every)
-            spent = time.perf_counter() - begin
-            # slices of about SLICE_SECONDS, so that signals and the progress bar get their turn
-            quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1))
-            progress(int(self.totals().tbs_done))
-            if not done and stop():
-                break
-        return np.concatenate(kept)[:room], done
-
-
-class _Session:
-    """What the runs of one call share."""
-
-    def __init__(
-        self, config: Config, job: Job, threads: int, clock: Clock, deps: Dependences | None = None
-    ) -> None:
-        if not job.kernels:
-            raise WorkloadError(f"job {job.name} has no kernels")
-        self.config, self.job, self.threads, self.clock = config, job, threads, clock
-        self.deps: Dependences = dependences(job) if deps is None else deps
-        self.tbs = sum(k.tbs for k in job.kernels)
-        self.programs: dict[tuple[int, ...], Programs] = {}
-        self.parts: dict[int, Contraction | None] = {}
-        self.sessions: dict[int, _Session] = {}
-        self.known: dict[tuple[tuple[tuple[str, int], ...], Family], Bounds] = {}
-
-    def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
-        values = config.encoded()
-        plan = plan_of(choice, self.job, self.deps, config)
-        key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
-        if plan is not None:
-            job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
-            times = [
-                times[plan.number.index(k)] if k in plan.number else 0.0 for k in range(len(job.kernels))
-            ]
-        else:
-            if key not in self.programs:
-                self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
-            job, programs = self.job, self.programs[key]
-        each = [carveout(k, values, config.carveouts) for k in job.kernels]
-        return lower(job, self.deps, choice, values, programs, each, times, plan), programs
-
-    def inside(self, made: Contraction) -> _Session:
-        """Return a session of the job without what is replayed."""
-        if id(made) not in self.sessions:
-            self.sessions[id(made)] = _Session(self.config, made.job, self.threads, self.clock, made.deps)
-        return self.sessions[id(made)]
-
-    def _behind_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
-        """Return, for each kernel, what a TB of each variant takes at least behind its prologue, cycles."""
-        from .prologue import tail_job
-
-        job = tail_job(self.job)
-        programs = lower_programs(job, values["gpu.sm.block_max"], values)
-        each = [carveout(k, values, config.carveouts) for k in job.kernels]
-        none = [0.0] * len(job.kernels)
-        with _Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:
-            costs = costs_of(sim.sim, programs)
-        return [costs[number].floor for number in programs.index]
-
-    def costs(
-        self, config: Config, loads: Sequence[tuple[int, int, int]] = ()
-    ) -> tuple[Programs, list[Costs]]:
-        """Return the programs of the job, and what their TBs cost."""
-        plain = config.replaced({"scheme.priority": "oldest"})
-        with self.clock.phase("load"):
-            lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
-            made = _Sim(lowered)
-        with made as sim:
-            values = config.encoded()
-            latencies = values["gpu.l2.latency"], values["gpu.dram.latency"]
-            return programs, costs_of(sim.sim, programs, loads, latencies, self.job, values)
-
-    def bounds(self, config: Config, choice: Choice) -> Bounds:
-        """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
-        values = config.encoded()
-        family = family_of(choice, bool(values["scheme.build"]))
-        key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
-        key += (("scheme.prologue", values["scheme.prologue"]),)
-        if (key, family) not in self.known:
-            loads = loads_of(self.job)
-            programs, costs = self.costs(config, loads)
-            behind = self._behind_prologues(values, config) if values["scheme.prologue"] else None
-            # the estimate is the same for all families
-            guess = next((b.guess for (k, _), b in self.known.items() if k == key), None)
-            self.known[key, family] = bounds(
-                self.job, self.deps, programs, costs, values, family, loads, behind, guess
-            )
-        return self.known[key, family]
 
 
 def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
@@ -261,7 +53,7 @@ def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
     return frozenset(words) | {"runs", "names", "host"}
 
 
-def _host(run: int, session: _Session, seconds: Mapping[str, float]) -> NDArray[np.void]:
+def _host(run: int, session: Session, seconds: Mapping[str, float]) -> NDArray[np.void]:
     from ._ffi import ffi, lib
 
     build = ffi.string(lib.gs_build_info()).decode()
@@ -296,8 +88,8 @@ def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDAr
 
 
 def _loaded(
-    session: _Session, choice: Choice, config: Config, known: Bounds, replays: bool
-) -> tuple[Lowered, Programs, Replay | None, _Sim]:
+    session: Session, choice: Choice, config: Config, known: Bounds, replays: bool
+) -> tuple[Lowered, Programs, Replay | None, Sim]:
     """Fill the core's tables for one scheme, of the whole job or of what replay leaves of it."""
     replay = Replay.of(choice, config, session.job, session.deps, session.parts) if replays else None
     if replay is None:
@@ -307,12 +99,12 @@ def _loaded(
         sampled = replay.sampled(config, known.estimate_us)
         lowered, programs = inside.lowered(choice, sampled, replay.alone(known).alone)
         replay.prepare(lowered)
-    return lowered, programs, replay, _Sim(lowered)
+    return lowered, programs, replay, Sim(lowered)
 
 
 def _one(
     result: Result,
-    session: _Session,
+    session: Session,
     choice: Choice,
     wanted: frozenset[str],
     progress: Progress | None,
@@ -425,7 +217,7 @@ def simulate(
     wanted = _wanted(tables)
     series.check(float(config.number("sim.sample")), tables)
     count = min(threads or os.cpu_count() or 1, MAX_THREADS)
-    session = _Session(config, job, count, clock or Clock(), deps)
+    session = Session(config, job, count, clock or Clock(), deps)
     result = Result(job, config, session.deps)
     if session.deps.races:
         some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .order import written_by_job
 from .regions import SECTOR, meets, outside, regions_of, spread, union
-from .schemes import written_by_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import numpy as np
 from pysim._ffi import dtype_of
 from pysim.bounds import variants
 from pysim.job import Job
-from pysim.lower import lower_programs
+from pysim.ops import lower_programs
 from pysim.program import OP, Accesses, Recorded, Tables
 
 from .walker import walk

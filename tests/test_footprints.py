@@ -19,9 +19,9 @@ from pysim.errors import DependenceError, WorkloadError
 from pysim.footprint import MODES, READ, UPDATE, WRITE, Footprint
 from pysim.job import Job, Kernel, Tensor
 from pysim.lower import _bypass
+from pysim.order import written_by_job
 from pysim.regions import common, merge, outside, pointers, strided, strided_all, union
-from pysim.run import _Sim
-from pysim.schemes import written_by_job
+from pysim.simulation import Sim
 from pysim.traffic import compulsory_bytes, dram_bytes
 from workloads.registry import make
 
@@ -180,7 +180,7 @@ def from_the_core(job: Job) -> Job:
     made, _ = lowered_of(job, "stream", tiny())
     out = ffi.new("uint64_t[]", 1 << 18)
     kernels = []
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         for number, kernel in enumerate(job.kernels):
             parts = []
             for tb in range(kernel.tbs):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pysim.job import Job, Kernel, Memory
+from pysim.order import ranks
 from pysim.program import Program
-from pysim.schemes import ranks
 
 from .core.harness import execute, tiny
 from .test_ordering import LATE, kernel, two

@@ -232,11 +232,11 @@ def test_a_program_without_a_wait_is_named():
     job = chain(2, body=LATE)
     made, _ = lowered_of(job, "tb_static", oracle(), order={"prologue": 1})
     made.launches["prologue"][1] = 1
-    from pysim.run import _Sim
+    from pysim.simulation import Sim
 
     from .core.harness import drive
 
-    with _Sim(made) as sim, pytest.raises((ConfigError, DependenceError)):
+    with Sim(made) as sim, pytest.raises((ConfigError, DependenceError)):
         drive(sim)
 
 

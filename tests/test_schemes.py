@@ -7,11 +7,12 @@ import pytest
 from pysim.dependences import dependences
 from pysim.errors import ConfigError, WorkloadError
 from pysim.job import Access, Job, Kernel, Memory
-from pysim.lower import alignment, cut, lower_programs
 from pysim.occupancy import carveout, occupancy
+from pysim.ops import alignment, cut, lower_programs
+from pysim.order import order_of, preds_of, ranks
 from pysim.params import PARAMS, encode
 from pysim.program import OP, Code, Op, Pattern, Program
-from pysim.schemes import SCHEMES, order_of, parse_schemes, preds_of, ranks
+from pysim.schemes import SCHEMES, parse_schemes
 
 VALUES = {f"{group}.{row.name}": encode(row, row.default) for group, rows in PARAMS.items() for row in rows}
 

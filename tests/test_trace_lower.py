@@ -13,7 +13,7 @@ from pysim import simulate
 from pysim._ffi import dtype_of, ffi, lib
 from pysim.errors import ConfigError, SimError, WorkloadError
 from pysim.isa import OPS
-from pysim.run import _Sim
+from pysim.simulation import Sim
 from pysim.trace.convert import convert
 from pysim.trace.job import trace_job
 from pysim.trace.opcodes import OPCODES
@@ -41,7 +41,7 @@ def test_every_instruction_and_every_sector_is_kept(tmp_path, kernel, plain):
     classes = store.kernel(0, "classes")
     assert (classes["instructions"] * classes["warps"]).sum() == count_of(kernel)
     lowered, _ = lowered_of(trace_job(store), "stream", tiny())
-    with _Sim(lowered) as sim:
+    with Sim(lowered) as sim:
         for number, place in enumerate(places(kernel[0])):
             out = np.zeros(1 << 14, np.uint64)
             count = lib.gs_touches(sim.sim, 0, number, ffi.cast("uint64_t *", out.ctypes.data), len(out))

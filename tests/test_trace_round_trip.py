@@ -32,7 +32,7 @@ import pytest
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
-from pysim.run import _Sim
+from pysim.simulation import Sim
 from pysim.trace.convert import convert
 from pysim.trace.job import trace_job
 from pysim.trace.store import Store
@@ -63,7 +63,7 @@ def touches(job, kernels, tbs):
     """What the core says that TBs touch, as arrays."""
     made, _ = lowered_of(job, "stream", tiny())
     out = np.zeros(1 << 17, np.uint64)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         for kernel in kernels:
             for tb in tbs(kernel):
                 count = lib.gs_touches(sim.sim, kernel, tb, ffi.cast("uint64_t *", out.ctypes.data), len(out))

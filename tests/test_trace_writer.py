@@ -21,7 +21,7 @@ from pysim.errors import ConfigError, WorkloadError
 from pysim.job import Job, Kernel, Memory
 from pysim.params import PIPES
 from pysim.program import Code, Pattern, Program, Recorded
-from pysim.run import _Sim
+from pysim.simulation import Sim
 from pysim.trace import writer
 from pysim.trace.folder import read_list
 from pysim.trace.opcodes import OPCODES
@@ -164,7 +164,7 @@ def test_sectors_of_each_tb_are_those_of_the_core(written):
     job, traces = written
     made, _ = lowered_of(job, "stream", tiny())
     out = ffi.new("uint64_t[]", 1 << 17)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         for number, _, blocks in traces:
             for tb in range(job.kernels[number].tbs):
                 count = lib.gs_touches(sim.sim, number, tb, out, len(out))

@@ -20,7 +20,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.isa import OPS
-from pysim.lower import mixture
+from pysim.ops import mixture
 from pysim.params import PIPES
 from pysim.program import OP, Op, Pattern, Program
 

@@ -14,10 +14,11 @@ from pysim.counters import IDLES, STALLS
 from pysim.dependences import dependences
 from pysim.devices import device
 from pysim.floors import costs_of, loads_of
-from pysim.lower import lower, lower_programs
+from pysim.lower import lower
 from pysim.occupancy import carveout
-from pysim.run import _Sim
+from pysim.ops import lower_programs
 from pysim.schemes import parse_scheme
+from pysim.simulation import Sim
 from pysim.waits import plan_of
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
@@ -145,7 +146,7 @@ def execute(
     """Run a job under a scheme and return all that the core reports."""
     conf = conf or tiny()
     made, programs = lowered_of(job, scheme, conf, deps, order, found)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         tbs = drive(sim, threads, quanta)
         return outcome(sim, made.launched, made.values, tbs, programs)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim._ffi import ffi, lib
-from pysim.run import _Sim
+from pysim.simulation import Sim
 from workloads.registry import make
 
 from .harness import config, lowered_of
@@ -33,7 +33,7 @@ def machine(request):
     size = slices * sets * 16 * 128
     conf = config(name, gpu__l2__slices=slices, gpu__l2__size=size, gpu__l2__hash=hashed)
     made, _ = lowered_of(make("empty"), "stream", conf)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         yield sim.sim, slices, sets
 
 
@@ -114,7 +114,7 @@ def test_without_the_hash_slice_and_set_are_the_lowest_digits():
     made, _ = lowered_of(make("empty"), "stream", config("v100", gpu__l2__hash=0))
     slices, sets = SHAPES["v100"]
     lines = np.array([0, 1, 63, 64, 65, 64 * 47, 64 * 48, 12345, 987654])
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         found = homes(sim.sim, lines)
     want = np.stack([lines % slices, lines // slices % sets, lines // (slices * sets) + 1], axis=1)
     assert found.tolist() == want.tolist()
@@ -123,7 +123,7 @@ def test_without_the_hash_slice_and_set_are_the_lowest_digits():
 @pytest.mark.parametrize("name", ["titan_v", "v100"])
 def test_strides_spread_over_slices(name):
     made, _ = lowered_of(make("empty"), "stream", config(name))
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         slices = SHAPES[name][0]
         bad = {}
         for stride in STRIDES:

@@ -12,7 +12,7 @@ from pysim.bounds import variants
 from pysim.isa import OPS
 from pysim.occupancy import smem_of
 from pysim.params import PIPES
-from pysim.run import _Sim
+from pysim.simulation import Sim
 from tests.walker import walk
 
 from .harness import SCHEMES, execute, lowered_of, tiny, total_of
@@ -94,7 +94,7 @@ def test_past_l1_every_sector_reaches_l2():
         job = JOBS[name]()
         made, _ = lowered_of(job, "stream", tiny())
         made.launches["bypass"] = 0xFF
-        with _Sim(made) as sim:
+        with Sim(made) as sim:
             sim.run(1, 0, 1 << 16, False, lambda _: None, lambda: False)
             kernels = sim.fetch("gs_kernels_get", "gs_kernel_record", len(job.kernels))
         want = expected(job, made.values)
@@ -234,7 +234,7 @@ def test_touches_are_those_of_the_walker(name):
     job = JOBS[name]()
     made, _ = lowered_of(job, "stream", tiny())
     out = ffi.new("uint64_t[]", 1 << 17)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         for number, kernel in enumerate(job.kernels[:24]):
             for tb in {0, 1, kernel.tbs // 2, kernel.tbs - 2, kernel.tbs - 1} & set(range(kernel.tbs)):
                 count = lib.gs_touches(sim.sim, number, tb, out, len(out))

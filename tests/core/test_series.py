@@ -7,8 +7,8 @@ import pytest
 
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
-from pysim.run import _Sim
 from pysim.series import TABLES
+from pysim.simulation import Sim
 from workloads.registry import make
 
 from .harness import config, drive, lowered_of, tiny
@@ -25,7 +25,7 @@ def series_of(sim, values):
 
 def record(name, scheme="stream", *, threads=(1,), quanta=(1 << 40,), **overrides):
     made, _ = lowered_of(JOBS[name](), scheme, tiny(**overrides))
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         drive(sim, threads, quanta)
         return series_of(sim, made.values)
 
@@ -145,11 +145,11 @@ def test_merged_samples_are_those_of_the_longer_interval(name):
 def test_a_run_that_stops_has_what_the_whole_has():
     conf = tiny(sim__sample=0.2)
     made, _ = lowered_of(JOBS["gru"](), "stream", conf)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         drive(sim)
         whole = series_of(sim, made.values)
     seen = set()
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         done = False
         while not done:
             done = check(lib.gs_run(sim.sim, 1, 7), sim.sim) == lib.GS_DONE

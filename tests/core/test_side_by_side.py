@@ -9,7 +9,7 @@ import pytest
 
 from pysim import simulate
 from pysim._ffi import check, lib
-from pysim.run import _Sim
+from pysim.simulation import Sim
 
 from .harness import drive, execute, lowered_of, outcome, tiny
 from .workloads_small import JOBS
@@ -24,7 +24,7 @@ def test_calls_take_turns(pair):
     alone = [execute(JOBS[name](), scheme).fingerprint() for name, scheme in (a, b)]
     jobs = [JOBS[name]() for name, _ in (a, b)]
     tables = [lowered_of(job, scheme, tiny())[0] for job, (_, scheme) in zip(jobs, (a, b), strict=True)]
-    with _Sim(tables[0]) as one, _Sim(tables[1]) as other:
+    with Sim(tables[0]) as one, Sim(tables[1]) as other:
         sims, kept, going = [one, other], [[], []], {0, 1}
         while going:
             for i in sorted(going):
@@ -49,7 +49,7 @@ def test_python_threads(pair):
         job = JOBS[name]()
         made, _ = lowered_of(job, scheme, tiny())
         for _ in range(3):
-            with _Sim(made) as sim:
+            with Sim(made) as sim:
                 got = outcome(sim, job, made.values, drive(sim, (2, 1), (20,)))
             if got.fingerprint() != wanted[name, scheme]:
                 failed.append((name, scheme))
@@ -86,7 +86,7 @@ def test_seed_decides():
 def test_a_finished_run_stays_finished():
     job = JOBS["empty"]()
     made, _ = lowered_of(job, "stream", tiny())
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         rows = drive(sim)
         assert lib.gs_run(sim.sim, 1, 5) == lib.GS_DONE
         assert lib.gs_run(sim.sim, 4, 5) == lib.GS_DONE
@@ -98,6 +98,6 @@ def test_a_small_tb_buffer_only_pauses():
     job = JOBS["empty"]()
     made, _ = lowered_of(job, "stream", tiny())
     made.job.tb_buffer = 1
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         got = outcome(sim, job, made.values, drive(sim))
     assert got.fingerprint() == execute(job, "stream").fingerprint()

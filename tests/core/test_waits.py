@@ -11,12 +11,13 @@ from pysim import simulate, waits
 from pysim.dependences import dependences
 from pysim.errors import SimError
 from pysim.job import Job, Kernel
-from pysim.lower import lower, lower_programs
+from pysim.lower import lower
 from pysim.occupancy import carveout
+from pysim.ops import lower_programs
 from pysim.program import Code, Program, Sem
 from pysim.program import Place as At
-from pysim.run import _Sim
 from pysim.schemes import parse_scheme
+from pysim.simulation import Sim
 from pysim.waits import Plan
 from workloads.registry import make
 from workloads.tiling import Tiling
@@ -56,7 +57,7 @@ def run(kernels, needs, bases=None, conf=None):
     each = [carveout(k, values, conf.carveouts) for k in kernels]
     choice = parse_scheme("stream")
     made = lower(job, dependences(job), choice, values, programs, each, [1.0] * count, plan)
-    with _Sim(made) as sim:
+    with Sim(made) as sim:
         return outcome(sim, job, values, drive(sim))
 
 

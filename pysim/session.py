@@ -1,0 +1,108 @@
+"""What the runs of one call share: dependences, programs, bounds, and the job without what is replayed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .bounds import Bounds, Family, bounds, family_of
+from .dependences import Dependences, dependences
+from .errors import WorkloadError
+from .floors import Costs, costs_of, loads_of
+from .lower import Lowered, lower
+from .occupancy import carveout
+from .ops import Programs, lower_programs
+from .prologue import tail_job
+from .schemes import Choice, parse_scheme
+from .simulation import Sim
+from .waits import plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .clock import Clock
+    from .config import Config
+    from .job import Job
+    from .replay import Contraction
+
+
+class Session:
+    """What the runs of one call share."""
+
+    def __init__(
+        self, config: Config, job: Job, threads: int, clock: Clock, deps: Dependences | None = None
+    ) -> None:
+        if not job.kernels:
+            raise WorkloadError(f"job {job.name} has no kernels")
+        self.config, self.job, self.threads, self.clock = config, job, threads, clock
+        self.deps: Dependences = dependences(job) if deps is None else deps
+        self.tbs = sum(k.tbs for k in job.kernels)
+        self.programs: dict[tuple[int, ...], Programs] = {}
+        self.parts: dict[int, Contraction | None] = {}
+        self.sessions: dict[int, Session] = {}
+        self.known: dict[tuple[tuple[tuple[str, int], ...], Family], Bounds] = {}
+
+    def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
+        """Return the core's tables under a scheme; ``times``: what each kernel takes alone, us."""
+        values = config.encoded()
+        plan = plan_of(choice, self.job, self.deps, config)
+        key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
+        if plan is not None:
+            job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
+            times = [
+                times[plan.number.index(k)] if k in plan.number else 0.0 for k in range(len(job.kernels))
+            ]
+        else:
+            if key not in self.programs:
+                self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
+            job, programs = self.job, self.programs[key]
+        each = [carveout(k, values, config.carveouts) for k in job.kernels]
+        return lower(job, self.deps, choice, values, programs, each, times, plan), programs
+
+    def inside(self, made: Contraction) -> Session:
+        """Return a session of the job without what is replayed."""
+        if id(made) not in self.sessions:
+            self.sessions[id(made)] = Session(self.config, made.job, self.threads, self.clock, made.deps)
+        return self.sessions[id(made)]
+
+    def _behind_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
+        """Return, for each kernel, what a TB of each variant takes at least behind its prologue, cycles."""
+        job = tail_job(self.job)
+        programs = lower_programs(job, values["gpu.sm.block_max"], values)
+        each = [carveout(k, values, config.carveouts) for k in job.kernels]
+        none = [0.0] * len(job.kernels)
+        with Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:
+            costs = costs_of(sim.sim, programs)
+        return [costs[number].floor for number in programs.index]
+
+    def costs(
+        self, config: Config, loads: Sequence[tuple[int, int, int]] = ()
+    ) -> tuple[Programs, list[Costs]]:
+        """Return the programs of the job, and what their TBs cost."""
+        plain = config.replaced({"scheme.priority": "oldest"})
+        with self.clock.phase("load"):
+            lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
+            made = Sim(lowered)
+        with made as sim:
+            values = config.encoded()
+            latencies = values["gpu.l2.latency"], values["gpu.dram.latency"]
+            return programs, costs_of(sim.sim, programs, loads, latencies, self.job, values)
+
+    def bounds(self, config: Config, choice: Choice) -> Bounds:
+        """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
+        values = config.encoded()
+        family = family_of(choice, bool(values["scheme.build"]))
+        key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
+        key += (("scheme.prologue", values["scheme.prologue"]),)
+        if (key, family) not in self.known:
+            loads = loads_of(self.job)
+            programs, costs = self.costs(config, loads)
+            behind = self._behind_prologues(values, config) if values["scheme.prologue"] else None
+            # the estimate is the same for all families
+            guess = next((b.guess for (k, _), b in self.known.items() if k == key), None)
+            self.known[key, family] = bounds(
+                self.job, self.deps, programs, costs, values, family, loads, behind, guess
+            )
+        return self.known[key, family]

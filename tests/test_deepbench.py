@@ -9,7 +9,9 @@ from pysim import Config, simulate
 from pysim.devices import device
 from pysim.job import Job, Kernel
 from pysim.program import Code, Program
-from workloads.choose import FP32, MachineHints
+from workloads.choose import FP32, MachineHints, choose_gemm
+from workloads.gemm import column_major
+from workloads.registry import make
 from workloads.sampling import EXACT_WAVES, plan
 from workloads.validation import deepbench
 from workloads.validation.suites import cases_of
@@ -40,6 +42,16 @@ def test_only_many_waves_are_sampled():
     # the partly filled last row of tiles stays, and whole waves of 160 TBs are left out
     assert (found.rows % 128, found.left_out % 160, found.wave) == (5, 0, 160)
     assert found.extrapolate(1.0, np.arange(1000.0)) == 1 + found.left_out
+
+
+@pytest.mark.parametrize("transposes", ["NN", "TN", "NT", "TT"])
+def test_a_sample_runs_the_kernel_of_the_whole(transposes):
+    sizes = (1024, 26000, 512, *(letter == "T" for letter in transposes))
+    rows, cols, depth, a_t, b_t = column_major(*sizes)
+    name = choose_gemm(rows, cols, depth, a_t=a_t, b_t=b_t, beta=1.0).name
+    text = f"gemm:m=1024,n=26000,k=512,a_t={transposes[0] == 'T':d},b_t={transposes[1] == 'T':d}"
+    whole, named = (make(text + more).kernels[0] for more in ("", f",tile={name}"))
+    assert whole.program == named.program
 
 
 @pytest.mark.slow

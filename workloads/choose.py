@@ -173,6 +173,12 @@ def _taken(base: Tiling, m: int, n: int, k: int, rows_of_k: tuple[bool, bool], h
     return True
 
 
+def suited(base: Tiling, a_t: bool, b_t: bool) -> Tiling:
+    """Return a tile of the lists as the library has it for operands that lie so: the yields of its loop."""
+    fast = b_t and not a_t and base.slices == 1
+    return replace(base, yields=YIELD[fast]) if base.math == "ffma" else base
+
+
 def candidates(
     m: int,
     n: int,
@@ -192,8 +198,7 @@ def candidates(
         rows_of_k = not a_t, b_t
         if not _taken(base, m, n, k, rows_of_k, hints):
             continue
-        fast = b_t and not a_t and base.slices == 1
-        made = replace(base, yields=YIELD[fast]) if dtype == "fp32" else base
+        made = suited(base, a_t, b_t)
         for split in SPLITS:
             tiling = made if split == 1 else replace(made, name=f"{base.name}_splitK{split}", split_k=split)
             if split > 1 and (

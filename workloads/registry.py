@@ -12,7 +12,7 @@ from pysim.job import Job, Kernel, Memory
 from . import copy as copies
 from . import micro, streamk
 from .apps.suite import APPS
-from .choose import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy
+from .choose import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, suited
 from .gemm import column_major
 from .gemm import gemm as gemm_kernel
 from .gru import gru, lstm, vanilla
@@ -58,7 +58,7 @@ def gemm(
         known = {t.name: t for t in FP32 + FP16}
         if tile not in known:
             raise WorkloadError(f"gemm: no tile {tile!r}: tiles are {', '.join(known)}")
-        tiling = known[tile]
+        tiling = suited(known[tile], left_t, right_t)
     item = 4 if dtype == "fp32" else 2
     memory = Memory()
     a = memory.tensor("a", *((depth, rows) if left_t else (rows, depth)), item)

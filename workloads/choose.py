@@ -146,9 +146,11 @@ def estimate_us(
     whole = hints.dram_gbs * 1e3
     pieces = min(whole, tiling.tk * item * hints.row_gbs * 1e3)
     a_rate, b_rate = (pieces if rows and not small else whole for rows in rows_of_k)
-    # B is read anew by each row of tiles unless these run at once
-    passes = min(gy, waves) if k * n * item > hints.l2_bytes else 1
-    dram_us = m * k * item / a_rate + passes * k * n * item / b_rate + m * n * item * (1 + beta) / whole
+    # an operand beyond L2 is read anew by each row or column of tiles unless these run at once
+    a_passes = min(gx, waves) if tiling.turned and m * k * item > hints.l2_bytes else 1
+    b_passes = min(gy, waves) if not tiling.turned and k * n * item > hints.l2_bytes else 1
+    read_us = a_passes * m * k * item / a_rate + b_passes * k * n * item / b_rate
+    dram_us = read_us + m * n * item * (1 + beta) / whole
     l2_bytes = tbs * (tiling.tm + tiling.tn) * tiling.chunk(k) * item + m * n * item * gz
     updates_us = m * n * 32 * (gz > 1) * gz / (hints.l2_gbs * 1e3)
     memory_us = max(dram_us, l2_bytes / (hints.l2_gbs * 1e3))
@@ -168,9 +170,15 @@ def _taken(base: Tiling, m: int, n: int, k: int, rows_of_k: tuple[bool, bool], h
     if base in (WIDE, DEEP, SHALLOW):
         gx, gy, _ = DEEP.grid(m, n, k)
         few = 2 * gx * gy <= hints.sms and k < SPLIT_FROM["fp16"]
-        pieces = rows_of_k[0 if m > n else 1] and k % WHOLE_ROWS != 0 and not few
+        streamed = max(m, n) * k * 2 > hints.l2_bytes
+        pieces = rows_of_k[0 if m > n else 1] and k % WHOLE_ROWS != 0 and streamed
         return base is (SHALLOW if pieces else DEEP if few else WIDE)
     return True
+
+
+def _turned(base: Tiling, m: int, n: int, k: int, item: int, hints: MachineHints) -> bool:
+    """Whether TBs that share a part of B are dispatched one after another: A stays in L2 and B does not."""
+    return base.tm < m and m * k * item <= hints.l2_bytes < k * n * item
 
 
 def suited(base: Tiling, a_t: bool, b_t: bool) -> Tiling:
@@ -198,7 +206,7 @@ def candidates(
         rows_of_k = not a_t, b_t
         if not _taken(base, m, n, k, rows_of_k, hints):
             continue
-        made = suited(base, a_t, b_t)
+        made = replace(suited(base, a_t, b_t), turned=_turned(base, m, n, k, item, hints))
         for split in SPLITS:
             tiling = made if split == 1 else replace(made, name=f"{base.name}_splitK{split}", split_k=split)
             if split > 1 and (

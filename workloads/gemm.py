@@ -1,7 +1,8 @@
 """Tiled matrix product C[M, N] = A[M, K] B[K, N] as vendor libraries write it for Volta.
 
 All tensors are row-major; cuBLAS is column-major and computes C^T, so its M is our N (:func:`column_major`).
-The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K.
+The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K; ``turned`` ones have
+x and y the other way round (:mod:`workloads.raster`).
 
 The program is double-buffered in shared memory: the next tile travels from global memory to registers
 (plain LDG, through L1: Volta has no asynchronous copy) while the present one is computed, then it is stored
@@ -19,6 +20,7 @@ from pysim.errors import WorkloadError
 from pysim.job import Access, Kernel, Mode, Tensor
 from pysim.program import Code, Part, Pattern, Place, Program, Recorded
 
+from .raster import turned_ops, turned_variant
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 from .tiling import FFMA_LATENCY, HMMA_LATENCY, INTS_A_STEP, LDS_LATENCY, Tiling, step_work
@@ -321,7 +323,10 @@ def program_of(case: Case) -> Program | Recorded:
             f"gemm_{t.name}", t.grid(case.m, case.n, case.k), partial(_variant, case),
             warps=t.warps, registers=t.registers(case.item), smem=t.smem(case.item), args=3,
         )  # fmt: skip
-    variants = tuple(tuple(_variant(case, number).ops) for number in range(8))
+    made = [tuple(_variant(case, number).ops) for number in range(8)]
+    if t.turned and case.batch == 1:
+        made = [turned_ops(made[turned_variant(number)]) for number in range(8)]
+    variants = tuple(made)
     return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), 3)
 
 
@@ -372,6 +377,9 @@ def gemm(
     k = case.k
     chunk = tiling.chunk(k)
     xs, ys, zs = (lambda t: t % gx), (lambda t: t // gx % gy), (lambda t: t // (gx * gy))
+    grid = (gx, gy, gz)
+    if tiling.turned:
+        xs, ys, grid = (lambda t: t // gy % gx), (lambda t: t % gy), (gy, gx, gz)
     a_reads = blocks_of(a, (chunk, tiling.tm), zs, ys) if a_t else blocks_of(a, (tiling.tm, chunk), ys, zs)
     b_reads = blocks_of(b, (tiling.tn, chunk), xs, zs) if b_t else blocks_of(b, (chunk, tiling.tn), zs, xs)
     c_tiles = blocks_of(c, (tiling.tm, tiling.tn), ys, xs)
@@ -380,4 +388,4 @@ def gemm(
     accesses = [Access(a, "read", a_reads), Access(b, "read", b_reads), Access(c, mode, c_tiles)]
     if case.beta and not update:
         accesses.append(Access(c, "read", c_tiles))
-    return Kernel(name, program_of(case), (gx, gy, gz), (a, b, c), tuple(accesses), stream)
+    return Kernel(name, program_of(case), grid, (a, b, c), tuple(accesses), stream)

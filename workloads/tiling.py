@@ -37,6 +37,7 @@ class Tiling:
     ``mma_pipelined.h``). ``passes``: C leaves in so many rounds, each through shared memory; where
     C is read, each waits for its part (CUTLASS's epilogue; maxas's SGEMM). ``fetch``: cycles of a TB in which
     straight-line code before and after the loop waits to be fetched; ``yields``: cycles of a yield.
+    ``turned``: the tiles of a column of C are dispatched one after another, not those of a row.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Tiling:
     passes: int = 1
     fetch: int = 0
     yields: int = YIELD_COST
+    turned: bool = False
 
     def __post_init__(self) -> None:
         """Refuse tiles that the lanes of a warp cannot share evenly."""

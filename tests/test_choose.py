@@ -121,6 +121,32 @@ def test_activates_bound_streams_of_short_pieces():
     assert bound < 1.1 * free
 
 
+def test_tbs_that_share_a_weight_run_at_once():
+    # two rows of tiles over 23 MB of weights, of which a wave holds a half
+    m, n, k = 256, 22528, 512
+    reads = {}
+    for turned in (False, True):
+        kernel = product(m, n, k, replace(FP16[0], turned=turned))
+        assert kernel.grid == ((2, 88, 1) if turned else (88, 2, 1))
+        ran = simulate(Config.resolve(device("v100")), Job("j", [kernel]), "stream", threads=1)
+        reads[turned] = 32 * int(ran.tables()["l2"]["dram_read_sectors"].sum())
+    least = 2 * (n * k + m * k + m * n)
+    assert least <= reads[True] < 1.05 * least
+    assert reads[False] > reads[True] + 0.8 * 2 * n * k
+
+
+def test_the_library_streams_a_weight_once_where_the_other_operand_stays_in_l2():
+    assert choose_gemm(128, 16384, 4096, "fp16", b_t=True).turned
+    # both fit, neither does, or there is one row of tiles
+    for m, n, k in ((128, 512, 512), (8192, 16384, 4096), (16, 16384, 4096)):
+        assert not choose_gemm(m, n, k, "fp16", b_t=True).turned
+
+
+def test_short_pieces_where_they_are_streamed():
+    steps = [choose_gemm(16, k, k, "fp16", b_t=True).tk for k in (1760, 2560)]  # 6.2 and 13.1 MB
+    assert steps == [64, 32]
+
+
 def test_fp16_sizes_are_rounded_up_as_the_benchmark_does():
     assert padded("fp32", 35, 8457, 1530, "NN") == (35, 8457, 1530)
     assert padded("fp16", 35, 8457, 1530, "TN") == (40, 8457, 1536)

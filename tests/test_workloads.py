@@ -30,6 +30,8 @@ SMALL = (
     Tiling("t", 32, 16, 8, 2, stages=1),
     Tiling("t", 32, 32, 32, 4, slices=4),
     Tiling("t", 16, 32, 8, 2, split_k=3),
+    Tiling("t", 16, 32, 8, 2, turned=True),
+    Tiling("t", 16, 32, 8, 2, split_k=3, turned=True),
 )
 
 
@@ -54,7 +56,7 @@ def test_gemm_touches_its_footprint_and_computes_all(m, n, k, tiling, a_t, b_t, 
     if tiling.split_k == 1:
         assert np.array_equal(covered, c.address + np.arange(c.nbytes))
     # FFMA: whole tiles in M and N, K exact; scaling and sums of the epilogue are known
-    gx, gy, _ = kernel.grid
+    gx, gy, _ = tiling.grid(m, n, k)
     mine = tiling.tm * tiling.tn // (32 * tiling.warps)
     extra = mine * (1 + (tiling.slices - 1) + (1 if beta and tiling.split_k == 1 else 0))
     total = sum(touched(kernel, tb).pipes["fp32"] for tb in range(kernel.tbs))

@@ -16,9 +16,9 @@ the habits below were read off classes of DeepBench's times (half ``fit``), not 
 - in fp16 small tiles take k-steps of 64: 64 x 64 where its grid fills at most half the SMs, else 128 x 64.
   But where that streams rows of K beyond L2 that are no multiple of 1024, 64 x 64 takes steps of 32. It then
   reads 64 B of a row at a time, each from another DRAM row;
-- where one operand fits in L2 and the other does not, TBs that share the large one are dispatched together, so
-  that it is streamed once: the reason that CUTLASS gives for its order of TBs (``efficient_gemm.md``,
-  threadblock rasterization). Without it 4096 x 128 cells of an LSTM take half as long again.
+- where one operand fits in L2 and the other does not, TBs that share the large one are dispatched together,
+  so that it is streamed once: what CUTLASS orders its TBs for (``efficient_gemm.md``, threadblock
+  rasterization). Without it an LSTM of 4096 with a batch of 128 takes half as long again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tiled matrix product C[M, N] = A[M, K] B[K, N] as vendor libraries write it for Volta.
 
 All tensors are row-major; cuBLAS is column-major and computes C^T, so its M is our N (:func:`column_major`).
-The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K; ``turned`` ones have
-x and y the other way round (:mod:`workloads.raster`).
+The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K; in one that is
+``turned`` x and y have changed places (:mod:`workloads.raster`).
 
 The program is double-buffered in shared memory: the next tile travels from global memory to registers
 (plain LDG, through L1: Volta has no asynchronous copy) while the present one is computed, then it is stored

@@ -1,7 +1,7 @@
 """Which way a grid runs over the tiles of a product: the order in which TBs are dispatched.
 
-The grid's x is dispatched first. A kernel made for x along C's columns runs along its rows when x and y change
-places everywhere: in the grid, in the places of what is read and written, and in which TBs are the last.
+The grid's x is dispatched first. A kernel made for x along a row of C's tiles runs down a column when x and
+y change places everywhere: in the grid, in the places of what is read and written, and in which TBs are last.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ nodes*: a counter of producer TBs that releases ranges of consumer TBs, so all-t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .regions import SECTOR, Regions, pointers, regions_of, spread, union
 from .sweep import Part, parts_of, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Dependences", "Group", "dependences", "reduced", "without"]
 
 _RANK = 32  # a TB number fits below this bit
+_CHUNK = 1 << 22  # producers held at once before those that are the same are joined
 
 
 @dataclass(slots=True)
@@ -88,6 +90,60 @@ def _kind(before: str, after: str) -> int:
     if after == "read":
         return RAW
     return WAR if before == "read" else WAW
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The TBs of the regions of several records, which count on from one record to the next.
+
+    Region r is of the ``count[r]`` TBs from ``numbers[begin[r]]`` on (rank of the kernel, then TB); who
+    goes behind them waits for an edge of ``kind[r]``.
+    """
+
+    numbers: Ints
+    begin: Ints
+    count: Ints
+    kind: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, mode: str, records: Sequence[_Record], ranks: Sequence[int]) -> _Held:
+        held = [record.regions for record in records]
+        tbs = [regions.tbs + (rank << _RANK) for regions, rank in zip(held, ranks, strict=True)]
+        first = pointers(np.array([len(part) for part in tbs], np.int64))[:-1].tolist()
+        kinds = np.array([_kind(record.mode, mode) for record in records], np.uint8)
+        return cls(
+            np.concatenate(tbs),
+            np.concatenate([regions.ptr[:-1] + at for regions, at in zip(held, first, strict=True)]),
+            np.concatenate([np.diff(regions.ptr) for regions in held]),
+            np.repeat(kinds, [len(regions) for regions in held]),
+        )
+
+    def expanded(self, regions: Ints, starts: Ints, ends: Ints) -> Iterator[tuple[Ints, NDArray[np.uint8]]]:
+        """Yield the sorted producers of each set ``regions[start:end]``, and the kinds of their edges."""
+        sizes = ends - starts
+        picked = regions[spread(starts, sizes)]
+        owner = np.repeat(np.arange(len(starts), dtype=np.int64), sizes)
+        done = np.cumsum(np.bincount(owner, weights=self.count[picked])).astype(np.int64)
+        at = 0
+        while at < len(starts):
+            # as many sets as fit, and one at the least
+            before = int(done[at - 1]) if at else 0
+            stop = max(at + 1, int(np.searchsorted(done, before + _CHUNK, side="right")))
+            mine = slice(*np.searchsorted(owner, (at, stop)).tolist())
+            each = self.count[picked[mine]]
+            numbers = self.numbers[spread(self.begin[picked[mine]], each)]
+            of = np.repeat(owner[mine], each)
+            order = np.lexsort((numbers, of))
+            numbers, of = numbers[order], of[order]
+            new = np.flatnonzero(
+                np.concatenate(([True], (numbers[1:] != numbers[:-1]) | (of[1:] != of[:-1])))
+            )
+            kinds = np.bitwise_or.reduceat(np.repeat(self.kind[picked[mine]], each)[order], new)
+            numbers = numbers[new]
+            cuts = np.searchsorted(of[new], np.arange(at, stop + 1)).tolist()
+            for begin, end in pairwise(cuts):
+                yield numbers[begin:end], kinds[begin:end]
+            at = stop
 
 
 class _Builder:
@@ -177,13 +233,11 @@ class _Builder:
         """Find which TBs wait for which, with kernels given by their rank among the sources."""
         left: list[Ints] = []
         right: list[Ints] = []
-        bases: list[int] = []
         base = 0
         for record in sources:
             i, j = regions.meet(record.regions)
             left.append(i)
             right.append(j + base)
-            bases.append(base)
             base += len(record.regions)
         region, source = np.concatenate(left), np.concatenate(right)
         if len(region) == 0:
@@ -193,39 +247,24 @@ class _Builder:
         starts = np.flatnonzero(np.concatenate(([True], region[1:] != region[:-1])))
         ends = np.append(starts[1:], len(region))
         # regions that meet the same earlier regions have the same producers: expand each such set once
-        sets: dict[bytes, list[int]] = {}
-        for begin, stop, number in zip(starts.tolist(), ends.tolist(), region[starts].tolist(), strict=True):
-            sets.setdefault(source[begin:stop].tobytes(), []).append(number)
-        edges = np.array(bases, np.int64)
+        sets: dict[bytes, int] = {}
+        cut = zip(starts.tolist(), ends.tolist(), strict=True)
+        which = np.array([sets.setdefault(source[i:j].tobytes(), len(sets)) for i, j in cut], np.int64)
+        consumers, used = self._members(regions, region[starts], which, len(sets))
+        first = np.unique(which, return_index=True)[1]
         made: list[_Wait] = []
-        for packed, numbers in sets.items():
-            chosen = np.array(numbers, np.int64)
-            consumers = regions.tbs[
-                spread(regions.ptr[chosen], regions.ptr[chosen + 1] - regions.ptr[chosen])
-            ]
-            numbered, kinds = self._expand(mode, np.frombuffer(packed, np.int64), sources, edges, ranks)
-            made.append((numbered >> _RANK, numbered & ((1 << _RANK) - 1), kinds, np.sort(consumers)))
+        held = _Held.of(mode, sources, ranks)
+        for n, (numbered, kinds) in enumerate(held.expanded(source, starts[first], ends[first])):
+            tbs = numbered & ((1 << _RANK) - 1)
+            made.append((numbered >> _RANK, tbs, kinds, consumers[used[n] : used[n + 1]]))
         return made
 
-    def _expand(
-        self, mode: str, source: Ints, sources: Sequence[_Record], bases: Ints, ranks: Sequence[int]
-    ) -> tuple[Ints, NDArray[np.uint8]]:
-        """Return the sorted producers (rank of the kernel, TB) and the kinds of their edges."""
-        numbers: list[Ints] = []
-        kinds: list[NDArray[np.uint8]] = []
-        cuts = np.append(np.searchsorted(source, bases), len(source)).tolist()
-        for at, record in enumerate(sources):
-            local = source[cuts[at] : cuts[at + 1]] - bases[at]
-            if len(local):
-                held = record.regions
-                tbs = held.tbs[spread(held.ptr[local], held.ptr[local + 1] - held.ptr[local])]
-                numbers.append(tbs + (ranks[at] << _RANK))
-                kinds.append(np.full(len(tbs), _kind(record.mode, mode), np.uint8))
-        every, kind = np.concatenate(numbers), np.concatenate(kinds)
-        producers, inverse = np.unique(every, return_inverse=True)
-        merged = np.zeros(len(producers), np.uint8)
-        np.bitwise_or.at(merged, inverse.reshape(-1), kind)
-        return producers, merged
+    @staticmethod
+    def _members(regions: Regions, numbers: Ints, which: Ints, sets: int) -> tuple[Ints, Ints]:
+        """Return the sorted TBs of the regions of each set, one set behind another, and where each begins."""
+        counts = regions.ptr[numbers + 1] - regions.ptr[numbers]
+        tbs, owner = regions.tbs[spread(regions.ptr[numbers], counts)], np.repeat(which, counts)
+        return tbs[np.lexsort((tbs, owner))], pointers(np.bincount(owner, minlength=sets))
 
     def _covered(self, old: Regions, new: Regions) -> NDArray[np.bool_]:
         key = (old.shape, new.shape, old.address - new.address, old.address % self.granule)

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pysim.dependences as module
 from pysim.dependences import Dependences, dependences, reduced, without
 from pysim.errors import DependenceError
 from pysim.job import Access, Job, Kernel, Mode, Tensor
 from pysim.program import Program
 from pysim.regions import strided
+from workloads.registry import make
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -244,3 +246,15 @@ def test_large_tilings_are_fast() -> None:
     deps = dependences(job)
     assert time.perf_counter() - begin < 5
     assert len(deps.producers(2, 0)) == 128
+
+
+@pytest.mark.parametrize(
+    "text", ["random_dag:kernels=40,elements=4096,largest=2000", "lud:n=128", "gru:hidden=64,batch=8"]
+)
+def test_producers_are_expanded_in_pieces(text, monkeypatch):
+    """Piece by piece, one set at the least: the same nodes."""
+    want = dependences(make(text)).groups
+    monkeypatch.setattr(module, "_CHUNK", 5)
+    made = dependences(make(text)).groups
+    for name in ("kernel", "producer_ptr", "producers", "kinds", "consumer_ptr", "consumers"):
+        assert getattr(made, name).tobytes() == getattr(want, name).tobytes()

@@ -20,12 +20,13 @@ from stats.graph_picture import FILLS, to_dot, to_png, to_svg
 from stats.graph_report import format_dependences
 from workloads.registry import make
 
+from .calls import caller
 from .test_dependences import kernel, tiles
 from .test_graph import edges_of
-from .test_scripts import ROOT, run
+from .test_scripts import run
 
 SMALL = "gru:hidden=64,batch=8,timesteps=3,layers=1"
-FIGURE = ROOT / "configs" / "figure_dependences.py"
+figure = caller("figure_dependences")
 TINY = ("--hidden", 64, "--batch", 8, "--timesteps", 3, "--layers", 1, "--quiet")
 
 
@@ -303,9 +304,7 @@ def test_too_many_edges_for_a_window(monkeypatch: pytest.MonkeyPatch, tool) -> N
 
 
 def test_figure_shows_both(tmp_path: Path) -> None:
-    done = run(
-        tmp_path, *TINY, "--schemes", "stream,tb_static", "--tables", "none", "--out", "f.h5", script=FIGURE
-    )
+    done = figure(tmp_path, *TINY, "--schemes", "stream,tb_static", "--tables", "none", "--out", "f.h5")
     assert done.returncode == 0, done.stderr
     results = stats.load(tmp_path / "f.h5")
     results.verify()
@@ -319,6 +318,4 @@ def test_figure_shows_both(tmp_path: Path) -> None:
     assert whole["war"][0] > whole["war"][1] == 0
     assert whole["free"][0] < whole["free"][1]
     assert list(results["runs"]["run"]) == [0, 1, 2, 3]
-    assert run(tmp_path, *TINY, "--rename", script=FIGURE).stderr.startswith(
-        "error: it shows the job as it is"
-    )
+    assert figure(tmp_path, *TINY, "--rename").stderr.startswith("error: it shows the job as it is")

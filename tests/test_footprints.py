@@ -357,9 +357,9 @@ def test_many_rows_are_fast() -> None:
         launch(200, (tb, (k % 3 << 36) + at, 128, READ), (tb, ((k + 1) % 3 << 36) + at, 128, WRITE))
         for k in range(200)
     ]
-    begin = time.perf_counter()
+    begin = time.process_time()
     deps = dependences(Job("chain", kernels))
-    assert time.perf_counter() - begin < 12
+    assert time.process_time() - begin < 12
     assert deps.producers(1, 7) == [(0, 7)]
     assert deps.producers(5, 7) == [(2, 7), (3, 7), (4, 7)]
 

@@ -20,13 +20,12 @@ from stats.graph_picture import FILLS, to_dot, to_png, to_svg
 from stats.graph_report import format_dependences
 from workloads.registry import make
 
-from .calls import caller
+from .calls import caller, refused
 from .test_dependences import kernel, tiles
 from .test_graph import edges_of
-from .test_scripts import run
 
 SMALL = "gru:hidden=64,batch=8,timesteps=3,layers=1"
-figure = caller("figure_dependences")
+run, figure = caller("titanv_gru"), caller("figure_dependences")
 TINY = ("--hidden", 64, "--batch", 8, "--timesteps", 3, "--layers", 1, "--quiet")
 
 
@@ -318,4 +317,4 @@ def test_figure_shows_both(tmp_path: Path) -> None:
     assert whole["war"][0] > whole["war"][1] == 0
     assert whole["free"][0] < whole["free"][1]
     assert list(results["runs"]["run"]) == [0, 1, 2, 3]
-    assert figure(tmp_path, *TINY, "--rename").stderr.startswith("error: it shows the job as it is")
+    refused(figure(tmp_path, *TINY, "--rename"), "no --rename here: it shows the job as it is and renamed")

@@ -6,7 +6,7 @@ import pytest
 
 from .calls import caller, refused
 
-stream_k, persistent_rnn = caller("stream_k", "--threads", "1"), caller("persistent_rnn", "--threads", "1")
+stream_k, persistent_rnn = caller("stream_k"), caller("persistent_rnn", "--threads", "1")
 TINY = ("--tile", "64x64x32x32x32x32", "--depth", "96")
 
 
@@ -37,7 +37,7 @@ def test_persistent_rnn_prints_a_row_an_order(tmp_path):
     ("run", "args", "message"),
     [
         (stream_k, ("--tile", "64x64"), "tile '64x64': must be six sizes"),
-        (stream_k, ("--tiles", "a"), "--tiles a: must be numbers"),
+        (stream_k, ("--tiles", "a"), "--tiles: must be a positive integer, not 'a'"),
         (stream_k, ("--least", "0", "--tiles", "1", *TINY), "--least: must be a positive integer, not '0'"),
         (persistent_rnn, ("--hidden", "9000"), "hidden = 9000: an SM of titan_x_pascal would hold"),
         (persistent_rnn, ("--timesteps", "0"), "--timesteps: must be a positive integer, not '0'"),

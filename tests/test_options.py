@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from pysim.errors import ConfigError, InternalError
 from pysim.mechanisms import MECHANISMS
-from pysim.options import OPTIONS, Options, machine_threads, make_parser, positive_int
+from pysim.options import OPTIONS, Options, counts, machine_threads, make_parser, positive_int
+from pysim.script import Script
 from pysim.start import run_script
+from workloads import make
 
 
 def read(*args: str) -> Options:
@@ -84,6 +87,39 @@ def test_scripts_choose_defaults() -> None:
     assert (options.gpu, options.schemes) == ("v100", ("stream", "tb_static"))
     with pytest.raises(InternalError, match="no shared option sheme: did you mean schemes"):
         make_parser("A test.", {"sheme": "x"})
+
+
+def test_options_that_a_script_leaves_out_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = make_parser("A test.", {"schemes": ("pool",)}, ("schemes", "sample-us", "set"), "one is enough")
+    options = Options.from_args(parser.parse_args(["--gpu", "v100"]))
+    assert (options.schemes, options.sample_us, options.settings) == (("pool",), None, {})
+    for args in (["--schemes", "graph"], ["--schemes=graph"]):
+        with pytest.raises(SystemExit) as left:
+            parser.parse_args(args)
+        assert left.value.code == 2
+        assert capsys.readouterr().err == "error: no --schemes here: one is enough\n"
+    assert "--schemes" not in parser.format_help()
+    with pytest.raises(InternalError, match="no shared option shemes: did you mean schemes"):
+        make_parser("A test.", None, ("shemes",))
+
+
+def test_an_interrupted_run_ends_the_script() -> None:
+    """What one scheme had reached must not be taken for the result of all."""
+    parser = make_parser("A test.", {"schemes": ("stream", "graph")})
+    script = Script.start("test", parser, parser.parse_args(["--threads", "1"]), ())
+    job = make("lud:n=64")
+    assert script.simulate(job, tables="none").frame("runs")["scheme"].tolist() == ["stream", "graph"]
+    calls = iter((False, True))
+    with pytest.raises(KeyboardInterrupt):
+        script.simulate(job, tables="none", stop=lambda: next(calls, True))
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("1", (1,)), ("3, 12,3", (3, 12, 3))])
+def test_counts(text: str, numbers: tuple[int, ...]) -> None:
+    assert counts(text) == numbers
+    for wrong in ("", f"{text},", f"{text},0", f"{text},x"):
+        with pytest.raises(argparse.ArgumentTypeError, match="positive integer"):
+            counts(wrong)
 
 
 def test_repeated_settings_do_not_leak_between_calls() -> None:

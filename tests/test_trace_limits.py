@@ -17,11 +17,12 @@ from pysim.errors import WorkloadError
 from pysim.trace.job import trace_job
 from pysim.trace.store import _HEAD, Store
 
+from .calls import CONFIGS, caller
 from .core.harness import execute, tiny
 from .made_traces import converted, odd, product, write
-from .test_replay import SCRIPT, run
 from .trace_text import EXIT, header, tb, text
 
+run = caller("replay_trace")
 ADD = "0000 00000001 1 R4 IADD3 0 0 0"
 
 
@@ -149,7 +150,7 @@ def test_a_folder_whose_name_is_no_utf8(tmp_path):
         trace.rename(odd_name)
     except OSError:
         pytest.skip("this file system takes only UTF-8")
-    command = [sys.executable, str(SCRIPT), str(odd_name), "--quiet"]
+    command = [sys.executable, str(CONFIGS / "replay_trace.py"), str(odd_name), "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert b"1 of 1 kernels" in done.stdout

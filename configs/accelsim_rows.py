@@ -39,13 +39,18 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
-    from pysim.options import make_parser, name_list, positive_int
+    from pysim.options import SINGLE, make_parser, name_list, positive_int
     from pysim.script import Script
     from pysim.units import suggest
     from workloads import peer
 
     names = list(peer.INPUTS)
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": None},
+        ("schemes", *SINGLE),
+        "the peer knows stream order alone, and each row is a trace",
+    )
     text = f"inputs to run, of {', '.join(names)} (default: all)"
     parser.add_argument("--inputs", type=name_list, default=tuple(names), metavar="LIST", help=text)
     text = "load and simulate so often; the fastest counts (default: 5)"
@@ -55,9 +60,6 @@ def options_of():
     args.device, args.gpu = args.gpu, args.gpu or peer.DEVICES["TITANV"]
     args.threads = args.threads or 1
     script = Script.start("accelsim_rows", parser, args, ("inputs", "device"))
-    options = script.options
-    if options.schemes != ("stream",) or options.explain is not None or options.rename:
-        parser.error("the peer knows stream order alone: no --schemes, --rename and --explain here")
     for name in args.inputs:
         if name not in names:
             parser.error(f"no input {name}{suggest(name, names) or ': there are ' + ', '.join(names)}")

@@ -25,21 +25,23 @@ MORE = 4  # times the environments: longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
-    from pysim.options import make_parser, names_of
-    from pysim.script import Script
+    from pysim.options import SINGLE, make_parser, names_of
+    from pysim.script import Script, choice
     from workloads.irregular.suite import GRAPHS
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": SCHEMES})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": None, "schemes": SCHEMES},
+        SINGLE,
+        "the suite says what is run and written",
+    )
     text = f"graphs: {', '.join(GRAPHS)} (default: all)"
     parser.add_argument(
         "--graphs", type=names_of("graph", GRAPHS), default=tuple(GRAPHS), metavar="LIST", help=text
     )
-    parser.add_argument(
-        "--subset", choices=("all", "quick"), default="all", help="quick: small inputs, a look"
-    )
+    text = "all, or quick: small inputs, a look (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     args = parser.parse_args()
-    if args.explain or args.tables or args.rename:
-        parser.error("the suite says what is run and written: no --tables, --rename and --explain")
     own = {args.gpu: (args.gpu, {})} if args.gpu else MACHINES
     args.machines = tuple(own)
     args.gpu = next(iter(own.values()))[0]
@@ -48,14 +50,7 @@ def options_of():
 
 def simulated(script, job, schemes, log):
     """Return the rows `runs` of a job."""
-    from pysim import simulate
-
-    result = simulate(
-        script.config, job, schemes, threads=script.options.threads, tables="none", progress=log
-    )
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result.listed()["runs"]
+    return script.simulate(job, schemes, tables="none", progress=log).listed()["runs"]
 
 
 def conditions(script, settings, text, log):

@@ -19,18 +19,11 @@ def runs_of(script, name, job, entries, log):
     """Return the rows `runs` of an application under all schemes, and of tb_static without what binds it."""
     import numpy as np
 
-    from pysim import simulate
-
     def simulated(schemes, over, baseline):
         # what the user set goes before
         over = {path: value for path, value in over.items() if path not in script.options.settings}
-        result = simulate(
-            script.config, job, schemes, threads=script.options.threads, overrides=over, tables="none",
-            progress=log, baseline=baseline,
-        )  # fmt: skip
-        if result.interrupted:
-            raise KeyboardInterrupt
-        return result.listed()["runs"]
+        made = script.simulate(job, schemes, overrides=over, tables="none", progress=log, baseline=baseline)
+        return made.listed()["runs"]
 
     found = [simulated(script.options.schemes, {ENTRIES: entries[0]}, True)]
     if "tb_static" in script.options.schemes:
@@ -54,19 +47,22 @@ def runs_of(script, name, job, entries, log):
 
 def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
-    from pysim.options import make_parser, names_of
+    from pysim.options import SINGLE, make_parser, names_of
     from pysim.script import Script
     from workloads.apps.suite import APPS
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": SCHEMES})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": None, "schemes": SCHEMES},
+        SINGLE,
+        "the suite says what is run and written",
+    )
     text = "applications: names of `pysim workloads` (default: all thirteen)"
     parser.add_argument(
         "--apps", type=names_of("application", APPS), default=tuple(APPS), metavar="LIST", help=text
     )
     parser.add_argument("--small", action="store_true", help="small inputs: a quick look, not the study")
     args = parser.parse_args()
-    if args.explain or args.tables or args.rename:
-        parser.error("the suite says what is run and written: no --tables, --rename and --explain")
     args.gpus = tuple(MACHINES) if args.gpu is None else (args.gpu,)
     args.gpu = args.gpus[0]
     return Script.start("blockmaestro_suite", parser, args, ("apps", "small", "gpus"))

@@ -14,25 +14,28 @@ QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
 def options_of():
     """Read the command line; ``--gpu`` takes the place of the models' own devices."""
-    from pysim.options import make_parser, name_list, names_of
+    from pysim.options import SINGLE, counts, make_parser, names_of
     from pysim.script import Script
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": None},
+        ("schemes", *SINGLE),
+        "the suite says what is run and written",
+    )
     text = f"models: {', '.join(MODELS)} (default: all)"
     parser.add_argument(
         "--models", type=names_of("model", MODELS), default=tuple(MODELS), metavar="LIST", help=text
     )
     text = "sizes of every model: tokens, or pictures at a time (default: the models' own)"
-    parser.add_argument("--sizes", type=name_list, default=(), metavar="LIST", help=text)
+    parser.add_argument("--sizes", type=counts, default=(), metavar="LIST", help=text)
     parser.add_argument(
         "--subset", choices=("all", "quick"), default="all", help="quick: a picture of ResNet-38"
     )
     args = parser.parse_args()
     for size in args.sizes:
-        if not (size.isascii() and size.isdigit() and 0 < int(size) <= 4096):
-            parser.error(f"--sizes: {size[:20]!r}: must be a number from 1 to 4096")
-    if args.explain or args.tables or args.rename:
-        parser.error("the suite says what is run and written: no --tables, --rename and --explain")
+        if size > 4096:
+            parser.error(f"--sizes: {size}: must be a number from 1 to 4096")
     if args.gpu not in (None, "a100", "v100"):
         parser.error(f"--gpu {args.gpu}: tiles are listed for a100 and v100 alone")
     args.devices = {name: args.gpu or MODELS[name][0] for name in args.models}
@@ -44,18 +47,12 @@ def runs_of(script, config, piece, schemes, name, log):
     """Return the rows `runs` of a part under its schemes, without the launch in front, with a gap behind."""
     import numpy as np
 
-    from pysim import simulate
-
     around = (config.number("gpu.cp.stream_gap") - config.number("gpu.cp.launch")) / 1e3
     found = []
     for scheme in schemes:
         job, run = piece.build(scheme)
-        result = simulate(
-            config, job, run, threads=script.options.threads, tables="none", progress=log, baseline=False
-        )
-        if result.interrupted:
-            raise KeyboardInterrupt
-        rows = result.listed()["runs"]
+        made = script.simulate(job, run, config, tables="none", progress=log, baseline=False)
+        rows = made.listed()["runs"]
         rows["scheme"], rows["workload"] = scheme.encode(), name.encode()
         rows["time_us"] += around
         found.append(rows)
@@ -82,7 +79,7 @@ def main():
     show = log.say if options.json else print
     parts, layers = [], []
     for model in chosen["models"]:
-        sizes = [int(size) for size in chosen["sizes"]] or MODELS[model][1]
+        sizes = chosen["sizes"] or MODELS[model][1]
         if chosen["subset"] == "quick":
             sizes = QUICK[model]
         device = chosen["devices"][model]

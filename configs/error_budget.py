@@ -54,10 +54,12 @@ def main():
     # imported here, where Ctrl-C already ends in one line
     from pysim.errors import ConfigError
     from pysim.mechanisms import MECHANISMS, without
-    from pysim.options import make_parser, name_list
+    from pysim.options import SINGLE, make_parser, name_list
     from pysim.script import Script, choice
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": ("stream",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?", {"gpu": None}, ("schemes", *SINGLE), "the suite says what is run"
+    )
     parser.add_argument(
         "--suite", type=choice(*SUITES), default=SUITES[0], metavar="NAME", help="cases to run"
     )
@@ -79,8 +81,6 @@ def main():
         parser.error(str(error))
     script = Script.start("error_budget", parser, args, ("suite", "mechanisms"))
     options = script.options
-    if options.schemes != ("stream",) or options.explain or options.tables or options.rename:
-        parser.error("the suite says what is run: no --schemes, --tables, --rename and --explain")
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet, unit="runs")
     show = log.say if options.json else print
@@ -92,11 +92,7 @@ def main():
         suite.name, steps, cases, simulated(suite.name, script.config, steps, cases, options.threads, log)
     )
     show(format_budget(table))
-    about = {"script": script.name, "suite": suite.name}
-    stats.write(script.path, {"budget": table}, about, script.configuration, options.force)
-    show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
-    if options.json:
-        print(stats.to_json({"budget": table}))
+    script.save(stats, {"budget": table}, show, about={"suite": suite.name})
 
 
 if __name__ == "__main__":

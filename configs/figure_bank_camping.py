@@ -17,7 +17,7 @@ def main():
     from pysim.script import Script, choice
 
     defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5}
-    parser = make_parser(__doc__.partition("?")[0] + "?", defaults)
+    parser = make_parser(__doc__.partition("?")[0] + "?", defaults, ("explain",), "it shows two runs")
     text = f"what to run, as `pysim workloads` lists them (default: {WORKLOAD})"
     parser.add_argument("--workload", default=WORKLOAD, metavar="NAME:KEY=VALUE", help=text)
     text = "hash that the second run is without: slices, banks, both (default: both)"
@@ -35,7 +35,6 @@ def main():
     import numpy as np
 
     import stats
-    from pysim import simulate
     from stats.heatmap import draw_camping, format_camping
     from workloads.registry import make
 
@@ -46,15 +45,8 @@ def main():
     labels = {0: "hash on", 1: "hash off" if args.off == "both" else f"hash of {args.off} off"}
     parts, notes = {}, []
     for run, switches in enumerate((on, on | OFF[args.off])):
-        result = simulate(
-            script.config.replaced(switches),
-            replace(job, name=f"{job.name}, {labels[run]}"),
-            options.schemes,
-            threads=options.threads,
-            progress=log,
-        )
-        if result.interrupted:
-            raise KeyboardInterrupt
+        named = replace(job, name=f"{job.name}, {labels[run]}")
+        result = script.simulate(named, config=script.config.replaced(switches), progress=log)
         notes += result.notes
         for name, rows in result.listed().items():
             rows["run"] += run

@@ -14,13 +14,16 @@ def options_of():
     from pysim.script import Script
 
     defaults = {"gpu": "titan_v", "schemes": ("stream", "graph", "tb_static")}
-    parser = make_parser(__doc__.partition("?")[0] + "?", defaults)
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        defaults,
+        ("rename", "explain", "sample-us"),
+        "it shows the job as it is and renamed",
+    )
     for name, default in SIZES.items():
         text = f"{name} of the network (default: {default})"
         parser.add_argument(f"--{name}", type=positive_int, default=default, metavar="N", help=text)
     args = parser.parse_args()
-    if args.rename or args.explain:
-        parser.error("it shows the job as it is and renamed: no --rename and no --explain here")
     if args.timesteps * args.layers < 2:
         parser.error("--timesteps: the picture shows the second step: two at least, or two --layers")
     script = Script.start("figure_dependences", parser, args, tuple(SIZES))
@@ -35,20 +38,10 @@ def options_of():
 def graph_and_runs(script, job, again, log, show):
     """Return the tables of a job's graph and of its runs under the schemes; print both."""
     import stats
-    from pysim import simulate
     from pysim.graph_tables import Study
     from stats.graph_report import format_dependences
 
-    result = simulate(
-        script.config,
-        job,
-        script.options.schemes,
-        threads=script.options.threads,
-        tables=script.tables,
-        progress=log,
-    )
-    if result.interrupted:
-        raise KeyboardInterrupt
+    result = script.simulate(job, tables=script.tables, progress=log)
     study = Study(job, renamed=again)
     graph = {**study.tables(), **study.window(FIRST, LAST), **study.csr()}
     log.clear()

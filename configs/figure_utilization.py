@@ -5,17 +5,20 @@ from pysim.start import run_script
 
 def options_of():
     """Read the command line."""
-    from pysim.options import make_parser
+    from pysim.options import SINGLE, make_parser
     from pysim.script import Script, choice
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v", "schemes": ("stream",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": "titan_v"},
+        ("schemes", *SINGLE),
+        "kernels run alone, in stream order",
+    )
     text = "all, or quick: one recurrent row and one layer (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     text = "simulate every kernel anew and replace what results/cache holds of it"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
-    if args.schemes != ("stream",) or args.explain or args.tables or args.rename:
-        parser.error("kernels run alone, in stream order: no --schemes, --tables, --rename and --explain")
     return Script.start("figure_utilization", parser, args, ("subset",)), args.fresh
 
 

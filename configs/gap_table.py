@@ -11,22 +11,14 @@ NETWORKS = (
 )  # fmt: skip
 
 
-def cells(script, text, log):
+def cells(script, text, job, log):
     """Return the rows `runs` of a network, and its line of the table."""
     import numpy as np
 
-    from pysim import simulate
     from pysim.estimates import estimates
-    from workloads.registry import make
 
-    job = make(text)
     schemes = ("stream", *(s for s in script.options.schemes if s != "stream"))
-    result = simulate(
-        script.config, job, schemes, threads=script.options.threads, tables="none", progress=log
-    )
-    if result.interrupted:
-        raise KeyboardInterrupt
-    runs = result.listed()["runs"]
+    runs = script.simulate(job, schemes, tables="none", progress=log).listed()["runs"]
     runs["workload"] = text.encode()
     guess = estimates(script.config, job)
     base, reached = runs["time_us"][0], dict(zip(schemes, runs["time_us"], strict=True))
@@ -41,10 +33,15 @@ def cells(script, text, log):
 
 def main():
     # all is imported in here, where Ctrl-C ends in one line
-    from pysim.options import make_parser
+    from pysim.options import SINGLE, make_parser
     from pysim.script import Script
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": SCHEMES})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": "h200", "schemes": SCHEMES},
+        SINGLE,
+        "the table alone is printed and written",
+    )
     text = "workloads, see `pysim workloads` (default: networks and applications at small sizes)"
     parser.add_argument("networks", metavar="WORKLOAD", nargs="*", default=NETWORKS, help=text)
     script = Script.start("gap_table", parser, parser.parse_args(), ("networks",))
@@ -52,6 +49,7 @@ def main():
     import numpy as np
 
     import stats
+    from workloads.registry import make
 
     stats.check_writable(script.path, script.options.force, script.configuration)
     log = stats.Log(script.options.quiet)
@@ -59,20 +57,16 @@ def main():
     heads = ["network", "stream", "free", "launch", "shared", "launch, shared", "bound", "off", *shown]
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
     parts = []
-    for name in script.workload["networks"]:
-        runs, line = cells(script, name, log)
+    # all are made first: a mistake in the last name is told before the first is simulated
+    jobs = {name: make(name) for name in script.workload["networks"]}
+    for name, job in jobs.items():
+        runs, line = cells(script, name, job, log)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
         lines.append("| " + " | ".join(line) + " |")
     log.clear()
     (log.say if script.options.json else print)("\n".join(lines))
-    tables = {"runs": np.concatenate(parts)}
-    stats.write(
-        script.path, tables, {"script": script.name}, script.configuration, script.options.force, None
-    )
-    log.say(f"wrote {script.path}")
-    if script.options.json:
-        print(stats.to_json(tables))
+    script.save(stats, {"runs": np.concatenate(parts)}, log.say)
 
 
 if __name__ == "__main__":

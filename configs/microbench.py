@@ -67,12 +67,17 @@ def main():
 
     import stats
     from pysim import ConfigError
-    from pysim.options import make_parser
+    from pysim.options import SINGLE, make_parser
     from pysim.script import Script, choice
     from workloads import microbench
     from workloads.microbench.bench import Bench
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": ("stream",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": "h200"},
+        ("schemes", *SINGLE),
+        "every constant has an order of its own",
+    )
     text = "micro.json of a real GPU, as tests/hw/micro.cu writes it (default: what is known of --gpu)"
     parser.add_argument("--measured", type=Path, metavar="FILE", help=text)
     text = "only constants whose name has this regular expression in it (default: all)"
@@ -84,8 +89,6 @@ def main():
     args.measured = None if args.measured is None else str(args.measured)
     script = Script.start("microbench", parser, args, ("measured", "only", "subset"))
     options = script.options
-    if options.schemes != ("stream",) or options.explain is not None or options.rename:
-        parser.error("every constant has an order of its own: no --schemes, --rename and --explain here")
     try:
         measured = {} if path is None else microbench.read_measured(path)
     except ConfigError as error:
@@ -116,10 +119,7 @@ def main():
     same |= {"detail": ""} | dict.fromkeys(("null", "measured_cycles", "simulated_cycles"), float("nan"))
     columns = {name: [(same | row)[name] for row in found] for name in stats.schema.dtype("validation").names}
     tables = {"validation": stats.schema.from_columns("validation", columns)}
-    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force)
-    show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
-    if options.json:
-        print(stats.to_json(tables))
+    script.save(stats, tables, show)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,12 @@ SYNCS = ("grid", "tile")
 NAMES = ("kind", "hidden", "batch", "timesteps", "sms")
 
 
-def runs(job, schemes, options, config):
-    """Return the table ``runs``."""
-    from pysim import simulate
-
-    return simulate(config, job, schemes, tables="none", threads=options.threads).frame("runs")
-
-
-def table(chosen, config, options):
+def table(script):
     """Yield the rows of the table: kernels launched step by step, then the persistent kernel."""
     from workloads import make
     from workloads.gru import CELLS
 
+    chosen, config = script.workload, script.config
     steps, gates = chosen["timesteps"], CELLS[chosen["kind"]][0]
     flops = 2 * gates * chosen["hidden"] ** 2 * chosen["batch"] * steps
     peak = config["gpu.sms"] * 128 * 2 * config.number("gpu.clock") * 1e6 / config["gpu.sm.fp32_interval"]
@@ -27,10 +21,11 @@ def table(chosen, config, options):
     more = f"kind={chosen['kind']},gpu={config.device.name},sms={sms}"
     # first, as it may not fit
     mine = {sync: make(f"persistent_rnn:{size},{more},sync={sync}") for sync in SYNCS}
-    frame = runs(make(f"{chosen['kind']}:{size},layers=1,input=skip"), LAUNCHED, options, config)
+    job = make(f"{chosen['kind']}:{size},layers=1,input=skip")
+    frame = script.simulate(job, LAUNCHED, tables="none").frame("runs")
     found = [(f"kernels a step, `{row.scheme}`", row) for row in frame.itertuples()]
     for sync, job in mine.items():
-        row = next(runs(job, "stream", options, config).itertuples())
+        row = next(script.simulate(job, "stream", tables="none").frame("runs").itertuples())
         found.append((f"persistent, {'a barrier' if sync == 'grid' else 'flags of TBs'} a step", row))
     yield ("order", "us a step", "TFLOP/s", "of peak", "over stream", "L2 KB a step", "DRAM KB a step")
     base = found[0][1].time_us
@@ -47,10 +42,15 @@ def table(chosen, config, options):
 def main():
     # imported here, where Ctrl-C already ends in one line
     from pysim.errors import WorkloadError
-    from pysim.options import make_parser, positive_int
+    from pysim.options import SINGLE, make_parser, positive_int
     from pysim.script import Script, choice
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_x_pascal", "schemes": ("stream",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": "titan_x_pascal"},
+        ("schemes", "out", *SINGLE, "force", "quiet", "json"),
+        "a table is printed, and nothing else",
+    )
     parser.add_argument(
         "--kind", type=choice("vanilla", "gru"), default="vanilla", metavar="NAME", help="the cell"
     )
@@ -62,7 +62,7 @@ def main():
     )
     script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
     try:
-        for number, cells in enumerate(table(script.workload, script.config, script.options)):
+        for number, cells in enumerate(table(script)):
             print(f"| {' | '.join(cells)} |", flush=True)
             if number == 0:
                 print("|---|" + "--:|" * (len(cells) - 1))

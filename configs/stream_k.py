@@ -76,10 +76,15 @@ def measured(config, most):
 def main():
     # imported here, where Ctrl-C already ends in one line
     from pysim.errors import WorkloadError
-    from pysim.options import make_parser, positive_int
+    from pysim.options import SINGLE, counts, make_parser, positive_int
     from pysim.script import Script, choice
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "a100", "schemes": ("stream",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": "a100"},
+        ("schemes", "out", "threads", *SINGLE, "force", "quiet", "json"),
+        "a table is printed, and nothing else",
+    )
     parser.add_argument(
         "--table", type=choice(*TABLES), default=TABLES[0], metavar="NAME", help="tiles or measured"
     )
@@ -89,7 +94,8 @@ def main():
     parser.add_argument(
         "--least", type=positive_int, metavar="N", default=16, help="steps of a share, at the least"
     )
-    parser.add_argument("--tiles", default=",".join(map(str, TILES)), help="how many tiles products have")
+    text = "how many tiles products have"
+    parser.add_argument("--tiles", type=counts, default=TILES, metavar="LIST", help=text)
     parser.add_argument(
         "--most", type=positive_int, metavar="N", default=1536, help="rows of the largest measured product"
     )
@@ -104,15 +110,11 @@ def main():
 
     chosen = script.workload
     try:
-        tiles = [int(word) for word in chosen["tiles"].split(",")]
-    except ValueError:
-        parser.error(f"--tiles {chosen['tiles']}: must be numbers with commas between")
-    try:
         if chosen["table"] == "measured":
             table = measured(script.config, chosen["most"])
         else:
             tiling = multistage(chosen["tile"], chosen["stages"], 1)
-            table = by_tiles(script.config, tiling, chosen["depth"], tiles, chosen["least"])
+            table = by_tiles(script.config, tiling, chosen["depth"], chosen["tiles"], chosen["least"])
         for number, cells in enumerate(table):
             print(f"| {' | '.join(cells)} |", flush=True)
             if number == 0:

@@ -5,11 +5,16 @@ from pysim.start import run_script
 
 def options_of():
     """Read the command line."""
-    from pysim.options import make_parser, names_of
+    from pysim.options import SINGLE, make_parser, names_of
     from pysim.script import Script, choice
     from workloads.table_size import NETWORKS
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": ("tb_static",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": "h200", "schemes": ("tb_static",)},
+        ("schemes", *SINGLE),
+        "the study says what is run",
+    )
     text = "networks of the study (default: all): " + ", ".join(NETWORKS)
     parser.add_argument(
         "--networks", type=names_of("network", NETWORKS), default=tuple(NETWORKS), metavar="LIST", help=text
@@ -19,8 +24,6 @@ def options_of():
     text = "simulate every point anew and replace what results/cache holds of it"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
-    if args.schemes != ("tb_static",) or args.explain or args.tables or args.rename:
-        parser.error("the study says what is run: no --schemes, --tables, --rename and --explain")
     return Script.start("table_size", parser, args, ("networks", "subset")), args.fresh
 
 

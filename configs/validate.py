@@ -62,12 +62,17 @@ def report(suite, table, nulls, show):
 
 def started(suites):
     """Read the options; return the suite, all its cases, how many rows were left out, and the script."""
-    from pysim.options import make_parser
+    from pysim.options import SINGLE, make_parser
     from pysim.script import Script, choice
     from workloads.validation.suites import cases_of
 
     lines = [f"{suite.name} ({suite.doc}; {suite.gpu})" for suite in suites.values()]
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": None, "schemes": ("stream",)})
+    parser = make_parser(
+        __doc__.partition("?")[0] + "?",
+        {"gpu": None},
+        ("schemes", *SINGLE),
+        "the suite says what is run under which scheme",
+    )
     parser.epilog = "Suites: " + "; ".join(lines) + "."
     parser.add_argument(
         "--suite", type=choice(*suites), metavar="NAME", required=True, help="what to validate"
@@ -83,12 +88,6 @@ def started(suites):
     args.gpu = args.gpu or suite.gpu
     every, left_out, args.table = cases_of(suite, args.measured)
     script = Script.start("validate", parser, args, ("suite", "subset", "table"))
-    options = script.options
-    chosen = (options.explain, options.tables, options.rename or None)
-    if options.schemes != ("stream",) or any(value is not None for value in chosen):
-        parser.error(
-            "the suite says what is run under which scheme: no --schemes, --tables, --rename and --explain"
-        )
     if args.subset == "quick" and not any(case.quick for case in every):
         parser.error(f"--subset quick: none of the {len(every)} cases of this table is quick")
     return suite, every, left_out, script, args.fresh

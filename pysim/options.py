@@ -45,6 +45,11 @@ def number_ranges(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(made)
 
 
+def counts(text: str) -> tuple[int, ...]:
+    """Option type: numbers from 1 on, separated by commas."""
+    return tuple(positive_int(part.strip()) for part in text.split(","))
+
+
 def name_list(text: str) -> tuple[str, ...]:
     """Option type: names separated by commas, none empty, none twice."""
     names = tuple(part.strip() for part in text.split(","))
@@ -171,6 +176,10 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+# of one run that is looked at by itself: a study of many runs leaves them out
+SINGLE = ("tables", "sample-us", "rename", "explain")
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line and name the nearest valid option."""
 
@@ -178,6 +187,11 @@ class Parser(argparse.ArgumentParser):
         # An abbreviation that works today is another option's name tomorrow.
         kwargs.setdefault("allow_abbrev", False)
         super().__init__(*args, **kwargs)
+        self._left_out: dict[str, str] = {}
+
+    def leave_out(self, names: Iterable[str], why: str) -> None:
+        """Refuse shared options that mean nothing here, and say ``why``; they are not in --help either."""
+        self._left_out = {f"--{name}": why for name in names}
 
     def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """Parse all arguments; what is left over is an error with a suggestion."""
@@ -185,6 +199,8 @@ class Parser(argparse.ArgumentParser):
         for text in rest:
             if text.startswith("-") and text != "--":
                 name = text.partition("=")[0]
+                if name in self._left_out:
+                    self.error(f"no {name} here: {self._left_out[name]}")
                 self.error(f"unknown option {name}{suggest(name, _option_names(self))}")
         if rest:
             self.error(f"unexpected argument {rest[0]!r}")
@@ -206,18 +222,34 @@ def _option_names(parser: argparse.ArgumentParser) -> list[str]:
     return names
 
 
-def make_parser(description: str, defaults: Mapping[str, object] | None = None) -> Parser:
-    """Return a parser with the shared options; ``defaults`` replaces defaults by option name."""
+def make_parser(
+    description: str,
+    defaults: Mapping[str, object] | None = None,
+    left_out: Iterable[str] = (),
+    why: str = "",
+) -> Parser:
+    """Return a parser with the shared options; ``defaults`` replaces defaults by option name.
+
+    ``left_out``: shared options that this script refuses, because ``why``; their defaults hold.
+    """
     chosen = dict(defaults or {})
     known = [row.name for row in OPTIONS]
     for name in chosen:
         if name not in known:
             raise InternalError(f"no shared option {name}{suggest(name, known)}")
     parser = Parser(description=description)
+    refused = tuple(left_out)
+    for name in refused:
+        if name not in known:
+            raise InternalError(f"no shared option {name}{suggest(name, known)}")
+    parser.leave_out(refused, why)
     group = parser.add_argument_group("shared options")
     for row in OPTIONS:
         default = chosen.get(row.name, row.default)
         flag = f"--{row.name}"
+        if row.name in refused:
+            parser.set_defaults(**{row.name.replace("-", "_"): None if row.repeats else default})
+            continue
         if row.kind is None:
             group.add_argument(flag, action="store_true", default=default, help=row.doc)
             continue

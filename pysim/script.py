@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -172,16 +172,16 @@ class Script:
         stats: ModuleType,
         tables: Mapping[str, Any],
         show: Callable[[str], None],
-        draw: Callable[[], bytes],
+        draw: Callable[[], bytes] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write tables that a script has made and the picture of ``draw()``; say so, or print the JSON.
+        """Write tables that a script has made and the picture of ``draw()``; say so, or print the JSON, too.
 
         ``about``: attributes of the file beside the script's name.
         """
         picture = None
         try:
-            picture = draw()
+            picture = draw() if draw else None
         except stats.StoreError as error:  # matplotlib is optional
             show(f"no picture: {error}")
         attributes = {"script": self.name, **(about or {})}
@@ -197,27 +197,35 @@ class Script:
 
         return renamed(job) if self.options.rename else job
 
+    def simulate(
+        self,
+        job: Job,
+        schemes: str | Sequence[str] | None = None,
+        config: Config | None = None,
+        **more: Any,
+    ) -> Result:
+        """Simulate a job as the options say, or under other schemes or on another ``config``.
+
+        ``more``: arguments of :func:`pysim.simulate`.
+        Ctrl-C ends the script also where some schemes have run.
+        """
+        from .run import simulate
+
+        schemes = self.options.schemes if schemes is None else schemes
+        result = simulate(config or self.config, job, schemes, threads=self.options.threads, **more)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result
+
     def run(self, job: Job, stats: ModuleType, log: Any, clock: Clock | None = None) -> Run:
         """Simulate the job under the schemes of the call; refuse before what would fail at the end.
 
         ``stats``: the package that writes results, which this one does not import; ``log``: its ``Log``.
         """
-        from .run import simulate
-
         job = self.job(job)
         what = self.explained(job)
         stats.check_writable(self.path, self.options.force, self.configuration)
-        result = simulate(
-            self.config,
-            job,
-            self.options.schemes,
-            threads=self.options.threads,
-            tables=self.tables,
-            progress=log,
-            clock=clock,
-        )
-        if result.interrupted:
-            raise KeyboardInterrupt
+        result = self.simulate(job, tables=self.tables, progress=log, clock=clock)
         for note in result.notes:
             log.say(note)
         log.clear()

@@ -304,7 +304,7 @@ def persistent_rnn(
             raise WorkloadError(f"persistent_rnn: {label} = {value}: must be one of {', '.join(known)}")
     for label, size, most in (
         ("hidden", hidden, 1 << 16), ("batch", batch, MOST_BATCH), ("timesteps", timesteps, MAX_STEPS),
-        ("layers", layers, 1 << 10), ("sms", sms + 1, 1 << 16),
+        ("layers", layers, 1 << 10), ("sms", sms or 1, 1 << 16),
     ):  # fmt: skip
         if not 1 <= size <= most:
             raise WorkloadError(f"persistent_rnn: {label} = {size}: must be from 1 to {most}")

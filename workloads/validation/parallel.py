@@ -47,13 +47,30 @@ def _serve(pipe: Connection, work: Work) -> None:
         pipe.send(work(task))
 
 
+@contextmanager
+def _ctrl_c_held() -> Iterator[None]:
+    """Keep Ctrl-C for the parent: a child that still imports would answer it with a traceback.
+
+    A child inherits what is blocked; the parent gets the signal when it is no longer.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Worker:
     """A process and what it is doing; ``number`` None: nothing."""
 
     def __init__(self, context: SpawnContext, work: Work) -> None:
         self.pipe, other = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_serve, args=(other, work), daemon=True)
-        self.process.start()
+        with _ctrl_c_held():
+            self.process.start()
         other.close()
         self.number: int | None = None
 

@@ -9,7 +9,7 @@ from pysim import Config, simulate
 from pysim.devices import device
 from pysim.job import Job, Kernel
 from pysim.program import Code, Program
-from workloads.choose import FP32, MachineHints, choose_gemm
+from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.gemm import column_major
 from workloads.registry import make
 from workloads.sampling import EXACT_WAVES, plan
@@ -42,6 +42,14 @@ def test_only_many_waves_are_sampled():
     # the partly filled last row of tiles stays, and whole waves of 160 TBs are left out
     assert (found.rows % 128, found.left_out % 160, found.wave) == (5, 0, 160)
     assert found.extrapolate(1.0, np.arange(1000.0)) == 1 + found.left_out
+
+
+def test_a_wave_is_what_the_chip_holds():
+    hints = MachineHints()
+    for tile in FP16:
+        found = plan(tile.tm * 4000, tile.tn * 16, 512, tile, hints)
+        assert found is not None
+        assert found.wave == hints.sms * occupancy(tile, 2, hints)
 
 
 @pytest.mark.parametrize("transposes", ["NN", "TN", "NT", "TT"])

@@ -38,7 +38,7 @@ class Plan:
 def plan(m: int, n: int, k: int, tiling: Tiling, hints: MachineHints) -> Plan | None:
     """Return how to sample C[m, n] = A[m, k] B[k, n] (row-major); None: few waves, simulate all of it."""
     gx, gy, gz = tiling.grid(m, n, k)
-    wave = hints.sms * occupancy(tiling, 4, hints)
+    wave = hints.sms * occupancy(tiling, 4 if tiling.math == "ffma" else 2, hints)
     if gx * gy * gz <= EXACT_WAVES * wave:
         return None
     row = gx * gz  # TBs of a row of tiles

@@ -163,9 +163,9 @@ static inline u64 push_out(gs_sim *sim, gs_slice *s, const gs_set *set, u32 way,
 static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m, u32 group)
 {
     gs_sim *sim = ctx->sim;
-    u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
+    u64 t = gs_key_time(m->key), pay = m->pay;
     u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
-    u32 sm = (u32)m->key & (GS_SENDER_SLICE - 1);
+    u32 sm = gs_key_sender(m->key) & (GS_SENDER_SLICE - 1);
     gs_joint *joint = joint_of(sim, s, tag, GS_PAY_ROW(pay), sm);
     if (joint && joint->sm != sm && joint_holds(sim, joint, mask, t)) {
         join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency));
@@ -285,10 +285,10 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         of[i] = &slices[i];
     }
     for (const gs_msg *end = m + n; m < end; m++) {
-        u64 t = m->key >> GS_SENDER_BITS, pay = m->pay;
+        u64 t = gs_key_time(m->key), pay = m->pay;
         u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), kind = GS_PAY_KIND(pay);
         u32 load = kind == GS_MSG_LOAD, sectors = gs_popcount(mask);
-        u32 from = (u32)m->key & ((1u << GS_SENDER_BITS) - 1);
+        u32 from = gs_key_sender(m->key);
         gs_slice *s = of[GS_PAY_SLICE(pay)];
         if (GS_UNLIKELY(kind == GS_MSG_SYNC)) {
             gs_semaphore_request(ctx, &sender, s, m->key, pay);
@@ -353,7 +353,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         }
         if (halves) {
             u32 twins = set->twins, bit = match_ways(set, tag);
-            if (m->key & GS_SENDER_FORWARD) {
+            if (gs_key_sender(m->key) & GS_SENDER_FORWARD) {
                 set->twins = (u16)(twins | bit);
             } else if (!load && twins & bit) {
                 set->twins = (u16)(twins & ~bit);
@@ -434,7 +434,7 @@ static void copy_line(void *user, u64 line, u32 mask)
 static void copy_piece(gs_ctx *ctx, u32 group, const gs_msg *m)
 {
     u32 kernel = GS_COPY_KERNEL(m->pay);
-    filler f = {ctx, m->key >> GS_SENDER_BITS, group, gs_launches(ctx->sim)[kernel].copy_time != 0};
+    filler f = {ctx, gs_key_time(m->key), group, gs_launches(ctx->sim)[kernel].copy_time != 0};
     gs_copy_lines(ctx->sim, kernel, GS_COPY_PIECE(m->pay), copy_line, &f);
 }
 
@@ -464,9 +464,9 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
     ctx->t->events += n;
     while (GS_UNLIKELY(sim->series.interval != 0) && n) {
         /* a sample of the time series ends between two messages */
-        u64 due = gs_series_slices(sim, group, m->key >> GS_SENDER_BITS);
+        u64 due = gs_series_slices(sim, group, gs_key_time(m->key));
         u32 before = 1;
-        while (before < n && m[before].key >> GS_SENDER_BITS < due) {
+        while (before < n && gs_key_time(m[before].key) < due) {
             before++;
         }
         messages(ctx, group, m, before);

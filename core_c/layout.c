@@ -92,13 +92,13 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;
+    sim->at_far = gs_reserve(&t, sim->far_room, sizeof(gs_far));
     sim->at_chunks = gs_reserve(&t, chunks * GS_THREADS, sizeof(gs_chunk));
     for (u32 i = 0; i < GS_THREADS; i++) {
         gs_thread *th = &sim->thread[i];
         th->next_chunk = (u32)(chunks * i + 1);
         th->end_chunk = (u32)(chunks * (i + 1));
         th->at_boxes = gs_reserve(&t, (u64)GS_RING * sim->boxes, sizeof(gs_box));
-        th->at_far = gs_reserve(&t, sim->far_room, sizeof(gs_far));
         th->at_kernels = gs_reserve(&t, n, sizeof(gs_kcount));
         th->at_samples = gs_reserve(&t, GS_SAMPLES, sizeof(gs_sample));
         th->at_sort = gs_reserve(&t, sim->sort_room + 8, sizeof(gs_msg));

@@ -307,7 +307,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u32 who = GS_PAY_SM(pay);
         gs_sm *sm = of[who];
         u64 *port = ports[who];
-        u64 there = at[who].begin + (((m->key >> GS_SENDER_BITS) * at[who].inverse + at[who].add) >> 44);
+        u64 there = at[who].begin + ((gs_key_time(m->key) * at[who].inverse + at[who].add) >> 44);
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);

@@ -107,36 +107,45 @@ void gs_mail_ahead(const gs_ctx *ctx, u32 box)
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
 {
     gs_sim *sim = ctx->sim;
-    gs_thread *t = ctx->t;
-    if (m.key >> GS_SENDER_BITS < ctx->send0) {
+    if (gs_key_time(m.key) < ctx->send0) {
         gs_fail(sim, GS_ERR_LIMIT, "a message came too late for its receiver; please report this");
         return;
     }
-    if (t->far_n == sim->far_room) {
-        gs_fail(sim, GS_ERR_LIMIT, "more distant messages than the arena holds; please report this");
-        return;
+    /* one list of all threads, for a sender's order in it is that of its quanta; such messages are few */
+    while (__atomic_exchange_n(&sim->far_lock, 1, __ATOMIC_ACQUIRE)) {
     }
-    gs_far *far = (gs_far *)(void *)((char *)sim + t->at_far);
-    far[t->far_n++] = (gs_far){m, box, 0};
+    u32 at = sim->far_n;
+    if (at < sim->far_room) {
+        m.key &= ~((1ull << GS_LATE_BITS) - 1);
+        GS_TABLE(sim, gs_far, at_far)[sim->far_n++] = (gs_far){m, box, 0};
+    }
+    __atomic_store_n(&sim->far_lock, 0, __ATOMIC_RELEASE);
+    if (at == sim->far_room) {
+        gs_fail(sim, GS_ERR_LIMIT, "more distant messages than the arena holds; please report this");
+    }
 }
 
 void gs_mail_near(gs_ctx *ctx)
 {
-    gs_thread *t = ctx->t;
-    gs_far *far = (gs_far *)(void *)((char *)ctx->sim + t->at_far);
+    gs_sim *sim = ctx->sim;
+    gs_far *far = GS_TABLE(sim, gs_far, at_far);
     const gs_sender s = gs_sender_make(ctx, 0);
-    const u64 q0 = ctx->sim->q0, lead = ctx->sim->lead;
     u32 kept = 0;
-    for (u32 i = 0; i < t->far_n; i++) {
-        u64 begin = far[i].box < ctx->sim->sm_boxes ? q0 + lead : q0;
-        u64 ahead = (far[i].m.key >> GS_SENDER_BITS) - begin;
+    /* Others may add some meanwhile: none that is within the ring now. Those that move were sent before all
+       that are in the ring for the same quantum: `late` is 0. */
+    while (__atomic_exchange_n(&sim->far_lock, 1, __ATOMIC_ACQUIRE)) {
+    }
+    for (u32 i = 0; i < sim->far_n; i++) {
+        u64 begin = far[i].box < sim->sm_boxes ? sim->q0 + sim->lead : sim->q0;
+        u64 ahead = gs_key_time(far[i].m.key) - begin;
         if (ahead < s.far) {
-            gs_box_put(ctx, s.units, gs_box_of(&s, ahead, far[i].box), far[i].m);
+            gs_box_put(ctx, s.units, gs_box_of(&s, gs_quanta_ahead(&s, ahead), far[i].box), far[i].m);
         } else {
             far[kept++] = far[i];
         }
     }
-    t->far_n = kept;
+    sim->far_n = kept;
+    __atomic_store_n(&sim->far_lock, 0, __ATOMIC_RELEASE);
 }
 
 /* Turns the counts of buckets into the place of each bucket's first message. Works on eight at a time:
@@ -178,7 +187,7 @@ static inline __attribute__((always_inline)) void scatter(const gs_ctx *ctx, con
             if (fetch) {
                 __builtin_prefetch(sets + GS_PAY_ROW(m->pay), 1);
             }
-            s[count[((u32)(m->key >> GS_SENDER_BITS) - q0) >> shift]++] = *m;
+            s[count[((u32)gs_key_time(m->key) - q0) >> shift]++] = *m;
         }
     }
 }
@@ -226,7 +235,7 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
         for (u32 c = b->head; c; c = ctx->chunks[c].next) {
             const gs_msg *m = ctx->chunks[c].m, *end = m + chunk_count(ctx, b, c);
             for (; m < end; m++) {
-                count[((u32)(m->key >> GS_SENDER_BITS) - q0) >> shift]++;
+                count[((u32)gs_key_time(m->key) - q0) >> shift]++;
             }
         }
     }
@@ -254,8 +263,8 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
     return n;
 }
 
-/* What another thread has sent moves behind what thread 0 has: a sender's order is kept whichever thread runs
-   it next. For each chunk that it gives it gets another one, so that it keeps its share of them. */
+/* What another thread has sent moves behind what thread 0 has. For each chunk that it gives it gets another
+ * one, so that it keeps its share of them. */
 static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
 {
     gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);
@@ -280,7 +289,6 @@ static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
 void gs_mail_rehome(gs_sim *sim)
 {
     gs_thread *to = &sim->thread[0];
-    gs_far *far = (gs_far *)(void *)((char *)sim + to->at_far);
     for (u32 t = 1; t < GS_THREADS; t++) {
         gs_thread *from = &sim->thread[t];
         for (u32 ring = 0; ring < GS_RING; ring++) {
@@ -294,10 +302,5 @@ void gs_mail_rehome(gs_sim *sim)
             to->any[ring] |= from->any[ring];
             from->any[ring] = 0;
         }
-        const gs_far *theirs = (const gs_far *)(const void *)((char *)sim + from->at_far);
-        for (u32 i = 0; i < from->far_n && to->far_n < sim->far_room; i++) {
-            far[to->far_n++] = theirs[i];
-        }
-        from->far_n = 0;
     }
 }

@@ -3,7 +3,7 @@
    arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the ones in use
    stay in the host's cache; the thread that filled them takes them back after a quantum, so that readers
    write nothing that it would have to fetch from their processor. The reader sorts by (time, sender); a
-   sender's own order is kept. */
+   sender's own order is kept, see gs_msg. */
 #pragma once
 #include "state.h"
 
@@ -80,7 +80,7 @@ static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
 
 /* the boxes of a quantum */
 typedef struct gs_row {
-    u64 begin;
+    u64 begin, quanta; /* quanta: from the begin of the next one */
     gs_box *boxes;
 } gs_row;
 
@@ -101,7 +101,8 @@ typedef struct gs_ctx {
 
 void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m);
-/* Moves messages whose quantum has come within the ring; called at multiples of half the ring. */
+/* Moves messages whose quantum has come within the ring; called at multiples of half the ring by one thread.
+ */
 void gs_mail_near(gs_ctx *ctx);
 /* Sorted messages of `box` for this quantum; the rows of `sets` (or NULL) that they name are fetched ahead.
  */
@@ -110,7 +111,7 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets);
 void gs_mail_ahead(const gs_ctx *ctx, u32 box);
 /* Empties boxes [from, to) of this thread for this quantum, which their readers have read. */
 void gs_mail_clear(gs_ctx *ctx, u32 from, u32 to);
-/* Before other threads run the parts: makes thread 0's boxes hold all that was sent so far. */
+/* Before another number of threads goes on: makes thread 0's boxes hold all that was sent so far. */
 void gs_mail_rehome(gs_sim *sim);
 
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
@@ -127,7 +128,8 @@ static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 /* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
    it. */
 typedef struct gs_sender {
-    u64 q0, quantum, far, inverse, id;
+    u64 q0, quantum, far, inverse;
+    u64 id; /* a key's part below the time, of messages to the next quantum */
     gs_box *boxes;
     gs_msg *units;
     u32 qn, stride;
@@ -140,48 +142,56 @@ static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
                        .far = (sim->far_limit - ctx->send_qn) * sim->quantum,
                        .quantum = sim->quantum,
                        .inverse = sim->quantum_inverse,
-                       .id = id,
+                       .id = ((u64)id << GS_LATE_BITS) + GS_RING,
                        .boxes = ctx->boxes[ctx->id],
                        .units = (gs_msg *)(void *)ctx->chunks,
                        .qn = (u32)ctx->send_qn,
                        .stride = sim->boxes};
 }
 
-/* Where messages of `time` go, which lies `ahead` of the begin of the receivers' next quantum, less
-   than s->far. */
-static inline gs_box *gs_box_of(const gs_sender *s, u64 ahead, u32 box)
+/* Whole quanta in `ahead`, less than s->far: exact because GS_RING * quantum^2 is below 2^56, for a quantum
+   is at most 1024 cycles of 10240 ticks. */
+static inline u32 gs_quanta_ahead(const gs_sender *s, u64 ahead)
 {
-    /* whole quanta in `ahead`: exact because GS_RING * quantum^2 is below 2^56, for a quantum is at most 1024
-       cycles of 10240 ticks */
-    u32 ring = (s->qn + (u32)(ahead * s->inverse >> 56)) & (GS_RING - 1);
-    return &s->boxes[ring * s->stride + box];
+    return (u32)(ahead * s->inverse >> 56);
+}
+
+/* where messages so many quanta ahead go */
+static inline gs_box *gs_box_of(const gs_sender *s, u32 quanta, u32 box)
+{
+    return &s->boxes[((s->qn + quanta) & (GS_RING - 1)) * s->stride + box];
 }
 
 /* Sends one of many messages whose times lie close together: most go to the boxes of the same quantum. */
 static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_row *row, u32 box, u64 time, u64 pay)
 {
-    gs_msg m = {time << GS_SENDER_BITS | s->id, pay};
+    gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
         u64 ahead = time - s->q0;
         if (ahead >= s->far) {
             gs_mail_far(ctx, box, m);
             return;
         }
-        row->begin = s->q0 + (ahead * s->inverse >> 56) * s->quantum;
-        row->boxes = gs_box_of(s, ahead, 0);
+        u32 quanta = gs_quanta_ahead(s, ahead);
+        row->begin = s->q0 + quanta * s->quantum;
+        row->boxes = gs_box_of(s, quanta, 0);
+        row->quanta = quanta;
     }
+    m.key -= row->quanta;
     gs_box_put(ctx, s->units, &row->boxes[box], m);
 }
 
 static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)
 {
-    gs_msg m = {time << GS_SENDER_BITS | s->id, pay};
+    gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     u64 ahead = time - s->q0;
     if (GS_UNLIKELY(ahead >= s->far)) {
         gs_mail_far(ctx, box, m);
         return;
     }
-    gs_box_put(ctx, s->units, gs_box_of(s, ahead, box), m);
+    u32 quanta = gs_quanta_ahead(s, ahead);
+    m.key -= quanta;
+    gs_box_put(ctx, s->units, gs_box_of(s, quanta, box), m);
 }
 
 static inline void gs_send_one(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)

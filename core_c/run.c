@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__SSE2__)
@@ -28,6 +27,9 @@ typedef struct team {
        other */
     _Alignas(128) u32 round; /* how often all have met; 1: the team is complete */
     _Alignas(128) u32 waiting;
+    struct {
+        _Alignas(128) u64 range[GS_SHARES]; /* see range_of */
+    } left[GS_THREADS];
 } team;
 
 typedef struct worker {
@@ -88,16 +90,20 @@ static gs_ctx context(gs_sim *sim, u32 id, u32 threads)
 }
 
 enum { SLICES, SMS };
+#define NO_BOX 0xffffffffu
 
-/* ns, in one of so many quanta: a look at the clock takes a tenth of a microsecond; else 0 */
-static u64 clock_ns(const gs_ctx *ctx)
+/* The boxes of its share that a thread has still to run: from `next` to before `end`. */
+static u64 range_of(u32 next, u32 end)
 {
-    enum { EVERY = 8 };
-    struct timespec t = {0};
-    if (ctx->threads > 1 && ctx->sim->quanta % EVERY == 0) {
-        clock_gettime(CLOCK_MONOTONIC, &t);
-    }
-    return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+    return (u64)end << 32 | next;
+}
+
+/* makes a thread's share ready for a quantum; nobody may be taking from it */
+static void lay_out(team *t, u32 kind, u32 thread)
+{
+    const u32 *first = t->sim->share[kind];
+    __atomic_store_n(&t->left[thread].range[kind], range_of(first[thread], first[thread + 1]),
+                     __ATOMIC_RELAXED);
 }
 
 /* The threads' shares are equal numbers of boxes at first. */
@@ -108,96 +114,113 @@ static void share_out(gs_sim *sim, u32 threads)
         sim->share[SMS][t] = sim->sm_boxes * t / threads;
     }
     for (u32 t = 0; t < threads; t++) {
-        memset(sim->thread[t].spent, 0, sizeof sim->thread[t].spent);
+        memset(sim->thread[t].took, 0, sizeof sim->thread[t].took);
     }
     sim->shared = sim->quanta;
 }
 
-/* Boxes differ in work, and so do host processors in speed: a thread that spent more time than its neighbour
-   gives it a box, if that leaves less of a difference. Seldom, because the box's state and what is on its way
-   to other threads' parts move as well. No result depends on it. */
-static void share_anew(gs_sim *sim, u32 threads)
+/* boxes of thread t that others have run */
+static u32 lost(const gs_sim *sim, u32 kind, u32 t)
+{
+    u32 n = 0;
+    for (u32 i = 0; i < GS_THREADS; i++) {
+        n += sim->thread[i].took[kind][t];
+    }
+    return n;
+}
+
+/* Boxes differ in work, and so do host processors in speed. Where others run a box of a thread in most
+   quanta, and of its neighbour in few, the box is its neighbour's: what a box touches stays with one
+   processor. No result depends on it. */
+static void share_anew(team *t)
 {
     enum { QUANTA = 1024 };
-    u32 moved = 0;
-    if (threads == 1 || sim->quanta - sim->shared < QUANTA) {
+    gs_sim *sim = t->sim;
+    if (t->threads == 1 || sim->quanta - sim->shared < QUANTA) {
         return;
     }
     for (u32 kind = 0; kind < GS_SHARES; kind++) {
-        u32 *first = sim->share[kind], given = 0; /* boxes that a thread gave to the one before it */
-        for (u32 t = 0; t + 1 < threads; t++) {
-            u64 a = sim->thread[t].spent[kind], b = sim->thread[t + 1].spent[kind];
-            u32 here = first[t + 1] - first[t] - given, there = first[t + 2] - first[t + 1];
-            given = 0;
-            if (a > b && here > 1 && (a - b) * here * 2 > 3 * a) {
-                first[t + 1]--;
-                moved = 1;
-            } else if (b > a && there > 1 && (b - a) * there * 2 > 3 * b) {
-                first[t + 1]++;
-                moved = given = 1;
+        u32 *first = sim->share[kind];
+        for (u32 i = 0; i + 1 < t->threads; i++) {
+            u32 a = lost(sim, kind, i), b = lost(sim, kind, i + 1);
+            if (a > b + QUANTA / 2 && first[i + 1] - first[i] > 1) {
+                first[i + 1]--;
+            } else if (b > a + QUANTA / 2 && first[i + 2] - first[i + 1] > 1) {
+                first[i + 1]++;
             }
         }
     }
-    for (u32 t = 0; t < threads; t++) {
-        memset(sim->thread[t].spent, 0, sizeof sim->thread[t].spent);
+    for (u32 i = 0; i < t->threads; i++) {
+        memset(sim->thread[i].took, 0, sizeof sim->thread[i].took);
+        lay_out(t, SLICES, i);
     }
     sim->shared = sim->quanta;
-    if (moved) {
-        gs_mail_rehome(sim);
+}
+
+/* Takes a box to run: of this thread's share the first one left; else of another's the last, which leaves
+   that one in peace for longest. NO_BOX: none is left. */
+static u32 take(team *t, gs_ctx *ctx, u32 kind)
+{
+    for (u32 i = 0; i < t->threads; i++) {
+        u32 of = ctx->id + i < t->threads ? ctx->id + i : ctx->id + i - t->threads;
+        u64 *range = &t->left[of].range[kind], left = __atomic_load_n(range, __ATOMIC_RELAXED);
+        for (;;) {
+            u32 next = (u32)left, end = (u32)(left >> 32);
+            if (next == end) {
+                break;
+            }
+            u64 then = i ? range_of(next, end - 1) : range_of(next + 1, end);
+            if (!__atomic_compare_exchange_n(range, &left, then, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                continue;
+            }
+            ctx->t->took[kind][of] += i != 0;
+            return i ? end - 1 : next;
+        }
     }
+    return NO_BOX;
 }
 
 /* slices and the scheduler alone for one quantum */
-static void run_slices(gs_ctx *ctx)
+static void run_slices(team *t, gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
-    const u32 first = sim->share[SLICES][ctx->id], end = sim->share[SLICES][ctx->id + 1];
-    u64 began = clock_ns(ctx);
     ctx->q0 = sim->q0;
     ctx->send0 = sim->q0 + sim->lead;
     ctx->qn = ctx->send_qn = sim->qn;
     ctx->t->events = 0;
-    if (ctx->t->far_n && (sim->qn & (GS_RING / 2 - 1)) == 0) {
-        gs_mail_near(ctx);
+    lay_out(t, SMS, ctx->id);
+    if (ctx->id == 0) {
+        if ((sim->qn & (GS_RING / 2 - 1)) == 0) {
+            gs_mail_near(ctx);
+        }
+        gs_sched_run(ctx);
     }
-    if (first < end) {
-        gs_mail_ahead(ctx, sim->sm_boxes + first);
-    }
-    for (u32 g = first; g < end; g++) {
-        if (g + 1 < end) { /* the next box is another thread's, which may be taking its messages */
+    for (u32 g; (g = take(t, ctx, SLICES)) != NO_BOX;) {
+        if (g + 1 < sim->share[SLICES][ctx->id + 1]) {
             gs_mail_ahead(ctx, sim->sm_boxes + g + 1);
         }
         gs_slices_run(ctx, g);
     }
-    if (ctx->id == 0) {
-        gs_sched_run(ctx);
-    }
-    ctx->t->spent[SLICES] += clock_ns(ctx) - began;
 }
 
 /* SMs alone for one quantum */
-static void run_sms(gs_ctx *ctx)
+static void run_sms(team *t, gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
-    const u32 first = sim->share[SMS][ctx->id], end = sim->share[SMS][ctx->id + 1];
-    u64 began = clock_ns(ctx);
     if (ctx->threads > 1) {
         gs_mail_clear(ctx, sim->sm_boxes, sim->boxes);
     }
+    lay_out(t, SLICES, ctx->id);
     ctx->q0 = sim->q0 + sim->lead;
     ctx->send0 = sim->q0 + sim->quantum; /* slices have run this one */
     ctx->send_qn = sim->qn + 1;
     ctx->row.begin = GS_NEVER - sim->quantum; /* no time lies in it */
-    if (first < end) {
-        gs_mail_ahead(ctx, first);
-    }
-    for (u32 g = first; g < end; g++) {
-        if (g + 1 < end) {
+    for (u32 g; (g = take(t, ctx, SMS)) != NO_BOX;) {
+        if (g + 1 < sim->share[SMS][ctx->id + 1]) {
             gs_mail_ahead(ctx, g + 1);
         }
         gs_sms_run(ctx, g);
     }
-    ctx->t->spent[SMS] += clock_ns(ctx) - began;
 }
 
 /* After a quantum that all threads have run: empties the boxes of this thread. */
@@ -216,10 +239,9 @@ static void clear(gs_ctx *ctx)
 static u64 quanta_to_next(const gs_sim *sim, u32 threads)
 {
     u64 events = 0, most = GS_RING / 2 - (sim->qn & (GS_RING / 2 - 1));
-    u32 far = 0, live = 0;
+    u32 far = sim->far_n, live = 0;
     for (u32 t = 0; t < threads; t++) {
         events += sim->thread[t].events;
-        far += sim->thread[t].far_n;
     }
     if (events) {
         return 1;
@@ -288,7 +310,7 @@ static int between(team *t, gs_ctx *ctx)
         return sim->error_code;
     }
     sim->quanta++;
-    share_anew(sim, t->threads);
+    share_anew(t);
     if (d->finished) {
         u64 last = gs_div_by(d->end, sim->by_period);
         while (last / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
@@ -354,9 +376,9 @@ static void *work(void *arg)
     }
     gs_ctx ctx = context(t->sim, w->id, t->threads);
     do {
-        run_slices(&ctx);
+        run_slices(t, &ctx);
         meet(t, &ctx, 0);
-        run_sms(&ctx);
+        run_sms(t, &ctx);
         meet(t, &ctx, 1);
         clear(&ctx);
     } while (t->result == GS_OK);
@@ -380,7 +402,7 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
     team t = {.sim = sim,
               .quanta = max_quanta ? 0 - max_quanta : 1,
               /* no use in looking if a thread waits for one that this one keeps from running */
-              .spins = (long)threads <= sysconf(_SC_NPROCESSORS_ONLN) ? 1000 : 1,
+              .spins = (long)threads <= sysconf(_SC_NPROCESSORS_ONLN) ? 10000 : 1,
               .lock = PTHREAD_MUTEX_INITIALIZER,
               .next = PTHREAD_COND_INITIALIZER};
     worker all[GS_THREADS];
@@ -395,6 +417,9 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
         gs_mail_rehome(sim);
         share_out(sim, t.threads);
         sim->threads = t.threads;
+    }
+    for (u32 i = 0; i < t.threads; i++) {
+        lay_out(&t, SLICES, i);
     }
     end_round(&t, 0);
     all[0] = (worker){.team = &t, .id = 0};

@@ -507,19 +507,19 @@ void gs_sched_run(gs_ctx *ctx)
     ctx->t->events += n;
     for (;;) {
         u64 event = next_event(sim, &source);
-        u64 message = i < n ? m[i].key >> GS_SENDER_BITS : GS_NEVER;
+        u64 message = i < n ? gs_key_time(m[i].key) : GS_NEVER;
         if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_SYNC) {
-            u32 sm = (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1);
+            u32 sm = gs_key_sender(m[i].key);
             gs_early_trigger(
                 sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + GS_PAY_WARP(m[i].pay), message);
             i++;
         } else if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_COMPLETE) {
             /* not before its release, which came earlier, has been served */
-            ring_push_tied(
-                sim, &d->complete,
-                (gs_event){gs_max(message, d->release_free),
-                           ((u32)m[i].key & (GS_SENDER_SLICE - 1)) * GS_OWNERS + GS_COMPLETE_OWNER(m[i].pay),
-                           GS_START_KERNEL(m[i].pay), GS_START_TB(m[i].pay), 0});
+            ring_push_tied(sim, &d->complete,
+                           (gs_event){gs_max(message, d->release_free),
+                                      (gs_key_sender(m[i].key) & (GS_SENDER_SLICE - 1)) * GS_OWNERS +
+                                          GS_COMPLETE_OWNER(m[i].pay),
+                                      GS_START_KERNEL(m[i].pay), GS_START_TB(m[i].pay), 0});
             i++;
         } else if (message <= event && message != GS_NEVER) {
             /* the chip-wide release server takes TBs one after another */
@@ -528,7 +528,7 @@ void gs_sched_run(gs_ctx *ctx)
             d->release_free = at;
             gs_ring_push(
                 sim, &d->release,
-                (gs_event){at, (u32)(over >> 32), (u32)m[i].key & ((1u << GS_SENDER_BITS) - 1),
+                (gs_event){at, (u32)(over >> 32), gs_key_sender(m[i].key),
                            GS_PAY_L1(m[i].pay) << 8 | GS_PAY_WARP(m[i].pay) << 1 | GS_PAY_SLOT(m[i].pay),
                            (u32)over});
             i++;

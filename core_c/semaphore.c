@@ -54,10 +54,9 @@ static void complete(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, gs_semap
 void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64 key, u64 pay)
 {
     gs_sim *sim = ctx->sim;
-    u32 sm = (u32)key & ((1u << GS_SENDER_BITS) - 1), post = GS_SYNC_WHAT(pay) == GS_SYNC_POST,
-        far = gs_sync_far(sim, sm, s->id);
+    u32 sm = gs_key_sender(key), post = GS_SYNC_WHAT(pay) == GS_SYNC_POST, far = gs_sync_far(sim, sm, s->id);
     gs_semaphore *sem = GS_TABLE(sim, gs_semaphore, at_semaphores) + GS_SYNC_INDEX(pay);
-    u64 start = gs_max(gs_max(key >> GS_SENDER_BITS, s->port), s->atomic);
+    u64 start = gs_max(gs_max(gs_key_time(key), s->port), s->atomic);
     s->port = start + sim->slice_sector[GS_MSG_LOAD];
     s->atomic = start + sim->atomic_hold;
     s->count.requests++;

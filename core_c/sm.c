@@ -555,14 +555,14 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
             gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
             if (kind == GS_MSG_SYNC && GS_SYNC_WHAT(m[i].pay) == GS_SYNC_POST) {
                 gs_stores_acknowledged(ctx, sm, &sm->owner[GS_PAY_L1(m[i].pay)],
-                                       gs_clock_cycle(gs_clock_of(sim, sm), m[i].key >> GS_SENDER_BITS));
+                                       gs_clock_cycle(gs_clock_of(sim, sm), gs_key_time(m[i].key)));
             } else if (kind == GS_MSG_START || kind == GS_MSG_SHARE || kind == GS_MSG_SYNC) {
                 for (u32 j = 0; j < (kind == GS_MSG_SHARE ? sim->port_sms : 1); j++) {
                     if (sm[j].starts == GS_STARTS) {
                         gs_fail(sim, GS_ERR_LIMIT, "more messages to an SM than fit; please report this");
                         return;
                     }
-                    sm[j].start[sm[j].starts++] = (gs_start){m[i].key >> GS_SENDER_BITS, m[i].pay};
+                    sm[j].start[sm[j].starts++] = (gs_start){gs_key_time(m[i].key), m[i].pay};
                 }
             }
         }

@@ -31,6 +31,8 @@ enum {
     GS_STARTS = GS_TBS * (GS_POLLS + 3) + 32, /* messages to an SM that wait for their time */
     GS_SERIES_ROWS = 1000000,                 /* of all time series of a run together */
     GS_SENDER_BITS = 12,
+    GS_LATE_BITS = 8,
+    GS_KEY_TIME = GS_SENDER_BITS + GS_LATE_BITS,
     GS_SENDER_SLICE = 1024,
     GS_SENDER_FORWARD = 2048,  /* a load that the slice opposite passes on for an SM */
     GS_SENDER_COMPLETE = 3072, /* an SM, of a TB that has left: behind what it says of those that leave */
@@ -38,10 +40,25 @@ enum {
     GS_NO_SM = 0xffff
 };
 
-/* ---- messages: 16 bytes; key = time << 12 | sender ---- */
+/* ---- messages: 16 bytes; key = time << 20 | sender << 8 | late ----
+   `late` is more the later a message was sent, counted in quanta; 0: before it was known to which box it
+   goes. So a sender's order is kept whichever host threads run it in different quanta; within one its
+   thread's box keeps it. */
 typedef struct gs_msg {
     u64 key, pay;
 } gs_msg;
+
+_Static_assert(GS_RING < 1 << GS_LATE_BITS, "late counts quanta of mailboxes");
+
+static inline u64 gs_key_time(u64 key)
+{
+    return key >> GS_KEY_TIME;
+}
+
+static inline u32 gs_key_sender(u64 key)
+{
+    return (u32)(key >> GS_LATE_BITS) & ((1u << GS_SENDER_BITS) - 1);
+}
 
 typedef struct gs_chunk {
     u32 next, n; /* n: not of a box's last chunk */
@@ -433,11 +450,12 @@ typedef struct gs_sched {
 
 /* ---- a host thread's own ---- */
 typedef struct gs_thread {
-    u64 at_boxes, at_far, at_kernels, at_samples, at_sort, at_count;
-    u32 far_n, free_chunks, next_chunk, end_chunk;
+    u64 at_boxes, at_kernels, at_samples, at_sort, at_count;
+    u32 free_chunks, next_chunk, end_chunk, pad1;
     u8 any[GS_RING]; /* messages wait for that quantum */
     u64 events;
-    u64 spent[GS_SHARES]; /* ns in slices, in SMs, since parts were last shared out */
+    u32 took[GS_SHARES]
+            [GS_THREADS]; /* boxes of a thread's share that this one ran, since shares last moved */
     u64 pad[16];          /* whatever the alignment, no host cache line is of two threads */
 } gs_thread;
 
@@ -541,7 +559,8 @@ struct gs_sim {
     u64 sample_cycles;
     gs_series series;
     u32 threads; /* of the last gs_run */
-    /* thread t runs boxes share[kind][t] to before share[kind][t + 1] of slices, of SMs */
+    /* boxes share[kind][t] to before share[kind][t + 1] of slices, of SMs are thread t's to run, unless
+       another one has nothing left to do */
     u32 share[GS_SHARES][GS_THREADS + 1];
     u64 shared; /* quanta when that was last looked at */
 
@@ -551,7 +570,8 @@ struct gs_sim {
     u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_departed, at_tb_records;
-    u64 at_sms, at_slices, at_sets, at_chunks;
+    u64 at_sms, at_slices, at_sets, at_chunks, at_far;
+    u32 far_n, far_lock; /* messages beyond the ring; 1: a thread adds one */
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;
     u64 at_queues, at_queue_next, at_queue_slots;

@@ -122,3 +122,13 @@ def test_long_runs_merge_their_samples_by_time():
     assert runs[0].totals.sample_interval > 256 * runs[0].values["gpu.clock"]
     same(runs[1].fingerprint(), runs[0].fingerprint())
     assert runs[0].samples["work"]["l1_lines"].sum() == runs[0].sms["work"]["l1_lines"].sum()
+
+
+@pytest.mark.threads
+def test_replies_beyond_the_ring():
+    """DRAM answers after more quanta than mailboxes hold, whichever thread ran the sender."""
+    job = make("gemm:m=384,n=500,k=128")
+    slow = config(gpu__dram__bandwidth=100, gpu__dram__latency=5000, sim__quantum=7)
+    want = execute(job, "stream", slow).fingerprint()
+    for threads in ((2,), (4,), (8, 3, 1)):
+        same(execute(job, "stream", slow, threads=threads, quanta=(1000,)).fingerprint(), want)

@@ -350,22 +350,3 @@ def clip(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
         for text in values.reshape(-1).tolist()
     ]
     return np.array(cut, kind).reshape(values.shape)
-
-
-def stall_shares(warp_cycles: Any, busy: Any, idles: Any) -> NDArray[np.float64]:
-    """Shares of `SHARES` from warp-cycles (n, 5), time with a TB (n) and times without one (n, 3).
-
-    The time with a TB is split as its warp-cycles are, so that each row adds to 1; a row of zeros is `no_tb`.
-    """
-    warps = np.atleast_2d(np.asarray(warp_cycles, np.float64))
-    idle = np.atleast_2d(np.asarray(idles, np.float64))
-    held = np.atleast_1d(np.asarray(busy, np.float64))[:, None]
-    spent = warps.sum(axis=1, keepdims=True)
-    # a TB without a warp-cycle has still been there: it counts as issued, so that nothing gets lost
-    parts = np.divide(warps, spent, out=np.zeros_like(warps), where=spent > 0)
-    parts[spent[:, 0] <= 0, 0] = 1.0
-    shares = np.concatenate([parts * held, idle], axis=1)
-    total = shares.sum(axis=1, keepdims=True)
-    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
-    shares[total[:, 0] <= 0, -1] = 1.0
-    return np.asarray(shares, np.float64)

@@ -81,7 +81,7 @@ def make_tables(schemes: int = 2, sms: int = 8, launches: int = 12, seed: int = 
             use = float(np.clip(0.5 + 0.4 * np.sin(a / 3), 0, 1)) if a > 3 else 0.0
             parts["samples"].append((run, sample, a, b, 40 * use, use, use, 0, 0, 0, 0, use, use, 100))
         parts["names"] += [(run, i, kind.encode()) for i, kind in enumerate(kinds)]
-        parts["stalls"].append((run, b"run", 0, *schema.stall_shares([3, 1, 2, 5, 0], 7, [1, 2, 3])[0]))
+        parts["stalls"].append((run, b"run", 0, 0.2, 0.1, 0.1, 0.3, 0.0, 0.1, 0.1, 0.1))
         parts["host"].append((run, 0.1, 0.1, 0.1, 1.0, 0.1, 4, 10**6, b"1", b"machine"))
     tables: dict[str, Any] = {name: np.array(rows, schema.dtype(name)) for name, rows in parts.items()}
     counters = [("run", "<i4"), ("sm", "<i4"), ("busy_us", "<f8"), ("tbs", "<i8"), ("issued", "<u8")]
@@ -289,17 +289,6 @@ def test_tables_are_checked(tmp_path: Path) -> None:
     with pytest.raises(stats.StoreError, match="JSON"):
         write(path, x=object())
     assert not path.exists()
-
-
-def test_stall_shares() -> None:
-    random = np.random.default_rng(3)
-    warps, busy, idles = (random.integers(0, 9, size) for size in ((50, 5), 50, (50, 3)))
-    shares = schema.stall_shares(warps, busy, idles)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
-    assert (shares >= 0).all()
-    one = schema.stall_shares([1, 0, 0, 3, 0], 80, [10, 10, 0])[0]
-    np.testing.assert_allclose(one, [0.2, 0, 0, 0.6, 0, 0.1, 0.1, 0])
-    np.testing.assert_array_equal(schema.stall_shares([0] * 5, 0, [0] * 3)[0], [0] * 7 + [1])
 
 
 def test_from_columns() -> None:

@@ -12,7 +12,6 @@ from .waits import WAITS
 _MICRO = "measured, h200_micro.json"
 _ASSUMED = "assumed: nobody published it"
 _CC90 = "CUDA C Programming Guide, technical specifications of compute capability 9.0"
-_GUIDE = "CUDA C Programming Guide, arithmetic throughput of compute capability 9.0"
 _SHEET = "NVIDIA H100 white paper (2022)"
 _THR = f"{_MICRO} arith_throughput_thread_ops_per_cycle_per_sm"
 _LAT = f"{_MICRO} arith_latency_cycles"

@@ -25,7 +25,15 @@ static int derive_partitions(gs_sim *sim)
         sim->link_sector[1] = (u32)(32 * bytes / rate);
     }
     /* the mean over lines with their home here and there is the configured latency */
-    u64 more = (sim->tag_latency + 2 * sim->fabric) / 2;
+    u64 there = sim->tag_latency + sim->fabric, whole = (u64)p->twin_latency * sim->period;
+    if (p->twin_latency && whole < there) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.twin_latency = %lld cycles: must be 0 or at least 10 more than "
+                       "gpu.l2.fabric_latency = %lld",
+                       (long long)p->twin_latency, (long long)p->fabric_latency);
+    }
+    sim->fabric_back = p->twin_latency ? whole - there : sim->fabric;
+    u64 more = (there + sim->fabric_back) / 2;
     if (sim->fill_latency < more) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.dram.latency = %lld cycles: less than the way there takes with "
@@ -34,7 +42,7 @@ static int derive_partitions(gs_sim *sim)
     }
     sim->fill_latency -= more;
     u64 miss = (u64)sim->params.gpu_dram.row_open + sim->tag_latency + sim->fill_latency;
-    sim->twin_latency = sim->tag_latency + 2 * sim->fabric + gs_max(sim->l2_latency, miss);
+    sim->twin_latency = there + sim->fabric_back + gs_max(sim->l2_latency, miss);
     return GS_OK;
 }
 

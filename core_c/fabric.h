@@ -1,8 +1,9 @@
 /* Two partitions of L2. A line has its home in one of them; loads of SMs on the other side look for a copy in
    the slice that lies opposite the home, and fetch one over the fabric between the partitions if there is
-   none. Stores and reductions go to the home, over the fabric where it lies on the other side, and drop the
-   copy. A copy's time of arrival is not known where it is kept: until it must be there, further loads ask the
-   home too, which knows. The copy is called the line's twin, to tell it from copies from the host. */
+   none. Stores and reductions go to the home, over the fabric where it lies on the other side. A store from
+   there leaves what it writes in the slice that it comes through; all others drop the copy. A copy's time of
+   arrival is not known where it is kept: until it must be there, further loads ask the home too, which knows.
+   The copy is called the line's twin, to tell it from copies from the host. */
 #pragma once
 #include "mail.h"
 

@@ -210,20 +210,30 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             gs_across_pay(pay, 1));
 }
 
-/* a store's line has a twin opposite, which is out of date now */
-static void twin_drop(gs_ctx *ctx, u32 group, u64 start, u64 pay)
+/* A store tells the side opposite the home: the sectors that an SM there wrote are in its twin, and a twin of
+   what an SM on this side wrote (no sectors) is out of date. */
+static void twin_tell(gs_ctx *ctx, u32 group, u64 start, u64 pay, int written)
 {
     const gs_sim *sim = ctx->sim;
-    const gs_sender drop = gs_sender_across(ctx, GS_SENDER_SLICE + group);
-    gs_send(ctx, &drop, sim->sm_boxes + gs_opposite(sim, group), start + sim->tag_latency + sim->fabric,
-            gs_across_pay(pay, 0));
+    const gs_sender tell = gs_sender_across(ctx, GS_SENDER_SLICE + group);
+    u64 sectors = written ? 0 : gs_pay_line(0, 0, 15, 0, 0);
+    gs_send(ctx, &tell, sim->sm_boxes + gs_opposite(sim, group), start + sim->tag_latency + sim->fabric,
+            gs_across_pay(pay, 0) & ~sectors);
 }
 
-static void twin_dropped(gs_set *set, u32 tag)
+static void twin_told(gs_sim *sim, gs_slice *s, gs_set *set, u32 tag, u32 mask, u64 t)
 {
-    u32 hit = match_ways(set, tag);
-    if (hit) {
-        u32 way = gs_ctz(hit);
+    u32 hit = match_ways(set, tag), way = hit ? gs_ctz(hit) : 0;
+    if (mask && hit) {
+        set->mask[way] |= (u8)mask;
+    } else if (mask) {
+        way = victim(0, sim->clock_hand, set);
+        push_out(sim, s, set, way, t);
+        set->tag[way] = (u16)tag;
+        set->mask[way] = (u8)mask;
+        set->pending &= (u16) ~(1u << way);
+        enter(0, (u32)sim->params.gpu_l2.referenced, set, way);
+    } else if (hit) {
         set->tag[way] = 0;
         set->mask[way] = 0;
         set->pending &= (u16) ~(1u << way);
@@ -296,21 +306,23 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         }
         gs_set *set = &sets[GS_PAY_ROW(pay)];
         u64 across = 0; /* time over the fabric, back */
+        int passed = 0; /* a store has come through the side opposite, which keeps what it writes */
         if (halves) {
             if (tag & GS_ACROSS && load) {
                 twin_load(ctx, s, set, &sender, m, group);
                 continue;
             }
             if (tag & GS_ACROSS && from >= GS_SENDER_SLICE) {
-                twin_dropped(set, tag);
+                twin_told(sim, s, set, tag, mask, t);
                 continue;
             }
             if (tag & GS_ACROSS) {
                 t += gs_fabric_take(sim, s, t, sectors, kind);
                 tag &= ~GS_ACROSS;
                 across = sim->fabric;
+                passed = kind == GS_MSG_STORE;
             } else if (from >= GS_SENDER_FORWARD) {
-                across = sim->fabric + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
+                across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
                 from -= GS_SENDER_FORWARD;
             }
         }
@@ -353,11 +365,13 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         }
         if (halves) {
             u32 twins = set->twins, bit = match_ways(set, tag);
-            if (gs_key_sender(m->key) & GS_SENDER_FORWARD) {
+            if (gs_key_sender(m->key) & GS_SENDER_FORWARD || passed) {
                 set->twins = (u16)(twins | bit);
-            } else if (!load && twins & bit) {
+            } else if (!load) {
                 set->twins = (u16)(twins & ~bit);
-                twin_drop(ctx, group, start, pay);
+            }
+            if (passed || (!load && twins & bit)) {
+                twin_tell(ctx, group, start, pay, passed);
             }
             reply += across;
         }
@@ -415,9 +429,10 @@ static void copy_line(void *user, u64 line, u32 mask)
         if (sim->half_boxes && set->twins >> way & 1) {
             u32 unit = slice % GS_GROUP;
             set->twins &= (u16) ~(1u << way);
-            twin_drop(f->ctx, f->group, start,
+            twin_tell(f->ctx, f->group, start,
                       gs_pay_op(0, 0, GS_MSG_STORE, 0) |
-                          gs_pay_line(tag, unit * sim->sets + row, mask, 0, unit));
+                          gs_pay_line(tag, unit * sim->sets + row, mask, 0, unit),
+                      0);
         }
     } else {
         if (f->timed) {

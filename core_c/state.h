@@ -548,7 +548,8 @@ struct gs_sim {
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */
     u32 half_boxes, link_sector[2], link_store;
-    u64 fabric, twin_latency;
+    u64 fabric, fabric_back; /* one way; the way back of what a load fetches */
+    u64 twin_latency;
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
     u32 bank_mask;                            /* bits of a row's number that name a bank */

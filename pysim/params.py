@@ -125,6 +125,11 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("hash", 1, "bool", 0, 1, "Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few)."),
         Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement."),
         Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),
+        Param(
+            "twin_latency", 0, "cycle", 0, 8192,
+            "Two partitions: what a load whose line lies in the other one alone takes beyond a hit"
+            " (0: both ways and a tag).",
+        ),
         Param("fabric_bandwidth", 0.0, "GB/s", 0, 100000, "Two partitions: what can cross between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit)."),
         _choice("replacement", ("random", "lru", "clock"), "Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn."),
         Param("referenced", 1, "count", 0, 32, "Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use."),

@@ -59,6 +59,7 @@ _AMPERE: Rows = (
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.hash", 1, f"{_ASSUMED}: strides of powers of two spread over slices"),
     ("gpu.l2.fabric_latency", 107, _H200),
+    ("gpu.l2.twin_latency", 172, _H200),
     ("gpu.l2.update", 1.58, _H200),
     ("gpu.l2.referenced", 4, _H200),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),

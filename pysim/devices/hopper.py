@@ -109,6 +109,11 @@ _GH100: Rows = (
         f"{_MICRO} atomic_add_returning_latency_cycles: 527 or 313, by which side an address lies on",
     ),
     (
+        "gpu.l2.twin_latency",
+        172,
+        "measured on an H200 (tests/hw/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit",
+    ),
+    (
         "gpu.l2.fabric_bandwidth",
         2750,
         "2.49 TB/s cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at"

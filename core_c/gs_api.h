@@ -143,6 +143,7 @@ typedef struct gs_launch {
     uint32_t segments;             /* address ranges that are compared when it enters the window */
     uint32_t queue, packets;       /* queues: its own, and barrier packets in front of it */
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
+    uint32_t parameters;           /* cycles for which its first TB on an SM waits for its parameters */
     uint32_t cooperative;          /* 1: its TBs are resident together, see place.c */
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */

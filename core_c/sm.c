@@ -81,7 +81,13 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     } else if (sim->order.invalidate == 2 || (sim->order.invalidate == 1 && sm->last_kernel != kernel)) {
         gs_l1_invalidate(sm);
     }
+    if (sm->last_kernel != kernel) {
+        sm->parameters = (u32)c + launch->parameters;
+    }
     sm->last_kernel = kernel;
+    const u64 begin = gs_max(c, sm->parameters), wait = (begin - c) * program->warps;
+    tb->stalls.memory += wait;
+    sm->warp_cycles += wait;
     gs_series_tb(sim, sm, program->warps, 0 - gs_clock_edge(gs_clock_of(sim, sm), c));
     sm->live_tbs++;
     for (u32 i = 0; i < program->warps; i++) {
@@ -102,7 +108,7 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         w->tb = (u8)at;
         w->index = (u8)i;
         tb->warps |= 1ull << wi;
-        gs_sm_wake(sm, wi, c);
+        gs_sm_wake(sm, wi, begin);
     }
 }
 

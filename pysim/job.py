@@ -87,7 +87,8 @@ class Kernel:
     ``flags``: what completes each of the kernel's own semaphores, by which its TBs wait for each other; None:
     they wait by their place in z, or not at all. ``behind``: (n, 2) TB numbers: who waits so, and for whom
     (lower ones, that wait for nobody before they go by ``Code.turned``). ``together``: all TBs must be
-    resident at once (a cooperative launch).
+    resident at once (a cooperative launch). ``parameters``: how many pieces of 64 B of its parameters the
+    code reads before it does anything (``gpu.sm.parameters``).
     With ``copy`` it is no kernel but a copy from the host (``copies.copy_of``). ``sized(warps)``:
     the same kernel by TBs of so many warps. ``staged()``: what it is as a stage of a persistent kernel, where
     a compiler made other code of it.
@@ -106,6 +107,7 @@ class Kernel:
     flags: NDArray[np.int64] | None = None
     behind: NDArray[np.int64] | None = None
     together: bool = False
+    parameters: int = 0
 
     def __post_init__(self) -> None:
         """Refuse grids that no GPU takes, and two tellings of what is touched."""

@@ -240,6 +240,7 @@ def lower(
         launches["arg"][index, : len(kernel.args)] = [t.address for t in kernel.args]
         launches["grid"][index] = kernel.grid
         launches["stream"][index] = kernel.stream
+        launches["parameters"][index] = kernel.parameters * values["gpu.sm.parameters"]
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"], launches["places"] = programs.index, 1

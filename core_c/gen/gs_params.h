@@ -28,6 +28,8 @@ typedef struct gs_gpu_sm_params {
     int64_t smem;
     /* Shared memory is granted to a TB in such units. [B] */
     int64_t smem_unit;
+    /* What a kernel's first TB on an SM waits for each 64 B of the kernel's parameters, of kernels that tell how many they read. [cycle] */
+    int64_t parameters;
     /* A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses; 0: wherever the TB's own shared memory fits. [bool] */
     int64_t own_carveout;
     /* Shared memory that the system keeps of each TB. [B] */
@@ -129,6 +131,8 @@ typedef struct gs_gpu_l2_params {
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */
     int64_t fabric_latency;
+    /* Two partitions: what a load whose line lies in the other one alone takes beyond a hit (0: both ways and a tag). [cycle] */
+    int64_t twin_latency;
     /* Two partitions: what can cross between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit). [MB/s] */
     int64_t fabric_bandwidth;
     /* Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn. [choice] */

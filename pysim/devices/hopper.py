@@ -33,6 +33,7 @@ _GH100: Rows = (
         " idle, nor any of 16, 29 or 100 KiB beside one of 57 KiB, whose kernel chose a smaller carve-out",
     ),
     ("gpu.sm.smem_reserved", 1024, f"{_MICRO} smem_reserved_per_block_bytes"),
+    ("gpu.sm.parameters", 105, "measured on an H200 (tests/hw/fetch.cu): 97 to 122 cycles"),
     ("gpu.sm.fp32_interval", 1, f"{_THR}.ffma 121.5 of 128"),
     ("gpu.sm.int_interval", 2, f"{_THR}.iadd3, .imad, .lop3: 63 of 64"),
     ("gpu.sm.fp16_interval", 1, f"{_THR}.hfma2 118.5 of 128"),

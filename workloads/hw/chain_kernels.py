@@ -108,7 +108,7 @@ def gru_tile(
     accesses = [_block(t, "read", (bm, bn), across, gate) for t in args[:2] for gate in range(GATES)]
     accesses += [_block(before, "read", (bm, bn), across), _block(after, "write", (bm, bn), across)]
     grid = (across, -(-batch // bm), 1)
-    made = launch(name, grid, [[w]], None, args, accesses, warps=warps, registers=32)
+    made = launch(name, grid, [[w]], None, args, accesses, warps=warps, registers=32, parameters=2)
 
     def other(number: int, persistent: bool) -> Launch:
         return gru_tile(name, products, inputs, before, after, tile, number, persistent=persistent)
@@ -202,7 +202,9 @@ def softmax_rows(name: str, source: Tensor, target: Tensor, warps: int = WARPS) 
     size = (SOFTMAX_ROWS, cols)
     accesses = [_block(source, "read", size, 1), _block(target, "write", size, 1)]
     grid = (rows // SOFTMAX_ROWS, 1, 1)
-    made = launch(name, grid, [[w]], None, (source, target), accesses, warps=warps, registers=32)
+    made = launch(
+        name, grid, [[w]], None, (source, target), accesses, warps=warps, registers=32, parameters=2
+    )
     return sized(made, lambda n: softmax_rows(name, source, target, n))
 
 
@@ -225,4 +227,4 @@ def fence(name: str, last: Tensor, first: Tensor) -> Launch:
     w.store(STORES, Pattern(1, 4, s0=4))
     w.exit()
     accesses = [whole(last, "read"), whole(first, "write")]
-    return launch(name, (1, 1, 1), [[w]], None, (last, first), accesses, warps=1, registers=16)
+    return launch(name, (1, 1, 1), [[w]], None, (last, first), accesses, warps=1, registers=16, parameters=0)

@@ -262,11 +262,12 @@ def launch(
     registers: int,
     smem: int = 0,
     stream: int = 0,
+    parameters: int = 1,
 ) -> Launch:
     """Make a kernel of ``code[row][warp]``, or ``code[row][0]`` where all warps of a row run the same.
 
     ``tb_rows`` tells the row of each TB (None: all are of row 0). ``registers`` a thread, ``smem``
-    bytes a TB.
+    bytes a TB. ``parameters``: pieces of 64 B from c[0x0][0x200] on that its SASS reads.
     """
     total = grid[0] * grid[1] * grid[2]
     many = np.bincount(tb_rows, minlength=len(code)) if tb_rows is not None else np.array([total])
@@ -282,7 +283,7 @@ def launch(
         every = [tuple(w.ops for w in row) * (warps // len(row)) for row in code]
         which = None if tb_rows is None else tb_rows.astype(np.uint32)
         program = rows(name, every, which, registers=registers, smem=smem, args=len(args))
-    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream)
+    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameters=parameters)
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
 
 

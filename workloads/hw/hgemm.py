@@ -264,6 +264,7 @@ def hgemm(
     return launch(
         name, grid, code, which, (a, b, c), accesses,
         warps=kind.warps, registers=kind.registers, smem=kind.smem, stream=stream,
+        parameters=3 if kind.static else 2,  # those of chains have what they wait for behind the operands
     )  # fmt: skip
 
 

@@ -204,6 +204,7 @@ def sgemm(
     return launch(
         name, grid, code, which, (a, b, c), accesses,
         warps=WARPS, registers=kind.registers, smem=kind.smem, stream=stream,
+        parameters=3 if kind.static else 2,  # those of chains have what they wait for behind the operands
     )  # fmt: skip
 
 

@@ -186,7 +186,8 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
         missed = way + (sim->tag_latency + sim->dram_slot + sim->fill_latency) / sim->period,
         opened = missed + (u64)sim->params.gpu_dram.row_open / sim->period;
     /* the way over the fabric and back, of a load through the slice that lies opposite */
-    u64 over = 2 * sim->fabric / sim->period, around = over + sim->tag_latency / sim->period;
+    u64 over = 2 * sim->fabric / sim->period,
+        around = (sim->fabric + sim->fabric_back + sim->tag_latency) / sim->period;
     u64 longest = 0;
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
         u64 t = 0, back[GS_SLOTS] = {0}, seen = 0;
@@ -224,7 +225,9 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                         seen = gs_max(seen, done + (u64)sim->params.gpu_cp.tb_flush);
                     } else if ((loads->far | loads->cold) >> arg & 1) {
                         u64 first = (loads->own & ~before) >> arg & 1, from = first ? t : 0;
-                        from += first && crosses(sim, &reach, loads->side) ? around : 0;
+                        /* what a TB has written may lie on the side that it wrote from */
+                        int fetched = first && loads->cold >> arg & 1;
+                        from += fetched && crosses(sim, &reach, loads->side) ? around : 0;
                         u64 cold = first && loads->fresh >> arg & 1 ? opened : missed;
                         done = gs_max(done, from + (loads->cold >> arg & 1 ? cold : loaded));
                         before |= 1u << arg;

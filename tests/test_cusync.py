@@ -11,9 +11,10 @@ from pysim import simulate
 from pysim.errors import WorkloadError
 from pysim.job import Job, Memory
 from pysim.program import OP, PIPE
-from workloads.conv_chain import conv_chain
+from workloads.conv_chain import conv_chain, registers_of
 from workloads.cutlass import multistage, product
 from workloads.mlp_pair import mlp_pair, tiling
+from workloads.tiling import step_work
 from workloads.validation.cusync import MLP, MODES
 from workloads.validation.suites import SUITES, cases_of
 
@@ -36,6 +37,37 @@ def totals(ops):
         sums["stores"] += n * (op.kind == OP["STORE"])
         sums["barriers"] += n * (op.kind == OP["BARRIER"])
     return sums
+
+
+@pytest.mark.parametrize(
+    ("tile", "hmma", "lds"),
+    [
+        ("32x128x32x32x32x32", 128, 16),
+        ("64x128x32x32x64x32", 256, 24),
+        ("64x256x32x32x128x32", 256, 24),
+        ("256x64x32x128x32x32", 256, 24),
+        ("128x128x32x64x64x32", 512, 32),
+        ("128x256x32x64x128x32", 512, 32),
+        ("256x128x32x128x64x32", 512, 32),
+        ("256x256x32x128x128x32", 512, 32),
+        ("256x256x32x128x64x32", 512, 32),
+    ],
+)
+def test_volta_multiplies_what_its_epilogue_stores(tile, hmma, lds):
+    """A step's HMMA and LDS of a warp as in the SASS of these kernels, warps of 128 rows or columns too."""
+    work = step_work(tiling(tile, 2, 1), 32, 2)
+    assert (work.math, work.lds) == (hmma, lds)
+
+
+@pytest.mark.parametrize(
+    ("tile", "registers", "resident"),
+    [(SMALL, 118, 4), ("64x128x32x32x64x32", 168, 3), ("64x256x32x32x128x32", 190, 2)],
+)
+def test_registers_of_convolutions(tile, registers, resident):
+    """What ptxas gives them is met within eight registers, and so many TBs fit an SM."""
+    mine = registers_of(tiling(tile, 2, 1))
+    assert abs(mine - registers) <= 8
+    assert 65536 // (mine * 128) == 65536 // (-(-registers // 8) * 8 * 128) == resident
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,18 @@ if TYPE_CHECKING:
 ITEM = 2
 SIDE = 3  # of the filter
 TAPS = SIDE * SIDE
-# Integer instructions for an access of the iterators that these kernels use (CUTLASS's kAnalytic), counted
-# in the source, not in SASS. A pixel's: filter row and column, mirrored or not (4), image row and column (6),
-# six comparisons and their join (8), three products and a sum of 64 bits (8), zeros for what lies outside
-# (4), the next pixel and tap (4). A weight's: three comparisons (4), address (8), zeros (4), the next (2).
-INTS_PIXELS, INTS_WEIGHTS = 34, 18
+# What a warp issues a step beside its HMMA and its accesses of memory, counted in the SASS of CUTLASS 3.1 with
+# kAnalytic iterators and the tiles that cuSync's authors list, by ptxas 12.2 for sm_70 (86 to 199 integer, 48
+# to 129 IMAD, 11 to 35 branches; the sums below are within 12 of each). A step's own, then of each access of
+# the pixels and of the weights: coordinates, compares, 64-bit address, zeros for what lies outside.
+INTS = (38, 19, 5)
+IMADS = (16, 14, 2.5)  # on the pipe of fp32
+BRANCHES = (3, 4, 0)
+# Cycles for which a lone warp waits at an access of the pixels: its compares, branch and reconvergence follow
+# each other. The stall counts of the same code up to the first HMMA are 319 to 1064 cycles, 73 to 86 more an
+# access than its integer instructions take.
+PIXEL_CHAIN = 80
+REGISTERS = (42, 6)  # beside sums, fragments and what is in flight: of a thread, of an access of the pixels
 MOST = 1 << 14  # of any size
 
 
@@ -43,6 +50,23 @@ def _operands(t: Tiling, channels: int) -> tuple[Tile, Tile, Tile]:
     w = Tile(1, TAPS * pitch, ITEM, t.tn, t.tk, bx=t.tn * TAPS * pitch, bz=chunk)
     y = Tile(2, pitch, ITEM, t.tm, t.tn, bx=t.tn * ITEM, by=t.tm * pitch)
     return x, w, y
+
+
+def registers_of(t: Tiling) -> int:
+    """Return the 32-bit registers of a thread; ptxas gives 118 to 252, within eight of this."""
+    rows, cols = t.multiplied
+    lanes = WARP * t.warps
+    sums, fragments = rows * cols // WARP, (rows + cols) * 4 * ITEM * 4 // (4 * WARP)
+    moving = (t.tm + t.tn) * t.tk * ITEM // (4 * lanes)
+    pixels = max(1, t.tm * t.tk * ITEM // (16 * lanes))
+    return min(255, -(-(sums + fragments + moving + REGISTERS[0] + REGISTERS[1] * pixels) // 8) * 8)
+
+
+def _addresses(code: Code, pixels: int, weights: int) -> None:
+    """Add what computes the addresses of a step: so many accesses of each operand."""
+    counts = (int(own + a * pixels + b * weights) for own, a, b in (INTS, IMADS, BRANCHES))
+    pipes = dict(zip(("int", "fp32", "control"), counts, strict=True))
+    code.compute(**pipes, chain=PIXEL_CHAIN * pixels)
 
 
 def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, int] | None]:
@@ -82,7 +106,7 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
     code = Code()
 
     def load(step: int) -> None:
-        code.compute(int=INTS_PIXELS * many[0] + INTS_WEIGHTS * many[1])
+        _addresses(code, *many)
         at = steps[step]
         if at is not None:
             code.loads()
@@ -93,7 +117,7 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
 
     def stage() -> None:
         code.wait(0)
-        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=sum(many), chain=4)
+        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=2 * sum(many), chain=4)
         code.barrier()
 
     code.compute(int=80, control=4)
@@ -103,9 +127,8 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
         if step + 1 < len(steps):
             load(step + 1)
         code.compute(
-            smem=work.wavefronts, smem_ops=work.lds, chain=LDS_LATENCY + HMMA_LATENCY, tensor=work.math,
-            int=8, control=1,
-        )  # fmt: skip
+            smem=work.wavefronts, smem_ops=work.lds, chain=LDS_LATENCY + HMMA_LATENCY, tensor=work.math
+        )
         if step + 1 < len(steps):
             stage()
     mine = t.tm * t.tn // lanes
@@ -133,10 +156,10 @@ def _program(t: Tiling, pixels: int, channels: int, side: int) -> Program | Reco
     if t.split_k > 1:
         grid = (-(-channels // t.tn), -(-pixels // t.tm), t.split_k)
         return in_turn(
-            name, grid, variant, warps=t.warps, registers=t.registers(ITEM), smem=t.smem(ITEM), args=3
+            name, grid, variant, warps=t.warps, registers=registers_of(t), smem=t.smem(ITEM), args=3
         )
     variants = tuple(tuple(variant(number).ops) for number in range(8))
-    return Program(name, variants, t.warps, t.registers(ITEM), t.smem(ITEM), 3)
+    return Program(name, variants, t.warps, registers_of(t), t.smem(ITEM), 3)
 
 
 def convolution(name: str, x: Tensor, w: Tensor, y: Tensor, side: int, tiling: Tiling) -> Kernel:

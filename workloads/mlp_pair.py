@@ -25,7 +25,8 @@ def tiling(tile: str, stages: int, split_k: int) -> Tiling:
         raise WorkloadError(f"tile {tile}: the TB's sizes must be multiples of the warp's")
     slices = k // warp[2]
     warps = (m // warp[0]) * (n // warp[1]) * slices
-    return Tiling(f"cutlass_{m}x{n}x{k}", m, n, k, warps, "hmma", stages, split_k, slices, True)
+    name, listed = f"cutlass_{m}x{n}x{k}", (warp[0], warp[1])
+    return Tiling(name, m, n, k, warps, "hmma", stages, split_k, slices, True, warp=listed)
 
 
 def mlp_pair(

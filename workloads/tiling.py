@@ -20,6 +20,12 @@ YIELD_EVERY = 7  # FFMA
 YIELD_COST = 2  # cycles of the fp32 pipe
 FFMA_REGISTERS = 128  # at most: maxas's SGEMM of 8 x 8 a thread takes 127, so that 512 threads fit an SM
 INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
+# Rows and columns of a warp's tile, at most, that CUTLASS's fp32 epilogue for Volta stores. Its iterators
+# (fragment_iterator_volta_tensor_op.h, tile_iterator_volta_tensor_op.h of 3.1) tell rows apart by two bits
+# of an index and columns by three, so of a larger warp tile the rest of the sums is never stored, and the
+# compiler drops what computes them. Built by ptxas 12.2 for sm_70, warps of 64 x 64, 64 x 128, 128 x 64 and
+# 128 x 128 alike have 512 HMMA and 32 LDS a step, those of 32 x 64, 32 x 128 and 128 x 32 have 256 and 24.
+VOLTA_STORED = 64
 Math = Literal["ffma", "hmma"]
 
 
@@ -30,7 +36,9 @@ class Tiling:
     ``split_k`` > 1 makes grid z and turns the stores of C into updates; ``slices`` > 1 lets groups of warps
     compute different k of each tile and add their sums through shared memory (cuBLAS's ``sliced1x4``).
     ``stages`` is 1 (one buffer, two barriers a step) or 2. ``cutlass``: parts of a split add to C in turn
-    (:mod:`workloads.serial`), a step loads B before A, and sums leave a few rows at a time.
+    (:mod:`workloads.serial`), a step loads B before A, and sums leave a few rows at a time. ``warp``: rows
+    and columns of a warp's tile where they are known; (0, 0): as square as the TB tile allows. CUTLASS for
+    Volta computes only a part of a large one (``VOLTA_STORED``).
 
     ``overlap``: the tile in flight is stored to shared memory among the arithmetic of the last group but one,
     and the last group runs behind the barrier on fragments that are in registers already (CUTLASS's
@@ -55,6 +63,7 @@ class Tiling:
     fetch: int = 0
     yields: int = YIELD_COST
     turned: bool = False
+    warp: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         """Refuse tiles that the lanes of a warp cannot share evenly."""
@@ -77,12 +86,22 @@ class Tiling:
 
     @property
     def warp_tile(self) -> tuple[int, int]:
-        """Rows and columns of C that one warp computes: as square as the TB tile allows."""
+        """Rows and columns of C that are one warp's: as listed, or as square as the TB tile allows."""
+        if self.warp != (0, 0):
+            return self.warp
         area, rows = self.outputs * WARP, 1
         while rows * rows * 4 <= area and rows < self.tm:
             rows *= 2
         rows = max(rows, area // self.tn)
         return rows, area // rows
+
+    @property
+    def multiplied(self) -> tuple[int, int]:
+        """Rows and columns of ``warp_tile`` that are computed."""
+        rows, cols = self.warp_tile
+        if self.cutlass and self.math == "hmma":
+            return min(rows, VOLTA_STORED), min(cols, VOLTA_STORED)
+        return rows, cols
 
     @property
     def thread_tile(self) -> tuple[int, int]:
@@ -142,8 +161,9 @@ def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
     the fp32 pipe waits for operands after a yield.
     """
     if tiling.math == "hmma":
-        rows, cols = tiling.warp_tile
-        total = tiling.tm * tiling.tn * k
+        rows, cols = tiling.multiplied
+        mine = tiling.warp_tile[0] * tiling.warp_tile[1]
+        total = tiling.tm * tiling.tn * k * rows * cols // mine
         lds = -(-(rows + cols) * k * item * 2 // (512 * tiling.slices))
         return StepWork(-(-total // (256 * tiling.warps)), lds, lds * lds_wavefronts(256, 16), 0)
     rows, cols = tiling.thread_tile

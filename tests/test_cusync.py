@@ -56,7 +56,7 @@ def totals(ops):
 def test_volta_multiplies_what_its_epilogue_stores(tile, hmma, lds):
     """A step's HMMA and LDS of a warp as in the SASS of these kernels, warps of 128 rows or columns too."""
     work = step_work(tiling(tile, 2, 1), 32, 2)
-    assert (work.math, work.lds) == (hmma, lds)
+    assert (work.math, work.lds, work.wavefronts) == (hmma, lds, 4 * lds)
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 ITEM = 2
 SIDE = 3  # of the filter
 TAPS = SIDE * SIDE
-# What a warp issues a step beside its HMMA and its accesses of memory, counted in the SASS of CUTLASS 3.1 with
-# kAnalytic iterators and the tiles that cuSync's authors list, by ptxas 12.2 for sm_70 (86 to 199 integer, 48
-# to 129 IMAD, 11 to 35 branches; the sums below are within 12 of each). A step's own, then of each access of
-# the pixels and of the weights: coordinates, compares, 64-bit address, zeros for what lies outside.
+# What a warp issues a step beside its HMMA and its accesses of memory, counted in the SASS of CUTLASS 3.1
+# with kAnalytic iterators and the tiles that cuSync's authors list, by ptxas 12.2 for sm_70 (86 to 199
+# integer, 48 to 129 IMAD, 11 to 35 branches; the sums below are within 12 of each). A step's own, then of
+# each access of the pixels and of the weights: coordinates, compares, 64-bit address, zeros outside.
 INTS = (38, 19, 5)
 IMADS = (16, 14, 2.5)  # on the pipe of fp32
 BRANCHES = (3, 4, 0)

@@ -26,8 +26,8 @@ INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
 # compiler drops what computes them. Built by ptxas 12.2 for sm_70, warps of 64 x 64, 64 x 128, 128 x 64 and
 # 128 x 128 alike have 512 HMMA and 32 LDS a step, those of 32 x 64, 32 x 128 and 128 x 32 have 256 and 24.
 VOLTA_STORED = 64
-# Wavefronts of an LDS.128 of CUTLASS's fragments for Volta. 256 of its 512 bytes are distinct, but lanes i and
-# i ^ 8 (A) or i ^ 4 (B) that share an address do not make it shorter: measured on an H200, 4.02 cycles an
+# Wavefronts of an LDS.128 of CUTLASS's fragments for Volta. 256 of its 512 bytes are distinct, but that lanes
+# i and i ^ 8 (A) or i ^ 4 (B) share an address does not make it shorter: measured on an H200, 4.02 cycles an
 # instruction of 16 warps, as with 512 distinct bytes (2.01 where all lanes share one address).
 VOLTA_LDS = 4
 Math = Literal["ffma", "hmma"]

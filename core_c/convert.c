@@ -107,85 +107,6 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     return c->tb_rows.at ? GS_OK : gs_convert_no_memory(c);
 }
 
-/* ---- shapes ---- */
-
-/* Wavefronts of an access to shared memory: as many as some bank holds different words; wide accesses take at
-   least one for each eight bytes a lane. */
-static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
-{
-    u32 count[32] = {0}, most = width > 8 ? width / 8 : 1;
-    i64 words[32][16];
-    for (u32 i = 0; i < lanes; i++) {
-        i64 first = offset[i] >> 2, last = (i64)((u64)offset[i] + width - 1) >> 2;
-        for (i64 w = first; w <= last; w++) {
-            u32 bank = (u32)w & 31, j = 0, n = count[bank] < 16 ? count[bank] : 16;
-            while (j < n && words[bank][j] != w) {
-                j++;
-            }
-            if (j < n) {
-                continue;
-            }
-            if (count[bank] < 16) {
-                words[bank][count[bank]] = w; /* beyond 16 a word may count twice */
-            }
-            count[bank]++;
-            most = gs_max32(most, count[bank]);
-        }
-    }
-    return most;
-}
-
-/* wavefronts in the low half, those of the lanes' first words alone in the high half */
-static u32 both_wavefronts(const i64 *offset, u32 lanes, u32 width)
-{
-    return wavefronts_of(offset, lanes, width) | wavefronts_of(offset, lanes, 1) << 16;
-}
-
-/* The shape of an access + 1; 0: it has none that is worth to be kept. */
-static int shape_of(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves)
-{
-    gs_shape_lanes s;
-    memset(&s, 0, sizeof s);
-    s.lanes = mask;
-    s.width = width;
-    u32 k = 0, far = 0;
-    i64 offset[32];
-    for (u32 left = mask; left; left &= left - 1, k++) {
-        offset[k] = (i64)(a[k] - a[0]);
-        far |= offset[k] > (1 << 30) || offset[k] < -(1 << 30);
-        s.offset[gs_ctz(left)] = (i32)offset[k];
-    }
-    *shape = 0;
-    if (!far) {
-        u64 hash = gs_hash_bytes(&s, sizeof s), at;
-        const gs_shape_lanes *all = c->shapes.at;
-        for (u32 i = gs_index_find(&c->shape_index, hash, &at); i != GS_NOWHERE;
-             i = gs_index_next(&c->shape_index, hash, &at)) {
-            if (!memcmp(&all[i], &s, sizeof s)) {
-                *shape = i + 1;
-                *waves = ((const u32 *)c->shape_waves.at)[i];
-                return GS_OK;
-            }
-        }
-        *waves = both_wavefronts(offset, k, width);
-        if (c->shapes.n < GS_SHAPES) {
-            gs_shape_lanes *to = gs_vector_room(&c->shapes, 1, sizeof s);
-            u32 *w = gs_vector_room(&c->shape_waves, 1, sizeof *w);
-            if (!to || !w || !gs_index_add(&c->shape_index, hash, (u32)c->shapes.n)) {
-                return gs_convert_no_memory(c);
-            }
-            *to = s;
-            *w = *waves;
-            c->shape_waves.n++;
-            *shape = (u32)++c->shapes.n;
-        }
-        return GS_OK;
-    }
-    *waves = both_wavefronts(offset, k, width);
-    return GS_OK;
-}
-
-/* ---- instructions ---- */
 static int row_of(gs_convert *c, const gs_sass *s, u32 *row)
 {
     u64 hash = gs_hash_bytes(s, sizeof *s), at;
@@ -324,7 +245,7 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         if (t->space == GS_SPACE_LOCAL) {
             place_local(c, number, warp, t->mask, a);
         }
-        if (shape_of(c, a, t->mask, t->width, &shape, &waves)) {
+        if (gs_shape_take(c, a, t->mask, t->width, &shape, &waves)) {
             return GS_ERR_MEM;
         }
         if (t->space == GS_SPACE_SHARED) {
@@ -342,120 +263,6 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         s.space = GS_SPACE_NONE; /* predicated off: it only issues */
     }
     return row_of(c, &s, row);
-}
-
-/* ---- fits ---- */
-
-/* 1: the address follows the rule, or the rule was learnt from it */
-static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
-{
-    /* differences modulo 2^64: what is too far apart is found later (reach_of) and recorded */
-    i64 rest = (i64)((u64)address - (u64)f->address);
-    u32 unknown = 0, which = 0;
-    if (!shape || shape != f->shape) {
-        return 0;
-    }
-    for (u32 i = 0; i < GS_FITS; i++) {
-        if (f->known >> i & 1) {
-            rest = (i64)((u64)rest - (u64)f->c[i] * (u64)moved[i]);
-        } else if (moved[i]) {
-            unknown++;
-            which = i;
-        }
-    }
-    if (!unknown) {
-        return rest == 0;
-    }
-    if (unknown > 1) {
-        /* which of them moved it cannot be told, but if nothing did, all are 0 */
-        for (u32 i = 0; rest == 0 && i < GS_FITS; i++) {
-            f->known |= (u8)((moved[i] != 0) << i);
-        }
-        return rest == 0;
-    }
-    if (rest == INT64_MIN || rest % moved[which]) { /* that by -1 does not fit */
-        return 0;
-    }
-    i64 c = rest / moved[which];
-    if (c > (i64)1 << 40 || c < -((i64)1 << 40)) {
-        return 0;
-    }
-    f->c[which] = c;
-    f->known |= (u8)(1u << which);
-    return 1;
-}
-
-static int spill(gs_convert *c, const u64 *a, u32 lanes, u32 width)
-{
-    gs_record *to = gs_vector_room(&c->spilled, 1, sizeof *to);
-    if (!to) {
-        return gs_convert_no_memory(c);
-    }
-    c->spilled.n++;
-    return gs_record_make(c, a, lanes, width, to);
-}
-
-/* The class of the warp whose rows and accesses are at hand; the accesses' rules are brought up to date. */
-static int class_of(gs_convert *c, const u64 *addresses, const u32 *place, u32 *number)
-{
-    const u32 *ids = c->ids.at;
-    const gs_access *reaches = c->reach.at;
-    u64 n = c->ids.n, m = c->reach.n, hash = gs_hash_bytes(ids, n * sizeof *ids), at;
-    gs_stream *s = NULL;
-    for (u32 i = gs_index_find(&c->stream_index, hash, &at); i != GS_NOWHERE;
-         i = gs_index_next(&c->stream_index, hash, &at)) {
-        gs_stream *x = (gs_stream *)c->streams.at + i;
-        if (x->n == n && !memcmp(x->ids, ids, n * sizeof *ids)) {
-            s = x;
-            *number = i;
-            break;
-        }
-    }
-    if (!s) {
-        s = gs_vector_room(&c->streams, 1, sizeof *s);
-        if (!s || c->streams.n >= GS_NOWHERE - 1 ||
-            !gs_index_add(&c->stream_index, hash, (u32)c->streams.n)) {
-            return gs_convert_no_memory(c);
-        }
-        *s = (gs_stream){.n = n, .n_fits = m, .hash = hash};
-        *number = (u32)c->streams.n++;
-        s->ids = malloc((n + 1) * sizeof *s->ids);
-        s->fits = calloc(m + 1, sizeof *s->fits);
-        if (!s->ids || !s->fits) {
-            return gs_convert_no_memory(c);
-        }
-        memcpy(s->ids, ids, n * sizeof *s->ids);
-        memcpy(s->first, place, sizeof s->first);
-        memcpy(s->lo, place, sizeof s->lo);
-        memcpy(s->hi, place, sizeof s->hi);
-        for (u64 i = 0; i < m; i++) {
-            const gs_access *r = &reaches[i];
-            s->fits[i] = (gs_fit){.address = (i64)(addresses[r->first] + r->offset),
-                                  .shape = r->shape,
-                                  .since = r->shape && !(c->plain & 1) ? GS_NOWHERE : 0,
-                                  .mode = r->mode};
-        }
-    }
-    i64 moved[GS_FITS];
-    for (u32 i = 0; i < GS_FITS; i++) {
-        moved[i] = (i64)place[i] - s->first[i];
-        s->lo[i] = s->lo[i] < place[i] ? s->lo[i] : place[i];
-        s->hi[i] = s->hi[i] > place[i] ? s->hi[i] : place[i];
-    }
-    for (u64 i = 0; i < m; i++) {
-        gs_fit *f = &s->fits[i];
-        const gs_access *r = &reaches[i];
-        u64 room[32];
-        const u64 *a = gs_access_addresses(addresses, r, room);
-        if (f->since == GS_NOWHERE && !fit_take(f, moved, (i64)a[0], r->shape)) {
-            f->since = (u32)s->warps;
-        }
-        if (f->since != GS_NOWHERE && spill(c, a, r->lanes, r->width)) {
-            return GS_ERR_MEM;
-        }
-    }
-    s->warps++;
-    return GS_OK;
 }
 
 static int entry_of(gs_convert *c, const u32 *row, u32 *number)
@@ -521,7 +328,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
             u64 room[32];
             code = gs_touch(c, gs_access_addresses(addresses, r, room), r, (u32)number);
         }
-        code = code ? code : class_of(c, addresses, place, &row[w]);
+        code = code ? code : gs_class_take(c, addresses, place, &row[w]);
         c->instructions += from->count;
     }
     free(addresses);

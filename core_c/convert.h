@@ -135,6 +135,12 @@ int gs_index_add(gs_index *x, u64 hash, u32 number);
 u32 gs_index_set(gs_index *x, u64 hash, u32 number);
 void gs_index_clear(gs_index *x);
 
+/* The shape + 1 of an access with addresses `a` of the lanes in `mask`; 0: it has none that is worth to be
+   kept. `waves`: its wavefronts in shared memory in the low half, those of the lanes' first words in the high
+   half. */
+int gs_shape_take(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves);
+/* The class of the warp whose rows and accesses are at hand; the accesses' rules are brought up to date. */
+int gs_class_take(gs_convert *c, const u64 *addresses, const u32 *place, u32 *number);
 /* What an access touches is added to the runs of the TB at hand; gs_touch_end merges them. */
 int gs_touch(gs_convert *c, const u64 *addresses, const gs_access *r, u32 tb);
 int gs_touch_end(gs_convert *c);

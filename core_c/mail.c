@@ -247,7 +247,9 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
             scatter(ctx, &ctx->boxes[t][at], shift, NULL, 0);
         }
     }
-    box_clear(ctx, &ctx->boxes[ctx->id][at]);
+    if (ctx->threads == 1) { /* others may look at which messages there are to fetch ahead */
+        box_clear(ctx, &ctx->boxes[0][at]);
+    }
     /* two at a time; before the first lies a message that none is smaller than, behind the last one that is
        smaller than none */
     gs_msg *s = ctx->sorted, *end = s + n;

@@ -254,7 +254,10 @@ SCRIPTS = [str(path) for path in sorted(CONFIGS.glob("*.py"))]
 
 @pytest.mark.parametrize(
     ("script", "late"),
-    [*((path, name) for path in SCRIPTS for name in ("pysim.options", "numpy")), ("pysim", "pysim.command")],
+    [
+        *((path, name) for path in SCRIPTS for name in ("pysim.options", "pysim.schemes")),
+        ("pysim", "pysim.command"),
+    ],
     ids=lambda word: Path(word).stem,
 )
 def test_an_interrupt_while_importing_is_one_line(tmp_path: Path, script: str, late: str) -> None:

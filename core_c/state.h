@@ -455,9 +455,9 @@ typedef struct gs_thread {
     u32 free_chunks, next_chunk, end_chunk, pad1;
     u8 any[GS_RING]; /* messages wait for that quantum */
     u64 events;
-    u32 took[GS_SHARES]
-            [GS_THREADS]; /* boxes of a thread's share that this one ran, since shares last moved */
-    u64 pad[16];          /* whatever the alignment, no host cache line is of two threads */
+    /* boxes of each thread's share that this one ran, since shares were last looked at */
+    u32 took[GS_SHARES][GS_THREADS];
+    u64 pad[16]; /* whatever the alignment, no host cache line is of two threads */
 } gs_thread;
 
 _Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == 8 * GS_PIPES,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .ops import Programs
 
 SLICE_SECONDS = 0.07
+SLICE_QUANTA = 1 << 32  # at most
 
 
 class Sim:
@@ -144,8 +145,9 @@ class Sim:
                     kept.append(rows)
                 rows = self.take(every)
             spent = time.perf_counter() - begin
-            # slices of about SLICE_SECONDS, so that signals and the progress bar get their turn
-            quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1))
+            # slices of about SLICE_SECONDS, so signals and the progress bar get their turn; one that ends
+            # because its TB records are full says nothing of how many quanta would be right
+            quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1, SLICE_QUANTA))
             progress(int(self.totals().tbs_done))
             if not done and stop():
                 break

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .plot import PALETTE
+from .plot import look
 from .schema import Table
 from .store import StoreError
 from .suite import lines
@@ -104,7 +104,7 @@ def draw_layers(sums: Mapping[str, Mapping[str, float]], title: str) -> bytes:
     for number, scheme in enumerate(schemes):
         at = np.arange(len(models)) + (number - (len(schemes) - 1) / 2) * width
         cut = [100 * (1 - sums[model].get(scheme, np.nan) / sums[model][BASE]) for model in models]
-        axes.bar(at, cut, width, color=PALETTE[number % len(PALETTE)], label=scheme)
+        axes.bar(at, cut, width, linewidth=0, label=scheme, **look(number))
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.set_xticks(range(len(models)), models)
     axes.set_ylabel("time cut from stream order, %", fontsize=8)

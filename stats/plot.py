@@ -21,6 +21,7 @@ PALETTE = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9",
     "#882255", "#999933", "#332288", "#44AA99", "#6B4423",
 )  # fmt: skip
+HATCHES = ("", "////", "....")  # of bars that share a colour, first to last
 OTHER = "#808080"
 BINS = 1200
 _DARKER = 0.74  # every second launch of a kernel
@@ -32,6 +33,12 @@ _TOP, _PANEL, _SPACE, _STRIP, _GAP, _AXIS, _LEGEND_ROW = 0.75, 1.55, 0.1, 0.42, 
 _DPI = 120
 
 Image = NDArray[np.float64]
+
+
+def look(number: int) -> dict[str, Any]:
+    """Return colour and hatch of the bars of series ``number``: the first of each colour have none."""
+    turn = number // len(PALETTE) % len(HATCHES)
+    return {"color": PALETTE[number % len(PALETTE)], "hatch": HATCHES[turn], "edgecolor": "white"}
 
 
 class _Panel(NamedTuple):

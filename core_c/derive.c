@@ -28,9 +28,10 @@ static int derive_partitions(gs_sim *sim)
     u64 there = sim->tag_latency + sim->fabric, whole = (u64)p->twin_latency * sim->period;
     if (p->twin_latency && whole < there) {
         return gs_fail(sim, GS_ERR_ARG,
-                       "gpu.l2.twin_latency = %lld cycles: must be 0 or at least 10 more than "
+                       "gpu.l2.twin_latency = %lld cycles: must be 0 or at least %lld more than "
                        "gpu.l2.fabric_latency = %lld",
-                       (long long)p->twin_latency, (long long)p->fabric_latency);
+                       (long long)p->twin_latency, (long long)(sim->tag_latency / sim->period),
+                       (long long)p->fabric_latency);
     }
     sim->fabric_back = p->twin_latency ? whole - there : sim->fabric;
     u64 more = (there + sim->fabric_back) / 2;

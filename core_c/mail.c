@@ -265,8 +265,8 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
     return n;
 }
 
-/* What another thread has sent moves behind what thread 0 has. For each chunk that it gives it gets another
- * one, so that it keeps its share of them. */
+/* What another thread has sent moves behind what thread 0 has. For each chunk that it gives it gets another,
+   so that it keeps its share of them. */
 static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
 {
     gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);

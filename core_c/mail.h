@@ -101,8 +101,7 @@ typedef struct gs_ctx {
 
 void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m);
-/* Moves messages whose quantum has come within the ring; called at multiples of half the ring by one thread.
- */
+/* Moves messages whose quantum has come within the ring; one thread does, at multiples of half the ring. */
 void gs_mail_near(gs_ctx *ctx);
 /* Sorted messages of `box` for this quantum; the rows of `sets` (or NULL) that they name are fetched ahead.
  */

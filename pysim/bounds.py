@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .estimate import PIPES, Estimator
+from .floors import lone_tbs
+from .params import PARAMS
 from .program import Recorded
 from .regions import SECTOR
 from .traffic import compulsory_bytes, written_bytes
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 TICKS_US = 1024 * 1000
+AFFINITY = next(p for p in PARAMS["scheme"] if p.name == "placement").choices.index("affinity")
 
 
 def variants(kernel: Kernel) -> NDArray[np.int64]:
@@ -89,20 +92,25 @@ class Family:
     """What a bound must know of a scheme.
 
     ``inside``: TBs wait inside their programs, so what comes before a wait may overlap with what it waits
-    for; ``merged``: kernels become one, whose code may be another; ``launches``: the host launches each.
+    for; ``merged``: kernels become one, whose code may be another; ``launches``: the host launches each;
+    ``placed``: which SM a TB gets on an empty chip is known.
     """
 
     inside: bool = False
     merged: bool = False
     launches: bool = True
+    placed: bool = False
 
 
-def family_of(choice: Choice, built: bool = False) -> Family:
-    """Return the family of a scheme; ``built``: the host makes a graph in place of launches."""
+def family_of(choice: Choice, values: Mapping[str, int]) -> Family:
+    """Return the family of a scheme; ``values``: encoded parameters."""
     scheme = choice.scheme
     # they launch once, or have what is launched in the host's memory from the start
     once = scheme.waits == "fused" or scheme.edges == "levels" or scheme.name == "acs_sw"
-    return Family(bool(scheme.waits), scheme.waits == "fused", not once and not built)
+    launches = not once and not values["scheme.build"]
+    # all SMs have the same room then: the first gets it, unless it follows its producer
+    placed = bool(values["gpu.cp.place"]) and values["scheme.placement"] != AFFINITY
+    return Family(bool(scheme.waits), scheme.waits == "fused", launches, placed)
 
 
 class _Job:
@@ -127,17 +135,19 @@ class _Job:
         start = 0 if any(self.link.values()) else self.values["gpu.cp.tb_start_latency"]
         return float(self.values["gpu.cp.launch"] + start)
 
-    def gaps(self) -> list[Floats]:
+    def gaps(self, waiting: bool) -> list[Floats]:
         """Return, for each TB, the least cycles from its end to the start of one that waits for it.
 
-        Over the scheduler, to a TB that is dispatched then or waits at its SM; or through a semaphore:
-        a fence, a post, and a poll that finds it. At a floor's end all of the GPU sees the TB's stores.
+        Over the scheduler, to a TB that is dispatched then; or, where TBs may be ``waiting`` inside, to one
+        at its SM, or through a semaphore: a fence, a post, and a poll that finds it. At a floor's end all of
+        the GPU sees the TB's stores.
         """
         v, period = self.values, self.period
-        tell = v["gpu.cp.tb_done_latency"] + min(v["gpu.cp.tb_start_latency"], v["gpu.cp.depend"])
-        seen = max(0, v["gpu.sync.fence"] - v["gpu.cp.tb_flush"])
-        post = seen + v["gpu.sync.latency"] + v["gpu.sync.acquire"]
-        least = min(tell / period, post)
+        least = (v["gpu.cp.tb_done_latency"] + v["gpu.cp.tb_start_latency"]) / period
+        if waiting:
+            seen = max(0, v["gpu.sync.fence"] - v["gpu.cp.tb_flush"])
+            post = seen + v["gpu.sync.latency"] + v["gpu.sync.acquire"]
+            least = min(least, (v["gpu.cp.tb_done_latency"] + v["gpu.cp.depend"]) / period, post)
         return [
             np.zeros(kernel.tbs) if kernel.copy is not None else np.full(kernel.tbs, least)
             for kernel in self.job.kernels
@@ -227,14 +237,18 @@ class _Job:
         else:
             each = zip(self.costs, loads, self.kinds, strict=True)
             late = [cost.far[known][kind] for cost, known, kind in each]
+            lone = lone_tbs(self.deps) if family.placed else set()
             for cost in self.costs:
-                for index, floor in cost.single.items():
-                    late[index] = np.maximum(late[index], floor)
+                for index, (anywhere, first) in cost.single.items():
+                    late[index] = np.maximum(late[index], first if index in lone else anywhere)
+            for index, kernel in enumerate(self.job.kernels):
+                # the first TB on an SM waits for them, and no TB of the kernel begins before
+                late[index] = late[index] + kernel.parameters * self.values["gpu.sm.parameters"]
         for index in self.link:
             for made in (tails, late):
                 if made is not None:
                     made[index] = floors[index]
-        return critical_path(self.deps, floors, tails, late, self.gaps())
+        return critical_path(self.deps, floors, tails, late, self.gaps(tails is not None))
 
     def bound_us(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
         """Return the bound, which no scheme of the family can beat."""

@@ -13,10 +13,11 @@ import numpy as np
 from .program import Recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from .dependences import Dependences
     from .job import Job, Tensor
     from .ops import Programs
 
@@ -35,14 +36,14 @@ class Costs:
     A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
     loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB takes alone where
     all of its loads find L2, and where all go to DRAM. ``single``: the floors of kernels of one TB, by their
-    number, with what its addresses tell.
+    number, with what its addresses tell: wherever it runs, and on the first SM.
     """
 
     floor: Floats
     work: NDArray[np.void]
     far: dict[Loads, Floats] = field(default_factory=dict)
     slow: tuple[Floats, Floats] | None = None
-    single: dict[int, float] = field(default_factory=dict)
+    single: dict[int, tuple[float, float]] = field(default_factory=dict)
 
 
 def loads_of(job: Job) -> list[Loads]:
@@ -87,13 +88,48 @@ def loads_of(job: Job) -> list[Loads]:
     return made
 
 
+def lone_tbs(deps: Dependences) -> set[int]:
+    """Return the kernels of one TB that run alone, whatever the order: all other TBs come before or behind.
+
+    All before it: each of them has a consumer up to it, as ways lead to later kernels only. All behind it:
+    each of them has a producer from it on.
+    """
+    offsets, groups = deps.offsets, deps.groups
+    tbs = np.diff(offsets)
+    kernels = len(tbs)
+    if not (tbs == 1).any():
+        return set()
+    owner = np.repeat(np.arange(kernels), tbs)
+    consumed, produced = np.full(len(owner), kernels), np.full(len(owner), -1)
+    node = np.repeat(np.arange(len(groups)), np.diff(groups.producer_ptr))
+    np.minimum.at(consumed, groups.producers, groups.kernel[node])
+    latest = np.full(len(groups), -1)
+    np.maximum.at(latest, node, owner[groups.producers])
+    waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
+    np.maximum.at(produced, waiters, np.repeat(latest, np.diff(groups.consumer_ptr)))
+    # of the TBs before a kernel the last to be consumed, of those behind it the first to be produced
+    last, first = np.full(kernels, -1), np.full(kernels, kernels)
+    np.maximum.at(last, owner, consumed)
+    np.minimum.at(first, owner, produced)
+    before = np.maximum.accumulate(np.concatenate([[-1], last[:-1]]))
+    behind = np.minimum.accumulate(np.concatenate([first[1:], [kernels]])[::-1])[::-1]
+    number = np.arange(kernels)
+    return set(np.flatnonzero((tbs == 1) & (before <= number) & (behind >= number)).tolist())
+
+
 class _Rows:
     """Which lines share a row of a DRAM channel with memory of other tensors."""
 
     def __init__(self, sim: Any, job: Job, values: Mapping[str, int]) -> None:
         self.sim = sim
-        every = {(a.tensor.address, a.tensor.nbytes) for kernel in job.kernels for a in kernel.accesses}
-        self.spans = sorted((at, at + size) for at, size in every)
+        first: dict[
+            tuple[int, int], int
+        ] = {}  # begin and end of a tensor -> the first kernel that touches it
+        for index, kernel in enumerate(job.kernels):
+            for a in kernel.accesses:
+                first.setdefault((a.tensor.address, a.tensor.address + a.tensor.nbytes), index)
+        self.first = first
+        self.spans = sorted(first)
         self.begins = [begin for begin, _ in self.spans]
         self.reach = list(accumulate((end for _, end in self.spans), max))
         sets = values["gpu.l2.size"] // (values["gpu.l2.slices"] * 16 * LINE)
@@ -101,17 +137,18 @@ class _Rows:
         # a row is some sets of one tag, unless it is more than a slice has or tags stand for two lines
         self.lines = 0 if sets % lines or values["gpu.l2.hash_slices"] else lines
 
-    def _others(self, line: int, mine: tuple[int, int]) -> bool:
-        """Whether a tensor other than ``mine`` lies in a line."""
+    def _others(self, line: int, mine: tuple[int, int], last: int) -> bool:
+        """Whether a tensor other than ``mine`` that kernels up to ``last`` touch lies in a line."""
         begin, at = line * LINE, bisect_left(self.begins, (line + 1) * LINE)
         while at > 0 and self.reach[at - 1] > begin:
             at -= 1
-            if self.spans[at][1] > begin and self.spans[at] != mine:
+            span = self.spans[at]
+            if span[1] > begin and span != mine and self.first[span] <= last:
                 return True
         return False
 
-    def alone(self, tensor: Tensor) -> bool:
-        """Whether no other tensor that the job touches shares a row with this one; False if it is large."""
+    def alone(self, tensor: Tensor, last: int) -> bool:
+        """Whether no other tensor that kernels up to ``last`` touch shares a row; False if it is large."""
         from ._ffi import ffi, lib
 
         mine = (tensor.address, tensor.address + tensor.nbytes)
@@ -124,23 +161,33 @@ class _Rows:
             slice_, set_, tag = home
             first = set_ // self.lines * self.lines
             row = (lib.gs_home_line(self.sim, slice_, first + n, tag) for n in range(self.lines))
-            if any(self._others(other, mine) for other in row):
+            if any(self._others(other, mine, last) for other in row):
                 return False
         return True
 
 
-def _singles(sim: Any, job: Job, loads: Sequence[Loads], values: Mapping[str, int]) -> dict[int, float]:
-    """Return the floors of the kernels of one TB, in whichever half of the chip it runs, by their number."""
+def _singles(
+    sim: Any, job: Job, loads: Sequence[Loads], values: Mapping[str, int], lone: Collection[int]
+) -> dict[int, tuple[float, float]]:
+    """Return the floors of the kernels of one TB, by their number.
+
+    In whichever half of the chip it runs, and in the first, where an empty chip's first SM is. ``lone``:
+    kernels (:func:`lone_tbs`) before which none behind them has opened a DRAM row.
+    """
     from ._ffi import ffi, lib
 
-    made: dict[int, float] = {}
+    made: dict[int, tuple[float, float]] = {}
     rows = _Rows(sim, job, values)
     for index, kernel in enumerate(job.kernels):
         if kernel.tbs == 1 and kernel.copy is None and not isinstance(kernel.program, Recorded):
             far, cold, own = loads[index]
-            fresh = sum(rows.alone(arg) << a for a, arg in enumerate(kernel.args) if own & cold >> a & 1)
+            last = index if index in lone else len(job.kernels)
+            fresh = sum(
+                rows.alone(arg, last) << a for a, arg in enumerate(kernel.args) if own & cold >> a & 1
+            )
             given = [ffi.new("gs_loads *", (far, cold, own, 0, side, fresh)) for side in (1, 2)]
-            made[index] = float(min(lib.gs_tb_floor_of(sim, index, 0, each) for each in given))
+            sides = [float(lib.gs_tb_floor_of(sim, index, 0, each)) for each in given]
+            made[index] = min(sides), sides[0]
     return made
 
 
@@ -151,11 +198,12 @@ def costs_of(
     latencies: tuple[int, int] = (0, 0),
     job: Job | None = None,
     values: Mapping[str, int] = MappingProxyType({}),
+    lone: Collection[int] = (),
 ) -> list[Costs]:
     """Ask the core for the floor and the work of every program's variants.
 
     ``loads``: one a kernel (:func:`loads_of`); ``latencies``: cycles of a load that finds L2, and of one that
-    goes to DRAM; ``job``, ``values``: for the floors of kernels of one TB.
+    goes to DRAM; ``job``, ``values``, ``lone``: for the floors of kernels of one TB.
     """
     from ._ffi import dtype_of, ffi, lib
 
@@ -189,6 +237,7 @@ def costs_of(
                 each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), given)
             lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
         made.append(Costs(each[0], work, {L1: each[0]}, (each[1], each[2])))
-    for kernel, floor in _singles(sim, job, loads, values).items() if job is not None and loads else ():
+    singles = _singles(sim, job, loads, values, lone) if job is not None and loads else {}
+    for kernel, floor in singles.items():
         made[programs.index[kernel]].single[kernel] = floor
     return made

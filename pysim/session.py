@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .bounds import Bounds, Family, bounds, family_of
 from .dependences import Dependences, dependences
 from .errors import WorkloadError
-from .floors import Costs, costs_of, loads_of
+from .floors import Costs, costs_of, loads_of, lone_tbs
 from .lower import Lowered, lower
 from .occupancy import carveout
 from .ops import Programs, lower_programs
@@ -88,12 +88,13 @@ class Session:
         with made as sim:
             values = config.encoded()
             latencies = values["gpu.l2.latency"], values["gpu.dram.latency"]
-            return programs, costs_of(sim.sim, programs, loads, latencies, self.job, values)
+            lone = lone_tbs(self.deps)
+            return programs, costs_of(sim.sim, programs, loads, latencies, self.job, values, lone)
 
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
         values = config.encoded()
-        family = family_of(choice, bool(values["scheme.build"]))
+        family = family_of(choice, values)
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
         key += (("scheme.prologue", values["scheme.prologue"]),)
         if (key, family) not in self.known:

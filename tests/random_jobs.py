@@ -86,7 +86,7 @@ def case(number):
 def bound_us(ran, deps, scheme):
     """The bound of what ran, in microseconds."""
     job, programs = ran.job, ran.programs
-    family = family_of(parse_scheme(scheme), bool(ran.values["scheme.build"]))
+    family = family_of(parse_scheme(scheme), ran.values)
     made = bounds(job, deps, programs, ran.costs, ran.values, family, loads_of(job), guess=(0.0, ()))
     return made.bound_us
 

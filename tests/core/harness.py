@@ -13,7 +13,7 @@ from pysim.config import Config
 from pysim.counters import IDLES, STALLS
 from pysim.dependences import dependences
 from pysim.devices import device
-from pysim.floors import costs_of, loads_of
+from pysim.floors import costs_of, loads_of, lone_tbs
 from pysim.lower import lower
 from pysim.occupancy import carveout
 from pysim.ops import lower_programs
@@ -126,6 +126,10 @@ def drive(sim, threads=(1,), quanta=(1 << 40,)):
 
 def outcome(sim, job, values, tbs, programs=None):
     totals = sim.totals()
+    costs = []
+    if programs:
+        lone = lone_tbs(dependences(job))
+        costs = costs_of(sim.sim, programs, loads_of(job), (0, 0), job, values, lone)
     return Outcome(
         job,
         values,
@@ -135,7 +139,7 @@ def outcome(sim, job, values, tbs, programs=None):
         sim.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
         sim.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
         tbs[np.lexsort((tbs["tb"], tbs["kernel"]))],
-        costs_of(sim.sim, programs, loads_of(job), (0, 0), job, values) if programs else [],
+        costs,
         programs,
     )
 

@@ -214,34 +214,28 @@ static void forget_conditions(gs_sim *sim, u32 kernel)
     }
 }
 
-/* Chooses the finest form of a kernel's nodes that the table may take, with its conditions filled in, and
-   the entries that it needs. A kernel that has coarser forms takes but a share of what is free, so that those
-   behind it find room, too. 0: none fits. */
-static int choose_form(gs_sim *sim, u32 kernel, u32 waits, u32 *need)
+/* Returns the finest form of a kernel's nodes, from one on, that the table may take, with its conditions
+   filled in, and the entries that it needs. A kernel that has coarser forms takes but a share of what is
+   free, so that those behind it find room, too. One more than there are: none fits. */
+static u32 choose_form(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
-    gs_kernel *k = &gs_kernels(sim)[kernel];
     u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
-    if (l->shared && l->forms == 0) {
-        return 0;
-    }
-    for (u32 form = l->shared != 0; form <= l->forms; form++) {
+    for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
         const gs_form f = gs_form_of(sim, kernel, form);
         *need = count_conditions(sim, kernel, &f) + (waits && !of_tbs(sim));
         u64 room = form == l->forms ? free : free * sim->order.share >> 16;
         if (sim->order.infinite || *need <= room) {
-            k->form = k->record.form = form;
-            k->unit = k->record.unit = f.unit;
-            sim->sched.shared += form > 0;
-            return 1;
+            return form;
         }
         forget_conditions(sim, kernel);
     }
-    return 0;
+    *need = 1;
+    return l->forms + 1;
 }
 
-/* the table takes in what a kernel waits for */
-static void take_in(gs_sim *sim, u32 kernel, u64 t)
+/* the table takes in what a kernel waits for, in a form from one on */
+static void take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
@@ -251,11 +245,15 @@ static void take_in(gs_sim *sim, u32 kernel, u64 t)
     for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
         fine[tb].open = 1; /* it is not in the buffer */
     }
-    if (!choose_form(sim, kernel, waits, &need)) {
+    u32 form = choose_form(sim, kernel, from, waits, &need);
+    if (form > gs_launches(sim)[kernel].forms) {
         admit_coarse(sim, kernel);
         return;
     }
-    const gs_form f = gs_form_of(sim, kernel, k->form);
+    const gs_form f = gs_form_of(sim, kernel, form);
+    k->form = k->record.form = form;
+    k->unit = k->record.unit = f.unit;
+    d->shared += form > 0;
     entries_add(d, need - (need && waits > 0));
     admit_waits(sim, k, waits);
     for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
@@ -298,6 +296,18 @@ static int may_be_away(gs_sim *sim, u32 kernel)
     return all;
 }
 
+/* nodes that the scheduler has found itself go to memory, in their finest form */
+static void put_away(gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_form f = gs_form_of(sim, kernel, l->shared && l->forms);
+    if (sim->order.computed) {
+        u64 entries = count_conditions(sim, kernel, &f);
+        forget_conditions(sim, kernel);
+        gs_backing_ask(sim, kernel, 0, entries * sim->order.entry_bytes, 1, 0);
+    }
+}
+
 void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_sched *d = &sim->sched;
@@ -311,12 +321,26 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
     if (sim->order.fetch && may_be_away(sim, kernel)) {
         k->away = 1;
         k->gate++;
+        put_away(sim, kernel);
     } else {
-        take_in(sim, kernel, t);
+        take_in(sim, kernel, 0, t);
     }
     if (k->gate == 0) {
         gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
     }
+}
+
+/* Asks for a kernel's nodes, in the form that there is room for now, from one on. */
+static void ask_nodes(gs_sim *sim, u32 kernel, u32 from, u64 t)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
+    k->asked = choose_form(sim, kernel, from, waits, &need);
+    forget_conditions(sim, kernel);
+    sim->sched.spills += need;
+    u32 wait = gs_backing_await(sim, (gs_event){0, GS_EVENT_FETCHED, kernel, 0, 0});
+    gs_backing_ask(sim, kernel, 0, (u64)need * sim->order.entry_bytes, 0, wait);
+    gs_backing_asked(sim, wait, t);
 }
 
 void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t)
@@ -327,19 +351,24 @@ void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t)
         gs_kernel *k = &gs_kernels(sim)[succs[i]];
         if (k->away == 1) {
             k->away = 2;
-            gs_ring_push(sim, &sim->sched.ready,
-                         (gs_event){t + sim->order.spill, GS_EVENT_FETCHED, succs[i], 0, 0});
+            ask_nodes(sim, succs[i], 0, t);
         }
     }
 }
 
 static void fetched(gs_sim *sim, u32 kernel, u64 t)
 {
-    u32 held = sim->sched.table_entries;
-    gs_kernels(sim)[kernel].away = 0;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
+    u32 form = choose_form(sim, kernel, k->asked, waits, &need);
+    forget_conditions(sim, kernel);
+    if (form > k->asked) {
+        ask_nodes(sim, kernel, form, t); /* meanwhile others have taken the room */
+        return;
+    }
+    k->away = 0;
     sim->sched.sm = GS_NO_SM;
-    take_in(sim, kernel, t);
-    sim->sched.spills += gs_max32(sim->sched.table_entries, held) - held;
+    take_in(sim, kernel, form, t);
     gs_depend_gate(sim, kernel, t, GS_NONE, GS_NONE);
 }
 
@@ -369,25 +398,40 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
         return;
     }
     u32 updates = sim->order.each ? s->consumers : 1;
-    u64 more = sim->order.each && gs_lists_count(sim, node) ? sim->order.spill : 0;
     if (s->left == 0) {
         s->cause_kernel = kernel;
         s->cause_tb = tb;
         s->sm = sim->sched.sm;
         updates += sim->order.each || s->whole ? 0 : s->consumers;
-        u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel) + more;
-        gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
+        u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
+        if (sim->order.each) {
+            u32 wait = gs_backing_await(sim, (gs_event){at - t, GS_EVENT_NODE, node, 0, 0});
+            gs_lists_count(sim, node, wait);
+            gs_backing_asked(sim, wait, t);
+        } else {
+            gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
+        }
     } else {
         table_time(sim, t, updates, kernel);
+        if (sim->order.each) {
+            gs_lists_count(sim, node, 0);
+        }
     }
 }
+
+static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 
 void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     if (sim->order.bloom) {
         gs_bloom_tb_end(sim, kernel, tb, t);
-        return;
+    } else if (!sim->order.each || !gs_lists_read(sim, kernel, tb, t)) {
+        count_all(sim, kernel, tb, t);
     }
+}
+
+static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
     const gs_launch *l = gs_launches(sim) + kernel;
     const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
     for (u32 i = 0; i < l->outs; i++) {
@@ -472,13 +516,12 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
         gs_depend_gate(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         return;
     }
-    gs_fine *fine = gs_fine_of(sim, k);
     sim->sched.sm = s->sm;
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
             u32 unit = ranges[r].start + j * ranges[r].stride;
             if (sim->order.nodes) {
-                gs_levels_pending(sim, &fine[unit]);
+                gs_levels_pending(sim, n->kernel, unit);
             }
             gs_depend_tb(sim, n->kernel, unit, t, s->cause_kernel, s->cause_tb);
         }
@@ -496,9 +539,14 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
         if (!waits_for(sim, succs[i], kernel)) {
             continue;
         }
-        if (--k->waits == 0 && k->spilled) {
-            gs_ring_push(sim, &sim->sched.ready,
-                         (gs_event){t + sim->order.spill, GS_EVENT_SPILLED, succs[i], tb, last});
+        k->waits--;
+        if (k->spilled) {
+            u32 wait =
+                k->waits ? 0 : gs_backing_await(sim, (gs_event){0, GS_EVENT_SPILLED, succs[i], tb, last});
+            gs_backing_ask(sim, succs[i], 0, sim->order.entry_bytes, 1, wait);
+            if (wait) {
+                gs_backing_asked(sim, wait, t);
+            }
             continue;
         }
         if (k->waits == 0) {
@@ -519,6 +567,9 @@ void gs_depend_event(gs_sim *sim, gs_event e)
         gs_levels_loaded(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_FETCHED) {
         fetched(sim, e.a, e.time);
+    } else if (e.what == GS_EVENT_LISTED) {
+        sim->sched.sm = e.pad;
+        count_all(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_SPILLED) {
         gs_depend_gate(sim, e.a, e.time, e.pad, e.b);
     } else if (e.what == GS_EVENT_UNIT) {

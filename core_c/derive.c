@@ -35,6 +35,7 @@ static int derive_partitions(gs_sim *sim)
     }
     sim->fabric_back = p->twin_latency ? whole - there : sim->fabric;
     u64 more = (there + sim->fabric_back) / 2;
+    sim->fabric_mean = more;
     if (sim->fill_latency < more) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.dram.latency = %lld cycles: less than the way there takes with "
@@ -159,6 +160,13 @@ int gs_derive(gs_sim *sim)
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
     most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
+    if (sim->order.entry_bytes) {
+        /* the scheduler is as far from L2 as an SM; it and the slices run the same quantum */
+        u64 both = (u64)p->gpu_l2.latency * sim->period;
+        sim->sched.backing.way_out = both / 2;
+        sim->sched.backing.way_back = both - both / 2;
+        most = gs_min(most, both / 2);
+    }
     u64 want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;
     u64 share = (u64)p->gpu.clock_tensor;

@@ -219,31 +219,33 @@ typedef struct gs_order {
                             use in two buffers, see lists.c */
     uint32_t lists;      /* entries of the buffer of lists, each of so many children */
     uint32_t children;
-    uint32_t counters;  /* entries of the buffer of counters */
-    uint32_t nodes;     /* TBs in the buffer of levels.c; 0: there is none */
-    uint32_t pending;   /* entries for those that are not in it and have been counted down */
-    uint64_t prelaunch; /* table: from a kernel's admission, which does not wait for `launch` then, to
-                            its first dispatch */
-    uint64_t spill;     /* table: an update of memory takes this much longer; a load into the buffer of TBs */
-    uint32_t rotate;    /* 1: ready kernels in turn, a TB each */
+    uint32_t counters;    /* entries of the buffer of counters */
+    uint32_t nodes;       /* TBs in the buffer of levels.c; 0: there is none */
+    uint32_t pending;     /* entries for those that are not in it and have been counted down */
+    uint64_t prelaunch;   /* table: from a kernel's admission, which does not wait for `launch` then, to
+                              its first dispatch */
+    uint32_t entry_bytes; /* table: entries of it lie in memory, too, so many bytes each, and are read and
+                             updated through L2, see backing.c; 0: none does */
+    uint32_t list_bytes;  /* the same of an entry of the buffer of lists */
+    uint32_t computed;    /* 1: the scheduler finds nodes itself, so it writes those that are to lie there */
+    uint32_t rotate;      /* 1: ready kernels in turn, a TB each */
     uint32_t
-        placement;     /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel
-                          while an older one has not ended; 2 where the last producer ran, if there is room */
-    uint32_t affinity; /* 2: ready TBs that are looked at for one whose producer ran where a slot is free */
-    uint32_t reserve;  /* table: 65536ths of all warps that kernels newer than the oldest with TBs left leave
-                          to it */
-    uint32_t queues;   /* queues of packets, see queues.c; 0: there are none */
-    uint32_t slots;    /* of them that hardware looks at */
-    uint32_t ring;     /* packets that a queue holds */
-    uint32_t aware;    /* 1: a queue that can go on takes the slot of one that cannot at once */
-    uint64_t packet;   /* queues: for each packet */
-    uint64_t quantum;  /* queues: at such times one without a slot takes that of an idle one */
-    uint32_t ahead;    /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
-    uint64_t entries;  /* of the table */
-    uint32_t fetch;  /* 1: nodes lie in memory and are brought in when a TB of a producer is dispatched, which
-                        takes `spill` */
-    uint32_t share;  /* 65536ths of those that are free which a kernel may take if it has a coarser form */
-    uint64_t update; /* it takes this long for each counter */
+        placement;      /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel
+                           while an older one has not ended; 2 where the last producer ran, if there is room */
+    uint32_t affinity;  /* 2: ready TBs that are looked at for one whose producer ran where a slot is free */
+    uint32_t reserve;   /* table: 65536ths of all warps that kernels newer than the oldest with TBs left leave
+                           to it */
+    uint32_t queues;    /* queues of packets, see queues.c; 0: there are none */
+    uint32_t slots;     /* of them that hardware looks at */
+    uint32_t ring;      /* packets that a queue holds */
+    uint32_t aware;     /* 1: a queue that can go on takes the slot of one that cannot at once */
+    uint64_t packet;    /* queues: for each packet */
+    uint64_t quantum;   /* queues: at such times one without a slot takes that of an idle one */
+    uint32_t ahead;     /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
+    uint64_t entries;   /* of the table */
+    uint32_t fetch;     /* 1: nodes lie in memory and are brought in when a TB of a producer is dispatched */
+    uint32_t share;     /* 65536ths of those that are free which a kernel may take if it has a coarser form */
+    uint64_t update;    /* it takes this long for each counter */
     uint64_t latency;   /* from an update to the TBs that it frees being ready */
     uint32_t launchers; /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
     uint64_t check;     /* table: admission takes this much longer for each pair of segments, of the kernel

@@ -279,6 +279,48 @@ static __attribute__((noinline)) u64 widen(gs_sim *sim, gs_slice *s, gs_set *set
     return filled + sim->fill_latency;
 }
 
+/* The scheduler reads or updates a line of its tables: see backing.c. It lies between the halves of L2, so
+   its way to either is the mean. */
+static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set,
+                                                    const gs_msg *m)
+{
+    gs_sim *sim = ctx->sim;
+    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
+    u32 kind = GS_PAY_SLOT(m->pay) ? GS_MSG_REDUCE : GS_MSG_LOAD, load = kind == GS_MSG_LOAD;
+    u32 tag = GS_PAY_TAG(m->pay), mask = GS_PAY_MASK(m->pay), sectors = gs_popcount(mask);
+    u64 pay = gs_pay_op(0, 0, kind, 0) | (m->pay & gs_pay_line(0xffff, 8191, 15, 0, 3));
+    u64 start = gs_max(gs_key_time(m->key), s->port), reply = start + sim->l2_latency;
+    s->port = start + (u64)sectors * sim->slice_sector[kind];
+    s->count.requests++;
+    *(load ? &s->count.sectors_read : &s->count.sectors_written) += sectors;
+    *(load ? &s->count.table_read : &s->count.table_written) += sectors;
+    u64 misses = s->misses;
+    u32 hit = match_ways(set, tag);
+    if (!hit) {
+        reply = gs_max(reply, miss(sim, s, set, pay, tag, start));
+    } else {
+        u32 way = gs_ctz(hit);
+        touch(lru, set, way);
+        if (!load) {
+            set->mask[way] |= (u8)(mask | mask << 4);
+        } else if (mask & ~(u32)set->mask[way]) {
+            reply = gs_max(reply, widen(sim, s, set, pay, tag, start, way));
+        } else if (set->pending >> way & 1) {
+            u64 filled = fill_get(set, way, start);
+            if (filled <= start) {
+                set->pending &= (u16) ~(1u << way);
+            } else {
+                s->count.pending_hits++;
+                reply = gs_max(reply, filled + sim->fill_latency);
+            }
+        }
+    }
+    reply += s->misses > misses ? sim->fabric_mean : 0;
+    s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
+    const gs_sender back = gs_sender_across(ctx, GS_SENDER_SLICE + group);
+    gs_send(ctx, &back, sim->boxes - 1, reply - sim->l2_latency + sim->sched.backing.way_back, m->pay);
+}
+
 /* Serves the requests of a group's slices, sorted by time. The last two are constants where it is called. */
 static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
                                                         int lru, int halves)
@@ -300,11 +342,15 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         u32 load = kind == GS_MSG_LOAD, sectors = gs_popcount(mask);
         u32 from = gs_key_sender(m->key);
         gs_slice *s = of[GS_PAY_SLICE(pay)];
-        if (GS_UNLIKELY(kind == GS_MSG_SYNC)) {
-            gs_semaphore_request(ctx, &sender, s, m->key, pay);
+        gs_set *set = &sets[GS_PAY_ROW(pay)];
+        if (GS_UNLIKELY(kind > GS_MSG_REDUCE)) {
+            if (kind == GS_MSG_SYNC) {
+                gs_semaphore_request(ctx, &sender, s, m->key, pay);
+            } else {
+                table_request(ctx, group, s, set, m);
+            }
             continue;
         }
-        gs_set *set = &sets[GS_PAY_ROW(pay)];
         u64 across = 0; /* time over the fabric, back */
         int passed = 0; /* a store has come through the side opposite, which keeps what it writes */
         if (halves) {

@@ -69,12 +69,14 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
-    u64 rooms[6] = {power_of_two(reserve + 1),
-                    power_of_two(nodes + n + (sim->order.fetch ? 2 * n : 0) + sim->bloom.slots + 1),
-                    power_of_two(n + held + 2),
-                    power_of_two(held + 1),
-                    power_of_two(sim->order.prologue ? reserve + 1 : 1),
-                    power_of_two((u64)sim->sms * GS_OWNERS + reserve + 1)};
+    t = gs_backing_lay_out(sim, t);
+    u64 rooms[6] = {
+        power_of_two(reserve + 1),
+        power_of_two(nodes + n + (sim->order.entry_bytes ? GS_AWAITED : 0) + sim->bloom.slots + 1),
+        power_of_two(n + held + 2),
+        power_of_two(held + 1),
+        power_of_two(sim->order.prologue ? reserve + 1 : 1),
+        power_of_two((u64)sim->sms * GS_OWNERS + reserve + 1)};
     gs_ring *rings[6] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit,
                          &sim->sched.held,    &sim->sched.opens, &sim->sched.complete};
     for (u32 i = 0; i < 6; i++) {
@@ -89,6 +91,7 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     messages += (sim->sched.early || sim->order.prologue ? 2 * reserve : 0) +
                 (job->n_needs ? (GS_POLLS + 2) * reserve : 0);
     messages += (u64)sim->sms * GS_OWNERS; /* TBs that are complete after they left, and their posts */
+    messages += sim->sched.backing.room;
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;
@@ -185,4 +188,5 @@ void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         semaphores[i].need = job->needs[i];
     }
     gs_forms_init(sim);
+    gs_backing_init(sim);
 }

@@ -4,20 +4,30 @@
    Levels go up along every edge, so the first TB that has not ended waits for nothing. */
 #include "scheduler.h"
 
+/* Asks for the next TB, and for those behind it whose entries lie in the same line of memory. */
 static void load(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
-    u64 next = GS_CONST_TABLE(sim, u64, at_sequence)[d->next_load++];
-    d->loaded++;
+    const u64 *all = GS_CONST_TABLE(sim, u64, at_sequence), size = sim->order.entry_bytes;
+    u64 first = all[d->next_load], line = (u32)first * size / 128;
+    u32 index = (u32)d->next_load, room = (u32)sim->order.nodes - d->loaded, n = 0;
+    do {
+        n++;
+        d->next_load++;
+    } while (n < room && d->next_load < sim->n_sequence && all[d->next_load] == first + n &&
+             (u32)all[d->next_load] * size / 128 == line);
+    d->loaded += n;
     d->table_peak = gs_max32(d->table_peak, d->loaded);
-    gs_ring_push(sim, &d->ready, (gs_event){t, GS_EVENT_LOADED, (u32)(next >> 32), (u32)next, 0});
+    u32 wait = gs_backing_await(sim, (gs_event){0, GS_EVENT_LOADED, index, n, 0});
+    gs_backing_ask(sim, (u32)(first >> 32), (u32)first * size, n * size, 0, wait);
+    gs_backing_asked(sim, wait, t);
 }
 
 void gs_levels_fill(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
-    while (d->loaded < sim->order.nodes && d->next_load < sim->n_sequence) {
-        load(sim, t + sim->order.spill);
+    while (d->loaded < sim->order.nodes && d->next_load < sim->n_sequence && !gs_backing_is_behind(sim)) {
+        load(sim, t);
     }
 }
 
@@ -27,7 +37,7 @@ void gs_levels_end(gs_sim *sim, u64 t)
     gs_levels_fill(sim, t);
 }
 
-void gs_levels_loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+static void loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     gs_fine *f = &gs_fine_of(sim, &gs_kernels(sim)[kernel])[tb];
     f->loaded = 1;
@@ -39,9 +49,19 @@ void gs_levels_loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     gs_depend_tb(sim, kernel, tb, t, GS_NONE, GS_NONE);
 }
 
-void gs_levels_pending(gs_sim *sim, gs_fine *f)
+void gs_levels_loaded(gs_sim *sim, u32 first, u32 count, u64 t)
+{
+    const u64 *all = GS_CONST_TABLE(sim, u64, at_sequence);
+    for (u32 i = first; i < first + count; i++) {
+        loaded(sim, (u32)(all[i] >> 32), (u32)all[i], t);
+    }
+}
+
+void gs_levels_pending(gs_sim *sim, u32 kernel, u32 tb)
 {
     gs_sched *d = &sim->sched;
+    gs_fine *f = &gs_fine_of(sim, &gs_kernels(sim)[kernel])[tb];
+    u64 size = sim->order.entry_bytes;
     if (f->loaded || f->entry) {
         return;
     }
@@ -51,5 +71,6 @@ void gs_levels_pending(gs_sim *sim, gs_fine *f)
         d->lists_peak = gs_max32(d->lists_peak, d->pending);
     } else {
         d->spills++;
+        gs_backing_ask(sim, kernel, tb * size, size, 1, 0);
     }
 }

@@ -1,7 +1,7 @@
 /* Dependences edge by edge, as BlockMaestro keeps them: of each TB the list of its children, of each child a
    counter of parents. All of them lie in memory. A buffer holds the lists of resident TBs, so many children
    an entry, another the counters of children of such TBs; both are brought in when a TB is dispatched, while
-   there is room. What is not there when the TB ends is read from memory, or counted there. */
+   there is room. What is not there when the TB ends is read from memory, or counted there (backing.c). */
 #include "scheduler.h"
 
 typedef void visit(gs_sim *sim, u32 node, u32 *count);
@@ -24,20 +24,24 @@ static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
     return count;
 }
 
-/* brings in counters of a node's consumers; counts those for which there is no room */
-static void bring_in(gs_sim *sim, u32 node, u32 *missing)
+/* Brings in counters of a node's consumers; those for which there is no room are counted in memory, if at
+   all, and `awaited` names who waits for that. Returns how many those are. */
+static u32 bring_in(gs_sim *sim, u32 node, int count, u32 awaited)
 {
     gs_sched *d = &sim->sched;
+    u64 size = sim->order.entry_bytes;
+    u32 missing = 0;
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_kernel *k = &gs_kernels(sim)[n->kernel];
     if (!k->admitted || !k->fine) {
-        return;
+        return 0;
     }
     gs_fine *fine = gs_fine_of(sim, k);
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
-            gs_fine *f = &fine[ranges[r].start + j * ranges[r].stride];
+            u32 tb = ranges[r].start + j * ranges[r].stride;
+            gs_fine *f = &fine[tb];
             if (f->entry || f->open == 0) {
                 continue;
             }
@@ -45,21 +49,25 @@ static void bring_in(gs_sim *sim, u32 node, u32 *missing)
                 f->entry = 1;
                 d->table_entries++;
                 d->table_peak = gs_max32(d->table_peak, d->table_entries);
+                gs_backing_ask(sim, n->kernel, tb * size, size, 0, 0);
             } else {
-                ++*missing;
+                missing++;
+                if (count) {
+                    gs_backing_ask(sim, n->kernel, tb * size, size, 1, awaited);
+                }
             }
         }
     }
+    return missing;
 }
 
 static void add_children(gs_sim *sim, u32 node, u32 *count)
 {
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_kernel *k = &gs_kernels(sim)[n->kernel];
-    u32 ignored = 0;
     if (k->admitted && !k->coarse) {
         *count += GS_CONST_TABLE(sim, gs_nstate, at_nstates)[node].consumers;
-        bring_in(sim, node, &ignored);
+        bring_in(sim, node, 0, 0);
     }
 }
 
@@ -74,18 +82,31 @@ void gs_lists_start(gs_sim *sim, gs_resident *r)
     d->lists_peak = gs_max32(d->lists_peak, d->lists);
     r->missing = entries - held;
     d->spills += r->missing;
+    gs_backing_ask_list(sim, r->kernel, r->tb, 0, held, 0);
 }
 
 void gs_lists_end(gs_sim *sim, const gs_departed *tb)
 {
     sim->sched.lists -= tb->lists;
-    sim->sched.late = tb->missing > 0;
+    sim->sched.late = tb->missing;
+    sim->sched.behind = tb->lists;
 }
 
-int gs_lists_count(gs_sim *sim, u32 node)
+int gs_lists_read(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
-    u32 missing = 0;
-    bring_in(sim, node, &missing);
-    sim->sched.spills += missing;
-    return missing > 0 || sim->sched.late;
+    gs_sched *d = &sim->sched;
+    u32 late = d->late;
+    d->late = 0;
+    if (late == 0) {
+        return 0;
+    }
+    u32 wait = gs_backing_await(sim, (gs_event){0, GS_EVENT_LISTED, kernel, tb, d->sm});
+    gs_backing_ask_list(sim, kernel, tb, d->behind, late, wait);
+    gs_backing_asked(sim, wait, t);
+    return 1;
+}
+
+void gs_lists_count(gs_sim *sim, u32 node, u32 awaited)
+{
+    sim->sched.spills += bring_in(sim, node, 1, awaited);
 }

@@ -19,7 +19,8 @@ enum {
     GS_MSG_SHARE,
     GS_MSG_COPY,
     GS_MSG_SYNC,
-    GS_MSG_COMPLETE = GS_MSG_START /* to the scheduler: the stores of a TB that has left are acknowledged */
+    GS_MSG_COMPLETE = GS_MSG_START, /* to the scheduler: the stores of a TB that has left are acknowledged */
+    GS_MSG_TABLE = GS_MSG_SHARE     /* from the scheduler to slices, and back */
 };
 
 #define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))

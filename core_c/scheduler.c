@@ -288,7 +288,8 @@ static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
         }
         u32 kernel = by_rank[r];
         gs_kernel *k = &kernels[kernel];
-        if (kernel == head || (sim->order.strict && kernel != oldest_left(sim))) {
+        if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
+            (sim->order.each && gs_backing_is_behind(sim))) {
             return;
         }
         if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
@@ -494,7 +495,26 @@ static void run_event(gs_ctx *ctx, u32 source)
     }
     gs_gate_send(ctx);
     dispatch(ctx, t, hint);
+    gs_backing_send(ctx, t);
     classify(sim);
+}
+
+/* memory has answered: what waited for room to ask goes on */
+static void table_answers(gs_ctx *ctx, u64 pay, u64 t)
+{
+    gs_sim *sim = ctx->sim;
+    int behind = gs_backing_is_behind(sim);
+    gs_backing_answer(sim, pay, t);
+    gs_backing_send(ctx, t);
+    if (behind && !gs_backing_is_behind(sim)) {
+        account(sim, t);
+        if (sim->order.nodes) {
+            gs_levels_fill(sim, t);
+        }
+        dispatch(ctx, t, GS_NONE);
+        gs_backing_send(ctx, t);
+        classify(sim);
+    }
 }
 
 void gs_sched_run(gs_ctx *ctx)
@@ -512,6 +532,9 @@ void gs_sched_run(gs_ctx *ctx)
             u32 sm = gs_key_sender(m[i].key);
             gs_early_trigger(
                 sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + GS_PAY_WARP(m[i].pay), message);
+            i++;
+        } else if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_TABLE) {
+            table_answers(ctx, m[i].pay, message);
             i++;
         } else if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_COMPLETE) {
             /* not before its release, which came earlier, has been served */

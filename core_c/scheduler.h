@@ -21,7 +21,8 @@ enum {
     GS_EVENT_LOADED,
     GS_EVENT_UNIT,
     GS_EVENT_FETCHED,
-    GS_EVENT_SPILLED
+    GS_EVENT_SPILLED,
+    GS_EVENT_LISTED
 };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
@@ -86,15 +87,35 @@ void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);
 /* lists of children and counters of parents in buffers (lists.c) */
 void gs_lists_start(gs_sim *sim, gs_resident *r);
 void gs_lists_end(gs_sim *sim, const gs_departed *tb);
-/* the counters of a node's consumers; 1: one of them is in memory */
-int gs_lists_count(gs_sim *sim, u32 node);
+/* reads what of the list of the TB that ends is in memory; 1: it is counted when that has come */
+int gs_lists_read(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+/* counts for a node's consumers; what `awaited` names waits for those whose counters are in memory */
+void gs_lists_count(gs_sim *sim, u32 node, u32 awaited);
 
 /* TBs in a buffer, in a given order (levels.c) */
 void gs_levels_fill(gs_sim *sim, u64 t);
 void gs_levels_end(gs_sim *sim, u64 t);
-void gs_levels_loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+/* TBs that come one after another in the order */
+void gs_levels_loaded(gs_sim *sim, u32 first, u32 count, u64 t);
 /* a TB that may not be there has been counted down */
-void gs_levels_pending(gs_sim *sim, gs_fine *f);
+void gs_levels_pending(gs_sim *sim, u32 kernel, u32 tb);
+
+/* tables in memory (backing.c) */
+u64 gs_backing_lay_out(gs_sim *sim, u64 end);
+void gs_backing_init(gs_sim *sim);
+/* what is to happen behind the last answer to what is asked for it; its time: how long behind */
+u32 gs_backing_await(gs_sim *sim, gs_event then);
+/* Asks for bytes of a kernel's part from the `at`-th on; awaited: 0, or whom the answer is for. */
+void gs_backing_ask(gs_sim *sim, u32 kernel, u64 at, u64 bytes, u32 update, u32 awaited);
+/* all has been asked for it at time t */
+void gs_backing_asked(gs_sim *sim, u32 awaited, u64 t);
+/* the same of part of a TB's list */
+void gs_backing_ask_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries, u32 awaited);
+/* sends requests as long as there is room for answers */
+void gs_backing_send(gs_ctx *ctx, u64 t);
+void gs_backing_answer(gs_sim *sim, u64 pay, u64 t);
+/* 1: so much waits to be sent that nobody should ask for more who can wait */
+int gs_backing_is_behind(const gs_sim *sim);
 
 /* queues of packets (queues.c) */
 void gs_queues_init(gs_sim *sim);

@@ -37,6 +37,7 @@ enum {
     GS_SENDER_FORWARD = 2048,  /* a load that the slice opposite passes on for an SM */
     GS_SENDER_COMPLETE = 3072, /* an SM, of a TB that has left: behind what it says of those that leave */
     GS_SENDER_SCHED = 4095,
+    GS_AWAITED = 1 << 16, /* of backing.c */
     GS_NO_SM = 0xffff
 };
 
@@ -306,6 +307,7 @@ typedef struct gs_kernel {
     u32 ready; /* ready TBs of a fine kernel */
     u8 admitted, coarse, fine, ended;
     u8 away, spilled; /* 1: its nodes lie in memory, 2: and are on their way; 1: its one entry does, too */
+    u32 asked;        /* the form of its nodes that is on its way; one more than there are: the one entry */
     u32 form, unit;   /* the form of its nodes that the table holds, 0: their own; TBs that share a counter */
     u32 passed;
     u32 cause_kernel, cause_tb;
@@ -414,6 +416,32 @@ typedef struct gs_departed {
     u32 sm, lists, missing; /* as of its gs_resident */
 } gs_departed;
 
+/* A run of bytes that is to be read or updated, and what waits for answers; see backing.c. */
+typedef struct gs_piece {
+    u64 first, end;
+    u32 awaited, update; /* awaited: 0: nobody waits */
+} gs_piece;
+
+typedef struct gs_awaited {
+    gs_event then; /* its time: how long behind the last answer */
+    u32 left, next;
+} gs_awaited;
+
+/* where a kernel's part of the tables lies in memory */
+typedef struct gs_backed {
+    u64 first, lists;
+    u32 list_entries, pad; /* of a TB, at most */
+} gs_backed;
+
+typedef struct gs_backing {
+    u64 port, base; /* when the next request may leave; where the tables begin */
+    u64 way_out, way_back;
+    u64 at_pieces, at_awaited, at_kernels;
+    u32 head, tail;      /* pieces */
+    u32 under_way, room; /* requests without an answer, and how many there may be */
+    u32 used, free;
+} gs_backing;
+
 typedef struct gs_sched {
     u64 release_free, start_free, table_free, admit_free;
     u64 accounted; /* idle time is counted up to here */
@@ -440,7 +468,8 @@ typedef struct gs_sched {
     u32 sm, pad4;        /* where what is being counted has run, or GS_NO_SM */
     u32 loaded, pending; /* TBs in the buffer; entries for those that are not */
     u64 next_load, spills;
-    u32 late, pad3;       /* 1: part of the list of the TB that ends is in memory */
+    u32 late, behind; /* entries of the list of the TB that ends: in memory; in the buffer before them */
+    gs_backing backing;
     u64 segments;         /* of the kernels in the window */
     gs_ring opens;        /* TBs that wait inside no more, see gate.c */
     u32 running;          /* kernels that have begun and not ended, behind barriers */
@@ -550,6 +579,7 @@ struct gs_sim {
        store, of a load holds a link; ticks until a copy must have come */
     u32 half_boxes, link_sector[2], link_store;
     u64 fabric, fabric_back; /* one way; the way back of what a load fetches */
+    u64 fabric_mean;         /* over all lines, there and back */
     u64 twin_latency;
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */

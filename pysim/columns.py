@@ -33,7 +33,7 @@ _LAYOUTS: dict[str, str] = {
     "runs": "run:i4 workload:S64 scheme:S64 gpu:S64 status:S16 reason:S160 window:i8 submit:S16"
     " time_us:f8 cycles:f8 warp_instructions:i8 tbs:i8 speedup:f8 bound_us:f8 estimate_us:f8 gap_won:f8"
     " alu_utilization:f8 sm_idle:f8 dram_bytes:i8 l2_bytes:i8 energy_j:f8 table_entries:i8 table_bytes:i8"
-    " table_spills:i8 table_coarse:i8 table_shared:i8 replayed:i8 replay_error:f8",
+    " table_spills:i8 table_l2_bytes:i8 table_coarse:i8 table_shared:i8 replayed:i8 replay_error:f8",
     "kernels": "run:i4 kernel:i4 stream:i4 name:i4 tbs:i8 enqueued_us:f8 admitted_us:f8 ready_us:f8"
     " first_dispatch_us:f8 last_end_us:f8 complete_us:f8 warp_instructions:i8 load_bytes:i8"
     " store_bytes:i8 coarse:u1 sharing:i8",

@@ -61,6 +61,8 @@ SLICE: tuple[Counter, ...] = (
     Counter("sectors_read", "count", "Sectors asked for by loads."),
     Counter("joined", "count", "Sectors of loads that joined a request of another SM of the cluster."),
     Counter("sectors_written", "count", "Sectors written by stores."),
+    Counter("table_read", "count", "Sectors of the scheduler's tables that it read from memory; of sectors_read."),
+    Counter("table_written", "count", "The same, updated or written; of sectors_written."),
     Counter("hits", "count", "Requests that needed no DRAM read."),
     Counter("pending_hits", "count", "Of these, requests that waited for a fill in flight."),
     Counter("busy", "tick", "Time that the slice's data port was held."),

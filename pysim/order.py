@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,10 +61,22 @@ def carveout_mode(scheme: Scheme, values: Mapping[str, int]) -> str:
     return word
 
 
+def in_memory(size: float) -> int:
+    """Return the bytes that an entry of the scheduler's tables takes in memory: whole words."""
+    return 4 * math.ceil(size / 4)
+
+
 def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
     """Return the fields of ``gs_order``."""
     everything = max(1, len(job.kernels))
     table = scheme.table
+    fetch = (
+        scheme.edges == "tb"
+        and scheme.finds != "bloom"
+        and not scheme.infinite
+        and not values["scheme.prologue"]
+        and values["scheme.table.fetch"]
+    )
     return {
         "tb_edges": int(table),
         "window": everything if scheme.infinite or not table else min(everything, values["scheme.window"]),
@@ -84,14 +97,10 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "reserve": values["scheme.reserve"] if table else 0,
         "entries": values["scheme.table.entries"],
         "share": values["scheme.table.share"],
-        "fetch": int(
-            scheme.edges == "tb"
-            and scheme.finds != "bloom"
-            and not scheme.infinite
-            and not values["scheme.prologue"]
-            and values["scheme.table.fetch"]
-        ),
-        "spill": values["gpu.l2.latency"] * values["gpu.clock"],
+        "fetch": int(fetch),
+        "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch else 0,
+        "list_bytes": 0,
+        "computed": int(scheme.finds == "learned"),
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],
     }

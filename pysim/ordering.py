@@ -11,7 +11,7 @@ from . import hardware
 from .adjacent import adjacent
 from .bloom import signature_bytes
 from .levels import sequence
-from .order import order_of, preds_of
+from .order import in_memory, order_of, preds_of
 from .packets import packets
 from .params import PARAMS
 from .ranges import conflicts
@@ -146,6 +146,8 @@ def _blockmaestro(deps: Dependences, values: Mapping[str, int], order: dict[str,
     made = adjacent(deps, values["scheme.blockmaestro.parents"])
     consumer = PRIORITIES[values["scheme.blockmaestro.priority"]] == "consumer"
     entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
+    counter = hardware.each_bytes(hardware.blockmaestro_counter())
+    listed = hardware.each_bytes(hardware.blockmaestro_list(children))
     order |= {
         "window": min(len(made.preds), values["scheme.blockmaestro.kernels"]),
         "in_order": 1,
@@ -158,15 +160,16 @@ def _blockmaestro(deps: Dependences, values: Mapping[str, int], order: dict[str,
         "lists": entries,
         "counters": entries,
         "children": children,
-        "spill": values["gpu.l2.latency"] * values["gpu.clock"],
+        "entry_bytes": in_memory(counter),
+        "list_bytes": in_memory(listed),
     }
     return Ordering(
         made.preds,
         order,
         made.deps,
         {"whole": made.whole},
-        entry_bytes=hardware.each_bytes(hardware.blockmaestro_counter()),
-        list_bytes=hardware.each_bytes(hardware.blockmaestro_list(children)),
+        entry_bytes=counter,
+        list_bytes=listed,
         priority="newest" if consumer else "oldest",
     )
 
@@ -181,7 +184,7 @@ def _wireframe(job: Job, deps: Dependences, values: Mapping[str, int], order: di
         "entries": UNLIMITED,
         "nodes": values["scheme.wireframe.nodes"],
         "pending": values["scheme.wireframe.pending"],
-        "spill": values["gpu.l2.latency"] * values["gpu.clock"],
+        "entry_bytes": in_memory(size),
     }
     return Ordering(
         deps.preds,

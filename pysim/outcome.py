@@ -109,6 +109,10 @@ class Outcome:
             "replay_error": self.error,
         } | self._held()
 
+    def _tables_moved(self) -> int:
+        """Return the sectors of the scheduler's tables that it read from memory or wrote there."""
+        return int(self.slices["table_read"].sum() + self.slices["table_written"].sum())
+
     def _held(self) -> dict[str, int]:
         """Return what the dependence table and its buffers held, and what they had no room for."""
         entries, lists = int(self.totals.table_peak_entries), int(self.totals.table_peak_lists)
@@ -116,6 +120,7 @@ class Outcome:
             "table_entries": entries + lists,
             "table_bytes": math.ceil(entries * self.lowered.entry_bytes + lists * self.lowered.list_bytes),
             "table_spills": int(self.totals.table_spills),
+            "table_l2_bytes": columns.SECTOR * self._tables_moved(),
             "table_coarse": int(self.totals.table_coarse_kernels),
             "table_shared": int(self.totals.table_shared_kernels),
         }

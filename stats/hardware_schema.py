@@ -31,7 +31,7 @@ TABLE_SIZE = (
     Column("table_coarse", "<i8", "count", "Kernels that did not fit and waited for whole kernels."),
     Column("table_shared", "<i8", "count", "Kernels some of whose TBs shared a counter."),
     Column("table_spills", "<i8", "count", "Entries that were read from memory."),
-    Column("spill_bytes", "<i8", "B", "Size of these entries: the traffic of it."),
+    Column("spill_bytes", "<i8", "B", "Traffic of it at L2: whole sectors."),
     Column("l2_bytes", "<i8", "B", "Bytes moved from and to L2."),
     Column("dram_bytes", "<i8", "B", "Bytes moved from and to DRAM."),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pysim import Config, hardware
+from pysim import Config
 from workloads.table_size import (
     ALL,
     CONSUMERS,
@@ -28,7 +28,6 @@ from workloads.table_size import (
     all_of,
     gains,
     price,
-    sizes_of,
     structures,
     swept,
     thinned,
@@ -222,8 +221,7 @@ def _row(study: Study, point: Point, dimension: str, value: int) -> dict[str, An
         "status": "refused" if got.reason else "ok", "time_us": got.values.get("time_us", np.nan),
         "gain": gains(study.found, point.text)(point), "bits": price(point, study.config, got),
     }  # fmt: skip
-    entry = hardware.table_entry(sizes_of(point.text, own.encoded()), own.integer(CONSUMERS))
-    row["spill_bytes"] = round(got.values.get("table_spills", 0) * hardware.each_bytes(entry))
+    row["spill_bytes"] = int(got.values.get("table_l2_bytes", 0))
     return row | {name: int(got.values.get(name, 0)) for name in COUNTS}
 
 

@@ -79,6 +79,10 @@ typedef struct gs_l2 {
     uint64_t joined;
     /* Sectors written by stores. [count] */
     uint64_t sectors_written;
+    /* Sectors of the scheduler's tables that it read from memory; of sectors_read. [count] */
+    uint64_t table_read;
+    /* The same, updated or written; of sectors_written. [count] */
+    uint64_t table_written;
     /* Requests that needed no DRAM read. [count] */
     uint64_t hits;
     /* Of these, requests that waited for a fill in flight. [count] */
@@ -110,6 +114,6 @@ enum {
     GS_IDLES_N = 3,
     GS_WORK_N = 16,
     GS_HELD_N = 3,
-    GS_L2_N = 12,
+    GS_L2_N = 14,
     GS_BANKS_N = 2,
 };

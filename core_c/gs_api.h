@@ -404,6 +404,13 @@ void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *
 /* The same of one TB of a launch, for programs with rows. */
 uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, const gs_loads *loads);
 void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out);
+/* What a launch loads and stores by the slice that it is at home in, sectors. `passed`: what those TBs store
+   that load a whole line of the slice; `most`: what one of them does; `now`, `whole`: of the TB looked at. */
+typedef struct gs_passed {
+    uint64_t loaded, stored, passed, most, now, whole;
+} gs_passed;
+/* Adds to `out`, one a slice. */
+void gs_passed_of(const gs_sim *sim, uint32_t kernel, gs_passed *out);
 const char *gs_build_info(void);
 uint64_t gs_tables_hash(void);
 /* The inverse of gs_line_home. */

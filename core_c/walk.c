@@ -1,6 +1,7 @@
 #include "walk.h"
 
 #include "copy.h"
+#include "create.h"
 #include "fabric.h"
 #include "pattern.h"
 #include "sync.h"
@@ -148,6 +149,43 @@ uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *o
     collector c = {out, 0, room};
     gs_walk_tb(sim, kernel, tb, collect, &c);
     return c.n;
+}
+
+typedef struct passer {
+    const gs_sim *sim;
+    gs_passed *out;
+} passer;
+
+static void visit_passed(void *user, const gs_iop *op, u64 line, u32 mask)
+{
+    const passer *p = user;
+    u32 slice, set, tag;
+    gs_line_home(p->sim, line, &slice, &set, &tag);
+    gs_passed *s = &p->out[slice];
+    if (op->kind == GS_OP_LOAD) {
+        s->loaded += gs_popcount(mask);
+        s->whole |= mask == 15;
+    } else {
+        s->now += gs_popcount(mask);
+    }
+}
+
+void gs_passed_of(const gs_sim *sim, uint32_t kernel, gs_passed *out)
+{
+    u32 tbs = (u32)gs_tbs_of(gs_launches(sim) + kernel);
+    passer p = {sim, out};
+    for (u32 tb = 0; tb < tbs; tb++) {
+        gs_walk_tb(sim, kernel, tb, visit_passed, &p);
+        for (u32 i = 0; i < sim->slices; i++) {
+            gs_passed *s = &out[i];
+            s->stored += s->now;
+            if (s->whole) {
+                s->passed += s->now;
+                s->most = gs_max(s->most, s->now);
+            }
+            s->now = s->whole = 0;
+        }
+    }
 }
 
 /* a launch of the program, for addresses that only the counts matter of */

@@ -9,8 +9,9 @@ import numpy as np
 
 from .estimate import PIPES, Estimator
 from .floors import lone_tbs
+from .job import variants
+from .one_pass import drained
 from .params import PARAMS
-from .program import Recorded
 from .regions import SECTOR
 from .traffic import compulsory_bytes, written_bytes
 
@@ -21,25 +22,15 @@ if TYPE_CHECKING:
 
     from .dependences import Dependences
     from .floors import Costs, Loads
-    from .job import Job, Kernel
+    from .job import Job
     from .ops import Programs
     from .schemes import Choice
 
     Floats = NDArray[np.float64]
 
 TICKS_US = 1024 * 1000
+MAP = 64 * 64  # slots: GS_BUS_WORDS of 64
 AFFINITY = next(p for p in PARAMS["scheme"] if p.name == "placement").choices.index("affinity")
-
-
-def variants(kernel: Kernel) -> NDArray[np.int64]:
-    """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z), or its row."""
-    if isinstance(kernel.program, Recorded):
-        rows = kernel.program.tb_rows
-        return np.zeros(kernel.tbs, np.int64) if rows is None else np.asarray(rows, np.int64)
-    tb = np.arange(kernel.tbs, dtype=np.int64)
-    x, y, z = kernel.grid
-    last = [tb % x == x - 1, tb // x % y == y - 1, tb // (x * y) == z - 1]
-    return np.asarray(sum(bit.astype(np.int64) << i for i, bit in enumerate(last)))
 
 
 def critical_path(
@@ -181,32 +172,41 @@ class _Job:
             most = max(most, least / unit)
         return most
 
-    def dram(self) -> float:
+    def dram(self, merged: bool) -> float:
         """Return the ticks that the fullest DRAM channel is busy before the job can end."""
         v = self.values
         slices = v["gpu.l2.slices"]
         slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
         reads = compulsory_bytes(self.job) / SECTOR
         least = self._bus(reads / slices, slot)
+        moved = drained(self.job, self.costs, v)
+        if moved is not None and not merged:
+            read, back = moved
+            turned = back + back / (v["gpu.dram.write_batch"] + 3) * (v["gpu.dram.turnaround"] // slot)
+            least = max(least, *(self._bus(slots, slot) for slots in (read + turned).tolist()))
         if not v["gpu.dram.write_queue"] or any(copy == 0 for copy in self.link.values()):
             return least
         # what L2 does not hold at the end has been written back, but for the channels' queues
         written = written_bytes(self.job) / SECTOR - v["gpu.l2.size"] / SECTOR
         batch = v["gpu.dram.write_batch"]
-        drained = max(0.0, written - slices * batch)
-        turns = drained / (batch + 3) * (v["gpu.dram.turnaround"] // slot)
-        whole = self._bus((reads + drained + turns) / slices, slot)
+        held_up = max(0.0, written - slices * batch)
+        turns = held_up / (batch + 3) * (v["gpu.dram.turnaround"] // slot)
+        whole = self._bus((reads + held_up + turns) / slices, slot)
         return max(least, whole - (v["gpu.dram.write_queue"] + batch + 3) * slot)
 
     def _bus(self, slots: float, slot: int) -> float:
-        """Return the ticks in which so many slots of a channel's bus are free beside its refreshes."""
+        """Return the ticks in which so many slots of a channel's bus are free beside its refreshes.
+
+        The core counts refreshes from behind the bus map that it begins with.
+        """
         period, busy = self.values["gpu.dram.refresh_period"], self.values["gpu.dram.refresh_time"]
         least = max(0.0, slots - 1) * slot
+        first = MAP * slot
         if not 0 < busy < period:
             return least
         done = -1
         ticks = least
-        while (whole := max(0, int((ticks - busy - slot) // period))) > done:
+        while (whole := max(0, int((ticks - first - busy - slot) // period))) > done:
             done = whole
             ticks = least + whole * -(-busy // slot) * slot
         return ticks
@@ -258,7 +258,7 @@ class _Job:
             self.path(family, loads, behind),
             sum(self.link.values()),
         ]  # copies take the link one by one
-        ticks = [self.dram()]
+        ticks = [self.dram(family.merged)]
         if same:
             cycles.append(self.work())
             ticks.append(self.slices())

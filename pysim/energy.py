@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .bounds import variants
+from .job import variants
 from .params import PIPES
 from .program import OP, PIPE
 

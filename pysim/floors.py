@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .one_pass import look_at
 from .program import Recorded
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Costs:
     A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
     loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB takes alone where
     all of its loads find L2, and where all go to DRAM. ``single``: the floors of kernels of one TB, by their
-    number, with what its addresses tell: wherever it runs, and on the first SM.
+    number, with what its addresses tell: wherever it runs, and on the first SM. ``passed``: what kernels of a
+    job that touches nothing twice move, by their number (``gs_passed``, one a slice).
     """
 
     floor: Floats
@@ -44,6 +46,7 @@ class Costs:
     far: dict[Loads, Floats] = field(default_factory=dict)
     slow: tuple[Floats, Floats] | None = None
     single: dict[int, tuple[float, float]] = field(default_factory=dict)
+    passed: dict[int, NDArray[np.void]] = field(default_factory=dict)
 
 
 def loads_of(job: Job) -> list[Loads]:
@@ -240,4 +243,6 @@ def costs_of(
     singles = _singles(sim, job, loads, values, lone) if job is not None and loads else {}
     for kernel, floor in singles.items():
         made[programs.index[kernel]].single[kernel] = floor
+    if job is not None and loads:
+        look_at(sim, job, programs, made, values)
     return made

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .errors import WorkloadError
+from .program import Recorded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .copies import Copy
     from .footprint import Footprint
-    from .program import Program, Recorded
+    from .program import Program
 
 Mode = Literal["read", "write", "update"]
 MAX_TBS = 2**31 - 1
@@ -140,3 +141,14 @@ class Job:
     kernels: Sequence[Kernel]
     events: Sequence[tuple[int, int]] = ()
     steps: int = 1
+
+
+def variants(kernel: Kernel) -> NDArray[np.int64]:
+    """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z), or its row."""
+    if isinstance(kernel.program, Recorded):
+        rows = kernel.program.tb_rows
+        return np.zeros(kernel.tbs, np.int64) if rows is None else np.asarray(rows, np.int64)
+    tb = np.arange(kernel.tbs, dtype=np.int64)
+    x, y, z = kernel.grid
+    last = [tb % x == x - 1, tb // x % y == y - 1, tb // (x * y) == z - 1]
+    return np.asarray(sum(bit.astype(np.int64) << i for i, bit in enumerate(last)))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pysim._ffi import dtype_of
-from pysim.bounds import variants
-from pysim.job import Job
+from pysim.job import Job, variants
 from pysim.ops import lower_programs
 from pysim.program import OP, Accesses, Recorded, Tables
 

@@ -21,6 +21,7 @@ from pysim.schemes import SCHEMES, parse_scheme
 from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, written_bytes
 from workloads import micro
 from workloads.apps.suite import APPS
+from workloads.copy import copy
 from workloads.registry import make
 
 from .core.harness import config, execute, tiny
@@ -179,6 +180,36 @@ STREAMS = [("titan_v", "read:tbs=640"), ("h200", "read:tbs=1320,chunk=131072"), 
 def test_one_pass_over_dram(gpu, text):
     rows = respected(rows_of(gpu, make(text), "stream,tb_ideal"))
     assert (rows["bound_us"] >= 0.85 * rows["time_us"]).all()
+
+
+def test_a_copy_writes_back_what_l2_does_not_hold():
+    """All but what L2 holds and what resident TBs have not written yet stands before the last reads."""
+    rows = respected(rows_of("titan_v", make("copy:nbytes=67108864"), "stream,tb_ideal"))
+    assert (rows["bound_us"] >= 0.85 * rows["time_us"]).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1 << 16, 1 << 19), min_size=1, max_size=3),
+    lines=st.sampled_from((4, 16, 64)),
+    scheme=st.sampled_from(("stream", "graph", "tb_ideal", "tb_ideal:newest", "queues", "pool")),
+    queue=st.sampled_from((0, 64)),
+    batch=st.sampled_from((1, 8, 32)),
+    turnaround=st.sampled_from((0, 8)),
+    gpu=st.sampled_from(("titan_v", "h200")),
+    threads=st.sampled_from((32, 256)),
+    unroll=st.integers(1, 8),
+)
+def test_copies_of_all_kinds(sizes, lines, scheme, queue, batch, turnaround, gpu, threads, unroll):
+    """A small chip with a small L2 in front of a slow DRAM: writes are most of the time."""
+    memory, kernels = Memory(next_address=1 << 20), []
+    for number, size in enumerate(sizes):
+        source, target = (memory.tensor(f"{n}{number}", 1, size // 4, 4) for n in "ab")
+        kernels.append(copy(f"k{number}", source, target, threads=threads, unroll=unroll, stream=number))
+    few = {"gpu.sms": 4, "gpu.l2.slices": 8 if gpu == "titan_v" else 16, "gpu.dram.bandwidth": 20.0}
+    few |= {"gpu.dram.write_queue": queue, "gpu.dram.write_batch": batch, "gpu.dram.turnaround": turnaround}
+    few |= {"gpu.l2.size": few["gpu.l2.slices"] * 128 * 16 * lines, "scheme.hypothetical": 1}
+    respected(rows_of(gpu, Job("copies", kernels), scheme, **FREE, **few))
 
 
 def test_refresh_takes_its_time_however_far_a_channel_is_behind():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pysim._ffi import ffi, lib
-from pysim.bounds import variants
 from pysim.isa import OPS
+from pysim.job import variants
 from pysim.occupancy import smem_of
 from pysim.params import PIPES
 from pysim.simulation import Sim

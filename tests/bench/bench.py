@@ -8,16 +8,13 @@ three cases that it has a counterpart for and prints the ratio of L2 line reques
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import statistics
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 from case import measure
 from scaling import table
+from second_thread import threads_ratio
 
 # name, workload, arguments of the yardstick
 CASES = (
@@ -29,12 +26,6 @@ CASES = (
     ("10,000 tiny kernels", "empty:tbs=10,kernels=10000", ""),
     ("1,000,000 tiny TBs", "tiny:tbs=1000000", ""),
 )
-# what the gain of a second thread is measured on
-RATIO_OF = (
-    "configs/titanv_gru.py",
-    *("--hidden", "2816", "--batch", "128", "--timesteps", "6", "--layers", "1", "--schemes", "stream"),
-)
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def rates(workload: str, threads: int) -> dict[str, float]:
@@ -61,31 +52,6 @@ def yardstick(program: str, arguments: str) -> float:
     return float(found[1])
 
 
-def gru_run(threads: int, folder: Path) -> tuple[float, list[object]]:
-    """Run the script of the two-thread ratio; return its ``simulate_seconds`` and its row of results."""
-    out = ("--tables", "none", "--json", "--quiet", "--force", "--out", str(folder / "gru.h5"))
-    command = [sys.executable, *RATIO_OF, "--threads", str(threads), *out]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command[1:])}: ended with {done.returncode}")
-    tables = json.loads(done.stdout)
-    return tables["host"][0]["simulate_seconds"], tables["runs"]
-
-
-def threads_ratio(pairs: int = 5) -> str:
-    """Return the median ratio of one thread's time to two threads', taken in turns, and all of them."""
-    ratios = []
-    with tempfile.TemporaryDirectory() as name:
-        for _ in range(pairs):
-            one, result = gru_run(1, Path(name))
-            two, again = gru_run(2, Path(name))
-            if result != again:
-                raise SystemExit("results differ between one thread and two")
-            ratios.append(one / two)
-    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    return f"two threads: {statistics.median(ratios):.2f} x one, median of {each} ({' '.join(RATIO_OF)})"
-
-
 def main() -> None:
     """Print one row a case and number of threads: the fastest of ``--runs``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -96,11 +62,12 @@ def main() -> None:
         "--scaling", action="store_true", help="only: speed over SMs, L2 and work, as Markdown"
     )
     parser.add_argument("--threads-ratio", action="store_true", help="only: gain of a second thread")
+    parser.add_argument("--pairs", type=int, default=5, help="of runs for --threads-ratio (default 5)")
     options = parser.parse_args()
     if options.scaling:
         print(table())
     if options.threads_ratio:
-        print(threads_ratio())
+        print(threads_ratio(options.pairs))
     if options.scaling or options.threads_ratio:
         return
     columns = ("seconds", "Mwi/s", "Mops/s", "Mreq/s", "MTB/s", "us/s", "MB")

@@ -5,7 +5,7 @@ from pysim.start import run_script
 # its launches take 5 us; those of an H200 were measured
 MACHINES = {"titan_x_pascal": {"gpu.cp.launch": 5000.0, "gpu.cp.stream_gap": 5000.0}, "h200": {}}
 SCHEMES = (
-    "stream", "graph", "pool", "tb_static", "tb_static:fetch",
+    "stream", "graph", "pool", "tb_static", "tb_static:reduced", "tb_static:fetch",
     "blockmaestro", "blockmaestro:consumer", "blockmaestro:kernels3", "blockmaestro:kernels3+consumer",
     "blockmaestro:kernels4", "blockmaestro:kernels4+consumer", "tb_ideal",
 )  # fmt: skip

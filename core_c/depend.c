@@ -541,10 +541,13 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
         }
         k->waits--;
         if (k->spilled) {
-            u32 wait =
-                k->waits ? 0 : gs_backing_await(sim, (gs_event){0, GS_EVENT_SPILLED, succs[i], tb, last});
-            gs_backing_ask(sim, succs[i], 0, sim->order.entry_bytes, 1, wait);
-            if (wait) {
+            u32 size = sim->order.entry_bytes;
+            if (k->waits) {
+                gs_backing_ask(sim, succs[i], 0, size, 1, 0);
+                gs_depend_gate(sim, succs[i], t, last, tb);
+            } else {
+                u32 wait = gs_backing_await(sim, (gs_event){0, GS_EVENT_SPILLED, succs[i], tb, last});
+                gs_backing_ask(sim, succs[i], 0, size, 1, wait);
                 gs_backing_asked(sim, wait, t);
             }
             continue;

@@ -18,6 +18,7 @@ COLUMNS = {
     "graph": "graph",
     "pool": "pool",
     "tb_static": "tb_static",
+    "tb_static:reduced": "reduced",
     "tb_static:fetch": "fetch",
     "tb_static, 256 KB": "256 KB",
     "tb_static, free updates": "free updates",
@@ -28,7 +29,7 @@ COLUMNS = {
     "blockmaestro:kernels4": "bm 4",
     "tb_ideal": "tb_ideal",
 }
-OURS, RIVAL = ("tb_static", "tb_static:fetch"), "blockmaestro"
+OURS, RIVAL = ("tb_static", "tb_static:reduced", "tb_static:fetch"), "blockmaestro"
 MACHINES = {"titan": "titan_x_pascal", "h200": "h200"}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .behind import held_back
 from .bloom import Hints, hints_of
+from .implied import without_implied
 from .learned import Report, learned
 
 if TYPE_CHECKING:
@@ -47,4 +48,8 @@ def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, i
     if scheme.finds == "bloom":
         hints = hints_of(job, values)
         return Found(deps, hints.barrier, hints.look_up, hints.enter, hints=hints)
-    return Found(deps if scheme.barriers else held_back(job, deps), none.astype(np.uint32), none, none)
+    if not scheme.barriers:
+        deps = held_back(job, deps)
+    if scheme.edges == "tb" and not scheme.infinite and values["scheme.table.reduce"]:
+        deps = without_implied(deps)
+    return Found(deps, none.astype(np.uint32), none, none)

@@ -209,6 +209,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("entry_bytes", 16, "B", 1, 1024, "Bytes an entry."),
         Param("group", 1, "bool", 0, 1, "TBs in a row may share a counter where edges of single TBs take too many updates or entries; 0: whole kernels are the only way out."),
         Param("fetch", 0, "bool", 0, 1, "What a kernel waits for stays in memory until a TB of a kernel that it waits for is dispatched, and is brought in then, in the form for which there is room; not with scheme.prologue (0: it comes with the kernel's admission)."),
+        Param("reduce", 0, "bool", 0, 1, "tb_static: the graph that is given is without edges that two others imply (where C waits for B and B for A, C need not wait for A), and nodes of the same TBs are one. It costs the table nothing."),
         Param("share", 0.25, "share", 0, 1, "A kernel whose TBs can share counters takes at most this share of the entries that are free; with fewer entries, more TBs share one (our choice)."),
         Param("shortest", 1000.0, "ns", 0, 1e6, "A kernel's edges are kept TB by TB where the updates that all its producers' TBs on the chip ask for take no longer than this: what a TB is taken to last at least (assumed: a launch and a load from DRAM)."),
         Param("update", 0.5, "ns", 0, 1e5, "The table takes this long for each counter it updates (two banks that update one a nanosecond each)."),

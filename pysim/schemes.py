@@ -125,6 +125,8 @@ _FETCH = {
     "fetch": Option("entries are brought in when producers are dispatched", (("scheme.table.fetch", 1),))
 }
 
+_REDUCED = {"reduced": Option("edges that others imply are left out", (("scheme.table.reduce", 1),))}
+
 _PROLOGUE = {"prologue": Option("scheme.prologue = 1", (("scheme.prologue", 1),))}
 
 SCHEMES: dict[str, Scheme] = {
@@ -196,7 +198,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb_static",
             "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
             "tb",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH | _REDUCED,
         ),
         Scheme(
             "tb_learned",

@@ -26,6 +26,7 @@ SETTINGS = {
     "scheme.table.entries": (1, 8, 64, 100000),
     "scheme.table.group": (0, 1, 1),
     "scheme.table.fetch": (0, 1),
+    "scheme.table.reduce": (0, 1),
     "scheme.table.share": (0.02, 0.25, 1.0),
     "scheme.table.shortest": (0.0, 30.0, 1e6),
     "scheme.coherence": ("auto", "bypass", "tb"),

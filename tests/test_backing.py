@@ -133,6 +133,13 @@ def test_requests_leave_one_a_cycle_and_so_many_are_under_way():
 
 
 # ---- one result, and a right one ----
+@pytest.mark.parametrize("entries", [1, 2, 3, 4, 6])
+def test_what_waits_in_memory_for_two_kernels_goes_on(entries):
+    ran = execute(ALL["gru"](), "tb_static:fetch", oracle(scheme__table__entries=entries))
+    assert int(ran.totals.table_peak_entries) <= entries
+    adds_up(ran)
+
+
 @pytest.mark.parametrize("scheme", list(SCHEMES))
 @pytest.mark.parametrize(("name", "parts"), [("random_dag", 1), ("copied_in_time", 1), ("random_dag", 2)])
 def test_one_result(name, parts, scheme):

@@ -283,6 +283,8 @@ typedef struct gs_scheme_table_params {
     int64_t group;
     /* What a kernel waits for stays in memory until a TB of a kernel that it waits for is dispatched, and is brought in then, in the form for which there is room; not with scheme.prologue (0: it comes with the kernel's admission). [bool] */
     int64_t fetch;
+    /* tb_static: the graph that is given is without edges that two others imply (where C waits for B and B for A, C need not wait for A), and nodes of the same TBs are one. It costs the table nothing. [bool] */
+    int64_t reduce;
     /* A kernel whose TBs can share counters takes at most this share of the entries that are free; with fewer entries, more TBs share one (our choice). [1/65536] */
     int64_t share;
     /* A kernel's edges are kept TB by TB where the updates that all its producers' TBs on the chip ask for take no longer than this: what a TB is taken to last at least (assumed: a launch and a load from DRAM). [tick] */

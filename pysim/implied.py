@@ -1,0 +1,126 @@
+"""Edges that two others imply: a graph of TBs that is given need not name them.
+
+Where C waits for B and B waits for A, C need not wait for A: B is not dispatched before A is complete. This
+is so whatever form of the nodes the table holds, as coarser ones only add edges, and for kernels that wait
+for whole kernels. Nodes of the same consumers become one, too: of each TB the table then holds one counter.
+It is done where the graph is made, once; the table itself is as before.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .groups import Dependences, Groups, assemble
+from .regions import distinct, pointers, spread
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+_MOST = 1 << 24  # of a kernel's edges over another kernel that are looked at; beyond, it keeps all of its own
+
+
+def _consumers_joined(groups: Groups) -> Groups:
+    """Return the groups with those of one kernel that have the same consumers as one."""
+    number: dict[tuple[int, bytes], int] = {}
+    cuts = groups.consumer_ptr.tolist()
+    whose = np.array(
+        [
+            number.setdefault((kernel, groups.consumers[a:b].tobytes()), len(number))
+            for kernel, (a, b) in zip(groups.kernel.tolist(), pairwise(cuts), strict=True)
+        ],
+        np.int64,
+    )
+    if len(number) == len(groups):
+        return groups
+    first = np.unique(whose, return_index=True)[1]
+    owner = np.repeat(whose, np.diff(groups.producer_ptr))
+    order = np.lexsort((groups.producers, owner))
+    owner, producers = owner[order], groups.producers[order]
+    new = np.flatnonzero(
+        np.concatenate(([True], (owner[1:] != owner[:-1]) | (producers[1:] != producers[:-1])))
+    )
+    sizes = np.diff(groups.consumer_ptr)[first]
+    return Groups(
+        groups.kernel[first],
+        pointers(np.bincount(owner[new], minlength=len(number))),
+        producers[new],
+        np.bitwise_or.reduceat(groups.kinds[order], new),
+        pointers(sizes),
+        groups.consumers[spread(groups.consumer_ptr[first], sizes)],
+    )
+
+
+class _Nodes:
+    """The nodes of each TB, as a consumer, and what is implied by them."""
+
+    def __init__(self, groups: Groups, offsets: Ints) -> None:
+        self.groups, self.total = groups, int(offsets[-1])
+        self.made, self.used = np.diff(groups.producer_ptr), np.diff(groups.consumer_ptr)
+        self.who = groups.consumers + np.repeat(offsets[groups.kernel], self.used)
+        order = np.argsort(self.who, kind="stable")
+        self.node = np.repeat(np.arange(len(groups), dtype=np.int64), self.used)[order]
+        self.ptr = pointers(np.bincount(self.who, minlength=self.total))
+
+    def _of(self, tbs: Ints, owner: Ints) -> Ints:
+        """Return owner * nodes + node for each node of each TB."""
+        counts = self.ptr[tbs + 1] - self.ptr[tbs]
+        made: Ints = np.repeat(owner, counts) * len(self.groups) + self.node[spread(self.ptr[tbs], counts)]
+        return made
+
+    def implied(self, first: int, last: int) -> Ints:
+        """Return places in ``producers`` of nodes ``first`` to before ``last`` that others imply."""
+        groups, nodes = self.groups, np.arange(first, last, dtype=np.int64)
+        none = np.zeros(0, np.int64)
+        producers = groups.producers[groups.producer_ptr[first] : groups.producer_ptr[last]]
+        owner, via = np.divmod(
+            distinct(self._of(producers, np.repeat(nodes, self.made[first:last]))), len(groups)
+        )
+        if self.made[via].sum() > _MOST:
+            return none
+        # node * TBs + TB: what its producers wait for
+        over = distinct(
+            np.repeat(owner, self.made[via]) * self.total
+            + groups.producers[spread(groups.producer_ptr[via], self.made[via])]
+        )
+        # nodes that all consumers of a node wait for
+        consumers = self.who[groups.consumer_ptr[first] : groups.consumer_ptr[last]]
+        pairs, often = np.unique(
+            self._of(consumers, np.repeat(nodes, self.used[first:last])), return_counts=True
+        )
+        owner, beside = np.divmod(pairs, len(groups))
+        shared = often == self.used[owner]
+        owner, beside = owner[shared], beside[shared]
+        if not len(over) or self.made[owner].sum() > _MOST:
+            return none
+        places = spread(groups.producer_ptr[owner], self.made[owner])
+        keys = np.repeat(beside, self.made[owner]) * self.total + groups.producers[places]
+        at = np.minimum(np.searchsorted(over, keys), len(over) - 1)
+        return distinct(places[over[at] == keys])
+
+
+def without_implied(deps: Dependences) -> Dependences:
+    """Return the dependences less the edges that two others imply; what must wait for what stays the same."""
+    groups = _consumers_joined(deps.groups)
+    if not len(groups):
+        return deps
+    nodes = _Nodes(groups, deps.offsets)
+    keep = np.ones(len(groups.producers), bool)
+    cuts = np.append(np.flatnonzero(np.diff(groups.kernel, prepend=-1)), len(groups)).tolist()
+    for first, last in pairwise(cuts):
+        keep[nodes.implied(first, last)] = False
+    left = np.concatenate(([0], np.cumsum(keep)))[groups.producer_ptr]
+    some = np.diff(left) > 0
+    made = Groups(
+        groups.kernel[some],
+        pointers(np.diff(left)[some]),
+        groups.producers[keep],
+        groups.kinds[keep],
+        pointers(nodes.used[some]),
+        groups.consumers[np.repeat(some, nodes.used)],
+    )
+    return assemble(made, deps.offsets, races=deps.races)

@@ -89,7 +89,8 @@ class Machine:
             if min(ours) >= theirs * (1 + SAME):
                 continue
             equal = "equal" if max(ours) > theirs * (1 - SAME) else ""
-            equal = "fetch wins" if max(ours) >= theirs * (1 + SAME) else equal
+            best_own = COLUMNS[OURS[ours.index(max(ours))]]
+            equal = f"{best_own} wins" if max(ours) >= theirs * (1 + SAME) else equal
             relieved = ", ".join(
                 f"{COLUMNS[scheme]} {self.speedup[i, j]:.2f}"
                 for j, scheme in enumerate(self.schemes)
@@ -108,12 +109,13 @@ class Machine:
 def blocks(runs: Any) -> dict[str, str]:
     """Return the page's blocks by name."""
     titan, h200 = (Machine(runs, gpu) for gpu in MACHINES.values())
-    head = "| | tb_static | tb_static:fetch | blockmaestro | its best form |\n|---|--:|--:|--:|--:|"
+    head = f"| | {' | '.join(OURS)} | blockmaestro | its best form |\n|---|{'--:|' * len(OURS)}--:|--:|"
     goal = [head]
     for machine, title in ((titan, "Titan X, 5 us launches"), (h200, "H200, measured launches")):
         goal += [machine.goal(title), machine.goal("the same without HotSpot", "hotspot")]
-    lost = ["| | tb_static | fetch | best blockmaestro | | kernels that share | tb_static with |"]
-    lost += ["|---|--:|--:|--:|---|--:|---|", *titan.losses("Titan X"), *h200.losses("H200")]
+    ours = " | ".join(COLUMNS[scheme] for scheme in OURS)
+    lost = [f"| | {ours} | best blockmaestro | | kernels that share | tb_static with |"]
+    lost += [f"|---|{'--:|' * len(OURS)}--:|---|--:|---|", *titan.losses("Titan X"), *h200.losses("H200")]
     two, three = (titan.speedup[titan.meant, titan.column(s)] for s in (RIVAL, f"{RIVAL}:kernels3+consumer"))
     largest = [
         titan.speedup[:, titan.column(f"{RIVAL}{form}")].max() for form in ("", ":kernels3", ":kernels4")

@@ -6,8 +6,11 @@
    every TB of all earlier epochs has published what it does with the sector: it has ended (its stores
    acknowledged at L2), or posted a semaphore after its last access of the sector. It is enough to count
    these: until the first wrong access nobody of a later epoch can have published. A load that L1 serves sees
-   memory as of the line's reading from L2, which must not be before the last writer's end. */
+   memory as of the line's reading from L2, which must not be before the last writer's end.
+
+   TBs of one kernel whose program posts semaphores: see oracle_inside.h. */
 #include "oracle.h"
+#include "oracle_inside.h"
 #include "walk.h"
 
 #include <stdlib.h>
@@ -18,14 +21,15 @@ typedef struct touch {
     u32 left;        /* accesses to come */
     u16 phase;
     u8 write, read, published, pad[3];
+    u32 place; /* 1 + its place inside the kernel; 0: no other TB of it meets it there */
 } touch;
 
 typedef struct shadow {
     u64 key;     /* sector + 1 */
     u64 written; /* last writer's end */
     u32 total, epoch, done;
-    u32 unit, base_total; /* of the kernel or stage being taken in */
-    u8 read_epoch, base_read, kinds, pad;
+    u32 unit, base_total;                 /* of the kernel or stage being taken in */
+    u8 read_epoch, base_read, kinds, pad; /* kinds: 1: the unit writes it, 2: and reads */
     u32 base_epoch;
 } shadow;
 
@@ -34,10 +38,10 @@ typedef struct access {
     u64 line;
     u32 kernel, tb, mask;
     u16 phase;
-    u8 write, what; /* ACCESS, or the TB posts or ends */
+    u8 write, what; /* ACCESS, or the TB posts or polls `line`, with those behind it `mask`, or ends */
 } access;
 
-enum { POSTS, ACCESS, ENDS };
+enum { POSTS, POLLS, ACCESS, ENDS };
 
 typedef struct log {
     access *at;
@@ -48,6 +52,7 @@ typedef struct taken {
     touch *touches;
     u64 *first; /* of each TB, and one more */
     u8 *ended;
+    gs_inside *inside; /* NULL: its TBs do not meet */
     u32 left;
 } taken;
 
@@ -138,6 +143,7 @@ static void drop_kernel(taken *k)
     free(k->touches);
     free(k->first);
     free(k->ended);
+    gs_inside_free(k->inside);
     memset(k, 0, sizeof *k);
 }
 
@@ -241,7 +247,7 @@ static int order_unit(oracle *o, touch *touches, u64 n, u32 phase)
             s->kinds = 0;
         }
         s->total++;
-        s->kinds |= t->write;
+        s->kinds |= (u8)(t->write | t->read << 1);
         /* a reader waits for what came before the readers it stands among; a writer for everybody */
         t->required[0] = s->base_read ? s->base_epoch : s->base_total;
         t->required[1] = s->base_total;
@@ -249,11 +255,55 @@ static int order_unit(oracle *o, touch *touches, u64 n, u32 phase)
     for (u64 i = 0; i < n; i++) {
         if (touches[i].phase == phase) {
             shadow *s = find(o, touches[i].sector);
-            s->epoch = s->kinds ? s->base_total : s->base_read ? s->base_epoch : s->base_total;
-            s->read_epoch = !s->kinds;
+            s->epoch = s->kinds & 1 ? s->base_total : s->base_read ? s->base_epoch : s->base_total;
+            s->read_epoch = !(s->kinds & 1);
+            touches[i].place = s->kinds == 3 && s->total - s->base_total > 1;
         }
     }
     return 1;
+}
+
+static int posts_any(const gs_sim *sim, u32 kernel)
+{
+    const gs_program *p = gs_programs(sim) + gs_launches(sim)[kernel].program;
+    for (u32 i = p->first_op; i < p->first_op + p->ops; i++) {
+        if (gs_iops(sim)[i].kind == GS_OP_POST) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Where TBs of one kernel meet, they are ordered by what they post. */
+static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
+{
+    u64 n = 0, all = k->first[tbs];
+    int checked = tbs <= GS_INSIDE_TBS && posts_any(sim, kernel);
+    for (u64 i = 0; i < all; i++) {
+        k->touches[i].place &= (u32)checked;
+        n += k->touches[i].place;
+    }
+    if (n == 0) {
+        return 1;
+    }
+    gs_inside_key *keys = malloc(n * sizeof *keys);
+    if (!keys) {
+        return 0;
+    }
+    n = 0;
+    for (u32 tb = 0; tb < tbs; tb++) {
+        for (u64 i = k->first[tb]; i < k->first[tb + 1]; i++) {
+            if (k->touches[i].place) {
+                keys[n++] = (gs_inside_key){k->touches[i].sector, (u32)i, tb, k->touches[i].phase, 0};
+            }
+        }
+    }
+    k->inside = gs_inside_create(tbs, sim->n_semaphores, keys, n);
+    for (u64 i = 0; i < n; i++) {
+        k->touches[keys[i].touch].place = (u32)i + 1;
+    }
+    free(keys);
+    return k->inside != NULL;
 }
 
 static int take_in(gs_sim *sim, oracle *o, u32 kernel)
@@ -286,7 +336,7 @@ static int take_in(gs_sim *sim, oracle *o, u32 kernel)
             return 0;
         }
     }
-    return 1;
+    return take_in_inside(sim, k, kernel, tbs);
 }
 
 void gs_oracle_log_admit(gs_sim *sim, u32 kernel)
@@ -306,9 +356,17 @@ static u64 *l1_times(gs_sim *sim, const gs_sm *sm, u32 place)
     return oracle_of(sim)->l1_time + ((u64)sm->id * GS_L1_SETS * GS_L1_WAYS + place - GS_L1_WAYS) * 4;
 }
 
-void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u64 time)
+void gs_oracle_log_poll(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u32 count, u64 time)
 {
-    access a = {time, GS_NEVER, 0, kernel, tb, 0, 0, 0, POSTS};
+    access a = {time, GS_NEVER, semaphore, kernel, tb, count, 0, 0, POLLS};
+    if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
+        gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
+    }
+}
+
+void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u64 time)
+{
+    access a = {time, GS_NEVER, semaphore, kernel, tb, 0, 0, 0, POSTS};
     if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
         gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
     }
@@ -402,6 +460,17 @@ static int violation(gs_sim *sim, const oracle *o, const access *a, u64 sector, 
                    stale ? "last writer ended" : "writers ended");
 }
 
+/* a TB and another of its kernel, neither of which waits for the other */
+static int race(gs_sim *sim, const access *a, u64 sector, u32 other)
+{
+    return gs_fail(
+        sim, GS_ERR_ORACLE,
+        "%s dependence broken inside kernel %u: TB %u of it %s sector 0x%llx at %.3f us and does not "
+        "wait for TB %u of it, which has %s it",
+        a->write ? "WAR" : "RAW", a->kernel, a->tb, a->write ? "writes" : "reads",
+        (unsigned long long)(sector * 32), (double)a->time / 1024e3, other, a->write ? "read" : "written");
+}
+
 static int check_access(gs_sim *sim, oracle *o, const access *a)
 {
     for (u32 i = 0; i < 4; i++) {
@@ -422,6 +491,12 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
         }
         if (a->seen != GS_NEVER && a->seen < s->written) {
             return violation(sim, o, a, sector, 1);
+        }
+        if (t->place) {
+            u32 other = gs_inside_access(o->kernels[a->kernel].inside, t->place - 1, a->tb, a->write);
+            if (other != GS_NONE) {
+                return race(sim, a, sector, other);
+            }
         }
     }
     return GS_OK;
@@ -505,10 +580,18 @@ int gs_oracle_check(gs_sim *sim)
     }
     int code = GS_OK;
     for (u64 i = 0; i < due.n && code == GS_OK; i++) {
-        if (due.at[i].what != ACCESS) {
-            publish(o, &due.at[i]);
+        const access *a = &due.at[i];
+        gs_inside *inside = o->kernels[a->kernel].inside;
+        if (a->what == POLLS) {
+            if (inside) {
+                gs_inside_poll(inside, a->tb, (u32)a->line, a->mask);
+            }
+        } else if (a->what == ACCESS) {
+            code = check_access(sim, o, a);
+        } else if (a->what == POSTS && inside && !gs_inside_post(inside, a->tb, (u32)a->line)) {
+            code = gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
         } else {
-            code = check_access(sim, o, &due.at[i]);
+            publish(o, a);
         }
     }
     free(due.at);

@@ -14,7 +14,9 @@ void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
 /* a load served by L1: it sees memory as of the time at which the line was read from L2 */
 void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 place);
 /* a post of a TB, when it gets to L2: what the TB will not touch again is published */
-void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u64 time);
+void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u64 time);
+/* a TB learns that so many semaphores, from one on, are complete */
+void gs_oracle_log_poll(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u32 count, u64 time);
 void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time);
 void gs_oracle_log_admit(gs_sim *sim, u32 kernel);
 

@@ -147,7 +147,7 @@ static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 there = request(ctx, sm, index, pay | gs_pay_line(0, 0, 0, tb->owner, 0), c);
     o->leaves = gs_max32(o->leaves, (u32)sm->port);
     if (GS_UNLIKELY(sim->oracle)) {
-        gs_oracle_log_post(ctx, tb->kernel, tb->tb, there);
+        gs_oracle_log_post(ctx, tb->kernel, tb->tb, (u32)index, there);
     }
     return over(sm, wi, c);
 }
@@ -290,6 +290,11 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
     } else {
         if (GS_SYNC_AHEAD(pay)) {
             tb->polled_end = tb->polled + GS_SYNC_RUN(pay);
+        }
+        if (GS_UNLIKELY(ctx->sim->oracle)) {
+            u32 count = GS_SYNC_AHEAD(pay) ? gs_max32(1, GS_SYNC_RUN(pay)) : 1;
+            gs_oracle_log_poll(ctx, tb->kernel, tb->tb, GS_SYNC_INDEX(pay), count,
+                               gs_clock_edge(gs_clock_of(ctx->sim, sm), c));
         }
         if (--tb->polls == 0 && tb->arrived >= tb->live) {
             u64 others = waited_for_others(sm, tb, c);

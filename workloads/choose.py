@@ -30,13 +30,9 @@ from pysim.errors import WorkloadError
 
 from .gemm import MAX_STEPS
 from .tiles import WARP
-from .tiling import INTS_A_STEP, Tiling, step_work
+from .tiling import FETCH, INTS_A_STEP, Tiling, step_work
 
 Dtype = Literal["fp32", "fp16"]
-# Cycles of a TB in which its straight-line code (addresses, first k-step, epilogue) waits to be fetched:
-# assumed to be the reason. Fitted (half `fit`): without it products of few TBs come out 3 to 4 us short
-# whatever their K, and fp16 tiles of 256 x 128, alone on their SM, as much a wave.
-FETCH = 5000
 YIELD = {
     False: 2,
     True: 1,

@@ -18,6 +18,7 @@ from pysim.errors import WorkloadError
 from pysim.job import Access, Job, Kernel, Memory, Mode, Tensor
 from pysim.program import Code, Part, Place, Program, Recorded
 
+from .gemm import GROUPS
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 from .tiling import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
@@ -88,6 +89,22 @@ def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, i
     return made
 
 
+def _multiply(code: Code, t: Tiling, moves: dict[str, int]) -> None:
+    """Multiply a tile, in CUTLASS's order (:attr:`Tiling.overlap`); ``moves``: stores of the next, if any."""
+    last = t.tk // GROUPS
+    for number, k in enumerate((t.tk - 2 * last, last, last)):
+        work = step_work(t, k, ITEM)
+        stored = moves if number == 1 else {}
+        if stored:
+            code.wait(0)
+        code.compute(
+            smem=work.wavefronts + stored.get("smem", 0), smem_ops=work.lds + stored.get("smem_ops", 0),
+            chain=HMMA_LATENCY + (0 if number else LDS_LATENCY), tensor=work.math,
+        )  # fmt: skip
+        if stored:
+            code.barrier()
+
+
 def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> Code:
     """Ops of the TBs whose place in the grid the bits of ``number`` tell (:mod:`workloads.serial`)."""
     gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
@@ -102,7 +119,6 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
     many = [max(1, rows * t.tk * ITEM // (lanes * wide)) for rows, wide in shares]
     moved = (t.tm + t.tn) * t.tk * ITEM
     steps = _steps(t, channels, side, last)
-    work = step_work(t, t.tk, ITEM)
     code = Code()
 
     def load(step: int) -> None:
@@ -115,22 +131,18 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
             code.needs(Part(0, Place(by=t.tm), t.tm + 2 * (side + 1), deep, t.tk))
             emit_loads(code, 0, tile_ops(x, t.warps, widths[0], (valid[0], t.tk), at[0]))
 
-    def stage() -> None:
-        code.wait(0)
-        code.compute(smem=-(-moved // (128 * t.warps)), smem_ops=2 * sum(many), chain=4)
-        code.barrier()
-
-    code.compute(int=80, control=4)
+    moves = {"smem": -(-moved // (128 * t.warps)), "smem_ops": 2 * sum(many)}
+    code.compute(int=80, control=4, chain=t.fetch // 2)
     load(0)
-    stage()
-    for step in range(len(steps)):
-        if step + 1 < len(steps):
-            load(step + 1)
-        code.compute(
-            smem=work.wavefronts, smem_ops=work.lds, chain=LDS_LATENCY + HMMA_LATENCY, tensor=work.math
-        )
-        if step + 1 < len(steps):
-            stage()
+    code.wait(0)
+    code.compute(**moves, chain=4)
+    code.barrier()
+    for step in range(1, len(steps)):
+        load(step)
+        _multiply(code, t, moves)
+    _multiply(code, t, {})
+    if t.fetch:
+        code.compute(int=8, chain=t.fetch - t.fetch // 2)
     mine = t.tm * t.tn // lanes
     # an access of the epilogue is one element, lanes side by side along the channels
     ops = tile_ops(y, t.warps, ITEM, valid, first)

@@ -9,7 +9,7 @@ from pysim.job import Job, Memory
 
 from .cutlass import Multistage, product
 from .gemm import gemm
-from .tiling import Tiling
+from .tiling import FETCH, Tiling
 
 ITEM = 2
 _TILE = re.compile(r"(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})")
@@ -26,7 +26,9 @@ def tiling(tile: str, stages: int, split_k: int) -> Tiling:
     slices = k // warp[2]
     warps = (m // warp[0]) * (n // warp[1]) * slices
     name, listed = f"cutlass_{m}x{n}x{k}", (warp[0], warp[1])
-    return Tiling(name, m, n, k, warps, "hmma", stages, split_k, slices, True, warp=listed)
+    return Tiling(
+        name, m, n, k, warps, "hmma", stages, split_k, slices, True, overlap=True, fetch=FETCH, warp=listed
+    )
 
 
 def mlp_pair(

@@ -30,6 +30,10 @@ VOLTA_STORED = 64
 # i and i ^ 8 (A) or i ^ 4 (B) share an address does not make it shorter: measured on an H200, 4.02 cycles an
 # instruction of 16 warps, as with 512 distinct bytes (2.01 where all lanes share one address).
 VOLTA_LDS = 4
+# Cycles of a TB in which its straight-line code (addresses, first k-step, epilogue) waits to be fetched:
+# assumed to be the reason. Fitted (DeepBench, half `fit`): without it products of few TBs come out 3 to 4 us
+# short whatever their K, and fp16 tiles of 256 x 128, alone on their SM, as much a wave.
+FETCH = 5000
 Math = Literal["ffma", "hmma"]
 
 

@@ -82,6 +82,12 @@ def test_cards_differ_where_their_data_sheets_do() -> None:
     assert differing == {"gpu.clock", "gpu.l2.size", "gpu.l2.slices", "gpu.dram.bandwidth"}
 
 
+def test_the_32_gb_card_is_a_v100_at_its_default_clock() -> None:
+    first, second = (device(name).values for name in ("v100", "v100_32gb"))
+    assert {path for path in GPU_PATHS if first[path] != second[path]} == {"gpu.clock", "gpu.l1.in_flight"}
+    assert Config.resolve(device("v100_32gb")).number("gpu.clock") == 1290
+
+
 def full_crossbar(inputs: int, shares: list[int]) -> float:
     """Packets a cycle when all inputs have a head: the loads of the outputs, rho / (1 - rho) heads each."""
     low, high = 0.0, 1.0 / max(shares)

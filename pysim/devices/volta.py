@@ -152,6 +152,21 @@ _V100: Rows = (
     ("gpu.l2.slices", 64, "Accel-Sim SM7_QV100: 32 channels x 2; four HBM2 stacks of 16 pseudo channels"),
     ("gpu.dram.bandwidth", 898.0, "NVIDIA V100 SXM2 data sheet (900 GB/s): 4096 bit at 2 x 877 MHz"),
 )
+# The card as its driver sets it: who wants the boost clock for certain asks for it.
+_V100_32GB: Rows = (
+    (
+        "gpu.clock",
+        1290,
+        "default application clock of a V100-SXM2-32GB, 1530 at most (nvidia-smi -q in NVIDIA/nvidia-docker,"
+        " issue 1076, where the SMs run at it; 1312 on the 16 GB card)",
+    ),
+    (
+        "gpu.l1.in_flight",
+        128,
+        "cuSync's products and convolutions, which load 8 to 32 KB a step: of 96, 128 and 256; DeepBench's"
+        " products come out as well with 128 as with 256 (so the other cards keep that), but not with 96",
+    ),
+)
 
 CARVEOUTS = (0, 8, 16, 32, 64, 96)  # KiB; CUDA guide, 7.x
 
@@ -162,5 +177,13 @@ def cards() -> tuple[Device, ...]:
         card("titan_v", "NVIDIA Titan V (GV100, 12 GB HBM2)", (7, 0), CARVEOUTS, 128, WAITS, GV100, _TITAN_V),
         card(
             "v100", "NVIDIA Tesla V100 SXM2 (GV100, 16 GB HBM2)", (7, 0), CARVEOUTS, 128, WAITS, GV100, _V100
+        ),
+        card(
+            "v100_32gb",
+            "NVIDIA Tesla V100 SXM2 (GV100, 32 GB HBM2) at its default clock",
+            (7, 0),
+            CARVEOUTS,
+            128,
+            *(WAITS, GV100, _V100, _V100_32GB),
         ),
     )

@@ -369,10 +369,11 @@ typedef struct gs_sim gs_sim;
 /* Creates a simulation; NULL on error with a message in `error` (size >= 256) and the code in *code. */
 /* What a floor assumes of loads, by argument (bit a: argument a). `far`: no SM has the data when the first TB
    of the kernel begins, so they come from L2; `cold`: nor has L2; `own`: no other TB loads them, so the way
-   counts from the first load of the TB itself. With `latency` it is no floor: cycles of each load. Of a TB
-   with addresses (gs_tb_floor_of), `side`: it runs in the half of the chip on that side of L2's partitions, 1
-   or 2; 0: nobody knows; `fresh`: nobody else loads from the DRAM rows of these, which are `own` and `cold`.
- */
+   counts from the first load of the TB itself. With `latency`, cycles of a load that finds L2, it is an
+   estimate and no floor: loads of `far` find what other SMs have just written, those of `cold` go to DRAM. Of
+   a TB with addresses (gs_tb_floor_of), `side`: it runs in the half of the chip on that side of L2's
+   partitions, 1 or 2; 0: nobody knows; `fresh`: nobody else loads from the DRAM rows of these, which are
+   `own` and `cold`. */
 typedef struct gs_loads {
     uint32_t far, cold, own, latency, side, fresh;
 } gs_loads;

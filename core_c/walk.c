@@ -210,7 +210,41 @@ static int crosses(const gs_sim *sim, const gs_reach *r, u32 side)
     return 0;
 }
 
+/* What an estimate goes by: warps of a TB that do the same at the same time share what there is. */
+typedef struct shared_by {
+    u64 sub, all; /* warps of a sub-core, of the TB; of a floor 1 each: a warp may be ahead of the others */
+    u64 l2, fresh, dram; /* cycles of a load that finds L2, that another SM has just written, from DRAM */
+    u64 acknowledged;    /* cycles more of a store, some line of which lies across the fabric */
+    u64 arrivals;        /* cycles for which a barrier counts warps */
+} shared_by;
+
 /* `entries`: where each warp starts; NULL: all at `entry`; `loads`: see gs_tb_floor */
+static shared_by shared_of(const gs_sim *sim, const gs_program *p, const gs_loads *loads, u64 around)
+{
+    if (!loads->latency) {
+        return (shared_by){.sub = 1, .all = 1};
+    }
+    /* half of the lines lie across; of many the last one is waited for */
+    u64 dram = (u64)sim->params.gpu_dram.latency;
+    return (shared_by){.sub = (p->warps + 3) / 4,
+                       .all = p->warps,
+                       .l2 = loads->latency,
+                       .fresh = loads->latency + (sim->half_boxes ? around : 0),
+                       .dram = dram + (sim->half_boxes ? around / 2 : 0),
+                       .acknowledged = sim->half_boxes ? 2 * sim->fabric / sim->period : 0,
+                       .arrivals = p->warps * (u64)sim->params.gpu_sm.barrier_warp};
+}
+
+/* cycles for which what a load asks for holds the port of its SM, in 64ths */
+static u64 port_of(const gs_sim *sim, const gs_reach *r)
+{
+    u64 hold = 0;
+    for (u32 i = 0; i < r->template->lines; i++) {
+        hold += sim->reply_hold[0][r->part[i].mask];
+    }
+    return hold;
+}
+
 static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps,
                       const gs_loads *loads)
 {
@@ -226,9 +260,10 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
     /* the way over the fabric and back, of a load through the slice that lies opposite */
     u64 over = 2 * sim->fabric / sim->period,
         around = (sim->fabric + sim->fabric_back + sim->tag_latency) / sim->period;
+    const shared_by by = shared_of(sim, p, loads, around);
     u64 longest = 0;
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
-        u64 t = 0, back[GS_SLOTS] = {0}, seen = 0;
+        u64 t = 0, back[GS_SLOTS] = {0}, seen = 0, port = 0;
         u32 before = 0;
         memset(w.k, 0, sizeof w.k);
         w.pc = (entries ? entries[w.warp] : entry) - p->first_op;
@@ -236,18 +271,18 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
         for (const gs_iop *op; (op = walk_next(&w, code));) {
             u32 slot = op->stages ? op->slot + (w.k[op->level] + (u32)op->count_plus) % op->stages : op->slot;
             if (op->kind == GS_OP_COMPUTE) {
-                u64 span = (u64)op->slots * 64;
+                u64 span = op->slots * by.sub * 64, smem = op->smem * by.all;
                 for (u32 i = 0; i < op->npipes; i++) {
-                    span = gs_max(span, op->amount[i] - op->tail[i]);
+                    span = gs_max(span, op->amount[i] * by.sub - op->tail[i]);
                 }
-                span = gs_max(span, op->smem > op->smem_ahead ? op->smem - op->smem_ahead : 0);
+                span = gs_max(span, smem > op->smem_ahead ? smem - op->smem_ahead : 0);
                 t += (span + 63) / 64 + op->chain;
             } else if (op->kind == GS_OP_DELAY) {
                 t += op->count;
             } else if (op->kind == GS_OP_WAIT) {
                 t = gs_max(t, back[slot]);
             } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_POLL) {
-                t += (u64)sim->params.gpu_sm.barrier;
+                t += (u64)sim->params.gpu_sm.barrier + by.arrivals;
             } else if (is_memory(op) && !skipped(&w, op)) {
                 gs_reach reach = reach_of(&w, op);
                 if (reach.template->lines) {
@@ -255,11 +290,19 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                        no store is acknowledged before it has been to L2 and back, unless it joins the
                        warp's store before it; a load may hit in L1, even of what another TB has fetched
                        since this one began */
-                    u32 arg = patterns[op->pattern + (op->per_warp ? w.warp : 0)].arg;
-                    u64 done = t + gs_max32(sim->l1_latency, loads->latency);
-                    if (op->kind != GS_OP_LOAD) {
+                    const gs_ipattern *q = &patterns[op->pattern + (op->per_warp ? (i32)w.warp : 0)];
+                    u32 arg = q->arg;
+                    u64 done = t + sim->l1_latency;
+                    if (loads->latency && op->kind == GS_OP_LOAD) {
+                        /* lines that all warps load come once */
+                        port = gs_max(port, t * 64) +
+                               port_of(sim, &reach) * (q->warp || q->recorded ? by.all : 1);
+                        done = (port + 63) / 64 + (loads->cold >> arg & 1  ? by.dram
+                                                   : loads->far >> arg & 1 ? by.fresh
+                                                                           : by.l2);
+                    } else if (op->kind != GS_OP_LOAD) {
                         u64 far = crosses(sim, &reach, loads->side) ? over : 0;
-                        done = t + (sim->join_stores && seen ? 0 : hit + far);
+                        done = t + (sim->join_stores && seen ? 0 : hit + far) + by.acknowledged;
                         seen = gs_max(seen, done + (u64)sim->params.gpu_cp.tb_flush);
                     } else if ((loads->far | loads->cold) >> arg & 1) {
                         u64 first = (loads->own & ~before) >> arg & 1, from = first ? t : 0;

@@ -301,5 +301,5 @@ def estimator(
     """Return what estimates the time of a job."""
     made = _Job(job, deps, programs, costs, values)
     work = [cost.work for cost in made.costs]
-    slow = [cost.slow or (cost.floor, cost.floor) for cost in made.costs]
+    slow = [cost.slow.get(k, (cost.floor, cost.floor, 0.0)) for k, cost in enumerate(made.costs)]
     return Estimator(job, deps, slow, work, made.kinds, made.link, made.before(), values)

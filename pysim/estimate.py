@@ -141,12 +141,14 @@ def list_schedule(
     hand_over: tuple[float, float],
     arrivals: Sequence[float] | None = None,
     *,
+    servers: tuple[float, float] = (0.0, 0.0),
     bandwidth: bool = True,
 ) -> float:
     """Return the cycles that the TB graph takes, oldest kernel first.
 
     ``kinds``: the variant of each TB of each kernel; ``hand_over``: cycles from dispatch to the first issue
-    and from a TB's end to its release; ``arrivals``: when each kernel is there (None: all from the
+    and from a TB's end to its release; ``servers``: cycles that the start of a TB takes, and its release, one
+    TB after another; ``arrivals``: when each kernel is there (None: all from the
     start); ``bandwidth``: ports, L2 and DRAM are shared, or have no limit.
     """
     offsets, groups = deps.offsets, deps.groups
@@ -175,7 +177,7 @@ def list_schedule(
             timed.append((time, 0, index))
         heapq.heapify(timed)
     ready = [tb for tb in range(total) if count[tb] == 0]
-    free, now = float(sms), 0.0
+    free, now, started, released = float(sms), 0.0, 0.0, 0.0  # the last two: when the servers are free
 
     def less(tbs: Sequence[int]) -> None:
         for tb in tbs:
@@ -188,11 +190,14 @@ def list_schedule(
         while ready and shares[owner[ready[0]]] <= free + 1e-6:
             tb = heapq.heappop(ready)
             free -= shares[owner[tb]]
-            heapq.heappush(timed, (now + hand_over[0], 1, tb))
+            at = max(now, started)
+            started = at + servers[0]
+            heapq.heappush(timed, (at + hand_over[0], 1, tb))
         step = min(running.next(), timed[0][0] - now if timed else float("inf"))
         now += max(0.0, step)
         for tb in running.advance(step):
-            heapq.heappush(timed, (now + hand_over[1], 2, tb))
+            released = max(now + hand_over[1], released) + servers[1]
+            heapq.heappush(timed, (released, 2, tb))
         while timed and timed[0][0] <= now + _NEAR:
             _, what, tb = heapq.heappop(timed)
             if what == 0:
@@ -213,13 +218,13 @@ class Estimator:
     """Estimates the time of a job.
 
     ``slow``, ``work``: of each kernel's variants, what a TB takes alone with loads from L2 and from DRAM, in
-    cycles, and its counters; ``kinds``: the variant of each TB; ``link``: cycles of copies, which take no
-    SM; ``before``: ticks before the first issue.
+    cycles, with the share of these (``floors.Costs``), and its counters; ``kinds``: the variant of each TB;
+    ``link``: cycles of copies, which take no SM; ``before``: ticks before the first issue.
     """
 
     job: Job
     deps: Dependences
-    slow: Sequence[tuple[Floats, Floats]]
+    slow: Sequence[tuple[Floats, Floats, float | None]]
     work: Sequence[NDArray[np.void]]
     kinds: Sequence[NDArray[np.int64]]
     link: Mapping[int, float]
@@ -236,9 +241,16 @@ class Estimator:
                 alone = np.full(variants, self.link[index])
                 made.append(Demand(alone, np.zeros((variants, _RESOURCES)), 0.0))
                 continue
-            moved, work, (near, distant) = reads[index] + writes[index], self.work[index], self.slow[index]
-            loaded = np.bincount(self.kinds[index], minlength=len(work)) @ work["load_sectors"].astype(float)
-            missed = min(1.0, reads[index] / max(1.0, loaded * SECTOR))
+            moved, work, (near, distant, missed) = (
+                reads[index] + writes[index],
+                self.work[index],
+                self.slow[index],
+            )
+            if missed is None:
+                count = np.bincount(self.kinds[index], minlength=len(work))
+                missed = min(
+                    1.0, reads[index] / max(1.0, count @ work["load_sectors"].astype(float) * SECTOR)
+                )
             alone = near + missed * (distant - near)
             made.append(demand_of(kernel, alone, work, moved, self.values))
         return made
@@ -274,9 +286,11 @@ class Estimator:
             cycles = self._coarse(demands, admit, bandwidth)
         else:
             arrivals = [k * admit for k in range(len(demands))] if launch else None
+            servers = (v["gpu.cp.tb_start"] / period, v["gpu.cp.tb_release"] / period)
             cycles = list_schedule(
-                self.deps, demands, self.kinds, v["gpu.sms"], hand_over, arrivals, bandwidth=bandwidth
-            )
+                self.deps, demands, self.kinds, v["gpu.sms"], hand_over, arrivals,
+                servers=servers, bandwidth=bandwidth,
+            )  # fmt: skip
         # the first start is in `before` already
         return (self.before + cycles * period - v["gpu.cp.tb_start_latency"]) / TICKS_US
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Loads = tuple[int, int, int]
 
+EVERY = 0xFFFFFFFF  # arguments
 L1 = (0, 0, 0)  # of loads nothing is known: they may all find L1
 LINE = 128
 _MOST = 64  # lines of a tensor that are looked at one by one
@@ -35,16 +36,18 @@ class Costs:
     """What one TB of each variant of a program costs without contention: cycles, and work counters.
 
     A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
-    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB takes alone where
-    all of its loads find L2, and where all go to DRAM. ``single``: the floors of kernels of one TB, by their
-    number, with what its addresses tell: wherever it runs, and on the first SM. ``passed``: what kernels of a
-    job that touches nothing twice move, by their number (``gs_passed``, one a slice).
+    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB of a kernel takes
+    alone, by the kernel's number: if all of its loads find L2, if those of the arguments that are not there
+    go to DRAM, and which share of these does (None: not known by argument; all of them do). ``single``: the
+    floors of kernels of one TB, by their number, with what its addresses tell: wherever it runs, and on the
+    first SM. ``passed``: what kernels of a job that touches nothing twice move, by their number
+    (``gs_passed``, one a slice).
     """
 
     floor: Floats
     work: NDArray[np.void]
     far: dict[Loads, Floats] = field(default_factory=dict)
-    slow: tuple[Floats, Floats] | None = None
+    slow: dict[int, tuple[Floats, Floats, float | None]] = field(default_factory=dict)
     single: dict[int, tuple[float, float]] = field(default_factory=dict)
     passed: dict[int, NDArray[np.void]] = field(default_factory=dict)
 
@@ -198,15 +201,17 @@ def costs_of(
     sim: Any,
     programs: Programs,
     loads: Sequence[Loads] = (),
-    latencies: tuple[int, int] = (0, 0),
+    latency: int = 0,
     job: Job | None = None,
     values: Mapping[str, int] = MappingProxyType({}),
     lone: Collection[int] = (),
+    away: Sequence[tuple[int, float]] = (),
 ) -> list[Costs]:
     """Ask the core for the floor and the work of every program's variants.
 
-    ``loads``: one a kernel (:func:`loads_of`); ``latencies``: cycles of a load that finds L2, and of one that
-    goes to DRAM; ``job``, ``values``, ``lone``: for the floors of kernels of one TB.
+    ``loads``: one a kernel (:func:`loads_of`); ``latency``: cycles of a load that finds L2, for what TBs take
+    alone (0: not asked for); ``away``: which arguments come from DRAM (:func:`traffic.missing`); ``job``,
+    ``values``, ``lone``: for the floors of kernels of one TB.
     """
     from ._ffi import dtype_of, ffi, lib
 
@@ -225,21 +230,30 @@ def costs_of(
         for variant in range(8):
             lib.gs_tb_work(sim, number, variant, view + variant)
         floors = {known: floor_of(number, known, 0) for known in (L1, *sorted(wanted.get(number, ())))}
-        slow = tuple(floor_of(number, L1, latency) for latency in latencies)
-        made.append(Costs(floors[L1], work, floors, (slow[0], slow[1])))
+        made.append(Costs(floors[L1], work, floors))
     kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
     for at, (program, tables) in enumerate(programs.recorded):
         rows, kernel = len(tables.entries), kernel_of[len(programs.programs) + at]
+        asked = [(*L1, 0), (*L1, latency), (0, EVERY, 0, latency)]
         work, each = np.zeros(rows, dtype_of("gs_work")), np.zeros((3, rows))
         view = ffi.cast("gs_work *", work.ctypes.data)
         # TBs of a row differ in their addresses alone: one of them stands for all
         used, tbs = ([0], [0]) if program.tb_rows is None else np.unique(program.tb_rows, return_index=True)
         for row, tb in zip(used, tbs, strict=True):
-            for which, latency in enumerate((0, *latencies)):
-                given = ffi.new("gs_loads *", (*L1, latency))
-                each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), given)
+            for which, what in enumerate(asked):
+                each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), ffi.new("gs_loads *", what))
             lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
-        made.append(Costs(each[0], work, {L1: each[0]}, (each[1], each[2])))
+        made.append(Costs(each[0], work, {L1: each[0]}, {kernel: (each[1], each[2], None)}))
+    if latency and job is not None:
+        known_of = loads or loads_of(job)
+        timed: dict[tuple[int, int, int], Floats] = {}
+        for kernel, (cold, share) in enumerate(away):
+            number, fresh = programs.index[kernel], known_of[kernel][0]
+            if number < len(programs.programs):
+                for bits in (0, cold):
+                    if (number, fresh, bits) not in timed:
+                        timed[number, fresh, bits] = floor_of(number, (fresh, bits, 0), latency)
+                made[number].slow[kernel] = timed[number, fresh, 0], timed[number, fresh, cold], share
     singles = _singles(sim, job, loads, values, lone) if job is not None and loads else {}
     for kernel, floor in singles.items():
         made[programs.index[kernel]].single[kernel] = floor

@@ -14,6 +14,7 @@ from .ops import Programs, lower_programs
 from .prologue import tail_job
 from .schemes import Choice, parse_scheme
 from .simulation import Sim
+from .traffic import missing
 from .waits import plan_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Session:
         self.tbs = sum(k.tbs for k in job.kernels)
         self.programs: dict[tuple[int, ...], Programs] = {}
         self.parts: dict[int, Contraction | None] = {}
+        self.away: dict[int, list[tuple[int, float]]] = {}  # by the size of L2
         self.sessions: dict[int, Session] = {}
         self.known: dict[tuple[tuple[tuple[str, int], ...], Family], Bounds] = {}
 
@@ -87,9 +89,11 @@ class Session:
             made = Sim(lowered)
         with made as sim:
             values = config.encoded()
-            latencies = values["gpu.l2.latency"], values["gpu.dram.latency"]
-            lone = lone_tbs(self.deps)
-            return programs, costs_of(sim.sim, programs, loads, latencies, self.job, values, lone)
+            latency, size = values["gpu.l2.latency"], values["gpu.l2.size"]
+            if size not in self.away:
+                self.away[size] = missing(self.job, size)
+            lone, away = lone_tbs(self.deps), self.away[size]
+            return programs, costs_of(sim.sim, programs, loads, latency, self.job, values, lone, away)
 
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes of a family that pin no machine parameter share them."""

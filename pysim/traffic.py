@@ -166,16 +166,18 @@ class _Stack:
         self.next += 1
 
 
-def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
+def misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]:
     """Estimate what each kernel reads from DRAM and what of its writes goes there, in launch order.
 
-    L2 keeps the last ``capacity`` bytes: a piece is read again when more than that was touched since its last
-    use, and then it is written back, if it was written.
+    Bytes: reads by the address of the tensor, or of the page of recorded memory. L2 keeps the last
+    ``capacity`` bytes: a piece is read again when more than that was touched since its last use, and then it
+    is written back, if it was written.
     """
     pieces = _Pieces()
     each = [pieces.of(kernel) for kernel in job.kernels]
     stack = _Stack(sum(len(part) for parts in each for part, _, _ in parts))
-    reads, writes = [0] * len(each), [0] * len(each)
+    reads: list[dict[int, int]] = [{} for _ in each]
+    writes = [0] * len(each)
     dirty: dict[tuple[int, ...], tuple[int, int]] = {}  # who wrote it last, how many bytes
 
     def leaves(key: tuple[int, ...], size: int, since: int | None) -> bool:
@@ -190,10 +192,38 @@ def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
         for part, read, written in parts:
             for key, size in part:
                 if leaves(key, size, stack.distance(key)) and read:
-                    reads[index] += size
+                    reads[index][key[0]] = reads[index].get(key[0], 0) + size
                 stack.touch(key, size)
                 if written:
                     dirty[key] = (index, size)
     for key, (_, size) in list(dirty.items()):
         leaves(key, size, stack.distance(key))
     return reads, writes
+
+
+def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
+    """Estimate the bytes that each kernel reads from DRAM, and what of its writes goes there."""
+    reads, writes = misses(job, capacity)
+    return [sum(each.values()) for each in reads], writes
+
+
+def missing(job: Job, capacity: int) -> list[tuple[int, float]]:
+    """Estimate of each kernel which arguments come from DRAM, as bits, and which share of their bytes does.
+
+    Of recorded kernels nothing is said: (0, 0).
+    """
+    reads, _ = misses(job, capacity)
+    made: list[tuple[int, float]] = []
+    for kernel, each in zip(job.kernels, reads, strict=True):
+        mask, whole, missed = 0, 0, 0
+        if kernel.footprint is None:
+            touched: dict[int, int] = {}
+            for access in kernel.accesses:
+                if access.mode != "write" and access.tensor.address in each:
+                    size = sum(size for _, size in _part(access, kernel.tbs))
+                    touched[access.tensor.address] = max(size, touched.get(access.tensor.address, 0))
+            for slot, tensor in enumerate(kernel.args):
+                mask |= (tensor.address in touched) << slot
+            whole, missed = sum(touched.values()), sum(each[address] for address in touched)
+        made.append((mask, min(1.0, missed / whole) if whole else 0.0))
+    return made

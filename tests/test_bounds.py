@@ -18,7 +18,7 @@ from pysim.floors import loads_of, lone_tbs
 from pysim.job import Access, Job, Memory
 from pysim.regions import union
 from pysim.schemes import SCHEMES, parse_scheme
-from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, written_bytes
+from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from workloads import micro
 from workloads.apps.suite import APPS
 from workloads.copy import copy
@@ -316,6 +316,37 @@ def test_gru_is_near_tb_ideal():
 def test_one_kernel(gpu, text):
     row = rows_of(gpu, make(text), "tb_ideal")[0]
     assert row["estimate_us"] == pytest.approx(row["time_us"], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gru:hidden=512,batch=16,timesteps=3",
+        "lstm:hidden=512,batch=16,timesteps=3,layers=1",
+        "lud:n=96",
+        "fft",
+    ],
+)
+def test_small_networks(text):
+    """TBs wait for bursts of loads, for each other and for the far half of L2, kernels for the servers."""
+    row = rows_of("h200", make(text), "tb_ideal")[0]
+    assert row["estimate_us"] == pytest.approx(row["time_us"], rel=0.15)
+
+
+def test_which_arguments_come_from_dram():
+    first, second = chain(2).kernels
+    assert missing(Job("two", [first, second]), 1 << 20) == [(0b011, 1.0), (0b001, 1.0)]
+    assert missing(Job("again", [first, first]), 1 << 20) == [(0b011, 1.0), (0, 0.0)]
+    assert missing(Job("small", [first, first]), 512)[1] == (0b011, 1.0)
+
+
+def test_releases_come_one_after_another():
+    """A kernel of many TBs that all wait for those of another: the servers are most of the time."""
+    job = make("fft")
+    slow, fast = (
+        rows_of("h200", job, "tb_ideal", **{"gpu.cp.tb_release": ns})[0]["estimate_us"] for ns in (20.0, 0.6)
+    )
+    assert slow - fast > 0.5 * len(job.kernels) * 256 * (20.0 - 0.6) / 1e3
 
 
 def test_pathfinder_on_the_pascal():

@@ -129,7 +129,7 @@ def outcome(sim, job, values, tbs, programs=None):
     costs = []
     if programs:
         lone = lone_tbs(dependences(job))
-        costs = costs_of(sim.sim, programs, loads_of(job), (0, 0), job, values, lone)
+        costs = costs_of(sim.sim, programs, loads_of(job), 0, job, values, lone)
     return Outcome(
         job,
         values,

@@ -25,6 +25,13 @@ static int derive_partitions(gs_sim *sim)
         sim->link_sector[1] = (u32)(32 * bytes / rate);
     }
     /* the mean over lines with their home here and there is the configured latency */
+    sim->far = (u64)p->far_latency * sim->period;
+    if (sim->far / 2 >= sim->l2_latency) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.far_latency = %lld cycles: too much for gpu.l2.latency = %lld",
+                       (long long)p->far_latency, (long long)p->latency);
+    }
+    sim->l2_latency -= sim->far / 2;
     u64 there = sim->tag_latency + sim->fabric, whole = (u64)p->twin_latency * sim->period;
     if (p->twin_latency && whole < there) {
         return gs_fail(sim, GS_ERR_ARG,
@@ -33,7 +40,7 @@ static int derive_partitions(gs_sim *sim)
                        (long long)p->twin_latency, (long long)(sim->tag_latency / sim->period),
                        (long long)p->fabric_latency);
     }
-    sim->fabric_back = p->twin_latency ? whole - there : sim->fabric;
+    sim->fabric_back = (p->twin_latency ? whole - there : sim->fabric) + sim->far;
     u64 more = (there + sim->fabric_back) / 2;
     sim->fabric_mean = more;
     if (sim->fill_latency < more) {
@@ -131,6 +138,10 @@ static int derive_memory(gs_sim *sim)
     }
     sim->l2_latency = (u64)l2 * period;
     sim->fill_latency = (u64)dram;
+    if (p->gpu_cp.tb_flush) {
+        i64 over = p->gpu_l2.partitions == 2 ? 2 * p->gpu_l2.fabric_latency : 0;
+        sim->flush_trip = (u32)(p->gpu_l2.latency + over);
+    }
     return derive_partitions(sim);
 }
 

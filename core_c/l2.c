@@ -112,9 +112,10 @@ static inline u32 fill_mask(const gs_sim *sim, u32 mask)
 }
 
 /* What the SMs of a cluster (a group of SMs) last asked of a line, where they join each other. */
-static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u32 tag, u32 row, u32 sm)
+static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 tag, u32 sm)
 {
-    if (GS_LIKELY(!sim->join_loads)) {
+    u32 row = GS_PAY_ROW(pay);
+    if (GS_LIKELY(!sim->join_loads || pay & GS_PAY_ALONE)) {
         return NULL;
     }
     u64 key = (u64)tag | (u64)row << 16 | (u64)(sm / GS_GROUP) << 32;
@@ -166,9 +167,9 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     u64 t = gs_key_time(m->key), pay = m->pay;
     u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
     u32 sm = gs_key_sender(m->key) & (GS_SENDER_SLICE - 1);
-    gs_joint *joint = joint_of(sim, s, tag, GS_PAY_ROW(pay), sm);
+    gs_joint *joint = joint_of(sim, s, pay, tag, sm);
     if (joint && joint->sm != sm && joint_holds(sim, joint, mask, t)) {
-        join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency));
+        join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
         return;
     }
     u64 start = gs_max(t, s->port);
@@ -183,7 +184,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 set->pending &= (u16) ~(1u << way);
             }
             if (!(set->pending >> way & 1)) {
-                u64 reply = start + sim->l2_latency;
+                u64 reply = start + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
                     *joint = (gs_joint){joint->key, reply, mask, sm};
@@ -372,7 +373,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 from -= GS_SENDER_FORWARD;
             }
         }
-        gs_joint *joint = load ? joint_of(sim, s, tag, GS_PAY_ROW(pay), from) : NULL;
+        gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
         if (GS_UNLIKELY(joint != NULL) && joint_holds(sim, joint, mask, t)) {
             if (joint->sm != from) {
                 join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency + across));

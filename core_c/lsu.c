@@ -71,6 +71,7 @@ typedef struct access {
     gs_tb *tb;
     gs_wslot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
+    u64 alone;        /* GS_PAY_ALONE or 0 */
     u32 wi, slot, kind, n, sectors;
 } access;
 
@@ -88,7 +89,8 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, l1_hash = sim->l1_hash, n = a->n,
               half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
-    const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
+    const u64 line0 = a->line0, c = a->c,
+              common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | a->alone;
     gs_row row = ctx->row;
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
@@ -219,6 +221,8 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .wi = wi,
                 .slot = slot,
                 .n = n,
+                /* what a copy asks for in pieces joins nobody */
+                .alone = op->smem && !op->issue ? GS_PAY_ALONE : 0,
                 .sectors = joins ? 0 : reach.template->sectors};
     /* what a copy into shared memory asks for a second time, the unit has looked at already */
     sm->lsu = a.at + (op->issue || !op->smem ? lines : 0);

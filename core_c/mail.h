@@ -33,6 +33,9 @@ enum {
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
+/* of a request: it joins no other of its cluster, nor others it */
+#define GS_PAY_ALONE ((u64)1 << 62)
+
 /* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
    payload back as it is. */
 static inline u64 gs_pay_op(u32 warp, u32 slot, u32 kind, u32 sm)

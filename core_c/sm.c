@@ -136,6 +136,10 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->stalls.sync += tb->stalls.sync;
     sm->free_warps |= tb->warps;
     gs_owner *o = &sm->owner[tb->owner];
+    if (o->leaves) {
+        /* a flush follows the TB's stores through L2, also where they have been acknowledged long since */
+        o->done = gs_max32(o->done, (u32)c + sim->flush_trip);
+    }
     const gs_clock *clock = gs_clock_of(sim, sm);
     u64 left = gs_max(c, o->leaves), seen = gs_max(c, seen_by_all(sim, o)), end = gs_clock_edge(clock, c),
         free = gs_clock_edge(clock, left);

@@ -194,7 +194,7 @@ typedef struct gs_owner {
     u32 kernel, tb;
     u32 left;   /* lines, and posts of semaphores, without an acknowledgement */
     u32 leaves; /* cycle from which all of them have left the SM */
-    u32 done;   /* cycle of the last acknowledgement so far; 0: none */
+    u32 done;   /* cycle of the last acknowledgement so far, of the TB's flush too; 0: none */
     u16 next;   /* of those that are free */
     u16 gone;   /* 1: the TB has left its place */
 } gs_owner;
@@ -581,6 +581,8 @@ struct gs_sim {
     u64 fabric, fabric_back; /* one way; the way back of what a load fetches */
     u64 fabric_mean;         /* over all lines, there and back */
     u64 twin_latency;
+    u64 far;                                  /* what a hit of a twin takes beyond one at home */
+    u32 flush_trip;                           /* cycles: to the farthest slice and back */
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
     u32 bank_mask;                            /* bits of a row's number that name a bank */

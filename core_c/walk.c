@@ -261,9 +261,10 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
     u64 over = 2 * sim->fabric / sim->period,
         around = (sim->fabric + sim->fabric_back + sim->tag_latency) / sim->period;
     const shared_by by = shared_of(sim, p, loads, around);
-    u64 longest = 0;
+    u64 longest = 0, ends = 0;
+    int stores = 0;
     for (w.warp = 0; w.warp < p->warps; w.warp++) {
-        u64 t = 0, back[GS_SLOTS] = {0}, seen = 0, port = 0;
+        u64 t = 0, back[GS_SLOTS] = {0}, seen = 0, came = 0, port = 0;
         u32 before = 0;
         memset(w.k, 0, sizeof w.k);
         w.pc = (entries ? entries[w.warp] : entry) - p->first_op;
@@ -314,16 +315,20 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
                         before |= 1u << arg;
                     }
                     back[slot] = gs_max(back[slot], done);
+                    came = op->kind == GS_OP_LOAD ? gs_max(came, done) : came;
                 }
                 t += 1;
             }
         }
+        ends = gs_max(ends, gs_max(t, came) + 1);
+        stores |= seen != 0;
         for (u32 s = 0; s < GS_SLOTS; s++) {
             t = gs_max(t, back[s]);
         }
         longest = gs_max(longest, gs_max(t + 1, seen));
     }
-    return longest;
+    /* what a TB sends behind its stores when it ends */
+    return stores ? gs_max(longest, ends + sim->flush_trip + (u64)sim->params.gpu_cp.tb_flush) : longest;
 }
 
 static void work_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps, gs_work *out)

@@ -131,6 +131,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
             "Two partitions: what a load whose line lies in the other one alone takes beyond a hit"
             " (0: both ways and a tag).",
         ),
+        Param("far_latency", 0, "cycle", 0, 1024, "Two partitions: what a hit takes beyond one of a line whose home is the reader's half; gpu.l2.latency is the mean of both."),
         Param("fabric_bandwidth", 0.0, "GB/s", 0, 100000, "Two partitions: what can cross between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit)."),
         _choice("replacement", ("random", "lru", "clock"), "Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn."),
         Param("referenced", 1, "count", 0, 32, "Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use."),
@@ -169,7 +170,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("early_depth", 8, "count", 1, 1024, "Kernels of programmatic launches that may be in flight at once."),
         Param("early_reuse", 1600.0, "ns", 0, 1e6, "From a kernel's last release until another may be in flight in its place."),
         Param("depend", 195.0, "ns", 20, 1e6, "From a kernel's last release to the return of the waits for its end."),
-        Param("tb_flush", 0, "cycle", 0, 10000, "From L2's acknowledgement of a TB's last store until all of the GPU sees it and the TB counts as complete."),
+        Param("tb_flush", 0, "cycle", 0, 10000, "From L2's acknowledgement of a TB's last store, and of a flush that a TB which has stored sends when it ends, until all of the GPU sees it and the TB counts as complete (0: no flush)."),
         Param("tb_done_latency", 70.0, "ns", 20, 1e5, "From a TB's end on its SM to the release server, and from its completion to the scheduler."),
         Param("tb_start_latency", 100.0, "ns", 20, 1e5, "From dispatch to the first issue of a TB."),
     ),

@@ -161,7 +161,7 @@ def test_parameters_count():
 
 def test_a_chain_where_l2_is_one():
     rows = respected(rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1}))
-    assert rows["bound_us"][0] >= 0.99 * rows["time_us"][0]
+    assert rows["bound_us"][0] >= 0.97 * rows["time_us"][0]
 
 
 def test_the_way_over_the_fabric_counts():

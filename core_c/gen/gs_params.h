@@ -133,6 +133,8 @@ typedef struct gs_gpu_l2_params {
     int64_t fabric_latency;
     /* Two partitions: what a load whose line lies in the other one alone takes beyond a hit (0: both ways and a tag). [cycle] */
     int64_t twin_latency;
+    /* Two partitions: what a hit takes beyond one of a line whose home is the reader's half; gpu.l2.latency is the mean of both. [cycle] */
+    int64_t far_latency;
     /* Two partitions: what can cross between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit). [MB/s] */
     int64_t fabric_bandwidth;
     /* Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn. [choice] */
@@ -207,7 +209,7 @@ typedef struct gs_gpu_cp_params {
     int64_t early_reuse;
     /* From a kernel's last release to the return of the waits for its end. [tick] */
     int64_t depend;
-    /* From L2's acknowledgement of a TB's last store until all of the GPU sees it and the TB counts as complete. [cycle] */
+    /* From L2's acknowledgement of a TB's last store, and of a flush that a TB which has stored sends when it ends, until all of the GPU sees it and the TB counts as complete (0: no flush). [cycle] */
     int64_t tb_flush;
     /* From a TB's end on its SM to the release server, and from its completion to the scheduler. [tick] */
     int64_t tb_done_latency;

@@ -60,6 +60,7 @@ _AMPERE: Rows = (
     ("gpu.l2.hash", 1, f"{_ASSUMED}: strides of powers of two spread over slices"),
     ("gpu.l2.fabric_latency", 107, _H200),
     ("gpu.l2.twin_latency", 172, _H200),
+    ("gpu.l2.far_latency", 0, "not measured on this card"),
     ("gpu.l2.update", 1.58, _H200),
     ("gpu.l2.referenced", 4, _H200),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),

@@ -115,6 +115,12 @@ _GH100: Rows = (
         "measured on an H200 (tests/hw/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit",
     ),
     (
+        "gpu.l2.far_latency",
+        32,
+        "measured on an H200, hits of 128 lines from each SM: 261 cycles (standard deviation 8) from the SMs"
+        " of one half, 293 (11) from the others, whichever half the line is of",
+    ),
+    (
         "gpu.l2.fabric_bandwidth",
         2750,
         "2.49 TB/s cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at"

@@ -128,13 +128,20 @@ class Warp:
         ahead: int = 0,
         smem: int = 0,
         further: bool = False,
+        again: bool = True,
     ) -> None:
-        """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`."""
+        """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`.
+
+        ``again``: a further part asks for what the parts before it have asked for.
+        """
         self.code.load(
             slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem,
             further=further,
         )  # fmt: skip
         self._count()
+        if further and not again:
+            more = sum(found - lines for found, lines in map(sectors, patterns))
+            self.tally[-1][SECTORS[0]] += Fraction(more, len(patterns))  # type: ignore[assignment]
 
     def store(self, slot: int, *patterns: Pattern, level: int = 2) -> None:
         """Add a store."""

@@ -26,10 +26,16 @@ if TYPE_CHECKING:
 ITEM = 2
 BK = 32
 STAGES = 3
-# Rows lie 16 B further apart in shared memory than they are long, so every second one is not aligned to a
-# sector; writing each sector of such a row takes a cycle more. On an H200 a step of A and B takes 462 cycles
-# so, 192 with aligned rows (tests/hw/copies2.cu). Half of the 16 sectors of a warp's copy are such.
-UNALIGNED = 8
+# Rows lie 16 B further apart in shared memory than they are long. A copy asks L2 for a row at once if all of
+# it comes to one line of shared memory and sectors to sectors: three rows of A in eight, one of B. It asks
+# for the others in pieces, of those that lie across sectors for some sectors twice, and pieces do not join
+# those of other SMs: 188 requests for the 96 rows of a step, of which 9 to 20 % join where all SMs read the
+# same rows; without padding 96, of which half to three in four join (measured on an H200, tests/hw/hot.cu).
+# Here a row in pieces is one request, and one more for what it asks for twice.
+# What is copied is written slowly: on an H200 a step of A and B takes 462 cycles so, 192 with aligned rows
+# (tests/hw/copies2.cu); these are the cycles that a copy of A and of B adds to one a line.
+WHOLE = {True: (0, 2, 4), False: (0,)}  # rows, of eight
+SLOW = {True: 4, False: 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +57,19 @@ class Hgemm:
         """Warps of a TB."""
         return (self.bm // self.wm) * (self.bn // self.wn)
 
-    def asked_again(self, of_a: bool) -> list[int]:
-        """Lanes whose sectors a copy asks L2 for twice, in rows of odd number (see UNALIGNED).
+    def across(self, of_a: bool) -> int:
+        """Return the lanes that copy a row of A or of B."""
+        return 4 if of_a else self.bn // 8
+
+    def asked_again(self, of_a: bool) -> int:
+        """Lanes whose sectors a copy asks L2 for twice, in rows of odd number.
 
         Of such a row of A that is one sector, of B every one: 20 and 24 sectors for 16 (measured,
         ``tests/hw/paths.cu``).
         """
-        across = 4 if of_a else self.bn // 8
+        across = self.across(of_a)
         twice = 2 if of_a else across
-        return [lane for lane in range(32) if lane // across % 2 and lane % across < twice]
-
-    def lines_again(self, of_a: bool) -> int:
-        """Lines of what a copy asks for twice."""
-        across = 4 if of_a else self.bn // 8
-        return 16 // across * max(1, across // 8)
+        return sum(1 << lane for lane in range(32) if lane // across % 2 and lane % across < twice)
 
     @property
     def smem(self) -> int:
@@ -111,6 +116,24 @@ class _Tile:
             1, 16, base=(first + step * BK) * pitch, bx=ITEM * self.kind.bn, bz=self.k * pitch,
             step=BK * pitch, s0=16, s1=pitch, minor=across,
         )  # fmt: skip
+
+    def copied(self, of_a: bool, warp: int, j: int, step: int) -> Pattern:
+        """Copy of A or of B."""
+        return self.a(warp, j, step) if of_a else self.b(warp, j, step)
+
+    def whole(self, of_a: bool, warp: int, j: int) -> int:
+        """Lanes of a copy whose rows are asked for at once."""
+        across = self.kind.across(of_a)
+        first = (warp + j * self.kind.warps) * (32 // across)
+        return sum(1 << lane for lane in range(32) if (first + lane // across) % 8 in WHOLE[of_a])
+
+    def pieces(self, of_a: bool, warp: int, j: int, step: int, again: bool) -> list[int]:
+        """Where the sectors lie that a copy asks for in pieces, or (``again``) for a second time."""
+        p = self.copied(of_a, warp, j, step)
+        lanes = p.lanes & ~self.whole(of_a, warp, j)
+        lanes &= self.kind.asked_again(of_a) if again else ~0
+        every = range(0, 32, 2)
+        return [p.base + n // p.minor * p.s1 + n % p.minor * p.s0 for n in every if lanes >> n & 1]
 
     def needed(self, step: int) -> Part:
         """Return what a stage reads of A, ``step`` stages from where the loop is."""
@@ -175,35 +198,30 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
 
     def copy(number: int, *, slot: int, step: int, looped: bool) -> None:
         """Add LDGSTS ``number`` of a stage: those of B come first."""
-        make = tile.b if number < many else tile.a
-        j = number if number < many else number - many
+        of_a = number >= many
+        j = number - many if of_a else number
         if number == many:
             part = tile.needed(0 if looped else step)
             w.needs(part, level=0 if looped else 2, ahead=STAGES - 1 if looped else 0)
-        patterns = collapse([make(warp, j, step) for warp in warps])
         stages, level, ahead = (STAGES, 0, STAGES - 1) if looped else (0, 2, 0)
-        of_a = number >= many
-        slow = UNALIGNED - tile.kind.lines_again(of_a)
-        w.load(slot, *patterns, bypass=True, stages=stages, level=level, ahead=ahead, smem=slow)
+        load = partial(w.load, slot, bypass=True, stages=stages, level=level, ahead=ahead)
+        made = [tile.copied(of_a, warp, j, step) for warp in warps]
+        kept = [tile.whole(of_a, warp, j) for warp in warps]
+        whole = [replace(p, lanes=p.lanes & lanes) for p, lanes in zip(made, kept, strict=True)]
+        load(*collapse(whole), smem=SLOW[of_a])
         if number + 1 not in (many, sum(tile.copies())):
             return
-        # the last copy of A or B: what all of them ask for twice, 32 lanes an op
-        again = tile.kind.asked_again(of_a)
-        for first in range(0, j + 1, 32 // len(again)):
-            copies = range(first, min(j + 1, first + 32 // len(again)))
-            more = []
-            for warp in warps:
-                each = [make(warp, copy, step) for copy in copies]
-                spots = [
-                    p.base + lane // p.minor * p.s1 + lane % p.minor * p.s0 if p.lanes >> lane & 1 else None
-                    for p in each
-                    for lane in again
-                ]
-                more.append(lane_pattern(replace(each[0], base=0), spots + [None] * (32 - len(spots))))
-            w.load(
-                slot, *collapse(more), bypass=True, stages=stages, level=level, ahead=ahead, smem=1,
-                further=True,
-            )  # fmt: skip
+        # behind the last copy of A or B what all of them ask for in pieces, then for twice, a lane a sector
+        for again in (False, True):
+            for first in range(0, j + 1, 2):
+                more = []
+                for warp, p in zip(warps, made, strict=True):
+                    two = (
+                        tile.pieces(of_a, warp, i, step, again) for i in range(first, min(first + 2, j + 1))
+                    )
+                    spots = [at for each in two for at in each]
+                    more.append(lane_pattern(replace(p, base=0), spots + [None] * (32 - len(spots))))
+                load(*collapse(more), smem=1, further=True, again=again)
 
     def nothing(_number: int) -> None:
         """Load nothing."""

@@ -73,7 +73,7 @@ def test_memory_keeps_its_time():
 
     ratio = chase(SLOW) / chase(1.0)
     # measured on an H200: 1.05 where the clock was slower by a factor of 1.13; here 1.25
-    assert 1.02 < ratio < 1.1
+    assert 1.01 < ratio < 1.1
 
 
 def test_cycles_are_those_of_the_slowed_clock():

@@ -145,7 +145,7 @@ def test_ffma_that_fills_the_gpu(gpu, tbs):
 @pytest.mark.parametrize("gpu", ["titan_v", "h200"])
 @pytest.mark.parametrize("body", [0, 1000, 2000, 4000, 20000])
 def test_a_chain_of_kernels_of_one_tb(gpu, body):
-    """On an H200 a TB could run in the half of the chip that has its data; none is put there, and hits are far."""
+    """On an H200 a TB could run in the half of L2 that has its data; none is put there, and hits are far."""
     rows = respected(rows_of(gpu, chain(20, tbs=1, body=body), "tb_ideal"))
     assert rows["bound_us"][0] >= (0.96 if gpu == "titan_v" else 0.975) * rows["time_us"][0]
 

@@ -42,7 +42,7 @@ static int derive_partitions(gs_sim *sim)
     }
     sim->fabric_back = (p->twin_latency ? whole - there : sim->fabric) + sim->far;
     u64 more = (there + sim->fabric_back) / 2;
-    sim->fabric_mean = more;
+    sim->fabric_mean = more - sim->far / 2;
     if (sim->fill_latency < more) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.dram.latency = %lld cycles: less than the way there takes with "

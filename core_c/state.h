@@ -579,7 +579,7 @@ struct gs_sim {
        store, of a load holds a link; ticks until a copy must have come */
     u32 half_boxes, link_sector[2], link_store;
     u64 fabric, fabric_back; /* one way; the way back of what a load fetches */
-    u64 fabric_mean;         /* over all lines, there and back */
+    u64 fabric_mean;         /* over all lines, there and back, less what an L2 hit takes of it */
     u64 twin_latency;
     u64 far;                                  /* what a hit of a twin takes beyond one at home */
     u32 flush_trip;                           /* cycles: to the farthest slice and back */

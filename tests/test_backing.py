@@ -8,7 +8,7 @@ import pytest
 from pysim.job import Job, Memory
 from workloads.registry import make
 
-from .core.harness import execute, oracle, tiny
+from .core.harness import config, execute, oracle, tiny
 from .core.test_partitions import TWO
 from .core.workloads_small import ALL
 from .test_ordering import kernel, two
@@ -97,10 +97,15 @@ def first_tb(conf):
     return ready / ran.values["gpu.clock"], ran.values
 
 
-def test_what_is_not_in_l2_comes_from_dram():
-    cycles, values = first_tb(tiny())
+@pytest.mark.parametrize("conf", [tiny(), config("h200")])
+def test_what_is_not_in_l2_comes_from_dram(conf):
+    cycles, values = first_tb(conf)
     # a pointer chase finds gpu.dram.latency; it waits for a sector of the bus more or less, and for refresh
     assert cycles == pytest.approx(values["gpu.dram.latency"], rel=0.06)
+
+
+def test_a_longer_way_to_dram_is_waited_for():
+    cycles, values = first_tb(tiny())
     slow, _ = first_tb(tiny(gpu__dram__latency=values["gpu.dram.latency"] + 200))
     assert slow - cycles == pytest.approx(200, abs=2)
 

@@ -259,8 +259,12 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         credit_arm(sim, sm, c + 1);
     }
     sm->work.warp_instructions += op->issue; /* 0: a further part of a bulk copy */
-    /* the unit queues 32 lines; beyond that the warp waits to hand over its op */
-    u64 next = gs_max(issue + 1, sm->lsu > 32 ? sm->lsu - 32 : 0);
+    /* the unit queues so many lines; beyond that the warp waits to hand over its op: where the oldest goes
+       first, it has waited before it did */
+    u64 next = issue + 1;
+    if (sim->params.gpu_sm.warp_order != GS_GPU_SM_WARP_ORDER_OLDEST && sm->lsu > GS_LSU_AHEAD) {
+        next = gs_max(next, sm->lsu - GS_LSU_AHEAD);
+    }
     w->ready = (u32)next;
     tb->stalls.issued += op->issue;
     tb->stalls.pipe += next - c - op->issue;

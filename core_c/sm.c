@@ -7,6 +7,7 @@
 #include "scheduler.h"
 #include "series.h"
 #include "sync.h"
+#include "turn.h"
 
 /* an entry for the stores of a TB that starts */
 static u32 owner_take(gs_sim *sim, gs_sm *sm, u32 kernel, u32 tb)
@@ -107,9 +108,11 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         w->block = GS_UNLIKELY(blocks != NULL) ? launch->first_access + blocks[i] : 0;
         w->tb = (u8)at;
         w->index = (u8)i;
+        sm->age[wi] = sm->born + i;
         tb->warps |= 1ull << wi;
         gs_sm_wake(sm, wi, begin);
     }
+    sm->born += GS_WARPS;
 }
 
 /* The last warp of a TB has ended at cycle c. The TB's place is free when its stores have left the SM; the TB
@@ -194,6 +197,27 @@ static int take_turn(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         }
     }
     return 1;
+}
+
+/* The same where the oldest goes first: a block begins when what it needs longest is free, so much earlier
+   as its other parts take longer. */
+static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    const gs_sub *b = &sm->sub[wi & 3];
+    u64 free = b->issue > c && b->last <= b->issue ? b->issue : c, end = (free + op->slots) * 64,
+        longest = op->slots * 64ull, amount = longest;
+    u32 what = GS_TURN_ISSUE;
+    for (u32 i = 0; i < op->npipes; i++) {
+        u64 e = gs_max(c * 64, b->pipe[op->pipe[i]]) + op->amount[i];
+        longest = gs_max(longest, op->amount[i]);
+        if (e > end) {
+            end = e;
+            amount = op->amount[i];
+            what = op->pipe[i];
+        }
+    }
+    sm->slack[wi] = (u32)((longest - amount) >> 6);
+    return gs_turn_take(sm, wi, what, (end - longest) >> 6, c);
 }
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
@@ -346,7 +370,15 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         }
         w->state = GS_WARP_RUNS;
     }
+    u32 turn = GS_TURNS;
+    const int by_age = sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST;
     if (w->state == GS_WARP_WAITS_TURN) {
+        if (by_age) {
+            wi = gs_turn_comes(sm, wi);
+            w = &sm->warp[wi];
+            tb = &sm->tb[w->tb];
+            turn = sm->turn[wi];
+        }
         tb->stalls.pipe += c - w->since;
         sm->warp_cycles += c - w->since;
         w->state = GS_WARP_RUNS;
@@ -357,19 +389,39 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         sm->work.ops++;
         switch (op->kind) {
         case GS_OP_COMPUTE:
-            if (!take_turn(sm, wi, op, c)) {
+            if (!(by_age ? take_turn_by_age(sm, wi, op, c) : take_turn(sm, wi, op, c))) {
                 sm->work.ops--;
-                return;
+            } else {
+                w->pc++;
+                compute(sm, wi, op, c);
             }
-            w->pc++;
-            compute(sm, wi, op, c);
+            if (turn < GS_TURNS) {
+                gs_turn_next(sm, wi, turn, c);
+            }
             return;
         case GS_OP_LOAD:
         case GS_OP_STORE:
         case GS_OP_REDUCE:
+            if (by_age && w->state != GS_WARP_IN_QUEUE) {
+                sm->slack[wi] = 0;
+                if (!gs_turn_take(sm, wi, GS_TURN_LSU, gs_turn_free(sm, wi, GS_TURN_LSU), c)) {
+                    sm->work.ops--;
+                    if (turn < GS_TURNS) {
+                        gs_turn_next(sm, wi, turn, c);
+                    }
+                    return;
+                }
+            }
             if (!gs_lsu_access(ctx, sm, wi, op, c)) {
                 sm->work.ops--;
+                if (turn < GS_TURNS) {
+                    gs_turn_next(sm, wi, turn, c);
+                }
                 return;
+            }
+            if (turn < GS_TURNS) {
+                gs_turn_next(sm, wi, turn, c);
+                turn = GS_TURNS;
             }
             w->pc++;
             if (w->ready > c) {

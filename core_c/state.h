@@ -24,6 +24,7 @@ enum {
     GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
     GS_JOINTS = 64,     /* requests a slice remembers for those that join them; a power of two */
+    GS_LSU_AHEAD = 32,  /* lines that the load/store unit queues */
     GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
     GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
@@ -151,6 +152,14 @@ typedef struct gs_sub {
     u64 returned;                 /* 64ths: when the results of its wavefronts of shared memory are there */
 } gs_sub;
 
+/* what warps wait for where the oldest goes first, behind the pipes: see turn.h */
+enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_LSU, GS_TURNS };
+
+typedef struct gs_turns {
+    u64 waits[GS_TURNS]; /* warps */
+    u8 next[GS_TURNS];   /* the oldest of them */
+} gs_turns;
+
 typedef struct gs_tb {
     _Alignas(64) u32 kernel;
     u32 tb, x, y, z, code;
@@ -232,6 +241,10 @@ typedef struct gs_sm {
     u64 wheel[GS_WHEEL];
     gs_stored stored[GS_WARPS];
     u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
+    gs_turns turns[5];         /* of the sub-cores and of what they share */
+    u32 age[GS_WARPS], born;   /* TBs that have started, and a warp's place among all */
+    u32 slack[GS_WARPS];       /* cycles that a waiting warp may begin before what it waits for is free */
+    u8 turn[GS_WARPS];         /* what it waits for */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_RELEASES];
     u8 fifo[GS_WARPS];

@@ -65,6 +65,7 @@ enum {
 enum {
     GS_GPU_SM_WARP_ORDER_GREEDY = 0,
     GS_GPU_SM_WARP_ORDER_ROUND_ROBIN = 1,
+    GS_GPU_SM_WARP_ORDER_OLDEST = 2,
 };
 
 /* gpu.l2.replacement */

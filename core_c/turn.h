@@ -1,0 +1,81 @@
+/* Warps that are served oldest first (gpu.sm.warp_order). A warp whose next op needs what older ops have
+   reserved does not queue behind them: it waits, and the oldest of those that wait for a unit goes when the
+   unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit one
+   an SM. Shared memory keeps the order of arrival: a block holds its loads and what follows them, and where
+   it waited as a whole, TBs of tensor products drifted far further apart than they do on an H200. */
+#pragma once
+#include "sm.h"
+
+static inline gs_turns *gs_turns_of(gs_sm *sm, u32 wi, u32 what)
+{
+    return &sm->turns[what < GS_TURN_LSU ? wi & 3 : 4];
+}
+
+/* 1: warp a belongs to an older TB than b, or comes before it in the same one */
+static inline int gs_is_older(const gs_sm *sm, u32 a, u32 b)
+{
+    return (i32)(sm->age[a] - sm->age[b]) < 0;
+}
+
+/* the cycle from which a warp that waits may go */
+static inline u64 gs_turn_free(const gs_sm *sm, u32 wi, u32 what)
+{
+    const gs_sub *b = &sm->sub[wi & 3];
+    u64 free = what == GS_TURN_LSU     ? gs_max(sm->lsu, GS_LSU_AHEAD) - GS_LSU_AHEAD
+               : what == GS_TURN_ISSUE ? b->issue
+                                       : b->pipe[what] >> 6;
+    return gs_max(free, sm->slack[wi]) - sm->slack[wi];
+}
+
+/* Warp wi had its turn: the oldest of those that wait will wake when what they wait for is free. If wi waits
+   again, alone, it will already. */
+static inline void gs_turn_next(gs_sm *sm, u32 wi, u32 what, u64 c)
+{
+    gs_turns *t = gs_turns_of(sm, wi, what);
+    u64 left = t->waits[what];
+    if (!left || left == 1ull << wi) {
+        return;
+    }
+    u32 best = gs_ctz(left);
+    for (left &= left - 1; left; left &= left - 1) {
+        u32 i = gs_ctz(left);
+        best = gs_is_older(sm, i, best) ? i : best;
+    }
+    t->next[what] = (u8)best;
+    gs_sm_wake(sm, best, gs_max(gs_turn_free(sm, best, what), c + 1));
+}
+
+/* 1: the warp may go on at cycle c; 0: it waits, until `free` at least. */
+static inline int gs_turn_take(gs_sm *sm, u32 wi, u32 what, u64 free, u64 c)
+{
+    gs_turns *t = gs_turns_of(sm, wi, what);
+    u64 others = t->waits[what];
+    /* the oldest of those that wait is none of them while its turn has come */
+    int first = !(others >> t->next[what] & 1) || gs_is_older(sm, wi, t->next[what]);
+    if (free <= c && first) {
+        return 1;
+    }
+    gs_warp *w = &sm->warp[wi];
+    w->state = GS_WARP_WAITS_TURN;
+    w->since = (u32)c;
+    sm->turn[wi] = (u8)what;
+    t->waits[what] = others | 1ull << wi;
+    if (first) {
+        t->next[what] = (u8)wi;
+    }
+    if (!others) {
+        gs_sm_wake(sm, wi, gs_max(free, c + 1));
+    }
+    return 0;
+}
+
+/* One of a set that waits is awake, as one always is due to be. Returns the oldest of the set, which waits no
+   more: whoever wakes runs that one, and then wakes another (gs_turn_next). */
+static inline u32 gs_turn_comes(gs_sm *sm, u32 wi)
+{
+    u32 what = sm->turn[wi];
+    gs_turns *t = gs_turns_of(sm, wi, what);
+    u32 next = t->next[what];
+    t->waits[what] &= ~(1ull << next);
+    return next;
+}

@@ -45,7 +45,8 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
         launched.append(kernel)
         made.semaphores.append((base, 0, 0, 0))
     count = len(launched)
-    made.job, made.needs = replace(job, kernels=launched), table.array()
+    # events between stretches are in preds
+    made.job, made.needs = replace(job, kernels=launched, events=()), table.array()
     made.early, made.priority = [0] * count, [0] * count
     made.preds = [(k - 1,) if k else () for k in range(count)]
     return made

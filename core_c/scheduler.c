@@ -5,8 +5,6 @@
 #include "copy.h"
 #include "oracle.h"
 
-enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
-
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e)
 {
     gs_event *all = (gs_event *)(void *)((char *)sim + r->at);
@@ -34,295 +32,6 @@ static void ring_push_tied(gs_sim *sim, gs_ring *r, gs_event e)
     all[i & r->mask] = e;
 }
 
-/* ---- ready kernels: a bit a rank, and a bit for each word of those ---- */
-void gs_ready_set(gs_sim *sim, u32 kernel)
-{
-    u32 r = gs_launches(sim)[kernel].rank;
-    GS_TABLE(sim, u64, at_ready_words)[r >> 6] |= 1ull << (r & 63);
-    GS_TABLE(sim, u64, at_ready_summary)[r >> 12] |= 1ull << (r >> 6 & 63);
-}
-
-void gs_ready_clear(gs_sim *sim, u32 kernel)
-{
-    u32 r = gs_launches(sim)[kernel].rank;
-    u64 *word = GS_TABLE(sim, u64, at_ready_words) + (r >> 6);
-    *word &= ~(1ull << (r & 63));
-    if (*word == 0) {
-        GS_TABLE(sim, u64, at_ready_summary)[r >> 12] &= ~(1ull << (r >> 6 & 63));
-    }
-}
-
-/* the first ready rank at or after `rank`, or GS_NONE */
-u32 gs_ready_next(const gs_sim *sim, u32 rank)
-{
-    const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words),
-              *summary = GS_CONST_TABLE(sim, u64, at_ready_summary);
-    u32 n = sim->n_launches;
-    if (rank >= n) {
-        return GS_NONE;
-    }
-    u64 x = words[rank >> 6] & (~0ull << (rank & 63));
-    if (x) {
-        return (rank & ~63u) + gs_ctz(x);
-    }
-    for (u32 w = (rank >> 6) + 1; w <= (n - 1) >> 6; w = (w | 63) + 1) {
-        u64 s = summary[w >> 6] & (~0ull << (w & 63));
-        if (s) {
-            u32 at = (w & ~63u) + gs_ctz(s);
-            return at * 64 + gs_ctz(words[at]);
-        }
-    }
-    return GS_NONE;
-}
-
-u32 gs_ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_kernel, u32 *cause_tb)
-{
-    gs_kernel *k = &gs_kernels(sim)[kernel];
-    *ready = k->record.ready;
-    *cause_kernel = k->cause_kernel;
-    *cause_tb = k->cause_tb;
-    k->dispatched++;
-    if (!k->fine) {
-        tb = k->next_tb++;
-        if (k->next_tb == k->tbs) {
-            gs_ready_clear(sim, kernel);
-        }
-        return tb;
-    }
-    u64 *bits = gs_fine_bits(sim, k);
-    if (tb == GS_NONE) {
-        u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
-        while (!bits[w]) {
-            w++;
-        }
-        tb = w * 64 + gs_ctz(bits[w]);
-    }
-    bits[tb >> 6] &= ~(1ull << (tb & 63));
-    gs_gate_passed(sim, kernel, tb);
-    const gs_fine *f = &gs_fine_of(sim, k)[tb];
-    if (f->ready > *ready || *cause_kernel == GS_NONE) {
-        *ready = gs_max(*ready, f->ready);
-        *cause_kernel = f->cause_kernel;
-        *cause_tb = f->cause_tb;
-    }
-    if (--k->ready == 0) {
-        gs_ready_clear(sim, kernel);
-    }
-    return tb;
-}
-
-/* ---- idle SM time by reason ---- */
-static void account(gs_sim *sim, u64 t)
-{
-    gs_sched *d = &sim->sched;
-    u64 dt = t - d->accounted;
-    if (dt == 0) {
-        return;
-    }
-    d->accounted = t;
-    u64 *sum = d->why == WHY_DEPENDENCE ? &d->idle.dependence
-               : d->why == WHY_LAUNCH   ? &d->idle.launch
-                                        : &d->idle.no_tb;
-    *sum += dt;
-    gs_kernel *kernels = gs_kernels(sim);
-    gs_idles *k = &kernels[gs_min(d->oldest, sim->n_launches - 1)].record.idles;
-    u64 *own = d->why == WHY_DEPENDENCE ? &k->dependence : d->why == WHY_LAUNCH ? &k->launch : &k->no_tb;
-    *own += dt * d->idle_sms;
-}
-
-static u32 warps_of(const gs_sim *sim, const gs_kernel *k)
-{
-    return GS_CONST_TABLE(sim, gs_shape, at_shapes)[k->shape].warps;
-}
-
-/* the oldest kernel that has TBs left to dispatch */
-static u32 oldest_left(gs_sim *sim)
-{
-    gs_sched *d = &sim->sched;
-    const gs_kernel *kernels = gs_kernels(sim);
-    while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
-        d->oldest++;
-        if (sim->order.reserve && d->oldest < sim->n_launches && !gs_launches(sim)[d->oldest].copies) {
-            const gs_kernel *k = &kernels[d->oldest];
-            d->younger -= (k->dispatched - k->done) * warps_of(sim, k);
-        }
-    }
-    return d->oldest;
-}
-
-/* 1: so much of the chip is kept for older kernels that a TB of this one has to wait */
-static int is_reserved(gs_sim *sim, u32 kernel)
-{
-    if (kernel <= oldest_left(sim)) {
-        return 0;
-    }
-    u64 all = (u64)sim->sms * (u64)sim->params.gpu_sm.warps;
-    u64 warps = sim->sched.younger + warps_of(sim, &gs_kernels(sim)[kernel]);
-    return warps * 65536 > all * (65536 - sim->order.reserve);
-}
-
-static void classify(gs_sim *sim)
-{
-    gs_sched *d = &sim->sched;
-    const gs_kernel *kernels = gs_kernels(sim);
-    oldest_left(sim);
-    if (d->oldest == sim->n_launches) {
-        d->why = WHY_NO_TB;
-    } else if (kernels[d->oldest].gate || (kernels[d->oldest].admitted && !sim->order.launchers)) {
-        d->why = WHY_DEPENDENCE;
-    } else {
-        d->why = WHY_LAUNCH;
-    }
-}
-
-/* ---- dispatch ---- */
-/* SMs that share a port learn how many of them have TBs */
-static void share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
-{
-    if (ctx->sim->port_sms > 1) {
-        gs_send_one(ctx, sm / GS_GROUP, time, GS_SENDER_SCHED,
-                    gs_pay_share(sm % GS_GROUP & ~(ctx->sim->port_sms - 1), more));
-    }
-}
-
-static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 gated, u64 t)
-{
-    gs_sim *sim = ctx->sim;
-    gs_sched *d = &sim->sched;
-    gs_kernel *k = &gs_kernels(sim)[kernel];
-    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
-    u32 slot, configure, cause_kernel = GS_NONE, cause_tb = GS_NONE;
-    u64 ready = t;
-    u32 idle = l->tbs == 0;
-    if (idle) {
-        l->idle.dependence += d->idle.dependence - l->idle_at.dependence;
-        l->idle.launch += d->idle.launch - l->idle_at.launch;
-        l->idle.no_tb += d->idle.no_tb - l->idle_at.no_tb;
-        l->since = t;
-        d->idle_sms--;
-    }
-    gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
-    tb = gated ? gs_gate_take(sim, kernel, sm * GS_TBS + slot)
-               : gs_ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
-    if (GS_UNLIKELY(sim->order.reserve)) {
-        d->younger += kernel > d->oldest ? warps_of(sim, k) : 0;
-    }
-    u64 at = gs_max(t, d->start_free);
-    d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
-    u64 start = at + sim->start_latency;
-    if (idle) {
-        share(ctx, sm, start, 1);
-    }
-    if (k->record.first_dispatch == GS_NEVER) {
-        k->record.first_dispatch = at;
-        if (sim->order.fetch) {
-            gs_depend_fetch(sim, kernel, t);
-        }
-    }
-    GS_TABLE(sim, gs_resident, at_residents)
-    [sm * GS_TBS + slot] =
-        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, gated, 0, 0, 0};
-    if (sim->order.each) {
-        gs_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
-    }
-    gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
-                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
-                    (u64)(k->depends == 0 && !gated) << 63);
-}
-
-/* no TB is ready: those of the oldest kernel may run ahead of what they need */
-static void dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
-{
-    gs_sim *sim = ctx->sim;
-    for (;;) {
-        u32 kernel = gs_gate_kernel(sim, oldest_left(sim)), rotate = 0;
-        u32 sm = kernel == GS_NONE ? GS_NONE : gs_place_find(sim, kernel, hint, &rotate);
-        if (sm == GS_NONE) {
-            return;
-        }
-        dispatch_one(ctx, kernel, GS_NONE, sm, rotate, 1, t);
-    }
-}
-
-/* whether a TB of a kernel was dispatched */
-static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
-{
-    gs_sim *sim = ctx->sim;
-    u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
-    if (sim->order.placement == 2 && gs_kernels(sim)[kernel].fine) {
-        sm = gs_place_near(sim, kernel, hint, &rotate, &tb);
-    }
-    if (sm == GS_NONE) {
-        sm = gs_place_find(sim, kernel, hint, &rotate);
-    }
-    if (sm == GS_NONE) {
-        return 0;
-    }
-    dispatch_one(ctx, kernel, tb, sm, rotate, 0, t);
-    return 1;
-}
-
-/* the first rank that is ready, from `rank` on; in turn: from there on and round */
-static u32 next_rank(const gs_sim *sim, u32 rank)
-{
-    u32 r = gs_ready_next(sim, rank);
-    return r == GS_NONE && sim->order.rotate && rank ? gs_ready_next(sim, 0) : r;
-}
-
-/* A kernel whose TB fits nowhere is passed over, so many at once and so often; those passed over are tried
-   again, first, with whatever happens next. */
-static void dispatch(gs_ctx *ctx, u64 t, u32 hint)
-{
-    gs_sim *sim = ctx->sim;
-    const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
-    gs_kernel *kernels = gs_kernels(sim);
-    const int turns = sim->order.rotate != 0;
-    u32 rank = turns ? sim->sched.turn : 0, passed = 0, head = GS_NONE, kept = GS_NONE;
-    for (;;) {
-        u32 r = next_rank(sim, rank);
-        if (r == GS_NONE) {
-            if (sim->order.prologue && passed == 0) {
-                dispatch_gated(ctx, t, hint);
-            }
-            return;
-        }
-        u32 kernel = by_rank[r];
-        gs_kernel *k = &kernels[kernel];
-        if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
-            (sim->order.each && gs_backing_is_behind(sim))) {
-            return;
-        }
-        if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
-            /* it fits, but may not: those behind it may go on, however many may be passed over */
-            if (kernel == kept) {
-                return;
-            }
-            kept = kept == GS_NONE ? kernel : kept;
-            rank = r + 1;
-            continue;
-        }
-        if (dispatch_from(ctx, kernel, t, hint)) {
-            kept = GS_NONE;
-            if (head != GS_NONE) {
-                kernels[head].passed++;
-            }
-            k->passed = 0;
-            rank = head == GS_NONE ? r : rank;
-            if (turns) {
-                rank = r + 1;
-                sim->sched.turn = head == GS_NONE ? rank : sim->sched.turn;
-            }
-            continue;
-        }
-        if (passed++ >= sim->order.bypass || k->passed >= (u32)sim->params.scheme.bypass_age) {
-            return;
-        }
-        head = head == GS_NONE ? kernel : head;
-        rank = r + 1;
-    }
-}
-
-/* ---- a TB has ended ---- */
 static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
 {
     gs_sim *sim = ctx->sim;
@@ -393,7 +102,7 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
     gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
     gs_place_free(sim, sm, k->shape, r->rotate, slot);
     if (GS_UNLIKELY(sim->order.reserve)) {
-        d->younger -= r->kernel > d->oldest ? warps_of(sim, k) : 0;
+        d->younger -= r->kernel > d->oldest ? gs_dispatch_warps(sim, k) : 0;
     }
     if (r->gated) {
         gs_fail(sim, GS_ERR_ARG,
@@ -405,7 +114,7 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
         l->busy += t - l->since;
         l->idle_at = d->idle;
         d->idle_sms++;
-        share(ctx, sm, t + sim->start_latency, 0);
+        gs_dispatch_share(ctx, sm, t + sim->start_latency, 0);
     }
     k->record.last_end = gs_max(k->record.last_end, end);
     k->record.busy += end - r->start;
@@ -460,7 +169,7 @@ static void run_event(gs_ctx *ctx, u32 source)
     u64 t = gs_sched_next(sim);
     u32 hint = GS_NONE;
     gs_event e = {0};
-    account(sim, t);
+    gs_idle_account(sim, t);
     if (source != SOURCE_WINDOW) {
         gs_ring *const rings[] = {&d->release, &d->complete, &d->ready, &d->admit};
         gs_ring *r = rings[source];
@@ -494,9 +203,9 @@ static void run_event(gs_ctx *ctx, u32 source)
         gs_admit_next(sim, t);
     }
     gs_gate_send(ctx);
-    dispatch(ctx, t, hint);
+    gs_dispatch(ctx, t, hint);
     gs_backing_send(ctx, t);
-    classify(sim);
+    gs_idle_classify(sim);
 }
 
 /* memory has answered: what waited for room to ask goes on */
@@ -507,13 +216,13 @@ static void table_answers(gs_ctx *ctx, u64 pay, u64 t)
     gs_backing_answer(sim, pay, t);
     gs_backing_send(ctx, t);
     if (behind && !gs_backing_is_behind(sim)) {
-        account(sim, t);
+        gs_idle_account(sim, t);
         if (sim->order.nodes) {
             gs_levels_fill(sim, t);
         }
-        dispatch(ctx, t, GS_NONE);
+        gs_dispatch(ctx, t, GS_NONE);
         gs_backing_send(ctx, t);
-        classify(sim);
+        gs_idle_classify(sim);
     }
 }
 
@@ -572,9 +281,8 @@ void gs_sched_init(gs_sim *sim)
     gs_sched *d = &sim->sched;
     gs_kernel *kernels = gs_kernels(sim);
     const gs_launch *launches = gs_launches(sim);
-    d->idle_sms = sim->sms;
     d->admit_at = GS_NEVER;
-    d->why = WHY_LAUNCH;
+    gs_idle_init(sim);
     for (u32 i = 0; i < sim->n_launches; i++) {
         gs_kernel *k = &kernels[i];
         k->cause_kernel = k->cause_tb = GS_NONE;

@@ -148,12 +148,22 @@ void gs_gate_open(gs_sim *sim, u32 kernel, u64 t);
 /* tells the SMs */
 void gs_gate_send(gs_ctx *ctx);
 
-/* ready kernels by rank */
+/* TBs that are ready (dispatch.c) */
+/* Dispatches all that fit now; hint: see gs_place_find. Kernels go by rank. */
+void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint);
+/* SMs that share a port learn that one of them has TBs now, or none */
+void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more);
+static inline u32 gs_dispatch_warps(const gs_sim *sim, const gs_kernel *k)
+{
+    return GS_CONST_TABLE(sim, gs_shape, at_shapes)[k->shape].warps;
+}
+
+void gs_idle_init(gs_sim *sim);
+/* idle SMs: their time up to t counts for the reason that held so far; and why they are idle from now on */
+void gs_idle_account(gs_sim *sim, u64 t);
+void gs_idle_classify(gs_sim *sim);
+/* the kernel has TBs that are ready */
 void gs_ready_set(gs_sim *sim, u32 kernel);
-void gs_ready_clear(gs_sim *sim, u32 kernel);
-u32 gs_ready_next(const gs_sim *sim, u32 rank);
-/* takes a TB of a kernel with ready TBs; GS_NONE: the next */
-u32 gs_ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_kernel, u32 *cause_tb);
 
 /* placement (place.c): hint is the SM that has just released a TB or GS_NONE */
 void gs_place_init(gs_sim *sim);

@@ -138,7 +138,7 @@ static int derive_memory(gs_sim *sim)
     }
     sim->l2_latency = (u64)l2 * period;
     sim->fill_latency = (u64)dram;
-    if (p->gpu_cp.tb_flush) {
+    if (p->gpu_cp.tb_flush && p->gpu_cp.end_flush) {
         i64 over = p->gpu_l2.partitions == 2 ? 2 * p->gpu_l2.fabric_latency : 0;
         sim->flush_trip = (u32)(p->gpu_l2.latency + over);
     }

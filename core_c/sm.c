@@ -139,7 +139,7 @@ static void tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->stalls.sync += tb->stalls.sync;
     sm->free_warps |= tb->warps;
     gs_owner *o = &sm->owner[tb->owner];
-    if (o->leaves) {
+    if (o->leaves && sim->flush_trip) {
         /* a flush follows the TB's stores through L2, also where they have been acknowledged long since */
         o->done = gs_max32(o->done, (u32)c + sim->flush_trip);
     }

@@ -595,7 +595,7 @@ struct gs_sim {
     u64 fabric_mean;         /* over all lines, there and back, less what an L2 hit takes of it */
     u64 twin_latency;
     u64 far;                                  /* what a hit of a twin takes beyond one at home */
-    u32 flush_trip;                           /* cycles: to the farthest slice and back */
+    u32 flush_trip;                           /* cycles: to the farthest slice and back; 0: none is sent */
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
     u32 bank_mask;                            /* bits of a row's number that name a bank */

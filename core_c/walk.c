@@ -328,7 +328,9 @@ static u64 floor_from(walker w, const gs_program *p, const u32 *entries, u32 ent
         longest = gs_max(longest, gs_max(t + 1, seen));
     }
     /* what a TB sends behind its stores when it ends */
-    return stores ? gs_max(longest, ends + sim->flush_trip + (u64)sim->params.gpu_cp.tb_flush) : longest;
+    return stores && sim->flush_trip
+               ? gs_max(longest, ends + sim->flush_trip + (u64)sim->params.gpu_cp.tb_flush)
+               : longest;
 }
 
 static void work_from(walker w, const gs_program *p, const u32 *entries, u32 entry, u64 warps, gs_work *out)

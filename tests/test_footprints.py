@@ -256,7 +256,8 @@ def test_kernels_behind_barriers_run_alike(name: str) -> None:
     runs = [simulate(tiny(), j, "stream,tb_ideal", tables="none").frame("runs") for j in (job, other)]
     # of a recorded program it is not known which loads must go to L2
     assert 0.8 * runs[0]["bound_us"][0] < runs[1]["bound_us"][0] <= runs[0]["bound_us"][0]
-    assert runs[0]["estimate_us"][0] == pytest.approx(runs[1]["estimate_us"][0], rel=0.1)
+    # nor which argument they read, and so how far its lines are: less latency
+    assert runs[1]["estimate_us"][0] == pytest.approx(runs[0]["estimate_us"][0], rel=0.2)
     assert runs[0]["time_us"][1] == pytest.approx(runs[1]["time_us"][1], rel=0.03)
 
 

@@ -209,8 +209,10 @@ typedef struct gs_gpu_cp_params {
     int64_t early_reuse;
     /* From a kernel's last release to the return of the waits for its end. [tick] */
     int64_t depend;
-    /* From L2's acknowledgement of a TB's last store, and of a flush that a TB which has stored sends when it ends, until all of the GPU sees it and the TB counts as complete (0: no flush). [cycle] */
+    /* From L2's acknowledgement of a TB's last store, and of the flush behind it (gpu.cp.end_flush), until all of the GPU sees it and the TB counts as complete. [cycle] */
     int64_t tb_flush;
+    /* 1: a TB that has stored sends a flush when it ends, which goes through L2 and back, however long ago the stores were acknowledged; not where gpu.cp.tb_flush is 0. [bool] */
+    int64_t end_flush;
     /* From a TB's end on its SM to the release server, and from its completion to the scheduler. [tick] */
     int64_t tb_done_latency;
     /* From dispatch to the first issue of a TB. [tick] */

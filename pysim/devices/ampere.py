@@ -61,6 +61,7 @@ _AMPERE: Rows = (
     ("gpu.l2.fabric_latency", 107, _H200),
     ("gpu.l2.twin_latency", 172, _H200),
     ("gpu.l2.far_latency", 0, "not measured on this card"),
+    ("gpu.cp.end_flush", 0, "not measured on this card"),
     ("gpu.l2.update", 1.58, _H200),
     ("gpu.l2.referenced", 4, _H200),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),

@@ -120,6 +120,12 @@ _GH100: Rows = (
         "measured on an H200 (tests/hw/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit",
     ),
     (
+        "gpu.cp.end_flush",
+        1,
+        "measured on an H200 (tests/hw/turns.cu): a stream waits as long behind a kernel that stored 3 us"
+        " before its end as behind one that stores at its end",
+    ),
+    (
         "gpu.l2.far_latency",
         32,
         "measured on an H200, hits of 128 lines from each SM: 261 cycles (standard deviation 8) from the SMs"

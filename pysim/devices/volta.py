@@ -102,6 +102,7 @@ GV100: Rows = (
     ("gpu.l2.fabric_latency", 100, "unused with one partition"),
     ("gpu.l2.twin_latency", 0, "unused with one partition"),
     ("gpu.l2.far_latency", 0, "unused with one partition"),
+    ("gpu.cp.end_flush", 0, "not measured on this card"),
     ("gpu.l2.fabric_bandwidth", 0, "unused with one partition"),
     ("gpu.l2.referenced", 1, f"{_ASSUMED}"),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),

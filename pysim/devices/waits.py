@@ -39,8 +39,7 @@ WAITS: Rows = (
         "gpu.cp.tb_flush",
         150,
         "h200_gaps.csv: a store at the end of kernels of 1 to 264 TBs adds 0.25 to 0.30 us to the gap of a"
-        " graph edge behind them, of which the way to L2 and back takes two thirds; a store 3 us before the"
-        " end (tests/hw/turns.cu) adds 0.02 us less",
+        " graph edge behind them, of which the way to L2 and back takes two thirds",
     ),
     ("gpu.sync.fence", 304, f"{_MICRO} store_plus_threadfence_cycles 585 less latency_cycles.l2_hit 281"),
     ("gpu.sync.fence_system", 2870, "fence.sc.sys of a B300, as published beside 320 cycles of fence.sc.gpu"),

@@ -6,8 +6,8 @@ from pysim.start import run_script
 MODELS = {
     "gpt3": ("a100", (512, 1024), "6-15 %"),
     "llama": ("a100", (512, 1024), "9-14 %"),
-    "resnet38": ("v100", (1, 4, 16), "5-22 %"),
-    "vgg19": ("v100", (1, 4, 16), "6-16 %"),
+    "resnet38": ("v100_32gb", (1, 4, 16), "5-22 %"),
+    "vgg19": ("v100_32gb", (1, 4, 16), "6-16 %"),
 }
 QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
@@ -36,8 +36,8 @@ def options_of():
     for size in args.sizes:
         if size > 4096:
             parser.error(f"--sizes: {size}: must be a number from 1 to 4096")
-    if args.gpu not in (None, "a100", "v100"):
-        parser.error(f"--gpu {args.gpu}: tiles are listed for a100 and v100 alone")
+    if args.gpu not in (None, "a100", "v100", "v100_32gb"):
+        parser.error(f"--gpu {args.gpu}: tiles are listed for v100_32gb, a100 and v100 alone")
     args.devices = {name: args.gpu or MODELS[name][0] for name in args.models}
     args.gpu = args.gpu or MODELS[args.models[0]][0]
     return Script.start("cusync_models", parser, args, ("models", "sizes", "subset", "devices"))

@@ -94,9 +94,14 @@ def _multiply(
     return gemm(name, *tensors, tiling)
 
 
+def card_of(device: str) -> str:
+    """Return what the authors' tables call a device: their V100 is the one of 32 GB."""
+    return {"v100_32gb": "v100"}.get(device, device)
+
+
 def _listed(config: Config, model: str, m: int, scheme: str) -> tuple[list[Tiling | Multistage], str]:
     """Return tilings of two products and the scheme to run; what cuSync does not know has its baseline's."""
-    device = config.device.name
+    device = card_of(config.device.name)
     gated = LANGUAGE[model].wide != LANGUAGE[model].narrow
     mode, policy = _mode(scheme), scheme.partition(":")[2]
     if policy == "tile" and gated:
@@ -178,7 +183,7 @@ def published(device: str, row: tuple[str, int, int]) -> tuple[float, float] | N
     file, keys = ("cusync_conv.csv", {"net": model, "batch": str(size), "channels": str(channels)})
     if not channels:
         file, keys = "cusync_mlp.csv", {"model": model, "m": str(size)}
-    keys["device"] = device
+    keys["device"] = card_of(device)
     rows = rows_of(file, packaged(file), (*keys, "mode", "total_us", "above_peak"))
     found: dict[str, float] = {}
     for each in rows:

@@ -12,7 +12,17 @@ from pysim import Config
 from pysim.devices import device
 from workloads import table_size
 from workloads.table_search import KEPT, smallest
-from workloads.table_size import DIMENSIONS, ENTRIES, NETWORKS, WINDOW, Point, price, swept, thinned
+from workloads.table_size import (
+    DIMENSIONS,
+    ENTRIES,
+    NETWORKS,
+    WINDOW,
+    Point,
+    price,
+    simulated,
+    swept,
+    thinned,
+)
 from workloads.validation.kept import Figures
 
 from .calls import caller, refused
@@ -54,6 +64,13 @@ def test_quick_study(tmp_path):
     assert again.returncode == 0, again.stderr
     times = [each["time_us"] for each in json.loads(again.stdout)["table_size"]]
     assert times == rows["time_us"].tolist()
+
+
+def test_entries_in_memory_are_traffic(config):
+    point = Point("gru:hidden=512,batch=32,timesteps=2", "tb_static:fetch").with_(ENTRIES, 16)
+    figures = simulated(config, point).values
+    assert figures["table_spills"] > 0
+    assert figures["table_l2_bytes"] >= 32
 
 
 def test_prices_grow_with_what_they_buy(config):

@@ -24,7 +24,7 @@ from workloads.validation.kept import Figures
 
 ALL = 1 << 20  # kernels in the window: more than any network here has
 COUNTS = ("table_entries", "table_coarse", "table_shared", "table_spills", "l2_bytes", "dram_bytes")
-FIGURES = ("time_us", *COUNTS)
+FIGURES = ("time_us", *COUNTS, "table_l2_bytes")
 TABLE = "tb_static"
 WINDOW, ENTRIES, CONSUMERS = "scheme.window", "scheme.table.entries", "scheme.table.consumers"
 UPDATE, LATENCY = "scheme.table.update", "scheme.table.latency"

@@ -6,28 +6,42 @@
 #pragma once
 #include "series.h"
 
+/* slots of word w of the bus map that refreshes take; channels refresh one after another, not all at once,
+   and a refresh may have begun before time 0 */
+static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
+{
+    u64 map = 0, slot = sim->dram_slot;
+    u64 period = (u64)sim->params.gpu_dram.refresh_period, busy = (u64)sim->params.gpu_dram.refresh_time;
+    if (!busy) {
+        return 0;
+    }
+    /* times from one period before 0 on */
+    u64 from = w * 64 * slot + period, to = from + 64 * slot, phase = period * s->id / sim->slices;
+    for (u64 r = (from - phase) / period * period + phase; r < to; r += period) {
+        /* slots that begin within the refresh and within this word */
+        u64 past = r < from ? (from - r + slot - 1) / slot : 0;
+        u64 all = (gs_min(r + busy, to) - r + slot - 1) / slot;
+        if (all > past) {
+            u64 n = all - past, run = n >= 64 ? ~0ull : (1ull << n) - 1;
+            map |= run << (r < from ? 0 : (r - from) / slot);
+        }
+    }
+    return map;
+}
+
+/* fills the bus map that a channel begins with */
+static inline void gs_bus_begin(const gs_sim *sim, gs_slice *s)
+{
+    for (u64 w = 0; w < GS_BUS_WORDS; w++) {
+        s->bus[w] = gs_bus_refreshed(sim, s, w);
+    }
+}
+
 /* opens the next word of the bus map: slots of refresh are taken from the start */
 static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
 {
     u64 w = s->bus_word + GS_BUS_WORDS;
-    u64 map = 0;
-    u64 from = w * 64 * sim->dram_slot, to = from + 64 * sim->dram_slot;
-    u64 period = (u64)sim->params.gpu_dram.refresh_period, busy = (u64)sim->params.gpu_dram.refresh_time;
-    if (busy) {
-        /* channels refresh one after another, not all at once */
-        u64 phase = period * s->id / sim->slices;
-        u64 start = (from + period - phase) / period * period;
-        start = start + phase >= period ? start + phase - period : 0;
-        for (u64 r = start; r < to; r += period) {
-            /* slots that begin within the refresh and within this word */
-            u64 slot = sim->dram_slot, past = r < from ? (from - r + slot - 1) / slot : 0;
-            u64 all = (gs_min(r + busy, to) - r + slot - 1) / slot;
-            if (all > past) {
-                u64 n = all - past, run = n >= 64 ? ~0ull : (1ull << n) - 1;
-                map |= run << (r < from ? 0 : (r - from) / slot);
-            }
-        }
-    }
+    u64 map = gs_bus_refreshed(sim, s, w);
     if (s->bus_tail > w * 64) {
         u64 taken = s->bus_tail - w * 64;
         map = taken >= 64 ? ~0ull : map | ((1ull << taken) - 1);

@@ -3,6 +3,7 @@
 #include "bloom.h"
 #include "clock.h"
 #include "create.h"
+#include "dram.h"
 #include "l1.h"
 #include "l2.h"
 #include "oracle.h"
@@ -143,6 +144,7 @@ static void init_parts(gs_sim *sim)
     }
     for (u32 i = 0; i < sim->slices; i++) {
         gs_slices(sim)[i].id = i;
+        gs_bus_begin(sim, &gs_slices(sim)[i]);
     }
 }
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 TICKS_US = 1024 * 1000
-MAP = 64 * 64  # slots: GS_BUS_WORDS of 64
 AFFINITY = next(p for p in PARAMS["scheme"] if p.name == "placement").choices.index("affinity")
 
 
@@ -195,18 +194,14 @@ class _Job:
         return max(least, whole - (v["gpu.dram.write_queue"] + batch + 3) * slot)
 
     def _bus(self, slots: float, slot: int) -> float:
-        """Return the ticks in which so many slots of a channel's bus are free beside its refreshes.
-
-        The core counts refreshes from behind the bus map that it begins with.
-        """
+        """Return the ticks in which so many slots of a channel's bus are free beside its refreshes."""
         period, busy = self.values["gpu.dram.refresh_period"], self.values["gpu.dram.refresh_time"]
         least = max(0.0, slots - 1) * slot
-        first = MAP * slot
         if not 0 < busy < period:
             return least
         done = -1
         ticks = least
-        while (whole := max(0, int((ticks - first - busy - slot) // period))) > done:
+        while (whole := max(0, int((ticks - busy - slot) // period))) > done:
             done = whole
             ticks = least + whole * -(-busy // slot) * slot
         return ticks

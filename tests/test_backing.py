@@ -128,7 +128,7 @@ def test_requests_leave_one_a_cycle_and_so_many_are_under_way():
     job = Job("wide", [kernel("wide", "store", Memory().tensor("t", 4096, 32, 4), tbs=4096)])
     last = {}
     for lines in (64, 128, 448):
-        conf = tiny(gpu__l1__in_flight=lines, scheme__wireframe__nodes=4096)
+        conf = tiny(gpu__l1__in_flight=lines, scheme__wireframe__nodes=4096, gpu__dram__refresh_time=0)
         ran = execute(job, "wireframe", conf)
         ready = ran.tbs["ready"].astype(np.int64) / ran.values["gpu.clock"]
         last[lines] = ready.max() - ready.min()

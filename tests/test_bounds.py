@@ -221,6 +221,16 @@ def test_refresh_takes_its_time_however_far_a_channel_is_behind():
     assert moved / 1e3 / ran.us < free * conf.number("gpu.dram.bandwidth")
 
 
+def test_refresh_takes_its_time_from_the_start():
+    """A channel is refreshed in its first microseconds as later; of some it has begun before the run."""
+    job = make("copy:nbytes=1048576")
+    none, long = (
+        execute(job, "stream", config(gpu__cp__launch=0.0, gpu__dram__refresh_time=time)) for time in (0, 780)
+    )
+    assert long.us < 3.9  # no channel is refreshed twice
+    assert 0.5 < long.us - none.us < 0.78
+
+
 # ---- what it goes by ----
 def test_what_loads_must_do():
     memory = Memory()

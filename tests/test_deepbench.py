@@ -70,7 +70,8 @@ def test_sampled_is_close_to_full(monkeypatch):
     monkeypatch.setattr(deepbench, "plan", lambda *_: None)
     full = deepbench.GEMM.run(config, *task)
     assert sampled.detail == f"{full.detail} (sampled)"
-    assert sampled.times_us["period"] == pytest.approx(full.times_us["period"], rel=0.03)
+    # another seed moves either by up to 2 %
+    assert sampled.times_us["period"] == pytest.approx(full.times_us["period"], rel=0.05)
 
 
 def test_late_operands_hold_the_fp32_pipe():

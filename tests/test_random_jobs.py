@@ -46,3 +46,13 @@ def test_an_edge_too_few_is_caught():
 def test_an_oracle_that_sees_nothing_is_noticed(monkeypatch):
     monkeypatch.setattr(random_mutations, "oracle", random_mutations.tiny)
     assert oracle.stretch("mutants", 0, 8, lambda text: None)
+
+
+def test_processes_check_the_same(capsys):
+    stretches = [("settings", 20, 2), ("mutants", 3, 2)]
+    assert not oracle.spread(stretches, 2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == [
+        "settings: 2 of 2 from 20 on, 0 failed",
+        "mutants: 2 of 2 from 3 on, 0 failed",
+    ]

@@ -124,11 +124,11 @@ def drive(sim, threads=(1,), quanta=(1 << 40,)):
     raise AssertionError
 
 
-def outcome(sim, job, values, tbs, programs=None):
+def outcome(sim, job, values, tbs, programs=None, deps=None):
     totals = sim.totals()
     costs = []
     if programs:
-        lone = lone_tbs(dependences(job))
+        lone = lone_tbs(deps or dependences(job))
         costs = costs_of(sim.sim, programs, loads_of(job), 0, job, values, lone)
     return Outcome(
         job,
@@ -152,7 +152,8 @@ def execute(
     made, programs = lowered_of(job, scheme, conf, deps, order, found)
     with Sim(made) as sim:
         tbs = drive(sim, threads, quanta)
-        return outcome(sim, made.launched, made.values, tbs, programs)
+        known = deps if made.launched is job else None
+        return outcome(sim, made.launched, made.values, tbs, programs, known)
 
 
 def total_of(records, group):

@@ -101,7 +101,7 @@ int gs_convert_far(gs_convert *c, gs_record *records, uint64_t n, const uint64_t
                 return gs_convert_fail(c, GS_ERR_LIMIT,
                                        "lanes of one access lie more than 256 GiB of touched pages apart");
             }
-            out[j] = (gs_part){(i32)apart, (u32)parts[j].mask};
+            out[j] = (gs_part){(i32)apart, (u16)parts[j].mask, 0};
         }
         int code = gs_template_take(c, out, (u32)lines, &r->template_);
         if (code) {

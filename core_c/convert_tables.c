@@ -222,7 +222,7 @@ int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_reco
         return gs_far_make(c, lines, n, out);
     }
     for (u32 i = 0; i < n; i++) {
-        parts[i] = (gs_part){(i32)(i64)(lines[i].line - line0), lines[i].mask};
+        parts[i] = (gs_part){(i32)(i64)(lines[i].line - line0), (u16)lines[i].mask, 0};
     }
     out->line = line0;
     int code = gs_template_take(c, parts, n, &out->template_);

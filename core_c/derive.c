@@ -103,6 +103,7 @@ static int derive_memory(gs_sim *sim)
     sim->port_sms = (u32)p->gpu_noc.port_sms;
     sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
     sim->join_stores = (u32)p->gpu_l1.join_stores;
+    sim->hold_late = (u32)p->gpu_l1.hold_late;
     sim->join_loads = (u32)p->gpu_noc.join_loads;
     sim->fill_pairs = p->gpu_l2.fill == 64;
     if (sim->port_sms == 3) {
@@ -114,9 +115,11 @@ static int derive_memory(gs_sim *sim)
         sim->reply_hold[1][mask] = 16;
         for (u32 sharing = 0; sharing <= 4; sharing++) {
             u32 each = n * gs_max32(sharing, 1);
-            sim->port_hold[sharing][0][mask] = (u16)gs_max32(1, (each * write + 63) / 64);
-            sim->port_hold[sharing][1][mask] =
-                (u16)gs_max32(1, (each * (u32)p->gpu_noc.read_sector + 63) / 64);
+            u32 sends = gs_max32(1, (each * write + 63) / 64),
+                asks = gs_max32(1, (each * (u32)p->gpu_noc.read_sector + 63) / 64);
+            sim->port_hold[sharing][0][mask] = (u16)sends;
+            sim->port_hold[sharing][0][mask | GS_PARTIAL] = (u16)(sends + (u32)p->gpu_noc.write_partial);
+            sim->port_hold[sharing][1][mask] = sim->port_hold[sharing][1][mask | GS_PARTIAL] = (u16)asks;
         }
     }
     u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);

@@ -74,8 +74,9 @@ typedef struct gs_template {
 } gs_template;
 
 typedef struct gs_part {
-    int32_t line;  /* relative to the line of the access */
-    uint32_t mask; /* sectors of the line */
+    int32_t line;     /* relative to the line of the access */
+    uint16_t mask;    /* sectors of the line */
+    uint16_t partial; /* 1: some byte of these sectors is not touched; recorded accesses do not tell */
 } gs_part;
 
 /* Which semaphore an op means: semaphores[base] of its launch + first + row / rows * stride + col / cols, row

@@ -23,6 +23,7 @@ int gs_grow(void **at, u64 *room, u64 need, size_t size)
 static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset)
 {
     gs_template t = {(u32)l->n_parts, 0, 0};
+    u32 bytes[64][4] = {0}; /* of each sector of each line */
     for (u32 lane = 0; lane < 32; lane++) {
         if (!(p->lanes >> lane & 1)) {
             continue;
@@ -39,14 +40,21 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
                 if (!gs_grow((void **)&l->parts, &l->room_parts, l->n_parts + 1, sizeof *l->parts)) {
                     return 0;
                 }
-                l->parts[l->n_parts++] = (gs_part){line, 0};
+                l->parts[l->n_parts++] = (gs_part){line, 0, 0};
                 i = ++t.lines;
             }
-            l->parts[t.first + i - 1].mask |= bit;
+            l->parts[t.first + i - 1].mask |= (u16)bit;
+            i64 from = first - (sector << 5), to = from + p->width;
+            u64 until = (1ull << (to < 32 ? to : 32)) - 1, before = from > 0 ? (1ull << from) - 1 : 0;
+            bytes[i - 1][sector & 3] |= (u32)(until & ~before);
         }
     }
     for (u32 i = 0; i < t.lines; i++) {
-        t.sectors = (u16)(t.sectors + gs_popcount(l->parts[t.first + i].mask));
+        gs_part *part = &l->parts[t.first + i];
+        t.sectors = (u16)(t.sectors + gs_popcount(part->mask));
+        for (u32 sector = 0; sector < 4; sector++) {
+            part->partial |= part->mask >> sector & 1 && bytes[i][sector] != ~0u;
+        }
     }
     if (!gs_grow((void **)&l->templates, &l->room_templates, l->n_templates + 1, sizeof *l->templates)) {
         return 0;

@@ -133,7 +133,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u32 slice, set, tag;
         gs_home_in(map, &block, (u32)(line - block.first), &slice, &set, &tag);
         u64 leave = gs_max(looked_up, port);
-        port = leave + hold[mask];
+        port = leave + hold[mask | (part->partial ? GS_PARTIAL : 0u)];
         u64 arrive = leave * period + there;
         u32 unit = slice % GS_GROUP, box = slice / GS_GROUP;
         if (GS_UNLIKELY(half_boxes) && gs_is_across(sim, sm->id, box)) {
@@ -149,6 +149,11 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;
     ctx->row = row;
+    if (cached && found_lines && sim->hold_late) {
+        /* they are read from the array that shared memory lives in */
+        gs_sm_fills(sm, a->c);
+        sm->shared = gs_max(sm->shared, a->at * 64) + (u64)found_lines * 64;
+    }
     sm->port = port;
     a->ws->count += (u16)sent;
     sm->acquired += sent;
@@ -232,11 +237,15 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         a.ws->done = gs_max32(a.ws->done, (u32)(sm->copy + (u64)sim->params.gpu_l2.latency));
     }
     if (op->kind == GS_OP_LOAD) {
+        sm->copies[wi] = (u8)((sm->copies[wi] & ~(1u << slot)) | (u32)(op->smem != 0) << slot);
+        if (op->smem || !sim->hold_late) {
+            /* what comes holds the array that shared memory lives in: counted here, or in gs_lsu_replies */
+            gs_sm_fills(sm, c);
+            sm->shared = gs_max(sm->shared, a.at * 64) + (u64)n * 64;
+        }
         int cached = !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
         a.kind = GS_MSG_LOAD;
         sm->work.l1_lines += n;
-        /* returning data hold the array shared memory lives in */
-        sm->shared = gs_max(sm->shared, a.at * 64) + (u64)n * 64;
         if (GS_UNLIKELY(sim->oracle)) {
             access_lines(ctx, sm, &a, part, 1, cached, 1);
         } else if (cached) {
@@ -321,6 +330,9 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
+            if (sim->hold_late && !(sm->copies[GS_PAY_WARP(pay)] >> GS_PAY_SLOT(pay) & 1)) {
+                gs_sm_fill(sm, c);
+            }
             u32 x = gs_l1_fill(sm, place, c);
             while (GS_UNLIKELY(x)) {
                 gs_waiter *waiter = &sm->waiter[x];

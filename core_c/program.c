@@ -137,6 +137,9 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         i64 slow = sm->smem_return - sm->smem_interval;
         out->smem_slow = slow > 0 ? (u32)slow : 0;
         out->smem_return = op->smem * out->smem_slow;
+        out->smem_late = op->smem && op->pipes[GS_PIPE_FP32] && sm->register_ports
+                             ? (u32)(op->conflicts * (u64)sm->smem_late)
+                             : 0;
         /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
         out->smem_ahead = op->chain && !op->smem_wait ? 0 : GS_SMEM_AHEAD * 64;
         if (op->smem_wait) {

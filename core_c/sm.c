@@ -237,8 +237,9 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         end = gs_max(end, e - op->tail[i]);
     }
     if (op->smem) {
+        gs_sm_fills(sm, c);
         u64 e = gs_max(c * 64, sm->shared) + op->smem;
-        sm->shared = e;
+        sm->shared = e + op->smem_late;
         sm->work.smem += op->smem;
         b->returned = gs_max(c * 64, b->returned) + op->smem + op->smem_return;
         sm->shared_done[wi] = (u32)((gs_max(e, b->returned - op->smem_slow) + 63) >> 6);

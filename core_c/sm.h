@@ -49,6 +49,30 @@ static inline void gs_sub_steal(gs_sub *b, u64 c)
     }
 }
 
+/* Lines that come take the array that shared memory lives in for a cycle each, when they come: those until
+   cycle c come before what asks for it in c. */
+static inline void gs_sm_fills(gs_sm *sm, u64 c)
+{
+    while (sm->held_fills != sm->filled) {
+        u64 at = sm->fill_time[sm->held_fills & (GS_RELEASES - 1)];
+        if (at > c) {
+            break;
+        }
+        sm->shared = gs_max(sm->shared, at * 64) + 64;
+        sm->held_fills++;
+    }
+}
+
+/* a line comes at cycle c */
+static inline void gs_sm_fill(gs_sm *sm, u32 c)
+{
+    if (sm->filled - sm->held_fills == GS_RELEASES) {
+        /* the oldest of so many came before this quantum: nothing can ask for the array before it any more */
+        gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_RELEASES - 1)]);
+    }
+    sm->fill_time[sm->filled++ & (GS_RELEASES - 1)] = c;
+}
+
 static inline u32 gs_slot_of(const gs_warp *w, const gs_iop *op)
 {
     return op->stages ? op->slot + (w->k[op->level] + (u32)op->count_plus) % op->stages : op->slot;

@@ -10,6 +10,7 @@ enum {
     GS_SLOTS = 5,
     GS_WAYS = 16, /* L2 ways */
     GS_L1_WAYS = 4,
+    GS_PARTIAL = 16,   /* beside the sectors of a line: some of their bytes are left out */
     GS_L1_SETS = 512,  /* of a 256 KiB L1 */
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_POLLS = 8,      /* semaphores that a TB polls at once */
@@ -93,6 +94,7 @@ typedef struct gs_iop {
     u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
     u16 phase;            /* part of the program as the oracle orders them: 0, or stage + 1 */
     u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
+    u32 smem_late;        /* 64ths: what it is held for behind that, see gpu.sm.smem_late */
     u32 smem_return,
         smem_slow; /* 64ths: what its results take more to their sub-core; one wavefront's of that */
     u32 issue, slots, chain;
@@ -247,6 +249,10 @@ typedef struct gs_sm {
     u8 turn[GS_WARPS];         /* what it waits for */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_RELEASES];
+    u32 fill_time[GS_RELEASES]; /* cycles in which lines came; the array has not been held for the last ones
+                                 */
+    u32 filled, held_fills;
+    u8 copies[GS_WARPS]; /* a bit a slot: its loads go to shared memory */
     u8 fifo[GS_WARPS];
     gs_l1set l1[GS_L1_SETS + 1];
     u64 free_warps, sampled_warp_cycles, next_sample, sample;
@@ -584,10 +590,10 @@ struct gs_sim {
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
      */
-    u16 port_hold[5][2][16];
+    u16 port_hold[5][2][2 * GS_PARTIAL];
     u32 slice_sector[3]; /* ticks a sector of a load, a store, a reduction holds a slice's port */
     int clock_hand;      /* victims are picked by a clock */
-    u32 join_stores, join_loads, fill_pairs;
+    u32 join_stores, join_loads, fill_pairs, hold_late;
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */
     u32 half_boxes, link_sector[2], link_store;

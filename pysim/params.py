@@ -92,6 +92,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         *(_latency(pipe, default, doc) for (pipe, doc), default in zip(PIPES, (4, 4, 6, 8, 14, 10, 4), strict=True)),
         Param("smem_interval", 1.0, "cycle/64", 0.25, 1024, "Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM."),
         Param("smem_return", 1.0, "cycle/64", 0.25, 1024, "Cycles between two wavefronts of a sub-core whose results come back to it; not below smem_interval."),
+        Param("smem_late", 0.0, "cycle/64", 0, 64, "Cycles more that shared memory is held for each issue slot that fp32 arithmetic loses to late operands beside its loads."),
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
         _choice("smem_conflicts", ("words", "first_word"), "Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),
@@ -105,6 +106,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 has what the carve-out leaves."),
         Param("latency", 28, "cycle", 8, 256, "Load to use on a hit."),
         Param("in_flight", 256, "count", 32, 448, "Line requests that an SM may have outstanding."),
+        Param("hold_late", 0, "bool", 0, 1, "Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do)."),
         Param("join_stores", 0, "bool", 0, 1, "A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not."),
     ),
     "gpu.noc": (
@@ -114,6 +116,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
         Param("join_loads", 0, "bool", 0, 1, "A load of sectors that another SM of the same cluster of four waits for joins its request in front of the network."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
+        Param("write_partial", 0, "cycle", 0, 64, "Cycles more that a line of a store holds it where bytes of the line's sectors are left out."),
     ),
     "gpu.l2": (
         Param("size", 4718592, "B", 65536, 1 << 30, "Capacity of the L2."),

@@ -66,6 +66,8 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_interval;
     /* Cycles between two wavefronts of a sub-core whose results come back to it; not below smem_interval. [1/64 cycle] */
     int64_t smem_return;
+    /* Cycles more that shared memory is held for each issue slot that fp32 arithmetic loses to late operands beside its loads. [1/64 cycle] */
+    int64_t smem_late;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
     /* Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width. [choice] */
@@ -91,6 +93,8 @@ typedef struct gs_gpu_l1_params {
     int64_t latency;
     /* Line requests that an SM may have outstanding. [count] */
     int64_t in_flight;
+    /* Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do). [bool] */
+    int64_t hold_late;
     /* A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not. [bool] */
     int64_t join_stores;
 } gs_gpu_l1_params;
@@ -108,6 +112,8 @@ typedef struct gs_gpu_noc_params {
     int64_t join_loads;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
+    /* Cycles more that a line of a store holds it where bytes of the line's sectors are left out. [cycle] */
+    int64_t write_partial;
 } gs_gpu_noc_params;
 
 typedef struct gs_gpu_l2_params {

@@ -59,6 +59,12 @@ _GH100: Rows = (
         "measured, h200_parts.csv: LDS.64 and LDS.128 of 2 and 4 wavefronts take 3 and 9 cycles longer than"
         " of one; h200_steps.csv: ldmatrix.x4 6",
     ),
+    (
+        "gpu.sm.smem_late",
+        0.16,
+        "measured, h200_parts.csv: beside 4 and 8 FFMA loads of 64 and 128 bits that fill shared memory take"
+        " 0.07 to 0.36 cycles more for each slot that the arithmetic loses; the mean",
+    ),
     ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
     ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 13, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
@@ -74,6 +80,12 @@ _GH100: Rows = (
     ("gpu.l1.size", 262144, f"{_SHEET}: 256 KB of L1 and shared memory an SM"),
     ("gpu.l1.latency", 36, f"{_MICRO} latency_cycles.l1_hit_16KB: 35.98"),
     ("gpu.l1.in_flight", 256, f"{_ASSUMED}; dram_read_GBps.ctas512_32 needs 32 KiB an SM"),
+    (
+        "gpu.l1.hold_late",
+        1,
+        "measured, h200_samples.csv: warps of an fp32 product wait 97 cycles of a step longer for shared"
+        " memory some 300 cycles behind its loads, which bring 96 lines",
+    ),
     (
         "gpu.noc.latency",
         80,
@@ -92,6 +104,12 @@ _GH100: Rows = (
         "gpu.noc.write_bytes",
         32,
         "measured on an H200: 63.3 GB/s an SM of L2 writes when one to 66 SMs write",
+    ),
+    (
+        "gpu.noc.write_partial",
+        1,
+        "measured, h200_stores.csv: 32 lanes that write 4 B of a sector each take 64, 48 and 40 cycles where"
+        " one, two and four of the sectors share a line",
     ),
     (
         "gpu.l1.join_stores",

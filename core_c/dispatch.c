@@ -272,12 +272,14 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
             continue;
         }
         if (dispatch_from(ctx, kernel, t, hint)) {
-            kept = GS_NONE;
             if (head != GS_NONE) {
                 kernels[head].passed++;
             }
             k->passed = 0;
-            rank = head == GS_NONE ? r : rank;
+            if (head == GS_NONE) {
+                rank = kept == GS_NONE ? r : 0; /* one that was held back may be the oldest now */
+            }
+            kept = GS_NONE;
             if (turns) {
                 rank = r + 1;
                 sim->sched.turn = head == GS_NONE ? rank : sim->sched.turn;

@@ -10,12 +10,21 @@ from dataclasses import dataclass
 from random import Random
 
 from pysim.bounds import bounds, family_of
+from pysim.clock import Clock
 from pysim.dependences import dependences
 from pysim.floors import loads_of
 from pysim.schemes import parse_scheme
+from pysim.session import Session
 
 from .core.harness import FAMILY, SCHEMES, execute, oracle, tiny
-from .core.workloads_small import random_dag
+from .core.workloads_small import F32, WIDE, product, random_dag
+
+# TBs that wait inside the program: for a gate, for the ends of a kernel, for semaphores of tiles
+PROLOGUES = ("tb_static:prologue", "tb_learned:prologue", "tb_bloom:prologue", "tb_ideal:prologue")
+ENDS = ("pdl", "pdl:late", "pdl:graph")
+TILED = ("cusync:tile", "cusync:row", "cusync:row+pdl+late", "cusync:tile+pdl+spread", "cusync:tile+graph")
+TILED += ("cusync:row+tile_order+wait_early+poll_each", "fused:grid", "fused:tile", "stream:sync_code")
+INSIDE = (*PROLOGUES, *ENDS, *TILED)
 
 SETTINGS = {
     "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
@@ -51,7 +60,7 @@ FREE = {
     "gpu.cp.launch": 0, "gpu.cp.stream_gap": 0, "gpu.cp.graph_gap": 0, "gpu.cp.admit": 0,
     "gpu.cp.tb_release": 0, "gpu.cp.tb_start": 0, "host.launch": 0, "host.roundtrip": 0,
 }  # fmt: skip
-EVERY = (*SCHEMES, *FAMILY)
+EVERY = (*SCHEMES, *FAMILY, *INSIDE)
 QUANTA = ((7,), (1, 100))
 
 
@@ -68,7 +77,21 @@ class Case:
     free: bool = False
 
     def job(self):
-        return random_dag(self.seed, self.kernels, self.streams)
+        if self.scheme in TILED:
+            random = Random(self.seed)
+            sizes = (8 * random.randint(4, 20) for _ in range(3))
+            chain = 2 + self.kernels % 4
+            return product(*sizes, random.choice((F32, WIDE)), beta=random.choice((0.0, 1.0)), chain=chain)
+        return random_dag(self.seed, self.kernels, 1 if self.scheme in ENDS else self.streams)
+
+    def settings(self):
+        """What differs from the defaults: ``chosen``, where the scheme takes it."""
+        made = {"scheme.hypothetical": 1, "host.submit": self.chosen["host.submit"]}
+        if self.scheme not in (*ENDS, *TILED):
+            made |= self.chosen
+        if self.scheme in PROLOGUES:
+            made["scheme.coherence"] = "bypass"
+        return made | (FREE if self.free else {})
 
 
 def case(number):
@@ -92,15 +115,24 @@ def bound_us(ran, deps, scheme):
     return made.bound_us
 
 
+def bound_inside_us(job, deps, conf, scheme):
+    """The bound of a job whose programs another job has in its place, in microseconds."""
+    choice = parse_scheme(scheme)
+    return Session(conf, job, 1, Clock(), deps).bounds(conf.replaced(choice.pins), choice).bound_us
+
+
 def check(case):
     """No dependence is broken, no TB is lost, no bound is beaten, and slices change nothing."""
     job = case.job()
     deps = dependences(job)
-    chosen = case.chosen | (FREE if case.free else {})
+    chosen = case.settings()
     ran = execute(job, case.scheme, oracle().replaced(chosen), deps=deps)
-    assert int(ran.totals.tbs_done) == len(ran.tbs) == sum(k.tbs for k in job.kernels)
-    if case.scheme in ("pool", "tb_static", "tb_learned"):
+    assert int(ran.totals.tbs_done) == len(ran.tbs) == sum(k.tbs for k in ran.job.kernels)
+    if case.scheme in ("pool", "tb_static", "tb_learned", *PROLOGUES[:2]):
         assert ran.totals.table_peak_entries <= chosen["scheme.table.entries"]
-    assert bound_us(ran, deps, case.scheme) <= ran.us
+    if case.scheme in INSIDE:
+        assert bound_inside_us(job, deps, tiny().replaced(chosen), case.scheme) <= ran.us
+    else:
+        assert bound_us(ran, deps, case.scheme) <= ran.us
     again = execute(job, case.scheme, tiny().replaced(chosen), quanta=case.quanta, deps=deps)
     assert again.fingerprint() == ran.fingerprint()

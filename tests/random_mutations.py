@@ -24,9 +24,8 @@ from pysim.ranges import conflicts
 from pysim.semaphores import Table
 
 from .core.harness import execute, lowered_of, oracle, tiny
-from .core.test_waits import WIDE
-from .core.workloads_small import product
-from .random_jobs import Case
+from .core.workloads_small import WIDE, product
+from .random_jobs import ENDS, Case
 from .test_ordering import LATE, pair
 
 GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "wireframe", "queues")
@@ -35,6 +34,7 @@ SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+sp
 CUTS = dict.fromkeys((*GIVEN, "tb_learned"), ("node", "producer", *KINDS))
 CUTS |= {"acs_hw": ("range",), "acs_sw": ("range",), "tb_bloom": ("hints",)}
 CUTS |= dict.fromkeys(SEMAPHORES, ("posts", "semaphore"))
+CUTS |= dict.fromkeys(ENDS, ("depend",))
 SETTINGS = {
     "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
     "scheme.placement": ("first_free", "balanced", "affinity"),
@@ -71,12 +71,12 @@ def mutant(number):
     chosen = {path: random.choice(values) for path, values in SETTINGS.items()}
     if "prologue" in scheme:
         chosen["scheme.coherence"] = "bypass"
-    if scheme in SEMAPHORES:
+    if scheme in (*SEMAPHORES, *ENDS):
         chosen = {"scheme.hypothetical": 1}
     return Mutant(
         random.randrange(1 << 30),
         random.randint(2, 10),
-        random.randint(1, 4),
+        1 if scheme in ENDS else random.randint(1, 4),
         scheme,
         chosen,
         cut=random.choice(CUTS[scheme]),
@@ -150,6 +150,8 @@ def mutated(case, job, deps, first):
             return needs
 
         return {"deps": deps}, patch.object(Table, "array", array)
+    if case.cut == "depend":
+        return {"deps": deps}, patch.object(Code, "depend", lambda _: None)
     if case.cut == "range":
         preds, segments = conflicts(job)
         less = [tuple(p for p in before if p != first) for before in preds]

@@ -32,6 +32,11 @@ def test_a_stretch_names_what_failed(monkeypatch):
     assert oracle.stretch("settings", 9, 2, said.append) == []
 
 
+def test_a_kernel_that_was_held_back_and_is_the_oldest_now():
+    """Its ready TBs go before those that would wait inside: a core before this crashed."""
+    check(replace(case(3), scheme="tb_ideal:prologue"))
+
+
 def test_an_edge_too_few_is_caught():
     """Of what schemes go by something is missing: what that breaks for certain, the oracle sees."""
     found, cuts = Counter(), Counter()

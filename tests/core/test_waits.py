@@ -20,12 +20,10 @@ from pysim.schemes import parse_scheme
 from pysim.simulation import Sim
 from pysim.waits import Plan
 from workloads.registry import make
-from workloads.tiling import Tiling
 
 from .harness import config, drive, execute, outcome, tiny
-from .workloads_small import product
+from .workloads_small import WIDE, product
 
-WIDE = Tiling("t32w", 32, 32, 32, 4)
 JOBS = {
     "chain": lambda: product(96, 128, 128, WIDE, chain=4),
     "edges": lambda: product(150, 104, 96, WIDE, chain=3),

@@ -14,6 +14,7 @@ from workloads.registry import make
 from workloads.tiling import Tiling
 
 F32 = Tiling("t32", 32, 32, 8, 4)
+WIDE = Tiling("t32w", 32, 32, 32, 4)
 SPLIT = Tiling("split", 32, 32, 8, 4, split_k=3)
 SLICED = Tiling("sliced", 32, 32, 32, 4, slices=4)
 

@@ -4,8 +4,8 @@ from pysim.start import run_script
 
 # model: device, sizes (tokens, or pictures at a time), and what the paper says is cut end to end
 MODELS = {
-    "gpt3": ("a100", (512, 1024), "6-15 %"),
-    "llama": ("a100", (512, 1024), "9-14 %"),
+    "gpt3": ("a100", (512, 1024, 1792, 2048), "6-15 %"),
+    "llama": ("a100", (512, 1024, 1792, 2048), "9-14 %"),
     "resnet38": ("v100_32gb", (1, 4, 16), "5-22 %"),
     "vgg19": ("v100_32gb", (1, 4, 16), "6-16 %"),
 }

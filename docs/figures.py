@@ -58,8 +58,21 @@ def kernels() -> None:
     replace(DOCS / "schemes.md", blocks)
 
 
+LAYERS = (
+    "gru:hidden=512,batch=16,timesteps=6,layers=3", "gru:hidden=512,batch=16,timesteps=6,layers=3,buffers=6",
+    "gru:hidden=1536,batch=32,timesteps=4,layers=3",
+    "lstm:hidden=512,batch=16,timesteps=6,layers=3,input=per-step",
+    "transformer:layers=2,hidden=512,heads=8,sequence=128,batch=2",
+    "transformer:layers=2,hidden=1024,heads=16,sequence=256,batch=4",
+    "transformer:layers=1,hidden=1024,heads=16,sequence=1024,batch=2",
+)  # fmt: skip
+TABLES = "graph,pool,tb_static,tb_static:reduced,tb_static:prologue,tb_ideal"
+
+
 def gaps() -> None:
-    """Write the table of docs/estimates.md."""
+    """Write the tables of docs/estimates.md."""
     with tempfile.TemporaryDirectory() as name:
-        shown = run("configs/gap_table.py", "--quiet", "--out", str(Path(name) / "gaps.h5"))
-    replace(DOCS / "estimates.md", {"gaps": shown})
+        words = ("configs/gap_table.py", "--quiet", "--out")
+        shown = run(*words, str(Path(name) / "gaps.h5"))
+        layers = run(*words, str(Path(name) / "layers.h5"), "--schemes", TABLES, *LAYERS)
+    replace(DOCS / "estimates.md", {"gaps": shown, "layers": layers})

@@ -1,6 +1,7 @@
 /* Which kernels are in the window, and when those behind barriers start: once a kernel, none of it hot. */
 #include "oracle.h"
 #include "scheduler.h"
+#include "sync.h"
 
 void gs_admit_plan(gs_sim *sim, u64 t)
 {
@@ -58,6 +59,18 @@ void gs_admit_next(gs_sim *sim, u64 t)
         gs_levels_fill(sim, t);
     }
     gs_admit_plan(sim, t);
+}
+
+void gs_admit_beside(gs_ctx *ctx, u64 t)
+{
+    const gs_sim *sim = ctx->sim;
+    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    for (u32 sm = 0; sim->order.refetch && sm < sim->sms; sm++) {
+        if (loads[sm].tbs) {
+            gs_send_one(ctx, sm / GS_GROUP, t + sim->start_latency, GS_SENDER_SCHED,
+                        gs_pay_op(0, GS_SYNC_REFETCH, GS_MSG_SYNC, sm % GS_GROUP));
+        }
+    }
 }
 
 void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t)

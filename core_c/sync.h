@@ -22,7 +22,7 @@ int gs_sync_deadlock(gs_sim *sim);
 
 /* payload: semaphore 29 bits, number of the poll 3, look further 1, TB slot 6, what 3, kind 3, how many are
    complete 11 (of a post: its owner 12), slice 2, SM 2 */
-enum { GS_SYNC_POST, GS_SYNC_POLL, GS_SYNC_TRIGGER, GS_SYNC_OPEN };
+enum { GS_SYNC_POST, GS_SYNC_POLL, GS_SYNC_TRIGGER, GS_SYNC_OPEN, GS_SYNC_REFETCH };
 enum { GS_SEMAPHORES = 1 << 29, GS_SEMAPHORES_A_LINE = 32 };
 
 /* 1: the slice lies in the other partition of L2 */

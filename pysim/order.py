@@ -88,6 +88,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "early": 0,
         "prepare": values["gpu.cp.graph_prepare"] if scheme.gap == "gpu.cp.graph_gap" else 0,
         "beside": values["gpu.cp.beside"] if scheme.edges == "stream" else 0,
+        "refetch": values["gpu.sm.refetch"] if scheme.edges == "stream" else 0,
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,
         "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,

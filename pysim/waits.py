@@ -372,4 +372,5 @@ def _launched(
     if settings.launch in ("pdl", "graph"):
         gap = "gpu.cp.early_graph_gap" if settings.launch == "graph" else "gpu.cp.early_gap"
         made.order = {"early": values[gap], "in_flight": values["gpu.cp.early_depth"]}
+    made.order["refetch"] = values["gpu.sm.refetch"] if settings.launch in ("pdl", "streams") else 0
     return made

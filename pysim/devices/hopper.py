@@ -33,6 +33,12 @@ _GH100: Rows = (
         " idle, nor any of 16, 29 or 100 KiB beside one of 57 KiB, whose kernel chose a smaller carve-out",
     ),
     ("gpu.sm.smem_reserved", 1024, f"{_MICRO} smem_reserved_per_block_bytes"),
+    (
+        "gpu.sm.refetch",
+        720,
+        "measured, h200_early.csv: TBs of a GRU's products and cells take 236 to 530 ns longer (mean 365)"
+        " where a stream launches others beside them than where a graph or nobody does",
+    ),
     ("gpu.sm.parameters", 105, "measured on an H200 (tests/hw/fetch.cu): 97 to 122 cycles"),
     ("gpu.sm.fp32_interval", 1, f"{_THR}.ffma 121.5 of 128"),
     ("gpu.sm.int_interval", 2, f"{_THR}.iadd3, .imad, .lop3: 63 of 64"),

@@ -27,6 +27,7 @@ _GP102: Rows = (
     ("gpu.tpc_sms", 1, "NVIDIA GP102: TPCs of one SM"),
     ("gpu.clock", 1531, f"{_SHEET}: boost clock"),
     ("gpu.clock_tensor", 1, "no tensor cores"),
+    ("gpu.sm.refetch", 0, "not measured there"),
     ("gpu.sm.parameters", 0, "not measured there"),
     ("gpu.sm.warps", 64, _CC),
     ("gpu.sm.tbs", 32, _CC),

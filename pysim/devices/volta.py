@@ -34,6 +34,7 @@ GV100: Rows = (
     ("gpu.gpcs", 6, f"{_SHEET}: six GPCs"),
     ("gpu.tpc_sms", 2, f"{_SHEET}: TPCs of two SMs"),
     ("gpu.clock_tensor", 1, f"{_ASSUMED}: nobody measured whether tensor cores slow a Volta down"),
+    ("gpu.sm.refetch", 0, "not measured there"),
     ("gpu.sm.parameters", 0, "not measured there"),
     ("gpu.sm.warps", 64, _CC70),
     ("gpu.sm.tbs", 32, _CC70),

@@ -64,12 +64,12 @@ void gs_admit_next(gs_sim *sim, u64 t)
 void gs_admit_beside(gs_ctx *ctx, u64 t)
 {
     const gs_sim *sim = ctx->sim;
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
-    for (u32 sm = 0; sim->order.refetch && sm < sim->sms; sm++) {
-        if (loads[sm].tbs) {
-            gs_send_one(ctx, sm / GS_GROUP, t + sim->start_latency, GS_SENDER_SCHED,
-                        gs_pay_op(0, GS_SYNC_REFETCH, GS_MSG_SYNC, sm % GS_GROUP));
-        }
+    if (!sim->order.refetch || !sim->sched.running) {
+        return;
+    }
+    for (u32 sm = 0; sm < sim->sms; sm++) {
+        gs_send_one(ctx, sm / GS_GROUP, t + sim->start_latency, GS_SENDER_SCHED,
+                    gs_pay_op(0, GS_SYNC_REFETCH, GS_MSG_SYNC, sm % GS_GROUP));
     }
 }
 

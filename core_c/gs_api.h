@@ -214,8 +214,8 @@ typedef struct gs_order {
     uint64_t early;      /* last trigger to dispatch of an early kernel */
     uint64_t prepare;    /* behind a kernel's admission at least, until that of one that waits for it */
     uint64_t beside;     /* added to the gap where kernels of other streams run */
-    uint64_t refetch;    /* cycles that SMs with TBs wait for code and parameters when a kernel is launched
-                            beside them */
+    uint64_t refetch;    /* cycles that TBs, of launches that say what they read of parameters, wait for code
+                            and parameters when a kernel is launched beside others */
     uint32_t in_order;   /* table, 1: a kernel counts as ended when all before it have, too */
     uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
     uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in

@@ -360,7 +360,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         return;
     }
     gs_tb *tb = &sm->tb[w->tb];
-    if (GS_UNLIKELY(sm->refetched > c && (i32)(sm->age[wi] - sm->before) < 0)) {
+    if (GS_UNLIKELY(sm->refetched > c) && gs_launches(sim)[tb->kernel].parameters) {
         if (w->state == GS_WARP_IN_BLOCK || (w->state == GS_WARP_RUNS && !w->wait)) {
             tb->stalls.memory += sm->refetched - c; /* else it counts from when it began to wait */
             sm->warp_cycles += sm->refetched - c;

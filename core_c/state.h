@@ -236,8 +236,8 @@ typedef struct gs_sm {
     gs_work work;
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
-    u32 parameters;        /* cycle from which that kernel's parameters are there */
-    u32 refetched, before; /* cycle from which warps born before `before` have their code and parameters */
+    u32 parameters; /* cycle from which that kernel's parameters are there */
+    u32 refetched;  /* cycle from which code and parameters are there again, behind a launch beside others */
     u32 gpc;
     _Alignas(64) gs_sub sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];

@@ -281,7 +281,6 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
     gs_tb *tb = &sm->tb[slot];
     if (GS_SYNC_WHAT(pay) == GS_SYNC_REFETCH) {
         sm->refetched = (u32)(c + ctx->sim->order.refetch);
-        sm->before = sm->born;
     } else if (GS_SYNC_WHAT(pay) == GS_SYNC_OPEN) {
         tb->flags |= GS_TB_OPEN;
         for (u64 left = tb->warps; left; left &= left - 1) {

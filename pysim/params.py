@@ -83,7 +83,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("smem", 98304, "B", 0, 1 << 20, "Largest shared memory of an SM."),
         Param("smem_unit", 256, "B", 1, 65536, "Shared memory is granted to a TB in such units."),
         Param("parameters", 0, "cycle", 0, 4096, "What a kernel's first TB on an SM waits for each 64 B of the kernel's parameters, of kernels that tell how many they read."),
-        Param("refetch", 0, "cycle", 0, 10000, "A kernel that a stream launches beside running ones: TBs that are there wait so long for their code and parameters, which the launch has dropped (not in a graph)."),
+        Param("refetch", 0, "cycle", 0, 10000, "A kernel that a stream launches beside others: their TBs and its own, of kernels that tell how many parameters they read, wait so long for code and parameters, which the launch has dropped (not in a graph)."),
         Param("own_carveout", 0, "bool", 0, 1, "A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses; 0: wherever the TB's own shared memory fits."),
         Param("smem_reserved", 0, "B", 0, 65536, "Shared memory that the system keeps of each TB."),
         *(

@@ -30,7 +30,7 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_unit;
     /* What a kernel's first TB on an SM waits for each 64 B of the kernel's parameters, of kernels that tell how many they read. [cycle] */
     int64_t parameters;
-    /* A kernel that a stream launches beside running ones: TBs that are there wait so long for their code and parameters, which the launch has dropped (not in a graph). [cycle] */
+    /* A kernel that a stream launches beside others: their TBs and its own, of kernels that tell how many parameters they read, wait so long for code and parameters, which the launch has dropped (not in a graph). [cycle] */
     int64_t refetch;
     /* A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses; 0: wherever the TB's own shared memory fits. [bool] */
     int64_t own_carveout;

@@ -37,7 +37,8 @@ _GH100: Rows = (
         "gpu.sm.refetch",
         720,
         "measured, h200_early.csv: TBs of a GRU's products and cells take 236 to 530 ns longer (mean 365)"
-        " where a stream launches others beside them than where a graph or nobody does",
+        " where a stream launches others beside them than where a graph or nobody does, and kernels that"
+        " are launched so start 0.4 us further apart than those of a few instructions (pdl_pair_ns)",
     ),
     ("gpu.sm.parameters", 105, "measured on an H200 (tests/hw/fetch.cu): 97 to 122 cycles"),
     ("gpu.sm.fp32_interval", 1, f"{_THR}.ffma 121.5 of 128"),

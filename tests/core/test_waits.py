@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -134,7 +135,7 @@ def test_period_of_empty_kernels(scheme, tbs, period):
     assert execute(delays(1, tbs, 100), scheme, config("h200")).us / 100 == pytest.approx(period, rel=0.15)
 
 
-def turning(tbs, turns):
+def turning(tbs, turns, parameters):
     """Two kernels of TBs that do a little again and again, so that they would see code that is missing."""
     code = Code()
     code.main_done()
@@ -142,21 +143,26 @@ def turning(tbs, turns):
     code.delay(50)
     code.loop_end(mark, turns)
     code.exit()
-    return Job("turning", [kernel(code, tbs, 4) for _ in range(2)])
+    return Job("turning", [replace(kernel(code, tbs, 4), parameters=parameters) for _ in range(2)])
 
 
-@pytest.mark.parametrize(("scheme", "longer"), [("pdl", 720), ("pdl:graph", 0)])
-def test_a_launch_of_a_stream_drops_code(scheme, longer):
-    """Measured: h200_early.csv, TBs beside which a stream launches another kernel; in a graph none do."""
+@pytest.mark.parametrize(
+    ("scheme", "parameters", "longer"), [("pdl", 2, 720), ("pdl:graph", 2, 0), ("pdl", 0, 0)]
+)
+def test_a_launch_of_a_stream_drops_code(scheme, parameters, longer):
+    """Measured: h200_early.csv, TBs beside which a stream launches another kernel; in a graph none do.
+
+    Kernels of a few instructions do not either: pdl_pair_ns of the microbenchmarks.
+    """
     took = []
     for cycles in (0, 720):
-        made = execute(turning(132, 200), scheme, config("h200", gpu__sm__refetch=cycles))
+        made = execute(turning(132, 200, parameters), scheme, config("h200", gpu__sm__refetch=cycles))
         each = [made.tbs[made.tbs["kernel"] == k] for k in (0, 1)]
         took.append([int((tbs["end"] - tbs["start"]).max()) / 1024 * 1.98 for tbs in each])
     first, second = (b - a for a, b in zip(*took, strict=True))
     assert first == pytest.approx(longer, abs=60)
-    # the second starts as soon, and waits for the end of the first
-    assert second == pytest.approx(first, abs=5)
+    # the second has its code long before the first has ended
+    assert second == pytest.approx(first, abs=60)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

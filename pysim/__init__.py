@@ -15,6 +15,7 @@ from .errors import ConfigError, DeadlockError, DependenceError, InternalError, 
 if TYPE_CHECKING:
     from .config import Config
     from .devices import device
+    from .estimates import bound
     from .job import Access, Job, Kernel, Memory, Tensor
     from .program import Code, Op, Pattern, Program
     from .result import Result
@@ -35,6 +36,7 @@ _LAZY = {
     "Result": "result",
     "SCHEMES": "schemes",
     "Tensor": "job",
+    "bound": "estimates",
     "device": "devices",
     "simulate": "run",
 }
@@ -58,6 +60,7 @@ __all__ = [
     "SimError",
     "Tensor",
     "WorkloadError",
+    "bound",
     "device",
     "simulate",
 ]

@@ -1,15 +1,19 @@
-"""Estimates of a job's time: with launches that cost and without, with shared bandwidth and without limit."""
+"""Bound and estimates of a job's time without a run: what no scheme beats, and what list schedules take."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .bounds import estimator
+from .bounds import Bounds, estimator
 from .clock import Clock
+from .config import Config
+from .devices import device
+from .schemes import parse_scheme
 from .session import Session
 
 if TYPE_CHECKING:
-    from .config import Config
+    from collections.abc import Mapping
+
     from .job import Job
 
 KINDS = {
@@ -30,3 +34,20 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
     programs, costs = session.costs(config)
     made = estimator(job, session.deps, programs, costs, config.encoded())
     return {name: made.us(launch=launch, bandwidth=bandwidth) for name, (launch, bandwidth) in KINDS.items()}
+
+
+def bound(
+    gpu: str | Config,
+    job: Job,
+    scheme: str = "stream",
+    overrides: Mapping[str, float | int | str] | None = None,
+) -> Bounds:
+    """Return what :func:`pysim.simulate` writes as ``bound_us`` and ``estimate_us``, without the run.
+
+    No scheme of the family of ``scheme`` beats the bound (TBs that wait inside their programs have another
+    one than those that wait before dispatch); the estimate is a list schedule, and no limit. ``gpu``,
+    ``overrides``: as of ``simulate``. Raises ConfigError for names that there are not.
+    """
+    config = Config.resolve(device(gpu), overrides) if isinstance(gpu, str) else gpu.replaced(overrides or {})
+    choice = parse_scheme(scheme)
+    return Session(config, job, 1, Clock()).bounds(config.replaced(choice.pins), choice)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pysim import Config, bound, device, simulate
 from pysim.estimates import KINDS, estimates
 from workloads.registry import make
 
@@ -25,6 +26,16 @@ def test_each_cost_makes_it_longer(text):
     # a list schedule may end earlier where kernels come later, but not by much
     assert found["free"] <= 1.02 * found["launch"]
     assert found["shared"] <= 1.02 * found["launch, shared"]
+
+
+@pytest.mark.parametrize("scheme", ["stream", "tb_ideal:prologue", "cusync:row", "host"])
+def test_a_bound_without_a_run_is_that_of_the_run(scheme):
+    job = make("gru:hidden=64,batch=8,timesteps=3")
+    few = {"gpu.cp.launch": 100.0, "scheme.hypothetical": 1}
+    row = simulate("titan_v", job, scheme, overrides=few, tables="none", baseline=False).tables()["runs"][0]
+    known = bound("titan_v", job, scheme, few)
+    assert (known.bound_us, known.estimate_us) == (row["bound_us"], row["estimate_us"])
+    assert bound(Config.resolve(device("titan_v"), few), job, scheme).bound_us == row["bound_us"]
 
 
 def test_launches_and_memory_count():

@@ -9,6 +9,7 @@ what lies beyond the borders. Parts of a split K take every n-th chunk and add t
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.job import Access, Job, Kernel, Memory, Mode, Tensor
-from pysim.program import Code, Part, Place, Program, Recorded
+from pysim.program import Code, Part, Pattern, Place, Program, Recorded
 
 from .gemm import GROUPS
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
@@ -40,8 +41,41 @@ BRANCHES = (3, 4, 0)
 # each other. The stall counts of the same code up to the first HMMA are 319 to 1064 cycles, 73 to 86 more an
 # access than its integer instructions take.
 PIXEL_CHAIN = 80
+# Code that a warp runs through once, of the same machine code: instructions before the loop (own, an access
+# of the pixels, of the weights: 337 to 838 in all), between the loop and the output (163 to 218), and of the
+# output for each sum of a thread, without and with what is there already, by the elements of an access (272
+# to 1127 and 466 to 1840 in all with one).
+ENTRY = (140, 83, 14)
+EXIT = 180
+OUTPUT = {1: (8.0, 14.0), 8: (3.75, 5.0)}
+# Cycles of such an instruction for a warp alone. Fitted (half `fit`, to a whole number): the compiler's stall
+# counts add up to 2.0 to 2.2, and an H200 fetches code that is in no near cache at 2.2 to 2.4
+# (h200_fetch.csv).
+STRAIGHT = 4
+# What a consumer's step of cuSync's tile semaphores takes more: instructions and stall counts up to the first
+# HMMA of its machine code over those without (10 and 16 to 66; 15 to 30 and 61 to 127 where the weights are
+# loaded first). It looks in each step whether it has to poll; of each ``9 tn`` of K it polls in the first
+# ``tn``. A poll of what is known is 13 instructions and 45 cycles more, and a round trip to L2.
+LOOKS = {False: (10, 50), True: (19, 88)}
+POLL = (13, 45)
 REGISTERS = (42, 6)  # beside sums, fragments and what is in flight: of a thread, of an access of the pixels
 MOST = 1 << 14  # of any size
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the machine code of a convolution has.
+
+    ``looks``: each step looks whether it must wait for a semaphore; ``weights_first``: a step loads the
+    weights before the pixels; ``elements``: of an access of the output.
+    """
+
+    looks: bool = False
+    weights_first: bool = False
+    elements: int = 1
+
+
+PLAIN = Form()
 
 
 def _operands(t: Tiling, channels: int) -> tuple[Tile, Tile, Tile]:
@@ -63,11 +97,21 @@ def registers_of(t: Tiling) -> int:
     return min(255, -(-(sums + fragments + moving + REGISTERS[0] + REGISTERS[1] * pixels) // 8) * 8)
 
 
-def _addresses(code: Code, pixels: int, weights: int) -> None:
-    """Add what computes the addresses of a step: so many accesses of each operand."""
-    counts = (int(own + a * pixels + b * weights) for own, a, b in (INTS, IMADS, BRANCHES))
+def _addresses(code: Code, pixels: int, weights: int, step: int = 0) -> None:
+    """Add what computes the addresses of so many accesses of each operand, and what a step has besides."""
+    counts = (int(own * step + a * pixels + b * weights) for own, a, b in (INTS, IMADS, BRANCHES))
     pipes = dict(zip(("int", "fp32", "control"), counts, strict=True))
     code.compute(**pipes, chain=PIXEL_CHAIN * pixels)
+
+
+def _entry_addresses(pixels: int, weights: int) -> int:
+    """Return how many instructions before the loop :func:`_addresses` adds."""
+    return int(sum(own + a * pixels + b * weights for own, a, b in (INTS, IMADS, BRANCHES)))
+
+
+def _straight(code: Code, count: int) -> None:
+    """Add code that runs once: half integer, half on the pipe of fp32, which take it two cycles a warp's."""
+    code.compute(int=count - count // 2, fp32=count // 2, chain=int((STRAIGHT - 1) * count))
 
 
 def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, int] | None]:
@@ -89,6 +133,70 @@ def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, i
     return made
 
 
+def _asks_again(t: Tiling, step: int) -> bool:
+    """Whether the code that loads a step polls a semaphore that it has found complete."""
+    group, at = divmod(step - 1, TAPS * t.tn // t.tk)
+    return step > 0 and at < t.tn // t.tk and (at > 0 or group == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loads:
+    """What loads a step's tiles of X and W: pairs are of both."""
+
+    t: Tiling
+    form: Form
+    side: int
+    tiles: tuple[Tile, Tile]
+    valid: tuple[int, int]
+    widths: tuple[int, ...]
+    many: tuple[int, ...]  # accesses of a thread
+
+    def add(self, code: Code, step: int, at: tuple[int, int] | None) -> None:
+        """Add the loads from offsets ``at`` in X and W; None: their addresses only."""
+        again = self.form.looks and _asks_again(self.t, step)
+        if self.form.looks:
+            issues, chain = LOOKS[self.form.weights_first]
+            code.compute(int=issues + again * POLL[0], chain=chain + again * POLL[1])
+        if at is not None:
+            code.loads()
+        if self.form.weights_first:
+            self._weights(code, at)
+        if at is not None:
+            self._wait(code, step, at[0], again)
+        self._pixels(code, at)
+        if not self.form.weights_first:
+            self._weights(code, at)
+        _addresses(code, 0, 0, 1)
+
+    def _wait(self, code: Code, step: int, at: int, again: bool) -> None:
+        t, x = self.t, self.tiles[0]
+        deep = Place(base=step // TAPS * t.split_k * t.tk, bz=t.tk)
+        code.needs(Part(0, Place(by=t.tm), t.tm + 2 * (self.side + 1), deep, t.tk))
+        if again:
+            # one lane of the TB asks; a line of the pixels stands for the semaphore's
+            poll = Pattern(0, 4, base=at, by=x.by, bz=x.bz, lanes=1)
+            code.load(3, poll, *[replace(poll, lanes=0)] * (t.warps - 1), bypass_l1=True, level=2)
+            code.wait(3)
+            if not self.form.weights_first:
+                code.barrier()
+
+    def _pixels(self, code: Code, at: tuple[int, int] | None) -> None:
+        t = self.t
+        ops = tile_ops(self.tiles[0], t.warps, self.widths[0], (self.valid[0], t.tk), at[0]) if at else []
+        for op in ops:
+            _addresses(code, 1, 0)
+            emit_loads(code, 0, [op])
+        _addresses(code, self.many[0] - len(ops), 0)
+
+    def _weights(self, code: Code, at: tuple[int, int] | None) -> None:
+        t = self.t
+        _addresses(code, 0, self.many[1])
+        if at is not None:
+            emit_loads(
+                code, 0, tile_ops(self.tiles[1], t.warps, self.widths[1], (self.valid[1], t.tk), at[1])
+            )
+
+
 def _multiply(code: Code, t: Tiling, moves: dict[str, int]) -> None:
     """Multiply a tile, in CUTLASS's order (:attr:`Tiling.overlap`); ``moves``: stores of the next, if any."""
     last = t.tk // GROUPS
@@ -105,7 +213,7 @@ def _multiply(code: Code, t: Tiling, moves: dict[str, int]) -> None:
             code.barrier()
 
 
-def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> Code:
+def _variant(t: Tiling, channels: int, side: int, pixels: int, form: Form, number: int) -> Code:
     """Ops of the TBs whose place in the grid the bits of ``number`` tell (:mod:`workloads.serial`)."""
     gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
     cols = channels - (gx - 1) * t.tn if number & LAST_X else t.tn
@@ -119,41 +227,31 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
     many = [max(1, rows * t.tk * ITEM // (lanes * wide)) for rows, wide in shares]
     moved = (t.tm + t.tn) * t.tk * ITEM
     steps = _steps(t, channels, side, last)
-    code = Code()
-
-    def load(step: int) -> None:
-        _addresses(code, *many)
-        at = steps[step]
-        if at is not None:
-            code.loads()
-            emit_loads(code, 0, tile_ops(w, t.warps, widths[1], (valid[1], t.tk), at[1]))
-            deep = Place(base=step // TAPS * t.split_k * t.tk, bz=t.tk)
-            code.needs(Part(0, Place(by=t.tm), t.tm + 2 * (side + 1), deep, t.tk))
-            emit_loads(code, 0, tile_ops(x, t.warps, widths[0], (valid[0], t.tk), at[0]))
-
+    code, loads = Code(), _Loads(t, form, side, (x, w), valid, tuple(widths), tuple(many))
     moves = {"smem": -(-moved // (128 * t.warps)), "smem_ops": 2 * sum(many)}
-    code.compute(int=80, control=4, chain=t.fetch // 2)
-    load(0)
+    _straight(code, ENTRY[0] + ENTRY[1] * many[0] + ENTRY[2] * many[1] - _entry_addresses(*many))
+    loads.add(code, 0, steps[0])
     code.wait(0)
     code.compute(**moves, chain=4)
     code.barrier()
     for step in range(1, len(steps)):
-        load(step)
+        loads.add(code, step, steps[step])
         _multiply(code, t, moves)
     _multiply(code, t, {})
-    if t.fetch:
-        code.compute(int=8, chain=t.fetch - t.fetch // 2)
-    mine = t.tm * t.tn // lanes
-    # an access of the epilogue is one element, lanes side by side along the channels
-    ops = tile_ops(y, t.warps, ITEM, valid, first)
-    stores = in_rounds(ops, t.warp_tile[0])
-    each = -(-mine // len(stores))
+    _straight(code, EXIT)
+    # lanes lie side by side along the channels
+    stores = in_rounds(tile_ops(y, t.warps, ITEM * form.elements, valid, first), t.warp_tile[0])
+    each = -(-t.tm * t.tn // (lanes * len(stores)))
+    added = t.split_k > 1 and not number & FIRST_Z
+    share = int(each * OUTPUT[form.elements][added])
 
     def exchange(at: int) -> None:
         code.barrier()
         code.compute(smem=each, smem_ops=each, int=4, chain=4)
         code.barrier()
-        code.compute(smem=each, smem_ops=each, fp32=each, int=4 + 3 * len(stores[at]), chain=LDS_LATENCY)
+        # accesses of shared and of global memory are instructions of the output too
+        ints = max(0, share - 3 * each - len(stores[at]) * (1 + added))
+        code.compute(smem=each, smem_ops=each, fp32=each, int=ints, chain=STRAIGHT * share - 2 * ints)
 
     add_in_turn(code, 1, stores, number if t.split_k > 1 else FIRST_Z | LAST_Z, exchange)
     if last or t.split_k == 1:
@@ -163,8 +261,8 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, number: int) -> C
 
 
 @lru_cache(maxsize=256)
-def _program(t: Tiling, pixels: int, channels: int, side: int) -> Program | Recorded:
-    name, variant = f"conv3x3_{t.name}", partial(_variant, t, channels, side, pixels)
+def _program(t: Tiling, pixels: int, channels: int, side: int, form: Form) -> Program | Recorded:
+    name, variant = f"conv3x3_{t.name}", partial(_variant, t, channels, side, pixels, form)
     if t.split_k > 1:
         grid = (-(-channels // t.tn), -(-pixels // t.tm), t.split_k)
         return in_turn(
@@ -174,7 +272,9 @@ def _program(t: Tiling, pixels: int, channels: int, side: int) -> Program | Reco
     return Program(name, variants, t.warps, registers_of(t), t.smem(ITEM), 3)
 
 
-def convolution(name: str, x: Tensor, w: Tensor, y: Tensor, side: int, tiling: Tiling) -> Kernel:
+def convolution(
+    name: str, x: Tensor, w: Tensor, y: Tensor, side: int, tiling: Tiling, form: Form = PLAIN
+) -> Kernel:
     """Convolve images of ``side`` x ``side`` pixels; X and Y have a halo of a row and a pixel."""
     t, channels, pixels = tiling, x.cols, x.rows - 2 * (side + 1)
     if channels % t.tk or channels // t.tk < t.split_k or t.slices != 1 or t.math != "hmma":
@@ -198,19 +298,24 @@ def convolution(name: str, x: Tensor, w: Tensor, y: Tensor, side: int, tiling: T
     weights = blocks_of(w, (t.tn, w.cols), lambda tb: tb % gx, np.zeros_like)
     mode: Mode = "update" if t.split_k > 1 else "write"
     accesses = (Access(x, "read", around), Access(w, "read", weights), Access(y, mode, inner))
-    return Kernel(name, _program(t, pixels, channels, side), (gx, gy, t.split_k), (x, w, y), accesses)
+    return Kernel(name, _program(t, pixels, channels, side, form), (gx, gy, t.split_k), (x, w, y), accesses)
 
 
-def conv_chain(batch: int, channels: int, side: int, layers: int, tiling: Tiling) -> Job:
-    """Make ``layers`` convolutions of ``batch`` images, each reading what the one before wrote."""
+def conv_chain(batch: int, channels: int, side: int, layers: int, tiling: Tiling, form: Form = PLAIN) -> Job:
+    """Make ``layers`` convolutions of ``batch`` images, each reading what the one before wrote.
+
+    ``form``: what the machine code of those behind the first has for waiting inside.
+    """
     for name, value in {"batch": batch, "channels": channels, "side": side, "layers": layers}.items():
         if not 1 <= value <= MOST:
             raise WorkloadError(f"convolutions: {name} = {value}: must be from 1 to {MOST}")
-    memory = Memory()
+    memory, first = Memory(), replace(form, looks=False, weights_first=False)
     pixels = batch * side * side + 2 * (side + 1)
     values = [memory.tensor(f"x{i}", pixels, channels, ITEM) for i in range(layers + 1)]
     kernels = []
     for i in range(layers):
         w = memory.tensor(f"w{i}", channels, TAPS * channels, ITEM)
-        kernels.append(convolution(f"conv{i + 1}", values[i], w, values[i + 1], side, tiling))
+        kernels.append(
+            convolution(f"conv{i + 1}", values[i], w, values[i + 1], side, tiling, form if i else first)
+        )
     return Job(f"conv_chain:batch={batch},channels={channels}", kernels)

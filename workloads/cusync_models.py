@@ -7,7 +7,7 @@ convolutions are cut as the authors list it for each of their modes (:mod:`workl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -84,8 +84,6 @@ def _multiply(
     tiling: Tiling | Multistage,
 ) -> Kernel:  # fmt: skip
     if scheme == STREAM_K:
-        from dataclasses import replace
-
         whole = replace(tiling, split_k=1)
         slots = _slots(config, whole)
         return stream_k(name, *tensors, whole, workspace(memory, f"{name}_sums", whole, slots))
@@ -134,8 +132,6 @@ def _mlp(config: Config, model: str, m: int, scheme: str) -> tuple[Job, str]:
 
 def _attention(config: Config, model: str, m: int, scheme: str) -> tuple[Job, str]:
     """Make Q, K and V in one product, a kernel that reads columns of all three, and a second product."""
-    from dataclasses import replace
-
     hidden, part = LANGUAGE[model].hidden, LANGUAGE[model].hidden // GPUS
     tilings, run = _listed(config, model, m, scheme)
     if scheme == "cusync:tile":
@@ -158,9 +154,12 @@ def _attention(config: Config, model: str, m: int, scheme: str) -> tuple[Job, st
 
 def _convolutions(shape: tuple[int, int, int], batch: int, config: Config, scheme: str) -> tuple[Job, str]:
     channels, side, layers = shape
-    tiling, own = listed_convolution(batch, channels, _mode(scheme))
-    run = own if scheme in MODES else scheme.removesuffix(THEIRS)
-    return conv_chain(batch, channels, side, layers, tiling), run
+    tiling, own, form = listed_convolution(batch, channels, layers, _mode(scheme))
+    if scheme in MODES:
+        return conv_chain(batch, channels, side, layers, tiling, form), own
+    # tables need no code that waits
+    plain = replace(form, looks=False, weights_first=False)
+    return conv_chain(batch, channels, side, layers, tiling, plain), scheme.removesuffix(THEIRS)
 
 
 def _mode(scheme: str) -> str:

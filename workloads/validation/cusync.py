@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from pysim import Config, Job, WorkloadError
-from workloads.conv_chain import conv_chain
+from workloads.conv_chain import Form, conv_chain
 from workloads.cutlass import Multistage, multistage
 from workloads.mlp_pair import mlp_pair, tiling
 from workloads.tiling import Tiling
@@ -42,6 +42,7 @@ MLP_COLUMNS = (
 )
 CONV_COLUMNS = ("device", "net", "batch", "channels", "spatial", "convs", "mode", "total_us", "above_peak")
 ITEM = 2  # fp16
+ELEMENTS = {"resnet38": 1, "vgg19": 8}  # of an access of the convolutions' output, in their two programs
 TAPS = 9  # 3 x 3
 
 
@@ -173,12 +174,19 @@ def listed_pair(
     return tilings(model, device != "v100", tiles), _scheme(device, mode, policy, flags)
 
 
-def listed_convolution(batch: int, channels: int, mode: str) -> tuple[Tiling, str]:
-    """Return the tile that the authors list, and the scheme of the optimisations that were on."""
+def listed_convolution(batch: int, channels: int, layers: int, mode: str) -> tuple[Tiling, str, Form]:
+    """Return the tile that the authors list, the scheme of the optimisations that were on, and the code."""
     tile, split, flags = _listed().get((str(batch), str(channels), mode), ("", "1", frozenset()))
     if not tile:
         raise WorkloadError(f"no tile is listed for {channels} channels of batch {batch}")
-    return tiling(tile, 2, int(split)), _scheme("v100", mode, "row" if mode == "rowsync" else "conv", flags)
+    scheme = _scheme("v100", mode, "row" if mode == "rowsync" else "conv", flags)
+    elements = ELEMENTS["resnet38" if layers == 2 else "vgg19"]
+    return tiling(tile, 2, int(split)), scheme, form_of(mode, flags, elements)
+
+
+def form_of(mode: str, flags: frozenset[str], elements: int = 1) -> Form:
+    """Return what the machine code of a mode's convolutions has; ``elements``: of an access of the output."""
+    return Form(mode == "tilesync", "ReorderTileLoads" in flags, elements)
 
 
 def _conv_cases(rows: Sequence[Row]) -> list[Case]:
@@ -198,7 +206,7 @@ def _conv_cases(rows: Sequence[Row]) -> list[Case]:
                 key=problem,
                 kind=f"{channels} channels",
                 scheme=scheme,
-                task=(*(str(size) for size in sizes), mode, scheme),
+                task=(row.text("net"), *(str(size) for size in sizes), mode, scheme),
                 part="layers",
                 measured_us=row.number("total_us"),
                 flops=2.0 * pixels * channels * channels * TAPS * convs,
@@ -210,13 +218,14 @@ def _conv_cases(rows: Sequence[Row]) -> list[Case]:
 
 
 def _conv(
-    config: Config, batch: str, channels: str, spatial: str, convs: str, mode: str, scheme: str
+    config: Config, net: str, batch: str, channels: str, spatial: str, convs: str, mode: str, scheme: str
 ) -> Outcome:
     """Simulate dependent convolutions; tiles and split-K are what the authors list for batch and channels."""
-    tile, split, _ = _listed().get((batch, channels, mode), ("", "", frozenset()))
+    tile, split, flags = _listed().get((batch, channels, mode), ("", "", frozenset()))
     if not tile:
         raise WorkloadError(f"no tile is listed for {channels} channels of batch {batch}")
-    job = conv_chain(int(batch), int(channels), int(spatial), int(convs), tiling(tile, 2, int(split)))
+    sizes = (int(batch), int(channels), int(spatial), int(convs))
+    job = conv_chain(*sizes, tiling(tile, 2, int(split)), form_of(mode, flags, ELEMENTS.get(net, 1)))
     # their baseline initialises each kernel anew, which with a split K clears its semaphores: one launch more
     clears = int(convs) if scheme == BASES["v100"] and split != "1" else 0
     return _timed(config, job, scheme, f"{tile}, split-K {split}", "layers", clears)

@@ -553,11 +553,8 @@ int gs_oracle_check(gs_sim *sim)
     oracle *o = oracle_of(sim);
     u64 end = sim->q0 + sim->quantum, kept = 0;
     log due = {0};
-    for (u32 l = 0; l <= GS_THREADS + 1; l++) {
-        log *from = l <= GS_THREADS ? &o->logs[l] : &o->pending;
-        if (l > GS_THREADS) {
-            break;
-        }
+    for (u32 l = 0; l <= GS_THREADS; l++) {
+        log *from = &o->logs[l];
         for (u64 i = 0; i < from->n; i++) {
             if (!push(&o->pending, from->at[i])) {
                 return gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");

@@ -68,6 +68,12 @@ NETWORKS = (
     "gemm:m=256,n=256,k=512",
     "pointwise:elements=300000",
     "copy:nbytes=1048576",
+    "mlp:layers=3,width=256,batch=64",
+    "mixed:iterations=32,chunk=8192",
+    "chase:footprint=65536",
+    "rigid:system=ant,envs=256,steps=1",
+    "network:kind=squeezenet",
+    "persistent_rnn:hidden=256,timesteps=4,gpu=titan_v",
 )
 
 

@@ -60,7 +60,7 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->at_ready_words = gs_reserve(&t, n / 64 + 1, 8);
     sim->at_ready_summary = gs_reserve(&t, n / 4096 + 1, 8);
     sim->at_smloads = gs_reserve(&t, sim->sms, sizeof(gs_smload));
-    sim->at_turns = gs_reserve(&t, sim->sms, 2);
+    sim->at_turns = gs_reserve(&t, 2 * (u64)sim->sms, 2);
     sim->at_residents = gs_reserve(&t, (u64)sim->sms * GS_TBS, sizeof(gs_resident));
     sim->at_departed = gs_reserve(&t, (u64)sim->sms * GS_OWNERS, sizeof(gs_departed));
     u64 reserve = (u64)sim->sms * GS_TBS;

@@ -37,22 +37,139 @@ static u32 room_of(const gs_smload *l, const gs_shape *s)
     return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
+/* GPCs as an H200 fills them (h200_first.csv), by the half of L2 that they are of: ++---+-+. */
+static u32 gpc_of(const gs_sim *sim, u32 at)
+{
+    static const u8 order[8] = {3, 1, 4, 5, 6, 0, 7, 2};
+    return sim->params.gpu.gpcs == 8 ? order[at] : at;
+}
+
+/* the first of a GPC's SMs; those of the next begin where they end */
+static u32 gpc_first(const gs_sim *sim, u32 gpc)
+{
+    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
+    u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs;
+    return (u32)gs_min((gpc * size + gs_min(gpc, longer)) * each, sim->sms);
+}
+
+/* Some SMs of the last GPC come first of all. */
+static u32 ahead_of(const gs_sim *sim)
+{
+    u32 last = gpc_of(sim, (u32)sim->params.gpu.gpcs - 1);
+    return (u32)gs_min((u64)sim->params.gpu_cp.together, gpc_first(sim, last + 1) - gpc_first(sim, last));
+}
+
+/* SMs in the order in which an H200 fills an empty chip: cluster by cluster, behind those that come ahead. */
+static const u16 *first_order(const gs_sim *sim)
+{
+    return GS_CONST_TABLE(sim, u16, at_turns) + sim->sms;
+}
+
 /* SMs in turn: the clusters one after another, and in each the first SM of every TPC before a second one, so
-   that a few TBs spread over clusters and TPCs as they do on an H200. */
+   that a few TBs spread over clusters and TPCs as they do on an H200; behind them the order for an empty
+   chip. */
 void gs_place_init(gs_sim *sim)
 {
     u16 *turns = GS_TABLE(sim, u16, at_turns);
-    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
-    u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs, n = 0;
-    for (u32 k = 0; k < (size + 1) * each; k++) {
+    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs, n = 0;
+    u32 tpcs = (sim->sms + each - 1) / each;
+    for (u32 k = 0; k < (tpcs / gpcs + 1) * each; k++) {
         for (u32 g = 0; g < gpcs; g++) {
-            u32 own = size + (g < longer), first = g * size + (u32)gs_min(g, longer);
+            u32 first = gpc_first(sim, g) / each, own = (gpc_first(sim, g + 1) + each - 1) / each - first;
             u32 sm = own ? (first + k % own) * each + k / own : sim->sms;
             if (k < own * each && sm < sim->sms) {
                 turns[n++] = (u16)sm;
             }
         }
     }
+    u32 ahead = ahead_of(sim), last = gpc_of(sim, gpcs - 1);
+    for (u32 i = 0; i < ahead; i++) {
+        turns[n++] = (u16)(gpc_first(sim, last) + i);
+    }
+    for (u32 i = 0; i < gpcs; i++) {
+        u32 g = gpc_of(sim, i), sm = gpc_first(sim, g) + (g == last ? ahead : 0);
+        for (; sm < gpc_first(sim, g + 1); sm++) {
+            turns[n++] = (u16)sm;
+        }
+    }
+}
+
+/* The SM of TB `at` of `rest`, fewer than there are SMs: first those that come ahead, then an even share of
+   each GPC, where the TPCs take one each before some of them, the first ones, take two. */
+static u32 spread(const gs_sim *sim, u32 at, u32 rest)
+{
+    const u16 *order = first_order(sim);
+    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs, ahead = ahead_of(sim);
+    if (at < ahead) {
+        return order[at];
+    }
+    rest -= (u32)gs_min(rest, ahead);
+    /* the level to which GPCs are filled, and what is left of TBs: those with most SMs take one more each */
+    u32 level = 0, size[64], share[64], full = 0, most = 0;
+    for (u32 i = 0; i < gpcs; i++) {
+        u32 g = gpc_of(sim, i);
+        size[i] = gpc_first(sim, g + 1) - gpc_first(sim, g) - (i + 1 == gpcs ? ahead : 0);
+        most = gs_max32(most, size[i]);
+        share[i] = 0;
+    }
+    for (u32 filled = 0; level < most; level++, filled = full) {
+        full = 0;
+        for (u32 i = 0; i < gpcs; i++) {
+            full += (u32)gs_min(size[i], level + 1);
+        }
+        if (full > rest) {
+            full = filled;
+            break;
+        }
+    }
+    u32 more = rest - full;
+    for (u32 i = 0; i < gpcs; i++) {
+        share[i] = (u32)gs_min(size[i], level);
+    }
+    for (u32 want = most; more && want > level; want--) {
+        for (u32 i = 0; more && i < gpcs; i++) {
+            if (size[i] == want) {
+                share[i]++;
+                more--;
+            }
+        }
+    }
+    at -= ahead;
+    u32 first = ahead;
+    for (u32 i = 0; i < gpcs; first += size[i++]) {
+        if (at < share[i]) {
+            u32 tpcs = (size[i] + each - 1) / each, twice = share[i] > tpcs ? share[i] - tpcs : 0;
+            u32 place = at < twice * each || each != 2 ? at : (twice + (at - twice * each)) * each;
+            return order[first + (u32)gs_min(place, size[i] - 1)];
+        }
+        at -= share[i];
+    }
+    return GS_NONE;
+}
+
+/* The SM of the next TB of a kernel that found the chip empty, while nothing else has happened (as measured
+   on an H200, h200_first.csv): whole rounds over all SMs, then what is left spread. */
+static u32 find_first(gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
+{
+    gs_sched *d = &sim->sched;
+    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    if (d->idle_sms == sim->sms) {
+        d->first_kernel = kernel + 1;
+        d->first_at = 0;
+        d->first_releases = d->releases;
+    } else if (d->first_kernel != kernel + 1 || d->first_releases != d->releases) {
+        return GS_NONE;
+    }
+    u32 at = d->first_at++, tbs = GS_CONST_TABLE(sim, gs_kernel, at_kernels)[kernel].tbs;
+    u32 whole = tbs / sim->sms * sim->sms;
+    u32 sm = at < whole ? first_order(sim)[at % sim->sms]
+             : at < tbs ? spread(sim, at - whole, tbs - whole)
+                        : GS_NONE;
+    if (sm == GS_NONE || !fits(sim, &loads[sm], s, rotate)) {
+        d->first_kernel = 0;
+        return GS_NONE;
+    }
+    return sm;
 }
 
 /* 1: the SM has its even share of the kernel's TBs already */
@@ -94,10 +211,10 @@ u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb)
 static u32 find_together(const gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
 {
     const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
-    const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
+    const u16 *order = first_order(sim);
     u32 best = GS_NONE, load = GS_NONE, count = (u32)gs_min((u64)sim->params.gpu_cp.together, sim->sms);
     for (u32 i = 0; i < count; i++) {
-        u32 sm = turns[i], r;
+        u32 sm = order[i], r;
         if (loads[sm].warps_used < load && fits(sim, &loads[sm], s, &r) && !has_share(sim, sm, kernel)) {
             best = sm;
             load = loads[sm].warps_used;
@@ -167,7 +284,12 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
         }
     }
     if (sim->params.gpu_cp.place) {
-        u32 sm = find_room(sim, kernel, s, even, rotate);
+        u32 sm = even ? GS_NONE : find_first(sim, kernel, s, rotate);
+        if (sm != GS_NONE) {
+            s->found = 0;
+            return sm;
+        }
+        sm = find_room(sim, kernel, s, even, rotate);
         s->checked = sm == GS_NONE && !even ? d->releases : s->checked;
         return sm;
     }

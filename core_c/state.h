@@ -472,6 +472,8 @@ typedef struct gs_sched {
     u64 lifted;     /* not before this a kernel is admitted: the gap behind a barrier of a table scheme */
     u32 shut, pad2; /* 1: a kernel that runs behind barriers has not ended */
     u64 releases;
+    u64 first_releases; /* releases when a kernel found the chip empty; that kernel + 1, and its next TB */
+    u32 first_kernel, first_at;
     u32 round_robin, table_entries, table_peak, coarse, shared;
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;

@@ -22,7 +22,7 @@ from pysim.profiled import profiled
 from .core.harness import config, execute
 
 ROWS = Path(__file__).parents[1] / "workloads" / "measured" / "h200_mlp_dispatch.csv"
-SMS, GPCS = 132, 8
+SMS = 132
 GHZ = 1.98
 
 
@@ -38,20 +38,27 @@ def measured(tile):
     return [np.array([stage[tb] for tb in sorted(stage)]) for stage in stages]
 
 
-def same_company(first, resident):
-    """Order the times of the first wave so that TBs that shared an SM do so here too.
+def same_company(first, resident, sms):
+    """Order the times of the first wave so that TBs that shared an SM share one of ``sms`` here.
 
     TBs of one SM slow each other down and end together, which decides how many slots an SM frees at once.
-    An empty chip takes TBs SM after SM, so TB i of a wave lies on the (i mod SMS)th SM in turn.
     """
     times = first[:, 2] - first[:, 1]
-    by_sm = defaultdict(list)
-    for tb, (sm, *_) in enumerate(first[: resident * SMS]):
-        by_sm[sm].append(times[tb])
-    # SMs that were given more TBs come first: the last round of a wave goes to them
-    columns = sorted(by_sm.values(), key=len, reverse=True)
-    rounds = [[column[i] for column in columns if i < len(column)] for i in range(resident)]
-    return np.array([*np.concatenate(rounds), *times[resident * SMS :]])
+    wave = resident * SMS
+    there, here = defaultdict(list), defaultdict(list)
+    for tb, (sm, *_) in enumerate(first[:wave]):
+        there[sm].append(times[tb])
+    for tb, sm in enumerate(sms[:wave]):
+        here[sm].append(tb)
+    made = times.copy()
+    # SMs that were given more TBs come first
+    for tbs, taken in zip(
+        sorted(here.values(), key=len, reverse=True),
+        sorted(there.values(), key=len, reverse=True),
+        strict=True,
+    ):
+        made[tbs] = taken
+    return made
 
 
 @pytest.mark.parametrize(
@@ -60,7 +67,9 @@ def same_company(first, resident):
 )
 def test_consumers_pile_up_as_measured(tile, resident, warps, registers):
     first, second = measured(tile)
-    times = same_company(first, resident)
+    alone = profiled("producer", np.full(len(first), 40_000), warps=warps, registers=registers)
+    alone = execute(Job("alone", (alone,)), "stream", config("h200")).tbs
+    times = same_company(first, resident, alone["sm"][np.argsort(alone["tb"])])
     job = Job(
         "chain",
         (
@@ -92,24 +101,13 @@ def test_an_empty_chip_gives_every_sm_its_share():
     assert each.max() == 2
 
 
-@pytest.mark.parametrize("tbs", [8, 16, 48, 64, 96, 128, 132])
-def test_few_tbs_spread_over_clusters_and_tpcs(tbs):
-    job = Job("few", (profiled("few", np.full(tbs, 40_000), warps=4),))
-    sms = execute(job, "stream", config("h200")).tbs["sm"]
-    assert len(set(sms)) == tbs
-    # 66 TPCs: two clusters of nine and six of eight
-    cluster = np.where(sms < 36, sms // 18, 2 + (sms - 36) // 16)
-    each = np.bincount(cluster, minlength=GPCS)
-    assert each.max() - each.min() <= (2 if tbs > 128 else 1)
-    assert len(set(sms // 2)) == min(tbs, 66)
-
-
 def test_resident_tbs_count_against_an_sm():
     # water finds its level: TBs go where least is resident, whatever kernel it belongs to
     times = np.full(SMS * 2, 400_000)
     times[: SMS // 2] = 4_000  # half of the SMs lose one of their two TBs early
+    wait = profiled("wait", np.full(1, 8_000), warps=4, registers=32, stream=1)
     late = profiled("late", np.full(SMS // 2 + SMS, 100_000), warps=4, registers=32, stream=1)
-    job = Job("level", (profiled("early", times, warps=4, registers=32), late))
+    job = Job("level", (profiled("early", times, warps=4, registers=32), wait, late))
     tbs = execute(job, "stream", config("h200", gpu__cp__stream_gap=0)).tbs
     each = np.bincount(tbs["sm"][tbs["end"] > tbs["start"].min() + 10_000 * 1024], minlength=SMS)
     assert each.max() - each.min() <= 1

@@ -216,13 +216,14 @@ _GH100: Rows = (
         "gpu.cp.together",
         8,
         "measured, h200_coop.csv: TBs of a cooperative launch fill the first 8 SMs to their even share, the"
-        " rest spreads as without",
+        " rest spreads as without; h200_first.csv: the first TBs of any grid go to 8 SMs of one half of L2",
     ),
     (
         "gpu.cp.place",
         "room",
         "measured, h200_carve.csv (test_overlap_replay.py), and behind a gate kernel: 64 TBs on 62 SMs, 3 on"
-        " the one that was empty, where others hold one or two TBs of the product; 88 on 85, 4 on one",
+        " the one that was empty, where others hold one or two TBs of the product; 88 on 85, 4 on one;"
+        " h200_first.csv (test_first_tbs.py): where TBs go on an empty chip",
     ),
     ("gpu.cp.even_tbs", 0, "no such cap: consumers that start early pile up, up to 5 on one SM"),
     (

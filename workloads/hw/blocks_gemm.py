@@ -1,7 +1,9 @@
 """What each stretch of the measured matrix products' SASS executes; see :mod:`workloads.hw.blocks`.
 
 ``cp`` is a LDGSTS (cp.async), ``group`` waits for the oldest group of them. ``*_OUT`` are the stores of a
-tile one after another, each as it is and as it is where its rows do not exist.
+tile one after another, each as it is and as it is where its rows do not exist. The nine LDSM that HGEMM8
+begins a step with are runs of their own, here and in chains: they queue one by one, between those of other
+warps.
 """
 
 # fmt: off
@@ -159,7 +161,8 @@ HGEMM8: dict[str, Block] = {
         "cp",
     ),
     "math": (
-        (0, 36, {"imad": 1, "alu": 4, "uni": 4, "none": 1, "lsu": 1, "smem": 9}, 24),
+        (0, 0, {"imad": 1, "alu": 4, "uni": 4, "none": 1, "lsu": 1}), *(((0, 4, {"smem": 1}),) * 8),
+        (0, 4, {"smem": 1}, 24),
         (0, 12, {"hmma": 16, "smem": 3}, 4), (0, 0, {"hmma": 16, "none": 1}),
     ),
     "out": (

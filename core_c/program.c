@@ -141,7 +141,7 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
                              ? (u32)(op->conflicts * (u64)sm->smem_late)
                              : 0;
         /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
-        out->smem_ahead = op->chain && !op->smem_wait ? 0 : GS_SMEM_AHEAD * 64;
+        out->smem_ahead = op->chain && !op->smem_wait ? 0 : (u32)sm->smem_queue * 64;
         if (op->smem_wait) {
             out->smem_wait = (u32)sm->smem_latency;
             out->smem_back = (u32)gs_min((u64)(op->smem_wait - 1) * (u64)sm->smem_interval, 1u << 20);

@@ -121,6 +121,7 @@ static void init_parts(gs_sim *sim)
     for (u32 i = 0; i < sim->sm_boxes * GS_GROUP; i++) {
         gs_sm *sm = &gs_sms(sim)[i];
         sm->id = i;
+        sm->smem_queue = (u32)p->gpu_sm.smem_queue;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
         gs_l1_resize(sim, sm, sim->l1_total);
         sm->last_kernel = GS_NONE;

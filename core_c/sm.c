@@ -217,7 +217,13 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         }
     }
     sm->slack[wi] = (u32)((longest - amount) >> 6);
-    return gs_turn_take(sm, wi, what, (end - longest) >> 6, c);
+    u64 go = (end - longest) >> 6;
+    if (op->smem && gs_turn_shared(sm) > go) {
+        what = GS_TURN_SHARED;
+        sm->slack[wi] = 0;
+        go = gs_turn_shared(sm);
+    }
+    return gs_turn_take(sm, wi, what, go, c);
 }
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are

@@ -26,7 +26,6 @@ enum {
     GS_BUS_WORDS = 64,
     GS_JOINTS = 64,     /* requests a slice remembers for those that join them; a power of two */
     GS_LSU_AHEAD = 32,  /* lines that the load/store unit queues */
-    GS_SMEM_AHEAD = 64, /* shared-memory wavefronts that a warp may be ahead of */
     GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
     GS_GPCS = 64,
@@ -155,7 +154,7 @@ typedef struct gs_sub {
 } gs_sub;
 
 /* what warps wait for where the oldest goes first, behind the pipes: see turn.h */
-enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_LSU, GS_TURNS };
+enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
 
 typedef struct gs_turns {
     u64 waits[GS_TURNS]; /* warps */
@@ -239,6 +238,7 @@ typedef struct gs_sm {
     u32 parameters; /* cycle from which that kernel's parameters are there */
     u32 refetched;  /* cycle from which code and parameters are there again, behind a launch beside others */
     u32 gpc;
+    u32 smem_queue; /* gpu.sm.smem_queue */
     _Alignas(64) gs_sub sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];
     u64 wheel[GS_WHEEL];

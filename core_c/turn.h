@@ -1,8 +1,8 @@
 /* Warps that are served oldest first (gpu.sm.warp_order). A warp whose next op needs what older ops have
    reserved does not queue behind them: it waits, and the oldest of those that wait for a unit goes when the
-   unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit one
-   an SM. Shared memory keeps the order of arrival: a block holds its loads and what follows them, and where
-   it waited as a whole, TBs of tensor products drifted far further apart than they do on an H200. */
+   unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit and
+   shared memory one an SM. Shared memory keeps the order of arrival among the wavefronts that it queues
+   (gpu.sm.smem_queue): only behind them the oldest goes first. */
 #pragma once
 #include "sm.h"
 
@@ -17,13 +17,20 @@ static inline int gs_is_older(const gs_sm *sm, u32 a, u32 b)
     return (i32)(sm->age[a] - sm->age[b]) < 0;
 }
 
+/* the cycle from which shared memory has room in its queue */
+static inline u64 gs_turn_shared(const gs_sm *sm)
+{
+    return gs_max(sm->shared >> 6, sm->smem_queue) - sm->smem_queue;
+}
+
 /* the cycle from which a warp that waits may go */
 static inline u64 gs_turn_free(const gs_sm *sm, u32 wi, u32 what)
 {
     const gs_sub *b = &sm->sub[wi & 3];
-    u64 free = what == GS_TURN_LSU     ? gs_max(sm->lsu, GS_LSU_AHEAD) - GS_LSU_AHEAD
-               : what == GS_TURN_ISSUE ? b->issue
-                                       : b->pipe[what] >> 6;
+    u64 free = what == GS_TURN_LSU      ? gs_max(sm->lsu, GS_LSU_AHEAD) - GS_LSU_AHEAD
+               : what == GS_TURN_SHARED ? gs_turn_shared(sm)
+               : what == GS_TURN_ISSUE  ? b->issue
+                                        : b->pipe[what] >> 6;
     return gs_max(free, sm->slack[wi]) - sm->slack[wi];
 }
 

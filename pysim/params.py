@@ -94,6 +94,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("smem_interval", 1.0, "cycle/64", 0.25, 1024, "Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM."),
         Param("smem_return", 1.0, "cycle/64", 0.25, 1024, "Cycles between two wavefronts of a sub-core whose results come back to it; not below smem_interval."),
         Param("smem_late", 0.0, "cycle/64", 0, 64, "Cycles more that shared memory is held for each issue slot that fp32 arithmetic loses to late operands beside its loads."),
+        Param("smem_queue", 64, "count", 1, 4096, "Wavefronts of shared memory that an SM queues: no warp runs further ahead of it. Where warp_order is oldest, the oldest of those that wait behind them goes first."),
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),
         _choice("smem_conflicts", ("words", "first_word"), "Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width."),
         Param("barrier", 20, "cycle", 1, 256, "From the last arrival at a TB barrier to the next issue."),

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from pysim.job import Job
+from pysim.program import Code
 from workloads.microbench.kernels import arithmetic, write
+from workloads.microbench.kernels import kernel as made
 
 from .core.harness import config, execute
 
@@ -25,8 +27,8 @@ def measured(kind):
     return cycles / cycles.max()
 
 
-def simulated(kernel, order):
-    conf = config("h200", gpu__sms=1, gpu__gpcs=1, gpu__sm__warp_order=order)
+def simulated(kernel, order, **more):
+    conf = config("h200", gpu__sms=1, gpu__gpcs=1, gpu__sm__warp_order=order, **more)
     tbs = execute(Job("order", [kernel]), "stream", conf).tbs
     assert len(tbs) == TBS
     tbs = np.sort(tbs, order="tb")
@@ -45,6 +47,31 @@ def test_the_oldest_first(kind, kernel):
     if kind == "mufu":
         assert abs(made - seen).max() < 0.03
     assert made[0] < 0.7
+
+
+def shared_loads(loads):
+    """Return a kernel whose warps issue ``loads`` of 16 B a lane, wait for the last of them and go on."""
+    code = Code()
+    mark = code.loop_begin()
+    for _ in range(loads - 1):
+        code.compute(smem=4, smem_ops=1, chain=0)
+    code.compute(smem=4, smem_ops=1, smem_back=0)
+    code.loop_end(mark, 100)
+    code.exit()
+    return made("loads", code, TBS, 128)
+
+
+def test_what_shared_memory_queues_keeps_its_order():
+    """The oldest goes first behind the queue of shared memory: as many warps at a time as fill it, in turn.
+
+    Eight loads of four wavefronts and their latency are 240 cycles, of which a warp holds 32: as many warps
+    as two TBs have keep 208 wavefronts queued. Where all that is asked for fits, all end together.
+    """
+    assert simulated(shared_loads(8), "oldest") == pytest.approx(
+        [0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1, 1], abs=0.04
+    )
+    assert simulated(shared_loads(8), "oldest", gpu__sm__smem_queue=8)[0] < 0.2
+    assert simulated(shared_loads(8), "oldest", gpu__sm__smem_queue=4096)[0] > 0.95
 
 
 def test_all_at_once_where_order_is_of_arrival():

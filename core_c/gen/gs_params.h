@@ -70,6 +70,8 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_return;
     /* Cycles more that shared memory is held for each issue slot that fp32 arithmetic loses to late operands beside its loads. [1/64 cycle] */
     int64_t smem_late;
+    /* Wavefronts of shared memory that an SM queues: no warp runs further ahead of it. Where warp_order is oldest, the oldest of those that wait behind them goes first. [count] */
+    int64_t smem_queue;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
     /* Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width. [choice] */

@@ -63,6 +63,7 @@ _AMPERE: Rows = (
     ("gpu.l2.far_latency", 0, "not measured on this card"),
     ("gpu.cp.end_flush", 0, "not measured on this card"),
     ("gpu.sm.smem_late", 0, "not measured on this card"),
+    ("gpu.sm.smem_queue", 64, "not measured on this card"),
     ("gpu.l1.hold_late", 0, "not measured on this card"),
     ("gpu.noc.write_partial", 0, "not measured on this card"),
     ("gpu.l2.update", 1.58, _H200),

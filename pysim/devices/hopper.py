@@ -72,6 +72,12 @@ _GH100: Rows = (
         "measured, h200_parts.csv: beside 4 and 8 FFMA loads of 64 and 128 bits that fill shared memory take"
         " 0.07 to 0.36 cycles more for each slot that the arithmetic loses; the mean",
     ),
+    (
+        "gpu.sm.smem_queue",
+        208,
+        "measured, h200_queue.csv: where 16 warps load 16 B a lane as fast as they may, the last result is"
+        " there 240 cycles after its load has issued, 33 of them latency: 13 loads a sub-core, of 4",
+    ),
     ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
     ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 13, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),

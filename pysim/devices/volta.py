@@ -105,6 +105,7 @@ GV100: Rows = (
     ("gpu.l2.far_latency", 0, "unused with one partition"),
     ("gpu.cp.end_flush", 0, "not measured on this card"),
     ("gpu.sm.smem_late", 0, "not measured on this card"),
+    ("gpu.sm.smem_queue", 64, "not measured on this card"),
     ("gpu.l1.hold_late", 0, "not measured on this card"),
     ("gpu.noc.write_partial", 0, "not measured on this card"),
     ("gpu.l2.fabric_bandwidth", 0, "unused with one partition"),

@@ -59,13 +59,15 @@ MODELS = (*LANGUAGE, *IMAGES)
 class Piece:
     """A part of a model that comes ``times`` times; ``build(scheme)`` gives its job and the scheme in full.
 
-    ``row``: what the measured tables know of it: model, size, and channels or 0.
+    ``row``: what the measured tables know of it: model, size, and channels or 0. ``clears``: launches that
+    the authors' baseline on a V100 has besides; each clears the semaphores of a kernel that splits K.
     """
 
     name: str
     times: int
     build: Callable[[str], tuple[Job, str]]
     row: tuple[str, int, int]
+    clears: int = 0
 
 
 def _slots(config: Config, tiling: Tiling | Multistage) -> int:
@@ -207,6 +209,7 @@ def pieces_of(config: Config, model: str, size: int) -> list[Piece]:
             f"{channels} channels", times,
             partial(_convolutions, (channels, side, layers), size, config),
             ("resnet38" if layers == 2 else model, size, channels),
+            layers if listed_convolution(size, channels, layers, "baseline")[0].split_k > 1 else 0,
         )
         for channels, side, layers, times in IMAGES[model]
     ]  # fmt: skip

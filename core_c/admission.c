@@ -61,12 +61,15 @@ void gs_admit_next(gs_sim *sim, u64 t)
     gs_admit_plan(sim, t);
 }
 
-void gs_admit_beside(gs_ctx *ctx, u64 t)
+void gs_admit_beside(gs_ctx *ctx, u32 kernel, u64 t)
 {
-    const gs_sim *sim = ctx->sim;
-    if (!sim->order.refetch || !sim->sched.running) {
+    gs_sim *sim = ctx->sim;
+    gs_sched *d = &sim->sched;
+    /* a copy brings no code; several launches of one instant drop it once */
+    if (!sim->order.refetch || !d->running || gs_launches(sim)[kernel].copies || d->refetched == t + 1) {
         return;
     }
+    d->refetched = t + 1;
     for (u32 sm = 0; sm < sim->sms; sm++) {
         gs_send_one(ctx, sm / GS_GROUP, t + sim->start_latency, GS_SENDER_SCHED,
                     gs_pay_op(0, GS_SYNC_REFETCH, GS_MSG_SYNC, sm % GS_GROUP));

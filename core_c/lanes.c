@@ -44,7 +44,7 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
                 i = ++t.lines;
             }
             l->parts[t.first + i - 1].mask |= (u16)bit;
-            i64 from = first - (sector << 5), to = from + p->width;
+            i64 from = first - (sector * 32), to = from + p->width;
             u64 until = (1ull << (to < 32 ? to : 32)) - 1, before = from > 0 ? (1ull << from) - 1 : 0;
             bytes[i - 1][sector & 3] |= (u32)(until & ~before);
         }

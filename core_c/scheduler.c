@@ -198,7 +198,7 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_QUANTUM) {
         gs_queues_quantum(sim, t);
     } else if (source == SOURCE_ADMIT) {
-        gs_admit_beside(ctx, t);
+        gs_admit_beside(ctx, e.a, t);
         gs_admit_start(sim, e.a, e.b, e.pad, t);
     } else {
         gs_admit_next(sim, t);

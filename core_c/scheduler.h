@@ -45,7 +45,7 @@ void gs_admit_next(gs_sim *sim, u64 t);
 /* behind barriers: all predecessors have ended and the gap is over */
 void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t);
 /* a kernel starts: if others run, all SMs lose what they hold of code and parameters */
-void gs_admit_beside(gs_ctx *ctx, u64 t);
+void gs_admit_beside(gs_ctx *ctx, u32 kernel, u64 t);
 /* behind barriers: a kernel has ended; those behind it follow */
 void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t);
 /* a kernel of a table scheme has no TB left: it ends now, or with those before it */

@@ -24,9 +24,9 @@ enum {
     GS_THREADS = 8,
     GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
-    GS_JOINTS = 64,     /* requests a slice remembers for those that join them; a power of two */
-    GS_LSU_AHEAD = 32,  /* lines that the load/store unit queues */
-    GS_WOKEN = 0x80,    /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
+    GS_JOINTS = 64,    /* requests a slice remembers for those that join them; a power of two */
+    GS_LSU_AHEAD = 32, /* lines that the load/store unit queues */
+    GS_WOKEN = 0x80,   /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
     GS_GPCS = 64,
     GS_STARTS = GS_TBS * (GS_POLLS + 3) + 32, /* messages to an SM that wait for their time */
@@ -472,6 +472,7 @@ typedef struct gs_sched {
     u64 lifted;     /* not before this a kernel is admitted: the gap behind a barrier of a table scheme */
     u32 shut, pad2; /* 1: a kernel that runs behind barriers has not ended */
     u64 releases;
+    u64 refetched;      /* 1 + when a launch beside others last dropped code */
     u64 first_releases; /* releases when a kernel found the chip empty; that kernel + 1, and its next TB */
     u32 first_kernel, first_at;
     u32 round_robin, table_entries, table_peak, coarse, shared;

@@ -19,6 +19,8 @@ from .errors import WorkloadError
 from .job import ALIGN, Access, Job, Kernel, Tensor
 from .regions import SECTOR, regions_of, union
 
+RAGGED = 1 << 25  # cells between edges of written rectangles that are looked at
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -40,6 +42,25 @@ def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
     return spans
 
 
+def _every_element(writes: Sequence[Access], tbs: int) -> bool:
+    """Whether accesses to one tensor write each of its elements; what is too ragged to tell does not."""
+    tensor = writes[0].tensor
+    rects = np.concatenate([access.regions(np.arange(tbs, dtype=np.int64)) for access in writes])
+    rects = np.clip(rects, 0, [tensor.rows, tensor.rows, tensor.cols, tensor.cols])
+    rects = rects[(rects[:, 0] < rects[:, 1]) & (rects[:, 2] < rects[:, 3])]
+    rows = np.unique(np.concatenate([rects[:, :2].ravel(), [0, tensor.rows]]))
+    cols = np.unique(np.concatenate([rects[:, 2:].ravel(), [0, tensor.cols]]))
+    if len(rows) * len(cols) > RAGGED:
+        return False
+    # how many rectangles cover each cell between neighbouring edges, from what changes at their corners
+    change = np.zeros((len(rows), len(cols)), np.int64)
+    top, bottom = np.searchsorted(rows, rects[:, 0]), np.searchsorted(rows, rects[:, 1])
+    left, right = np.searchsorted(cols, rects[:, 2]), np.searchsorted(cols, rects[:, 3])
+    for at, across, sign in ((top, left, 1), (top, right, -1), (bottom, left, -1), (bottom, right, 1)):
+        np.add.at(change, (at, across), sign)
+    return bool((change.cumsum(axis=0).cumsum(axis=1)[:-1, :-1] > 0).all())
+
+
 class _Renamer:
     """Walks the kernels in launch order; knows where each buffer lies now."""
 
@@ -57,7 +78,7 @@ class _Renamer:
         return bisect_right(self.starts, tensor.address) - 1
 
     def _whole(self, where: int, writes: Sequence[Access], tbs: int) -> bool:
-        """Whether the accesses together write the whole buffer."""
+        """Whether the accesses together write the whole buffer: each tensor of them, and nothing beside."""
         runs = []
         for access in writes:
             key = (id(access.regions), id(access.tensor), tbs)
@@ -67,7 +88,16 @@ class _Renamer:
             runs.append(self.covers[key])
         start, end = self.spans[where]
         made = union(np.concatenate(runs))
-        return len(made) == 1 and bool(made[0, 0] * SECTOR <= start and made[0, 1] * SECTOR >= end)
+        if len(made) != 1 or made[0, 0] * SECTOR > start or made[0, 1] * SECTOR < end:
+            return False
+        # sectors may be written in part: every element counts
+        tensors: dict[tuple[int, ...], list[Access]] = {}
+        for access in writes:
+            t = access.tensor
+            tensors.setdefault((t.address, t.rows, t.cols, t.item, t.pitch), []).append(access)
+        spans = union(np.array([(a[0].tensor.address, a[0].tensor.address + a[0].tensor.nbytes)
+                                for a in tensors.values()], np.int64))  # fmt: skip
+        return spans.tolist() == [[start, end]] and all(_every_element(a, tbs) for a in tensors.values())
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """Return the kernel with its tensors where they lie now."""

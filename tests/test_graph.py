@@ -365,3 +365,14 @@ def test_a_renamed_kernel_of_another_size_lies_where_it_does() -> None:
     assert second.args[0].address == second.accesses[0].tensor.address == 256
     assert second.sized is not None
     assert second.sized(8).args[0].address == 256
+
+
+def test_a_sector_that_is_written_in_part_keeps_its_buffer() -> None:
+    """Three rows of four lie in the same two sectors as all four; the last row's value must stay."""
+    small = Tensor("t", 4, 3, 4, 256)
+    every, most = [(0, 4, 0, 3)], [(0, 3, 0, 3)]
+    writers = [kernel(1, (small, "write", every)), kernel(1, (small, "write", most))]
+    job = Job("part", [*writers, kernel(1, (small, "read", every))])
+    assert values_read(renamed(job)) == values_read(job)
+    whole = Job("whole", [writers[0], kernel(2, (small, "write", [(0, 4, 0, 2), (0, 4, 1, 3)]))])
+    assert renamed(whole).kernels[1].accesses[0].tensor.address != small.address

@@ -165,6 +165,13 @@ def test_a_launch_of_a_stream_drops_code(scheme, parameters, longer):
     assert second == pytest.approx(first, abs=60)
 
 
+def test_many_launches_of_one_instant_drop_code_once():
+    """An SM is told once, however many kernels are launched together; of 500 its messages would overflow."""
+    one = turning(132, 20, 3).kernels[0]
+    job = Job("many", [replace(one, stream=i) for i in range(500)])
+    assert execute(job, "stream", config("h200")).totals.tbs_done == 500 * 132
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", JOBS)
 def test_the_oracle_holds(name, scheme):

@@ -22,6 +22,12 @@ static void ready_clear(gs_sim *sim, u32 kernel)
     }
 }
 
+static int is_ready(const gs_sim *sim, u32 kernel)
+{
+    u32 r = gs_launches(sim)[kernel].rank;
+    return GS_CONST_TABLE(sim, u64, at_ready_words)[r >> 6] >> (r & 63) & 1;
+}
+
 /* the first ready rank at or after `rank`, or GS_NONE */
 static u32 ready_next(const gs_sim *sim, u32 rank)
 {
@@ -200,15 +206,19 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
                     (u64)(k->depends == 0 && !gated) << 63);
 }
 
-/* no TB is ready: those of the oldest kernel may run ahead of what they need */
-static void dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
+/* No TB is ready that may go: those of the oldest kernel may run ahead of what they need. 1: with the last of
+   its TBs a kernel became the oldest that has ready ones and was held back for it. */
+static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     for (;;) {
         u32 kernel = gs_gate_kernel(sim, oldest_left(sim)), rotate = 0;
+        if (kernel != GS_NONE && is_ready(sim, kernel)) {
+            return 1;
+        }
         u32 sm = kernel == GS_NONE ? GS_NONE : gs_place_find(sim, kernel, hint, &rotate);
         if (sm == GS_NONE) {
-            return;
+            return 0;
         }
         dispatch_one(ctx, kernel, GS_NONE, sm, rotate, 1, t);
     }
@@ -251,8 +261,10 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
     for (;;) {
         u32 r = next_rank(sim, rank);
         if (r == GS_NONE) {
-            if (sim->order.prologue && passed == 0) {
-                dispatch_gated(ctx, t, hint);
+            if (sim->order.prologue && passed == 0 && dispatch_gated(ctx, t, hint)) {
+                rank = 0;
+                kept = GS_NONE;
+                continue;
             }
             return;
         }

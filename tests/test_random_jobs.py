@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from . import oracle, random_mutations
-from .random_jobs import EVERY, case, check
+from .random_jobs import EVERY, Case, case, check
 from .random_mutations import CUTS, mutant
 
 
@@ -35,6 +35,13 @@ def test_a_stretch_names_what_failed(monkeypatch):
 def test_a_kernel_that_was_held_back_and_is_the_oldest_now():
     """Its ready TBs go before those that would wait inside: a core before this crashed."""
     check(replace(case(3), scheme="tb_ideal:prologue"))
+
+
+def test_a_kernel_that_becomes_the_oldest_while_tbs_that_wait_inside_are_sent():
+    """It was held back and has ready TBs: these go as such. A core before this crashed."""
+    kept = {"host.submit": "prefilled", "scheme.table.entries": 64}
+    kept |= {"scheme.priority": "newest", "scheme.reserve": 1.0, "scheme.window": 7}
+    check(Case(487784879, 32, 3, "tb_bloom:prologue", kept, (1, 100), free=True))
 
 
 def test_an_edge_too_few_is_caught():

@@ -16,14 +16,12 @@ u64 gs_clock_quantum(u64 most)
 
 void gs_clock_init(gs_sim *sim)
 {
-    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
-    u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs, sm = 0;
-    for (u32 g = 0; g < gpcs; g++) {
+    for (u32 g = 0; g < (u32)sim->params.gpu.gpcs; g++) {
         sim->clock[g] = (gs_clock){.period = sim->period,
                                    .last_period = sim->period,
                                    .inverse = sim->period_inverse,
                                    .by_period = sim->by_period};
-        for (u32 end = sm + (size + (g < longer)) * each; sm < end && sm < sim->sms; sm++) {
+        for (u32 sm = gs_gpc_first(sim, g); sm < gs_gpc_first(sim, g + 1); sm++) {
             gs_sms(sim)[sm].gpc = g;
         }
     }

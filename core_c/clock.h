@@ -12,6 +12,14 @@ void gs_clock_epochs(gs_sim *sim, u64 begin);
 /* Cycles that the GPC with the most has counted when the job ends. */
 u64 gs_clock_cycles(const gs_sim *sim);
 
+/* the first of a GPC's SMs; those of the next begin where they end */
+static inline u32 gs_gpc_first(const gs_sim *sim, u32 gpc)
+{
+    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
+    u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs;
+    return (u32)gs_min((gpc * size + gs_min(gpc, longer)) * each, sim->sms);
+}
+
 static inline const gs_clock *gs_clock_of(const gs_sim *sim, const gs_sm *sm)
 {
     return &sim->clock[sm->gpc];

@@ -1,6 +1,7 @@
 /* Which SM takes the next TB: the least loaded one that has room, ties in round robin order; or the one with
    room for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full
    one takes the next TB where one has just ended. */
+#include "clock.h"
 #include "scheduler.h"
 
 static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *rotate)
@@ -44,19 +45,12 @@ static u32 gpc_of(const gs_sim *sim, u32 at)
     return sim->params.gpu.gpcs == 8 ? order[at] : at;
 }
 
-/* the first of a GPC's SMs; those of the next begin where they end */
-static u32 gpc_first(const gs_sim *sim, u32 gpc)
-{
-    u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
-    u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs;
-    return (u32)gs_min((gpc * size + gs_min(gpc, longer)) * each, sim->sms);
-}
-
 /* Some SMs of the last GPC come first of all. */
 static u32 ahead_of(const gs_sim *sim)
 {
     u32 last = gpc_of(sim, (u32)sim->params.gpu.gpcs - 1);
-    return (u32)gs_min((u64)sim->params.gpu_cp.together, gpc_first(sim, last + 1) - gpc_first(sim, last));
+    return (u32)gs_min((u64)sim->params.gpu_cp.together,
+                       gs_gpc_first(sim, last + 1) - gs_gpc_first(sim, last));
 }
 
 /* SMs in the order in which an H200 fills an empty chip: cluster by cluster, behind those that come ahead. */
@@ -75,7 +69,8 @@ void gs_place_init(gs_sim *sim)
     u32 tpcs = (sim->sms + each - 1) / each;
     for (u32 k = 0; k < (tpcs / gpcs + 1) * each; k++) {
         for (u32 g = 0; g < gpcs; g++) {
-            u32 first = gpc_first(sim, g) / each, own = (gpc_first(sim, g + 1) + each - 1) / each - first;
+            u32 first = gs_gpc_first(sim, g) / each,
+                own = (gs_gpc_first(sim, g + 1) + each - 1) / each - first;
             u32 sm = own ? (first + k % own) * each + k / own : sim->sms;
             if (k < own * each && sm < sim->sms) {
                 turns[n++] = (u16)sm;
@@ -84,11 +79,11 @@ void gs_place_init(gs_sim *sim)
     }
     u32 ahead = ahead_of(sim), last = gpc_of(sim, gpcs - 1);
     for (u32 i = 0; i < ahead; i++) {
-        turns[n++] = (u16)(gpc_first(sim, last) + i);
+        turns[n++] = (u16)(gs_gpc_first(sim, last) + i);
     }
     for (u32 i = 0; i < gpcs; i++) {
-        u32 g = gpc_of(sim, i), sm = gpc_first(sim, g) + (g == last ? ahead : 0);
-        for (; sm < gpc_first(sim, g + 1); sm++) {
+        u32 g = gpc_of(sim, i), sm = gs_gpc_first(sim, g) + (g == last ? ahead : 0);
+        for (; sm < gs_gpc_first(sim, g + 1); sm++) {
             turns[n++] = (u16)sm;
         }
     }
@@ -108,7 +103,7 @@ static u32 spread(const gs_sim *sim, u32 at, u32 rest)
     u32 level = 0, size[64], share[64], full = 0, most = 0;
     for (u32 i = 0; i < gpcs; i++) {
         u32 g = gpc_of(sim, i);
-        size[i] = gpc_first(sim, g + 1) - gpc_first(sim, g) - (i + 1 == gpcs ? ahead : 0);
+        size[i] = gs_gpc_first(sim, g + 1) - gs_gpc_first(sim, g) - (i + 1 == gpcs ? ahead : 0);
         most = gs_max32(most, size[i]);
         share[i] = 0;
     }

@@ -82,7 +82,7 @@ void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64
     k->admitted = 1;
     k->record.admitted = t;
     sim->sched.in_flight += !gs_launches(sim)[kernel].early;
-    sim->sched.running++;
+    sim->sched.running += !gs_launches(sim)[kernel].copies;
     gs_oracle_admit(sim, kernel);
     gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
 }

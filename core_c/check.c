@@ -31,6 +31,18 @@ static int check_copy(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 la
     return GS_OK;
 }
 
+static int check_gpcs(gs_sim *sim)
+{
+    u64 seen = 0;
+    for (u32 i = 0; i < (u32)sim->params.gpu.gpcs; i++) {
+        seen |= sim->order.gpcs[i] < sim->params.gpu.gpcs ? 1ull << sim->order.gpcs[i] : 0;
+    }
+    if (gs_popcount64(seen) != (u32)sim->params.gpu.gpcs) {
+        return gs_fail(sim, GS_ERR_ARG, "the order of GPCs leaves some out");
+    }
+    return GS_OK;
+}
+
 /* every TB must come once: the buffer of TBs would wait for one that does not */
 static int check_sequence(gs_sim *sim, const gs_job *job)
 {
@@ -94,7 +106,7 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
         sim->order.prelaunch >> 40 || sim->order.packet >> 40 || sim->order.quantum >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
     }
-    if (check_sequence(sim, job)) {
+    if (check_gpcs(sim) || check_sequence(sim, job)) {
         return sim->error_code;
     }
     u8 *ranks = calloc(job->n_launches, 1);

@@ -119,7 +119,7 @@ static int derive_memory(gs_sim *sim)
                 asks = gs_max32(1, (each * (u32)p->gpu_noc.read_sector + 63) / 64);
             sim->port_hold[sharing][0][mask] = (u16)sends;
             sim->port_hold[sharing][0][mask | GS_PARTIAL] = (u16)(sends + (u32)p->gpu_noc.write_partial);
-            sim->port_hold[sharing][1][mask] = sim->port_hold[sharing][1][mask | GS_PARTIAL] = (u16)asks;
+            sim->port_hold[sharing][1][mask] = (u16)asks;
         }
     }
     u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);

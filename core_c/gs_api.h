@@ -145,6 +145,7 @@ typedef struct gs_launch {
     uint32_t queue, packets;       /* queues: its own, and barrier packets in front of it */
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
     uint32_t parameters;           /* cycles for which its first TB on an SM waits for its parameters */
+    uint32_t refetch;              /* 1: a launch beside others drops what its TBs hold of code */
     uint32_t cooperative;          /* 1: its TBs are resident together, see place.c */
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */
@@ -214,8 +215,9 @@ typedef struct gs_order {
     uint64_t early;      /* last trigger to dispatch of an early kernel */
     uint64_t prepare;    /* behind a kernel's admission at least, until that of one that waits for it */
     uint64_t beside;     /* added to the gap where kernels of other streams run */
-    uint64_t refetch;    /* cycles that TBs, of launches that say what they read of parameters, wait for code
-                            and parameters when a kernel is launched beside others */
+    uint64_t refetch;    /* cycles that TBs, of launches that refetch, wait for code and parameters when a
+                            kernel is launched beside others */
+    uint8_t gpcs[64];    /* GPCs in the order in which an empty chip is filled (gpu.cp.place = room) */
     uint32_t in_order;   /* table, 1: a kernel counts as ended when all before it have, too */
     uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
     uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in

@@ -95,6 +95,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
     u32 found_lines = 0, found_sectors = 0;
+    const u32 partial = !load && a->kind == GS_MSG_STORE ? GS_PARTIAL : 0;
     const u32 owner = a->tb->owner;
     for (const gs_part *end = part + n; part < end; part++, looked_up++) {
         u64 line = line0 + (u64)(i64)part->line;
@@ -133,7 +134,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u32 slice, set, tag;
         gs_home_in(map, &block, (u32)(line - block.first), &slice, &set, &tag);
         u64 leave = gs_max(looked_up, port);
-        port = leave + hold[mask | (part->partial ? GS_PARTIAL : 0u)];
+        port = leave + hold[mask | (part->partial ? partial : 0u)];
         u64 arrive = leave * period + there;
         u32 unit = slice % GS_GROUP, box = slice / GS_GROUP;
         if (GS_UNLIKELY(half_boxes) && gs_is_across(sim, sm->id, box)) {
@@ -149,8 +150,8 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;
     ctx->row = row;
-    if (cached && found_lines && sim->hold_late) {
-        /* they are read from the array that shared memory lives in */
+    if (cached && found_lines && sim->hold_late && !(sm->copies[a->wi] >> a->slot & 1)) {
+        /* they are read from the array that shared memory lives in; copies have been counted */
         gs_sm_fills(sm, a->c);
         sm->shared = gs_max(sm->shared, a->at * 64) + (u64)found_lines * 64;
     }

@@ -38,17 +38,11 @@ static u32 room_of(const gs_smload *l, const gs_shape *s)
     return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
-/* GPCs as an H200 fills them (h200_first.csv), by the half of L2 that they are of: ++---+-+. */
-static u32 gpc_of(const gs_sim *sim, u32 at)
-{
-    static const u8 order[8] = {3, 1, 4, 5, 6, 0, 7, 2};
-    return sim->params.gpu.gpcs == 8 ? order[at] : at;
-}
 
 /* Some SMs of the last GPC come first of all. */
 static u32 ahead_of(const gs_sim *sim)
 {
-    u32 last = gpc_of(sim, (u32)sim->params.gpu.gpcs - 1);
+    u32 last = sim->order.gpcs[(u32)sim->params.gpu.gpcs - 1];
     return (u32)gs_min((u64)sim->params.gpu_cp.together,
                        gs_gpc_first(sim, last + 1) - gs_gpc_first(sim, last));
 }
@@ -77,12 +71,12 @@ void gs_place_init(gs_sim *sim)
             }
         }
     }
-    u32 ahead = ahead_of(sim), last = gpc_of(sim, gpcs - 1);
+    u32 ahead = ahead_of(sim), last = sim->order.gpcs[gpcs - 1];
     for (u32 i = 0; i < ahead; i++) {
         turns[n++] = (u16)(gs_gpc_first(sim, last) + i);
     }
     for (u32 i = 0; i < gpcs; i++) {
-        u32 g = gpc_of(sim, i), sm = gs_gpc_first(sim, g) + (g == last ? ahead : 0);
+        u32 g = sim->order.gpcs[i], sm = gs_gpc_first(sim, g) + (g == last ? ahead : 0);
         for (; sm < gs_gpc_first(sim, g + 1); sm++) {
             turns[n++] = (u16)sm;
         }
@@ -102,7 +96,7 @@ static u32 spread(const gs_sim *sim, u32 at, u32 rest)
     /* the level to which GPCs are filled, and what is left of TBs: those with most SMs take one more each */
     u32 level = 0, size[64], share[64], full = 0, most = 0;
     for (u32 i = 0; i < gpcs; i++) {
-        u32 g = gpc_of(sim, i);
+        u32 g = sim->order.gpcs[i];
         size[i] = gs_gpc_first(sim, g + 1) - gs_gpc_first(sim, g) - (i + 1 == gpcs ? ahead : 0);
         most = gs_max32(most, size[i]);
         share[i] = 0;
@@ -149,13 +143,15 @@ static u32 find_first(gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
     gs_sched *d = &sim->sched;
     const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
     if (d->idle_sms == sim->sms) {
+        const gs_kernel *k = gs_kernels(sim) + kernel;
         d->first_kernel = kernel + 1;
         d->first_at = 0;
+        d->first_tbs = k->tbs - k->dispatched;
         d->first_releases = d->releases;
     } else if (d->first_kernel != kernel + 1 || d->first_releases != d->releases) {
         return GS_NONE;
     }
-    u32 at = d->first_at++, tbs = GS_CONST_TABLE(sim, gs_kernel, at_kernels)[kernel].tbs;
+    u32 at = d->first_at++, tbs = d->first_tbs;
     u32 whole = tbs / sim->sms * sim->sms;
     u32 sm = at < whole ? first_order(sim)[at % sim->sms]
              : at < tbs ? spread(sim, at - whole, tbs - whole)

@@ -47,7 +47,7 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
         if (sim->order.tb_edges) {
             gs_admit_table_done(sim, kernel, tb, t);
         } else {
-            d->running--;
+            d->running -= !gs_launches(sim)[kernel].copies;
             gs_admit_behind(ctx, kernel, tb, t);
             if (sim->order.queues) {
                 gs_queues_end(sim, kernel, t);

@@ -218,10 +218,15 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     }
     sm->slack[wi] = (u32)((longest - amount) >> 6);
     u64 go = (end - longest) >> 6;
-    if (op->smem && gs_turn_shared(sm) > go) {
-        what = GS_TURN_SHARED;
-        sm->slack[wi] = 0;
-        go = gs_turn_shared(sm);
+    if (op->smem) {
+        gs_sm_fills(sm, c);
+        u64 room = gs_turn_shared(sm);
+        /* in the cycle in which there is room, too, older ones may wait for it */
+        if (room > go || (go <= c && room >= c && sm->turns[4].waits[GS_TURN_SHARED])) {
+            what = GS_TURN_SHARED;
+            sm->slack[wi] = 0;
+            go = room;
+        }
     }
     return gs_turn_take(sm, wi, what, go, c);
 }
@@ -357,6 +362,17 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return 1;
 }
 
+/* 1: the code of the warp that goes next, where warp wi is awake, was dropped and is not there again */
+static int lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
+{
+    const gs_warp *w = &sm->warp[wi];
+    if (w->state == GS_WARP_WAITS_TURN && sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST) {
+        u32 what = sm->turn[wi];
+        w = &sm->warp[gs_turns_of(sm, wi, what)->next[what]];
+    }
+    return gs_launches(sim)[sm->tb[w->tb].kernel].refetch != 0;
+}
+
 static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -366,7 +382,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         return;
     }
     gs_tb *tb = &sm->tb[w->tb];
-    if (GS_UNLIKELY(sm->refetched > c) && gs_launches(sim)[tb->kernel].parameters) {
+    if (GS_UNLIKELY(sm->refetched > c) && lacks_code(sim, sm, wi)) {
         if (w->state == GS_WARP_IN_BLOCK || (w->state == GS_WARP_RUNS && !w->wait)) {
             tb->stalls.memory += sm->refetched - c; /* else it counts from when it began to wait */
             sm->warp_cycles += sm->refetched - c;

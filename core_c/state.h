@@ -473,8 +473,9 @@ typedef struct gs_sched {
     u32 shut, pad2; /* 1: a kernel that runs behind barriers has not ended */
     u64 releases;
     u64 refetched;      /* 1 + when a launch beside others last dropped code */
-    u64 first_releases; /* releases when a kernel found the chip empty; that kernel + 1, and its next TB */
-    u32 first_kernel, first_at;
+    u64 first_releases; /* releases when a kernel found the chip empty; that kernel + 1, the TBs that it had
+                           left, and the next of them */
+    u32 first_kernel, first_tbs, first_at, pad6;
     u32 round_robin, table_entries, table_peak, coarse, shared;
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
@@ -495,7 +496,7 @@ typedef struct gs_sched {
     gs_backing backing;
     u64 segments;         /* of the kernels in the window */
     gs_ring opens;        /* TBs that wait inside no more, see gate.c */
-    u32 running;          /* kernels that have begun and not ended, behind barriers */
+    u32 running;          /* kernels (not copies) that have begun and not ended, behind barriers */
     u32 in_flight, early; /* kernels in flight, see early.c; 1: the job has early ones */
     u64 link_free;        /* when the copies that have begun have all come */
     u32 tb_head, tb_tail; /* TB record buffer */

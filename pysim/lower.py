@@ -241,6 +241,7 @@ def lower(
         launches["grid"][index] = kernel.grid
         launches["stream"][index] = kernel.stream
         launches["parameters"][index] = kernel.parameters * values["gpu.sm.parameters"]
+        launches["refetch"][index] = kernel.parameters > 0
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"], launches["places"] = programs.index, 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from .copies import rewritten
 from .dependences import reduced
-from .params import PARAMS
+from .params import GPC_ORDERS, PARAMS
 from .regions import union
 from .schemes import PRIORITY
 
@@ -66,6 +66,13 @@ def in_memory(size: float) -> int:
     return 4 * math.ceil(size / 4)
 
 
+def gpc_order(values: Mapping[str, int]) -> list[int]:
+    """Return the GPCs in the order in which an empty chip is filled; ``values``: encoded parameters."""
+    count = values["gpu.gpcs"]
+    order = tuple(GPC_ORDERS.values())[values["gpu.cp.gpc_order"]]
+    return list(order if len(order) == count else range(count))
+
+
 def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
     """Return the fields of ``gs_order``."""
     everything = max(1, len(job.kernels))
@@ -89,6 +96,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "prepare": values["gpu.cp.graph_prepare"] if scheme.gap == "gpu.cp.graph_gap" else 0,
         "beside": values["gpu.cp.beside"] if scheme.edges == "stream" else 0,
         "refetch": values["gpu.sm.refetch"] if scheme.edges == "stream" else 0,
+        "gpcs": gpc_order(values),
         "launch": values["gpu.cp.launch"],
         "gap": values[scheme.gap] if scheme.gap else 0,
         "admit": values["gpu.cp.admit"] if table and not scheme.infinite else 0,

@@ -57,6 +57,11 @@ PIPES: tuple[tuple[str, str], ...] = (
 )
 
 
+# Orders in which the GPCs of an empty chip are filled; one of another number of GPCs goes by their number.
+# `h200`: h200_first.csv, one of several measured rotations; by the half of L2 that they are of it is ++---+-+.
+GPC_ORDERS: dict[str, tuple[int, ...]] = {"number": (), "h200": (3, 1, 4, 5, 6, 0, 7, 2)}
+
+
 def _interval(pipe: str, default: float, doc: str) -> Param:
     text = f"Cycles between two warp instructions on the {pipe} pipe of a sub-core ({doc})."
     return Param(f"{pipe}_interval", default, "cycle/64", 0.25, 1024, text)
@@ -169,6 +174,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("even_tbs", 0, "bool", 0, 1, "No SM takes more than ceil(TBs / SMs) TBs of a kernel."),
         Param("beside", 0.0, "ns", 0, 1e6, "Added to the gap before a kernel that starts beside running kernels of another stream."),
         _choice("place", ("load", "room"), "A TB goes to the SM with the fewest warps, ties in turn; or to the one with room for most more TBs of its kernel, ties to the first, and on an empty chip as an H200 places them: GPC by GPC, what is less than a round shared evenly among GPCs."),
+        _choice("gpc_order", tuple(GPC_ORDERS), "The order in which an empty chip's GPCs are filled (gpu.cp.place = room): by their number, or as measured on an H200, if there are 8 GPCs."),
         Param("together", 0, "count", 0, 1024, "SMs of one GPC that take their even share of a cooperative kernel's TBs before others take one, and on an empty chip the first of any (gpu.cp.place = room)."),
         Param("early_gap", 340.0, "ns", 0, 1e6, "Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch."),
         Param("early_graph_gap", 235.0, "ns", 0, 1e6, "The same inside a graph."),

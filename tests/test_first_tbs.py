@@ -17,6 +17,7 @@ from .test_ordering import LATE, kernel
 
 ROWS = Path(__file__).parents[1] / "workloads" / "measured" / "h200_first.csv"
 SMS = 132
+AHEAD = 8  # SMs of one GPC that come first of all
 
 
 def measured(grid):
@@ -60,6 +61,29 @@ def test_tbs_of_a_grid_lie_as_measured(grid):
 @pytest.mark.parametrize("grid", [8, 24])
 def test_few_tbs_lie_in_the_measured_halves(grid):
     assert [half for _, _, half in simulated(grid)] == [half for _, _, half in measured(grid)]
+
+
+def halves(places):
+    """The half of each GPC that is filled behind the SMs that come ahead, in the order in which they are."""
+    runs = [next(same) for _, same in groupby(places[AHEAD:SMS], key=lambda place: place[1])]
+    return "".join(str(half) for _, _, half in runs)
+
+
+@pytest.mark.parametrize("grid", [132, 256])
+def test_the_halves_take_turns_as_measured(grid):
+    """Up to a rotation, of which several were measured, and up to which half is called which."""
+    ours, card = halves(simulated(grid)), halves(measured(grid))
+    turned = [card[i:] + card[:i] for i in range(len(card))]
+    assert ours in turned or ours.translate(str.maketrans("01", "10")) in turned
+
+
+@pytest.mark.parametrize("tbs", [1, 5, 9, 77, 131, 133, 200, 263, 264, 300])
+def test_no_sm_takes_more_than_its_share_of_an_empty_chip(tbs):
+    places = simulated(tbs)
+    taken = Counter(sm for sm, _, _ in places)
+    assert max(taken.values()) == -(-tbs // SMS)
+    by_gpc = Counter(gpc for _, gpc, _ in places[tbs // SMS * SMS :][AHEAD:])
+    assert not by_gpc or max(by_gpc.values()) - min(by_gpc[gpc] for gpc in range(8)) <= AHEAD + 2
 
 
 def test_a_round_takes_every_sm_once():

@@ -81,6 +81,12 @@ enum {
     GS_GPU_CP_PLACE_ROOM = 1,
 };
 
+/* gpu.cp.gpc_order */
+enum {
+    GS_GPU_CP_GPC_ORDER_NUMBER = 0,
+    GS_GPU_CP_GPC_ORDER_H200 = 1,
+};
+
 /* host.submit */
 enum {
     GS_HOST_SUBMIT_PREFILLED = 0,

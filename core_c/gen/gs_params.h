@@ -207,6 +207,8 @@ typedef struct gs_gpu_cp_params {
     int64_t beside;
     /* A TB goes to the SM with the fewest warps, ties in turn; or to the one with room for most more TBs of its kernel, ties to the first, and on an empty chip as an H200 places them: GPC by GPC, what is less than a round shared evenly among GPCs. [choice] */
     int64_t place;
+    /* The order in which an empty chip's GPCs are filled (gpu.cp.place = room): by their number, or as measured on an H200, if there are 8 GPCs. [choice] */
+    int64_t gpc_order;
     /* SMs of one GPC that take their even share of a cooperative kernel's TBs before others take one, and on an empty chip the first of any (gpu.cp.place = room). [count] */
     int64_t together;
     /* Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch. [tick] */

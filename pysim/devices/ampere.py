@@ -80,6 +80,7 @@ _AMPERE: Rows = (
     ("gpu.cp.tb_release", 0.603, _H200),
     ("gpu.cp.tb_start", 0.09, _H200),
     ("gpu.cp.together", 0, "not known"),
+    ("gpu.cp.gpc_order", "number", "not known"),
     ("gpu.cp.place", "load", "not known; as documented here before an H200 was looked at"),
     ("gpu.cp.even_tbs", 0, "no such cap is known"),
     ("gpu.cp.tb_done_latency", 70, _H200),

@@ -218,6 +218,7 @@ _GH100: Rows = (
     ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
     ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
     ("gpu.cp.tb_start", 0.09, f"{_MICRO} one_wave_fill_ns.block32.tbs4224: 384"),
+    ("gpu.cp.gpc_order", "h200", "measured, h200_first.csv"),
     (
         "gpu.cp.together",
         8,

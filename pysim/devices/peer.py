@@ -58,6 +58,7 @@ _PEER: Rows = (
     ("gpu.cp.tb_done_latency", 20, _FLOOR),
     ("gpu.cp.tb_start_latency", 20, _FLOOR),
     ("gpu.cp.together", 0, "not modelled there"),
+    ("gpu.cp.gpc_order", "number", "not modelled there"),
     ("gpu.cp.place", "load", "in turn"),
     ("gpu.cp.even_tbs", 1, "TBs an SM capped at ceil(TBs / SMs)"),
 )

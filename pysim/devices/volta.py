@@ -141,6 +141,7 @@ GV100: Rows = (
     ("gpu.cp.tb_release", 0.603, f"empty kernels of many TBs, {_H200}"),
     ("gpu.cp.tb_start", 0.09, f"4,224 TBs fill an empty chip in 0.38 us, {_H200}"),
     ("gpu.cp.together", 0, "not known"),
+    ("gpu.cp.gpc_order", "number", "not known"),
     ("gpu.cp.place", "load", "not known; as documented here before an H200 was looked at"),
     ("gpu.cp.even_tbs", 0, "no such cap is known"),
     ("gpu.cp.tb_done_latency", 70, f"{_TURN}, {_H200}"),

@@ -184,11 +184,14 @@ def test_parameters_at_the_ends_of_their_ranges(data):
 def test_orders_may_be_anything(data):
     made, arrays = drawn(data)
     order = ffi.new("gs_order *", made.order[0])
-    names = [name for name, _ in ffi.typeof("gs_order").fields]
+    types = {name: field.type for name, field in ffi.typeof("gs_order").fields}
     for _ in range(data.draw(st.integers(1, 3))):
-        name = data.draw(st.sampled_from(names))
-        bits = ffi.sizeof(dict(ffi.typeof("gs_order").fields)[name].type) * 8
-        setattr(order, name, data.draw(NUMBERS) % (1 << bits))
+        name = data.draw(st.sampled_from(list(types)))
+        if types[name].kind == "array":
+            place = data.draw(st.integers(0, types[name].length - 1))
+            getattr(order, name)[place] = data.draw(NUMBERS) % (1 << 8)
+        else:
+            setattr(order, name, data.draw(NUMBERS) % (1 << ffi.sizeof(types[name]) * 8))
     attempt(made, arrays, order=order, quanta=400)
 
 

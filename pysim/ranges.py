@@ -68,6 +68,12 @@ def segments_of(kernel: Kernel) -> tuple[Ints, Ints]:
     return read, written
 
 
+def clash(before: Ints, own: int) -> NDArray[np.bool_]:
+    """Return which older accesses to the same range an access must come after; modes: 0 read, 1 write."""
+    ordered: NDArray[np.bool_] = (before | own) != 0
+    return ordered
+
+
 def conflicts(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
     """Return the kernels that each kernel waits for, less those that others imply, and its segments."""
     spans: list[Ints] = []
@@ -84,7 +90,7 @@ def conflicts(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
         end = first[index]
         before: set[int] = set()
         for own in range(end, first[index + 1]):
-            met = (lo[:end] < hi[own]) & (hi[:end] > lo[own]) & ((mode[:end] | mode[own]) != 0)
+            met = (lo[:end] < hi[own]) & (hi[:end] > lo[own]) & clash(mode[:end], mode[own])
             before.update(owner[:end][met].tolist())
         preds.append(sorted(before))
     return reduced(preds), counts

@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 
 import pysim.ordering
+import pysim.ranges
 from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.groups import KINDS
@@ -32,7 +33,8 @@ GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "wireframe", "queues")
 GIVEN += ("blockmaestro", "blockmaestro:consumer+kernels4", "tb_static:prologue", "tb_ideal:prologue")
 SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+spread")
 CUTS = dict.fromkeys((*GIVEN, "tb_learned"), ("node", "producer", *KINDS))
-CUTS |= {"acs_hw": ("range",), "acs_sw": ("range",), "tb_bloom": ("hints",)}
+CUTS |= dict.fromkeys(("acs_hw", "acs_sw"), ("range", *KINDS))
+CUTS |= {"tb_bloom": ("hints", "reads", "writes")}
 CUTS |= dict.fromkeys(SEMAPHORES, ("posts", "semaphore"))
 CUTS |= dict.fromkeys(ENDS, ("depend",))
 SETTINGS = {
@@ -67,7 +69,8 @@ class Mutant(Case):
 
 def mutant(number):
     random = Random(-1 - number)  # other jobs than those of random_jobs.case
-    scheme = random.choice(list(CUTS))
+    cut = random.choice(sorted({cut for cuts in CUTS.values() for cut in cuts}))
+    scheme = random.choice([name for name, cuts in CUTS.items() if cut in cuts])
     chosen = {path: random.choice(values) for path, values in SETTINGS.items()}
     if "prologue" in scheme:
         chosen["scheme.coherence"] = "bypass"
@@ -79,7 +82,7 @@ def mutant(number):
         1 if scheme in ENDS else random.randint(1, 4),
         scheme,
         chosen,
-        cut=random.choice(CUTS[scheme]),
+        cut=cut,
         draw=random.randrange(1 << 30),
     )
 
@@ -156,14 +159,22 @@ def mutated(case, job, deps, first):
         preds, segments = conflicts(job)
         less = [tuple(p for p in before if p != first) for before in preds]
         return {"deps": deps}, patch.object(pysim.ordering, "conflicts", lambda job: (less, segments))
+    if case.scheme.startswith("acs"):  # which finds edges by itself: those of a kind
+        kind = {"raw": (1, 0), "war": (0, 1), "waw": (1, 1)}[case.cut]
+
+        def clash(before, own):
+            return ((before | own) != 0) & ~((before == kind[0]) & (own == kind[1]))
+
+        return {"deps": deps}, patch.object(pysim.ranges, "clash", clash)
     if case.scheme in GIVEN:
         return {"deps": cut_from(deps, case.cut, random, first)}, nullcontext()
     found = lowered_of(job, case.scheme, tiny().replaced(case.chosen), deps)[0].found
-    if case.cut == "hints":
+    if case.scheme == "tb_bloom":
         sets, tables = found.hints.launch, found.hints.tables
         rows = tables["hint_sets"].copy()
         begin = int(sets["first_set"][first])
-        rows["hints"][begin : begin + int(sets["sets"][first])] = 0
+        mine = rows[begin : begin + int(sets["sets"][first])]
+        mine["hints"][(case.cut == "hints") | (mine["written"] == (case.cut == "writes"))] = 0
         found = replace(found, hints=replace(found.hints, tables=tables | {"hint_sets": rows}))
     elif len(found.deps.nodes):
         found = replace(found, deps=cut_from(found.deps, case.cut, random, first))

@@ -34,7 +34,9 @@ def test_a_stretch_names_what_failed(monkeypatch):
 
 def test_a_kernel_that_was_held_back_and_is_the_oldest_now():
     """Its ready TBs go before those that would wait inside: a core before this crashed."""
-    check(replace(case(3), scheme="tb_ideal:prologue"))
+    kept = {"scheme.priority": "consumer", "scheme.placement": "balanced", "scheme.reserve": 1.0}
+    kept |= {"scheme.coherence": "bypass", "host.submit": "prefilled", "scheme.window": 1}
+    check(Case(511025150, 39, 2, "tb_ideal:prologue", kept, (7,), free=True))
 
 
 def test_a_kernel_that_becomes_the_oldest_while_tbs_that_wait_inside_are_sent():
@@ -47,7 +49,7 @@ def test_a_kernel_that_becomes_the_oldest_while_tbs_that_wait_inside_are_sent():
 def test_an_edge_too_few_is_caught():
     """Of what schemes go by something is missing: what that breaks for certain, the oracle sees."""
     found, cuts = Counter(), Counter()
-    for made in map(mutant, range(150)):
+    for made in map(mutant, range(200)):
         came = random_mutations.check(made)
         found[came] += 1
         cuts[made.cut] += came in ("certain", "caught")

@@ -52,14 +52,24 @@ int main(int argc, char** argv) {
   std::vector<unsigned char> all(256, 1);
   // a lane reads 16 B; 2, 4 and 8 lanes in a row a line's first 32, 64 and 128 B
   for (int lanes : {2, 4, 8})
-    for (int share : {1, 4, 132}) one(share, lanes, "all", all);
-  for (int lanes : {2, 4, 8})
-    for (int first : {0, 16, 36})
-      for (int n = 1; n <= 8; n++) {
-        std::vector<unsigned char> who(256, 0);
-        for (int i = 0; i < n; i++) who[first + i] = 1;
-        char name[32]; snprintf(name, 32, "%d for %d", first, n); one(132, lanes, name, who);
-      }
+    for (int share : {1, 132}) one(share, lanes, "all", all);
+  // TPCs of a GPC by rank, as an H200 numbers SMs; those of one rank modulo three make a cluster
+  std::vector<std::vector<int>> tpcs(8);
+  for (int t = 0; t < 66; t++) tpcs[t < 32 ? t % 8 : t < 60 ? 1 + (t - 32) % 7 : t < 62 ? t - 54 : 0].push_back(t);
+  const char* sets[] = {"0", "03", "036", "147", "25", "01", "012", "0134", "013467", "01234567", "012345678", "25036", "25147"};
+  for (int lanes : {4, 8})
+    for (int one_sm : {0, 1})
+      for (int g : {1, 4, 6, -1})
+        for (const char* set : sets) {
+          std::vector<unsigned char> who(256, 0);
+          for (int i = 0; i < 8; i++)
+            if (g < 0 || g == i)
+              for (const char* r = set; *r; r++)
+                if (*r - '0' < (int)tpcs[i].size()) { int t = tpcs[i][*r - '0']; who[2 * t] = 1; if (!one_sm) who[2 * t + 1] = 1; }
+          char name[48];
+          snprintf(name, 48, "GPC %d TPCs %s%s", g, set, one_sm ? " one SM" : "");
+          one(1, lanes, name, who);
+        }
   fclose(f);
   printf("done\n");
   return 0;

@@ -47,7 +47,7 @@ def _names(rows: Table, column: str = "network") -> list[str]:
 
 def percent(gain: float) -> str:
     """Write a share as a whole percentage."""
-    return "-" if not np.isfinite(gain) else f"{100 * gain:.0f} %"
+    return "-" if not np.isfinite(gain) else f"{100 * gain:z.0f} %"
 
 
 def kilobytes(bits: float) -> str:

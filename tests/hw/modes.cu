@@ -1,6 +1,7 @@
 // Chains of dependent kernels in fifteen modes, and when the TBs of each kernel and its gate ran: of five instances of
 // each mode, the last of those that are timed together.
-//   modes DIR   writes DIR/modes.csv (a line a mode, `all`, and one a kernel and instance) and DIR/modes_tb.csv
+//   modes DIR [quick|late]   writes DIR/modes.csv (a line a mode, `all`, and one a kernel and instance) and DIR/modes_tb.csv;
+//                            late: late triggers and what to compare them with, of other chains
 #include <cooperative_groups.h>
 #include "suite.cuh"
 namespace cg = cooperative_groups;
@@ -10,7 +11,7 @@ static cudaStream_t S0, S1;
 static unsigned* CTR;  // counters
 static const size_t CTR_BYTES = 1 << 20;
 static FILE *CSV, *TRC;
-static bool QUICK = false;
+static bool QUICK = false, LATE = false;
 
 __global__ void k_wait_started(const unsigned* p, unsigned need, unsigned long long* rec) {
   unsigned long long t = gtime();
@@ -272,6 +273,7 @@ static void run_chain(Chain& c) {
   }
   printf("== %s %s %s %s tbs %s waves %s\n", c.name.c_str(), c.dtype.c_str(), c.tile.c_str(), c.params.c_str(), tbs.c_str(), waves.c_str());
   for (int m = 0; m < NMODES; m++) {
+    if (LATE && m != STREAM && m != PDL && m != PDL_LATE && m != PDL_SEM_TILE_LATE) continue;
     bool tile_policy = m != PDL_SEM_ROW && m != TWO_STREAM_SEM_ROW;
     if ((m == PERSIST_GRIDSYNC || m == PERSIST_SEM_TILE) && !c.persist[0]) continue;
     std::vector<Sync> sy = make_sync(c, tile_policy);
@@ -369,7 +371,7 @@ static void run_chain(Chain& c) {
         }
         if (c.trace && rep == 4)
           for (auto& r : h)
-            fprintf(TRC, "%s,%s,%s,%d,%d,%u,%llu,%lld,%lld,%llu\n", c.name.c_str(), c.params.c_str(), MODE_NAME[m], r.kernel, r.tb, r.sm, r.t0 - t0, r.w0 ? (long long)(r.w0 - t0) : -1ll, r.w1 ? (long long)(r.w1 - t0) : -1ll, r.t1 - t0);
+            fprintf(TRC, "%s,%s,%s,%s,%s,%d,%d,%u,%llu,%lld,%lld,%llu\n", c.name.c_str(), c.dtype.c_str(), c.tile.c_str(), c.params.c_str(), MODE_NAME[m], r.kernel, r.tb, r.sm, r.t0 - t0, r.w0 ? (long long)(r.w0 - t0) : -1ll, r.w1 ? (long long)(r.w1 - t0) : -1ll, r.t1 - t0);
       }
       CK(cudaFree(d));
       if (graph) { CK(cudaGraphExecDestroy(ge2)); CK(cudaGraphDestroy(g2)); }
@@ -523,6 +525,7 @@ static void attn(int Z, int S, bool trace) {
 int main(int argc, char** argv) {
   std::string dir = argc > 1 ? argv[1] : ".";
   QUICK = argc > 2 && !strcmp(argv[2], "quick");
+  LATE = argc > 2 && !strcmp(argv[2], "late");
   cudaDeviceProp p;
   CK(cudaGetDeviceProperties(&p, 0));
   NSM = p.multiProcessorCount;
@@ -537,7 +540,17 @@ int main(int argc, char** argv) {
   CSV = fopen((dir + "/modes.csv").c_str(), "w");
   TRC = fopen((dir + "/modes_tb.csv").c_str(), "w");
   fprintf(CSV, "chain,dtype,tile,params,mode,instance,event_us,stage,tbs,first_start_ns,last_start_ns,first_end_ns,last_end_ns,first_wait_end_ns,last_wait_end_ns,sms,most_tbs,gate_start_ns,gate_end_ns\n");
-  fprintf(TRC, "chain,params,mode,stage,tb,sm,start_ns,first_wait_end_ns,last_wait_end_ns,end_ns\n");
+  fprintf(TRC, "chain,dtype,tile,params,mode,stage,tb,sm,start_ns,first_wait_end_ns,last_wait_end_ns,end_ns\n");
+  if (LATE) {
+    for (int tokens : {256, 512}) mlp<H64>("mlp", {1024, 4096, 1024}, tokens, true);
+    for (int tokens : {256, 512}) mlp<H64>("mlp", {2048, 8192, 2048}, tokens, true);
+    mlp<H128w8>("mlp", {1024, 4096, 1024}, 1024, true);
+    for (int tokens : {512, 1024}) mlp<H128w8>("mlp", {2048, 8192, 2048}, tokens, true);
+    mlp<H128w8>("mlp", {4096, 16384, 4096}, 128, true);
+    for (int tokens : {64, 256}) mlp<S64>("mlp", {1024, 4096, 1024}, tokens, true);
+    for (int keys : {512, 1024}) attn<H64>(16, keys, true);
+    return 0;
+  }
   mlp<H128w8>("square2", {4096, 4096, 4096}, 1024, false);
   attn<H64>(128, 128, true);
   attn<H64>(16, 1024, false);

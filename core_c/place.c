@@ -38,7 +38,6 @@ static u32 room_of(const gs_smload *l, const gs_shape *s)
     return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
-
 /* Some SMs of the last GPC come first of all. */
 static u32 ahead_of(const gs_sim *sim)
 {

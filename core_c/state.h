@@ -475,7 +475,7 @@ typedef struct gs_sched {
     u64 refetched;      /* 1 + when a launch beside others last dropped code */
     u64 first_releases; /* releases when a kernel found the chip empty; that kernel + 1, the TBs that it had
                            left, and the next of them */
-    u32 first_kernel, first_tbs, first_at, pad6;
+    u32 first_kernel, first_tbs, first_at;
     u32 round_robin, table_entries, table_peak, coarse, shared;
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;

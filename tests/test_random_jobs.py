@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import islice
+
+import pytest
 
 from . import oracle, random_mutations
 from .random_jobs import EVERY, Case, case, check
@@ -55,6 +58,12 @@ def test_an_edge_too_few_is_caught():
         cuts[made.cut] += came in ("certain", "caught")
     assert found["certain"] >= 50
     assert all(cuts[cut] for cut in {cut for each in CUTS.values() for cut in each})
+
+
+@pytest.mark.parametrize("cut", ["range", "raw", "war", "waw"])
+def test_a_kind_that_acs_does_not_compare_is_caught(cut):
+    made = (m for m in map(mutant, range(4000)) if m.scheme.startswith("acs") and m.cut == cut)
+    assert "certain" in map(random_mutations.check, islice(made, 12))
 
 
 def test_an_oracle_that_sees_nothing_is_noticed(monkeypatch):

@@ -195,6 +195,17 @@ def test_orders_may_be_anything(data):
     attempt(made, arrays, order=order, quanta=400)
 
 
+@pytest.mark.parametrize("gpcs", [(0, 0, 2, 3, 4, 5), (6, 1, 2, 3, 4, 5), (255, 1, 2, 3, 4, 5)])
+def test_an_order_of_gpcs_that_leaves_some_out(gpcs):
+    made, arrays = tables_of(0)
+    order = ffi.new("gs_order *", made.order[0])
+    params = params_struct(dict(made.values) | {"gpu.gpcs": 6})
+    order.gpcs[0:6] = range(6)
+    assert attempt(made, arrays, order=order, params=params) >= 0
+    order.gpcs[0:6] = gpcs
+    assert attempt(made, arrays, order=order, params=params) == lib.GS_ERR_ARG
+
+
 def change(arrays, table, row, name, value):
     array = arrays[table]
     if name:

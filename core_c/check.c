@@ -101,9 +101,10 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
     }
     u64 top = gs_address_top(sim);
     if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
-        sim->order.beside >> 40 || sim->order.prepare >> 40 || sim->order.refetch >> 31 || sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 ||
-        sim->order.submit >> 40 || sim->order.update >> 40 || sim->order.latency >> 40 ||
-        sim->order.prelaunch >> 40 || sim->order.packet >> 40 || sim->order.quantum >> 40) {
+        sim->order.beside >> 40 || sim->order.prepare >> 40 || sim->order.refetch >> 31 ||
+        sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 || sim->order.submit >> 40 ||
+        sim->order.update >> 40 || sim->order.latency >> 40 || sim->order.prelaunch >> 40 ||
+        sim->order.packet >> 40 || sim->order.quantum >> 40) {
         return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
     }
     if (check_gpcs(sim) || check_sequence(sim, job)) {

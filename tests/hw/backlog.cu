@@ -5,7 +5,6 @@
 #include "suite.cuh"
 static unsigned *AT, *CTR;
 static float* BUF;
-__device__ __forceinline__ unsigned tick() { unsigned t; asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory"); return t; }
 __device__ __forceinline__ void put(float* p, float v) { asm volatile("st.global.cg.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory"); }
 // lanes: `per` side by side in a sector, every sector in a line of its own; each store other lines of 16 MB, in turn
 __device__ __forceinline__ float* place(float* p, int per, unsigned who, int i) {

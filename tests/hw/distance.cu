@@ -6,7 +6,6 @@
 #include "suite.cuh"
 static cudaStream_t S;
 static const int LINES = 4096;
-__device__ __forceinline__ unsigned tick() { unsigned t; asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory"); return t; }
 __device__ __forceinline__ unsigned past_l1(const unsigned* p) { unsigned v; asm volatile("ld.global.cg.u32 %0,[%1];" : "=r"(v) : "l"(p) : "memory"); return v; }
 __global__ void k_read(const unsigned* p, unsigned sm, unsigned* out, unsigned zero) {
   if (smid() != sm || threadIdx.x) return;
@@ -18,13 +17,6 @@ __global__ void k_read(const unsigned* p, unsigned sm, unsigned* out, unsigned z
       asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(zero) : "memory");
       out[i] = tick() - t + s;
     }
-}
-template <typename T>
-static T* made(size_t n, float amp) {
-  T* p;
-  CK(cudaMalloc(&p, n * sizeof(T)));
-  init_rand<T><<<1024, 256>>>(p, n, amp, 7u);
-  return p;
 }
 template <class G>
 static void product(FILE* f, const char* name, int m, int n, int k, int times) {

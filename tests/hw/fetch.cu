@@ -3,16 +3,11 @@
 //   fetch DIR   writes DIR/fetch.csv: what, instructions, tbs, warps, before, launch, cycles of turn 0, 1, 2 (medians)
 #include "common.cuh"
 static FILE* OUT;
-__device__ __forceinline__ unsigned now() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
-  return t;
-}
 template <int N, int K>
 __global__ void k_line(float a, float b, unsigned* out) {
   float x = a, y = a + 1, z = a + 2, w = a + 3;
   volatile unsigned c[4];
-  c[0] = now();
+  c[0] = tick();
 #pragma unroll 1
   for (int t = 0; t < 3; t++) {
 #pragma unroll
@@ -22,7 +17,7 @@ __global__ void k_line(float a, float b, unsigned* out) {
       asm volatile("fma.rn.f32 %0,%0,%1,%2;" : "+f"(z) : "f"(b), "f"(a));
       asm volatile("fma.rn.f32 %0,%0,%1,%2;" : "+f"(w) : "f"(b), "f"(a));
     }
-    c[1 + t] = now();
+    c[1 + t] = tick();
   }
   if (x + y + z + w == 12345.f) out[0] = K;
   if ((threadIdx.x & 31) == 0) {
@@ -33,17 +28,17 @@ __global__ void k_line(float a, float b, unsigned* out) {
 struct Par { unsigned v[256]; };
 __global__ void k_par(const __grid_constant__ Par p, unsigned* out) {
   unsigned c[7], s = 0;
-  c[0] = now();
+  c[0] = tick();
   asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(p.v[8]));
-  c[1] = now();
+  c[1] = tick();
   asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(p.v[9]));
-  c[2] = now();
+  c[2] = tick();
   asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(p.v[80]));
-  c[3] = now();
+  c[3] = tick();
   asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(p.v[81]));
-  c[4] = now();
+  c[4] = tick();
   asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(p.v[200]));
-  c[5] = now();
+  c[5] = tick();
   if ((threadIdx.x & 31) == 0)
     for (int t = 0; t < 5; t++) out[4 + ((size_t)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5)) * 5 + t] = c[t + 1] - c[t] + (s == 77);
 }

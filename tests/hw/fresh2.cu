@@ -2,7 +2,6 @@
 //   fresh2 DIR   writes DIR/fresh2.csv
 #include "common.cuh"
 static FILE* OUT;
-__device__ __forceinline__ unsigned now() { unsigned t; asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory"); return t; }
 __device__ __forceinline__ unsigned ld(const unsigned* p) { unsigned v; asm volatile("ld.global.cg.u32 %0,[%1];" : "=r"(v) : "l"(p) : "memory"); return v; }
 #define LINES 256
 #define USE asm volatile("xor.b32 %0,%0,%1;" : "+r"(s) : "r"(z) : "memory");
@@ -17,18 +16,18 @@ __global__ void k_atomic(unsigned* p, unsigned sm, unsigned* out, unsigned z) {
   if (smid() != sm || threadIdx.x) return;
   unsigned s = 0;
   for (int i = 0; i < LINES; i++) {
-    unsigned t = now();
+    unsigned t = tick();
     s = atomicAdd(p + place(i) + s, 0u); USE
-    out[i] = now() - t + s;
+    out[i] = tick() - t + s;
   }
 }
 __global__ void k_read(const unsigned* p, unsigned sm, unsigned* out, unsigned z) {
   if (smid() != sm || threadIdx.x) return;
   unsigned s = 0;
   for (int i = 0; i < LINES; i++) {
-    unsigned t = now();
+    unsigned t = tick();
     s = ld(p + place(i) + s); USE
-    out[i] = now() - t + s;
+    out[i] = tick() - t + s;
   }
 }
 // all SMs, a warp each, at one time
@@ -38,9 +37,9 @@ __global__ void k_all(const unsigned* p, unsigned* out, unsigned* ctr, unsigned 
   atomicAdd(ctr, 1);
   while (*(volatile unsigned*)ctr < gridDim.x) {}
   for (int i = 0; i < LINES; i++) {
-    unsigned t = now();
+    unsigned t = tick();
     s = ld(p + place(i) + s); USE
-    out[smid() * LINES + i] = now() - t + s;
+    out[smid() * LINES + i] = tick() - t + s;
   }
 }
 static unsigned *buf, *dev, *ctr;

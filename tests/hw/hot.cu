@@ -5,7 +5,6 @@
 #include "common.cuh"
 #include <cuda_profiler_api.h>
 static FILE* OUT;
-__device__ __forceinline__ unsigned now() { unsigned t; asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory"); return t; }
 // `lines` pieces of `piece` B, `pitch` B apart, a step; the TBs of `share` SMs in a row read the same. kind 0: ld.cg, 1: cp.async.cg
 __global__ void __launch_bounds__(128) k_hot(const char* p, size_t group_bytes, int share, int lines, int piece, size_t pitch, size_t move, int steps, int kind, unsigned* out, unsigned* go) {
   extern __shared__ __align__(16) char smem[];
@@ -19,8 +18,8 @@ __global__ void __launch_bounds__(128) k_hot(const char* p, size_t group_bytes, 
   unsigned t0 = 0, sum = 0, most = 0;
   __syncthreads();
   for (int s = 0; s < steps; s++) {
-    if (s == 4) { __syncthreads(); t0 = now(); }
-    unsigned b = now();
+    if (s == 4) { __syncthreads(); t0 = tick(); }
+    unsigned b = tick();
     if (kind) {
       for (int i = threadIdx.x; i < n; i += 128) asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"(s0 + i * 16), "l"(q + s * move + i / each * pitch + i % each * 16) : "memory");
       asm volatile("cp.async.commit_group;\n cp.async.wait_group 0;" ::: "memory");
@@ -35,11 +34,11 @@ __global__ void __launch_bounds__(128) k_hot(const char* p, size_t group_bytes, 
       for (int j = 0; j < 4; j++)
         if (threadIdx.x + 128 * j < n && v[j].x == 12345u) out[1 << 16] = v[j].y + v[j].z + v[j].w;
     }
-    unsigned d = now() - b;
+    unsigned d = tick() - b;
     if (s >= 4) { sum += d; most = d > most ? d : most; }
     __syncthreads();
   }
-  if (threadIdx.x == 0) { out[blockIdx.x * 4] = now() - t0; out[blockIdx.x * 4 + 1] = sum; out[blockIdx.x * 4 + 2] = most; }
+  if (threadIdx.x == 0) { out[blockIdx.x * 4] = tick() - t0; out[blockIdx.x * 4 + 1] = sum; out[blockIdx.x * 4 + 2] = most; }
 }
 // a tensor product's loads, three stages deep: a step takes 64 pieces of 64 B of A and 32 of 128 B of B; `wait`: cycles that a
 // step spends on something else, `skew`: TBs start up to so many cycles apart
@@ -50,8 +49,8 @@ __global__ void __launch_bounds__(128) k_deep(const char* a, const char* b, size
   if (threadIdx.x == 0) {
     atomicAdd(go, 1u);
     while (*(volatile unsigned*)go < gridDim.x) {}
-    unsigned t = now(), d = skew ? (blockIdx.x * 2654435761u >> 8) % skew : 0;
-    while (now() - t < d) {}
+    unsigned t = tick(), d = skew ? (blockIdx.x * 2654435761u >> 8) % skew : 0;
+    while (tick() - t < d) {}
   }
   __syncthreads();
   const char *qa = pa + threadIdx.x / 4 * pitch_a + threadIdx.x % 4 * 16, *qb = pb + threadIdx.x / 8 * pitch_b + threadIdx.x % 8 * 16;
@@ -68,15 +67,15 @@ __global__ void __launch_bounds__(128) k_deep(const char* a, const char* b, size
   load(0);
   load(1);
   for (int s = 0; s < steps; s++) {
-    if (s == 2) t0 = now();
+    if (s == 2) t0 = tick();
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncthreads();
     load(s + 2);
-    unsigned t = now();
-    while (now() - t < wait) {}
+    unsigned t = tick();
+    while (tick() - t < wait) {}
   }
   __syncthreads();
-  if (threadIdx.x == 0) out[blockIdx.x * 4] = now() - t0;
+  if (threadIdx.x == 0) out[blockIdx.x * 4] = tick() - t0;
 }
 // rows of `row` B copied into rows `pad` B longer: what L2 is asked for (a profiler counts it); TBs read the same or not
 __global__ void __launch_bounds__(128) k_pad(const char* p, int row, int pad, size_t group, int steps) {

@@ -13,13 +13,6 @@ struct Part {
   size_t smem;
   std::function<void(const Sync&)> go;
 };
-template <typename T>
-static T* made(size_t n, float amp) {
-  T* p;
-  CK(cudaMalloc(&p, n * sizeof(T)));
-  init_rand<T><<<1024, 256>>>(p, n, amp, 7u);
-  return p;
-}
 template <class G>
 static Part gemm(int m, int n, int k, int z = 1, const typename G::T* a = nullptr, typename G::T* c = nullptr) {
   using T = typename G::T;

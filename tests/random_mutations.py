@@ -32,10 +32,11 @@ from .test_ordering import LATE, pair
 GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "wireframe", "queues")
 GIVEN += ("blockmaestro", "blockmaestro:consumer+kernels4", "tb_static:prologue", "tb_ideal:prologue")
 SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+spread")
+FUSED = ("fused:grid", "fused:tile")
 CUTS = dict.fromkeys((*GIVEN, "tb_learned"), ("node", "producer", *KINDS))
 CUTS |= dict.fromkeys(("acs_hw", "acs_sw"), ("range", *KINDS))
 CUTS |= {"tb_bloom": ("hints", "reads", "writes")}
-CUTS |= dict.fromkeys(SEMAPHORES, ("posts", "semaphore"))
+CUTS |= dict.fromkeys((*SEMAPHORES, *FUSED), ("posts", "semaphore"))
 CUTS |= dict.fromkeys(ENDS, ("depend",))
 SETTINGS = {
     "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
@@ -58,9 +59,10 @@ class Mutant(Case):
     draw: int = 0  # of its own generator: which node, producer, kernel
 
     def job(self):
-        if self.scheme in SEMAPHORES:  # random_dag's programs say nothing of tiles
-            random = Random(self.seed)
-            return product(*(8 * random.randint(4, 20) for _ in range(3)), WIDE, chain=random.randint(2, 4))
+        if self.scheme in (*SEMAPHORES, *FUSED):  # random_dag's programs say nothing of tiles
+            random, least = Random(self.seed), 12 if self.scheme in FUSED else 4
+            sizes = (8 * random.randint(least, 20) for _ in range(3))
+            return product(*sizes, WIDE, chain=random.randint(2, 4))
         made = super().job()
         if self.scheme == "tb_learned":  # what it learns serves the second time
             made = replace(made, kernels=[replace(k, stream=0) for k in made.kernels] * 2, events=[])
@@ -74,8 +76,10 @@ def mutant(number):
     chosen = {path: random.choice(values) for path, values in SETTINGS.items()}
     if "prologue" in scheme:
         chosen["scheme.coherence"] = "bypass"
-    if scheme in (*SEMAPHORES, *ENDS):
+    if scheme in (*SEMAPHORES, *FUSED, *ENDS):
         chosen = {"scheme.hypothetical": 1}
+    if scheme in FUSED:  # TBs with a tile fewer than others of the late kernel run ahead
+        chosen["gpu.sm.tbs"] = random.choice((1, 2))
     return Mutant(
         random.randrange(1 << 30),
         random.randint(2, 10),
@@ -123,6 +127,22 @@ def broken(deps, tbs, cycle, first, posts):
     )
 
 
+def broken_inside(deps, tbs, cycle, first):
+    """The same of kernels that are stages of one: TB b has done its tiles b, b + TBs, ... before it ends.
+
+    Of the late stage it does each of them after a wait, so that it ends none before as many waits as it takes.
+    """
+    start, end, count = tbs["start"].astype(np.int64), tbs["end"].astype(np.int64), len(tbs)
+    lo, hi = deps.offsets[first], deps.offsets[first + 1]
+    for group in deps.groups:
+        makers = group.producers[(group.producers >= lo) & (group.producers < hi)] - lo
+        if len(makers):
+            done = start[makers % count] + (makers // count + 1) * LATE * cycle
+            if end[group.consumers % count].min() + UNDER_WAY * cycle <= done.max():
+                return True
+    return False
+
+
 def cut_from(deps, cut, random, first):
     """The dependences less a kind, a node that waits for kernel ``first``, or a producer of such a node."""
     if cut in KINDS:
@@ -144,11 +164,14 @@ def mutated(case, job, deps, first):
     random = Random(case.draw)
     if case.cut in ("posts", "semaphore"):
         few, which, whole = random.choice((1, 2, 1000)), random.random(), Table.array
+        # of stages of one kernel a single tile is hardly ever all that a TB waits for: and those behind it
+        many = 1 if case.scheme in SEMAPHORES else 1000
 
         def array(table):
             needs = whole(table)
             some = np.flatnonzero(needs)
-            fewer = some if case.cut == "posts" else some[int(which * len(some))]
+            at = int(which * len(some))
+            fewer = some if case.cut == "posts" else some[at : at + many]
             needs[fewer] -= np.minimum(needs[fewer], np.uint32(few))
             return needs
 
@@ -193,12 +216,18 @@ def check(case):
     given, patched = mutated(case, job, deps, first)
     with patched:
         ran = execute(job, case.scheme, tiny().replaced(case.chosen), **given)
-        (tbs, own), cycle = records(ran, job), ran.values["gpu.clock"]
-        certain = broken(deps, tbs, cycle, first, case.scheme in SEMAPHORES)
+        if case.scheme in FUSED:
+            tbs, own, cycle = ran.tbs, [0], ran.values["gpu.clock"]
+            assert len(ran.job.kernels) == 1
+            certain = broken_inside(deps, tbs, cycle, first)
+        else:
+            (tbs, own), cycle = records(ran, job), ran.values["gpu.clock"]
+            certain = broken(deps, tbs, cycle, first, case.scheme in SEMAPHORES)
         try:
             execute(job, case.scheme, oracle().replaced(case.chosen), **given)
         except DependenceError as error:
-            if "stale" not in str(error):
+            # of TBs of one kernel it tells that nothing orders them, whichever was first
+            if "stale" not in str(error) and case.scheme not in FUSED:
                 later, earlier = (tbs[int(deps.offsets[own[k]]) + tb] for k, tb in pair(error))
                 assert earlier["kernel"] < later["kernel"]
                 assert later["start"] < int(earlier["end"]) + UNDER_WAY * cycle

@@ -130,7 +130,7 @@ def broken(deps, tbs, cycle, first, posts):
 def broken_inside(deps, tbs, cycle, first):
     """The same of kernels that are stages of one: TB b has done its tiles b, b + TBs, ... before it ends.
 
-    Of the late stage it does each of them after a wait, so that it ends none before as many waits as it takes.
+    Of the late stage it does each of them behind a wait, and so ends none before as many waits as it takes.
     """
     start, end, count = tbs["start"].astype(np.int64), tbs["end"].astype(np.int64), len(tbs)
     lo, hi = deps.offsets[first], deps.offsets[first + 1]

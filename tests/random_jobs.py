@@ -62,6 +62,7 @@ FREE = {
 }  # fmt: skip
 EVERY = (*SCHEMES, *FAMILY, *INSIDE)
 QUANTA = ((7,), (1, 100))
+TEAMS = ((1,), (2,), (3, 1))
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Case:
     chosen: dict[str, object]
     quanta: tuple[int, ...] = (7,)
     free: bool = False
+    threads: tuple[int, ...] = (1,)
 
     def job(self):
         if self.scheme in TILED:
@@ -104,6 +106,7 @@ def case(number):
         {path: random.choice(values) for path, values in SETTINGS.items()},
         random.choice(QUANTA),
         random.random() < 0.5,
+        random.choice(TEAMS),
     )
 
 
@@ -122,7 +125,7 @@ def bound_inside_us(job, deps, conf, scheme):
 
 
 def check(case):
-    """No dependence is broken, no TB is lost, no bound is beaten, and slices change nothing."""
+    """No dependence is broken, no TB is lost, no bound is beaten, and slices and threads change nothing."""
     job = case.job()
     deps = dependences(job)
     chosen = case.settings()
@@ -134,5 +137,6 @@ def check(case):
         assert bound_inside_us(job, deps, tiny().replaced(chosen), case.scheme) <= ran.us
     else:
         assert bound_us(ran, deps, case.scheme) <= ran.us
-    again = execute(job, case.scheme, tiny().replaced(chosen), quanta=case.quanta, deps=deps)
+    conf = tiny().replaced(chosen)
+    again = execute(job, case.scheme, conf, threads=case.threads, quanta=case.quanta, deps=deps)
     assert again.fingerprint() == ran.fingerprint()

@@ -14,7 +14,7 @@ from workloads.registry import make
 
 from .core.harness import FAMILY, execute, oracle, tiny
 from .core.workloads_small import ALL
-from .random_jobs import EVERY, QUANTA, SETTINGS, Case, check
+from .random_jobs import EVERY, QUANTA, SETTINGS, TEAMS, Case, check
 from .test_ordering import KINDS, pair, two
 
 NETWORKS = ("gemm_chain", "split_k", "gru", "copy", "shared_read", "sliced", "copied", "copied_in_time")
@@ -43,9 +43,10 @@ def test_random_dags(seed, scheme):
     chosen=st.fixed_dictionaries({path: st.sampled_from(values) for path, values in SETTINGS.items()}),
     quanta=st.sampled_from(QUANTA),
     free=st.booleans(),
+    threads=st.sampled_from(TEAMS),
 )
-def test_random_settings(seed, kernels, streams, scheme, chosen, quanta, free):
-    check(Case(seed, kernels, streams, scheme, chosen, quanta, free))
+def test_random_settings(seed, kernels, streams, scheme, chosen, quanta, free, threads):
+    check(Case(seed, kernels, streams, scheme, chosen, quanta, free, threads))
 
 
 @pytest.mark.threads

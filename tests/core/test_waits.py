@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pysim import simulate, waits
+from pysim.copies import copy_of
 from pysim.dependences import dependences
 from pysim.errors import SimError
 from pysim.job import Job, Kernel
@@ -23,7 +24,7 @@ from pysim.waits import Plan
 from workloads.registry import make
 
 from .harness import config, drive, execute, outcome, tiny
-from .workloads_small import WIDE, product
+from .workloads_small import FAR, WIDE, product
 
 JOBS = {
     "chain": lambda: product(96, 128, 128, WIDE, chain=4),
@@ -170,6 +171,28 @@ def test_many_launches_of_one_instant_drop_code_once():
     one = turning(132, 20, 3).kernels[0]
     job = Job("many", [replace(one, stream=i) for i in range(500)])
     assert execute(job, "stream", config("h200")).totals.tbs_done == 500 * 132
+
+
+@pytest.mark.parametrize("other", ["copy", "kernel"])
+def test_a_copy_is_no_kernel_beside_others(other):
+    """A copy drops no code of those beside which it begins, and a launch beside one has no longer gap."""
+    first, second = (replace(k, parameters=2) for k in turning(132, 200, 2).kernels)
+    beside = copy_of(np.array([[FAR, FAR + (1 << 20)]], np.int64), True, 1)
+    if other == "kernel":
+        beside = replace(turning(1, 2000, 2).kernels[0], stream=1)
+    seen = []
+    for kernels in ([first, second], [first, beside, second]):
+        made = execute(Job("beside", kernels), "stream", config("h200"))
+        tbs = [made.tbs[made.tbs["kernel"] == k] for k in (0, len(kernels) - 1)]
+        took = int((tbs[0]["end"] - tbs[0]["start"]).max())
+        seen.append((took, int(tbs[1]["start"].min()) - int(tbs[0]["end"].max())))
+    if other == "copy":
+        assert seen[1] == seen[0]
+        copied = made.kernels[1]  # under way all the while
+        assert copied["first_dispatch"] < tbs[0]["end"].min() and copied["released"] > tbs[1]["start"].max()
+    else:
+        assert seen[1][0] > seen[0][0] + 300 * 1024 / 1.98
+        assert seen[1][1] > seen[0][1] + 500 * 1024
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

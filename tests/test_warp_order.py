@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from pysim.job import Job
 from pysim.program import Code
-from workloads.microbench.kernels import arithmetic, write
+from workloads.microbench.kernels import arithmetic, chained, write
 from workloads.microbench.kernels import kernel as made
 
 from .core.harness import config, execute
@@ -87,6 +88,22 @@ def test_all_at_once_where_order_is_of_arrival():
         for o in ("round_robin", "oldest")
     ]
     assert abs(ends[1] / ends[0] - 1) < 0.02
+
+
+def test_a_warp_that_has_its_code_does_not_wait_with_those_that_lack_it():
+    """A third kernel drops the code of the younger of two; the older, which reads no parameters, goes on.
+
+    Where the younger one waits for a pipe and the older one comes to it, the former's turn wakes the latter.
+    """
+    old, young = (replace(arithmetic("sfu", 1, 128, 64, 40), stream=i) for i in (0, 1))
+    short = replace(chained("fp32", 4, 4), stream=2)  # the one behind it comes when both run
+    ends, young = [], replace(young, parameters=2)
+    for cycles in (0, 720):
+        conf = config("h200", gpu__sms=1, gpu__gpcs=1, gpu__sm__refetch=cycles)
+        tbs = execute(Job("beside", [old, young, short, short]), "stream", conf).tbs
+        assert tbs["start"][3] < tbs["end"][0]
+        ends.append(int(tbs["end"][0]))
+    assert ends[1] == ends[0]
 
 
 def test_any_number_of_threads():

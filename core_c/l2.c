@@ -111,14 +111,14 @@ static inline u32 fill_mask(const gs_sim *sim, u32 mask)
     return sim->fill_pairs ? mask | (mask & 5) << 1 | (mask & 10) >> 1 : mask;
 }
 
-/* What the SMs of a cluster (a group of SMs) last asked of a line, where they join each other. */
+/* What the SMs of a GPC last asked of a line, where they join each other. */
 static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 tag, u32 sm)
 {
     u32 row = GS_PAY_ROW(pay);
     if (GS_LIKELY(!sim->join_loads || pay & GS_PAY_ALONE)) {
         return NULL;
     }
-    u64 key = (u64)tag | (u64)row << 16 | (u64)(sm / GS_GROUP) << 32;
+    u64 key = (u64)tag | (u64)row << 16 | (u64)sim->gpc_of[sm] << 32;
     gs_joint *j = &s->joint[(key * 0x9e3779b97f4a7c15ull >> 32) & (GS_JOINTS - 1)];
     if (j->key != key + 1) {
         *j = (gs_joint){.key = key + 1};
@@ -126,14 +126,19 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
     return j;
 }
 
-/* Whether these sectors are on their way to the cluster. Requests meet in front of the network: between there
-   and the slice lies half of its latency, each way. */
-static inline int joint_holds(const gs_sim *sim, const gs_joint *j, u32 mask, u64 t)
+/* Whether these sectors are still to come for the GPC. Requests meet behind the network, in front of the
+   slice, so that they join one until its reply leaves the slice. */
+static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
 {
-    return (mask & ~j->mask) == 0 && t < j->reply + sim->noc;
+    return (mask & ~(u32)j->mask) == 0 && t < j->reply;
 }
 
-/* A request joins one of another SM of its cluster: it takes no port and has its data when they pass. */
+static inline void joint_set(gs_joint *j, u64 reply, u32 mask, u32 sm, u32 away)
+{
+    *j = (gs_joint){j->key, reply, sm, (u8)mask, (u8)away, 0};
+}
+
+/* A request joins one of another SM of its GPC: it takes no port and has its data when they pass. */
 static void join(gs_ctx *ctx, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm, u64 reply)
 {
     s->count.joined += gs_popcount(GS_PAY_MASK(m->pay));
@@ -168,9 +173,20 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
     u32 sm = gs_key_sender(m->key) & (GS_SENDER_SLICE - 1);
     gs_joint *joint = joint_of(sim, s, pay, tag, sm);
-    if (joint && joint->sm != sm && joint_holds(sim, joint, mask, t)) {
-        join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
-        return;
+    /* no other part sends that SM's loads to that box */
+    const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
+    const u32 home = sim->sm_boxes + gs_opposite(sim, group);
+    const u64 there = sim->tag_latency + sim->fabric;
+    if (joint && joint_holds(joint, mask, t)) {
+        if (joint->sm == sm) {
+            joint = NULL; /* others go on joining the first request */
+        } else if (joint->away) {
+            gs_send(ctx, &forward, home, t + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
+            return;
+        } else {
+            join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
+            return;
+        }
     }
     u64 start = gs_max(t, s->port);
     s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
@@ -187,7 +203,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 u64 reply = start + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
-                    *joint = (gs_joint){joint->key, reply, mask, sm};
+                    joint_set(joint, reply, mask, sm, 0);
                 }
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
@@ -205,10 +221,10 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         set->mask[way] = (u8)mask;
         fill_set(set, way, start + sim->twin_latency);
     }
-    /* no other part sends that SM's loads to that box */
-    const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
-    gs_send(ctx, &forward, sim->sm_boxes + gs_opposite(sim, group), start + sim->tag_latency + sim->fabric,
-            gs_across_pay(pay, 1));
+    if (joint) {
+        joint_set(joint, start + sim->twin_latency, mask, sm, 1);
+    }
+    gs_send(ctx, &forward, home, start + there, gs_across_pay(pay, 1));
 }
 
 /* A store tells the side opposite the home: the sectors that an SM there wrote are in its twin, and a twin of
@@ -369,12 +385,19 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 across = sim->fabric;
                 passed = kind == GS_MSG_STORE;
             } else if (from >= GS_SENDER_FORWARD) {
-                across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
                 from -= GS_SENDER_FORWARD;
+                if (pay & GS_PAY_FOLLOWS) {
+                    const gs_joint *first = joint_of(sim, s, pay, tag, from);
+                    if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {
+                        join(ctx, s, &sender, m, from, gs_max(first->reply, t + l2_latency));
+                        continue;
+                    }
+                }
+                across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
             }
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
-        if (GS_UNLIKELY(joint != NULL) && joint_holds(sim, joint, mask, t)) {
+        if (GS_UNLIKELY(joint != NULL) && joint_holds(joint, mask, t)) {
             if (joint->sm != from) {
                 join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency + across));
                 continue;
@@ -423,7 +446,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             reply += across;
         }
         if (GS_UNLIKELY(joint != NULL)) {
-            *joint = (gs_joint){joint->key, reply, mask, from};
+            joint_set(joint, reply, mask, from, 0);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

@@ -24,7 +24,7 @@ enum {
     GS_THREADS = 8,
     GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
-    GS_JOINTS = 64,    /* requests a slice remembers for those that join them; a power of two */
+    GS_JOINTS = 256,   /* requests a slice remembers for those that join them; a power of two */
     GS_LSU_AHEAD = 32, /* lines that the load/store unit queues */
     GS_WOKEN = 0x80,   /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
@@ -288,10 +288,12 @@ typedef struct gs_bank {
     u32 row, previous;
 } gs_bank;
 
-/* a request of a cluster of SMs that is under way: others of the cluster join it */
+/* a request of a GPC that is under way: others of the GPC join it */
 typedef struct gs_joint {
     u64 key, reply;
-    u32 mask, sm;
+    u32 sm;
+    u8 mask, away; /* away: it was passed on across the fabric, and when its reply comes is known there */
+    u16 pad;
 } gs_joint;
 
 typedef struct gs_slice {
@@ -620,7 +622,8 @@ struct gs_sim {
     /* boxes share[kind][t] to before share[kind][t + 1] of slices, of SMs are thread t's to run, unless
        another one has nothing left to do */
     u32 share[GS_SHARES][GS_THREADS + 1];
-    u64 shared; /* quanta when that was last looked at */
+    u64 shared;      /* quanta when that was last looked at */
+    u8 gpc_of[1024]; /* of each SM */
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;

@@ -59,7 +59,7 @@ HELD: tuple[Counter, ...] = (
 SLICE: tuple[Counter, ...] = (
     Counter("requests", "count", "Line requests that reached the slice."),
     Counter("sectors_read", "count", "Sectors asked for by loads."),
-    Counter("joined", "count", "Sectors of loads that joined a request of another SM of the cluster."),
+    Counter("joined", "count", "Sectors of loads that joined a request of another SM of the GPC."),
     Counter("sectors_written", "count", "Sectors written by stores."),
     Counter("table_read", "count", "Sectors of the scheduler's tables that it read from memory; of sectors_read."),
     Counter("table_written", "count", "The same, updated or written; of sectors_written."),

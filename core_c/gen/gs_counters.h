@@ -75,7 +75,7 @@ typedef struct gs_l2 {
     uint64_t requests;
     /* Sectors asked for by loads. [count] */
     uint64_t sectors_read;
-    /* Sectors of loads that joined a request of another SM of the cluster. [count] */
+    /* Sectors of loads that joined a request of another SM of the GPC. [count] */
     uint64_t joined;
     /* Sectors written by stores. [count] */
     uint64_t sectors_written;

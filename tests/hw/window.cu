@@ -1,0 +1,59 @@
+// For how long a load joins that of another SM that asked for the same line before it, on their way to L2.
+//   window DIR   writes DIR/window.csv: what follows, one launch a line, in the order in which a profiler
+//   counts them (between profiler start and stop); latencies are means over the lines that a launch reads
+#include <cuda_profiler_api.h>
+#include <string>
+#include "common.cuh"
+constexpr int LINES = 32, APART = 6000;  // lines of a launch, all of one 4 KiB; cycles between two of them
+// the cycle counter at an edge of the global timer that all SMs see: `at` is that edge
+__device__ unsigned edge(unsigned long long at) {
+  unsigned long long t = gtime();
+  while (t < at) t = gtime();
+  return tick();
+}
+// SM `first` reads line after line, SM `second` each of them `later` cycles behind it (negative: before it)
+__global__ void __launch_bounds__(32) k_window(const unsigned* p, int first, int second, int later, unsigned long long* go, unsigned* out) {
+  extern __shared__ char smem[];
+  int me = smid();
+  if (me != first && me != second) return;
+  unsigned long long start;
+  if (me == first) {
+    start = (gtime() / 1024 + 24) * 1024;  // 24 us from now on
+    if (threadIdx.x == 0) atomicExch(go, start);
+  } else {
+    do start = *(volatile unsigned long long*)go; while (!start);
+  }
+  unsigned base = edge(start) + 4096 + (me == second ? later : 0), sum = 0;
+  for (int i = 0; i < LINES; i++) {
+    while ((int)(tick() - base - i * APART) < 0) {}
+    unsigned t = tick(), v;
+    asm volatile("ld.global.cg.u32 %0,[%1];" : "=r"(v) : "l"(p + i * 32 + threadIdx.x) : "memory");
+    if (v) out[2] = v;  // never: but it has to be looked at before the clock is
+    sum += tick() - t;
+  }
+  if (threadIdx.x == 0) out[me == second] = sum / LINES;
+}
+int main(int argc, char** argv) {
+  FILE* f = fopen((std::string(argc > 1 ? argv[1] : ".") + "/window.csv").c_str(), "w");
+  fprintf(f, "block,first,second,later,first_cycles,second_cycles\n");
+  unsigned *p, *out;
+  unsigned long long* go;
+  CK(cudaMalloc(&p, 64 << 20)); CK(cudaMemset(p, 0, 64 << 20)); CK(cudaMalloc(&out, 64)); CK(cudaMalloc(&go, 8));
+  CK(cudaFuncSetAttribute(k_window, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
+  auto one = [&](int block, int a, int b, int later) {
+    CK(cudaMemset(go, 0, 8)); CK(cudaMemset(out, 0, 64));
+    CK(cudaProfilerStart());
+    k_window<<<132, 32, 200000>>>(p + block * 1024, a, b, later, go, out);
+    CK(cudaDeviceSynchronize());
+    CK(cudaProfilerStop());
+    unsigned h[2];
+    CK(cudaMemcpy(h, out, 8, cudaMemcpyDeviceToHost));
+    fprintf(f, "%d,%d,%d,%d,%u,%u\n", block, a, b, later, h[0], h[1]);
+  };
+  // which SMs join others at all; then, of two that do, how late; blocks of both halves of L2 are among eight
+  for (int block = 0; block < 8; block++) one(block, 0, -1, 0);
+  for (int a : {0, 64}) for (int b = 0; b < 132; b++) if (a != b) one(a / 8, a, b, 0);
+  for (int block = 0; block < 8; block++) for (int d = -140; d <= 140; d += 10) one(block, 0, 16, d);
+  for (int block = 0; block < 8; block++) for (int d = 150; d <= 900; d += 50) one(block, 0, 16, d);
+  fclose(f);
+}

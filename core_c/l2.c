@@ -133,9 +133,22 @@ static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
     return (mask & ~(u32)j->mask) == 0 && t < j->reply;
 }
 
-static inline void joint_set(gs_joint *j, u64 reply, u32 mask, u32 sm, u32 away)
+/* 1: that SM joins the request; one serves so many SMs */
+static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t, u32 sm)
 {
-    *j = (gs_joint){j->key, reply, sm, (u8)mask, (u8)away, 0};
+    if (!joint_holds(j, mask, t) || j->sm == sm || j->served >= sim->join_loads) {
+        return 0;
+    }
+    j->served++;
+    return 1;
+}
+
+/* A request that joins none is joined from now on, unless one of the same SM is and holds as much. */
+static inline void joint_set(gs_joint *j, u64 t, u64 reply, u32 mask, u32 sm, u32 away)
+{
+    if (j->sm != sm || !joint_holds(j, mask, t)) {
+        *j = (gs_joint){j->key, reply, sm, (u8)mask, 1, (u8)away, 0};
+    }
 }
 
 /* A request joins one of another SM of its GPC: it takes no port and has its data when they pass. */
@@ -177,16 +190,13 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
     const u32 home = sim->sm_boxes + gs_opposite(sim, group);
     const u64 there = sim->tag_latency + sim->fabric;
-    if (joint && joint_holds(joint, mask, t)) {
-        if (joint->sm == sm) {
-            joint = NULL; /* others go on joining the first request */
-        } else if (joint->away) {
+    if (joint && joint_takes(sim, joint, mask, t, sm)) {
+        if (joint->away) {
             gs_send(ctx, &forward, home, t + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
-            return;
         } else {
             join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
-            return;
         }
+        return;
     }
     u64 start = gs_max(t, s->port);
     s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
@@ -203,7 +213,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 u64 reply = start + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
-                    joint_set(joint, reply, mask, sm, 0);
+                    joint_set(joint, t, reply, mask, sm, 0);
                 }
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
@@ -222,7 +232,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         fill_set(set, way, start + sim->twin_latency);
     }
     if (joint) {
-        joint_set(joint, start + sim->twin_latency, mask, sm, 1);
+        joint_set(joint, t, start + sim->twin_latency, mask, sm, 1);
     }
     gs_send(ctx, &forward, home, start + there, gs_across_pay(pay, 1));
 }
@@ -397,12 +407,10 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
-        if (GS_UNLIKELY(joint != NULL) && joint_holds(joint, mask, t)) {
-            if (joint->sm != from) {
-                join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency + across));
-                continue;
-            }
-            joint = NULL; /* others go on joining the first request, which holds more */
+        /* what was passed on has not joined others there, and does not here */
+        if (GS_UNLIKELY(joint != NULL) && !across && joint_takes(sim, joint, mask, t, from)) {
+            join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency));
+            continue;
         }
         u64 start = gs_max(t, s->port);
         s->port = start + (u64)sectors * slice_sector[kind];
@@ -446,7 +454,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             reply += across;
         }
         if (GS_UNLIKELY(joint != NULL)) {
-            joint_set(joint, reply, mask, from, 0);
+            joint_set(joint, t, reply, mask, from, 0);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

@@ -292,8 +292,8 @@ typedef struct gs_bank {
 typedef struct gs_joint {
     u64 key, reply;
     u32 sm;
-    u8 mask, away; /* away: it was passed on across the fabric, and when its reply comes is known there */
-    u16 pad;
+    u8 mask, served; /* served: SMs that wait for it */
+    u8 away, pad;    /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
 typedef struct gs_slice {

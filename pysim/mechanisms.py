@@ -42,7 +42,7 @@ MECHANISMS: dict[str, Mechanism] = {
         "ports to the network shared by SMs or held by each sector of a request",
         (("gpu.noc.port_sms", 1), ("gpu.noc.read_sector", 0)),
     ),
-    "joined_loads": Mechanism("NoC", "SMs of a GPC that ask L2 once", (("gpu.noc.join_loads", 0),)),
+    "joined_loads": Mechanism("NoC", "four SMs of a GPC that ask L2 once", (("gpu.noc.join_loads", 0),)),
     "joined_stores": Mechanism("L1", "pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
     "dram_pairs": Mechanism("DRAM", "pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
     "l2_partitions": Mechanism(

@@ -106,9 +106,10 @@ _GH100: Rows = (
     ),
     (
         "gpu.noc.join_loads",
-        1,
-        "measured, h200_window.csv: loads of two of the 16 SMs of a GPC ask L2 once if they are at most 70"
-        " cycles apart (it hits) or 370 to 530 (DRAM answers), those of other SMs never",
+        4,
+        "measured, h200_window.csv: n SMs of a GPC that load the same lines ask L2 for them n / 4 times,"
+        " rounded up, if they are at most 70 cycles apart (L2 has them) or 370 to 530 (DRAM answers); SMs of"
+        " different GPCs each for themselves",
     ),
     ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
     ("gpu.noc.read_sector", 0, f"{_ASSUMED}: a request of a line a cycle"),

@@ -14,7 +14,7 @@ from .harness import config, execute, tiny
 
 ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_window.csv"
 SMS, CHUNK = 6, 1 << 14
-ONE_GPC = {"gpu__noc__join_loads": 1, "gpu__gpcs": 1}
+ONE_GPC = {"gpu__noc__join_loads": 4, "gpu__gpcs": 1}
 
 
 def shared_read(warps=8, tbs=SMS):
@@ -62,7 +62,7 @@ def read_sectors(stride, gpu):
     return int(execute(Job("load", [kernel]), "stream", gpu).slices["dram_read_sectors"].sum())
 
 
-@pytest.mark.parametrize(("gpcs", "least"), [(1, 1), (2, 2), (3, 3)])
+@pytest.mark.parametrize(("gpcs", "least"), [(1, 2), (2, 2), (3, 3)])
 def test_sms_of_a_gpc_ask_once(gpcs, least):
     alone = execute(shared_read(), "stream", tiny())
     ran = execute(shared_read(), "stream", tiny(**ONE_GPC | {"gpu__gpcs": gpcs}))
@@ -74,40 +74,44 @@ def test_sms_of_a_gpc_ask_once(gpcs, least):
     assert int(alone.slices["joined"].sum()) == 0
 
 
+def rows_of(caches):
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["caches"] == caches]
+
+
 def measured(caches):
     """The share of a second SM's sectors that joined the first one's, by how much later it asked."""
-    with ROWS.open(encoding="utf-8", newline="") as file:
-        rows = [r for r in csv.DictReader(file) if r["caches"] == caches and r["second"] == "16"]
     found = {}
-    for row in rows:
-        if int(row["later"]):  # those of the first part are not told apart
+    for row in rows_of(caches):
+        if row["second"] == "16" and int(row["later"]):  # those of the first part are not told apart
             found.setdefault(int(row["later"]), []).append(2 - int(row["sectors"]) / 128)
     return {later: np.clip(np.mean(each), 0, 1) for later, each in found.items()}
 
 
+def reader(source, delay=0, stream=0, tbs=1):
+    """TBs that read a line every 5,000 cycles, 4 of each of 16 blocks of 4 KiB."""
+    code = Code()
+    if delay:
+        code.delay(delay)
+    for line in range(64):
+        code.load(0, Pattern(0, 4, base=line // 4 * 4096 + line % 4 * 128, s0=4), bypass_l1=True)
+        code.delay(5000)  # it waits behind that, so that TBs stay as far apart as they are
+        code.wait(0)
+    code.exit()
+
+    def regions(tbs):
+        return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
+
+    program = Program("read", (tuple(code.ops),), 1, 16, 0, 1)
+    return Kernel("read", program, (tbs, 1, 1), (source,), (Access(source, "read", regions),), stream)
+
+
 def simulated(caches, later):
-    """The same: kernels of one TB read a line every 5,000 cycles, 4 of each of 16 blocks of 4 KiB."""
-    memory = Memory()
-    source = memory.tensor("in", 1, 1 << 16, 4)
-
-    def reader(delay, stream):
-        code = Code()
-        if delay:
-            code.delay(delay)
-        for line in range(64):
-            code.load(0, Pattern(0, 4, base=line // 4 * 4096 + line % 4 * 128, s0=4), bypass_l1=True)
-            code.delay(5000)  # it waits behind that, so that the two stay apart
-            code.wait(0)
-        code.exit()
-
-        def regions(tbs):
-            return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
-
-        program = Program("read", (tuple(code.ops),), 1, 16, 0, 1)
-        return Kernel("read", program, (1, 1, 1), (source,), (Access(source, "read", regions),), stream)
-
-    kernels = [reader(0, 0)] * (caches == "kept") + [reader(100, 0), reader(100 + later, 1)]
-    events = [(0, 2)] if caches == "kept" else []
+    """How much later a second SM asked, by how many times the sectors L2 was asked, and its requests."""
+    source = Memory().tensor("in", 1, 1 << 16, 4)
+    kernels = [reader(source)] * (caches == "kept")
+    events = [(0, 2)] if kernels else []
+    kernels += [reader(source, 100), reader(source, 100 + later, 1)]
     ran = execute(Job("pair", kernels, events), "stream", config("h200", gpu__gpcs=1))
     first, second = ran.tbs["start"][-2:] / ran.values["gpu.clock"]
     asked, requests = (int(ran.slices[name].sum()) for name in ("sectors_read", "requests"))
@@ -123,8 +127,19 @@ def test_how_late_a_load_joins(caches):
         at, asked, _ = simulated(caches, later)
         want = np.interp(at, sorted(shares), [shares[k] for k in sorted(shares)])
         off.append(abs(alone + 1 - asked - want))
-        assert off[-1] < 0.45
+        assert off[-1] < 0.6  # where half of those measured do, all do or none
     assert np.mean(off) < 0.2
+
+
+@pytest.mark.parametrize("sms", [1, 2, 4, 5, 8, 9, 13, 16])
+def test_how_many_sms_a_request_serves(sms):
+    """Measured: up to four."""
+    source = Memory().tensor("in", 1, 1 << 16, 4)
+    ran = execute(Job("many", [reader(source, tbs=sms)]), "stream", config("h200", gpu__gpcs=1))
+    asked = int(ran.slices["sectors_read"].sum()) / 256
+    seen = [r for r in rows_of("empty") if r["second"] == str(-sms) and r["later"] == "0"]
+    assert asked == -(-sms // 4) == round(int(seen[-1]["sectors"]) / 128)
+    assert len(set(ran.tbs["sm"])) == sms
 
 
 def test_one_that_joins_does_not_cross_the_fabric_again():

@@ -33,12 +33,35 @@ __global__ void __launch_bounds__(32) k_window(const unsigned* p, int first, int
   }
   if (threadIdx.x == 0) out[me == second] = sum / LINES;
 }
+// the first `count` SMs of `mates` read line after line, each `apart` cycles behind the one before it
+struct Mates { int sm[16]; };
+__global__ void __launch_bounds__(32) k_many(const unsigned* p, Mates mates, int count, int apart, unsigned long long* go, unsigned* out) {
+  extern __shared__ char smem[];
+  int me = -1;
+  for (int i = 0; i < count; i++) me = mates.sm[i] == (int)smid() ? i : me;
+  if (me < 0) return;
+  unsigned long long start;
+  if (me == 0) {
+    start = (gtime() / 1024 + 24) * 1024;
+    if (threadIdx.x == 0) atomicExch(go, start);
+  } else {
+    do start = *(volatile unsigned long long*)go; while (!start);
+  }
+  unsigned base = edge(start) + 4096 + me * apart;
+  for (int i = 0; i < LINES; i++) {
+    while ((int)(tick() - base - i * APART) < 0) {}
+    unsigned v;
+    asm volatile("ld.global.cg.u32 %0,[%1];" : "=r"(v) : "l"(p + i * 32 + threadIdx.x) : "memory");
+    if (v) out[2] = v;
+  }
+}
 int main(int argc, char** argv) {
   FILE* f = fopen((std::string(argc > 1 ? argv[1] : ".") + "/window.csv").c_str(), "w");
   fprintf(f, "block,first,second,later,first_cycles,second_cycles\n");
   unsigned *p, *out;
   unsigned long long* go;
   CK(cudaMalloc(&p, 64 << 20)); CK(cudaMemset(p, 0, 64 << 20)); CK(cudaMalloc(&out, 64)); CK(cudaMalloc(&go, 8));
+  CK(cudaFuncSetAttribute(k_many, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
   CK(cudaFuncSetAttribute(k_window, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
   auto one = [&](int block, int a, int b, int later) {
     CK(cudaMemset(go, 0, 8)); CK(cudaMemset(out, 0, 64));
@@ -55,5 +78,16 @@ int main(int argc, char** argv) {
   for (int a : {0, 64}) for (int b = 0; b < 132; b++) if (a != b) one(a / 8, a, b, 0);
   for (int block = 0; block < 8; block++) for (int d = -140; d <= 140; d += 10) one(block, 0, 16, d);
   for (int block = 0; block < 8; block++) for (int d = 150; d <= 900; d += 50) one(block, 0, 16, d);
+  // those of SM 0's GPC, as the launches above tell
+  Mates mates{{0, 1, 16, 17, 32, 33, 48, 49, 124, 125, 126, 127, 128, 129, 130, 131}};
+  for (int apart : {0, 4, 30})
+    for (int count = 1; count <= 16; count++) {
+      CK(cudaMemset(go, 0, 8));
+      CK(cudaProfilerStart());
+      k_many<<<132, 32, 200000>>>(p + 1024, mates, count, apart, go, out);
+      CK(cudaDeviceSynchronize());
+      CK(cudaProfilerStop());
+      fprintf(f, "1,0,%d,%d,0,0\n", -count, apart);
+    }
   fclose(f);
 }

@@ -192,7 +192,8 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     const u64 there = sim->tag_latency + sim->fabric;
     if (joint && joint_takes(sim, joint, mask, t, sm)) {
         if (joint->away) {
-            gs_send(ctx, &forward, home, t + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
+            u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
+            gs_send(ctx, &forward, home, gs_max(t, behind) + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
         } else {
             join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
         }

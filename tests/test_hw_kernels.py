@@ -58,14 +58,17 @@ NEAR = (
 )
 NEAR += ("row_softmax", "rows=512;cols=1024"), ("gru_cell", "hidden=1792;batch=64")
 NEAR += ("hgemm_64x64x32", "M=128;N=3072;K=768"), ("layernorm", "rows=1100;cols=1024")
+# TBs that read the same at about the same time, on some of the SMs and on all: four SMs of a GPC ask once
+NEAR += ("sgemm_64x64x16", "M=64;N=7168;K=1792"), ("sgemm_32x32x32", "M=32;N=4608;K=1536")
+NEAR += ("layernorm", "rows=512;cols=1024"), ("layernorm", "rows=1024;cols=1600")
 
 
 @pytest.mark.parametrize(("kernel", "params"), NEAR)
 def test_l2_and_dram_are_near(kernel, params):
     row = next(r for r in ROWS if (r["kernel"], r["params"]) == (kernel, params))
     found = errors(row, simulated(row))
-    # padded copies ask in pieces that join nobody here; where DRAM answers late some do on the card
-    assert abs(found["l2_sectors"]) < (0.1 if kernel.startswith("hgemm") else 0.05)
+    # padded copies ask in pieces that join nobody here; some do on the card
+    assert abs(found["l2_sectors"]) < (0.06 if kernel.startswith("hgemm") else 0.03)
     assert abs(found["dram_read_bytes"]) < 0.05
 
 

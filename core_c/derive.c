@@ -104,7 +104,7 @@ static int derive_memory(gs_sim *sim)
     sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
     sim->join_stores = (u32)p->gpu_l1.join_stores;
     sim->hold_late = (u32)p->gpu_l1.hold_late;
-    sim->join_loads = (u32)p->gpu_noc.join_loads;
+    sim->join_loads = p->gpu_noc.join_loads > 1 ? (u32)p->gpu_noc.join_loads : 0;
     sim->fill_pairs = p->gpu_l2.fill == 64;
     if (sim->port_sms == 3) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");

@@ -127,13 +127,13 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
 }
 
 /* Whether these sectors are still to come for the GPC. Requests meet behind the network, in front of the
-   slice, so that they join one until its reply leaves the slice. */
+   slice, so that they join one until its reply leaves the slice, or is back from the other half. */
 static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
 {
     return (mask & ~(u32)j->mask) == 0 && t < j->reply;
 }
 
-/* 1: that SM joins the request; one serves so many SMs */
+/* 1: that SM's load joins the request, which serves so many; those of one SM are not told apart */
 static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t, u32 sm)
 {
     if (!joint_holds(j, mask, t) || j->sm == sm || j->served >= sim->join_loads) {
@@ -379,8 +379,9 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
             continue;
         }
-        u64 across = 0; /* time over the fabric, back */
-        int passed = 0; /* a store has come through the side opposite, which keeps what it writes */
+        u64 across = 0;    /* time over the fabric, back */
+        int forwarded = 0; /* a load has come from the half opposite, where it could not join */
+        int passed = 0;    /* a store has come through the side opposite, which keeps what it writes */
         if (halves) {
             if (tag & GS_ACROSS && load) {
                 twin_load(ctx, s, set, &sender, m, group);
@@ -397,6 +398,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 passed = kind == GS_MSG_STORE;
             } else if (from >= GS_SENDER_FORWARD) {
                 from -= GS_SENDER_FORWARD;
+                forwarded = 1;
+                /* nothing can be back sooner than a hit from here on, be the first one's reply on its way */
                 if (pay & GS_PAY_FOLLOWS) {
                     const gs_joint *first = joint_of(sim, s, pay, tag, from);
                     if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {
@@ -408,8 +411,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
-        /* what was passed on has not joined others there, and does not here */
-        if (GS_UNLIKELY(joint != NULL) && !across && joint_takes(sim, joint, mask, t, from)) {
+        if (GS_UNLIKELY(joint != NULL) && !forwarded && joint_takes(sim, joint, mask, t, from)) {
             join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency));
             continue;
         }

@@ -292,7 +292,7 @@ typedef struct gs_bank {
 typedef struct gs_joint {
     u64 key, reply;
     u32 sm;
-    u8 mask, served; /* served: SMs that wait for it */
+    u8 mask, served; /* served: loads that wait for it */
     u8 away, pad;    /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
@@ -623,7 +623,7 @@ struct gs_sim {
        another one has nothing left to do */
     u32 share[GS_SHARES][GS_THREADS + 1];
     u64 shared;      /* quanta when that was last looked at */
-    u8 gpc_of[1024]; /* of each SM */
+    u8 gpc_of[1024]; /* of each SM: whose loads may join its own */
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;

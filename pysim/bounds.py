@@ -216,7 +216,7 @@ class _Job:
                 amount = self.costs[k].work["store_sectors"].astype(np.int64)
                 stored += float((amount * np.bincount(self.kinds[k], minlength=len(amount))).sum())
         stored /= 2 if v["gpu.l1.join_stores"] else 1
-        if v["gpu.noc.join_loads"]:
+        if v["gpu.noc.join_loads"] > 1:
             return stored * sector / v["gpu.l2.slices"]
         return (stored + compulsory_bytes(self.job) / SECTOR) * sector / v["gpu.l2.slices"]
 

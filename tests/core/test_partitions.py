@@ -20,11 +20,12 @@ def two(**overrides):
 
 
 @pytest.mark.parametrize("name", list(JOBS))
-@pytest.mark.parametrize("scheme", ["stream", "tb_static"])
-def test_same_bytes_whatever_the_quantum_the_slices_and_the_threads(name, scheme):
-    want = execute(JOBS[name](), scheme, two(gpu__l2__fabric_bandwidth=60)).fingerprint()
+@pytest.mark.parametrize(("scheme", "joins"), [("stream", 0), ("stream", 2), ("tb_static", 4)])
+def test_same_bytes_whatever_the_quantum_the_slices_and_the_threads(name, scheme, joins):
+    slow = {"gpu__l2__fabric_bandwidth": 60, "gpu__noc__join_loads": joins, "gpu__gpcs": 1}
+    want = execute(JOBS[name](), scheme, two(**slow)).fingerprint()
     for quantum, threads, quanta in ((7, (1,), (100,)), (31, (2,), (100,)), (0, (3, 1, 4), (9, 200))):
-        conf = two(gpu__l2__fabric_bandwidth=60, sim__quantum=quantum)
+        conf = two(sim__quantum=quantum, **slow)
         got = execute(JOBS[name](), scheme, conf, threads=threads, quanta=quanta).fingerprint()
         assert [part for part in want if got[part] != want[part]] == []
 

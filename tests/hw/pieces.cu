@@ -5,13 +5,6 @@
 #include <string>
 #include "common.cuh"
 constexpr int TURNS = 32, APART = 6000;  // copies of a launch; cycles between two of them
-// the cycle counter at an edge of the global timer that all SMs see: `at` is that edge
-__device__ unsigned edge(unsigned long long at) {
-  unsigned long long t = gtime();
-  while (t < at) t = gtime();
-  return tick();
-}
-struct Mates { int sm[16]; };
 // the first `count` SMs of `mates` copy the same, each `apart` cycles behind the one before it: `row` B of each of the rows that
 // a warp takes at once, with `pad` B between them in shared memory
 __global__ void __launch_bounds__(32) k_copies(const char* p, Mates mates, int count, int apart, int row, int pad, size_t pitch, unsigned long long* go) {
@@ -19,15 +12,8 @@ __global__ void __launch_bounds__(32) k_copies(const char* p, Mates mates, int c
   int me = -1;
   for (int i = 0; i < count; i++) me = mates.sm[i] == (int)smid() ? i : me;
   if (me < 0) return;
-  unsigned long long start;
-  if (me == 0) {
-    start = (gtime() / 1024 + 24) * 1024;  // 24 us from now on
-    if (threadIdx.x == 0) atomicExch(go, start);
-  } else {
-    do start = *(volatile unsigned long long*)go; while (!start);
-  }
   unsigned s0 = (unsigned)__cvta_generic_to_shared(smem);
-  unsigned base = edge(start) + 4096 + me * apart;
+  unsigned base = meet(go, me == 0) + 4096 + me * apart;
   int lanes = row / 16, r = threadIdx.x / lanes, c = threadIdx.x % lanes;
   for (int i = 0; i < TURNS; i++) {
     while ((int)(tick() - base - i * APART) < 0) {}
@@ -43,7 +29,7 @@ int main(int argc, char** argv) {
   CK(cudaMalloc(&p, 64 << 20)); CK(cudaMemset(p, 0, 64 << 20)); CK(cudaMalloc(&go, 8));
   CK(cudaFuncSetAttribute(k_copies, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
   // the SMs of SM 0's GPC, as window.cu tells
-  Mates mates{{0, 1, 16, 17, 32, 33, 48, 49, 124, 125, 126, 127, 128, 129, 130, 131}};
+  Mates mates = gpc_of_sm0();
   for (int row : {64, 128, 256, 512})
     for (int pad : {0, 16, 32})
       for (int apart : {0, 30})

@@ -5,25 +5,12 @@
 #include <string>
 #include "common.cuh"
 constexpr int LINES = 32, APART = 6000;  // lines of a launch, all of one 4 KiB; cycles between two of them
-// the cycle counter at an edge of the global timer that all SMs see: `at` is that edge
-__device__ unsigned edge(unsigned long long at) {
-  unsigned long long t = gtime();
-  while (t < at) t = gtime();
-  return tick();
-}
 // SM `first` reads line after line, SM `second` each of them `later` cycles behind it (negative: before it)
 __global__ void __launch_bounds__(32) k_window(const unsigned* p, int first, int second, int later, unsigned long long* go, unsigned* out) {
   extern __shared__ char smem[];
   int me = smid();
   if (me != first && me != second) return;
-  unsigned long long start;
-  if (me == first) {
-    start = (gtime() / 1024 + 24) * 1024;  // 24 us from now on
-    if (threadIdx.x == 0) atomicExch(go, start);
-  } else {
-    do start = *(volatile unsigned long long*)go; while (!start);
-  }
-  unsigned base = edge(start) + 4096 + (me == second ? later : 0), sum = 0;
+  unsigned base = meet(go, me == first) + 4096 + (me == second ? later : 0), sum = 0;
   for (int i = 0; i < LINES; i++) {
     while ((int)(tick() - base - i * APART) < 0) {}
     unsigned t = tick(), v;
@@ -34,20 +21,12 @@ __global__ void __launch_bounds__(32) k_window(const unsigned* p, int first, int
   if (threadIdx.x == 0) out[me == second] = sum / LINES;
 }
 // the first `count` SMs of `mates` read line after line, each `apart` cycles behind the one before it
-struct Mates { int sm[16]; };
 __global__ void __launch_bounds__(32) k_many(const unsigned* p, Mates mates, int count, int apart, unsigned long long* go, unsigned* out) {
   extern __shared__ char smem[];
   int me = -1;
   for (int i = 0; i < count; i++) me = mates.sm[i] == (int)smid() ? i : me;
   if (me < 0) return;
-  unsigned long long start;
-  if (me == 0) {
-    start = (gtime() / 1024 + 24) * 1024;
-    if (threadIdx.x == 0) atomicExch(go, start);
-  } else {
-    do start = *(volatile unsigned long long*)go; while (!start);
-  }
-  unsigned base = edge(start) + 4096 + me * apart;
+  unsigned base = meet(go, me == 0) + 4096 + me * apart;
   for (int i = 0; i < LINES; i++) {
     while ((int)(tick() - base - i * APART) < 0) {}
     unsigned v;
@@ -79,7 +58,7 @@ int main(int argc, char** argv) {
   for (int block = 0; block < 8; block++) for (int d = -140; d <= 140; d += 10) one(block, 0, 16, d);
   for (int block = 0; block < 8; block++) for (int d = 150; d <= 900; d += 50) one(block, 0, 16, d);
   // those of SM 0's GPC, as the launches above tell
-  Mates mates{{0, 1, 16, 17, 32, 33, 48, 49, 124, 125, 126, 127, 128, 129, 130, 131}};
+  Mates mates = gpc_of_sm0();
   for (int apart : {0, 4, 30})
     for (int count = 1; count <= 16; count++) {
       CK(cudaMemset(go, 0, 8));

@@ -1,5 +1,6 @@
 """Check random jobs by their numbers: ``make oracle``, or a stretch of it (``FIRST=4000 JOBS=500``).
 
+Each job runs under one scheme drawn at random, so that of 10,000 each scheme gets some hundreds.
 What failed is named by its number; the others are checked all the same. Exit status 1 where anything failed.
 """
 

@@ -1,8 +1,9 @@
 """An edge too few, in random jobs: what a scheme goes by lacks something, and the oracle must see it.
 
-``make oracle`` checks many, tests/test_random_jobs.py some. A dropped edge breaks nothing where others imply
-it, or where the TBs happen to run in order all the same. So each mutant runs twice: unchecked, which tells
-from the records of the TBs whether a true dependence is broken for certain, and checked.
+``make oracle`` checks many, tests/test_random_jobs.py some; each is of one scheme, drawn at random. A dropped
+edge breaks nothing where others imply it, or where the TBs happen to run in order all the same. So each
+mutant runs twice: unchecked, which tells from the records of the TBs whether a true dependence is broken for
+certain, and checked.
 """
 
 from __future__ import annotations
@@ -26,17 +27,28 @@ from pysim.semaphores import Table
 
 from .core.harness import execute, lowered_of, oracle, tiny
 from .core.workloads_small import WIDE, product
-from .random_jobs import ENDS, Case
+from .random_jobs import (
+    ENDS,
+    POLICIES,
+    PROLOGUES,
+    Case,
+    attention,
+    composed,
+    convolutions,
+    gated,
+    policy_of,
+    with_weights,
+)
 from .test_ordering import LATE, pair
 
-GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "wireframe", "queues")
+GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "graph:built", "wireframe", "queues")
 GIVEN += ("blockmaestro", "blockmaestro:consumer+kernels4", "tb_static:prologue", "tb_ideal:prologue")
-SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+spread")
 FUSED = ("fused:grid", "fused:tile")
-CUTS = dict.fromkeys((*GIVEN, "tb_learned"), ("node", "producer", *KINDS))
+LEARNED = ("tb_learned", "tb_learned:prologue")
+CUTS = dict.fromkeys((*GIVEN, *LEARNED), ("node", "producer", *KINDS))
 CUTS |= dict.fromkeys(("acs_hw", "acs_sw"), ("range", *KINDS))
-CUTS |= {"tb_bloom": ("hints", "reads", "writes")}
-CUTS |= dict.fromkeys((*SEMAPHORES, *FUSED), ("posts", "semaphore"))
+CUTS |= dict.fromkeys(("tb_bloom", "tb_bloom:prologue"), ("hints", "reads", "writes"))
+CUTS |= dict.fromkeys((*POLICIES, *FUSED), ("posts", "semaphore"))
 CUTS |= dict.fromkeys(ENDS, ("depend",))
 SETTINGS = {
     "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
@@ -44,6 +56,8 @@ SETTINGS = {
     "scheme.window": (3, 7, 1000),
     "scheme.table.entries": (64, 100000),
     "scheme.table.group": (0, 1),
+    "scheme.table.fetch": (0, 1),
+    "scheme.table.reduce": (0, 1),
     "scheme.coherence": ("auto", "bypass", "tb"),
     "scheme.bypass": (0, 16),
 }
@@ -60,12 +74,19 @@ class Mutant(Case):
     draw: int = 0  # of its own generator: which node, producer, kernel
 
     def job(self):
-        if self.scheme in (*SEMAPHORES, *FUSED):  # random_dag's programs say nothing of tiles
-            random, least = Random(self.seed), 12 if self.scheme in FUSED else 4
+        scheme, random = policy_of(self.scheme), Random(self.seed)
+        # random_dag's programs say nothing of tiles
+        if scheme in ("cusync:strided", "cusync:conv"):
+            return random.choice((gated, attention) if scheme == "cusync:strided" else (convolutions,))(
+                random
+            )
+        if scheme in (*POLICIES, *FUSED):
+            least = 12 if scheme in FUSED else 4
             sizes = (8 * random.randint(least, 20) for _ in range(3))
             return product(*sizes, WIDE, chain=random.randint(2, 4))
-        made = super().job()
-        if self.scheme == "tb_learned":  # what it learns serves the second time
+        # random_dag's kernels hardly load what nobody writes
+        made = with_weights(self.seed, self.kernels) if scheme in PROLOGUES else super().job()
+        if scheme in LEARNED:  # what it learns serves the second time
             made = replace(made, kernels=[replace(k, stream=0) for k in made.kernels] * 2, events=[])
         return made
 
@@ -75,9 +96,14 @@ def mutant(number):
     cut = random.choice(sorted({cut for cuts in CUTS.values() for cut in cuts}))
     scheme = random.choice([name for name, cuts in CUTS.items() if cut in cuts])
     chosen = {path: random.choice(values) for path, values in SETTINGS.items()}
+    full = composed(scheme, random)
+    if scheme == "cusync:conv":
+        # its programs do not say where the main loop is over, so that a late trigger comes with the end of a
+        # TB: whoever starts then finds all that it needs, whatever posts it waits for
+        full = full.replace("+late", "")
     if "prologue" in scheme:
         chosen["scheme.coherence"] = "bypass"
-    if scheme in (*SEMAPHORES, *FUSED, *ENDS):
+    if scheme in (*POLICIES, *FUSED, *ENDS):
         chosen = {"scheme.hypothetical": 1}
     if scheme in FUSED:  # TBs with a tile fewer than others of the late kernel run ahead
         chosen["gpu.sm.tbs"] = random.choice((1, 2))
@@ -85,21 +111,31 @@ def mutant(number):
         random.randrange(1 << 30),
         random.randint(2, 10),
         1 if scheme in ENDS else random.randint(1, 4),
-        scheme,
+        full,
         chosen,
         cut=cut,
         draw=random.randrange(1 << 30),
     )
 
 
-def late(kernel: Kernel) -> Kernel:
-    """The kernel with a wait before all else, far longer than all the rest of a small job."""
+def late(kernel: Kernel, trigger: bool = False) -> Kernel:
+    """The kernel with a wait before all else, far longer than all the rest of a small job.
+
+    ``trigger``: behind its main loop, where a program says so, as the next kernel starts then.
+    """
     code = Code()
     code.delay(LATE)
-    variants = tuple(
-        (*code.ops, *(replace(op, target=op.target + 1) if op.kind == OP["LOOP"] else op for op in ops))
-        for ops in kernel.program.variants
-    )
+
+    def delayed(ops):
+        ends = [n for n, op in enumerate(ops) if op.mark == "main_done"] if trigger else []
+        at = ends[0] + 1 if ends else 0
+        moved = [
+            replace(op, target=op.target + 1) if op.kind == OP["LOOP"] and op.target >= at else op
+            for op in ops
+        ]
+        return (*moved[:at], *code.ops, *moved[at:])
+
+    variants = tuple(delayed(ops) for ops in kernel.program.variants)
     return replace(kernel, program=replace(kernel.program, variants=variants))
 
 
@@ -166,7 +202,7 @@ def mutated(case, job, deps, first):
     if case.cut in ("posts", "semaphore"):
         few, which, whole = random.choice((1, 2, 1000)), random.random(), Table.array
         # of stages of one kernel a single tile is hardly ever all that a TB waits for: and those behind it
-        many = 1 if case.scheme in SEMAPHORES else 1000
+        many = 1000 if case.scheme in FUSED else 1
 
         def array(table):
             needs = whole(table)
@@ -190,10 +226,12 @@ def mutated(case, job, deps, first):
             return ((before | own) != 0) & ~((before == kind[0]) & (own == kind[1]))
 
         return {"deps": deps}, patch.object(pysim.ranges, "clash", clash)
-    if case.scheme in GIVEN:
+    # of edges that others do not imply, those that the scheme goes by: some of the true ones would do no harm
+    reduced = case.scheme.startswith("tb_static") and case.chosen["scheme.table.reduce"]
+    if case.scheme in GIVEN and not reduced:
         return {"deps": cut_from(deps, case.cut, random, first)}, nullcontext()
     found = lowered_of(job, case.scheme, tiny().replaced(case.chosen), deps)[0].found
-    if case.scheme == "tb_bloom":
+    if case.scheme.startswith("tb_bloom"):
         sets, tables = found.hints.launch, found.hints.tables
         rows = tables["hint_sets"].copy()
         begin = int(sets["first_set"][first])
@@ -212,7 +250,7 @@ def check(case):
     if not len(deps.nodes):
         return "free"
     first = int(Random(case.draw).choice(deps.edges["producer"].tolist()))
-    slow = late(job.kernels[first])
+    slow = late(job.kernels[first], "late" in case.scheme.split("+") or case.scheme == "pdl:late")
     job = replace(job, kernels=[slow if k is job.kernels[first] else k for k in job.kernels])
     given, patched = mutated(case, job, deps, first)
     with patched:
@@ -223,7 +261,7 @@ def check(case):
             certain = broken_inside(deps, tbs, cycle, first)
         else:
             (tbs, own), cycle = records(ran, job), ran.values["gpu.clock"]
-            certain = broken(deps, tbs, cycle, first, case.scheme in SEMAPHORES)
+            certain = broken(deps, tbs, cycle, first, policy_of(case.scheme) in POLICIES)
         try:
             execute(job, case.scheme, oracle().replaced(case.chosen), **given)
         except DependenceError as error:

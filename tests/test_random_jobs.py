@@ -8,16 +8,47 @@ from itertools import islice
 
 import pytest
 
+from pysim.dependences import dependences
+from pysim.params import PARAMS
+from pysim.schemes import SCHEMES, parse_scheme
+from pysim.waits import plan_of
+
 from . import oracle, random_mutations
-from .random_jobs import EVERY, Case, case, check
+from .core.harness import tiny
+from .random_jobs import (
+    EVERY,
+    LAUNCHES,
+    OPTIONS,
+    POLICIES,
+    PROLOGUES,
+    SETTINGS,
+    Case,
+    case,
+    check,
+    policy_of,
+)
 from .random_mutations import CUTS, mutant
 
 
 def test_a_case_follows_from_its_number():
     made = [case(number) for number in range(300)]
     assert made == [case(number) for number in range(300)]
-    assert {one.scheme for one in made} == set(EVERY)
+    assert {policy_of(one.scheme) for one in made} == set(EVERY)
     assert len({one.seed for one in made}) == len(made)
+
+
+def test_jobs_run_under_every_option_of_what_waits_by_semaphores():
+    drawn = {word for number in range(2000) for word in parse_scheme(case(number).scheme).options}
+    assert set(SCHEMES["cusync"].options) <= drawn
+
+
+def test_no_setting_of_schemes_is_forgotten():
+    """Each is drawn, pinned by an option that is, or says only how large something is in bytes."""
+    every = {f"{group}.{p.name}" for group in PARAMS if group.startswith("scheme") for p in PARAMS[group]}
+    sizes = {path for path in every if path.endswith("_bytes")}
+    drawn = {case(number).scheme for number in range(2000)}
+    pinned = {path for scheme in drawn for path in parse_scheme(scheme).pins}
+    assert every - sizes - set(SETTINGS) - pinned == {"scheme.hypothetical"}
 
 
 def test_a_stretch_names_what_failed(monkeypatch):
@@ -58,6 +89,40 @@ def test_an_edge_too_few_is_caught():
         cuts[made.cut] += came in ("certain", "caught")
     assert found["certain"] >= 50
     assert all(cuts[cut] for cut in {cut for each in CUTS.values() for cut in each})
+
+
+def certain(fits):
+    """Whether one of the first mutants of a sort breaks a dependence for certain, and is caught."""
+    made = (m for m in map(mutant, range(6000)) if fits(m))
+    return "certain" in map(random_mutations.check, islice(made, 25))
+
+
+@pytest.mark.parametrize("scheme", CUTS)
+def test_an_edge_too_few_is_caught_in_each_scheme(scheme):
+    assert certain(lambda m: policy_of(m.scheme) == scheme)
+
+
+@pytest.mark.parametrize("option", sorted({*"+".join(LAUNCHES).split("+"), *OPTIONS}))
+def test_a_post_too_few_is_caught_with_each_option(option):
+    assert certain(lambda m: policy_of(m.scheme) in POLICIES and option in m.scheme.split("+"))
+
+
+@pytest.mark.parametrize(
+    ("path", "scheme"), [("fetch", "tb_static"), ("fetch", "tb_learned"), ("reduce", "tb_static")]
+)
+def test_an_edge_too_few_is_caught_in_each_form_of_the_table(path, scheme):
+    assert certain(lambda m: m.scheme == scheme and m.chosen[f"scheme.table.{path}"])
+
+
+@pytest.mark.parametrize("scheme", [name for name in PROLOGUES if name in CUTS])
+def test_mutants_wait_behind_prologues(scheme):
+    """Else nothing that is dropped would be waited for inside."""
+    made = islice((m for m in map(mutant, range(4000)) if m.scheme == scheme), 20)
+    for m in made:
+        job = m.job()
+        conf = tiny().replaced(m.chosen | {"scheme.prologue": 1})
+        plan = plan_of(parse_scheme(scheme), job, dependences(job), conf)
+        assert any(plan.gated) or len(job.kernels) < 4
 
 
 @pytest.mark.parametrize("cut", ["range", "raw", "war", "waw"])

@@ -9,14 +9,35 @@ SCHEMES = (
     "blockmaestro", "blockmaestro:consumer", "blockmaestro:kernels3", "blockmaestro:kernels3+consumer",
     "blockmaestro:kernels4", "blockmaestro:kernels4+consumer", "tb_ideal",
 )  # fmt: skip
-BYTES = 22 * 1024  # its two buffers; the table of tb_static gets as many
-LARGE = 256 * 1024  # what the table has by default
+LARGE = 16384  # entries of the table by default
 APART = ("wavefront",)  # an example beside the applications, which means leave out
 ENTRIES = "scheme.table.entries"
+# the form of the table to build: an entry frees one range, and lists of counters lie in memory
+FORM = {
+    "scheme.table.consumers": 1, "scheme.table.entry_bytes": 8, "scheme.table.fetch_lists": 1,
+    "scheme.table.lists": 512, "scheme.table.references": 4,
+}  # fmt: skip
+
+
+def entries_of(jobs, values):
+    """Return the bits of BlockMaestro's buffers, the entries that fit in them with all jobs, the bits then."""
+    from pysim import hardware
+
+    rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
+    form = [values[f"scheme.table.{name}"] for name in ("consumers", "lists", "references")]
+    bits = hardware.on_chip(hardware.blockmaestro(rival, children))
+    # a counter waits for the TBs of one kernel at the most
+    sizes = [hardware.Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]
+    entries = min(hardware.largest_table(bits, size, *form) for size in sizes)
+    taken = [hardware.on_chip(hardware.table(size, entries, *form)) for size in sizes]
+    return bits, entries, taken
 
 
 def runs_of(script, name, job, entries, log):
-    """Return the rows `runs` of an application under all schemes, and of tb_static without what binds it."""
+    """Return the rows `runs` of an application under all schemes, and of tb_static without what binds it.
+
+    ``entries``: of the table.
+    """
     import numpy as np
 
     def simulated(schemes, over, baseline):
@@ -25,15 +46,17 @@ def runs_of(script, name, job, entries, log):
         made = script.simulate(job, schemes, overrides=over, tables="none", progress=log, baseline=baseline)
         return made.listed()["runs"]
 
-    found = [simulated(script.options.schemes, {ENTRIES: entries[0]}, True)]
+    small = {ENTRIES: entries, **FORM}
+    found = [simulated(script.options.schemes, small, True)]
     if "tb_static" in script.options.schemes:
         base = np.nanmax(found[0]["time_us"] * found[0]["speedup"])
         for label, over in (
-            (f"{LARGE // 1024} KB", {ENTRIES: entries[1]}),
-            ("free updates", {ENTRIES: entries[0], "scheme.table.update": 0.0}),
-            ("no sharing", {ENTRIES: entries[0], "scheme.table.group": 0}),
+            (f"{LARGE} entries", {ENTRIES: LARGE}),
+            ("free updates", {"scheme.table.update": 0.0}),
+            ("free lists", {"scheme.table.fetch_lists": 0}),
+            ("no sharing", {"scheme.table.group": 0}),
         ):
-            rows = simulated(("tb_static",), over, False)
+            rows = simulated(("tb_static",), small | over, False)
             rows["scheme"] = f"tb_static, {label}".encode()
             rows["speedup"] = base / rows["time_us"]
             room = base - rows["estimate_us"]
@@ -90,15 +113,19 @@ def main():
     for gpu in chosen["gpus"]:
         own = dataclasses.replace(options, gpu=gpu)
         script = dataclasses.replace(first, options=own, config=own.config(MACHINES.get(gpu)))
-        each = script.config.number("scheme.table.entry_bytes")
-        entries = [max(1, int(size // each)) for size in (BYTES, LARGE)]
+        bits, entries, taken = entries_of(jobs.values(), script.config.replaced(FORM).encoded())
+        entries = max(1, entries)
         found = [runs_of(script, name, job, entries, log) for name, job in jobs.items()]
         log.clear()
         runs = np.concatenate(found)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
         show("\n".join(script.machine_lines()))
-        show(f"table     {entries[0]:,} entries for tb_static, as many bytes as BlockMaestro's buffers\n")
+        least, most = (size / 8192 for size in (min(taken), max(taken)))
+        show(
+            f"table     {entries:,} entries and {FORM['scheme.table.lists']} lists for tb_static: with window"
+            f" and TBs {least:.1f} to {most:.1f} KB; BlockMaestro's buffers {bits / 8192:.1f} KB\n"
+        )
         counts = {name: (len(job.kernels), sum(k.tbs for k in job.kernels)) for name, job in jobs.items()}
         show(format_suite(runs, counts, APART))
     tables = {"runs": np.concatenate(parts)}

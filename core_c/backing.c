@@ -30,20 +30,20 @@ u64 gs_backing_lay_out(gs_sim *sim, u64 end)
     return end;
 }
 
-/* the most children that a TB of a kernel has */
+/* the most children, or nodes, that a TB's list has in a kernel */
 static u64 children_of(const gs_sim *sim, const gs_launch *l)
 {
     const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates);
     const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
     u64 all = 0, most = 0;
-    for (u32 i = 0; i < l->outs; i++) {
+    for (u32 i = 0; sim->order.each && i < l->outs; i++) {
         all += states[outs[i]].consumers;
     }
     const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out;
     for (u64 tb = 0; l->first_tb_out != GS_NONE && tb < gs_tbs_of(l); tb++) {
         u64 own = 0;
         for (u32 i = ptr[tb]; i < ptr[tb + 1]; i++) {
-            own += states[GS_CONST_TABLE(sim, u32, at_tb_outs)[i]].consumers;
+            own += sim->order.each ? states[GS_CONST_TABLE(sim, u32, at_tb_outs)[i]].consumers : 1;
         }
         most = gs_max(most, own);
     }
@@ -77,7 +77,7 @@ void gs_backing_init(gs_sim *sim)
         bytes += (gs_tbs_of(l) + node_entries(sim, l)) * sim->order.entry_bytes;
         bytes = (bytes + 127) & ~127ull;
         kernels[i].lists = bytes;
-        if (sim->order.each) {
+        if (sim->order.lists) {
             u64 most = (children_of(sim, l) + sim->order.children - 1) / sim->order.children;
             kernels[i].list_entries = (u32)gs_min(most, GS_NONE);
             bytes += gs_tbs_of(l) * kernels[i].list_entries * sim->order.list_bytes;

@@ -54,8 +54,11 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
     if (!sim->order.tb_edges && (sim->order.nodes || sim->order.each)) {
         return gs_fail(sim, GS_ERR_ARG, "buffers of TBs or edges without a table");
     }
-    if (sim->order.each && sim->order.children == 0) {
+    if ((sim->order.each || sim->order.lists) && sim->order.children == 0) {
         return gs_fail(sim, GS_ERR_ARG, "lists of 0 children");
+    }
+    if ((sim->order.each && !sim->order.lists) || (sim->order.lists && !sim->order.list_bytes)) {
+        return gs_fail(sim, GS_ERR_ARG, "a buffer of lists of 0 entries or B");
     }
     if (!sim->order.nodes) {
         return GS_OK;

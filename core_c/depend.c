@@ -382,6 +382,13 @@ static int in_table(const gs_sim *sim, u32 kernel, u32 form)
     return !k->coarse && k->form == form;
 }
 
+int gs_depend_counts(const gs_sim *sim, u32 node)
+{
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_nstate *s = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + node;
+    return n->ranges && in_table(sim, n->kernel, s->form);
+}
+
 static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 {
     gs_nstate *s = &nstates(sim)[node];
@@ -425,7 +432,7 @@ void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     if (sim->order.bloom) {
         gs_bloom_tb_end(sim, kernel, tb, t);
-    } else if (!sim->order.each || !gs_lists_read(sim, kernel, tb, t)) {
+    } else if (!sim->order.lists || !gs_lists_read(sim, kernel, tb, t)) {
         count_all(sim, kernel, tb, t);
     }
 }

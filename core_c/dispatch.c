@@ -198,7 +198,7 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
     GS_TABLE(sim, gs_resident, at_residents)
     [sm * GS_TBS + slot] =
         (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, gated, 0, 0, 0};
-    if (sim->order.each) {
+    if (sim->order.lists) {
         gs_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
@@ -271,7 +271,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
         u32 kernel = by_rank[r];
         gs_kernel *k = &kernels[kernel];
         if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
-            (sim->order.each && gs_backing_is_behind(sim))) {
+            (sim->order.lists && gs_backing_is_behind(sim))) {
             return;
         }
         if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {

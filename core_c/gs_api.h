@@ -222,7 +222,8 @@ typedef struct gs_order {
     uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
     uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in
                             use in two buffers, see lists.c */
-    uint32_t lists;      /* entries of the buffer of lists, each of so many children */
+    uint32_t lists;      /* entries of the buffer of lists, each of so many children, or nodes (see lists.c);
+                            0: all lists are on the chip and cost nothing */
     uint32_t children;
     uint32_t counters;    /* entries of the buffer of counters */
     uint32_t nodes;       /* TBs in the buffer of levels.c; 0: there is none */

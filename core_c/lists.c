@@ -1,7 +1,9 @@
-/* Dependences edge by edge, as BlockMaestro keeps them: of each TB the list of its children, of each child a
-   counter of parents. All of them lie in memory. A buffer holds the lists of resident TBs, so many children
-   an entry, another the counters of children of such TBs; both are brought in when a TB is dispatched, while
-   there is room. What is not there when the TB ends is read from memory, or counted there (backing.c). */
+/* Lists that lie in memory: of each TB, what its end is for. A buffer holds those of resident TBs, so many
+   children an entry, brought in when a TB is dispatched, while there is room; what is not there when the TB
+   ends is read from memory then (backing.c). A table of nodes lists the nodes that a TB's end counts down.
+   BlockMaestro's goes edge by edge: its lists are of children, and of each child there is a counter of
+   parents, in memory, too, and in a second buffer while a parent is resident; what is not there is counted
+   in memory. */
 #include "scheduler.h"
 
 typedef void visit(gs_sim *sim, u32 node, u32 *count);
@@ -71,10 +73,27 @@ static void add_children(gs_sim *sim, u32 node, u32 *count)
     }
 }
 
+/* Nodes that a TB's end counts down and others' ends do not: what all TBs of a kernel count down, or TBs in a
+   row (gs_link), follows from the kernel. */
+static u32 nodes_of(const gs_sim *sim, const gs_resident *r)
+{
+    const gs_launch *l = GS_CONST_TABLE(sim, gs_launch, at_launches) + r->kernel;
+    if (l->first_tb_out == GS_NONE) {
+        return 0;
+    }
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + r->tb;
+    const u32 *tb_outs = GS_CONST_TABLE(sim, u32, at_tb_outs);
+    u32 count = 0;
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        count += (u32)gs_depend_counts(sim, tb_outs[i]);
+    }
+    return count;
+}
+
 void gs_lists_start(gs_sim *sim, gs_resident *r)
 {
     gs_sched *d = &sim->sched;
-    u32 children = visit_nodes(sim, r, add_children);
+    u32 children = sim->order.each ? visit_nodes(sim, r, add_children) : nodes_of(sim, r);
     u32 entries = (children + sim->order.children - 1) / sim->order.children;
     u32 held = (u32)gs_min(entries, sim->order.lists - d->lists);
     r->lists = held;

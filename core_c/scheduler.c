@@ -82,7 +82,7 @@ static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departe
     sim->sched.sm = from->sm;
     sim->sched.hash = gs_mix(sim->sched.hash, t ^ (u64)kernel << 44 ^ (u64)tb << 12);
     gs_oracle_end(sim, kernel, tb, t);
-    if (sim->order.each) {
+    if (sim->order.lists) {
         gs_lists_end(sim, from);
     }
     tb_counts(ctx, t, kernel, tb);

@@ -72,6 +72,8 @@ void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel
 /* the TBs of a kernel whose conditions are all met become dispatchable */
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 
+/* 1: a TB's end counts a node down in the table */
+int gs_depend_counts(const gs_sim *sim, u32 node);
 /* the first TB of a kernel is dispatched: nodes of those that wait for it are brought in */
 void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t);
 
@@ -86,7 +88,7 @@ void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 caus
 /* the end of a kernel has been seen */
 void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);
 
-/* lists of children and counters of parents in buffers (lists.c) */
+/* lists of children, or nodes, and counters of parents in buffers (lists.c) */
 void gs_lists_start(gs_sim *sim, gs_resident *r);
 void gs_lists_end(gs_sim *sim, const gs_departed *tb);
 /* reads what of the list of the TB that ends is in memory; 1: it is counted when that has come */

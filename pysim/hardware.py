@@ -124,10 +124,27 @@ def pool(sizes: Sizes) -> list[Structure]:
     return [Structure("window", sizes.window, window_slot(sizes))]
 
 
-def table(sizes: Sizes, entries: int, consumers: int) -> list[Structure]:
-    """Return the structures of `tb_static`; which counters a TB's end is for is read from memory then."""
+def table(
+    sizes: Sizes, entries: int, consumers: int, held: int = 0, references: int = 1
+) -> list[Structure]:
+    """Return the structures of `tb_static`, with a buffer of ``held`` entries for lists of resident TBs."""
     found = Structure("dependence table", entries, table_entry(sizes, consumers))
-    return [found, *pool(sizes), _of_tbs(sizes)]
+    resident = (
+        Field("TB", width(sizes.sms * sizes.slots), "slot of the SM that it runs in"),
+        Field("counters", references * width(entries), f"{references} entries of the table"),
+    )
+    buffer = [Structure("lists of resident TBs", held, resident)] if held else []
+    return [found, *buffer, *pool(sizes), _of_tbs(sizes)]
+
+
+def largest_table(bits: int, sizes: Sizes, consumers: int, held: int, references: int) -> int:
+    """Return the most entries of a table that takes no more bits on the chip; 0: none does."""
+    low, high = 0, max(1, bits)
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = on_chip(table(sizes, middle, consumers, held, references)) <= bits
+        low, high = (middle, high) if fits else (low, middle)
+    return low
 
 
 def lists(references: int, entries: int) -> Structure:
@@ -143,6 +160,14 @@ def acs_slot(window: int) -> tuple[Field, ...]:
         Field("waits", ACS_ID * window, "ids of the kernels that it waits for"),
         Field("state", ACS_STATE, "free, waiting, ready, running"),
     )
+
+
+def blockmaestro(entries: int, children: int) -> list[Structure]:
+    """Return BlockMaestro's two buffers; its window of two to four kernels is not counted."""
+    return [
+        Structure("counters", entries, blockmaestro_counter()),
+        Structure("lists", entries, blockmaestro_list(children)),
+    ]
 
 
 def blockmaestro_counter() -> tuple[Field, ...]:

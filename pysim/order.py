@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .schemes import Scheme
 
 COHERENCE = next(p for p in PARAMS["scheme"] if p.name == "coherence").choices
+REFERENCE = 2  # bytes in memory that name a counter (our choice: 65,536 of them)
 CARVEOUT = next(p for p in PARAMS["scheme"] if p.name == "carveout").choices
 
 
@@ -84,6 +85,9 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         and not values["scheme.prologue"]
         and values["scheme.table.fetch"]
     )
+    given = scheme.edges == "tb" and not scheme.finds and not scheme.infinite
+    lists = values["scheme.table.lists"] if given and values["scheme.table.fetch_lists"] else 0
+    references = values["scheme.table.references"]
     return {
         "tb_edges": int(table),
         "window": everything if scheme.infinite or not table else min(everything, values["scheme.window"]),
@@ -107,8 +111,10 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "entries": values["scheme.table.entries"],
         "share": values["scheme.table.share"],
         "fetch": int(fetch),
-        "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch else 0,
-        "list_bytes": 0,
+        "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch or lists else 0,
+        "lists": lists,
+        "children": references,
+        "list_bytes": in_memory(REFERENCE * references) if lists else 0,
         "computed": int(scheme.finds == "learned"),
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],

@@ -100,7 +100,8 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
             own = launches | found.hints.launch
             each = signature_bytes(values)
             return Ordering(preds, order, launches=own, entry_bytes=each, hints=found.hints.tables)
-        return Ordering(preds, order, found.deps, launches, values["scheme.table.entry_bytes"])
+        entry, listed = values["scheme.table.entry_bytes"], order["list_bytes"]
+        return Ordering(preds, order, found.deps, launches, entry, listed)
     if not scheme.table:
         if scheme.edges == "kernel" and values["scheme.build"]:
             edges = sum(map(len, preds))

@@ -121,9 +121,14 @@ _BUILT = {
 
 _EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.signature", "exact"),))}
 
+_FETCHED = ("scheme.table.fetch", 1)
 _FETCH = {
-    "fetch": Option("entries are brought in when producers are dispatched", (("scheme.table.fetch", 1),))
+    "fetch": Option(
+        "entries, and lists of them, are brought in when producers are dispatched",
+        (_FETCHED, ("scheme.table.fetch_lists", 1)),
+    )
 }
+_FETCH_LEARNED = {"fetch": Option("entries are brought in when producers are dispatched", (_FETCHED,))}
 
 _REDUCED = {"reduced": Option("edges that others imply are left out", (("scheme.table.reduce", 1),))}
 
@@ -206,7 +211,7 @@ SCHEMES: dict[str, Scheme] = {
             "tb",
             "gpu.cp.stream_gap",
             finds="learned",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH,
+            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH_LEARNED,
         ),
         Scheme(
             "tb_bloom",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pysim.job import Job, Memory
+from workloads.apps.suite import APPS
 from workloads.registry import make
 
 from .core.harness import config, execute, oracle, tiny
@@ -18,6 +19,7 @@ BUFFERS = {"scheme__blockmaestro__entries": 5, "scheme__blockmaestro__children":
 NODES = {"scheme__wireframe__nodes": 9, "scheme__wireframe__pending": 2}
 SCHEMES = {
     "tb_static:fetch": {"scheme__table__entries": 40},
+    "tb_static:fetch+reduced": {"scheme__table__lists": 3, "scheme__table__references": 1},
     "tb_learned:fetch": {"scheme__table__entries": 40},
     "blockmaestro": BUFFERS,
     "blockmaestro:consumer+kernels4": BUFFERS,
@@ -48,8 +50,50 @@ def test_entries_that_are_fetched_are_read_there():
     ran = execute(make(CHAIN), "tb_static:fetch", oracle(gpu__cp__admit=0.0))
     assert int(ran.totals.table_spills) == 10 * 16
     # two entries of 16 B a sector, a kernel's one behind the other
-    assert moved(ran) == (10 * 16 // 2, 0)
+    read, written = moved(execute(make(CHAIN), "tb_static", oracle(gpu__cp__admit=0.0, scheme__table__fetch=1)))
+    assert (read, written) == (10 * 16 // 2, 0)
+    # and lists of 8 B, of all kernels but the last: some of one time share a sector
+    assert 11 * 16 // 4 <= moved(ran)[0] - read <= 11 * 16
     adds_up(ran)
+
+
+def listed(**more):
+    """A kernel of 60 TBs, each for one of the next: the lists of their counters lie in memory."""
+    conf = oracle(scheme__table__fetch_lists=1, scheme__table__group=0, **more)
+    return execute(two("store", "load", tbs=60), "tb_static", conf)
+
+
+def test_lists_of_counters_are_read_once():
+    free = execute(two("store", "load", tbs=60), "tb_static", oracle(scheme__table__group=0))
+    wide, tight = listed(), listed(scheme__table__lists=1)
+    assert moved(free) == (0, 0)
+    # the first kernel's alone: 8 B each, four a sector where TBs are dispatched at one time
+    for ran in (wide, tight):
+        assert 60 // 4 <= moved(ran)[0] <= 60
+        assert moved(ran)[1] == 0
+        adds_up(ran)
+    assert int(wide.totals.table_spills) == 0
+    assert 0 < int(wide.totals.table_peak_lists) <= 60
+    # what there is no room for is read when the TB ends, and waited for
+    assert int(tight.totals.table_spills) > 40
+    assert int(tight.totals.table_peak_lists) == 1
+    assert wide.end == free.end < tight.end
+
+
+def test_more_counters_take_more_entries():
+    """TBs of a stencil end for up to 18 counters each."""
+    job = make(f"fdtd2d:{APPS['fdtd2d'].small}")
+    lists = {"scheme__table__fetch_lists": 1, "scheme__table__lists": 4096, "scheme__table__group": 0}
+    one, four = (
+        int(execute(job, "tb_static", oracle(scheme__table__references=count, **lists)).totals.table_peak_lists)
+        for count in (1, 4)
+    )
+    assert 4 * four >= one > 2 * four > 0
+
+
+def test_counters_of_all_tbs_need_no_list():
+    ran = execute(make("mlp:layers=3,width=64,batch=16"), "tb_static:fetch", oracle())
+    assert int(ran.totals.table_peak_lists) == 0
 
 
 def test_a_learned_graph_is_written_first():

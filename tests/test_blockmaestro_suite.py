@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import runpy
 
 import numpy as np
 import pytest
 
 import stats
+from pysim import Config
+from pysim.devices import device
 from stats import schema
 from stats.suite import format_suite, geometric, losses
 
-from .calls import caller, refused
+from workloads import make
+from workloads.apps.suite import APPS
+
+from .calls import CONFIGS, caller, refused
 
 run = caller("blockmaestro_suite", "--small", "--threads", "1", "--quiet")
-RELIEVED = ("tb_static, 256 KB", "tb_static, free updates", "tb_static, no sharing")
+SCRIPT = runpy.run_path(str(CONFIGS / "blockmaestro_suite.py"))
+LARGE = "tb_static, 16384 entries"
+RELIEVED = (LARGE, "tb_static, free updates", "tb_static, free lists", "tb_static, no sharing")
 
 
 def test_two_machines_and_launches_of_five_microseconds(tmp_path):
@@ -22,15 +30,28 @@ def test_two_machines_and_launches_of_five_microseconds(tmp_path):
     done = run(tmp_path, "--apps", "bicg,nw", "--schemes", "stream,tb_static,blockmaestro", "--out", "b.h5")
     assert done.returncode == 0, done.stderr
     runs = stats.load(tmp_path / "b.h5")["runs"]
-    assert runs["workload"].tolist() == (["bicg"] * 6 + ["nw"] * 6) * 2
-    assert runs["gpu"].tolist() == ["titan_x_pascal"] * 12 + ["h200"] * 12
+    assert runs["workload"].tolist() == (["bicg"] * 7 + ["nw"] * 7) * 2
+    assert runs["gpu"].tolist() == ["titan_x_pascal"] * 14 + ["h200"] * 14
     assert set(runs["scheme"]) == {"stream", "tb_static", "blockmaestro", *RELIEVED}
     assert (runs["status"] == "ok").all()
     # a launch of 5 us in front of each of the 15 diagonals, in stream order
     nw = runs[(runs["workload"] == "nw") & (runs["scheme"] == "stream")].set_index("gpu")["time_us"]
     assert nw["titan_x_pascal"] > 15 * 5 > nw["h200"]
     assert "between kernels: stream 5," in done.stdout
+    assert "BlockMaestro's buffers 22.1 KB" in done.stdout
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("gpu", ["titan_x_pascal", "h200"])
+def test_no_more_bits_than_the_rival(gpu):
+    """All that the table takes on the chip, in the application that needs most, against two buffers."""
+    entries_of, form = (SCRIPT[name] for name in ("entries_of", "FORM"))
+    values = Config.resolve(device(gpu), form).encoded()
+    bits, entries, taken = entries_of([make(name) for name in APPS], values)
+    assert max(taken) <= bits == 896 * (40 + 162)
+    # one more entry, of 58 bits, would not fit
+    assert max(taken) + 58 > bits
+    assert entries > 1000
 
 
 def test_json_alone_on_stdout(tmp_path):
@@ -66,15 +87,15 @@ def rows(*values):
 
 def test_what_is_lost_has_its_reason():
     table = rows(
-        ("a", "tb_static", 2.0, 0), ("a", "blockmaestro", 1.5, 0), ("a", "tb_static, 256 KB", 2.0, 0),
-        ("b", "tb_static", 1.0, 7), ("b", "blockmaestro", 1.5, 0), ("b", "tb_static, 256 KB", 3.0, 0),
-        ("c", "tb_static", 1.0, 0), ("c", "blockmaestro", 1.5, 0), ("c", "tb_static, 256 KB", 1.0, 0),
-        ("d", "tb_static", 1.5, 0), ("d", "blockmaestro", 1.5, 0), ("d", "tb_static, 256 KB", 1.5, 0),
+        ("a", "tb_static", 2.0, 0), ("a", "blockmaestro", 1.5, 0), ("a", LARGE, 2.0, 0),
+        ("b", "tb_static", 1.0, 7), ("b", "blockmaestro", 1.5, 0), ("b", LARGE, 3.0, 0),
+        ("c", "tb_static", 1.0, 0), ("c", "blockmaestro", 1.5, 0), ("c", LARGE, 1.0, 0),
+        ("d", "tb_static", 1.5, 0), ("d", "blockmaestro", 1.5, 0), ("d", LARGE, 1.5, 0),
     )  # fmt: skip
     found = losses(table)
     assert [line.split(":")[0].strip() for line in found[1:]] == ["b", "c", "d"]
     assert "7 kernels did not fit" in found[1]
-    assert "with 256 KB 3.00" in found[1]
+    assert "with 16384 entries 3.00" in found[1]
     assert found[2].endswith("all kernels fit in the table")
     assert found[3].endswith("equal")
     table["table_shared"][3] = 5

@@ -28,6 +28,21 @@ def test_entry_of_the_table():
     assert hardware.lists(10, 1000).bits == 100
 
 
+def test_lists_of_resident_tbs():
+    sizes = Sizes(window=64, tbs=4096, open=5000, producers=4096, sms=132, slots=32)
+    free, held = hardware.table(sizes, 1000, 1), hardware.table(sizes, 1000, 1, 512, 4)
+    # 132 SMs of 32 slots are told apart by 13 bits, 1000 entries by 10
+    assert hardware.on_chip(held) - hardware.on_chip(free) == 512 * (13 + 4 * 10)
+    for bits in (hardware.on_chip(held) - 1, hardware.on_chip(held)):
+        entries = hardware.largest_table(bits, sizes, 1, 512, 4)
+        assert entries == 999 + (bits == hardware.on_chip(held))
+    assert hardware.largest_table(0, sizes, 1, 512, 4) == 0
+
+
+def test_the_rivals_buffers():
+    assert hardware.on_chip(hardware.blockmaestro(896, 4)) == 896 * (40 + 162)
+
+
 def test_prices_of_placement_and_prologue():
     sizes = Sizes(window=64, tbs=4096, open=5000, producers=4096, sms=132, slots=32)
     # an even share of 4096 TBs on 132 SMs is 32, so the count takes 6 bits

@@ -18,6 +18,7 @@ from pysim import Config, Job, hardware, simulate
 from pysim.dependences import Dependences, dependences
 from pysim.errors import InternalError, SimError
 from pysim.hardware import Sizes, Structure
+from pysim.schemes import parse_scheme
 from workloads.registry import make
 from workloads.validation import cache, kept
 from workloads.validation.kept import Figures
@@ -27,6 +28,8 @@ COUNTS = ("table_entries", "table_coarse", "table_shared", "table_spills", "l2_b
 FIGURES = ("time_us", *COUNTS, "table_l2_bytes")
 TABLE = "tb_static"
 WINDOW, ENTRIES, CONSUMERS = "scheme.window", "scheme.table.entries", "scheme.table.consumers"
+IN_MEMORY, HELD = "scheme.table.fetch_lists", "scheme.table.lists"
+REFERENCES = "scheme.table.references"
 UPDATE, LATENCY = "scheme.table.update", "scheme.table.latency"
 
 
@@ -157,13 +160,14 @@ def sizes_of(text: str, values: Mapping[str, int]) -> Sizes:
 def structures(point: Point, config: Config, figures: Figures) -> list[Structure]:
     """Return what a point's scheme keeps, each structure at its configured size."""
     name, _, rest = point.scheme.partition(":")
-    values = point.config(config).encoded()
+    values = point.config(config).replaced(parse_scheme(point.scheme).pins).encoded()
     sizes = sizes_of(point.text, values)
     made: list[Structure] = []
     if name == "pool":
         made = hardware.pool(sizes)
     elif name in (TABLE, "tb_learned"):
-        made = hardware.table(sizes, values[ENTRIES], values[CONSUMERS])
+        held = values[HELD] if values[IN_MEMORY] and name == TABLE else 0
+        made = hardware.table(sizes, values[ENTRIES], values[CONSUMERS], held, values[REFERENCES])
         deps = built(point.text)[1]
         made.append(hardware.lists(len(deps.outs) + len(deps.tb_outs), values[ENTRIES]))
         if name == "tb_learned":
@@ -178,10 +182,7 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
         made = [Structure("window", count, hardware.acs_slot(count))]
     elif name == "blockmaestro":
         count, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
-        made = [
-            Structure("counters", count, hardware.blockmaestro_counter()),
-            Structure("lists", count, hardware.blockmaestro_list(children)),
-        ]
+        made = hardware.blockmaestro(count, children)
     more = {"balanced": hardware.balanced, "affinity": hardware.affinity, "prologue": hardware.prologue}
     return made + [more[option](sizes) for option in rest.split("+") if option in more]
 

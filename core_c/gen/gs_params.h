@@ -299,6 +299,12 @@ typedef struct gs_scheme_table_params {
     int64_t group;
     /* What a kernel waits for stays in memory until a TB of a kernel that it waits for is dispatched, and is brought in then, in the form for which there is room; not with scheme.prologue (0: it comes with the kernel's admission). [bool] */
     int64_t fetch;
+    /* Lists of the counters that each TB's end is for lie in memory: those of resident TBs are brought in when they are dispatched, while there is room on the chip, others read when the TB ends. Counters of a whole kernel, or of TBs in a row, need no list; tb_learned, which works its lists out, pays for none (0: all lists are on the chip and cost nothing). [bool] */
+    int64_t fetch_lists;
+    /* With scheme.table.fetch_lists: entries on the chip for lists of resident TBs (our choice). [count] */
+    int64_t lists;
+    /* Counters that such an entry names, in 2 B each in memory (our choice). [count] */
+    int64_t references;
     /* tb_static: the graph that is given is without edges that two others imply (where C waits for B and B for A, C need not wait for A), and nodes of the same TBs are one. It costs the table nothing. [bool] */
     int64_t reduce;
     /* A kernel whose TBs can share counters takes at most this share of the entries that are free; with fewer entries, more TBs share one (our choice). [1/65536] */

@@ -20,7 +20,7 @@ FORM = {
 
 
 def entries_of(jobs, values):
-    """Return the bits of BlockMaestro's buffers, the entries that fit in them with all jobs, the bits then."""
+    """Return the bits of BlockMaestro's buffers, the entries that fit in them for all jobs, and bits a job."""
     from pysim import hardware
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))

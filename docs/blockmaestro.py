@@ -92,8 +92,8 @@ class Machine:
                 continue
             wins = [COLUMNS[s] for s, own in zip(OURS, ours, strict=True) if own >= theirs * (1 + SAME)]
             loses = [COLUMNS[s] for s, own in zip(OURS, ours, strict=True) if own <= theirs * (1 - SAME)]
-            said = [f"{', '.join(forms)} {what}" for forms, what in ((wins, "wins"), (loses, "loses")) if forms]
-            equal = "; ".join(said) or "equal"
+            told = ((wins, "wins"), (loses, "loses"))
+            equal = "; ".join(f"{', '.join(forms)} {what}" for forms, what in told if forms) or "equal"
             relieved = ", ".join(
                 f"{COLUMNS[scheme]} {self.speedup[i, j]:.2f}"
                 for j, scheme in enumerate(self.schemes)
@@ -123,10 +123,9 @@ def blocks(runs: Any) -> dict[str, str]:
         titan.speedup[titan.meant, titan.column(f"{RIVAL}{form}")]
         for form in ("", ":kernels3+consumer", ":kernels4+consumer")
     )
-    ahead = f"{geometric(three):.2f} with three at once, {geometric(four):.2f} with three behind the running one"
-    largest = [
-        titan.speedup[titan.meant, titan.column(f"{RIVAL}{form}")].max() for form in ("", ":kernels3", ":kernels4")
-    ]
+    ahead = f"{geometric(three):.2f} three in all, {geometric(four):.2f} three behind the one that runs"
+    forms = ("", ":kernels3", ":kernels4")
+    largest = [titan.speedup[titan.meant, titan.column(f"{RIVAL}{form}")].max() for form in forms]
     alexnet = titan.speedup[titan.names.index("alexnet"), titan.column(RIVAL)]
     fronts = [
         titan.speedup[titan.names.index(APART), titan.column(f"{RIVAL}:kernels3{c}")]

@@ -124,9 +124,7 @@ def pool(sizes: Sizes) -> list[Structure]:
     return [Structure("window", sizes.window, window_slot(sizes))]
 
 
-def table(
-    sizes: Sizes, entries: int, consumers: int, held: int = 0, references: int = 1
-) -> list[Structure]:
+def table(sizes: Sizes, entries: int, consumers: int, held: int = 0, references: int = 1) -> list[Structure]:
     """Return the structures of `tb_static`, with a buffer of ``held`` entries for lists of resident TBs."""
     found = Structure("dependence table", entries, table_entry(sizes, consumers))
     resident = (

@@ -50,7 +50,8 @@ def test_entries_that_are_fetched_are_read_there():
     ran = execute(make(CHAIN), "tb_static:fetch", oracle(gpu__cp__admit=0.0))
     assert int(ran.totals.table_spills) == 10 * 16
     # two entries of 16 B a sector, a kernel's one behind the other
-    read, written = moved(execute(make(CHAIN), "tb_static", oracle(gpu__cp__admit=0.0, scheme__table__fetch=1)))
+    alone = oracle(gpu__cp__admit=0.0, scheme__table__fetch=1)
+    read, written = moved(execute(make(CHAIN), "tb_static", alone))
     assert (read, written) == (10 * 16 // 2, 0)
     # and lists of 8 B, of all kernels but the last: some of one time share a sector
     assert 11 * 16 // 4 <= moved(ran)[0] - read <= 11 * 16
@@ -84,10 +85,8 @@ def test_more_counters_take_more_entries():
     """TBs of a stencil end for up to 18 counters each."""
     job = make(f"fdtd2d:{APPS['fdtd2d'].small}")
     lists = {"scheme__table__fetch_lists": 1, "scheme__table__lists": 4096, "scheme__table__group": 0}
-    one, four = (
-        int(execute(job, "tb_static", oracle(scheme__table__references=count, **lists)).totals.table_peak_lists)
-        for count in (1, 4)
-    )
+    ran = [execute(job, "tb_static", oracle(scheme__table__references=n, **lists)) for n in (1, 4)]
+    one, four = (int(each.totals.table_peak_lists) for each in ran)
     assert 4 * four >= one > 2 * four > 0
 
 

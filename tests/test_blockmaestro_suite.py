@@ -13,7 +13,6 @@ from pysim import Config
 from pysim.devices import device
 from stats import schema
 from stats.suite import format_suite, geometric, losses
-
 from workloads import make
 from workloads.apps.suite import APPS
 

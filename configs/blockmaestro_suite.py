@@ -20,7 +20,7 @@ FORM = {
 
 
 def entries_of(jobs, values):
-    """Return the bits of BlockMaestro's buffers, the entries that fit in them for all jobs, and bits a job."""
+    """Return the bits of the rival's buffers, the entries that fit in them for all jobs, and bits a job."""
     from pysim import hardware
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))

@@ -57,6 +57,8 @@ SETTINGS = {
     "scheme.table.entries": (64, 100000),
     "scheme.table.group": (0, 1),
     "scheme.table.fetch": (0, 1),
+    "scheme.table.fetch_lists": (0, 1),
+    "scheme.table.lists": (1, 512),
     "scheme.table.reduce": (0, 1),
     "scheme.coherence": ("auto", "bypass", "tb"),
     "scheme.bypass": (0, 16),

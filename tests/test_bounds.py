@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -22,11 +23,14 @@ from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written
 from workloads import micro
 from workloads.apps.suite import APPS
 from workloads.copy import copy
-from workloads.registry import make
+from workloads.irregular.networks import KINDS
+from workloads.irregular.rigid import SYSTEMS, THREADS
+from workloads.mlp_pair import mlp_pair, tiling
+from workloads.registry import WORKLOADS, make
 
 from .core.harness import config, execute, tiny
 from .core.workloads_small import ALL
-from .random_jobs import FREE
+from .random_jobs import FREE, LAUNCHES, SMALL, attention, convolutions, gated
 from .test_prologue import chain, weighted
 
 EVERY = ",".join(SCHEMES) + ",tb_static:prologue,pdl:late,cusync:row,fused:tile,blockmaestro:kernels4"
@@ -81,6 +85,55 @@ NETWORKS = (
 @pytest.mark.parametrize("text", NETWORKS)
 def test_networks(text, gpu):
     respected(rows_of(gpu, make(text), EVERY, **{"scheme.hypothetical": 1}))
+
+
+# those of ACS that NETWORKS does not have
+LAYERS = {"nasnet": 1, "amoebanet": 1, "routing": 2, "randwire": 4}
+GRAPHS = tuple(f"rigid:system={system},envs={THREADS},steps=1" for system in SYSTEMS if system != "ant")
+GRAPHS += tuple(f"network:kind={kind},layers={LAYERS.get(kind, 0)}" for kind in KINDS if kind != "squeezenet")
+MICRO = (
+    "empty:tbs=300,kernels=3",
+    "ffma:tbs=20,iterations=8",
+    "tensor:tbs=20,iterations=8",
+    "read:tbs=20,chunk=16384",
+    "columns:rows=256,cols=256,lead=512",
+    "random_dag:kernels=12",
+)
+
+
+@pytest.mark.parametrize("text", [*GRAPHS, *MICRO])
+def test_irregular_graphs_and_micro_benchmarks(text):
+    """Of long ones the first kernels."""
+    job, most = make(text), 48
+    events = [(before, after) for before, after in job.events if after < most]
+    job = replace(job, kernels=job.kernels[:most], events=events)
+    respected(rows_of("titan_v", job, EVERY, **{"scheme.hypothetical": 1}))
+
+
+def test_no_workload_is_left_out():
+    """Of those that ``pysim workloads`` lists."""
+    tested = {text.partition(":")[0] for text in (*NETWORKS, *GRAPHS, *MICRO)} | set(APPS)
+    assert tested == set(WORKLOADS)
+
+
+PIECES = {
+    "mlp_pair": (lambda _: mlp_pair((96, 128, 64, 72, 128), *[tiling(SMALL, 2, 1)] * 2), ("tile", "row")),
+    "split": (lambda _: mlp_pair((96, 128, 64, 72, 128), *[tiling(SMALL, 2, 2)] * 2), ("tile", "row")),
+    "gated": (gated, ("tile", "row", "strided")),
+    "attention": (attention, ("tile", "row", "strided")),
+    "convolutions": (convolutions, ("row", "conv")),
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.parametrize("free", [False, True])
+def test_pieces_of_cusync(name, free):
+    piece, policies = PIECES[name]
+    schemes = [f"cusync:{policy}+{launch}" for policy in policies for launch in LAUNCHES]
+    schemes += [f"cusync:{policy}+tile_order+wait_early+fence_system+poll_each" for policy in policies]
+    over = {"scheme.hypothetical": 1, **(FREE if free else {})}
+    rows = respected(rows_of(tiny(), piece(Random(5)), ",".join((EVERY, *schemes)), **over))
+    assert {scheme.encode() for scheme in schemes} <= set(rows["scheme"])
 
 
 @settings(max_examples=40, deadline=None)

@@ -21,6 +21,9 @@ from .test_prologue import LATE, chain
 
 GATED = ("tb_static:prologue", "tb_ideal:prologue", "graph")
 SEMAPHORES = ("cusync:tile", "cusync:row", "cusync:row+pdl", "cusync:tile+pdl+spread")
+SEMAPHORES += ("cusync:tile+graph", "cusync:row+no_gate", "cusync:tile+gate_first+tile_order+wait_early")
+# with "late" what a tile's end takes decides: tests/random_mutations.py delays it
+SEMAPHORES += ("cusync:row+poll_each+fence_system", "cusync:row+graph")
 
 
 @pytest.mark.parametrize("scheme", GATED)

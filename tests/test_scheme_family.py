@@ -73,11 +73,15 @@ GIVEN = tuple(scheme for scheme in FAMILY if not scheme.startswith("tb_"))  # th
 
 @pytest.mark.parametrize("scheme", GIVEN)
 @pytest.mark.parametrize(("kind", "first", "second"), KINDS)
-def test_a_dropped_kind_is_caught(kind, first, second, scheme, monkeypatch):
+def test_a_job_without_its_only_edge_is_caught(kind, first, second, scheme, monkeypatch):
+    """Of two kernels: those with ranges find no edge at all here, others not that of the kind.
+
+    That comparing ranges leaves out one kind alone: ``clash`` in tests/random_mutations.py.
+    """
     job = two(first, second)
     execute(job, scheme, oracle())
     less = without(dependences(job), kind=kind)
-    # what schemes with ranges go by
+    # what schemes with ranges go by: no kernel waits for any
     monkeypatch.setattr(pysim.ordering, "conflicts", lambda job: ([(), ()], [1, 1]))
     if "stream" in scheme or "threads1" in scheme:
         # stream order does not look at data, and one thread launches one kernel at a time

@@ -5,7 +5,8 @@ and how far apart. At the first launch of a signature the hardware records, for 
 ranges that the TB reads and writes, as offsets from the argument. A later launch with that signature touches
 just these ranges from its own arguments on, for every address of its program is affine in TB and arguments;
 so its edges to all that is in the pool are known before it starts, wherever its buffers lie. Kernels with
-addresses that were read from data (recorded ones) are never learned: they run behind barriers.
+addresses that were read from data (recorded ones) are never learned: they run behind barriers. That the rule
+holds is checked here with what the model knows of each launch, and hardware does not; it costs nothing.
 """
 
 from __future__ import annotations
@@ -70,9 +71,7 @@ class Report:
     served: int
     unlearnable: int
     changed: int  # first launches of a program that was known with another grid or layout
-    mispredicted: (
-        int  # launches that touch what their signature's ranges do not hold: they run behind barriers
-    )
+    mispredicted: int  # a check of the model: launches that do not touch what their signature's first one did
     signatures: int
     ranges: int  # kept, of all signatures
     fetched: int  # ranges read back, a time for each served launch

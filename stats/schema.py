@@ -156,11 +156,11 @@ LEARNED = (
     Column("barriers", "<i8", "count", "Of them, those that ran behind barriers."),
     Column("unlearnable", "<i8", "count", "Behind barriers: an address is not affine in TB and arguments."),
     Column("changed", "<i8", "count", "Behind barriers: a known program with another grid or layout."),
-    Column("mispredicted", "<i8", "count", "Behind barriers: they touch what was not learned of them."),
+    Column("mispredicted", "<i8", "count", "Behind barriers: other bytes than learned; the model checks."),
     Column("signatures", "<i8", "count", "Signatures learned."),
     Column("ranges", "<i8", "count", "Ranges kept of all signatures."),
-    Column("recorded_bytes", "<i8", "B", "Size of these ranges: what recording writes."),
-    Column("fetched_bytes", "<i8", "B", "Size of the ranges that served launches read back."),
+    Column("recorded_bytes", "<i8", "B", "Size of these ranges: what recording writes. Counted, no traffic."),
+    Column("fetched_bytes", "<i8", "B", "Size of the ranges that served launches read. Counted, no traffic."),
     Column("lookup_us", "<f8", "us", "Time that served launches waited while their edges were found."),
 )
 

@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer clean
+.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,7 +28,7 @@ help:
 	@echo "               each job runs under one scheme drawn at random: hundreds of jobs for each scheme, not 10,000"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator"
-	@echo "make readme    all output shown in README.md and docs/ but speed, accuracy and peer"
+	@echo "make readme    what README.md and docs/ show of the GRU, dependences, bank camping, long runs and parameters, anew"
 	@echo "make microbench  docs/microbench.md: the simulated constants of an H200, anew"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make blockmaestro  docs/blockmaestro.md: its applications under all schemes, anew (minutes)"
@@ -36,6 +36,9 @@ help:
 	@echo "make budget    the error budget of docs/accuracy.md, anew"
 	@echo "make hardware  docs/hardware-cost.md: bits of the dependence table and what they buy, anew"
 	@echo "make utilization  docs/utilization.md: the arithmetic pipes by kernel of training, anew"
+	@echo "make gaps      docs/estimates.md: schemes against the estimate, anew (minutes)"
+	@echo "make kernels   docs/schemes.md: its tables of Stream-K and of persistent RNNs, anew (minutes)"
+	@echo "make suites    docs/acs.md and docs/cusync.md: their tables and pictures, anew (ten minutes)"
 	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
@@ -80,7 +83,6 @@ bench: guard
 readme: $(CORE)
 	$(PY) docs/refresh.py
 
-# YARDSTICK=program: see tests/bench/bench.py
 energy: $(CORE)
 	$(PY) docs/refresh.py --energy
 
@@ -102,9 +104,19 @@ hardware: $(CORE)
 utilization: $(CORE)
 	$(PY) docs/refresh.py --utilization
 
+gaps: $(CORE)
+	$(PY) docs/refresh.py --gaps
+
+kernels: $(CORE)
+	$(PY) docs/refresh.py --kernels
+
+suites: $(CORE)
+	$(PY) docs/refresh.py --suites
+
 peer: $(CORE)
 	$(PY) docs/refresh.py --peer
 
+# YARDSTICK=program: see tests/bench/bench.py
 performance: $(CORE)
 	$(PY) docs/refresh.py --performance "$(YARDSTICK)"
 

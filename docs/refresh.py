@@ -1,7 +1,8 @@
-"""Makes every number, table and picture of README.md and docs/ anew: ``make readme`` (a few minutes).
+"""Makes pages of README.md and docs/ anew: the usual ones (``make readme``), or those asked for.
 
-Speed is a thing of the machine, so docs/performance.md is apart: ``make performance`` (ten minutes). So is
-what takes long: an option each, some of which take saved output of their scripts instead.
+The usual ones show the GRU, dependences, bank camping, long runs and parameters (a few minutes). All else
+takes longer, or is a thing of the machine (speed): an option each, and a make target of the same name. Some
+options take saved output of their scripts instead.
 """
 
 from __future__ import annotations

@@ -1,0 +1,34 @@
+"""What makes the pages: a make target for each, and tables that follow from others."""
+
+import re
+
+from .pages import ROOT, block, writer
+
+
+def test_every_page_has_a_target():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    for page in writer("refresh").PAGES:
+        assert f"\n{page.option}: $(CORE)\n\t$(PY) docs/refresh.py --{page.option}" in makefile
+        assert page.option in phony.split()
+        assert f'@echo "make {page.option} ' in makefile
+
+
+def test_published_means_come_from_the_tables():
+    path = ROOT / "docs" / "acs.md"
+    long, short = block(path, "long"), block(path, "short")
+    made = writer("suites").published(long, short).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in made]
+    assert all(len(row) == 5 for row in cells)
+    # the mean of all is the last row; acs_hw stands where its heading does
+    for table, at in ((long, 2), (short, 4)):
+        rows = [line.strip("|").split("|") for line in table.splitlines()]
+        heads = [cell.strip() for cell in rows[0]]
+        assert cells[2][at] == rows[-1][heads.index("acs_hw")].strip(" *")
+    assert cells[2][3] == long.splitlines()[-1].split("|")[-4].strip(" *")
+    # groups, two of them in a cell; what was not run is empty
+    assert re.fullmatch(r"\d\.\d\d, \d\.\d\d", cells[-1][2])
+    assert cells[-1][3] == ""
+    assert [line.split("|")[1:3] for line in block(path, "published").splitlines()] == [
+        line.split("|")[1:3] for line in made
+    ]

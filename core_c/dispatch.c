@@ -28,6 +28,12 @@ static int is_ready(const gs_sim *sim, u32 kernel)
     return GS_CONST_TABLE(sim, u64, at_ready_words)[r >> 6] >> (r & 63) & 1;
 }
 
+u32 gs_ready_tbs(gs_sim *sim, u32 kernel)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    return !is_ready(sim, kernel) ? 0 : k->fine ? k->ready : k->tbs - k->dispatched;
+}
+
 /* the first ready rank at or after `rank`, or GS_NONE */
 static u32 ready_next(const gs_sim *sim, u32 rank)
 {

@@ -168,6 +168,8 @@ void gs_idle_account(gs_sim *sim, u64 t);
 void gs_idle_classify(gs_sim *sim);
 /* the kernel has TBs that are ready */
 void gs_ready_set(gs_sim *sim, u32 kernel);
+/* how many TBs of the kernel are ready and not dispatched */
+u32 gs_ready_tbs(gs_sim *sim, u32 kernel);
 
 /* placement (place.c): hint is the SM that has just released a TB or GS_NONE */
 void gs_place_init(gs_sim *sim);

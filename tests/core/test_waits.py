@@ -283,20 +283,30 @@ def test_a_deadlock_is_named():
     code = Code()
     code.poll(Sem(first=5))
     code.exit()
-    with pytest.raises(SimError, match="TB 0 of kernel 0 waits for semaphore 5, posted 0 times of 3"):
+    text = "TB 0 of kernel 0 waits for semaphore 5, posted 0 times of 3, and nothing can happen$"
+    with pytest.raises(SimError, match=text):
         run([kernel(code)], [3] * 8)
 
 
-def test_waiters_that_fill_the_machine_are_a_deadlock():
+@pytest.mark.parametrize(
+    ("more", "posts", "room"),
+    [
+        (0, 4, "4 TBs of kernel 1 wait for room"),
+        (0, 1, "1 TB of kernel 1 waits for room"),
+        (5, 4, "5 TBs of kernel 0 and 4 of later ones wait for room"),
+    ],
+)
+def test_waiters_that_fill_the_machine_are_a_deadlock(more, posts, room):
     """Consumers resident, producers with no room: what the gates of ``streams`` prevent."""
     wait, post = Code(), Code()
     wait.poll(Sem())
     wait.exit()
     post.post(Sem())
     post.exit()
-    slots = 132 * 32
-    with pytest.raises(SimError, match="of kernel 0 waits for semaphore 0, posted 0 times of 4"):
-        run([kernel(wait, slots), kernel(post, 4, stream=1)], [4])
+    slots = 132 * 32 + more
+    text = f"of kernel 0 waits for semaphore 0, posted 0 times of 4, and nothing can happen: {room}$"
+    with pytest.raises(SimError, match=text):
+        run([kernel(wait, slots), kernel(post, posts, stream=1)], [4])
 
 
 def test_a_semaphore_out_of_range_is_an_error():

@@ -21,6 +21,7 @@ from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle, tiny
 from .core.workloads_small import ALL, random_dag
+from .test_kernel_schemes import NS, apart
 from .test_ordering import KINDS, LATE, pair, two
 
 
@@ -101,6 +102,25 @@ def test_exact_signatures_of_sectors_find_the_true_edges(kind, whole):
     true = sum(int(dependences(job).edges[name].sum()) for name in ("raw", "war", "waw"))
     conf = oracle(scheme__bloom__granule=32, scheme__bloom__lookup=0)
     assert counted(job, "tb_bloom:exact", conf).edges == true
+
+
+# ---- what hints cost ----
+@pytest.mark.parametrize(
+    ("cost", "granules", "first"), [("insert", 4, 0), ("lookup", 4, 4), ("latency", 1, 1)]
+)
+def test_hints_take_time(cost, granules, first):
+    """Kernels of a line each, four granules: looked up before a kernel is admitted, entered behind it."""
+    free = {f"scheme__bloom__{name}": 0.0 for name in ("insert", "lookup", "latency")}
+    begun, ended = {}, {}
+    for each in (0, 5, 50):
+        conf = tiny(scheme__bloom__granule=32, **(free | {f"scheme__bloom__{cost}": float(each)}))
+        ran = execute(apart(4, delay=0), "tb_bloom", conf)
+        admitted = ran.kernels["admitted"].astype(np.int64)
+        begun[each], ended[each] = int(admitted[0]), ran.end
+        assert set(np.diff(admitted).tolist()) == {conf.encoded()["gpu.cp.admit"] + granules * each * NS}
+        assert begun[each] - begun[0] == first * each * NS
+    # the last of four kernels is admitted three times as much later, and the first one's look-up
+    assert ended[50] - ended[5] == pytest.approx((3 * granules + first) * 45 * NS, rel=0.1)
 
 
 # ---- units, memory, hints ----

@@ -177,6 +177,22 @@ def test_kernels_with_listed_addresses_are_not_learned():
     assert known.report.unlearnable == 2
 
 
+def test_ranges_are_looked_up_before_a_launch_is_admitted():
+    """Of each launch that is served four TBs' ranges of two arguments; of the first one nothing is known."""
+    tensors = store_to(Memory(), 12)
+    program = copying()
+    job = Job("apart", [both("k", program, tensors[2 * n : 2 * n + 2]) for n in range(6)])
+    at = {}
+    for lookup in (0.0, 5.0, 50.0):
+        conf = oracle(scheme__learned__lookup=lookup)
+        admitted = execute(job, "tb_learned", conf).kernels["admitted"].astype(np.int64)
+        at[lookup] = admitted
+        taken = conf.encoded()["gpu.cp.admit"] + int(8 * lookup) * 1024
+        assert set(np.diff(admitted[1:]).tolist()) == {taken}
+        assert admitted[0] == at[0.0][0]
+        assert admitted[1] - at[0.0][1] == int(8 * lookup) * 1024
+
+
 # ---- right orders ----
 @pytest.mark.parametrize("seed", range(12))
 def test_random_dags_twice(seed):

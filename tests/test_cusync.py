@@ -215,6 +215,24 @@ def test_gates_are_launches_of_their_own():
         assert len(made.frame("kernels")) == launches
 
 
+def test_without_gates_launches_are_off_the_path():
+    """A kernel behind a gate is launched when its gate has ended, however long that takes; W waits inside."""
+    job = pair("a100", m=64)
+    took, late = {}, {}
+    for scheme, gap in itertools.product(("cusync:tile", "cusync:tile+no_gate"), (2, 8)):
+        made = simulate(
+            "a100", job, scheme, threads=1, baseline=False, overrides={"gpu.cp.stream_gap": f"{gap}us"}
+        )
+        kernels = made.frame("kernels")
+        took[scheme, gap] = made.frame("runs")["time_us"][0]
+        late[scheme, gap] = kernels["admitted_us"].iloc[-1] - kernels["last_end_us"][0]
+    assert took["cusync:tile+no_gate", 2] == took["cusync:tile+no_gate", 8]
+    # a TB that came before its producers had ended has what it does then to do as well, and polls more often
+    saved = took["cusync:tile", 8] - took["cusync:tile+no_gate", 8]
+    assert saved == pytest.approx(late["cusync:tile", 8], rel=0.1)
+    assert late["cusync:tile", 8] > 4
+
+
 def test_parts_of_k_take_turns():
     """Each part adds a poll, its stores and a hand-over to the time of the one before."""
     memory = Memory()

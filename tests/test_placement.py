@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
 
-from pysim.job import Job, Kernel, Memory
+from pysim import simulate
+from pysim.job import Access, Job, Kernel, Memory
 from pysim.order import ranks
-from pysim.program import Program
+from pysim.program import Code, Pattern, Program
 
 from .core.harness import execute, tiny
 from .test_ordering import LATE, kernel, two
@@ -36,6 +37,16 @@ def test_ranks_of_consumers():
     preds = [(), (), (0,), (1,), (2,), (3,), ()]
     assert ranks("consumer", preds, [1.0] * 7) == [4, 5, 2, 3, 0, 1, 6]
     assert ranks("round_robin", preds, [1.0] * 7) == list(range(7))
+
+
+def test_ranks_of_the_critical_path():
+    """By the longest time from a kernel's start to the end of all, not by age or by how deep it lies."""
+    # 0 -> 2 -> 4 and 1 -> 3, 1 -> 4; 5 stands alone and is long
+    preds, times = [(), (), (0,), (1,), (1, 2), ()], [1.0, 4.0, 2.0, 6.0, 3.0, 7.0]
+    # so long: 6, 10, 5, 6, 3, 7; of two alike the older goes first
+    found = ranks("critical", preds, times)
+    assert found == [2, 0, 4, 3, 5, 1]
+    assert found not in (ranks("oldest", preds, times), ranks("consumer", preds, times))
 
 
 def crowd():
@@ -124,6 +135,57 @@ def test_affinity_on_a_full_chip(affinity):
     same = float((of(ran, 0)["sm"] == of(ran, 1)["sm"]).mean())
     plain = execute(job, "tb_static", tiny())
     assert same >= float((of(plain, 0)["sm"] == of(plain, 1)["sm"]).mean())
+
+
+def reread(tbs, lines):
+    """A TB reads lines of its own and stores one; its consumer loads that one, and the same lines again."""
+    memory = Memory()
+    made, own = memory.tensor("made", tbs, 32, 4), memory.tensor("own", tbs, 32 * lines, 4)
+
+    def rows(tensor):
+        return lambda tb: np.stack([tb, tb + 1, 0 * tb, 0 * tb + tensor.cols], axis=1)
+
+    def part(name, op, mode, delay):
+        code = Code()
+        if delay:
+            code.delay(delay)
+        for line in range(lines):
+            code.load(0, Pattern(1, 4, base=128 * line, bx=own.pitch, s0=4))
+        code.wait(0)
+        getattr(code, op)(0, Pattern(0, 4, bx=made.pitch, s0=4))
+        code.wait(0)
+        code.exit()
+        program = Program(name, (tuple(code.ops),), 1, 16, 0, 2)
+        accesses = (Access(made, mode, rows(made)), Access(own, "read", rows(own)))
+        return Kernel(name, program, (tbs, 1, 1), (made, own), accesses)
+
+    return Job("reread", [part("first", "store", "write", LATE), part("second", "load", "read", 0)])
+
+
+def test_consumers_find_in_l1_what_their_producers_read():
+    """What the job never writes stays in L1, so a consumer that runs elsewhere asks L2 for it once more."""
+    tbs, lines = 40, 16
+    hits = {}
+    for word in ("first_free", "affinity"):
+        result = simulate(tiny(scheme__placement=word), reread(tbs, lines), "tb_static", threads=1)
+        tables = result.tables()
+        at = {(int(t["kernel"]), int(t["tb"])): int(t["sm"]) for t in tables["tbs"]}
+        home = sum(at[0, tb] == at[1, tb] for tb in range(tbs))
+        hits[word] = int(tables["sm"]["l1_hits"].sum())
+        assert hits[word] == lines * home
+        # the first read of all lines, what was made, and the lines of those that ran elsewhere
+        asked = tbs * (lines + 1) + (tbs - home) * lines
+        assert int(tables["l2"]["sectors_read"].sum()) == 4 * asked
+    assert hits["affinity"] == lines * tbs > 2 * hits["first_free"]
+
+
+def test_the_further_affinity_looks_the_more_is_found_in_l1():
+    found = []
+    for affinity in (1, 8, 64):
+        conf = tiny(scheme__placement="affinity", scheme__affinity=affinity, sim__oracle=1)
+        ran = execute(reread(600, 4), "tb_static", conf)
+        found.append((int(ran.sms["work"]["l1_hits"].sum()), -int(ran.slices["sectors_read"].sum())))
+    assert all(a < b for less, more in pairwise(found) for a, b in zip(less, more, strict=True))
 
 
 # ---- reserve ----

@@ -49,7 +49,7 @@ def graph_and_runs(script, job, again, log, show):
         log.say(note)
     show(format_dependences(graph))
     listed = result.listed()
-    show(stats.format_runs(listed["runs"], [], job.steps))
+    show(stats.format_runs(listed["runs"], [], job.steps) + stats.format_found(listed))
     return graph, listed
 
 

@@ -258,8 +258,14 @@ class Run:
 
     def report(self, lines: list[str]) -> None:
         """Print machine, the script's own lines, the runs, where time went, and what was to be explained."""
-        header = [*self.script.machine_lines(), *lines, self.stats.format_limits(self.good), ""]
+        header = [*self.script.machine_lines(), *lines, self.stats.format_limits(self.good)]
+        device = self.script.config.device
+        if not device.energies:
+            header.append(f"energy    left out: there is no energy table for {device.name}")
+        header.append("")
         self.show(self.stats.format_runs(self.listed["runs"], header, self.job.steps))
+        if found := self.stats.format_found(self.listed):
+            self.show(found)
         self.show(self.stats.format_stalls(self.listed) or "no stall stack: the table stalls is left out")
         if self.what is not None:
             for scheme in self.good["scheme"]:

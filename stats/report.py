@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,50 @@ def format_runs(runs: Table, header: Iterable[str] = (), steps: int = 1) -> str:
         if number == 0:
             out.append("-" * (sum(widths) + 2 * (count - 1)))
     return "\n".join(out) + "\n"
+
+
+def format_found(tables: Mapping[str, Table]) -> str:
+    """Say what finding edges came to in runs that learn or guess them, a line each; empty without any."""
+    runs = {int(row["run"]): row for row in tables["runs"] if row["status"] == b"ok"}
+    lines = {
+        int(row["run"]): say(row, runs)
+        for name, say in (("learned", _learned), ("bloom", _bloom))
+        for row in tables.get(name, ())
+        if int(row["run"]) in runs
+    }
+    names = {run: _text(runs[run]["scheme"]) for run in sorted(lines)}
+    width = max(map(len, names.values()), default=0)
+    return "".join(f"{name.ljust(width)}  {lines[run]}\n" for run, name in names.items())
+
+
+def _learned(row: Any, _: Mapping[int, Any]) -> str:
+    share = row["served"] / max(1, row["launches"])
+    return (
+        f"edges learned: {row['served']:,} of {row['launches']:,} launches served ({100 * share:.1f} %),"
+        f" {row['recorded_bytes'] / 1024:,.1f} KB recorded, {row['fetched_bytes'] / 1024:,.1f} KB fetched,"
+        f" {row['mispredicted']:,} mispredicted"
+    )
+
+
+def _bloom(row: Any, runs: Mapping[int, Any]) -> str:
+    own = runs[int(row["run"])]
+    options = _options(own)
+    if "exact" in options:
+        return f"edges by exact hints: {row['edges']:,}, no false positives"
+    text = (
+        f"edges by hints: {row['edges']:,}, {row['false_edges']:,} of them from false positives,"
+        f" {100 * row['false_rate']:.3g} % of tests (analytic {100 * row['analytic_rate']:.3g} %)"
+    )
+    for other in runs.values():
+        if _options(other) == options | {"exact"}:
+            text += f"; speedup lost to them {100 * (1 - other['time_us'] / own['time_us']):.1f} %"
+            if math.isfinite(other["speedup"]):
+                text += f" of {other['speedup']:.3f}x"
+    return text
+
+
+def _options(run: Any) -> set[str]:
+    return set(_text(run["scheme"]).replace(":", "+").split("+"))
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import stats
@@ -27,7 +28,39 @@ def test_every_scheme_is_a_row(tmp_path):
     assert good["tbs"].nunique() <= 2  # cusync has gate kernels
     for name in SCHEMES:
         assert f"\n{name} " in done.stdout
+    heads = next(line for line in done.stdout.splitlines() if line.startswith("scheme "))
+    for head in ("time", "speedup", "ALU", "SM idle", "DRAM MB", "L2 MB", "energy mJ", "table KB"):
+        assert f"  {head}  " in f"{heads}  "
+    for column in ("energy_j", "alu_utilization", "sm_idle", "dram_bytes", "l2_bytes"):
+        assert np.isfinite(good[column]).all()
+        assert (good[column] > 0).all()
+    assert (good["table_bytes"] > 0)[good["scheme"].isin(["pool", "tb_static", "tb_bloom"])].all()
+    # no cell of the table is without a number
+    rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if "x  " in line)
+    assert set(rows) == set(good["scheme"])
+    assert not any(" - " in row for row in rows.values())
+    assert "no energy table" not in done.stdout
+    assert "\ntb_learned  edges learned: 10 of 12 launches served" in done.stdout
+    assert "\ntb_bloom    edges by hints: " in done.stdout
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_device_without_an_energy_table_says_so(tmp_path):
+    done = run(
+        tmp_path, WORKLOAD, "--gpu", "v100", "--schemes", "graph,tb_bloom,tb_bloom:exact", "--out", "c.h5"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "energy mJ" not in done.stdout
+    assert done.stdout.count("\nenergy    left out: there is no energy table for v100\n") == 1
+    tables = stats.load(tmp_path / "c.h5")
+    time = tables["runs"].set_index("scheme")["time_us"]
+    lost = 1 - time["tb_bloom:exact"] / time["tb_bloom"]
+    line = next(
+        line for line in done.stdout.splitlines() if line.startswith("tb_bloom   ") and "edges" in line
+    )
+    row = tables["bloom"].iloc[0]
+    assert f"edges by hints: {row['edges']:.0f}, {row['false_edges']:.0f} of them from false" in line
+    assert f"; speedup lost to them {100 * lost:.1f} % of " in line
 
 
 def test_no_such_workload_is_one_line(tmp_path):

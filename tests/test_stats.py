@@ -362,6 +362,42 @@ def test_report() -> None:
     assert "a step" not in stats.format_runs(runs)
 
 
+def made_of(name: str, **columns: Any) -> Any:
+    rows = schema.empty(name, len(columns["run"]))
+    for column, values in columns.items():
+        rows[column] = values
+    return rows
+
+
+def test_report_of_found_edges() -> None:
+    runs = make_tables(5)["runs"]
+    runs["scheme"] = [b"stream", b"tb_learned", b"tb_bloom:newest", b"tb_bloom:exact+newest", b"tb_bloom"]
+    runs["time_us"], runs["speedup"] = [8, 4, 5, 4, 2], [1, 2, 1.6, 2, 4]
+    learned = made_of(
+        "learned", run=[1], launches=40, served=30, mispredicted=2, recorded_bytes=2048, fetched_bytes=5120
+    )
+    bloom = made_of(
+        "bloom", run=[2, 3, 4], edges=[1500, 1400, 9], false_edges=[100, 0, 3],
+        false_rate=[0.015, 0.015, 2e-5], analytic_rate=[0.0125, 0.0125, 1e-5],
+    )  # fmt: skip
+    tables = {"runs": runs, "learned": learned, "bloom": bloom}
+    lines = [
+        "tb_learned             edges learned: 30 of 40 launches served (75.0 %), 2.0 KB recorded,"
+        " 5.0 KB fetched, 2 mispredicted",
+        "tb_bloom:newest        edges by hints: 1,500, 100 of them from false positives, 1.5 % of tests"
+        " (analytic 1.25 %); speedup lost to them 20.0 % of 2.000x",
+        "tb_bloom:exact+newest  edges by exact hints: 1,400, no false positives",
+        "tb_bloom               edges by hints: 9, 3 of them from false positives, 0.002 % of tests"
+        " (analytic 0.001 %)",
+    ]
+    assert stats.format_found(tables).splitlines() == lines
+    runs["status"][3] = b"failed"
+    less = stats.format_found(tables)
+    assert [line.split()[0] for line in less.splitlines()] == ["tb_learned", "tb_bloom:newest", "tb_bloom"]
+    assert "speedup lost" not in less
+    assert stats.format_found({"runs": runs}) == ""
+
+
 def test_imports_nothing_of_the_simulator() -> None:
     late = ("pysim", "workloads", "pandas", "matplotlib")
     code = f"import sys, stats; print([m for m in {late} if m in sys.modules])"

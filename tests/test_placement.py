@@ -41,11 +41,12 @@ def test_ranks_of_consumers():
 
 def test_ranks_of_the_critical_path():
     """By the longest time from a kernel's start to the end of all, not by age or by how deep it lies."""
-    # 0 -> 2 -> 4 and 1 -> 3, 1 -> 4; 5 stands alone and is long
-    preds, times = [(), (), (0,), (1,), (1, 2), ()], [1.0, 4.0, 2.0, 6.0, 3.0, 7.0]
-    # so long: 6, 10, 5, 6, 3, 7; of two alike the older goes first
+    # 0 -> 2 -> 4 and 1 -> 3, 1 -> 4; 5 stands alone and is long; 6 -> 7, 6 -> 8
+    preds = [(), (), (0,), (1,), (1, 2), (), (), (6,), (6,)]
+    times = [1.0, 4.0, 2.0, 6.0, 3.0, 7.0, 2.0, 4.0, 4.0]
+    # so long: 6, 10, 5, 6, 3, 7, 6, 4, 4; of those alike the older goes first
     found = ranks("critical", preds, times)
-    assert found == [2, 0, 4, 3, 5, 1]
+    assert found == [2, 0, 5, 3, 8, 1, 4, 6, 7]
     assert found not in (ranks("oldest", preds, times), ranks("consumer", preds, times))
 
 

@@ -27,7 +27,7 @@ help:
 	@echo "make oracle    10,000 random jobs, and 10,000 with an edge too few, checked (30 minutes on two cores); FIRST=, JOBS="
 	@echo "               each job runs under one scheme drawn at random: hundreds of jobs for each scheme, not 10,000"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
-	@echo "make bench     the guard, then speed of the simulator"
+	@echo "make bench     the guard, then speed of the simulator, and of dependences of a million TBs (60 s and 4 GB at most)"
 	@echo "make readme    what README.md and docs/ show of the GRU, dependences, bank camping, long runs and parameters, anew"
 	@echo "make microbench  docs/microbench.md: the simulated constants of an H200, anew"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
@@ -79,6 +79,7 @@ guard: $(CORE)
 
 bench: guard
 	$(PY) tests/bench/bench.py
+	$(PY) tests/bench/graph.py
 
 readme: $(CORE)
 	$(PY) docs/refresh.py

@@ -93,7 +93,7 @@ class Machine:
             wins = [COLUMNS[s] for s, own in zip(OURS, ours, strict=True) if own >= theirs * (1 + SAME)]
             loses = [COLUMNS[s] for s, own in zip(OURS, ours, strict=True) if own <= theirs * (1 - SAME)]
             told = ((wins, "wins"), (loses, "loses"))
-            equal = "; ".join(f"{', '.join(forms)} {what}" for forms, what in told if forms) or "equal"
+            equal = "; ".join(f"{what}: {', '.join(forms)}" for forms, what in told if forms) or "equal"
             relieved = ", ".join(
                 f"{COLUMNS[scheme]} {self.speedup[i, j]:.2f}"
                 for j, scheme in enumerate(self.schemes)

@@ -17,52 +17,75 @@ FORM = {
     "scheme.table.consumers": 1, "scheme.table.entry_bytes": 8, "scheme.table.fetch_lists": 1,
     "scheme.table.lists": 512, "scheme.table.references": 4,
 }  # fmt: skip
+HELD = ("consumers", "lists", "references")
+RELIEVED = {
+    ("tb_static", f"{LARGE} entries"): {ENTRIES: LARGE},
+    ("tb_static", "free updates"): {"scheme.table.update": 0.0},
+    ("tb_static", "free lists"): {"scheme.table.fetch_lists": 0},
+    ("tb_static", "no sharing"): {"scheme.table.group": 0},
+}
+# its published entries name TBs in 32 bits, ours in no more than are needed
+BUFFERS, NARROW = "scheme.blockmaestro.entries", ("blockmaestro:kernels4", "narrow ids")
 
 
-def entries_of(jobs, values):
-    """Return the bits of the rival's buffers, the entries that fit in them for all jobs, and bits a job."""
+def sizes_of(jobs, values):
+    """Return what the widths of fields follow from, a job; more producers a counter than the floor: none."""
+    from pysim.hardware import Sizes
+
+    return [Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]
+
+
+def equal_bits(jobs, values):
+    """Return the bits of BlockMaestro's buffers and the entries of a table that fit in them for all jobs."""
     from pysim import hardware
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
-    form = [values[f"scheme.table.{name}"] for name in ("consumers", "lists", "references")]
     bits = hardware.on_chip(hardware.blockmaestro(rival, children))
-    # a counter waits for the TBs of one kernel at the most
-    sizes = [hardware.Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]
-    entries = min(hardware.largest_table(bits, size, *form) for size in sizes)
-    taken = [hardware.on_chip(hardware.table(size, entries, *form)) for size in sizes]
-    return bits, entries, taken
+    form = [values[f"scheme.table.{name}"] for name in HELD]
+    return bits, min(hardware.largest_table(bits, size, *form) for size in sizes_of(jobs, values))
 
 
-def runs_of(script, name, job, entries, log):
-    """Return the rows `runs` of an application under all schemes, and of tb_static without what binds it.
+def taken(jobs, values):
+    """Return the bits that a table takes, a job."""
+    from pysim import hardware
 
-    ``entries``: of the table.
+    form = [values[f"scheme.table.{name}"] for name in ("entries", *HELD)]
+    return [hardware.on_chip(hardware.table(size, *form)) for size in sizes_of(jobs, values)]
+
+
+def narrow(jobs, values):
+    """Return the entries of BlockMaestro's buffers if they named TBs in as few bits as we count for ours."""
+    from pysim import hardware
+
+    rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
+    tb = max(hardware.width(size.tbs) for size in sizes_of(jobs, values))
+    bits = hardware.on_chip(hardware.blockmaestro(rival, children))
+    return bits // hardware.on_chip(hardware.blockmaestro(1, children, tb, tb))
+
+
+def runs_of(script, name, job, small, relieved, log):
+    """Return the rows `runs` of an application: all schemes, and some without what binds them.
+
+    ``small``: what the table is like; ``relieved``: by scheme and label, what is set in its place.
     """
     import numpy as np
 
     def simulated(schemes, over, baseline):
-        # what the user set goes before
-        over = {path: value for path, value in over.items() if path not in script.options.settings}
         made = script.simulate(job, schemes, overrides=over, tables="none", progress=log, baseline=baseline)
         return made.listed()["runs"]
 
-    small = {ENTRIES: entries, **FORM}
     found = [simulated(script.options.schemes, small, True)]
-    if "tb_static" in script.options.schemes:
-        base = np.nanmax(found[0]["time_us"] * found[0]["speedup"])
-        for label, over in (
-            (f"{LARGE} entries", {ENTRIES: LARGE}),
-            ("free updates", {"scheme.table.update": 0.0}),
-            ("free lists", {"scheme.table.fetch_lists": 0}),
-            ("no sharing", {"scheme.table.group": 0}),
-        ):
-            rows = simulated(("tb_static",), small | over, False)
-            rows["scheme"] = f"tb_static, {label}".encode()
-            rows["speedup"] = base / rows["time_us"]
-            room = base - rows["estimate_us"]
-            won = (base - rows["time_us"]) / np.where(room > 0, room, np.nan)
-            rows["gap_won"] = won
-            found.append(rows)
+    base = np.nanmax(found[0]["time_us"] * found[0]["speedup"])
+    for (scheme, label), over in relieved.items():
+        if scheme not in script.options.schemes:
+            continue
+        rows = simulated((scheme,), small | over, False)
+        rows["scheme"] = f"{scheme}, {label}".encode()
+        rows["speedup"] = base / rows["time_us"]
+        room = base - rows["estimate_us"]
+        won = (base - rows["time_us"]) / np.where(room > 0, room, np.nan)
+        rows["gap_won"] = won
+        found.append(rows)
     runs = np.concatenate(found)
     runs["workload"] = name.encode()
     return runs
@@ -113,18 +136,26 @@ def main():
     for gpu in chosen["gpus"]:
         own = dataclasses.replace(options, gpu=gpu)
         script = dataclasses.replace(first, options=own, config=own.config(MACHINES.get(gpu)))
-        bits, entries, taken = entries_of(jobs.values(), script.config.replaced(FORM).encoded())
-        entries = max(1, entries)
-        found = [runs_of(script, name, job, entries, log) for name, job in jobs.items()]
+        # what the user set goes before
+        mine = options.settings
+        small = {path: value for path, value in FORM.items() if path not in mine}
+        bits, entries = equal_bits(jobs.values(), script.config.replaced(small).encoded())
+        small |= {} if ENTRIES in mine else {ENTRIES: max(1, entries)}
+        values = script.config.replaced(small).encoded()
+        relieved = {key: over for key, over in RELIEVED.items() if not over.keys() & set(mine)}
+        if BUFFERS not in mine:
+            relieved[NARROW] = {BUFFERS: narrow(jobs.values(), values)}
+        found = [runs_of(script, name, job, small, relieved, log) for name, job in jobs.items()]
         log.clear()
         runs = np.concatenate(found)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
         show("\n".join(script.machine_lines()))
-        least, most = (size / 8192 for size in (min(taken), max(taken)))
+        sizes = [size / 8192 for size in taken(jobs.values(), values)]
         show(
-            f"table     {entries:,} entries and {FORM['scheme.table.lists']} lists for tb_static: with window"
-            f" and TBs {least:.1f} to {most:.1f} KB; BlockMaestro's buffers {bits / 8192:.1f} KB\n"
+            f"table     {values[ENTRIES]:,} entries and {values['scheme.table.lists']:,} lists for tb_static:"
+            f" with window and TBs {min(sizes):.1f} to {max(sizes):.1f} KB;"
+            f" BlockMaestro's buffers {bits / 8192:.1f} KB\n"
         )
         counts = {name: (len(job.kernels), sum(k.tbs for k in job.kernels)) for name, job in jobs.items()}
         show(format_suite(runs, counts, APART))

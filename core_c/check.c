@@ -51,7 +51,7 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
                               sim->order.queues > 65536 || !sim->order.quantum)) {
         return gs_fail(sim, GS_ERR_ARG, "queues: a table, or slots or a quantum of 0 or too many");
     }
-    if (!sim->order.tb_edges && (sim->order.nodes || sim->order.each)) {
+    if (!sim->order.tb_edges && (sim->order.nodes || sim->order.each || sim->order.lists)) {
         return gs_fail(sim, GS_ERR_ARG, "buffers of TBs or edges without a table");
     }
     if ((sim->order.each || sim->order.lists) && sim->order.children == 0) {
@@ -59,6 +59,9 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
     }
     if ((sim->order.each && !sim->order.lists) || (sim->order.lists && !sim->order.list_bytes)) {
         return gs_fail(sim, GS_ERR_ARG, "a buffer of lists of 0 entries or B");
+    }
+    if ((sim->order.lists || sim->order.fetch) && !sim->order.entry_bytes) {
+        return gs_fail(sim, GS_ERR_ARG, "tables in memory of entries of 0 B");
     }
     if (!sim->order.nodes) {
         return GS_OK;

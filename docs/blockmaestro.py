@@ -29,6 +29,7 @@ COLUMNS = {
     "blockmaestro:kernels3+consumer": "bm 3 cons.",
     "blockmaestro:kernels4": "bm 4",
     "blockmaestro:kernels4+consumer": "bm 4 cons.",
+    "blockmaestro:kernels4, narrow ids": "bm 4 narrow",
     "tb_ideal": "tb_ideal",
 }
 OURS, RIVAL = ("tb_static", "tb_static:reduced", "tb_static:fetch"), "blockmaestro"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 GRID = 4096  # TBs of a kernel that widths allow for at the least (our choice: all networks here have fewer)
 POINTER = 64
+NAME = 16  # bits by which lists name a counter, whose entry they are written ahead of (our choice)
 TAG, TB_ID, COUNTER, LAUNCHED = 32, 32, 6, 2  # BlockMaestro's (Abdolrashidi et al. 2021)
 ACS_ID = 8  # bits of a kernel's id in ACS's window (Durvasula et al. 2024)
 ACS_STATE = 2
@@ -94,6 +95,7 @@ def table_entry(sizes: Sizes, consumers: int) -> tuple[Field, ...]:
     return (
         Field("kind", 2, "counter of a group, a TB's own, a kernel's, or more ranges of the entry before"),
         Field("kernel", width(sizes.window), "place in the window of the kernel that waits"),
+        Field("name", NAME, "of the counter, by which lists find the entry"),
         Field("left", width(sizes.producers + 1), "ends still waited for"),
         Field("used", width(consumers + 1), "ranges in use"),
         Field("ranges", consumers * 3 * tb, f"{consumers} times first TB, count and stride"),
@@ -129,7 +131,7 @@ def table(sizes: Sizes, entries: int, consumers: int, held: int = 0, references:
     found = Structure("dependence table", entries, table_entry(sizes, consumers))
     resident = (
         Field("TB", width(sizes.sms * sizes.slots), "slot of the SM that it runs in"),
-        Field("counters", references * width(entries), f"{references} entries of the table"),
+        Field("counters", references * NAME, f"{references} names"),
     )
     buffer = [Structure("lists of resident TBs", held, resident)] if held else []
     return [found, *buffer, *pool(sizes), _of_tbs(sizes)]
@@ -145,11 +147,9 @@ def largest_table(bits: int, sizes: Sizes, consumers: int, held: int, references
     return low
 
 
-def lists(references: int, entries: int) -> Structure:
+def lists(references: int) -> Structure:
     """Return the lists in memory of which counters each TB's end is for; each is read once."""
-    return Structure(
-        "lists of counters", references, (Field("entry", width(entries), "of the table"),), False
-    )
+    return Structure("lists of counters", references, (Field("counter", NAME, "its name"),), False)
 
 
 def acs_slot(window: int) -> tuple[Field, ...]:
@@ -160,27 +160,30 @@ def acs_slot(window: int) -> tuple[Field, ...]:
     )
 
 
-def blockmaestro(entries: int, children: int) -> list[Structure]:
-    """Return BlockMaestro's two buffers; its window of two to four kernels is not counted."""
+def blockmaestro(entries: int, children: int, tag: int = TAG, tb: int = TB_ID) -> list[Structure]:
+    """Return BlockMaestro's two buffers; its window of two to four kernels is not counted.
+
+    ``tag``, ``tb``: bits that name a TB, as published if not given.
+    """
     return [
-        Structure("counters", entries, blockmaestro_counter()),
-        Structure("lists", entries, blockmaestro_list(children)),
+        Structure("counters", entries, blockmaestro_counter(tag)),
+        Structure("lists", entries, blockmaestro_list(children, tag, tb)),
     ]
 
 
-def blockmaestro_counter() -> tuple[Field, ...]:
+def blockmaestro_counter(tag: int = TAG) -> tuple[Field, ...]:
     """Return the fields of BlockMaestro's buffer of counters."""
     return (
-        Field("tag", TAG + LAUNCHED, "TB and kernel"),
+        Field("tag", tag + LAUNCHED, "TB and kernel"),
         Field("parents", COUNTER, "ends still waited for"),
     )
 
 
-def blockmaestro_list(children: int) -> tuple[Field, ...]:
+def blockmaestro_list(children: int, tag: int = TAG, tb: int = TB_ID) -> tuple[Field, ...]:
     """Return the fields of BlockMaestro's buffer of children."""
     return (
-        Field("tag", TAG + LAUNCHED, "TB and kernel"),
-        Field("children", TB_ID * children, f"{children} TBs"),
+        Field("tag", tag + LAUNCHED, "TB and kernel"),
+        Field("children", tb * children, f"{children} TBs"),
     )
 
 

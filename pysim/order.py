@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import hardware
 from .copies import rewritten
 from .dependences import reduced
 from .params import GPC_ORDERS, PARAMS
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .schemes import Scheme
 
 COHERENCE = next(p for p in PARAMS["scheme"] if p.name == "coherence").choices
-REFERENCE = 2  # bytes in memory that name a counter (our choice: 65,536 of them)
 CARVEOUT = next(p for p in PARAMS["scheme"] if p.name == "carveout").choices
 
 
@@ -114,7 +114,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch or lists else 0,
         "lists": lists,
         "children": references,
-        "list_bytes": in_memory(REFERENCE * references) if lists else 0,
+        "list_bytes": in_memory(hardware.NAME / 8 * references) if lists else 0,
         "computed": int(scheme.finds == "learned"),
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],

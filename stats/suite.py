@@ -93,7 +93,7 @@ def losses(runs: Table) -> list[str]:
     mine = schemes.index(TABLE)
     relieved = [j for j, scheme in enumerate(schemes) if scheme.startswith(TABLE + ",")]
     coarse, shared = (grid(runs, name)[2][:, mine] for name in ("table_coarse", "table_shared"))
-    out = [f"{TABLE} against the best form of {RIVAL}, equal bytes on chip: where it does not win"]
+    out = [f"{TABLE} against the best form of {RIVAL}: where it does not win"]
     for i, name in enumerate(names):
         best = max(rivals, key=lambda j: -1.0 if np.isnan(speedup[i, j]) else float(speedup[i, j]))
         ours, theirs = speedup[i, mine], speedup[i, best]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 
 import numpy as np
@@ -44,13 +45,33 @@ def test_two_machines_and_launches_of_five_microseconds(tmp_path):
 @pytest.mark.parametrize("gpu", ["titan_x_pascal", "h200"])
 def test_no_more_bits_than_the_rival(gpu):
     """All that the table takes on the chip, in the application that needs most, against two buffers."""
-    entries_of, form = (SCRIPT[name] for name in ("entries_of", "FORM"))
-    values = Config.resolve(device(gpu), form).encoded()
-    bits, entries, taken = entries_of([make(name) for name in APPS], values)
-    assert max(taken) <= bits == 896 * (40 + 162)
-    # one more entry, of 58 bits, would not fit
-    assert max(taken) + 58 > bits
+    jobs = [make(name) for name in APPS]
+    config = Config.resolve(device(gpu), SCRIPT["FORM"])
+    bits, entries = SCRIPT["equal_bits"](jobs, config.encoded())
+    assert bits == 896 * (40 + 162)
     assert entries > 1000
+    most = [
+        max(SCRIPT["taken"](jobs, config.replaced({"scheme.table.entries": entries + more}).encoded()))
+        for more in (0, 1)
+    ]
+    assert most[0] <= bits < most[1]
+    # the rival's, where it names TBs as we do
+    assert SCRIPT["narrow"](jobs, config.encoded()) == bits // (20 + 62)
+
+
+def test_what_the_user_sets_is_what_runs(tmp_path):
+    args = "--apps", "bicg", "--gpu", "h200", "--schemes", "stream,tb_static,blockmaestro", "--out", "b.h5"
+    sets = "--set", "scheme.table.lists=4096", "--set", "scheme.table.update=3"
+    done = run(tmp_path, *args, *sets)
+    assert done.returncode == 0, done.stderr
+    assert " entries and 4,096 lists for tb_static" in done.stdout
+    # what is set is not relieved
+    schemes = stats.load(tmp_path / "b.h5")["runs"]["scheme"].tolist()
+    assert schemes == ["stream", "tb_static", "blockmaestro", LARGE, *RELIEVED[2:]]
+    done = run(tmp_path, *args, *sets, "--set", "scheme.table.entries=50000", "--force")
+    assert "50,000 entries and 4,096 lists" in done.stdout
+    (size,) = re.findall(r"TBs [0-9.]+ to ([0-9.]+) KB; BlockMaestro's buffers 22.1 KB", done.stdout)
+    assert float(size) > 22.1
 
 
 def test_json_alone_on_stdout(tmp_path):

@@ -18,21 +18,21 @@ def test_width(things, bits):
 def test_entry_of_the_table():
     sizes = Sizes(window=64, tbs=4096, open=5000, producers=4096, sms=132, slots=32)
     fields = {field.name: field.bits for field in hardware.table_entry(sizes, 4)}
-    assert fields == {"kind": 2, "kernel": 6, "left": 13, "used": 3, "ranges": 4 * 3 * 12}
+    assert fields == {"kind": 2, "kernel": 6, "name": 16, "left": 13, "used": 3, "ranges": 4 * 3 * 12}
     table = hardware.table(sizes, 1000, 4)
     assert [each.name for each in table] == ["dependence table", "window", "TBs of the window"]
-    assert table[0].bits == 1000 * 168
+    assert table[0].bits == 1000 * 184
     assert table[2].bits == 2 * 5000
     # what lies in memory is no bit of the chip
-    assert hardware.on_chip([*table, hardware.lists(10, 1000)]) == sum(each.bits for each in table)
-    assert hardware.lists(10, 1000).bits == 100
+    assert hardware.on_chip([*table, hardware.lists(10)]) == sum(each.bits for each in table)
+    assert hardware.lists(10).bits == 160
 
 
 def test_lists_of_resident_tbs():
     sizes = Sizes(window=64, tbs=4096, open=5000, producers=4096, sms=132, slots=32)
     free, held = hardware.table(sizes, 1000, 1), hardware.table(sizes, 1000, 1, 512, 4)
-    # 132 SMs of 32 slots are told apart by 13 bits, 1000 entries by 10
-    assert hardware.on_chip(held) - hardware.on_chip(free) == 512 * (13 + 4 * 10)
+    # 132 SMs of 32 slots are told apart by 13 bits, counters by 16
+    assert hardware.on_chip(held) - hardware.on_chip(free) == 512 * (13 + 4 * 16)
     for bits in (hardware.on_chip(held) - 1, hardware.on_chip(held)):
         entries = hardware.largest_table(bits, sizes, 1, 512, 4)
         assert entries == 999 + (bits == hardware.on_chip(held))
@@ -41,6 +41,8 @@ def test_lists_of_resident_tbs():
 
 def test_the_rivals_buffers():
     assert hardware.on_chip(hardware.blockmaestro(896, 4)) == 896 * (40 + 162)
+    # TBs named in 12 bits: two bits of a kernel beside them, a counter of six, four children
+    assert hardware.on_chip(hardware.blockmaestro(1, 4, 12, 12)) == (14 + 6) + (14 + 4 * 12)
 
 
 def test_prices_of_placement_and_prologue():

@@ -168,8 +168,7 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
     elif name in (TABLE, "tb_learned"):
         held = values[HELD] if values[IN_MEMORY] and name == TABLE else 0
         made = hardware.table(sizes, values[ENTRIES], values[CONSUMERS], held, values[REFERENCES])
-        deps = built(point.text)[1]
-        made.append(hardware.lists(len(deps.outs) + len(deps.tb_outs), values[ENTRIES]))
+        made.append(hardware.lists(len(built(point.text)[1].tb_outs)))
         if name == "tb_learned":
             known, ranges = (int(figures.values.get(key, 0)) for key in ("signatures", "ranges"))
             made += hardware.learned(known, ranges, values["scheme.learned.entry_bytes"])

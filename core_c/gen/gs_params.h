@@ -303,7 +303,7 @@ typedef struct gs_scheme_table_params {
     int64_t fetch_lists;
     /* With scheme.table.fetch_lists: entries on the chip for lists of resident TBs (our choice). [count] */
     int64_t lists;
-    /* Counters that such an entry names, in 2 B each in memory (our choice). [count] */
+    /* Counters that such an entry names, in 2 B each, used again as kernels leave the window (our choice). [count] */
     int64_t references;
     /* tb_static: the graph that is given is without edges that two others imply (where C waits for B and B for A, C need not wait for A), and nodes of the same TBs are one. It costs the table nothing. [bool] */
     int64_t reduce;

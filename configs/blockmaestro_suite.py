@@ -29,7 +29,7 @@ BUFFERS, NARROW = "scheme.blockmaestro.entries", ("blockmaestro:kernels4", "narr
 
 
 def sizes_of(jobs, values):
-    """Return what the widths of fields follow from, a job; more producers a counter than the floor: none."""
+    """Return what the widths of fields follow from, a job (a counter waits for a kernel at most)."""
     from pysim.hardware import Sizes
 
     return [Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]

@@ -8,12 +8,14 @@
 
 typedef void visit(gs_sim *sim, u32 node, u32 *count);
 
+/* The nodes that a TB's list is of. In a table of nodes those that all TBs of a kernel count down, or TBs in
+   a row (gs_link), follow from the kernel: lists leave them out. */
 static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
 {
     const gs_launch *l = gs_launches(sim) + r->kernel;
     const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
     u32 count = 0;
-    for (u32 i = 0; i < l->outs; i++) {
+    for (u32 i = 0; sim->order.each && i < l->outs; i++) {
         each(sim, outs[i], &count);
     }
     if (l->first_tb_out != GS_NONE) {
@@ -73,27 +75,15 @@ static void add_children(gs_sim *sim, u32 node, u32 *count)
     }
 }
 
-/* Nodes that a TB's end counts down and others' ends do not: what all TBs of a kernel count down, or TBs in a
-   row (gs_link), follows from the kernel. */
-static u32 nodes_of(const gs_sim *sim, const gs_resident *r)
+static void add_node(gs_sim *sim, u32 node, u32 *count)
 {
-    const gs_launch *l = GS_CONST_TABLE(sim, gs_launch, at_launches) + r->kernel;
-    if (l->first_tb_out == GS_NONE) {
-        return 0;
-    }
-    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + r->tb;
-    const u32 *tb_outs = GS_CONST_TABLE(sim, u32, at_tb_outs);
-    u32 count = 0;
-    for (u32 i = ptr[0]; i < ptr[1]; i++) {
-        count += (u32)gs_depend_counts(sim, tb_outs[i]);
-    }
-    return count;
+    *count += (u32)gs_depend_counts(sim, node);
 }
 
 void gs_lists_start(gs_sim *sim, gs_resident *r)
 {
     gs_sched *d = &sim->sched;
-    u32 children = sim->order.each ? visit_nodes(sim, r, add_children) : nodes_of(sim, r);
+    u32 children = visit_nodes(sim, r, sim->order.each ? add_children : add_node);
     u32 entries = (children + sim->order.children - 1) / sim->order.children;
     u32 held = (u32)gs_min(entries, sim->order.lists - d->lists);
     r->lists = held;

@@ -124,7 +124,7 @@ _EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.si
 _FETCHED = ("scheme.table.fetch", 1)
 _FETCH = {
     "fetch": Option(
-        "entries, and lists of them, are brought in when producers are dispatched",
+        "entries and lists of counters are brought in when producers are dispatched",
         (_FETCHED, ("scheme.table.fetch_lists", 1)),
     )
 }

@@ -3,16 +3,21 @@
 Kernels end in the order of their launches, so of all that lies further back than the kernel before, only the
 newest need be waited for, as a whole. Between two neighbours edges are kept TB by TB, but where all of one
 need all of the other, or a TB needs more parents than a counter counts: then the kernel waits for the one
-before as a whole, too.
+before as a whole, too. So it does where one of the two is unknown: nobody could say before its launch what it
+touches. Whatever comes later may need something of an unknown kernel.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .groups import Dependences, Group, assemble
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PARENTS = 63  # a counter of 6 bits
 
@@ -26,9 +31,14 @@ class Adjacent:
     whole: list[int]
 
 
-def adjacent(deps: Dependences, most: int = PARENTS) -> Adjacent:
-    """Return the edges of a job as neighbours know them; ``most``: parents of a TB."""
+def adjacent(deps: Dependences, most: int = PARENTS, unknown: Sequence[bool] | None = None) -> Adjacent:
+    """Return the edges of a job as neighbours know them.
+
+    ``most``: parents of a TB; ``unknown``: one entry a kernel, or None if all are known.
+    """
     count = len(deps.offsets) - 1
+    blind = [False] * count if unknown is None else unknown
+    lost = -1  # the newest unknown kernel behind the one before
     kept: list[Group] = []
     preds: list[tuple[int, ...]] = []
     whole: list[int] = []
@@ -36,7 +46,9 @@ def adjacent(deps: Dependences, most: int = PARENTS) -> Adjacent:
         start, stop = (int(deps.offsets[k]) for k in (max(kernel - 1, 0), kernel))
         first = int(deps.node_first[kernel])
         near: list[Group] = []
-        older = -1
+        if kernel > 1 and blind[kernel - 2]:
+            lost = kernel - 2
+        older = lost
         for group in deps.groups[first : first + int(deps.node_count[kernel])]:
             mine = group.producers >= start
             if not mine.all():
@@ -45,7 +57,8 @@ def adjacent(deps: Dependences, most: int = PARENTS) -> Adjacent:
             if mine.any():
                 near.append(Group(kernel, group.producers[mine], group.kinds[mine], group.consumers))
         tbs = int(deps.offsets[kernel + 1]) - stop
-        if _dense(near, stop - start, tbs, most):
+        barrier = kernel > 0 and (blind[kernel - 1] or blind[kernel])
+        if barrier or _dense(near, stop - start, tbs, most):
             preds.append((kernel - 1,))
             whole.append(1)
             continue

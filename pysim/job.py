@@ -129,6 +129,12 @@ class Kernel:
         """Thread blocks of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
+    @property
+    def affine(self) -> bool:
+        """Whether every address follows from TB and arguments, not from data; what a copy writes is told."""
+        listed = isinstance(self.program, Recorded) and self.program.blocks is not None
+        return self.copy is not None or (self.footprint is None and not listed)
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -19,7 +19,6 @@ import numpy as np
 from .dependences import Dependences, dependences
 from .groups import Groups, assemble
 from .job import Access, Job, Tensor
-from .program import Recorded
 from .regions import SECTOR, pointers, spread
 
 if TYPE_CHECKING:
@@ -182,12 +181,6 @@ def _touched(kernel: Kernel) -> list[_Touch] | None:
     return made
 
 
-def learnable(kernel: Kernel) -> bool:
-    """Whether every address of a kernel is affine in TB and arguments."""
-    listed = isinstance(kernel.program, Recorded) and kernel.program.blocks is not None
-    return kernel.footprint is None and not listed
-
-
 def _same(one: Sequence[_Touch], other: Sequence[_Touch]) -> bool:
     return len(one) == len(other) and all(
         a[:4] == b[:4] and np.array_equal(a[4], b[4]) for a, b in zip(one, other, strict=True)
@@ -251,7 +244,7 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
         launched.append(kernel)
         if kernel.copy is not None:
             continue
-        touched = _touched(kernel) if learnable(kernel) else None
+        touched = _touched(kernel) if kernel.affine else None
         if touched is None:
             unlearnable += 1
             barrier[index] = 1

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 QUEUE_MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
 PRIORITIES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
+ADDRESSES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "addresses").choices
 UNLIMITED = 1 << 32
 
 
@@ -88,7 +89,7 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
     if scheme.edges == "ranges":
         return _acs(scheme, job, values, order)
     if scheme.edges == "adjacent":
-        return _blockmaestro(found.deps, values, order)
+        return _blockmaestro(job, found.deps, values, order)
     if scheme.edges == "levels":
         return _wireframe(job, found.deps, values, order)
     if scheme.edges == "packets":
@@ -142,9 +143,11 @@ def _acs(scheme: Scheme, job: Job, values: Mapping[str, int], order: dict[str, i
     return Ordering(preds, order, launches=launches)
 
 
-def _blockmaestro(deps: Dependences, values: Mapping[str, int], order: dict[str, int]) -> Ordering:
+def _blockmaestro(job: Job, deps: Dependences, values: Mapping[str, int], order: dict[str, int]) -> Ordering:
     """Return the order of kernels that are launched ahead, with edges between neighbours."""
-    made = adjacent(deps, values["scheme.blockmaestro.parents"])
+    exact = ADDRESSES[values["scheme.blockmaestro.addresses"]] == "exact"
+    unknown = [not (exact or kernel.affine) for kernel in job.kernels]
+    made = adjacent(deps, values["scheme.blockmaestro.parents"], unknown)
     consumer = PRIORITIES[values["scheme.blockmaestro.priority"]] == "consumer"
     entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
     counter = hardware.each_bytes(hardware.blockmaestro_counter())

@@ -250,6 +250,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("entries", 896, "count", 1, 1 << 24, "Entries of the buffer of children and of that of counters, each (28 SMs of 32 TBs there)."),
         Param("children", 4, "count", 1, 1024, "Children that an entry lists."),
         Param("parents", 63, "count", 1, 1 << 24, "Parents that a TB may have: a counter of 6 bits; beyond, its kernel waits for the one before as a whole."),
+        _choice("addresses", ("affine", "exact"), "affine: of a kernel with addresses that were read from data (recorded ones) nothing is known: it waits for the kernel before, and those behind it for it, as a whole; exact: its edges are known as those of the others."),
     ),
     "scheme.wireframe": (
         Param("nodes", 192, "count", 1, 1 << 24, "TBs that the buffer of the graph holds, from before their dispatch to their end (2 KB for both buffers is what is reported of Wireframe; how they divide is assumed)."),

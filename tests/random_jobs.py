@@ -85,6 +85,7 @@ SETTINGS = {
     "scheme.blockmaestro.entries": (1, 7, 896),
     "scheme.blockmaestro.children": (1, 4),
     "scheme.blockmaestro.parents": (1, 3, 63),
+    "scheme.blockmaestro.addresses": ("affine", "exact"),
     "scheme.wireframe.nodes": (1, 5, 192),
     "scheme.wireframe.pending": (0, 3),
     "scheme.queues.map": ("graph", "stream"),

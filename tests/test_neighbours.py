@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from workloads.registry import make
 
 from .core.harness import execute, lowered_of, tiny
 from .core.workloads_small import ALL
+from .recorded import recorded
 from .test_kernel_schemes import NS, apart, chain, handed_over
 from .test_ordering import LATE, kernel, two
 
@@ -61,6 +64,37 @@ def test_dense_neighbours_are_a_barrier():
     job = Job("many", [kernel("a", "store", t, tbs=8), halves(t)])
     assert adjacent(dependences(job), 4).whole == [0, 0]
     assert adjacent(dependences(job), 3).whole == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "preds", "whole"),
+    [
+        ((), [(), (), (0,), (0, 2), (3,)], [0, 0, 1, 1, 0]),
+        # the kernel behind it waits for it alone, and later ones for it as well
+        ((0,), [(), (0,), (0,), (0, 2), (0, 3)], [0, 1, 1, 1, 1]),
+        ((1,), [(), (0,), (1,), (1, 2), (1, 3)], [0, 1, 1, 1, 1]),
+        ((2,), [(), (), (1,), (2,), (2, 3)], [0, 0, 1, 1, 1]),
+        ((4,), [(), (), (0,), (0, 2), (3,)], [0, 0, 1, 1, 1]),
+        # of two the newest counts
+        ((0, 2), [(), (0,), (1,), (2,), (2, 3)], [0, 1, 1, 1, 1]),
+        ((0, 1, 2, 3, 4), [(), (0,), (1,), (2,), (3,)], [0, 1, 1, 1, 1]),
+    ],
+)
+def test_unknown_kernels_are_waited_for_as_a_whole(unknown, preds, whole):
+    deps = dependences(five())
+    made = adjacent(deps, unknown=[k in unknown for k in range(5)])
+    assert (made.preds, made.whole) == (preds, whole)
+    # edges of TBs are left where a kernel waits for the one before, but not as a whole
+    left = {k for k in range(1, 5) if preds[k][-1:] == (k - 1,) and whole[k] < len(preds[k])}
+    assert set(made.deps.nodes["kernel"].tolist()) == left
+
+
+def five():
+    """Kernels a to e: c reads what a made, d and e change that in turn, b is apart."""
+    memory = Memory()
+    t, other = memory.tensor("t", 4, 32, 4), memory.tensor("other", 4, 32, 4)
+    rows = (("a", "store", t), ("b", "store", other), ("c", "load", t), ("d", "store", t), ("e", "reduce", t))
+    return Job("five", [kernel(*row, tbs=4, delay=LATE if row[0] == "a" else 0) for row in rows])
 
 
 def halves(tensor):
@@ -133,6 +167,49 @@ def test_what_lies_further_back_is_waited_for_in_order():
     ran = execute(job, "blockmaestro:kernels4", tiny(sim__oracle=1))
     ready, released = ints(ran.kernels, "ready"), ints(ran.kernels, "released")
     assert ready[2] < released[0] <= ready[3]
+
+
+def lost(job, *unknown):
+    """The job with these kernels recorded, each address written down."""
+    other = recorded(job, tiny().encoded()["gpu.sm.block_max"], True)
+    pairs = zip(job.kernels, other.kernels, strict=True)
+    return replace(job, kernels=[pair[k in unknown] for k, pair in enumerate(pairs)])
+
+
+@pytest.mark.parametrize(
+    "scheme", ["blockmaestro", "blockmaestro:kernels4", "blockmaestro:consumer+kernels4"]
+)
+@pytest.mark.parametrize("unknown", [0, 1, 2, 3])
+def test_an_unknown_kernel_runs_alone(unknown, scheme):
+    """Four kernels have nothing in common: two or four run at once where that is known."""
+    job = lost(uneven(LATE, LATE, LATE, LATE), unknown)
+    conf = tiny(sim__oracle=1)
+    ran = execute(job, scheme, conf)
+    begun, ended = ints(ran.kernels, "first_dispatch"), ints(ran.kernels, "released")
+    assert (begun[unknown + 1 :] >= ended[unknown]).all()
+    assert (begun[unknown] >= ended[:unknown]).all()
+    exact = execute(job, scheme, conf.replaced({"scheme.blockmaestro.addresses": "exact"}))
+    plain = execute(uneven(LATE, LATE, LATE, LATE), scheme, conf)
+    assert exact.kernels.tobytes() == plain.kernels.tobytes()
+    assert exact.end < ran.end
+
+
+@pytest.mark.parametrize("name", ["gru", "random_dag", "mixed", "copied"])
+def test_known_kernels_run_as_with_exact_footprints(name):
+    one, other = (
+        execute(ALL[name](), "blockmaestro:kernels4", tiny(scheme__blockmaestro__addresses=word))
+        for word in ("affine", "exact")
+    )
+    assert one.fingerprint() == other.fingerprint()
+
+
+@pytest.mark.parametrize("addresses", ["affine", "exact"])
+@pytest.mark.parametrize("options", ["", ":kernels4", ":consumer+kernels4"])
+@pytest.mark.parametrize("unknown", [(0,), (1, 4), (2,), (0, 1, 2, 3, 4)])
+def test_recorded_addresses_break_no_order(unknown, options, addresses):
+    conf = tiny(sim__oracle=1, scheme__blockmaestro__addresses=addresses)
+    ran = execute(lost(five(), *unknown), f"blockmaestro{options}", conf)
+    assert int(ran.totals.tbs_done) == 20
 
 
 def test_producers_come_before_consumers():

@@ -130,6 +130,12 @@ enum {
     GS_SCHEME_BLOCKMAESTRO_PRIORITY_CONSUMER = 1,
 };
 
+/* scheme.blockmaestro.addresses */
+enum {
+    GS_SCHEME_BLOCKMAESTRO_ADDRESSES_AFFINE = 0,
+    GS_SCHEME_BLOCKMAESTRO_ADDRESSES_EXACT = 1,
+};
+
 /* scheme.bloom.per */
 enum {
     GS_SCHEME_BLOOM_PER_TB = 0,

@@ -352,6 +352,8 @@ typedef struct gs_scheme_blockmaestro_params {
     int64_t children;
     /* Parents that a TB may have: a counter of 6 bits; beyond, its kernel waits for the one before as a whole. [count] */
     int64_t parents;
+    /* affine: of a kernel with addresses that were read from data (recorded ones) nothing is known: it waits for the kernel before, and those behind it for it, as a whole; exact: its edges are known as those of the others. [choice] */
+    int64_t addresses;
 } gs_scheme_blockmaestro_params;
 
 typedef struct gs_scheme_wireframe_params {

@@ -6,7 +6,7 @@
 void gs_admit_plan(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
-    if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->next_admit == sim->n_launches ||
+    if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->looking || d->next_admit == sim->n_launches ||
         d->active >= sim->order.window || d->shut || !gs_depend_room(sim, d->next_admit) ||
         (sim->order.ahead && d->next_admit - d->unfinished >= sim->order.ahead)) {
         return;
@@ -18,9 +18,16 @@ void gs_admit_plan(gs_sim *sim, u64 t)
     /* what is launched ahead pays the launch behind its admission */
     u64 begin =
         gs_max(gs_max(t, d->admit_free), l->enqueued + (sim->order.prelaunch ? 0 : sim->order.launch));
-    /* its ranges are compared with those in the window before it is in */
-    u64 checks = (u64)l->segments * d->segments * sim->order.check;
-    d->admit_at = gs_max(begin, d->lifted) + l->look_up + checks;
+    d->admit_at = gs_max(begin, d->lifted);
+    if (!gs_footprints_due(sim, d->next_admit)) {
+        d->admit_at += gs_admit_checks(sim, d->next_admit);
+    }
+}
+
+u64 gs_admit_checks(const gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    return l->look_up + (u64)l->segments * sim->sched.segments * sim->order.check;
 }
 
 /* a kernel of a table scheme has ended: is it a barrier's end? */
@@ -38,8 +45,12 @@ static void barrier_passed(gs_sim *sim, u32 kernel, u64 t)
 void gs_admit_next(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
-    u32 kernel = d->next_admit++;
+    u32 kernel = d->next_admit;
     d->admit_at = GS_NEVER;
+    if (gs_footprints_wait(sim, kernel, t)) {
+        return;
+    }
+    d->next_admit++;
     d->admit_free =
         t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
     d->active += gs_launches(sim)[kernel].places;

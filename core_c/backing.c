@@ -1,7 +1,8 @@
 /* Tables of the scheduler that lie in memory: what does not fit on the chip, or is not there yet. The
    scheduler reads and updates them through L2, as an SM does: a line request a cycle, as many under way as an
    SM has (gpu.l1.in_flight), each on the way for half of gpu.l2.latency there and half back. They lie below
-   the semaphores at the top of memory, a kernel behind the other: counters or entries, then lists of TBs. */
+   the semaphores at the top of memory, a kernel behind the other: counters or entries, then lists of TBs; and
+   behind those of all kernels what TBs were seen to touch. */
 #include "create.h"
 #include "l2.h"
 #include "scheduler.h"
@@ -22,7 +23,7 @@ static gs_piece *piece_at(gs_sim *sim, u32 i)
 u64 gs_backing_lay_out(gs_sim *sim, u64 end)
 {
     gs_backing *b = &sim->sched.backing;
-    u64 on = sim->order.entry_bytes != 0;
+    u64 on = gs_backing_is_used(sim) ? 1 : 0;
     b->room = on ? sim->in_flight : 0;
     b->at_pieces = gs_reserve(&end, on * PIECES, sizeof(gs_piece));
     b->at_awaited = gs_reserve(&end, on * GS_AWAITED, sizeof(gs_awaited));
@@ -84,6 +85,8 @@ void gs_backing_init(gs_sim *sim)
             bytes = (bytes + 127) & ~127ull;
         }
     }
+    b->footprints = bytes;
+    bytes += sim->order.footprints;
     u64 top = gs_address_top(sim), flags = ((u64)sim->n_semaphores / GS_SEMAPHORES_A_LINE + 1) * 128;
     if (bytes + flags > top) {
         gs_fail(sim, GS_ERR_ARG, "the scheduler's tables take %llu B of memory: there are %llu",
@@ -171,6 +174,11 @@ void gs_backing_ask_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries
     const gs_backed *k = GS_TABLE(sim, gs_backed, sched.backing.at_kernels) + kernel;
     u64 entry = (u64)tb * k->list_entries + first;
     ask(sim, k->lists + entry * sim->order.list_bytes, (u64)entries * sim->order.list_bytes, 0, awaited);
+}
+
+void gs_backing_ask_footprints(gs_sim *sim, u64 at, u64 bytes, u32 update, u32 awaited)
+{
+    ask(sim, sim->sched.backing.footprints + at, bytes, update, awaited);
 }
 
 int gs_backing_is_behind(const gs_sim *sim)

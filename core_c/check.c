@@ -51,6 +51,10 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
                               sim->order.queues > 65536 || !sim->order.quantum)) {
         return gs_fail(sim, GS_ERR_ARG, "queues: a table, or slots or a quantum of 0 or too many");
     }
+    if (sim->order.footprints >> 38 ||
+        (sim->order.footprints && (!sim->order.tb_edges || sim->order.lists || sim->order.nodes))) {
+        return gs_fail(sim, GS_ERR_ARG, "footprints of more than 256 GB, without a table or with buffers");
+    }
     if (!sim->order.tb_edges && (sim->order.nodes || sim->order.each || sim->order.lists)) {
         return gs_fail(sim, GS_ERR_ARG, "buffers of TBs or edges without a table");
     }
@@ -147,6 +151,12 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
         if (l->places == 0 || places > UINT32_MAX) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: takes %u places of the window: out of range",
                            (unsigned long long)i, l->places);
+        }
+        u64 footprints = l->footprint * tbs;
+        if (footprints > sim->order.footprints ||
+            (l->footprint && l->first_footprint > sim->order.footprints - footprints)) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: footprints outside of the %llu B for them",
+                           (unsigned long long)i, (unsigned long long)sim->order.footprints);
         }
         if (l->prologue && (!sim->order.tb_edges || !sim->order.prologue || l->copies)) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: a prologue needs a scheme with a table",

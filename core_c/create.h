@@ -21,6 +21,12 @@ static inline u64 gs_reserve(u64 *end, u64 n, u64 size)
     return at;
 }
 
+/* whether tables of the scheduler lie in memory */
+static inline int gs_backing_is_used(const gs_sim *sim)
+{
+    return sim->order.entry_bytes || sim->order.footprints;
+}
+
 static inline u64 gs_tbs_of(const gs_launch *l)
 {
     return (u64)l->grid[0] * l->grid[1] * l->grid[2];

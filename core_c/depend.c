@@ -580,6 +580,8 @@ void gs_depend_event(gs_sim *sim, gs_event e)
     } else if (e.what == GS_EVENT_LISTED) {
         sim->sched.sm = e.pad;
         count_all(sim, e.a, e.b, e.time);
+    } else if (e.what == GS_EVENT_FOOTPRINTS) {
+        gs_footprints_came(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_SPILLED) {
         gs_depend_gate(sim, e.a, e.time, e.pad, e.b);
     } else if (e.what == GS_EVENT_UNIT) {

@@ -174,7 +174,7 @@ int gs_derive(gs_sim *sim)
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
     most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
-    if (sim->order.entry_bytes) {
+    if (gs_backing_is_used(sim)) {
         /* the scheduler is as far from L2 as an SM; it and the slices run the same quantum */
         u64 both = (u64)p->gpu_l2.latency * sim->period;
         sim->sched.backing.way_out = both / 2;

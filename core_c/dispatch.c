@@ -277,7 +277,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
         u32 kernel = by_rank[r];
         gs_kernel *k = &kernels[kernel];
         if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
-            (sim->order.lists && gs_backing_is_behind(sim))) {
+            ((sim->order.lists || sim->order.footprints) && gs_backing_is_behind(sim))) {
             return;
         }
         if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {

@@ -157,6 +157,9 @@ typedef struct gs_launch {
     uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
                                  touches behind it */
     uint32_t places;          /* of the window that it takes: 1, or more if it stands for others, too */
+    uint32_t footprint;       /* table: B that a TB's ranges take in memory, see footprints.c; 0: not used */
+    uint32_t recorded;        /* 1: its TBs write them when they end; 0: all are read before its admission */
+    uint64_t first_footprint; /* where those of its TBs begin, one behind the other */
 } gs_launch;
 
 /* Granules of memory, first to end - 1. */
@@ -259,6 +262,7 @@ typedef struct gs_order {
     uint64_t end;       /* table: the end of a kernel takes it this much longer */
     uint64_t seen;      /* table: from then to those that wait for it, beyond the table's own latency */
     uint64_t submit;    /* launchers: from taking a kernel to its dispatch */
+    uint64_t footprints; /* B of memory for what TBs of launches were seen to touch; 0: none */
 } gs_order;
 
 /* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are

@@ -72,7 +72,7 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     t = gs_backing_lay_out(sim, t);
     u64 rooms[6] = {
         power_of_two(reserve + 1),
-        power_of_two(nodes + n + (sim->order.entry_bytes ? GS_AWAITED : 0) + sim->bloom.slots + 1),
+        power_of_two(nodes + n + (gs_backing_is_used(sim) ? GS_AWAITED : 0) + sim->bloom.slots + 1),
         power_of_two(n + held + 2),
         power_of_two(held + 1),
         power_of_two(sim->order.prologue ? reserve + 1 : 1),

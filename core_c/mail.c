@@ -104,10 +104,10 @@ void gs_mail_ahead(const gs_ctx *ctx, u32 box)
     }
 }
 
-void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m)
+void gs_mail_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
 {
     gs_sim *sim = ctx->sim;
-    if (gs_key_time(m.key) < ctx->send0) {
+    if (gs_key_time(m.key) < soonest) {
         gs_fail(sim, GS_ERR_LIMIT, "a message came too late for its receiver; please report this");
         return;
     }

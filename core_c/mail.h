@@ -106,7 +106,8 @@ typedef struct gs_ctx {
 } gs_ctx;
 
 void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m);
-void gs_mail_far(gs_ctx *ctx, u32 box, gs_msg m);
+/* `soonest`: when the next quantum of the receiver begins */
+void gs_mail_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
 /* Moves messages whose quantum has come within the ring; one thread does, at multiples of half the ring. */
 void gs_mail_near(gs_ctx *ctx);
 /* Sorted messages of `box` for this quantum; the rows of `sets` (or NULL) that they name are fetched ahead.
@@ -174,7 +175,7 @@ static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_row *row, u32
     if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
         u64 ahead = time - s->q0;
         if (ahead >= s->far) {
-            gs_mail_far(ctx, box, m);
+            gs_mail_far(ctx, s->q0, box, m);
             return;
         }
         u32 quanta = gs_quanta_ahead(s, ahead);
@@ -191,7 +192,7 @@ static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u
     gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     u64 ahead = time - s->q0;
     if (GS_UNLIKELY(ahead >= s->far)) {
-        gs_mail_far(ctx, box, m);
+        gs_mail_far(ctx, s->q0, box, m);
         return;
     }
     u32 quanta = gs_quanta_ahead(s, ahead);

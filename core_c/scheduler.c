@@ -85,7 +85,9 @@ static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departe
     if (sim->order.lists) {
         gs_lists_end(sim, from);
     }
-    tb_counts(ctx, t, kernel, tb);
+    if (!sim->order.footprints || !gs_footprints_record(sim, kernel, tb, t)) {
+        tb_counts(ctx, t, kernel, tb);
+    }
     if (sim->order.nodes) {
         gs_levels_end(sim, t);
     }
@@ -181,6 +183,9 @@ static void run_event(gs_ctx *ctx, u32 source)
         tb_left_sm(ctx, t, e.a, e.b, (u64)e.what << 32 | e.pad);
     } else if (source == SOURCE_COMPLETE) {
         tb_complete(ctx, t, e.a, e.b, GS_TABLE(sim, gs_departed, at_departed) + e.what);
+    } else if (source == SOURCE_READY && e.what == GS_EVENT_RECORDED) {
+        d->sm = e.pad;
+        tb_counts(ctx, t, e.a, e.b);
     } else if (source == SOURCE_READY) {
         gs_depend_event(sim, e);
         if (e.what == GS_EVENT_KERNEL_END && sim->order.launchers) {

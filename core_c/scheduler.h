@@ -22,7 +22,9 @@ enum {
     GS_EVENT_UNIT,
     GS_EVENT_FETCHED,
     GS_EVENT_SPILLED,
-    GS_EVENT_LISTED
+    GS_EVENT_LISTED,
+    GS_EVENT_FOOTPRINTS,
+    GS_EVENT_RECORDED
 };
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
@@ -41,6 +43,8 @@ static inline int gs_copy_is_free(const gs_sim *sim, u32 kernel)
 /* kernels that come and go (admission.c) */
 /* when the window takes its next kernel, if it can take one now */
 void gs_admit_plan(gs_sim *sim, u64 t);
+/* how long its ranges are compared with those in the window before it is in */
+u64 gs_admit_checks(const gs_sim *sim, u32 kernel);
 void gs_admit_next(gs_sim *sim, u64 t);
 /* behind barriers: all predecessors have ended and the gap is over */
 void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t);
@@ -96,6 +100,20 @@ int gs_lists_read(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 /* counts for a node's consumers; what `awaited` names waits for those whose counters are in memory */
 void gs_lists_count(gs_sim *sim, u32 node, u32 awaited);
 
+/* footprints that were learned (footprints.c) */
+/* A TB has ended. 1: its ranges are learned, and its end counts when they are written. */
+int gs_footprints_record(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+/* 1: a kernel's are to be read before its admission, and have not been */
+static inline int gs_footprints_due(const gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    return l->footprint && !l->recorded && !sim->sched.seen;
+}
+/* Asks for a kernel's before its admission; 1: they have not come. */
+int gs_footprints_wait(gs_sim *sim, u32 kernel, u64 t);
+/* what a kernel asked for has come; first: the beginning of it */
+void gs_footprints_came(gs_sim *sim, u32 kernel, u32 first, u64 t);
+
 /* TBs in a buffer, in a given order (levels.c) */
 void gs_levels_fill(gs_sim *sim, u64 t);
 void gs_levels_end(gs_sim *sim, u64 t);
@@ -115,6 +133,8 @@ void gs_backing_ask(gs_sim *sim, u32 kernel, u64 at, u64 bytes, u32 update, u32 
 void gs_backing_asked(gs_sim *sim, u32 awaited, u64 t);
 /* the same of part of a TB's list */
 void gs_backing_ask_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries, u32 awaited);
+/* the same of footprints */
+void gs_backing_ask_footprints(gs_sim *sim, u64 at, u64 bytes, u32 update, u32 awaited);
 /* sends requests as long as there is room for answers */
 void gs_backing_send(gs_ctx *ctx, u64 t);
 void gs_backing_answer(gs_sim *sim, u64 pay, u64 t);

@@ -457,6 +457,7 @@ typedef struct gs_backed {
 
 typedef struct gs_backing {
     u64 port, base; /* when the next request may leave; where the tables begin */
+    u64 footprints; /* and footprints, from there on */
     u64 way_out, way_back;
     u64 at_pieces, at_awaited, at_kernels;
     u32 head, tail;      /* pieces */
@@ -497,6 +498,8 @@ typedef struct gs_sched {
     u32 late, behind; /* entries of the list of the TB that ends: in memory; in the buffer before them */
     gs_backing backing;
     u64 segments;         /* of the kernels in the window */
+    u64 looked_up;        /* when the footprints of the next kernel that have come are looked up */
+    u32 looking, seen;    /* answers that are waited for, of footprints; 1: it need not ask again */
     gs_ring opens;        /* TBs that wait inside no more, see gate.c */
     u32 running;          /* kernels (not copies) that have begun and not ended, behind barriers */
     u32 in_flight, early; /* kernels in flight, see early.c; 1: the job has early ones */

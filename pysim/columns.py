@@ -248,16 +248,14 @@ def learned_table(run: int, report: Report | None, values: Mapping[str, int]) ->
     """Return the row of ``learned`` of a run; none of a scheme that does not learn."""
     if report is None:
         return table("learned", 0)
-    each = values["scheme.learned.entry_bytes"]
-    names = ("launches", "served", "unlearnable", "changed", "mispredicted", "signatures", "ranges")
+    counts = ("launches", "served", "unlearnable", "changed", "mispredicted", "signatures", "ranges")
+    names = (*counts, "recorded_bytes", "fetched_bytes")
     return table(
         "learned",
         1,
         run=run,
         barriers=report.launches - report.served,
-        recorded_bytes=report.ranges * each,
-        fetched_bytes=report.fetched * each,
-        lookup_us=report.fetched * values["scheme.learned.lookup"] / TICKS_US,
+        lookup_us=report.looked_up * values["scheme.learned.lookup"] / TICKS_US,
         **{name: getattr(report, name) for name in names},
     )
 

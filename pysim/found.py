@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Found:
     """Edges as a scheme knows them, and what knowing costs; arrays have one element a launch.
 
     ``barrier``: 1 where a kernel runs behind barriers. ``look_up``, ``enter``: ticks before and behind the
-    admission.
+    admission. ``launch``: further fields of ``gs_launch``; ``footprints``: bytes of memory that they name.
     """
 
     deps: Dependences
@@ -36,6 +36,8 @@ class Found:
     enter: NDArray[np.uint64]
     learned: Report | None = None
     hints: Hints | None = None  # edges are found from them in the core, and not those of ``deps``
+    launch: dict[str, NDArray[Any]] = field(default_factory=dict)
+    footprints: int = 0
 
 
 def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, int]) -> Found:
@@ -44,7 +46,8 @@ def found_of(scheme: Scheme, job: Job, deps: Dependences, values: Mapping[str, i
     if scheme.finds == "learned":
         known = learned(job, values)
         spent = known.ranges.astype(np.uint64) * np.uint64(values["scheme.learned.lookup"])
-        return Found(held_back(job, known.deps), known.barrier, spent, none, known.report)
+        held = held_back(job, known.deps)
+        return Found(held, known.barrier, spent, none, known.report, None, known.launch, known.footprints)
     if scheme.finds == "bloom":
         hints = hints_of(job, values)
         return Found(deps, hints.barrier, hints.look_up, hints.enter, hints=hints)

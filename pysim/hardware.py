@@ -197,7 +197,10 @@ def signature(bits: int, units: int) -> tuple[Field, ...]:
 
 
 def learned(signatures: int, ranges: int, entry_bytes: int) -> list[Structure]:
-    """Return what `tb_learned` keeps beside the table, in memory but for the tags."""
+    """Return what `tb_learned` keeps beside the table, in memory but for the tags.
+
+    ``ranges``: those that there is room for, as many for each TB of a signature.
+    """
     tag = (Field("tag", 2 * POINTER, "program, and a digest of grid and layout"),)
     kept = (Field("range", 8 * entry_bytes, "offset, length, distance and count"),)
     return [Structure("signatures", signatures, tag), Structure("learned ranges", ranges, kept, False)]

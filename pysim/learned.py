@@ -12,14 +12,15 @@ holds is checked here with what the model knows of each launch, and hardware doe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .dependences import Dependences, dependences
 from .groups import Groups, assemble
 from .job import Access, Job, Tensor
-from .regions import SECTOR, pointers, spread
+from .order import in_memory
+from .regions import GRANULES, SECTOR, pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 class Ranges:
     """What TBs touch from an argument on: row0, row1, byte0, byte1 of rows ``pitch`` apart, (TBs, 4).
 
-    ``count``: ranges that the hardware keeps for it, all TBs together.
+    ``counts``: ranges that the hardware keeps of it, one element a TB.
     """
 
     arg: int
@@ -43,7 +44,7 @@ class Ranges:
     offset: int
     pitch: int
     table: Ints
-    count: int
+    counts: Ints
 
     def access(self, args: Sequence[Tensor]) -> Access:
         """Return it as an access, from the arguments of a launch on."""
@@ -73,16 +74,24 @@ class Report:
     mispredicted: int  # a check of the model: launches that do not touch what their signature's first one did
     signatures: int
     ranges: int  # kept, of all signatures
-    fetched: int  # ranges read back, a time for each served launch
+    looked_up: int  # ranges, a time for each served launch
+    recorded_bytes: int  # written by first launches, and kept
+    fetched_bytes: int  # read by served launches
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How a scheme that learns launches a job. ``barrier`` and ``ranges`` (to look up): one a launch."""
+    """How a scheme that learns launches a job.
+
+    ``barrier``, ``ranges`` (to look up) and ``launch`` (fields of ``gs_launch``: footprints in memory): one a
+    launch. ``footprints``: bytes that those take.
+    """
 
     deps: Dependences
     barrier: NDArray[np.uint32]
     ranges: Ints
+    launch: dict[str, NDArray[Any]]
+    footprints: int
     report: Report
 
 
@@ -114,7 +123,7 @@ def hulls(
         lo, hi = np.min(los, axis=0), np.max(his, axis=0)
         none = hi < 0
         offset, pitch, table = _flat(0, np.where(none, 0, lo), np.where(none, 0, hi))
-        return [Ranges(arg, mode, offset, pitch, table, int((~none).sum()))]
+        return [Ranges(arg, mode, offset, pitch, table, (~none).astype(np.int64))]
     made: list[Ranges] = []
     share = limit // len(parts)
     for offset, pitch, table in parts:
@@ -123,14 +132,14 @@ def hulls(
         rows = np.where(some, row1 - row0, 0)
         runs = np.where((byte0 <= 0) & (byte1 >= pitch), np.minimum(rows, 1), rows)
         if strided or int(runs.max(initial=0)) <= share:
-            made.append(Ranges(arg, mode, offset, pitch, table, int((some if strided else runs).sum())))
+            made.append(Ranges(arg, mode, offset, pitch, table, some.astype(np.int64) if strided else runs))
             continue
         for part in range(share):
             first, last = row0 + rows * part // share, row0 + rows * (part + 1) // share
             lo = np.where(first < last, first * pitch + byte0, 0)
             hi = np.where(first < last, (last - 1) * pitch + byte1, 0)
             at, length, flat = _flat(offset, lo, hi)
-            made.append(Ranges(arg, mode, at, length, flat, int((first < last).sum())))
+            made.append(Ranges(arg, mode, at, length, flat, (first < last).astype(np.int64)))
     return made
 
 
@@ -189,22 +198,27 @@ def _same(one: Sequence[_Touch], other: Sequence[_Touch]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """One signature: what its first launch touched, and the ranges that are kept of it."""
+    """One signature: what its first launch touched, the ranges that are kept of it, and where in memory.
+
+    Each TB has ``slot`` bytes there, as many as the one with the most ranges needs.
+    """
 
     touched: list[_Touch]
     ranges: list[Ranges]
+    count: int
+    slot: int
+    at: int
 
-    @property
-    def count(self) -> int:
-        return sum(each.count for each in self.ranges)
 
-
-def _record(touched: list[_Touch], limit: int, strided: bool) -> _Known:
+def _record(touched: list[_Touch], values: Mapping[str, int], at: int) -> _Known:
+    limit, strided = values["scheme.learned.ranges"], bool(values["scheme.learned.strided"])
     by: dict[tuple[int, Mode], list[tuple[int, int, Ints]]] = {}
     for slot, mode, offset, pitch, table in touched:
         by.setdefault((slot, mode), []).append((offset, pitch, table))
     ranges = [r for (slot, mode), parts in by.items() for r in hulls(slot, mode, parts, limit, strided)]
-    return _Known(touched, ranges)
+    counts = np.zeros(1, np.int64) + sum(each.counts for each in ranges)
+    slot = in_memory(values["scheme.learned.entry_bytes"]) * int(counts.max())
+    return _Known(touched, ranges, int(counts.sum()), slot, at)
 
 
 def between_barriers(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependences:
@@ -231,9 +245,11 @@ def between_barriers(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependen
 
 def learned(job: Job, values: Mapping[str, int]) -> Learned:
     """Return which launches of a job run behind barriers, and the edges of the others."""
-    limit, strided = values["scheme.learned.ranges"], bool(values["scheme.learned.strided"])
     barrier = np.zeros(len(job.kernels), np.uint32)
     looked = np.zeros(len(job.kernels), np.int64)
+    slot, recorded = np.zeros_like(barrier), np.zeros_like(barrier)
+    where = np.zeros(len(job.kernels), np.uint64)
+    line, kept, recorded_bytes, fetched_bytes = GRANULES["line"], 0, 0, 0
     known: dict[object, _Known] = {}
     by_id: dict[int, int] = {}
     by_value: dict[object, int] = {}
@@ -255,16 +271,21 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
             number = by_id[id(kernel.program)] = by_value.setdefault(kernel.program, len(by_value))
         signature = (number, kernel.grid, _layout(kernel.args))
         if signature in known and _same(known[signature].touched, touched):
-            ranges = known[signature].ranges
-            looked[index] = known[signature].count
-            launched[index] = replace(kernel, accesses=tuple(each.access(kernel.args) for each in ranges))
+            first = known[signature]
+            looked[index], slot[index], where[index] = first.count, first.slot, first.at
+            fetched_bytes += first.slot * kernel.tbs
+            accesses = tuple(each.access(kernel.args) for each in first.ranges)
+            launched[index] = replace(kernel, accesses=accesses)
             continue
         wrong += signature in known
         changed += signature not in known and number in seen
         barrier[index] = 1
         launched[index] = replace(kernel, accesses=())
         if signature not in known:
-            known[signature] = _record(touched, limit, strided)
+            first = known[signature] = _record(touched, values, kept)
+            recorded[index], slot[index], where[index] = 1, first.slot, kept
+            recorded_bytes += first.slot * kernel.tbs
+            kept += -(-first.slot * kernel.tbs // line) * line
         seen.add(number)
     deps = dependences(replace(job, kernels=launched))
     launches = sum(kernel.copy is None for kernel in job.kernels)
@@ -277,5 +298,8 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
         len(known),
         sum(each.count for each in known.values()),
         int(looked.sum()),
+        recorded_bytes,
+        fetched_bytes,
     )
-    return Learned(between_barriers(deps, barrier), barrier, looked, report)
+    launch: dict[str, NDArray[Any]] = {"footprint": slot, "recorded": recorded, "first_footprint": where}
+    return Learned(between_barriers(deps, barrier), barrier, looked, launch, kept, report)

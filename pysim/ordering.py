@@ -96,7 +96,8 @@ def ordering_of(scheme: Scheme, job: Job, found: Found, values: Mapping[str, int
         return _queues(job, found.deps, values, order)
     preds = preds_of(scheme, job, found.deps)
     if scheme.edges == "tb":
-        launches = {name: getattr(found, name) for name in ("barrier", "look_up", "enter")}
+        launches = {name: getattr(found, name) for name in ("barrier", "look_up", "enter")} | found.launch
+        order["footprints"] = found.footprints
         if found.hints is not None:
             own = launches | found.hints.launch
             each = signature_bytes(values)

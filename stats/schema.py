@@ -159,8 +159,8 @@ LEARNED = (
     Column("mispredicted", "<i8", "count", "Behind barriers: other bytes than learned; the model checks."),
     Column("signatures", "<i8", "count", "Signatures learned."),
     Column("ranges", "<i8", "count", "Ranges kept of all signatures."),
-    Column("recorded_bytes", "<i8", "B", "Size of these ranges: what recording writes. Counted, no traffic."),
-    Column("fetched_bytes", "<i8", "B", "Size of the ranges that served launches read. Counted, no traffic."),
+    Column("recorded_bytes", "<i8", "B", "Written by first launches, as much by each TB; through L2."),
+    Column("fetched_bytes", "<i8", "B", "Read by served launches, through L2."),
     Column("lookup_us", "<f8", "us", "Time that served launches waited while their edges were found."),
 )
 

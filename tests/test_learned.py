@@ -15,10 +15,12 @@ from pysim.errors import DependenceError
 from pysim.groups import without
 from pysim.job import Access, Job, Kernel, Memory
 from pysim.learned import hulls, learned
+from pysim.regions import SECTOR
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle
 from .core.workloads_small import ALL
+from .test_backing import adds_up, moved
 from .test_ordering import LATE, kernel
 
 
@@ -95,7 +97,7 @@ def test_hulls_hold_what_they_stand_for(rows, limit, strided, parts):
     table = np.array([(a, b, c, d) if a < b and c < d else (0, 0, 0, 0) for a, b, c, d in rows], np.int64)
     given_parts = [(4096 * n, 96, table) for n in range(parts)]
     made = hulls(0, "read", given_parts, limit, strided)
-    assert sum(each.count for each in made) <= limit * len(rows)
+    assert sum(int(each.counts.sum()) for each in made) <= limit * len(rows)
 
     def touched(offset, pitch, row):
         row0, row1, byte0, byte1 = row
@@ -178,7 +180,7 @@ def test_kernels_with_listed_addresses_are_not_learned():
 
 
 def test_ranges_are_looked_up_before_a_launch_is_admitted():
-    """Of each launch that is served four TBs' ranges of two arguments; of the first one nothing is known."""
+    """Of each launch that is served four TBs' ranges of two arguments, a line in L2; of the first none."""
     tensors = store_to(Memory(), 12)
     program = copying()
     job = Job("apart", [both("k", program, tensors[2 * n : 2 * n + 2]) for n in range(6)])
@@ -187,10 +189,30 @@ def test_ranges_are_looked_up_before_a_launch_is_admitted():
         conf = oracle(scheme__learned__lookup=lookup)
         admitted = execute(job, "tb_learned", conf).kernels["admitted"].astype(np.int64)
         at[lookup] = admitted
-        taken = conf.encoded()["gpu.cp.admit"] + int(8 * lookup) * 1024
+        values = conf.encoded()
+        way = values["gpu.l2.latency"] * values["gpu.clock"]
+        taken = values["gpu.cp.admit"] + way + int(8 * lookup) * 1024
         assert set(np.diff(admitted[1:]).tolist()) == {taken}
         assert admitted[0] == at[0.0][0]
         assert admitted[1] - at[0.0][1] == int(8 * lookup) * 1024
+
+
+@pytest.mark.parametrize("size", [20, 32, 96])
+def test_footprints_go_through_l2(size):
+    job = make("gru:hidden=64,batch=8,timesteps=5,layers=2")
+    conf = oracle(scheme__learned__entry_bytes=size, scheme__learned__lookup=0.0)
+    ran = execute(job, "tb_learned", conf)
+    report = learned(job, conf.encoded()).report
+    assert report.recorded_bytes >= size * report.ranges > 0
+    assert report.fetched_bytes >= size * report.looked_up > report.recorded_bytes
+    read, written = moved(ran)
+    if size % SECTOR == 0:  # else TBs share sectors
+        assert written == report.recorded_bytes // SECTOR
+        # as many as there are, but those at the ends of first lines belong to one request
+        assert read == report.fetched_bytes // SECTOR
+    assert read >= report.fetched_bytes / SECTOR
+    assert written >= report.recorded_bytes / SECTOR
+    adds_up(ran)
 
 
 # ---- right orders ----

@@ -18,6 +18,7 @@ from pysim import Config, Job, hardware, simulate
 from pysim.dependences import Dependences, dependences
 from pysim.errors import InternalError, SimError
 from pysim.hardware import Sizes, Structure
+from pysim.order import in_memory
 from pysim.schemes import parse_scheme
 from workloads.registry import make
 from workloads.validation import cache, kept
@@ -134,7 +135,7 @@ def simulated(config: Config, point: Point) -> Figures:
         return Figures(reason=row["reason"].decode())
     values = {name: float(row[name]) for name in FIGURES}
     if len(made["learned"]):
-        values |= {name: float(made["learned"][0][name]) for name in ("signatures", "ranges")}
+        values |= {name: float(made["learned"][0][name]) for name in ("signatures", "recorded_bytes")}
     return Figures(values=values)
 
 
@@ -170,8 +171,9 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
         made = hardware.table(sizes, values[ENTRIES], values[CONSUMERS], held, values[REFERENCES])
         made.append(hardware.lists(len(built(point.text)[1].tb_outs)))
         if name == "tb_learned":
-            known, ranges = (int(figures.values.get(key, 0)) for key in ("signatures", "ranges"))
-            made += hardware.learned(known, ranges, values["scheme.learned.entry_bytes"])
+            known, kept = (int(figures.values.get(key, 0)) for key in ("signatures", "recorded_bytes"))
+            size = values["scheme.learned.entry_bytes"]
+            made += hardware.learned(known, kept // in_memory(size), size)
     elif name == "tb_bloom":
         count = values["scheme.bloom.signatures"]
         unit = hardware.signature(values["scheme.bloom.bits"], count)

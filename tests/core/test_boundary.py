@@ -32,6 +32,7 @@ SOURCES = [
     ("gru", "tb_static"),
     ("split_k", "stream"),
     ("copied_in_time", "tb_static"),
+    ("gru", "tb_learned"),
 ]
 _MADE = {}
 
@@ -193,6 +194,16 @@ def test_orders_may_be_anything(data):
         else:
             setattr(order, name, data.draw(NUMBERS) % (1 << ffi.sizeof(types[name]) * 8))
     attempt(made, arrays, order=order, quanta=400)
+
+
+def test_footprints_lie_in_what_there_is_for_them():
+    made, arrays = tables_of(len(SOURCES) - 1)
+    assert (arrays["launches"]["footprint"] > 0).all()
+    arrays["launches"]["first_footprint"][-1] = made.order.footprints - 1
+    assert attempt(made, arrays) == lib.GS_ERR_ARG
+    made, arrays = tables_of(len(SOURCES) - 1)
+    arrays["launches"]["footprint"][-1] = 2**32 - 1
+    assert attempt(made, arrays) == lib.GS_ERR_ARG
 
 
 @pytest.mark.parametrize("gpcs", [(0, 0, 2, 3, 4, 5), (6, 1, 2, 3, 4, 5), (255, 1, 2, 3, 4, 5)])

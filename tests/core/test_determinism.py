@@ -115,6 +115,17 @@ def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
     same(got.fingerprint(), want)
 
 
+def test_answers_to_the_scheduler_from_far_ahead():
+    """They come sooner than what SMs send in that quantum may, and later than the ring of boxes holds."""
+    machine = tiny(
+        gpu__sms=3, gpu__l2__slices=8, gpu__l2__size=8 * 32 * 2048, gpu__noc__latency=8, gpu__clock=1000.0,
+        gpu__dram__latency=600, gpu__cp__tb_start=0.0, scheme__coherence="tb", gpu__l2__replacement="clock",
+    )  # fmt: skip
+    job = ALL["gemm_beta"]()
+    want = execute(job, "tb_learned", machine).fingerprint()
+    same(execute(job, "tb_learned", machine.replaced({"sim.quantum": 1})).fingerprint(), want)
+
+
 def test_long_runs_merge_their_samples_by_time():
     """More samples than fit are merged pair by pair, at the same places for every quantum."""
     job = make("chase:footprint=2097152,stride=128,passes=2")

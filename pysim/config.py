@@ -56,7 +56,10 @@ class Config:
 
     def replaced(self, overrides: Mapping[str, Value]) -> Config:
         """Return a copy with some values changed, checked anew."""
-        return Config.resolve(self.device, {**self.values, **overrides})
+        parsed = {path: parse(path, row_of(path), value) for path, value in overrides.items()}
+        config = Config(self.device, {**self.values, **parsed})
+        config._check()
+        return config
 
     @property
     def carveouts(self) -> tuple[int, ...]:

@@ -44,7 +44,8 @@ class Session:
         self.parts: dict[int, Contraction | None] = {}
         self.away: dict[int, list[tuple[int, float]]] = {}  # by the size of L2
         self.sessions: dict[int, Session] = {}
-        self.known: dict[tuple[tuple[tuple[str, int], ...], Family], Bounds] = {}
+        self.priced: dict[tuple[tuple[str, int], ...], tuple[Programs, list[Costs]]] = {}  # by the machine
+        self.known: dict[tuple[tuple[tuple[str, int], ...], int, Family], Bounds] = {}
 
     def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
         """Return the core's tables under a scheme; ``times``: what each kernel takes alone, us."""
@@ -98,16 +99,17 @@ class Session:
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
         values = config.encoded()
-        family = family_of(choice, values)
+        family, prologue = family_of(choice, values), values["scheme.prologue"]
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
-        key += (("scheme.prologue", values["scheme.prologue"]),)
-        if (key, family) not in self.known:
+        if (key, prologue, family) not in self.known:
             loads = loads_of(self.job)
-            programs, costs = self.costs(config, loads)
-            behind = self._behind_prologues(values, config) if values["scheme.prologue"] else None
+            if key not in self.priced:
+                self.priced[key] = self.costs(config, loads)
+            programs, costs = self.priced[key]
+            behind = self._behind_prologues(values, config) if prologue else None
             # the estimate is the same for all families
-            guess = next((b.guess for (k, _), b in self.known.items() if k == key), None)
-            self.known[key, family] = bounds(
+            guess = next((b.guess for (k, *_), b in self.known.items() if k == key), None)
+            self.known[key, prologue, family] = bounds(
                 self.job, self.deps, programs, costs, values, family, loads, behind, guess
             )
-        return self.known[key, family]
+        return self.known[key, prologue, family]

@@ -1,7 +1,8 @@
 """Check random jobs by their numbers: ``make oracle``, or a stretch of it (``FIRST=4000 JOBS=500``).
 
-Each job runs under one scheme drawn at random, so that of 10,000 each scheme gets some hundreds.
-What failed is named by its number; the others are checked all the same. Exit status 1 where anything failed.
+Each job runs under every scheme that takes it, twice: with the oracle, then in slices and on threads. Those
+with an edge too few (``mutants``) run under one scheme each, drawn at random. What failed is named by its
+number and scheme; the others are checked all the same. Exit status 1 where anything failed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CHECKS = {
     "settings": (random_jobs.case, random_jobs.check),
     "mutants": (random_mutations.mutant, random_mutations.check),
 }
-EACH = 500  # jobs between two lines that say how far it is, and of one process at a time
+EACH = 100  # jobs between two lines that say how far it is, and of one process at a time
 
 
 def stretch(what, first, jobs, say=print):
@@ -33,7 +34,10 @@ def stretch(what, first, jobs, say=print):
             hold(make(number))
         except Exception as error:  # whatever a wrong core or a wrong table may do
             failed.append(number)
-            say(f"{what} {number}: {type(error).__name__}: {error}\n  {make(number)}")
+            for each in getattr(error, "exceptions", (error,)):
+                where = " ".join((what, str(number), *getattr(each, "__notes__", ())))
+                say(f"{where}: {type(each).__name__}: {each}")
+            say(f"  {make(number)}")
         done = number - first + 1
         if done % EACH == 0 or done == jobs:
             took = time.monotonic() - begin

@@ -26,24 +26,13 @@ from pysim.ranges import conflicts
 from pysim.semaphores import Table
 
 from .core.harness import execute, lowered_of, oracle, tiny
-from .core.workloads_small import WIDE, product
-from .random_jobs import (
-    ENDS,
-    POLICIES,
-    PROLOGUES,
-    Case,
-    attention,
-    composed,
-    convolutions,
-    gated,
-    policy_of,
-    with_weights,
-)
+from .core.workloads_small import WIDE, product, random_dag
+from .random_jobs import ENDS, FUSED, POLICIES, PROLOGUES, composed, policy_of
+from .random_shapes import attention, convolutions, gated, with_weights
 from .test_ordering import LATE, pair
 
 GIVEN = ("tb_static", "tb_ideal", "pool", "graph", "graph:built", "wireframe", "queues")
 GIVEN += ("blockmaestro", "blockmaestro:consumer+kernels4", "tb_static:prologue", "tb_ideal:prologue")
-FUSED = ("fused:grid", "fused:tile")
 LEARNED = ("tb_learned", "tb_learned:prologue")
 CUTS = dict.fromkeys((*GIVEN, *LEARNED), ("node", "producer", *KINDS))
 CUTS |= dict.fromkeys(("acs_hw", "acs_sw"), ("range", *KINDS))
@@ -69,11 +58,16 @@ UNDER_WAY = 10_000
 
 
 @dataclass(frozen=True)
-class Mutant(Case):
-    """A case with one kernel that is late, and something missing from what the scheme goes by."""
+class Mutant:
+    """A random job with one kernel that is late, and something missing from what its scheme goes by."""
 
-    cut: str = ""
-    draw: int = 0  # of its own generator: which node, producer, kernel
+    seed: int
+    kernels: int
+    streams: int
+    scheme: str
+    chosen: dict[str, object]
+    cut: str
+    draw: int  # of its own generator: which node, producer, kernel
 
     def job(self):
         scheme, random = policy_of(self.scheme), Random(self.seed)
@@ -87,7 +81,10 @@ class Mutant(Case):
             sizes = (8 * random.randint(least, 20) for _ in range(3))
             return product(*sizes, WIDE, chain=random.randint(2, 4))
         # random_dag's kernels hardly load what nobody writes
-        made = with_weights(self.seed, self.kernels) if scheme in PROLOGUES else super().job()
+        if scheme in PROLOGUES:
+            made = with_weights(self.seed, self.kernels)
+        else:
+            made = random_dag(self.seed, self.kernels, self.streams)
         if scheme in LEARNED:  # what it learns serves the second time
             made = replace(made, kernels=[replace(k, stream=0) for k in made.kernels] * 2, events=[])
         return made

@@ -30,7 +30,8 @@ from workloads.registry import WORKLOADS, make
 
 from .core.harness import config, execute, tiny
 from .core.workloads_small import ALL
-from .random_jobs import FREE, LAUNCHES, SMALL, attention, convolutions, gated
+from .random_jobs import FREE, LAUNCHES
+from .random_shapes import SMALL, attention, convolutions, gated
 from .test_prologue import chain, weighted
 
 EVERY = ",".join(SCHEMES) + ",tb_static:prologue,pdl:late,cusync:row,fused:tile,blockmaestro:kernels4"

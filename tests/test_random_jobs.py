@@ -1,4 +1,4 @@
-"""That ``make oracle`` runs what it says, and names what failed. The jobs: test_scheme_family.py."""
+"""That ``make oracle`` runs what it says, and names what failed. More jobs: test_scheme_family.py."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from itertools import islice
 
 import pytest
 
+from pysim.clock import Clock
 from pysim.dependences import dependences
+from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.schemes import SCHEMES, parse_scheme
+from pysim.session import Session
 from pysim.waits import plan_of
 
-from . import oracle, random_mutations
+from . import oracle, random_jobs, random_mutations
 from .core.harness import tiny
 from .random_jobs import (
+    ENDS,
     EVERY,
     LAUNCHES,
     OPTIONS,
     POLICIES,
     PROLOGUES,
     SETTINGS,
+    SHAPES,
+    TILED,
     Case,
     case,
     check,
+    hold,
     policy_of,
 )
 from .random_mutations import CUTS, mutant
@@ -33,12 +40,42 @@ from .random_mutations import CUTS, mutant
 def test_a_case_follows_from_its_number():
     made = [case(number) for number in range(300)]
     assert made == [case(number) for number in range(300)]
-    assert {policy_of(one.scheme) for one in made} == set(EVERY)
     assert len({one.seed for one in made}) == len(made)
+    assert {one.shape for one in made} == set(SHAPES)
+    for one in made:
+        tried = [policy_of(scheme) for scheme in one.schemes()]
+        assert tried == [scheme for scheme in EVERY if one.shape != "dag" or scheme not in TILED]
+
+
+def refused(made, scheme):
+    session = Session(tiny(), made.job(), 1, Clock())
+    try:
+        hold(made, scheme, session, session)
+    except WorkloadError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_jobs_refuse_what_they_may(shape):
+    """Each at least some of them: what takes all jobs of a shape must run there."""
+    jobs = [made for made in map(case, range(1000)) if made.shape == shape][:8]
+    jobs = [replace(made, chosen=made.chosen | {"scheme.carveout": "kernel"}) for made in jobs]
+    for scheme in jobs[0].schemes():
+        if jobs[0].may_refuse(scheme):
+            assert any(refused(made, scheme) for made in jobs)
+
+
+def test_schemes_that_want_one_stream_get_one():
+    one = next(made for made in map(case, range(1000)) if made.shape == "dag" and made.streams > 2)
+    assert len({kernel.stream for kernel in one.job().kernels}) > 1
+    assert {*ENDS} < {*one.schemes()}
+    check(one, ENDS)
 
 
 def test_jobs_run_under_every_option_of_what_waits_by_semaphores():
-    drawn = {word for number in range(2000) for word in parse_scheme(case(number).scheme).options}
+    schemes = {scheme for number in range(500) for scheme in case(number).schemes()}
+    drawn = {word for scheme in schemes for word in parse_scheme(scheme).options}
     assert set(SCHEMES["cusync"].options) <= drawn
 
 
@@ -46,22 +83,32 @@ def test_no_setting_of_schemes_is_forgotten():
     """Each is drawn, pinned by an option that is, or says only how large something is in bytes."""
     every = {f"{group}.{p.name}" for group in PARAMS if group.startswith("scheme") for p in PARAMS[group]}
     sizes = {path for path in every if path.endswith("_bytes")}
-    drawn = {case(number).scheme for number in range(2000)}
+    drawn = {scheme for number in range(500) for scheme in case(number).schemes()}
     pinned = {path for scheme in drawn for path in parse_scheme(scheme).pins}
     assert every - sizes - set(SETTINGS) - pinned == {"scheme.hypothetical"}
 
 
-def test_a_stretch_names_what_failed(monkeypatch):
-    def hold(case):
-        check(case)
-        assert case.seed != wrong.seed, "made up"
+@pytest.mark.parametrize("number", range(8))
+def test_random_jobs_under_every_scheme(number):
+    check(case(number))
 
-    wrong = replace(case(8), kernels=2)
-    monkeypatch.setitem(oracle.CHECKS, "settings", (lambda number: replace(case(number), kernels=2), hold))
+
+def test_a_stretch_names_what_failed(monkeypatch):
+    def some(case):
+        check(case, case.schemes()[:3])
+
+    def wrong(case, scheme, *sessions):
+        hold(case, scheme, *sessions)
+        if case.seed == bad.seed and scheme != "stream":
+            raise ValueError("made up")
+
+    bad = case(8)
+    monkeypatch.setitem(oracle.CHECKS, "settings", (case, some))
+    monkeypatch.setattr(random_jobs, "hold", wrong)
     said = []
     assert oracle.stretch("settings", 7, 3, said.append) == [8]
-    assert said[0].startswith("settings 8: AssertionError: made up")
-    assert str(wrong) in said[0]
+    assert said[:2] == [f"settings 8 under {scheme}: ValueError: made up" for scheme in ("host", "graph")]
+    assert str(bad) in said[2]
     assert said[-1].startswith("settings: 3 of 3 from 7 on, 1 failed")
     assert oracle.stretch("settings", 9, 2, said.append) == []
 
@@ -70,14 +117,14 @@ def test_a_kernel_that_was_held_back_and_is_the_oldest_now():
     """Its ready TBs go before those that would wait inside: a core before this crashed."""
     kept = {"scheme.priority": "consumer", "scheme.placement": "balanced", "scheme.reserve": 1.0}
     kept |= {"scheme.coherence": "bypass", "host.submit": "prefilled", "scheme.window": 1}
-    check(Case(511025150, 39, 2, "tb_ideal:prologue", kept, (7,), free=True))
+    check(Case(511025150, "dag", 39, 2, kept, (7,), free=True), ["tb_ideal:prologue"])
 
 
 def test_a_kernel_that_becomes_the_oldest_while_tbs_that_wait_inside_are_sent():
     """It was held back and has ready TBs: these go as such. A core before this crashed."""
     kept = {"host.submit": "prefilled", "scheme.table.entries": 64}
     kept |= {"scheme.priority": "newest", "scheme.reserve": 1.0, "scheme.window": 7}
-    check(Case(487784879, 32, 3, "tb_bloom:prologue", kept, (1, 100), free=True))
+    check(Case(487784879, "weighted", 32, 3, kept, (1, 100), free=True), ["tb_bloom:prologue"])
 
 
 def test_an_edge_too_few_is_caught():

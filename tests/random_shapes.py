@@ -1,0 +1,69 @@
+"""Small random jobs whose kernels say which tiles they read and make, or have prologues."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pysim.job import Job, Memory
+from workloads.conv_chain import conv_chain
+from workloads.gemm import gemm
+from workloads.mlp_pair import mlp_pair, tiling
+from workloads.pointwise import Field, elementwise
+
+from .core.workloads_small import F32, WIDE, product
+from .test_prologue import weighted
+
+# tiles of cuSync's products in fp16, small
+SMALL = "64x64x32x32x32x32"
+
+
+def gated(random, split=1):
+    """Two products, the second of the first's columns of a gated unit, which stand 128 apart."""
+    m, k1, n2 = (8 * random.randint(1, 20) for _ in range(3))
+    return mlp_pair((m, 256, k1, n2, 128), tiling(SMALL, 2, split), tiling(SMALL, 2, 1), gated=True)
+
+
+def attention(random):
+    """Q, K and V in one product, a kernel that reads parts of all three, a product behind it."""
+    memory, kind = Memory(), tiling(SMALL, 2, 1)
+    m, part = 8 * random.randint(2, 20), 64 * random.randint(1, 2)
+    sizes = {"x": (m, 64), "w": (64, 3 * part), "qkv": (m, 3 * part), "mixed": (m, part), "w2": (part, 64)}
+    at = {name: memory.tensor(name, *size, 2) for name, size in (sizes | {"out": (m, 64)}).items()}
+    softmax = elementwise(
+        "softmax", [Field(at["qkv"], i * part) for i in range(3)], [Field(at["mixed"])], cols=part,
+        per_element={"fp32": 4}, threads=32, rows_per_tb=min(16, m),
+    )  # fmt: skip
+    qkv, out = (
+        gemm("qkv", at["x"], at["w"], at["qkv"], kind),
+        gemm("out", at["mixed"], at["w2"], at["out"], kind),
+    )
+    return Job("attention", [qkv, softmax, out])
+
+
+def convolutions(random, split=1):
+    """Convolutions that wait for the halo around what they make."""
+    return conv_chain(1, 64, random.randint(4, 14), random.randint(2, 3), tiling(SMALL, 2, split))
+
+
+def products(random):
+    """Products, each of the one before: mostly of few tiles."""
+    most = random.choice((8, 8, 12, 20))
+    sizes = (8 * random.randint(4, most) for _ in range(3))
+    beta, chain = random.choice((0.0, 1.0)), random.randint(2, 4)
+    return product(*sizes, random.choice((F32, WIDE)), beta=beta, chain=chain)
+
+
+def with_weights(seed, kernels):
+    """Kernels that load weights of their own, then rows that others make: each has a prologue."""
+    random, memory = Random(seed), Memory()
+    shared = [memory.tensor(f"t{n}", 12, 32, 4) for n in range(3)]
+    return Job(
+        "weighted",
+        [
+            weighted(
+                f"k{n}", memory.tensor(f"w{n}", 12, 32, 4), *random.sample(shared, 2),
+                tbs=random.randint(1, 12), prologue=random.choice((0, 500)), body=random.choice((0, 500)),
+            )
+            for n in range(kernels)
+        ],
+    )  # fmt: skip

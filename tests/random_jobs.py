@@ -18,7 +18,7 @@ from pysim.simulation import Sim
 
 from .core.harness import FAMILY, SCHEMES, drive, outcome, tiny
 from .core.workloads_small import random_dag
-from .random_shapes import attention, convolutions, gated, products, with_weights
+from .random_shapes import attention, convolutions, gated, partly_recorded, products, with_weights
 
 # TBs wait before dispatch: any job can be run so
 BEFORE = (*SCHEMES, "graph:built", *FAMILY)
@@ -104,12 +104,21 @@ QUANTA = ((15,), (1, 40, 7))
 TEAMS = ((3, 1), (1, 3, 3))
 
 
+def dag(case):
+    return random_dag(case.seed, case.kernels, case.streams)
+
+
+def some_recorded(case):
+    return partly_recorded(dag(case), Random(case.seed), tiny().encoded()["gpu.sm.block_max"])
+
+
 # shapes of jobs: how often they are drawn, how they are made, and the schemes that take all of them
 PLAIN, TILES = (*BEFORE, *ENDS), ("cusync:tile", "cusync:row", "stream:sync_code")
 SPLIT = (*PLAIN, *TILES, "cusync:strided")  # TBs that wait for each other: no prologues, no fusing
 SHAPES = {
-    "dag": (12, lambda case: random_dag(case.seed, case.kernels, case.streams), (*PLAIN, *PROLOGUES)),
+    "dag": (12, dag, (*PLAIN, *PROLOGUES)),
     # programs that do not say where they would wait
+    "dag, recorded": (2, some_recorded, (*BEFORE, *PROLOGUES)),
     "weighted": (3, lambda case: with_weights(case.seed, case.kernels), (*BEFORE, *PROLOGUES)),
     "products": (3, lambda case: products(Random(case.seed)), (*PLAIN, *PROLOGUES, *TILES, *FUSED)),
     "gated": (1, lambda case: gated(Random(case.seed)), (*SPLIT, *PROLOGUES, *FUSED)),
@@ -161,8 +170,8 @@ class Case:
 
         Not those of tiles where TBs of a kernel write parts of one sector, which the oracle takes for a race.
         """
-        random = Random(self.seed)
-        return [composed(scheme, random) for scheme in EVERY if self.shape != "dag" or scheme not in TILED]
+        random, in_parts = Random(self.seed), SHAPES[self.shape][1] in (dag, some_recorded)
+        return [composed(scheme, random) for scheme in EVERY if scheme not in TILED or not in_parts]
 
     def may_refuse(self, scheme):
         """Whether a scheme need not take such jobs; wireframe: it makes all TBs as large as the largest."""

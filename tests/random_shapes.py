@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from pysim.job import Job, Memory
@@ -11,6 +12,7 @@ from workloads.mlp_pair import mlp_pair, tiling
 from workloads.pointwise import Field, elementwise
 
 from .core.workloads_small import F32, WIDE, product
+from .recorded import recorded
 from .test_prologue import weighted
 
 # tiles of cuSync's products in fp16, small
@@ -51,6 +53,12 @@ def products(random):
     sizes = (8 * random.randint(4, most) for _ in range(3))
     beta, chain = random.choice((0.0, 1.0)), random.randint(2, 4)
     return product(*sizes, random.choice((F32, WIDE)), beta=beta, chain=chain)
+
+
+def partly_recorded(job, random, longest):
+    """The job with some kernels' addresses written down, which then follow from nothing that is launched."""
+    pairs = zip(job.kernels, recorded(job, longest, True).kernels, strict=True)
+    return replace(job, kernels=[random.choice(pair) for pair in pairs])
 
 
 def with_weights(seed, kernels):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .dependences import dependences
 from .errors import WorkloadError
 from .job import Job, Kernel, Tensor
 from .occupancy import occupancy
@@ -31,14 +33,24 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     edges = edges_of(job, deps, "tile" if tiles else "")
     if all(edges.joins):
         raise WorkloadError(edges.why or "no two kernels whose programs say what they read and make")
+    begins = [i for i, joins in enumerate(edges.joins) if joins]
+    stretches = list(pairwise([*begins, len(job.kernels)]))
+    stages: list[Kernel] = []
+    for begin, end in stretches:
+        stages += _alike(job.kernels[begin:end]) if end - begin > 1 else job.kernels[begin:end]
+    staged = replace(job, kernels=stages)
+    if tiles and [k.grid for k in stages] != [k.grid for k in job.kernels]:
+        # tiles wait for those of the stages, which have other TBs
+        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.joins
+        if edges.joins != joins:
+            raise WorkloadError(edges.why or "kernels with TBs of one size wait for no tiles")
     made = Plan(job, [], [], np.zeros(0, np.uint32), [], [])
     table = Table()
     launched: list[Kernel] = []
-    begins = [i for i, joins in enumerate(edges.joins) if joins]
-    for begin, end in zip(begins, [*begins[1:], len(job.kernels)], strict=True):
+    for begin, end in stretches:
         kernel, base = job.kernels[begin], 0
         if end - begin > 1:
-            kernel, needs = _fuse(job, edges, range(begin, end), tiles, values)
+            kernel, needs = _fuse(staged, edges, range(begin, end), tiles, values)
             base = table.add(needs.joined())
         made.number += [len(launched)] * (end - begin)
         made.cooperative.append(int(end - begin > 1))
@@ -55,9 +67,9 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
 def _fuse(
     job: Job, edges: Edges, which: range, tiles: bool, values: Mapping[str, int]
 ) -> tuple[Kernel, Table]:
-    """Return one persistent kernel and the semaphores that it needs, counted from its own first."""
+    """Return one persistent kernel of stages, and its semaphores, counted from its own first."""
     needs = Table()
-    stages = _alike([job.kernels[i] for i in which])
+    stages = job.kernels[which.start : which.stop]
     inner = Edges(edges.joins, [edges.of[i] if i in which else {} for i in range(len(edges.of))])
     output = outputs(job, inner, "tile", needs) if tiles else {}
     programs = [k.program for k in stages]

@@ -272,6 +272,7 @@ def lower(
     if how.merged:
         for name in ("registers", "smem"):
             tables["programs"][name] = tables["programs"][name].max()
+        launches["carveout"] = launches["carveout"].max()
     made = ffi.new("gs_job *")
     order = ffi.new("gs_order *", how.order)
     keep: list[Any] = [made, order]

@@ -174,9 +174,8 @@ class Case:
         return [composed(scheme, random) for scheme in EVERY if scheme not in TILED or not in_parts]
 
     def may_refuse(self, scheme):
-        """Whether a scheme need not take such jobs; wireframe: it makes all TBs as large as the largest."""
-        own = self.shape == "attention" and self.chosen.get("scheme.carveout") == "kernel"
-        return policy_of(scheme) not in SHAPES[self.shape][2] or (scheme == "wireframe" and own)
+        """Whether a scheme need not take such jobs."""
+        return policy_of(scheme) not in SHAPES[self.shape][2]
 
     def settings(self, scheme):
         """What differs from the defaults: ``chosen``, where the scheme takes it."""

@@ -60,10 +60,15 @@ def refused(made, scheme):
 def test_jobs_refuse_what_they_may(shape):
     """Each at least some of them: what takes all jobs of a shape must run there."""
     jobs = [made for made in map(case, range(1000)) if made.shape == shape][:8]
-    jobs = [replace(made, chosen=made.chosen | {"scheme.carveout": "kernel"}) for made in jobs]
     for scheme in jobs[0].schemes():
         if jobs[0].may_refuse(scheme):
             assert any(refused(made, scheme) for made in jobs)
+
+
+def test_wireframe_gives_all_tbs_the_shared_memory_of_the_largest():
+    """Whatever carve-out the kernels would have alone: one of small TBs was refused."""
+    one = next(made for made in map(case, range(1000)) if made.shape == "attention")
+    check(replace(one, chosen=one.chosen | {"scheme.carveout": "kernel"}), ["wireframe"])
 
 
 def test_schemes_that_want_one_stream_get_one():

@@ -11,7 +11,7 @@ import pytest
 from pysim import simulate, waits
 from pysim.copies import copy_of
 from pysim.dependences import dependences
-from pysim.errors import SimError
+from pysim.errors import SimError, WorkloadError
 from pysim.job import Job, Kernel
 from pysim.lower import lower
 from pysim.occupancy import carveout
@@ -216,6 +216,14 @@ def test_the_oracle_holds_between_stages(name, scheme):
     for counter in ("fp32", "tensor", "l1_lines"):
         assert made.sms["work"][counter].sum() == plain.sms["work"][counter].sum()
     assert made.end < plain.end
+
+
+def test_stages_wait_for_the_tbs_that_stages_have():
+    """Kernels made with the warps of the largest have other TBs: a plan before this waited for theirs."""
+    job = make("random_dag:kernels=3,streams=1,seed=448781869,elements=2048,largest=700,tensors=3")
+    text = "copy1: its tiles do not line up with semaphores of 1 x 64"
+    with pytest.raises(WorkloadError, match=text):
+        execute(job, "fused:tile", tiny(sim__oracle=1))
 
 
 @pytest.mark.parametrize(("name", "scheme"), [*SOME, *FUSED])

@@ -61,6 +61,15 @@ def partly_recorded(job, random, longest):
     return replace(job, kernels=[random.choice(pair) for pair in pairs])
 
 
+def twice(job):
+    """The job's kernels once more behind themselves: every signature comes back."""
+    count = len(job.kernels)
+    events = [(a + part, b + part) for part in (0, count) for a, b in job.events]
+    # what comes back in another stream must not race with what was there
+    events += [(before, count + k) for k in range(count) for before in range(count)]
+    return Job(job.name, [*job.kernels, *job.kernels], events)
+
+
 def with_weights(seed, kernels):
     """Kernels that load weights of their own, then rows that others make: each has a prologue."""
     random, memory = Random(seed), Memory()

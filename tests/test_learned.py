@@ -20,17 +20,9 @@ from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle
 from .core.workloads_small import ALL
+from .random_shapes import twice
 from .test_backing import adds_up, moved
 from .test_ordering import LATE, kernel
-
-
-def twice(job):
-    """The job's kernels once more behind themselves: every signature comes back."""
-    count = len(job.kernels)
-    events = [(a + part, b + part) for part in (0, count) for a, b in job.events]
-    # what comes back in another stream must not race with what was there
-    events += [(before, count + k) for k in range(count) for before in range(count)]
-    return Job(job.name, [*job.kernels, *job.kernels], events)
 
 
 def edge_rows(deps, since):
@@ -213,6 +205,18 @@ def test_footprints_go_through_l2(size):
     assert read >= report.fetched_bytes / SECTOR
     assert written >= report.recorded_bytes / SECTOR
     adds_up(ran)
+
+
+def test_tbs_have_as_many_bytes_as_the_one_with_the_most():
+    """Tiles at the edge of a matrix have fewer rows, and each row is a range."""
+    job = twice(make("gemm:m=100,n=100,k=64"))
+    values = oracle(scheme__learned__strided=0, scheme__learned__ranges=64).encoded()
+    known = learned(job, values)
+    each, tbs = values["scheme.learned.entry_bytes"], job.kernels[0].tbs
+    assert known.launch["footprint"].tolist() == [int(known.launch["footprint"][0])] * len(job.kernels)
+    assert known.report.recorded_bytes == int(known.launch["footprint"][0]) * tbs > each * known.report.ranges
+    ran = execute(job, "tb_learned", oracle(scheme__learned__strided=0, scheme__learned__ranges=64))
+    assert moved(ran)[0] >= known.report.fetched_bytes / SECTOR
 
 
 # ---- right orders ----

@@ -11,6 +11,7 @@ import pytest
 from pysim.clock import Clock
 from pysim.dependences import dependences
 from pysim.errors import WorkloadError
+from pysim.learned import learned
 from pysim.params import PARAMS
 from pysim.schemes import SCHEMES, parse_scheme
 from pysim.session import Session
@@ -63,6 +64,13 @@ def test_jobs_refuse_what_they_may(shape):
     for scheme in jobs[0].schemes():
         if jobs[0].may_refuse(scheme):
             assert any(refused(made, scheme) for made in jobs)
+
+
+def test_what_is_learned_serves_in_random_jobs():
+    made = [
+        learned(one.job(), tiny().encoded()).report for one in map(case, range(100)) if one.shape == "dag"
+    ]
+    assert sum(report.served > 0 for report in made) >= len(made) / 8
 
 
 def test_wireframe_gives_all_tbs_the_shared_memory_of_the_largest():

@@ -43,7 +43,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
         # tiles wait for those of the stages, which have other TBs
         edges, joins = edges_of(staged, dependences(staged), "tile"), edges.joins
         if edges.joins != joins:
-            raise WorkloadError(edges.why or "kernels with TBs of one size wait for no tiles")
+            raise WorkloadError(edges.why or "kernels of which some get other TBs wait for no tiles")
     made = Plan(job, [], [], np.zeros(0, np.uint32), [], [])
     table = Table()
     launched: list[Kernel] = []

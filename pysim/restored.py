@@ -279,11 +279,12 @@ class Replay:
         return replace(known, alone=tuple(known.alone[n] for n in self.made.number.tolist()))
 
     def prepare(self, lowered: Lowered) -> None:
-        """Make the window reach as far as it would in the whole job."""
+        """Make the window reach as far as it would in the whole job, and learning be told of all of it."""
         values = lowered.values
         found = found_of(self.scheme, self.job, self.deps, values)
         how = ordering_of(self.scheme, self.job, found, values)
         self.preds = how.preds
+        lowered.found = replace(lowered.found, learned=found.learned)
         lowered.launches["places"] = self.made.places
         lowered.order.window = how.order["window"]
 

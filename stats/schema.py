@@ -161,7 +161,9 @@ LEARNED = (
     Column("ranges", "<i8", "count", "Ranges kept of all signatures."),
     Column("recorded_bytes", "<i8", "B", "Written by first launches, as much by each TB; through L2."),
     Column("fetched_bytes", "<i8", "B", "Read by served launches, through L2."),
-    Column("lookup_us", "<f8", "us", "Time that served launches waited while their edges were found."),
+    Column(
+        "lookup_us", "<f8", "us", "Time in which ranges of served launches were compared; reads not included."
+    ),
 )
 
 BLOOM = (

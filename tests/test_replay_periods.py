@@ -185,3 +185,15 @@ def test_missed_bytes_of_a_cyclic_scan():
     half = missed_bytes(job, 1 << 17)
     assert half[:4].sum() == 0
     assert half[4:] == pytest.approx([(1 << 16) / 2] * 8)
+
+
+def test_learning_is_told_of_all_launches():
+    """Though only some periods are simulated."""
+    job = make("gru:hidden=64,batch=8,timesteps=40,layers=1")
+    replayed = {"sim.replay": "period", "sim.replay_error": 1.0}
+    whole, part = (
+        simulate(tiny(), job, "tb_learned", threads=1, overrides=how, baseline=False).tables()
+        for how in ({}, replayed)
+    )
+    assert part["learned"].tolist() == whole["learned"].tolist()
+    assert len(part["tbs"]) < len(whole["tbs"])

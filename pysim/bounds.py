@@ -146,21 +146,29 @@ class _Job:
     def work(self) -> float:
         """Return the cycles that the busiest unit of its kind needs.
 
-        Some SM takes as many TBs as an even share, rounded up: at the least those with the least work.
+        Some SM takes as many TBs as an even share, rounded up: at the least those with the least work. An
+        EXIT takes no issue slot. A TB may end while a pipe holds on to its last instruction, and while what
+        it asked of shared memory is queued.
         """
         v = self.values
         sms, words = v["gpu.sms"], 32 * 64 // v["gpu.noc.write_bytes"]
         joined = 2 if v["gpu.l1.join_stores"] else 1  # of two stores to the same sectors one may leave
-        each: dict[str, tuple[str, float]] = {name: (name, 64 * 4) for name in PIPES}
-        each |= {"issue": ("warp_instructions", 4), "smem": ("smem", 64)}
-        each |= {"ports": ("store_sectors", 64 * joined / words)}
+        # what each counts, how much of it a cycle, and cycles of it that may be left when the last TB ends
+        each: dict[str, tuple[str, float, float]] = {}
+        for name in PIPES:
+            each[name] = (name, 64 * 4, max(0, v[f"gpu.sm.{name}_interval"] - 64) / 64)
+        each |= {"issue": ("warp_instructions", 4, 0), "smem": ("smem", 64, v["gpu.sm.smem_queue"])}
+        each |= {"ports": ("store_sectors", 64 * joined / words, 0)}
         on_sms = [k for k, kernel in enumerate(self.job.kernels) if kernel.copy is None]
         if not on_sms:
             return 0.0
         fullest = -(-sum(self.job.kernels[k].tbs for k in on_sms) // sms)
         most = 0.0
-        for column, unit in each.values():
+        for column, unit, left in each.values():
             amounts = [self.costs[k].work[column].astype(np.int64) for k in on_sms]
+            if column == "warp_instructions":
+                warps = [self.job.kernels[k].program.warps for k in on_sms]
+                amounts = [np.maximum(a - w, 0) for a, w in zip(amounts, warps, strict=True)]
             many = [
                 np.bincount(self.kinds[k], minlength=len(a)) for k, a in zip(on_sms, amounts, strict=True)
             ]
@@ -168,7 +176,7 @@ class _Job:
             order = np.argsort(amount, kind="stable")
             taken = np.clip(fullest - (np.cumsum(count[order]) - count[order]), 0, count[order])
             least = max(float((amount * count).sum()) / sms, float((amount[order] * taken).sum()))
-            most = max(most, least / unit)
+            most = max(most, least / unit - left)
         return most
 
     def dram(self, merged: bool) -> float:

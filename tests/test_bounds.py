@@ -16,7 +16,8 @@ from pysim.config import Config
 from pysim.dependences import dependences
 from pysim.devices import device
 from pysim.floors import loads_of, lone_tbs
-from pysim.job import Access, Job, Memory
+from pysim.job import Access, Job, Kernel, Memory
+from pysim.program import Code, Program
 from pysim.regions import union
 from pysim.schemes import SCHEMES, parse_scheme
 from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
@@ -86,6 +87,18 @@ NETWORKS = (
 @pytest.mark.parametrize("text", NETWORKS)
 def test_networks(text, gpu):
     respected(rows_of(gpu, make(text), EVERY, **{"scheme.hypothetical": 1}))
+
+
+@pytest.mark.parametrize("ops", [{"int": 9, "fp32": 9}, {"int": 99, "fp32": 99}, {"sfu": 9}, {"fp64": 30}])
+def test_many_short_programs(ops):
+    """Their EXIT takes no issue slot, and nobody waits for the last of what they ask of a pipe."""
+    code = Code()
+    code.compute(**ops)
+    code.exit()
+    program = Program("short", (tuple(code.ops),), 16, 16, 0, 0)
+    job = Job("short", [Kernel("short", program, (400, 1, 1), (), ())])
+    good = respected(rows_of(tiny(), job, "stream,tb_static", **FREE))
+    assert (good["bound_us"] >= 0.6 * good["time_us"]).all()
 
 
 # those of ACS that NETWORKS does not have

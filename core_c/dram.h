@@ -1,8 +1,9 @@
 /* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival
    order, but a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering
    queue would make it, and takes whatever bus slot is free from then on. Activates of a channel keep apart.
-   Refresh takes its slots out of the bus as time advances. Writes collect and drain in batches that pay one
-   bus turnaround; a limited queue of them holds up what pushes more out of L2. */
+   Refresh takes its slots out of the bus as time advances; where banks take turns, the one whose turn it is
+   is away for longer and closes its row. Writes collect and drain in batches that pay one bus turnaround; a
+   limited queue of them holds up what pushes more out of L2. */
 #pragma once
 #include "series.h"
 
@@ -11,7 +12,7 @@
 static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
 {
     u64 map = 0, slot = sim->dram_slot;
-    u64 period = (u64)sim->params.gpu_dram.refresh_period, busy = (u64)sim->params.gpu_dram.refresh_time;
+    u64 period = sim->bus_refresh, busy = (u64)sim->params.gpu_dram.refresh_time;
     if (!busy) {
         return 0;
     }
@@ -29,11 +30,20 @@ static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
     return map;
 }
 
-/* fills the bus map that a channel begins with */
-static inline void gs_bus_begin(const gs_sim *sim, gs_slice *s)
+/* what a channel begins with: its bus map, and when its banks are refreshed, one after another through a
+   period; of some it has begun before time 0 */
+static inline void gs_dram_begin(const gs_sim *sim, gs_slice *s)
 {
+    const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     for (u64 w = 0; w < GS_BUS_WORDS; w++) {
         s->bus[w] = gs_bus_refreshed(sim, s, w);
+    }
+    u64 period = (u64)p->refresh_period, busy = (u64)p->bank_refresh_time;
+    u64 phase = (gs_mix(gs_mix((u64)sim->params.sim.seed, s->id + 1), 1) >> 24) % period;
+    for (u32 b = 0; b <= sim->bank_mask; b++) {
+        u64 first = (phase + period * b / (sim->bank_mask + 1)) % period;
+        s->bank[b].refresh = busy ? first : GS_NEVER;
+        s->bank[b].free = busy && first + busy > period ? first + busy - period : 0;
     }
 }
 
@@ -53,7 +63,7 @@ static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
 /* Refreshes of a channel that begin before a time. */
 static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
 {
-    u64 period = (u64)sim->params.gpu_dram.refresh_period, phase = period * s->id / sim->slices;
+    u64 period = sim->bus_refresh, phase = period * s->id / sim->slices;
     return time <= phase ? 0 : (time - phase + period - 1) / period;
 }
 
@@ -64,7 +74,7 @@ static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n
     u64 map = (s->bus_word + GS_BUS_WORDS) * 64, start = gs_max(gs_max(s->bus_tail, map), slot);
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     u64 width = sim->dram_slot, done = 0, end = start + n;
-    u64 busy = (u64)(p->refresh_time < p->refresh_period ? p->refresh_time : 0);
+    u64 busy = (u64)p->refresh_time < sim->bus_refresh ? (u64)p->refresh_time : 0;
     /* a refresh that the map's end cuts has not been counted yet */
     u64 from = start * width - (start > s->bus_tail ? gs_min(busy, start * width) : 0);
     u64 before = gs_refreshes(sim, s, from), now;
@@ -131,6 +141,12 @@ static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     gs_bank *b = &s->bank[(row & sim->bank_mask) ^ ((row >> 5 ^ row >> 10) & sim->bank_fold)];
     u64 from;
+    if (GS_UNLIKELY(t >= b->refresh)) {
+        u64 began = t - (t - b->refresh) % (u64)p->refresh_period;
+        b->free = gs_max(b->free, began + (u64)p->bank_refresh_time);
+        b->refresh = began + (u64)p->refresh_period;
+        b->row = b->previous = 0;
+    }
     if (b->row == row + 1) {
         from = gs_max(t, b->active);
         s->count.row_hits++;

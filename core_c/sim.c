@@ -145,7 +145,7 @@ static void init_parts(gs_sim *sim)
     }
     for (u32 i = 0; i < sim->slices; i++) {
         gs_slices(sim)[i].id = i;
-        gs_bus_begin(sim, &gs_slices(sim)[i]);
+        gs_dram_begin(sim, &gs_slices(sim)[i]);
     }
 }
 

@@ -285,6 +285,7 @@ _Static_assert(sizeof(gs_set) == 128, "two cache lines a set");
 
 typedef struct gs_bank {
     u64 active, free, closed;
+    u64 refresh; /* when its next one begins */
     u32 row, previous;
 } gs_bank;
 
@@ -614,6 +615,7 @@ struct gs_sim {
     u32 flush_trip;                           /* cycles: to the farthest slice and back; 0: none is sent */
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
+    u64 bus_refresh;                          /* ticks between refreshes that take a channel's bus */
     u32 bank_mask;                            /* bits of a row's number that name a bank */
     u32 bank_fold;                            /* and that higher ones are folded into */
     u64 l1_total;

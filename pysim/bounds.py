@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .config import bus_refresh
 from .estimate import PIPES, Estimator
 from .floors import lone_tbs
 from .job import variants
@@ -203,7 +204,7 @@ class _Job:
 
     def _bus(self, slots: float, slot: int) -> float:
         """Return the ticks in which so many slots of a channel's bus are free beside its refreshes."""
-        period, busy = self.values["gpu.dram.refresh_period"], self.values["gpu.dram.refresh_time"]
+        period, busy = int(bus_refresh(self.values.__getitem__)), self.values["gpu.dram.refresh_time"]
         least = max(0.0, slots - 1) * slot
         if not 0 < busy < period:
             return least

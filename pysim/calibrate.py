@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from .config import bus_refresh
 from .devices import Device, device
 from .errors import ConfigError
 from .measured import gpu_name, read_measured
@@ -120,7 +121,7 @@ def _share(at: Known, key: str) -> float:
 
 
 def _refresh(at: Known) -> float:
-    return round((1 - _share(at, "dram_read_GBps")) * at.number("gpu.dram.refresh_period"))
+    return round((1 - _share(at, "dram_read_GBps")) * bus_refresh(at.number), 2)
 
 
 def _lost(at: Known, key: str, sectors: float) -> float:

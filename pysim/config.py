@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .devices import Device
@@ -17,6 +17,15 @@ MIN_L1 = 8192
 
 # L1 miss path and slice together take at least this many cycles of an L2 hit.
 MIN_L2_WORK = 30
+
+
+def bus_refresh(number: Callable[[str], float]) -> float:
+    """Return the time from one refresh that takes a DRAM channel's bus to the next, in what ``number`` gives.
+
+    ``number``: value of a parameter by its path.
+    """
+    turns = number("gpu.dram.banks") if number("gpu.dram.bank_refresh_time") else 1
+    return number("gpu.dram.refresh_period") / turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +134,11 @@ class Config:
         for path, other in (
             ("gpu.dram.row_cycle", "gpu.dram.row_open"),
             ("gpu.dram.refresh_period", "gpu.dram.refresh_time"),
+            ("gpu.dram.refresh_period", "gpu.dram.bank_refresh_time"),
         ):
             if self.number(path) <= self.number(other):
                 raise self._refuse(path, f"must be above {other} = {show(row_of(other), self.values[other])}")
+        each = bus_refresh(self.number)
+        if each <= self.number("gpu.dram.refresh_time"):
+            text = f"must be below {each:g} ns: gpu.dram.refresh_period / gpu.dram.banks, as banks take turns"
+            raise self._refuse("gpu.dram.refresh_time", text)

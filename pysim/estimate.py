@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .config import bus_refresh
 from .dependences import reduced
 from .occupancy import occupancy
 from .regions import SECTOR, pointers
@@ -53,7 +54,7 @@ class Demand:
 
 def dram_rate(values: Mapping[str, int]) -> float:
     """Return the bytes a cycle that DRAM delivers between refreshes."""
-    refresh = values["gpu.dram.refresh_time"] / values["gpu.dram.refresh_period"]
+    refresh = values["gpu.dram.refresh_time"] / bus_refresh(values.__getitem__)
     return values["gpu.dram.bandwidth"] * values["gpu.clock"] / 1024e3 * max(0.0, 1 - refresh)
 
 

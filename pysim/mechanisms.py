@@ -64,7 +64,9 @@ MECHANISMS: dict[str, Mechanism] = {
         "bus time lost between reads and writes",
         (("gpu.dram.turnaround", 0), ("gpu.dram.read_turnaround", 0)),
     ),
-    "dram_refresh": Mechanism("DRAM", "refreshes", (("gpu.dram.refresh_time", 0),)),
+    "dram_refresh": Mechanism(
+        "DRAM", "refreshes", (("gpu.dram.refresh_time", 0), ("gpu.dram.bank_refresh_time", 0))
+    ),
     "dram_writes": Mechanism("DRAM", "writes that must wait for DRAM", (("gpu.dram.write_queue", 0),)),
     "tb_release": Mechanism("launch", "one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
     "tb_start": Mechanism("launch", "one server for all TBs that start", (("gpu.cp.tb_start", 0),)),

@@ -218,9 +218,11 @@ def test_ffma_that_fills_the_gpu(gpu, tbs):
 @pytest.mark.parametrize("gpu", ["titan_v", "h200"])
 @pytest.mark.parametrize("body", [0, 1000, 2000, 4000, 20000])
 def test_a_chain_of_kernels_of_one_tb(gpu, body):
-    """On an H200 a TB could run in the half of L2 that has its data; none is put there, and hits are far."""
+    """On an H200 a TB could run in the half of L2 that has its data, but none is put there, and banks of DRAM
+    might be there when they are asked, but one in seven is being refreshed.
+    """
     rows = respected(rows_of(gpu, chain(20, tbs=1, body=body), "tb_ideal"))
-    assert rows["bound_us"][0] >= (0.96 if gpu == "titan_v" else 0.975) * rows["time_us"][0]
+    assert rows["bound_us"][0] >= (0.96 if gpu == "titan_v" else 0.965) * rows["time_us"][0]
 
 
 def test_parameters_count():
@@ -233,7 +235,8 @@ def test_parameters_count():
 
 
 def test_a_chain_where_l2_is_one():
-    rows = respected(rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1}))
+    free = {"gpu.dram.bank_refresh_time": 0}
+    rows = respected(rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1} | free))
     assert rows["bound_us"][0] >= 0.97 * rows["time_us"][0]
 
 

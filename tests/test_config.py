@@ -166,6 +166,11 @@ def test_as_dict_is_json_and_config_pickles() -> None:
         ({"gpu.l1.latency": 200}, "gpu.l2.latency = 193 cycle: must be above gpu.l1.latency"),
         ({"gpu.l1.size": "64KiB"}, "gpu.sm.smem = 96KiB: must be at most 57344 B"),
         ({"gpu.dram.refresh_time": 4000}, "gpu.dram.refresh_period = 3900ns: must be above"),
+        ({"gpu.dram.bank_refresh_time": 4000}, "gpu.dram.refresh_period = 3900ns: must be above"),
+        (
+            {"gpu.dram.bank_refresh_time": 100, "gpu.dram.refresh_time": 300},
+            "gpu.dram.refresh_time = 300ns: must be below 243.75 ns",
+        ),
         ({"gpu.sm.register_unit": 4096, "gpu.sm.registers": 1024}, "gpu.sm.register_unit = 4096: must be at"),
     ],
 )

@@ -117,7 +117,8 @@ def test_chase_in_l2(gpu):
 
 def test_chase_in_dram(gpu):
     # with and without refresh: the mean wait for one is part of the configured latency
-    for changed in ({}, {"gpu__dram__refresh_time": 0}):
+    turns = {"gpu__dram__bank_refresh_time": 300, "gpu__dram__refresh_time": 2}
+    for changed in ({}, {"gpu__dram__refresh_time": 0}, turns):
         conf = config(gpu, **changed)
         got = chase_cycles(conf, 1 << 26, 8192, passes=1, bypass=True)
         assert got == pytest.approx(conf["gpu.dram.latency"], rel=0.02)

@@ -172,10 +172,12 @@ typedef struct gs_gpu_dram_params {
     int64_t row_gap;
     /* Requests to a row closed less than this ago still count as hits of it (reordering queue). [tick] */
     int64_t reorder;
-    /* Refresh interval (tREFI). [tick] */
+    /* Refresh interval (tREFI) of a channel, or of each bank where banks take turns. [tick] */
     int64_t refresh_period;
-    /* A channel is busy this long with each refresh (tRFC). [tick] */
+    /* A channel's bus is busy this long with each refresh (tRFC); where banks take turns, with each bank's. [tick] */
     int64_t refresh_time;
+    /* Banks take turns: each is away this long with its refresh (tRFCpb) and its row closed, others go on (0: a channel's banks are refreshed together). [tick] */
+    int64_t bank_refresh_time;
     /* Bus time lost to a batch of writes, both ways together. [tick] */
     int64_t turnaround;
     /* Bus time lost on top of it by a batch of writes that comes after reads. [tick] */
@@ -445,7 +447,7 @@ typedef struct gs_sim_params {
     int64_t oracle;
     /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */
     int64_t sample;
-    /* Seed of everything random (L2 victims, periods that replay simulates). [count] */
+    /* Seed of everything random (L2 victims, when banks are refreshed, periods that replay simulates). [count] */
     int64_t seed;
     /* period: of a run of equal periods of kernels some are simulated, and the others take what their neighbours took; the error that adds is reported. [choice] */
     int64_t replay;

@@ -125,6 +125,7 @@ _GA100: Rows = (
     ("gpu.dram.row_open", 28, f"{_ASSUMED}: class of HBM2 tRP + tRCD"),
     ("gpu.dram.row_cycle", 47, f"{_ASSUMED}: class of HBM2 tRC"),
     ("gpu.dram.refresh_time", 260, "class of HBM2 tRFC"),
+    ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),
     (
         "gpu.cp.stream_gap",
         1320,
@@ -176,6 +177,7 @@ _GA104: Rows = (
     ("gpu.dram.row_open", 28, f"{_ASSUMED}: class of GDDR6 tRP + tRCD"),
     ("gpu.dram.row_cycle", 45, f"{_ASSUMED}: class of GDDR6 tRC"),
     ("gpu.dram.refresh_time", 220, f"{_ASSUMED}: class of GDDR6 tRFC"),
+    ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),
     (
         "gpu.cp.stream_gap",
         845,

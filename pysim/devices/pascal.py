@@ -101,6 +101,7 @@ _GP102: Rows = (
     ("gpu.dram.reorder", 200, f"{_V100}"),
     ("gpu.dram.refresh_period", 1900, f"{_ASSUMED}: class of GDDR5X tREFI"),
     ("gpu.dram.refresh_time", 110, f"{_ASSUMED}: class of GDDR5X tRFC"),
+    ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),
     ("gpu.dram.turnaround", 1.3, _H200),
     ("gpu.dram.read_turnaround", 5.2, _H200),
     ("gpu.dram.write_queue", 128, f"as Hopper's: {_ASSUMED}"),

@@ -51,6 +51,7 @@ _PEER: Rows = (
     ("gpu.l2.replacement", "lru", _CONFIG),
     ("gpu.dram.latency", 365, f"L2 hit + 100 (dram_latency) + 24 DRAM clocks and queues: {_FITTED}"),
     ("gpu.dram.refresh_time", 0, "not modelled there"),
+    ("gpu.dram.bank_refresh_time", 0, "not modelled there"),
     ("gpu.cp.admit", 0, "not modelled there"),
     ("gpu.cp.tb_release", 0, "not modelled there"),
     ("gpu.cp.tb_start", 0, "a TB a cycle and cluster"),

@@ -126,6 +126,7 @@ GV100: Rows = (
     ("gpu.dram.reorder", 200, f"{_ASSUMED}: about the time that the 64 requests of {_ACCEL} take"),
     ("gpu.dram.refresh_period", 3900, "JEDEC JESD235: tREFI 3.9 us"),
     ("gpu.dram.refresh_time", 260, "class of HBM2 tRFC; the timings of these cards are not published"),
+    ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),
     ("gpu.dram.turnaround", 8, f"{_ACCEL}: WL 2 + CDLR 3 + RTPL 3 clocks at 850 MHz, rounded down"),
     ("gpu.dram.read_turnaround", 0, "within turnaround"),
     ("gpu.dram.write_queue", 0, f"{_ASSUMED}: no limit"),

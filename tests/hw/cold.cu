@@ -8,9 +8,24 @@ static unsigned* OUT;
 __global__ void k_flush(float4* p, size_t n, float v) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) p[i] = make_float4(v, v, v, v);
 }
+__global__ void k_fill(const uint4* p, size_t n, unsigned* out) {
+  unsigned x = 0;
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    uint4 v = __ldcg(p + i);
+    x ^= v.x ^ v.y ^ v.z ^ v.w;
+  }
+  if (x == 0x12345) out[0] = x;
+}
+// what L2 holds before: written lines ("dirty"), the same 0.2 ms later ("rest"), lines that were read ("clean")
+static const char* LINES = "dirty";
 static void flush() {
   static float v = 0;
-  k_flush<<<528, 512>>>(FL, FLUSH / 16, v += 1);
+  if (LINES[0] == 'c') {
+    k_fill<<<528, 512>>>((const uint4*)FL, FLUSH / 16, OUT);
+  } else {
+    k_flush<<<528, 512>>>(FL, FLUSH / 16, v += 1);
+  }
+  if (LINES[0] == 'r') k_gate<<<1, 1>>>(200000);
 }
 // ---- one lane, one load at a time; `seen`: cycles of each
 __global__ void k_chase(const char* p, const unsigned long long* at, int n, unsigned* seen) {
@@ -95,8 +110,8 @@ static void tiles(FILE* f, int tbs, size_t pitch, int steps) {
       mid.push_back(pct(v, .5) / steps);
     }
     Stat s = stat_of(mid);
-    fprintf(f, "%d,%d,%d,%zu,%d,%d,%.1f,%.1f,%.1f\n", ROWS, DEPTH, tbs, pitch, steps, again, s.med, s.mn, s.mx);
-    printf("tiles %d rows depth %d tbs %d pitch %zu %s: %.1f cycles a step [%.1f %.1f]\n", ROWS, DEPTH, tbs, pitch, again ? "again" : "cold", s.med, s.mn, s.mx);
+    fprintf(f, "%s,%d,%d,%d,%zu,%d,%d,%.1f,%.1f,%.1f\n", LINES, ROWS, DEPTH, tbs, pitch, steps, again, s.med, s.mn, s.mx);
+    printf("%s tiles %d rows depth %d tbs %d pitch %zu %s: %.1f cycles a step [%.1f %.1f]\n", LINES, ROWS, DEPTH, tbs, pitch, again ? "again" : "cold", s.med, s.mn, s.mx);
   }
 }
 // ---- products
@@ -126,8 +141,8 @@ static void product(FILE* f, const char* name, int M, int N, int K) {
       us.push_back(1e3 * ms);
     }
     Stat s = stat_of(us);
-    fprintf(f, "%s,%d,%d,%d,%d,%s,%.3f,%.3f,%.3f\n", name, M, N, K, (int)(grid.x * grid.y), how, s.med, s.mn, s.mx);
-    printf("%s %d x %d x %d %s: %.2f us [%.2f %.2f]\n", name, M, N, K, how, s.med, s.mn, s.mx);
+    fprintf(f, "%s,%s,%d,%d,%d,%d,%s,%.3f,%.3f,%.3f\n", LINES, name, M, N, K, (int)(grid.x * grid.y), how, s.med, s.mn, s.mx);
+    printf("%s %s %d x %d x %d %s: %.2f us [%.2f %.2f]\n", LINES, name, M, N, K, how, s.med, s.mn, s.mx);
   }
 }
 int main(int argc, char** argv) {
@@ -142,13 +157,15 @@ int main(int argc, char** argv) {
   for (size_t step : {32ull, 128ull, 8192ull}) chase(f, "in order", POOL, step, 1);
   fclose(f);
   f = fopen((dir + "/cold_tiles.csv").c_str(), "w");
-  fprintf(f, "rows,depth,tbs,pitch,steps,again,cycles,least,most\n");
+  fprintf(f, "lines,rows,depth,tbs,pitch,steps,again,cycles,least,most\n");
+  for (const char* lines : {"dirty", "rest", "clean"})
   for (int tbs : {1, 4, 16, 64, 132, 264}) {
+    LINES = lines;
     for (size_t pitch : {(size_t)tbs * 128, (size_t)8192, (size_t)32768, (size_t)16896}) {
       if (pitch < (size_t)tbs * 128) continue;
       tiles<32, 1>(f, tbs, pitch, 64);
       tiles<32, 2>(f, tbs, pitch, 64);
-      tiles<32, 3>(f, tbs, pitch, 64);
+      if (lines[0] == 'd') tiles<32, 3>(f, tbs, pitch, 64);
     }
     tiles<16, 1>(f, tbs, (size_t)tbs * 128, 64);
     tiles<64, 1>(f, tbs, (size_t)tbs * 128, 64);
@@ -156,7 +173,11 @@ int main(int argc, char** argv) {
   }
   fclose(f);
   f = fopen((dir + "/cold_products.csv").c_str(), "w");
-  fprintf(f, "kernel,M,N,K,tbs,how,us,least,most\n");
+  fprintf(f, "lines,kernel,M,N,K,tbs,how,us,least,most\n");
+  for (const char* lines : {"dirty", "rest", "clean"}) {
+    LINES = lines;
+    product<S64>(f, "sgemm_64x64x16", 64, 64, 512);
+    product<S64>(f, "sgemm_64x64x16", 64, 64, 2048);
   product<H64>(f, "hgemm_64x64x32", 64, 64, 768);
   product<H64>(f, "hgemm_64x64x32", 64, 64, 8192);
   for (int n : {1024, 4096, 8448, 16384}) for (int k : {1024, 2816, 4096, 16384}) product<H64>(f, "hgemm_64x64x32", 64, n, k);
@@ -166,5 +187,6 @@ int main(int argc, char** argv) {
   product<S64>(f, "sgemm_64x64x16", 64, 4096, 4096);
   product<H128w8>(f, "hgemm_128x128x32_8warps", 128, 4096, 4096);
   product<H128w8>(f, "hgemm_128x128x32_8warps", 128, 16384, 4096);
+  }
   fclose(f);
 }

@@ -90,8 +90,14 @@ static int derive_memory(gs_sim *sim)
         (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
     sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
-    sim->bus_refresh =
-        (u64)(p->gpu_dram.refresh_period / (p->gpu_dram.bank_refresh_time ? p->gpu_dram.banks : 1));
+    sim->bus_refresh = (u64)p->gpu_dram.refresh_period;
+    sim->bus_away = (u64)p->gpu_dram.refresh_time;
+    if (p->gpu_dram.bank_refresh_time && sim->bus_away) {
+        /* banks' refreshes are short: whole slots, as often as comes to the same share of the bus */
+        u64 each = sim->bus_refresh / (u64)p->gpu_dram.banks, asked = sim->bus_away;
+        sim->bus_away = gs_max((asked + sim->dram_slot / 2) / sim->dram_slot, 1) * sim->dram_slot;
+        sim->bus_refresh = sim->bus_away * each / asked;
+    }
     u64 both = (u64)p->gpu_dram.turnaround + (u64)p->gpu_dram.read_turnaround;
     sim->turnaround_slots[0] = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
     sim->turnaround_slots[1] = (u32)(both / sim->dram_slot);
@@ -134,7 +140,7 @@ static int derive_memory(gs_sim *sim)
     i64 dram =
         (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
     /* the mean waits for refreshes belong to the configured latency too */
-    i64 bus = p->gpu_dram.refresh_time, bank = p->gpu_dram.bank_refresh_time;
+    i64 bus = (i64)sim->bus_away, bank = p->gpu_dram.bank_refresh_time;
     dram -= bus * bus / (2 * (i64)sim->bus_refresh) + bank * bank / (2 * p->gpu_dram.refresh_period);
     if (l2 < 1 || dram < 0) {
         return gs_fail(

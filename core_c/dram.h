@@ -12,7 +12,7 @@
 static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
 {
     u64 map = 0, slot = sim->dram_slot;
-    u64 period = sim->bus_refresh, busy = (u64)sim->params.gpu_dram.refresh_time;
+    u64 period = sim->bus_refresh, busy = sim->bus_away;
     if (!busy) {
         return 0;
     }
@@ -72,9 +72,8 @@ static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
 static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n)
 {
     u64 map = (s->bus_word + GS_BUS_WORDS) * 64, start = gs_max(gs_max(s->bus_tail, map), slot);
-    const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     u64 width = sim->dram_slot, done = 0, end = start + n;
-    u64 busy = (u64)p->refresh_time < sim->bus_refresh ? (u64)p->refresh_time : 0;
+    u64 busy = sim->bus_away < sim->bus_refresh ? sim->bus_away : 0;
     /* a refresh that the map's end cuts has not been counted yet */
     u64 from = start * width - (start > s->bus_tail ? gs_min(busy, start * width) : 0);
     u64 before = gs_refreshes(sim, s, from), now;
@@ -136,16 +135,22 @@ static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u3
     return (last + 1) * sim->dram_slot;
 }
 
+/* A bank's turn comes by a time: it is refreshed once it has done what it is at, and its row is closed. */
+static inline void gs_bank_refresh(const gs_gpu_dram_params *p, gs_bank *b, u64 t)
+{
+    u64 due = t - (t - b->refresh) % (u64)p->refresh_period;
+    b->free = gs_max(b->free, due) + (u64)p->bank_refresh_time;
+    b->refresh = due + (u64)p->refresh_period;
+    b->row = b->previous = 0;
+}
+
 static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
 {
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     gs_bank *b = &s->bank[(row & sim->bank_mask) ^ ((row >> 5 ^ row >> 10) & sim->bank_fold)];
     u64 from;
     if (GS_UNLIKELY(t >= b->refresh)) {
-        u64 began = t - (t - b->refresh) % (u64)p->refresh_period;
-        b->free = gs_max(b->free, began + (u64)p->bank_refresh_time);
-        b->refresh = began + (u64)p->refresh_period;
-        b->row = b->previous = 0;
+        gs_bank_refresh(p, b, t);
     }
     if (b->row == row + 1) {
         from = gs_max(t, b->active);
@@ -155,6 +160,10 @@ static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
         s->count.row_hits++;
     } else {
         u64 turn = gs_max(t, s->activate), start = gs_max(turn, b->free);
+        if (GS_UNLIKELY(start >= b->refresh)) {
+            gs_bank_refresh(p, b, start);
+            start = gs_max(start, b->free);
+        }
         s->activate = turn + (u64)p->row_gap;
         from = start + (u64)p->row_open;
         b->free = start + (u64)p->row_cycle;

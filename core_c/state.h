@@ -615,7 +615,7 @@ struct gs_sim {
     u32 flush_trip;                           /* cycles: to the farthest slice and back; 0: none is sent */
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
-    u64 bus_refresh;                          /* ticks between refreshes that take a channel's bus */
+    u64 bus_refresh, bus_away;                /* ticks between refreshes that take a channel's bus, of each */
     u32 bank_mask;                            /* bits of a row's number that name a bank */
     u32 bank_fold;                            /* and that higher ones are folded into */
     u64 l1_total;

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .config import bus_refresh
 from .estimate import PIPES, Estimator
 from .floors import lone_tbs
 from .job import variants
@@ -204,10 +203,15 @@ class _Job:
 
     def _bus(self, slots: float, slot: int) -> float:
         """Return the ticks in which so many slots of a channel's bus are free beside its refreshes."""
-        period, busy = int(bus_refresh(self.values.__getitem__)), self.values["gpu.dram.refresh_time"]
+        v = self.values
+        period, busy = v["gpu.dram.refresh_period"], v["gpu.dram.refresh_time"]
         least = max(0.0, slots - 1) * slot
         if not 0 < busy < period:
             return least
+        if v["gpu.dram.bank_refresh_time"]:  # whole slots, as the core takes them
+            each, asked = period // v["gpu.dram.banks"], busy
+            busy = max((asked + slot // 2) // slot, 1) * slot
+            period = busy * each // asked
         done = -1
         ticks = least
         while (whole := max(0, int((ticks - busy - slot) // period))) > done:

@@ -141,7 +141,7 @@ def first_tb(conf):
     return ready / ran.values["gpu.clock"], ran.values
 
 
-@pytest.mark.parametrize("conf", [tiny(), config("h200")])
+@pytest.mark.parametrize("conf", [tiny(), config("h200", gpu__dram__bank_refresh_time=0)])
 def test_what_is_not_in_l2_comes_from_dram(conf):
     cycles, values = first_tb(conf)
     # a pointer chase finds gpu.dram.latency; it waits for a sector of the bus more or less, and for refresh

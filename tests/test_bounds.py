@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.bounds import family_of
-from pysim.config import Config
+from pysim.config import Config, bus_refresh
 from pysim.dependences import dependences
 from pysim.devices import device
 from pysim.floors import loads_of, lone_tbs
@@ -291,12 +291,14 @@ def test_copies_of_all_kinds(sizes, lines, scheme, queue, batch, turnaround, gpu
     respected(rows_of(gpu, Job("copies", kernels), scheme, **FREE, **few))
 
 
-def test_refresh_takes_its_time_however_far_a_channel_is_behind():
-    """Writes without limit queue up far beyond the bus map."""
-    conf = config()
+@pytest.mark.parametrize(("gpu", "queue"), [("titan_v", 0), ("h200", 1024)])
+def test_refresh_takes_its_time_however_far_a_channel_is_behind(gpu, queue):
+    """Writes queue up far beyond the bus map; at the end so many may be left."""
+    conf = config(gpu, gpu__dram__write_queue=queue, gpu__dram__bandwidth=600.0)
     ran = execute(make("copy:nbytes=67108864"), "stream", conf)
-    free = 1 - conf["gpu.dram.refresh_time"] / conf["gpu.dram.refresh_period"]
+    free = 1 - conf["gpu.dram.refresh_time"] / bus_refresh(conf.number)
     moved = 32 * int((ran.slices["dram_read_sectors"] + ran.slices["dram_write_sectors"]).sum())
+    moved -= 32 * queue * conf.integer("gpu.l2.slices")
     assert moved / 1e3 / ran.us < free * conf.number("gpu.dram.bandwidth")
 
 

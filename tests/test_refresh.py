@@ -12,6 +12,7 @@ from pysim import simulate
 from pysim.job import Access, Job, Kernel, Memory
 from pysim.program import Code, Pattern, Program
 from workloads import micro
+from workloads.registry import make
 
 from .core.harness import config, execute
 
@@ -77,7 +78,7 @@ def test_one_load_in_seven_waits_for_its_bank():
     seen = rows_of(COLD, what="random", span="4294967296", again="0")
     real = np.repeat([float(r["cycles"]) + 5 for r in seen], [int(r["loads"]) for r in seen])
     got = singles(config("h200"), [8192 + 384 * k for k in range(24)])
-    # a TB's begin and end are more than the load
+    # a TB's begin and end are more than the load; here all of a half of L2 are equally far
     got -= np.quantile(got, 0.02) - np.quantile(real, 0.1)
     for share in (0.1, 0.25, 0.75, 0.95, 0.99):
         assert np.quantile(got, share) == pytest.approx(np.quantile(real, share), rel=0.06)
@@ -116,6 +117,29 @@ def test_the_bus_goes_on():
     free = rate(0.0, 0.0)
     assert rate(AWAY, 0.0) > 0.97 * free
     assert rate(0.0, AWAY) < (1 - AWAY / PERIOD + 0.03) * free
+
+
+def test_a_bank_that_is_behind_is_refreshed_too():
+    """Where rows of few banks are all that is waited for, they lose the time that they are away."""
+    slow = {"gpu__dram__banks": 4, "gpu__dram__row_cycle": 400.0, "gpu__dram__refresh_time": 0.0}
+
+    def took(away):
+        conf = config("h200", gpu__dram__bank_refresh_time=away, **slow)
+        return execute(single(1 << 16, 8192 + 384), "stream", conf).kernel_cycles()
+
+    assert took(AWAY) == pytest.approx(took(0.0) / (1 - AWAY / PERIOD), rel=0.04)
+
+
+@pytest.mark.parametrize("bandwidth", [600.0, 200.0, 60.0])
+def test_the_share_of_the_bus_is_kept(bandwidth):
+    """Whatever a sector's slot: refreshes take whole ones."""
+
+    def took(busy):
+        conf = config("h200", gpu__dram__bandwidth=bandwidth, gpu__dram__refresh_time=busy)
+        return execute(make("copy:nbytes=4194304"), "stream", conf).kernel_cycles()
+
+    share = 3.56 / (PERIOD / 32)
+    assert took(0.0) / took(3.56) == pytest.approx(1 - share, abs=0.02)
 
 
 def test_the_seed_says_when():

@@ -158,8 +158,7 @@ int main(int argc, char** argv) {
   fclose(f);
   f = fopen((dir + "/cold_tiles.csv").c_str(), "w");
   fprintf(f, "lines,rows,depth,tbs,pitch,steps,again,cycles,least,most\n");
-  for (const char* lines : {"dirty", "rest", "clean"})
-  for (int tbs : {1, 4, 16, 64, 132, 264}) {
+  for (const char* lines : {"dirty", "rest", "clean"}) for (int tbs : {1, 4, 16, 64, 132, 264}) {
     LINES = lines;
     for (size_t pitch : {(size_t)tbs * 128, (size_t)8192, (size_t)32768, (size_t)16896}) {
       if (pitch < (size_t)tbs * 128) continue;
@@ -178,15 +177,15 @@ int main(int argc, char** argv) {
     LINES = lines;
     product<S64>(f, "sgemm_64x64x16", 64, 64, 512);
     product<S64>(f, "sgemm_64x64x16", 64, 64, 2048);
-  product<H64>(f, "hgemm_64x64x32", 64, 64, 768);
-  product<H64>(f, "hgemm_64x64x32", 64, 64, 8192);
-  for (int n : {1024, 4096, 8448, 16384}) for (int k : {1024, 2816, 4096, 16384}) product<H64>(f, "hgemm_64x64x32", 64, n, k);
-  for (int n : {2048, 4096}) for (int k : {1408, 2816}) product<H64>(f, "hgemm_64x64x32", 64, n, k);
-  product<S32>(f, "sgemm_32x32x32", 32, 3072, 1024);
-  product<S32>(f, "sgemm_32x32x32", 32, 8448, 2816);
-  product<S64>(f, "sgemm_64x64x16", 64, 4096, 4096);
-  product<H128w8>(f, "hgemm_128x128x32_8warps", 128, 4096, 4096);
-  product<H128w8>(f, "hgemm_128x128x32_8warps", 128, 16384, 4096);
+    product<H64>(f, "hgemm_64x64x32", 64, 64, 768);
+    product<H64>(f, "hgemm_64x64x32", 64, 64, 8192);
+    for (int n : {1024, 4096, 8448, 16384}) for (int k : {1024, 2816, 4096, 16384}) product<H64>(f, "hgemm_64x64x32", 64, n, k);
+    for (int n : {2048, 4096}) for (int k : {1408, 2816}) product<H64>(f, "hgemm_64x64x32", 64, n, k);
+    product<S32>(f, "sgemm_32x32x32", 32, 3072, 1024);
+    product<S32>(f, "sgemm_32x32x32", 32, 8448, 2816);
+    product<S64>(f, "sgemm_64x64x16", 64, 4096, 4096);
+    product<H128w8>(f, "hgemm_128x128x32_8warps", 128, 4096, 4096);
+    product<H128w8>(f, "hgemm_128x128x32_8warps", 128, 16384, 4096);
   }
   fclose(f);
 }

@@ -235,9 +235,9 @@ def test_parameters_count():
 
 
 def test_a_chain_where_l2_is_one():
-    free = {"gpu.dram.bank_refresh_time": 0}
-    rows = respected(rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1} | free))
-    assert rows["bound_us"][0] >= 0.97 * rows["time_us"][0]
+    for free, share in (({}, 0.95), ({"gpu.dram.bank_refresh_time": 0}, 0.97)):
+        rows = respected(rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1} | free))
+        assert rows["bound_us"][0] >= share * rows["time_us"][0]
 
 
 def test_the_way_over_the_fabric_counts():

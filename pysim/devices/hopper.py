@@ -185,7 +185,7 @@ _GH100: Rows = (
     (
         "gpu.dram.row_gap",
         0,
-        "h200_chunks.csv: 64 B at random places come at 2440 to 2640 GB/s, 2.3 to 2.5 ns an activate; but"
+        "h200_chunks.csv: 64 B at random places come at 2430 to 2640 GB/s, 2.3 to 2.5 ns an activate; but"
         " neighbouring lines share rows there, which they do not here: strided copies would pay for that",
     ),
     ("gpu.dram.reorder", 200, f"{_ASSUMED}: as for Volta"),

@@ -37,22 +37,28 @@ __global__ void __launch_bounds__(512) k_chunks(char* p, size_t pool, unsigned s
   }
   if (acc == 0x12345) out[0] = acc;
 }
+// a warp's 2 KB: read, or written with x; what was read, mixed up
+__device__ __forceinline__ unsigned piece(char* a, bool read, unsigned x) {
+  unsigned acc = 0;
+  if (read) {
+    uint4 v[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) v[j] = read16(a + j * 512);
+#pragma unroll
+    for (int j = 0; j < 4; j++) acc ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; j++) write16(a + j * 512, x);
+  }
+  return acc;
+}
 // ---- of 8 turns of 2 KB of each warp `reads` are read, the others written, in order
 __global__ void __launch_bounds__(512) k_mix(char* p, int reads, int turns, unsigned* out) {
   unsigned lane = threadIdx.x & 31, acc = 0;
   unsigned long long warp = (blockIdx.x * 512ull + threadIdx.x) / 32, warps = gridDim.x * 16ull;
   for (int i = 0; i < turns; i++) {
     char* a = p + (i * warps + warp) * 2048 + lane * 16;
-    if ((int)((i + warp) % 8) < reads) {
-      uint4 v[4];
-#pragma unroll
-      for (int j = 0; j < 4; j++) v[j] = read16(a + j * 512);
-#pragma unroll
-      for (int j = 0; j < 4; j++) acc ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
-    } else {
-#pragma unroll
-      for (int j = 0; j < 4; j++) write16(a + j * 512, i);
-    }
+    acc ^= piece(a, (int)((i + warp) % 8) < reads, i);
   }
   if (acc == 0x12345) out[0] = acc;
 }
@@ -60,11 +66,10 @@ __global__ void __launch_bounds__(512) k_mix(char* p, int reads, int turns, unsi
 // `how` 0 reading, 1 writing, 2 both; the other SM of TB 0's TPC stays idle
 __global__ void __launch_bounds__(512) k_delays(char* p, size_t pool, int n, int busy, int how, size_t span, int mixed, volatile unsigned* state, unsigned* seen, unsigned long long* moved) {
   extern __shared__ char room[];
-  unsigned smid;
-  asm volatile("mov.u32 %0, %%smid;" : "=r"(smid));
+  const unsigned sm = smid();
   if (blockIdx.x == 0) {
     if (threadIdx.x) return;
-    state[0] = smid + 1;
+    state[0] = sm + 1;
     __threadfence();
     unsigned t = tick();
     while (tick() - t < 100000) {}
@@ -86,7 +91,7 @@ __global__ void __launch_bounds__(512) k_delays(char* p, size_t pool, int n, int
   if (threadIdx.x == 0) {
     unsigned fg;
     while (!(fg = state[0])) {}
-    bool on = (smid ^ 1) != fg - 1 && atomicAdd((unsigned*)state + 3, 1u) < (unsigned)busy;
+    bool on = (sm ^ 1) != fg - 1 && atomicAdd((unsigned*)state + 3, 1u) < (unsigned)busy;
     *(volatile int*)room = on;
   }
   __syncthreads();
@@ -98,23 +103,15 @@ __global__ void __launch_bounds__(512) k_delays(char* p, size_t pool, int n, int
     unsigned long long at = ((i * 132 + blockIdx.x) * 16 + threadIdx.x / 32) * 2048 + lane * 16;
     char* a = p + (at & (span - 1));
     if (mixed) a = p + (scatter(at >> 11) << 11 & (span - 1)) + lane * 16;  // each 2 KB elsewhere
-    if (how == 0 || (how == 2 && !(i & 1))) {
-      uint4 v[4];
-#pragma unroll
-      for (int j = 0; j < 4; j++) v[j] = read16(a + j * 512);
-#pragma unroll
-      for (int j = 0; j < 4; j++) acc ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
-    } else {
-#pragma unroll
-      for (int j = 0; j < 4; j++) write16(a + j * 512, 0);
-    }
+    acc ^= piece(a, how == 0 || (how == 2 && !(i & 1)), 0);
     if (started) counted += 2048;
   }
   if (lane == 0) atomicAdd(moved, counted);
   if (acc == 0x12345) seen[0] = acc;
 }
 template <class F>
-static double best_us(F f, std::vector<double>* all) {
+static Stat timed(F f) {
+  std::vector<double> us;
   cudaEvent_t e0, e1;
   CK(cudaEventCreate(&e0));
   CK(cudaEventCreate(&e1));
@@ -126,9 +123,9 @@ static double best_us(F f, std::vector<double>* all) {
     CK(cudaGetLastError());
     float ms;
     CK(cudaEventElapsedTime(&ms, e0, e1));
-    if (r) all->push_back(1e3 * ms);
+    if (r) us.push_back(1e3 * ms);
   }
-  return stat_of(*all).med;
+  return stat_of(us);
 }
 int main(int argc, char** argv) {
   std::string dir = argc > 1 ? argv[1] : ".";
@@ -142,12 +139,10 @@ int main(int argc, char** argv) {
       for (int tbs : {132, 264, 528}) {
         int rounds = 8 * 132 * 32 / tbs * (bytes < 64 ? 1 : 4);
         double mb = tbs * 16.0 * rounds * 2048 / 1e6;
-        std::vector<double> us;
-        best_us([&] {
+        Stat s = timed([&] {
           if (write) k_chunks<true><<<tbs, 512>>>(P, POOL, __builtin_ctz(bytes), rounds, OUT);
           else k_chunks<false><<<tbs, 512>>>(P, POOL, __builtin_ctz(bytes), rounds, OUT);
-        }, &us);
-        Stat s = stat_of(us);
+        });
         fprintf(f, "%s,%u,%d,%.1f,%.2f,%.2f,%.2f,%.1f\n", write ? "write" : "read", bytes, tbs, mb, s.med, s.mn, s.mx, mb / s.med * 1e3);
         printf("%s chunks %u tbs %d: %.0f GB/s [%.1f %.1f %.1f us]\n", write ? "write" : "read", bytes, tbs, mb / s.med * 1e3, s.med, s.mn, s.mx);
       }
@@ -158,9 +153,7 @@ int main(int argc, char** argv) {
     for (int tbs : {264, 528}) {
       int turns = 64 * 528 / tbs;
       double mb = tbs * 16.0 * turns * 2048 / 1e6;
-      std::vector<double> us;
-      best_us([&] { k_mix<<<tbs, 512>>>(P, reads, turns, OUT); }, &us);
-      Stat s = stat_of(us);
+      Stat s = timed([&] { k_mix<<<tbs, 512>>>(P, reads, turns, OUT); });
       fprintf(f, "%d,%d,%.1f,%.2f,%.2f,%.2f,%.1f\n", reads, tbs, mb, s.med, s.mn, s.mx, mb / s.med * 1e3);
       printf("mix %d of 8 read, tbs %d: %.0f GB/s [%.1f %.1f %.1f us]\n", reads, tbs, mb / s.med * 1e3, s.med, s.mn, s.mx);
     }

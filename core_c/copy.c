@@ -95,7 +95,7 @@ typedef struct logged {
 static void log_line(void *user, u64 line, u32 mask)
 {
     logged *g = user;
-    gs_oracle_log_l2(g->ctx, NULL, &g->tb, line, mask, g->time, 0, 0);
+    gs_oracle_log_l2(g->ctx, NULL, &g->tb, line, mask, g->time, GS_MSG_STORE, 0);
 }
 
 int gs_copy_piece(gs_ctx *ctx, u32 kernel, u32 piece, u64 t)

@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int gs_grow(void **at, u64 *room, u64 need, size_t size)
 {
@@ -20,10 +21,10 @@ int gs_grow(void **at, u64 *room, u64 need, size_t size)
 }
 
 /* lanes of a pattern whose base lies `offset` bytes into a line */
-static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset)
+static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset, int keep_bytes)
 {
     gs_template t = {(u32)l->n_parts, 0, 0};
-    u32 bytes[64][4] = {0}; /* of each sector of each line */
+    gs_bytes bytes[64] = {0};
     for (u32 lane = 0; lane < 32; lane++) {
         if (!(p->lanes >> lane & 1)) {
             continue;
@@ -46,15 +47,21 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
             l->parts[t.first + i - 1].mask |= (u16)bit;
             i64 from = first - (sector * 32), to = from + p->width;
             u64 until = (1ull << (to < 32 ? to : 32)) - 1, before = from > 0 ? (1ull << from) - 1 : 0;
-            bytes[i - 1][sector & 3] |= (u32)(until & ~before);
+            bytes[i - 1].of[sector & 3] |= (u32)(until & ~before);
         }
     }
     for (u32 i = 0; i < t.lines; i++) {
         gs_part *part = &l->parts[t.first + i];
         t.sectors = (u16)(t.sectors + gs_popcount(part->mask));
         for (u32 sector = 0; sector < 4; sector++) {
-            part->partial |= part->mask >> sector & 1 && bytes[i][sector] != ~0u;
+            part->partial |= part->mask >> sector & 1 && bytes[i].of[sector] != ~0u;
         }
+    }
+    if (keep_bytes) {
+        if (!gs_grow((void **)&l->bytes, &l->room_bytes, l->n_parts, sizeof *l->bytes)) {
+            return 0;
+        }
+        memcpy(l->bytes + t.first, bytes, t.lines * sizeof *bytes);
     }
     if (!gs_grow((void **)&l->templates, &l->room_templates, l->n_templates + 1, sizeof *l->templates)) {
         return 0;
@@ -113,7 +120,7 @@ int gs_pattern_lower(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l)
                                        p->level2,
                                        p->recorded};
     for (u32 offset = 0; !p->recorded && offset < 128; offset += p->align) {
-        if (!expand(l, p, lanes, offset)) {
+        if (!expand(l, p, lanes, offset, sim->params.sim.oracle != 0)) {
             return gs_fail(sim, GS_ERR_MEM, "not enough memory for address templates");
         }
     }

@@ -23,6 +23,7 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->at_patterns = gs_reserve(&t, job->n_patterns, sizeof(gs_ipattern));
     sim->at_templates = gs_reserve(&t, low->n_templates, sizeof(gs_template));
     sim->at_parts = gs_reserve(&t, low->n_parts, sizeof(gs_part));
+    sim->at_bytes = low->bytes ? gs_reserve(&t, low->n_parts, sizeof(gs_bytes)) : 0;
     sim->at_programs = gs_reserve(&t, job->n_programs, sizeof(gs_program));
     sim->at_launches = gs_reserve(&t, n, sizeof(gs_launch));
     sim->at_preds = gs_reserve(&t, job->n_preds, 4);
@@ -130,6 +131,9 @@ void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
     }
     if (low->n_parts) {
         memcpy(GS_TABLE(sim, gs_part, at_parts), low->parts, low->n_parts * sizeof(gs_part));
+    }
+    if (low->bytes) {
+        memcpy(GS_TABLE(sim, gs_bytes, at_bytes), low->bytes, low->n_parts * sizeof(gs_bytes));
     }
     memcpy(GS_TABLE(sim, gs_program, at_programs), job->programs, job->n_programs * sizeof(gs_program));
     memcpy(GS_TABLE(sim, gs_launch, at_launches), job->launches, job->n_launches * sizeof(gs_launch));

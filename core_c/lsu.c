@@ -145,7 +145,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
                     common | gs_pay_line(tag, unit * sets + set, mask, load ? place : owner, unit));
         if (oracle) {
-            gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, (u32)load, place);
+            gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, a->kind, place);
         }
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;
@@ -261,7 +261,8 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             /* what joins is written with the store before it */
             u64 time = gs_clock_edge(gs_clock_of(sim, sm), c);
             for (u32 i = 0; i < lines; i++) {
-                gs_oracle_log_l2(ctx, sm, tb, reach.line + (u64)(i64)part[i].line, part[i].mask, time, 0, 0);
+                gs_oracle_log_l2(ctx, sm, tb, reach.line + (u64)(i64)part[i].line, part[i].mask, time, a.kind,
+                                 0);
             }
         }
     }

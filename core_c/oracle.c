@@ -38,7 +38,8 @@ typedef struct access {
     u64 line;
     u32 kernel, tb, mask;
     u16 phase;
-    u8 write, what; /* ACCESS, or the TB posts or polls `line`, with those behind it `mask`, or ends */
+    u8 kind; /* GS_MSG_LOAD, GS_MSG_STORE or GS_MSG_REDUCE */
+    u8 what; /* ACCESS, or the TB posts or polls `line`, with those behind it `mask`, or ends */
 } access;
 
 enum { POSTS, POLLS, ACCESS, ENDS };
@@ -174,9 +175,10 @@ typedef struct gather {
     int failed;
 } gather;
 
-static void gather_visit(void *user, const gs_iop *op, u64 line, u32 mask)
+static void gather_visit(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes)
 {
     gather *g = user;
+    (void)bytes;
     for (u32 i = 0; i < 4; i++) {
         if (!(mask >> i & 1)) {
             continue;
@@ -257,10 +259,19 @@ static int order_unit(oracle *o, touch *touches, u64 n, u32 phase)
             shadow *s = find(o, touches[i].sector);
             s->epoch = s->kinds & 1 ? s->base_total : s->base_read ? s->base_epoch : s->base_total;
             s->read_epoch = !(s->kinds & 1);
-            touches[i].place = s->kinds == 3 && s->total - s->base_total > 1;
+            touches[i].place = s->kinds & 1 && s->total - s->base_total > 1;
         }
     }
     return 1;
+}
+
+static touch *touch_of(const taken *k, u32 tb, u32 phase, u64 sector)
+{
+    if (!k->touches) {
+        return NULL;
+    }
+    touch key = {.sector = sector, .phase = (u16)phase};
+    return bsearch(&key, k->touches + k->first[tb], k->first[tb + 1] - k->first[tb], sizeof key, by_sector);
 }
 
 static int posts_any(const gs_sim *sim, u32 kernel)
@@ -272,6 +283,24 @@ static int posts_any(const gs_sim *sim, u32 kernel)
         }
     }
     return 0;
+}
+
+typedef struct bytes_of {
+    const taken *of;
+    gs_inside_key *keys;
+    u32 tb;
+} bytes_of;
+
+static void bytes_visit(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes)
+{
+    const bytes_of *b = user;
+    u32 kind = op->kind == GS_OP_LOAD ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
+    for (u32 i = 0; i < 4; i++) {
+        const touch *t = mask >> i & 1 ? touch_of(b->of, b->tb, op->phase, line * 4 + i) : NULL;
+        if (t && t->place) {
+            b->keys[t->place - 1].bytes[kind] |= bytes ? bytes->of[i] : ~0u;
+        }
+    }
 }
 
 /* Where TBs of one kernel meet, they are ordered by what they post. */
@@ -294,9 +323,14 @@ static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
     for (u32 tb = 0; tb < tbs; tb++) {
         for (u64 i = k->first[tb]; i < k->first[tb + 1]; i++) {
             if (k->touches[i].place) {
-                keys[n++] = (gs_inside_key){k->touches[i].sector, (u32)i, tb, k->touches[i].phase, 0};
+                k->touches[i].place = (u32)n + 1;
+                keys[n++] = (gs_inside_key){k->touches[i].sector, (u32)i, tb, k->touches[i].phase, 0, {0}};
             }
         }
+    }
+    for (u32 tb = 0; tb < tbs; tb++) {
+        bytes_of b = {k, keys, tb};
+        gs_walk_tb(sim, kernel, tb, bytes_visit, &b);
     }
     k->inside = gs_inside_create(tbs, sim->n_semaphores, keys, n);
     for (u64 i = 0; i < n; i++) {
@@ -372,7 +406,7 @@ void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u64 time
     }
 }
 
-void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,
+void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 kind,
                       u32 place)
 {
     if (place && sm) { /* a copy from the host has neither */
@@ -382,7 +416,7 @@ void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
             }
         }
     }
-    access a = {time, GS_NEVER, line, tb->kernel, tb->tb, mask, (u16)tb->phase, !load, ACCESS};
+    access a = {time, GS_NEVER, line, tb->kernel, tb->tb, mask, (u16)tb->phase, (u8)kind, ACCESS};
     if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
         gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
     }
@@ -392,9 +426,11 @@ void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u
 {
     for (u32 i = 0; i < 4; i++) {
         if (mask >> i & 1) {
-            access a = {
-                time,  l1_times(ctx->sim, sm, place)[i], line, tb->kernel, tb->tb, 1u << i, (u16)tb->phase, 0,
-                ACCESS};
+            access a = {time,           l1_times(ctx->sim, sm, place)[i],
+                        line,           tb->kernel,
+                        tb->tb,         1u << i,
+                        (u16)tb->phase, GS_MSG_LOAD,
+                        ACCESS};
             a.time = gs_max(a.time, a.seen);
             if (!push(&oracle_of(ctx->sim)->logs[ctx->id], a)) {
                 gs_fail(ctx->sim, GS_ERR_MEM, "the oracle needs more memory than there is");
@@ -412,16 +448,6 @@ void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time)
 }
 
 /* ---- the check ---- */
-static touch *touch_of(const oracle *o, u32 kernel, u32 tb, u32 phase, u64 sector)
-{
-    const taken *k = &o->kernels[kernel];
-    if (!k->touches) {
-        return NULL;
-    }
-    touch key = {.sector = sector, .phase = (u16)phase};
-    return bsearch(&key, k->touches + k->first[tb], k->first[tb + 1] - k->first[tb], sizeof key, by_sector);
-}
-
 /* what a TB does with a sector in an earlier epoch than access `a`, and has not published */
 static const touch *pending(const oracle *o, const access *a, u64 sector, u32 kernel, u32 tb)
 {
@@ -429,7 +455,7 @@ static const touch *pending(const oracle *o, const access *a, u64 sector, u32 ke
     for (u64 i = k->first[tb]; !k->ended[tb] && i < k->first[tb + 1]; i++) {
         const touch *t = &k->touches[i];
         if (t->sector == sector && !t->published && (kernel < a->kernel || t->phase < a->phase) &&
-            (t->write || a->write)) {
+            (t->write || a->kind != GS_MSG_LOAD)) {
             return t;
         }
     }
@@ -444,12 +470,12 @@ static int violation(gs_sim *sim, const oracle *o, const access *a, u64 sector, 
             if (!first) {
                 continue;
             }
-            const char *kind = !a->write ? "RAW" : first->write ? "WAW" : "WAR";
+            const char *kind = a->kind == GS_MSG_LOAD ? "RAW" : first->write ? "WAW" : "WAR";
             return gs_fail(sim, GS_ERR_ORACLE,
                            "%s dependence broken: TB %u of kernel %u %s sector 0x%llx at %.3f us before TB "
                            "%u of kernel %u "
                            "has %s it",
-                           kind, a->tb, a->kernel, a->write ? "writes" : "reads",
+                           kind, a->tb, a->kernel, a->kind == GS_MSG_LOAD ? "reads" : "writes",
                            (unsigned long long)(sector * 32), (double)a->time / 1024e3, tb, k,
                            first->write ? "written" : "read");
         }
@@ -461,14 +487,18 @@ static int violation(gs_sim *sim, const oracle *o, const access *a, u64 sector, 
 }
 
 /* a TB and another of its kernel, neither of which waits for the other */
-static int race(gs_sim *sim, const access *a, u64 sector, u32 other)
+static int race(gs_sim *sim, const access *a, u64 sector, u32 other, u32 other_kind)
 {
+    int reads = a->kind == GS_MSG_LOAD, after_read = other_kind == GS_MSG_LOAD;
     return gs_fail(
         sim, GS_ERR_ORACLE,
         "%s dependence broken inside kernel %u: TB %u of it %s sector 0x%llx at %.3f us and does not "
         "wait for TB %u of it, which has %s it",
-        a->write ? "WAR" : "RAW", a->kernel, a->tb, a->write ? "writes" : "reads",
-        (unsigned long long)(sector * 32), (double)a->time / 1024e3, other, a->write ? "read" : "written");
+        reads        ? "RAW"
+        : after_read ? "WAR"
+                     : "WAW",
+        a->kernel, a->tb, reads ? "reads" : "writes", (unsigned long long)(sector * 32),
+        (double)a->time / 1024e3, other, after_read ? "read" : "written");
 }
 
 static int check_access(gs_sim *sim, oracle *o, const access *a)
@@ -478,7 +508,7 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
             continue;
         }
         u64 sector = a->line * 4 + i;
-        touch *t = touch_of(o, a->kernel, a->tb, a->phase, sector);
+        touch *t = touch_of(&o->kernels[a->kernel], a->tb, a->phase, sector);
         const shadow *s = find(o, sector);
         if (!t || !s->key || !t->left) {
             return gs_fail(sim, GS_ERR_ORACLE,
@@ -486,16 +516,17 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
                            a->kernel, (unsigned long long)(sector * 32));
         }
         t->left--;
-        if (s->done < t->required[a->write != 0]) {
+        if (s->done < t->required[a->kind != GS_MSG_LOAD]) {
             return violation(sim, o, a, sector, 0);
         }
         if (a->seen != GS_NEVER && a->seen < s->written) {
             return violation(sim, o, a, sector, 1);
         }
         if (t->place) {
-            u32 other = gs_inside_access(o->kernels[a->kernel].inside, t->place - 1, a->tb, a->write);
+            u32 before,
+                other = gs_inside_access(o->kernels[a->kernel].inside, t->place - 1, a->kind, &before);
             if (other != GS_NONE) {
-                return race(sim, a, sector, other);
+                return race(sim, a, sector, other, before);
             }
         }
     }

@@ -8,8 +8,9 @@ void gs_oracle_free(gs_sim *sim);
 /* Checks what the quantum that just ended did; called by one thread. */
 int gs_oracle_check(gs_sim *sim);
 
-/* a request on its way to L2, at the time it gets there; place: where L1 will keep the line + 1 */
-void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 load,
+/* a request on its way to L2, at the time it gets there; kind: GS_MSG_LOAD, GS_MSG_STORE or GS_MSG_REDUCE;
+   place: where L1 will keep the line + 1 */
+void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 kind,
                       u32 place);
 /* a load served by L1: it sees memory as of the time at which the line was read from L2 */
 void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 place);

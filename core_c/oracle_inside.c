@@ -1,11 +1,15 @@
 /* Vector clocks of the TBs of a kernel: see oracle_inside.h. */
 #include "oracle_inside.h"
 
+#include "mail.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct spot {
     u32 tb, first, end; /* places of the same sector, all TBs' */
-    u32 at[2];          /* the TB's clock at its last read, at its last write; 0: none */
+    u32 at[3],
+        bytes[3]; /* of each kind of access: the TB's clock at the last one (0: none), what it touches */
 } spot;
 
 struct gs_inside {
@@ -54,7 +58,8 @@ gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n)
              end++) {
         }
         for (u64 i = first; i < end; i++) {
-            in->spots[i] = (spot){keys[i].tb, (u32)first, (u32)end, {0, 0}};
+            in->spots[i] = (spot){keys[i].tb, (u32)first, (u32)end, {0}, {0}};
+            memcpy(in->spots[i].bytes, keys[i].bytes, sizeof keys[i].bytes);
         }
     }
     return in;
@@ -75,15 +80,19 @@ void gs_inside_free(gs_inside *in)
     free(in);
 }
 
-u32 gs_inside_access(gs_inside *in, u32 place, u32 tb, int write)
+u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before)
 {
     spot *own = &in->spots[place];
-    const u32 *known = in->known + (u64)tb * in->tbs;
-    own->at[write != 0] = in->clock[tb];
+    const u32 *known = in->known + (u64)own->tb * in->tbs;
+    own->at[kind] = in->clock[own->tb];
     for (u32 i = own->first; i < own->end; i++) {
         const spot *s = &in->spots[i];
-        if (s->tb != tb && s->at[!write] > known[s->tb]) {
-            return s->tb;
+        for (u32 k = GS_MSG_LOAD; k <= GS_MSG_REDUCE; k++) {
+            int in_any_order = k == kind && kind != GS_MSG_STORE;
+            if (s != own && !in_any_order && s->bytes[k] & own->bytes[kind] && s->at[k] > known[s->tb]) {
+                *before = k;
+                return s->tb;
+            }
         }
     }
     return GS_NONE;

@@ -1,8 +1,9 @@
 /* The oracle inside a kernel (a stage of one): TBs of it may read what others of it write, and only
    semaphores order them. A TB that posts passes on what it has done, and what it knew; a TB that polls comes
-   to know what all who have posted had passed on. Two accesses of a sector by two TBs, one a read and one a
-   write, are right if the later TB knows of the earlier access: a vector clock a TB. Stores of two TBs to one
-   sector may be to different bytes of it, and are not compared. */
+   to know what all who have posted had passed on. Two accesses of a byte by two TBs are right if both read
+   it, both add to it, or the later TB knows of the earlier access: a vector clock a TB. Bytes, for TBs often
+   write parts of one sector; which of a sector a TB touches is known of all its accesses of a kind together.
+ */
 #pragma once
 #include "base.h"
 
@@ -14,13 +15,15 @@ typedef struct gs_inside gs_inside;
 typedef struct gs_inside_key {
     u64 sector;
     u32 touch, tb, phase, pad;
+    u32 bytes[3]; /* that it reads, stores, adds to (GS_MSG_LOAD to GS_MSG_REDUCE) */
 } gs_inside_key;
 
 /* Sorts the keys; place i is that of keys[i]. NULL: no memory. */
 gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n);
 void gs_inside_free(gs_inside *in);
-/* A TB reads or writes; returns a TB whose access it does not know of, or GS_NONE. */
-u32 gs_inside_access(gs_inside *in, u32 place, u32 tb, int write);
+/* An access at a place, of a kind as above; returns a TB whose access it does not know of, and in `before` of
+   what kind that was, or GS_NONE. */
+u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before);
 /* 0: no memory */
 int gs_inside_post(gs_inside *in, u32 tb, u32 semaphore);
 /* `count` semaphores from one on were seen complete */

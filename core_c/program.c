@@ -284,4 +284,5 @@ void gs_program_drop(gs_lowered *l)
     free(l->patterns);
     free(l->templates);
     free(l->parts);
+    free(l->bytes);
 }

@@ -7,7 +7,8 @@ typedef struct gs_lowered {
     gs_ipattern *patterns;
     gs_template *templates;
     gs_part *parts;
-    u64 n_templates, n_parts, room_templates, room_parts;
+    gs_bytes *bytes; /* of each part; for the oracle alone */
+    u64 n_templates, n_parts, room_templates, room_parts, room_bytes;
 } gs_lowered;
 
 /* Addresses must lie below this. */

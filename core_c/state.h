@@ -102,6 +102,11 @@ typedef struct gs_iop {
     u32 count, target;
 } gs_iop;
 
+/* of each sector of a line: a bit a byte */
+typedef struct gs_bytes {
+    u32 of[4];
+} gs_bytes;
+
 typedef struct gs_ipattern {
     i64 base, bx, by, bz, warp, step, step2;
     u32 templates; /* index of the template for offset 0 */
@@ -632,6 +637,7 @@ struct gs_sim {
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
+    u64 at_bytes; /* of each part; 0: no oracle asks for them */
     u64 at_preds, at_succ_ptr, at_succs, at_outs, at_tb_out_ptr, at_tb_outs, at_nodes, at_ranges, at_nstates;
     u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,

@@ -79,6 +79,14 @@ static gs_reach reach_of(const walker *w, const gs_iop *op)
     return gs_reach_of(sim, p, w->launch->arg[p->arg], value, w->block);
 }
 
+/* the bytes of the parts; NULL: they are recorded, or nobody asks */
+static const gs_bytes *bytes_of(const gs_sim *sim, const gs_reach *r)
+{
+    u32 first = r->template->first;
+    int recorded = r->part != GS_CONST_TABLE(sim, gs_part, at_parts) + first;
+    return !sim->at_bytes || recorded ? NULL : GS_CONST_TABLE(sim, gs_bytes, at_bytes) + first;
+}
+
 static walker start_at(const gs_sim *sim, const gs_launch *l, u32 tb)
 {
     return (walker){.sim = sim,
@@ -98,7 +106,7 @@ static void visit_copied(void *user, u64 line, u32 mask)
 {
     static const gs_iop store = {.kind = GS_OP_STORE};
     copied *c = user;
-    c->visit(c->user, &store, line, mask);
+    c->visit(c->user, &store, line, mask, NULL);
 }
 
 void gs_walk_tb(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *user)
@@ -123,8 +131,9 @@ void gs_walk_tb(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *use
                 continue;
             }
             gs_reach r = reach_of(&w, op);
+            const gs_bytes *bytes = bytes_of(sim, &r);
             for (u32 i = 0; i < r.template->lines; i++) {
-                visit(user, op, r.line + (u64)(i64)r.part[i].line, r.part[i].mask);
+                visit(user, op, r.line + (u64)(i64)r.part[i].line, r.part[i].mask, bytes ? bytes + i : NULL);
             }
         }
     }
@@ -135,9 +144,10 @@ typedef struct collector {
     u64 n, room;
 } collector;
 
-static void collect(void *user, const gs_iop *op, u64 line, u32 mask)
+static void collect(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes)
 {
     collector *c = user;
+    (void)bytes;
     if (c->n < c->room) {
         c->out[c->n] = line << 4 | mask | (op->kind == GS_OP_LOAD ? 0 : 1ull << 63);
     }
@@ -156,9 +166,10 @@ typedef struct passer {
     gs_passed *out;
 } passer;
 
-static void visit_passed(void *user, const gs_iop *op, u64 line, u32 mask)
+static void visit_passed(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes)
 {
     const passer *p = user;
+    (void)bytes;
     u32 slice, set, tag;
     gs_line_home(p->sim, line, &slice, &set, &tag);
     gs_passed *s = &p->out[slice];

@@ -13,6 +13,7 @@ from pysim.job import Job, Memory
 from pysim.program import OP
 from pysim.simulation import Sim
 from workloads.cutlass import multistage, product
+from workloads.pointwise import Field, elementwise, flat
 from workloads.registry import make
 
 from .core.harness import drive, execute, lowered_of, oracle
@@ -21,7 +22,7 @@ from .test_streamk import chain
 RNN = "persistent_rnn:kind=gru,hidden=128,batch=2,timesteps=4,layers=2,gpu=titan_v,sms=6"
 SCHEMES = ("stream", "tb_static", "tb_learned", "pool")
 FOUND = re.compile(
-    r"(RAW|WAR) dependence broken inside kernel \d+: TB (\d+) of it (reads|writes) sector 0x\w+ at \S+ us"
+    r"(RAW|WAR|WAW) dependence broken inside kernel \d+: TB (\d+) of it (reads|writes) sector 0x\w+ at \S+ us"
     r" and does not wait for TB (\d+) of it, which has (written|read) it"
 )
 
@@ -41,12 +42,14 @@ JOBS = {
 }
 
 
-def with_ops_as(job, scheme, kind, other, conf):
-    """Run a job with one kind of op in its programs in another's place."""
+def with_ops_as(job, scheme, conf, **others):
+    """Run a job with kinds of ops in its programs in others' places."""
     made, _ = lowered_of(job, scheme, conf)
     for table in made.keep:
         if isinstance(table, np.ndarray) and table.dtype.names and "bypass_l1" in table.dtype.names:
-            table["kind"][table["kind"] == OP[kind]] = OP[other]
+            kinds = table["kind"].copy()
+            for kind, other in others.items():
+                table["kind"][kinds == OP[kind]] = OP[other]
     with Sim(made) as sim:
         return drive(sim)
 
@@ -56,7 +59,8 @@ def named(error):
     found = FOUND.search(str(error))
     assert found, error
     assert found[2] != found[4]
-    assert (found[1], found[3], found[5]) in (("RAW", "reads", "written"), ("WAR", "writes", "read"))
+    said = {"RAW": ("reads", "written"), "WAR": ("writes", "read"), "WAW": ("writes", "written")}
+    assert (found[3], found[5]) == said[found[1]]
     return found[1]
 
 
@@ -65,9 +69,9 @@ def named(error):
 def test_waits_that_are_left_out(name, scheme):
     """A barrier of the TB stands where it would poll."""
     job = JOBS[name]()
-    assert len(with_ops_as(job, scheme, "POLL", "POLL", oracle())) == sum(k.tbs for k in job.kernels)
+    assert len(with_ops_as(job, scheme, oracle())) == sum(k.tbs for k in job.kernels)
     with pytest.raises(DependenceError) as caught:
-        with_ops_as(job, scheme, "POLL", "BARRIER", oracle())
+        with_ops_as(job, scheme, oracle(), POLL="BARRIER")
     named(caught.value)
 
 
@@ -83,3 +87,46 @@ def test_posts_that_are_not_waited_for(monkeypatch, scheme):
 def test_parts_know_of_each_other_over_those_between():
     """The last of four parts waits for the third alone."""
     execute(split(4), "stream", oracle())
+
+
+def summed(start, from_start):
+    """A sum in place between two kernels; where its TBs meet they share a sector."""
+    memory = Memory()
+    x, y, z = (flat(memory.tensor(name, 1, 1024, 4)) for name in "xyz")
+
+    def kernel(name, reads, writes, cols=1024):
+        return elementwise(name, reads, [writes], cols=cols, per_element={"fp32": 1}, threads=64)
+
+    in_place = kernel("second", [Field(x), Field(y, from_start)], Field(y, start), 901)
+    return Job(
+        "sums", [kernel("first", [Field(x)], Field(y)), in_place, kernel("third", [Field(y)], Field(z))]
+    )
+
+
+@pytest.mark.parametrize("scheme", ["cusync:row", "fused:grid"])
+def test_parts_of_a_sector_are_not_shared(scheme):
+    """A TB reads and writes its own bytes of a sector, the next one others of it: nothing to wait for."""
+    execute(summed(3, 3), scheme, oracle())
+
+
+@pytest.mark.parametrize("scheme", ["cusync:row", "fused:grid"])
+def test_bytes_of_a_sector_that_are_shared(scheme):
+    """A sum that reads the next element races with the TB that writes it."""
+    with pytest.raises(DependenceError) as caught:
+        execute(summed(3, 4), scheme, oracle())
+    assert named(caught.value) in ("RAW", "WAR")
+
+
+@pytest.mark.parametrize(
+    ("loads", "stores", "found"),
+    [("LOAD", "REDUCE", "RAW"), ("REDUCE", "STORE", "WAW"), ("REDUCE", "REDUCE", "")],
+)
+def test_kinds_of_accesses(loads, stores, found):
+    """Two that add may come in any order, two that store may not, nor one of each."""
+    ops = {"LOAD": loads, "STORE": stores, "POLL": "BARRIER"}
+    if not found:
+        with_ops_as(split(), "stream", oracle(), **ops)
+        return
+    with pytest.raises(DependenceError) as caught:
+        with_ops_as(split(), "stream", oracle(), **ops)
+    assert found == named(caught.value) or (found, named(caught.value)) == ("RAW", "WAR")

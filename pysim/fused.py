@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .awaited import edges_of
 from .dependences import dependences
 from .errors import WorkloadError
 from .job import Job, Kernel, Tensor
 from .occupancy import occupancy
 from .program import OP, Code, Op, Program, Sem, Stage
-from .semaphores import Edges, Ops, Table, edges_of, edited, first_of, outputs, polls, published
+from .semaphores import Edges, Ops, Table, edited, first_of, outputs, polls, published
 from .waits import Plan
 
 if TYPE_CHECKING:
@@ -124,9 +125,10 @@ class _Marks:
     ) -> None:
         self.kernel, self.mine = job.kernels[index], output.get(index)
         self.reads = [
-            (edge.need.arg, output[n][1], first_of(output[n][1], edge.row, self.kernel.name))
+            (need.arg, output[n][1], first_of(output[n][1], edge.row, self.kernel.name))
             for n, edge in edges.of[index].items()
             if n in output
+            for need in edge.needs
         ]
         self.ops: Ops = ()
 
@@ -135,9 +137,12 @@ class _Marks:
         if op.kind != OP["MARK"]:
             return None
         if op.mark == "needs" and op.part is not None:
-            for arg, found, first in self.reads:
-                if arg == op.part.arg:
-                    return [_moved(poll, first) for poll in polls(op, found, 0, self.kernel.name)]
+            return [
+                _moved(poll, first)
+                for arg, found, first in self.reads
+                if arg == op.part.arg
+                for poll in polls(op, found, 0, self.kernel.name)
+            ]
         if op.mark == "made" and op.part is not None and self.mine and op.part.arg == self.mine[0]:
             found = self.mine[1]
             sem = Sem(found.row(op.part.row), op.part.col, found.rows, found.cols, found.stride, found.first)

@@ -10,13 +10,10 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .behind import one_workspace
-from .dependences import reduced
 from .errors import WorkloadError
 from .program import OP, Code, Op, Part, Place, Program, Recorded, Sem
 
@@ -25,8 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
-    from .job import Job, Kernel, Tensor
+    from .job import Job, Kernel
 
 POLLS = 8  # GS_POLLS of the core
 LINE = 32  # semaphores a line
@@ -78,6 +74,18 @@ def marks(kernel: Kernel) -> list[Op]:
         look(program.variants[0])
     elif program.rewritten is not None:
         program.rewritten(look)
+    return found
+
+
+def loaded(kernel: Kernel) -> set[int]:
+    """Return the arguments that a kernel's program loads from."""
+    found: set[int] = set()
+
+    def look(ops: Ops) -> Ops:
+        found.update(p.arg for op in ops if op.kind == OP["LOAD"] for p in op.patterns)
+        return ops
+
+    changed(kernel.program, look, kernel.name)
     return found
 
 
@@ -302,9 +310,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What a kernel waits for: a part of its tensor, which begins ``row`` rows into what the maker made."""
+    """What a kernel waits for: a part of each argument that begins ``row`` rows into what the maker made."""
 
-    need: Part
+    needs: tuple[Part, ...]
     made: Part
     row: int
 
@@ -314,65 +322,14 @@ class Edges:
     """What each kernel of a job waits for.
 
     ``joins``: kernels that are launched when all before them have ended, such as those behind an event.
-    ``of``: for each other kernel those that it needs directly. A kernel that others imply is left out: what
-    it made was published before theirs.
+    ``of``: for each other kernel those that it needs directly. A kernel that others imply is left out, where
+    all that it did with what is used again was published before theirs.
     ``why``: of the first kernel that joins because programs do not say enough.
     """
 
     joins: list[bool]
     of: list[dict[int, Edge]]
     why: str = ""
-
-
-def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
-    """Return what each kernel waits for; without semaphores (no ``policy``) only where kernels join."""
-    needs_of, made_of = [parts(k, "needs") for k in job.kernels], [parts(k, "made") for k in job.kernels]
-    aware = [bool(marks(k)) for k in job.kernels]
-    behind = {after for _, after in job.events}  # an event
-    found = Edges([], [])
-    ended = -1  # kernels up to here have ended when this one starts
-    for index, before in enumerate(reduced(deps.preds)):
-        kernel = job.kernels[index]
-        mine: dict[int, Edge] = {}
-        missing = ""
-        for number in (n for n in before if policy and n > ended):
-            maker = job.kernels[number]
-            for need, made in product(needs_of[index], made_of[number]):
-                row = rows_into(kernel.args[need.arg], maker.args[made.arg])
-                if row is not None:
-                    mine.setdefault(number, Edge(need, made, row))
-            if number not in mine:
-                missing = missing or _unsaid(deps, job, number, index)
-        open_ = range(ended + 1, index) if policy else ()
-        same = [n for n in open_ if one_workspace(kernel, job.kernels[n])]
-        if same:
-            missing = f"kernels {same[0]} and {index} leave sums in one workspace: give each its own"
-        if len(mine) > 2:
-            missing = f"kernel {index} ({kernel.name}) reads what {len(mine)} kernels make: at most 2"
-        found.why = found.why or missing
-        join = index == 0 or index in behind or not aware[index] or not aware[index - 1] or bool(missing)
-        if join:
-            ended, mine = index - 1, {}
-        found.joins.append(join)
-        found.of.append(mine)
-    return found
-
-
-def _unsaid(deps: Dependences, job: Job, before: int, after: int) -> str:
-    """Say of two kernels that one depends on the other and no mark tells where."""
-    pair = (deps.edges["producer"] == before) & (deps.edges["consumer"] == after)
-    verbs = ("reads what", "makes") if deps.edges["raw"][pair].any() else ("writes memory that", "uses")
-    return (
-        f"kernel {after} ({job.kernels[after].name}) {verbs[0]} kernel {before} ({job.kernels[before].name})"
-        f" {verbs[1]}, and their programs do not say where"
-    )
-
-
-def rows_into(part: Tensor, whole: Tensor) -> int | None:
-    """Return at which row of a tensor another begins that is the same memory; None: it is not."""
-    row, rest = divmod(part.address - whole.address, whole.pitch)
-    fits = (part.cols, part.item) == (whole.cols, whole.item) and 0 <= row <= whole.rows - part.rows
-    return row if fits and rest == 0 else None
 
 
 def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tuple[int, Counters]]:
@@ -382,14 +339,16 @@ def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tupl
         for number, edge in mine.items():
             readers[number].append(edge)
     # what is read in one piece has a semaphore a tile, where other kernels' output is what lies apart
-    apart = policy == "strided" and any(edge.need.times > 1 for users in readers.values() for edge in users)
+    apart = policy == "strided" and any(
+        need.times > 1 for users in readers.values() for edge in users for need in edge.needs
+    )
     found: dict[int, tuple[int, Counters]] = {}
     for number, users in readers.items():
         maker, made = job.kernels[number], users[0].made
         if any(edge.made.arg != made.arg for edge in users):
             raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        own = "tile" if apart and all(edge.need.times == 1 for edge in users) else policy
-        each = counters(table.size, maker, made, (edge.need for edge in users), own)
+        own = "tile" if apart and all(need.times == 1 for edge in users for need in edge.needs) else policy
+        each = counters(table.size, maker, made, (need for edge in users for need in edge.needs), own)
         table.add(each.need)
         found[number] = made.arg, each
     return found

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .awaited import edges_of
 from .errors import ConfigError, WorkloadError
 from .job import Job, Kernel
 from .occupancy import occupancy, smem_of
@@ -26,7 +27,6 @@ from .semaphores import (
     Table,
     alone,
     changed,
-    edges_of,
     edited,
     fenced,
     first_of,
@@ -146,7 +146,7 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     bases: list[tuple[int, int, int, int]] = []
     for index, kernel in enumerate(job.kernels):
         mine = edges.of[index]
-        reads = tuple((edge.need.arg, output[n][1]) for n, edge in mine.items())
+        reads = tuple((tuple(p.arg for p in edge.needs), output[n][1]) for n, edge in mine.items())
         follows = index + 1 < count and not edges.joins[index + 1]
         use = _Use(settings, output.get(index), reads, follows, edges.joins[index])
         if marks(kernel):
@@ -198,7 +198,7 @@ class _Use:
 
     settings: Settings
     output: tuple[int, Counters] | None
-    reads: tuple[tuple[int, Counters], ...]
+    reads: tuple[tuple[tuple[int, ...], Counters], ...]
     follows: bool  # the next kernel may start before this one has ended
     joins: bool
 
@@ -212,7 +212,7 @@ class _Use:
             self.output[1].shift,
             self.output[1].wrap,
         )
-        which = tuple(arg for arg, _ in self.reads)
+        which = tuple(args for args, _ in self.reads)
         return id(kernel.program), kernel.grid, shape, mine, which, self.follows, self.joins
 
     def applied(
@@ -243,8 +243,13 @@ class _Use:
         hoisted = self._first(ops) if self.settings.early else None
         begun = False
 
-        def wait(op: Op, base: int) -> list[Op]:
-            mine = polls(op, self.reads[base][1], base + 1, kernel.name)
+        def wait(op: Op) -> list[Op]:
+            mine = [
+                poll
+                for base, (args, found) in enumerate(self.reads)
+                if op.part is not None and op.part.arg in args
+                for poll in polls(op, found, base + 1, kernel.name)
+            ]
             return [alone(each) for each in mine] if self.settings.each else mine
 
         def change(op: Op) -> Sequence[Op] | None:
@@ -253,8 +258,8 @@ class _Use:
                 return None
             if hoisted is not None and op.mark == "loads" and not begun:
                 begun = True
-                return wait(*hoisted)
-            if hoisted is not None and op is hoisted[0]:
+                return wait(hoisted)
+            if hoisted is not None and op is hoisted:
                 if not begun:
                     raise WorkloadError(
                         f"kernel {kernel.name}: its program does not say where its loads begin"
@@ -271,10 +276,8 @@ class _Use:
             if op.mark == "turned":
                 return published(ops, _turn(kernel, op, 1), op.level)
             part = op.part
-            if op.mark == "needs" and part is not None:
-                for base, (arg, _) in enumerate(self.reads):
-                    if arg == part.arg:
-                        return wait(op, base)
+            if op.mark == "needs":
+                return wait(op)
             if op.mark == "made" and part is not None and self.output and part.arg == self.output[0]:
                 found = self.output[1]
                 sem = Sem(
@@ -285,13 +288,11 @@ class _Use:
 
         return edited(ops, change, front.ops)
 
-    def _first(self, ops: Ops) -> tuple[Op, int] | None:
-        """Return the first mark of what other kernels make, and which of them."""
-        args = [arg for arg, _ in self.reads]
-        for op in ops:
-            if op.mark == "needs" and op.part is not None and op.part.arg in args:
-                return op, args.index(op.part.arg)
-        return None
+    def _first(self, ops: Ops) -> Op | None:
+        """Return the first mark of what other kernels make."""
+        args = [arg for each, _ in self.reads for arg in each]
+        marked = (op for op in ops if op.mark == "needs" and op.part is not None and op.part.arg in args)
+        return next(marked, None)
 
     def _extra(self, values: Mapping[str, int]) -> int:
         """Return the cycles that a fence of the system takes longer than one of the device."""

@@ -168,12 +168,9 @@ class Case:
         return SHAPES[self.shape][1](self)
 
     def schemes(self):
-        """The schemes that the job is tried under, options of cusync drawn for it.
-
-        Not those of tiles where TBs of a kernel write parts of one sector, which the oracle takes for a race.
-        """
-        random, in_parts = Random(self.seed), SHAPES[self.shape][1] in (dag, some_recorded)
-        return [composed(scheme, random) for scheme in EVERY if scheme not in TILED or not in_parts]
+        """The schemes that the job is tried under, options of cusync drawn for it."""
+        random = Random(self.seed)
+        return [composed(scheme, random) for scheme in EVERY]
 
     def may_refuse(self, scheme):
         """Whether a scheme need not take such jobs."""
@@ -236,7 +233,7 @@ def check(case, only=()):
     single = Session(tiny(), in_one_stream(job), 1, Clock(), deps)  # edges know no streams
     for scheme in only or case.schemes():
         try:
-            hold(case, scheme, single if scheme in ENDS else session, session)
+            hold(case, scheme, single if policy_of(scheme) in (*ENDS, *TILED) else session, session)
         except Exception as error:  # whatever a wrong core or a wrong table may do
             if not (isinstance(error, WorkloadError) and case.may_refuse(scheme)):
                 error.add_note(f"under {scheme}")

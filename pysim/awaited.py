@@ -1,0 +1,138 @@
+"""Which kernels of a job wait for tiles of which, as far as their programs say enough, and where they join.
+
+A kernel waits for the tiles of what it reads. Whatever else it must come behind has to be done by then:
+what it writes over, and what it reads of kernels that those seem to imply (``covered``). Where that is not
+so, or no mark tells what a kernel needs, it is launched when all before it have ended.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .behind import one_workspace
+from .covered import Known
+from .dependences import reduced
+from .semaphores import Edge, Edges, loaded, marks, parts, tiles, where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .dependences import Dependences
+    from .job import Job, Tensor
+
+
+def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
+    """Return what each kernel waits for; without semaphores (no ``policy``) only where kernels join."""
+    return _Finder(job, deps, policy).run()
+
+
+class _Finder:
+    def __init__(self, job: Job, deps: Dependences, policy: str) -> None:
+        self.job, self.deps, self.policy = job, deps, policy
+        self.needs = [parts(k, "needs") for k in job.kernels]
+        self.made = [parts(k, "made") for k in job.kernels]
+        self.found = Edges([], [])
+        self.known = Known(deps, self.found.of, self._alike)
+
+    def run(self) -> Edges:
+        """Go through the kernels in launch order."""
+        job, found = self.job, self.found
+        aware = [bool(marks(k)) for k in job.kernels]
+        behind = {after for _, after in job.events}  # an event
+        ended = -1  # kernels up to here have ended when this one starts
+        for index, direct in enumerate(reduced(self.deps.preds)):
+            found.of.append({})
+            missing = self._missing(index, direct, ended) if self.policy else ""
+            found.why = found.why or missing
+            join = index == 0 or index in behind or not aware[index] or not aware[index - 1] or bool(missing)
+            if join:
+                ended = index - 1
+                found.of[index].clear()
+                self.known.forget()
+            found.joins.append(join)
+        return found
+
+    def _missing(self, index: int, direct: Sequence[int], ended: int) -> str:
+        """Find what a kernel waits for; return why that is not enough, or nothing."""
+        job, mine = self.job, self.found.of[index]
+        for number in direct:
+            if number > ended and not self._waits_for(number, index):
+                return self._unsaid(number, index)
+        for number in self.deps.preds[index]:
+            only_reads = number in mine and not self._used_again(number, index)
+            if number <= ended or only_reads or self.known.covers(number, index):
+                continue
+            if number in mine or not self._waits_for(number, index) or not self.known.covers(number, index):
+                return self._unsaid(number, index)
+        for number in range(ended + 1, index):
+            if one_workspace(job.kernels[index], job.kernels[number]):
+                return f"kernels {number} and {index} leave sums in one workspace: give each its own"
+        if len(mine) > 2:
+            name = job.kernels[index].name
+            return f"kernel {index} ({name}) reads what {len(mine)} kernels make: at most 2"
+        return ""
+
+    def _waits_for(self, number: int, index: int) -> bool:
+        """Let a kernel wait for what it reads of another; return whether marks tell all of that.
+
+        They tell of one place, and no argument without a mark holds what the other kernel makes.
+        """
+        kernel, maker = self.job.kernels[index], self.job.kernels[number]
+        told = [
+            (need, made, row)
+            for need, made in product(self.needs[index], self.made[number])
+            if (row := rows_into(kernel.args[need.arg], maker.args[made.arg])) is not None
+        ]
+        if len({(made.arg, row) for _, made, row in told}) != 1:
+            return False
+        first = {need.arg: need for need, _, _ in reversed(told)}
+        written = [access.tensor for access in maker.accesses if access.mode != "read"]
+        for arg in loaded(kernel) - first.keys():
+            if any(_overlap(kernel.args[arg], tensor) for tensor in written):
+                return False
+        self.found.of[index][number] = Edge(tuple(first[arg] for arg in sorted(first)), *told[0][1:])
+        return True
+
+    def _alike(self, number: int) -> NDArray[np.int64] | None:
+        """Return a number for each TB that those have in common that post the same semaphores."""
+        kernel, made = self.job.kernels[number], self.made[number]
+        if self.policy != "row" or len(made) != 1 or tiles(kernel, made[0]) is not None:
+            return None
+        return np.unique(where(made[0].row, kernel), return_inverse=True)[1]
+
+    def _pair(self, before: int, after: int) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (self.deps.edges["producer"] == before) & (
+            self.deps.edges["consumer"] == after
+        )
+        return found
+
+    def _used_again(self, before: int, after: int) -> bool:
+        """Whether a kernel writes memory that another uses."""
+        edges = self.deps.edges[self._pair(before, after)]
+        return bool((edges["war"] | edges["waw"]).any())
+
+    def _unsaid(self, before: int, after: int) -> str:
+        """Say of two kernels that one depends on the other and no mark tells where."""
+        kernels = self.job.kernels
+        reads = self.deps.edges["raw"][self._pair(before, after)].any()
+        verbs = ("reads what", "makes") if reads else ("writes memory that", "uses")
+        return (
+            f"kernel {after} ({kernels[after].name}) {verbs[0]} kernel {before} ({kernels[before].name})"
+            f" {verbs[1]}, and their programs do not say where"
+        )
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    return one.address < other.address + other.nbytes and other.address < one.address + one.nbytes
+
+
+def rows_into(part: Tensor, whole: Tensor) -> int | None:
+    """Return at which row of a tensor another begins that is the same memory; None: it is not."""
+    row, rest = divmod(part.address - whole.address, whole.pitch)
+    fits = (part.cols, part.item) == (whole.cols, whole.item) and 0 <= row <= whole.rows - part.rows
+    return row if fits and rest == 0 else None

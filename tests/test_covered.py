@@ -1,0 +1,118 @@
+"""Kernels that wait for tiles: an edge that a third kernel seems to imply is waited for where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pysim.awaited import edges_of
+from pysim.dependences import dependences
+from pysim.errors import WorkloadError
+from pysim.job import Job, Memory
+from workloads.cutlass import multistage
+from workloads.cutlass import product as cutlass
+from workloads.gemm import gemm
+from workloads.pointwise import Field, elementwise
+
+from .core.harness import execute, oracle
+from .core.workloads_small import F32
+
+EACH = 4  # rows of a TB, one behind another
+ROWS = 40 * EACH  # an SM holds 32 TBs: the last ones run beside those of the next kernels
+LAST = ROWS - EACH
+SCHEMES = ("cusync:tile+streams+no_gate", "cusync:row+streams+no_gate", "cusync:tile+pdl", "fused:tile")
+
+
+def kernel(name, reads, writes, *, work=1, col0=0, cols=128):
+    fields = [Field(t, col0) for t in (*reads, writes)]
+    counts = {"fp32": work}
+    return elementwise(name, fields[:-1], fields[-1:], cols=cols, per_element=counts, rows_per_tb=EACH)
+
+
+def rows_of(tensor, first):
+    """The rows of one TB, as a tensor."""
+    return replace(
+        tensor, name=f"{tensor.name}{first}", rows=EACH, address=tensor.address + first * tensor.pitch
+    )
+
+
+def tensors(names):
+    memory = Memory()
+    return [memory.tensor(name, ROWS, 128, 4) for name in names]
+
+
+def two_makers():
+    """Two kernels make the halves of the rows that a third reads; the second takes long."""
+    x, y, z = tensors("xyz")
+    halves = [kernel(f"half{at}", [x], y, col0=at, cols=64, work=1 + 40 * at) for at in (0, 64)]
+    return Job("halves", [*halves, kernel("both", [y], z)])
+
+
+def other_rows():
+    """The second kernel needs of the first its first rows, the third those and the last, which come late."""
+    x, y, z, out = tensors("xyzo")
+    second = kernel("second", [rows_of(y, 0)], rows_of(z, 0))
+    third = kernel("third", [rows_of(z, 0), rows_of(y, LAST)], rows_of(out, 0))
+    return Job("other rows", [kernel("first", [x], y, work=4000), second, third])
+
+
+def used_again(first):
+    """The third kernel writes over rows that the second reads, late in its TBs."""
+    x, y, z = tensors("xyz")
+    third = kernel("third", [rows_of(z, 0)], rows_of(y, first))
+    return Job("used again", [kernel("first", [x], y), kernel("second", [y], z, work=4000), third])
+
+
+JOBS = {
+    "two makers": two_makers,
+    "other rows": other_rows,
+    "the same rows again": lambda: used_again(0),
+    "other rows again": lambda: used_again(LAST),
+}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", list(JOBS))
+def test_nothing_is_broken(name, scheme):
+    """On one SM, where TBs of a kernel start long after each other."""
+    execute(JOBS[name](), scheme, oracle(gpu__sms=1, scheme__hypothetical=1))
+
+
+def found(job, policy="tile"):
+    edges = edges_of(job, dependences(job), policy)
+    return edges.joins, [sorted(each) for each in edges.of]
+
+
+def test_what_is_waited_for():
+    assert found(two_makers()) == ([True, False, False], [[], [], [0, 1]])
+    # of the first kernel, too: it made other rows than those that the second has waited for
+    assert found(other_rows()) == ([True, False, False], [[], [0], [0, 1]])
+    # the same rows: who made them for the second kernel is done, and so is the second
+    assert found(used_again(0)) == ([True, False, False], [[], [0], [1]])
+    # other rows may still be read: no semaphore tells, so the kernel comes behind the whole second one
+    assert found(used_again(LAST)) == ([True, False, True], [[], [0], []])
+
+
+def with_itself(multiply, item=4):
+    """A product of what was made, with itself."""
+    memory = Memory()
+    x, y, z = (memory.tensor(name, 256, 256, item) for name in "xyz")
+    made = elementwise("first", [Field(x)], [Field(y)], cols=256, per_element={"fp32": 400}, rows_per_tb=EACH)
+    return Job("with itself", [made, multiply("second", y, y, z)])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[:-1])
+def test_two_arguments_that_are_one_tensor(scheme):
+    """Both are waited for, where the program says so of both."""
+    job = with_itself(lambda *args: gemm(*args, F32))
+    assert found(job) == ([True, False], [[], [0]])
+    execute(job, scheme, oracle(gpu__sms=2, scheme__hypothetical=1))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_an_argument_of_which_nothing_is_said(scheme):
+    """CUTLASS's products say what they need of A alone: B is taken to be there."""
+    job = with_itself(lambda *args: cutlass(*args, multistage("64x64x32x32x32x32", 3, 1)), 2)
+    with pytest.raises(WorkloadError, match=r"kernel 1 \(second\) reads what kernel 0 \(first\) makes, and"):
+        execute(job, scheme, oracle(scheme__hypothetical=1))

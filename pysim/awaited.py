@@ -93,7 +93,7 @@ class _Finder:
         first = {need.arg: need for need, _, _ in reversed(told)}
         written = [access.tensor for access in maker.accesses if access.mode != "read"]
         for arg in loaded(kernel) - first.keys():
-            if any(_overlap(kernel.args[arg], tensor) for tensor in written):
+            if any(kernel.args[arg].meets(tensor) for tensor in written):
                 return False
         self.found.of[index][number] = Edge(tuple(first[arg] for arg in sorted(first)), *told[0][1:])
         return True
@@ -125,10 +125,6 @@ class _Finder:
             f"kernel {after} ({kernels[after].name}) {verbs[0]} kernel {before} ({kernels[before].name})"
             f" {verbs[1]}, and their programs do not say where"
         )
-
-
-def _overlap(one: Tensor, other: Tensor) -> bool:
-    return one.address < other.address + other.nbytes and other.address < one.address + one.nbytes
 
 
 def rows_into(part: Tensor, whole: Tensor) -> int | None:

@@ -18,11 +18,15 @@ from .dependences import dependences
 from .errors import WorkloadError
 from .job import Job, Kernel, Tensor
 from .occupancy import occupancy
+from .order import rewritten_by_job
 from .program import OP, Code, Op, Program, Sem, Stage
+from .regions import meets
 from .semaphores import Edges, Ops, Table, edited, first_of, outputs, polls, published
 from .waits import Plan
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .dependences import Dependences
     from .semaphores import Counters
 
@@ -45,7 +49,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
         edges, joins = edges_of(staged, dependences(staged), "tile"), edges.joins
         if edges.joins != joins:
             raise WorkloadError(edges.why or "kernels of which some get other TBs wait for no tiles")
-    made = Plan(job, [], [], np.zeros(0, np.uint32), [], [])
+    made = Plan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)
     table = Table()
     launched: list[Kernel] = []
     for begin, end in stretches:
@@ -82,7 +86,7 @@ def _fuse(
     # as many TBs as fit at once, and no more than the largest stage of tiles has
     widest = max((k.tbs for k in stages if k.program.smem), default=max(k.tbs for k in stages))
     tbs = min(occupancy(kernel, values) * values["gpu.sms"], widest)
-    written = {a.tensor.address for k in stages for a in k.accesses if a.mode != "read"}
+    written = rewritten_by_job(job)
     ops: list[Op] = []
     for at, stage in zip(which, stages, strict=True):
         change = _Marks(job, edges, at, output)
@@ -155,10 +159,13 @@ def _moved(op: Op, first: int) -> Op:
     return replace(op, sem=replace(op.sem, first=op.sem.first + first))
 
 
-def _add_stage(ops: list[Op], kernel: Kernel, origin: Tensor, written: set[int], change: _Marks) -> None:
+def _add_stage(
+    ops: list[Op], kernel: Kernel, origin: Tensor, written: NDArray[np.int64], change: _Marks
+) -> None:
     """Append the code of a stage: its tiles' variants between two TILEs."""
     assert isinstance(kernel.program, Program)
     begin = len(ops)
+    fresh = {i for i, t in enumerate(kernel.args) if meets(written, t.address, t.address + t.nbytes)}
     bodies: dict[Ops, int] = {}
     flat: list[Op] = []
     ends: list[int] = []
@@ -171,7 +178,7 @@ def _add_stage(ops: list[Op], kernel: Kernel, origin: Tensor, written: set[int],
         for op in edited(variant, change):
             if op.kind == OP["EXIT"]:
                 ends.append(len(flat))
-            flat.append(_placed(op, kernel, origin, written, start))
+            flat.append(_placed(op, kernel, origin, fresh, start))
     entries = tuple(bodies[v] for v in kernel.program.variants)
     end = begin + 1 + len(flat)
     stage = Stage(kernel.grid, begin + 1, end, entries * (8 // len(entries)))
@@ -180,8 +187,11 @@ def _add_stage(ops: list[Op], kernel: Kernel, origin: Tensor, written: set[int],
     ops += [Op(OP["TILE"], stage=stage, target=end), *flat]
 
 
-def _placed(op: Op, kernel: Kernel, origin: Tensor, written: set[int], start: int) -> Op:
-    """Return an op of a stage as the persistent kernel has it: one argument, loops from where it lies."""
+def _placed(op: Op, kernel: Kernel, origin: Tensor, fresh: set[int], start: int) -> Op:
+    """Return an op of a stage as the persistent kernel has it: one argument, loops from where it lies.
+
+    Arguments that are ``fresh`` are written by the job: L1 may hold what was there before.
+    """
     if op.kind == OP["LOOP"]:
         return replace(op, target=op.target + start)
     if not op.patterns:
@@ -189,7 +199,5 @@ def _placed(op: Op, kernel: Kernel, origin: Tensor, written: set[int], start: in
     moved = tuple(
         replace(p, arg=0, base=p.base + kernel.args[p.arg].address - origin.address) for p in op.patterns
     )
-    past = op.bypass_l1 or (
-        op.kind == OP["LOAD"] and any(kernel.args[p.arg].address in written for p in op.patterns)
-    )
+    past = op.bypass_l1 or (op.kind == OP["LOAD"] and any(p.arg in fresh for p in op.patterns))
     return replace(op, patterns=moved, bypass_l1=past)

@@ -47,6 +47,10 @@ class Tensor:
         """Bytes of the whole tensor."""
         return self.rows * self.pitch
 
+    def meets(self, other: Tensor) -> bool:
+        """Whether the two share memory."""
+        return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
+
 
 @dataclass(slots=True)
 class Memory:

@@ -172,7 +172,7 @@ def _layout(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
     for slot, arg in enumerate(args):
         for other in range(slot + 1):
             mate = args[other]
-            if mate.address < arg.address + arg.nbytes and arg.address < mate.address + mate.nbytes:
+            if mate.meets(arg):
                 made.append((other, arg.address - mate.address))
                 break
     return tuple(made)

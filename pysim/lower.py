@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -117,14 +118,19 @@ class Lowered:
     list_bytes: float  # of its second buffer
 
 
-def _bypass(job: Job) -> list[int]:
+def _bypass(job: Job, plan: Plan | None) -> list[int]:
     """Return, for each kernel, the arguments whose memory the job writes, as bits.
 
-    A recorded kernel reads less than its arguments hold; its other bits go for all that it reads.
+    A recorded kernel reads less than its arguments hold; its other bits go for all that it reads. Of the
+    persistent kernels that a plan makes of several, ops say it.
     """
-    written = rewritten_by_job(job)
+    fused = Counter(plan.number) if plan and plan.writes else Counter[int]()
+    written = rewritten_by_job(plan.writes if plan and plan.writes else job)
     made: list[int] = []
-    for kernel in job.kernels:
+    for index, kernel in enumerate(job.kernels):
+        if fused[index] > 1:
+            made.append(0)
+            continue
         spans, bits = written, 0
         if kernel.footprint is not None:
             spans = common(kernel.footprint.read(kernel.tbs, kernel.name), written)
@@ -248,7 +254,7 @@ def lower(
     launches["rank"] = ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
     if coherence_of(scheme, values) == "bypass":
-        launches["bypass"] = _bypass(job)
+        launches["bypass"] = _bypass(job, plan)
     launches["carveout"] = carveouts if carveout_mode(scheme, values) == "kernel" else max(carveouts)
     pred_table, launches["first_pred"], launches["preds"] = _flat(how.preds)
     for name in ("first_tb_out", "first_tb_row", "first_block"):

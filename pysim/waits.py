@@ -85,6 +85,7 @@ class Plan:
     turns: bool = False  # only TBs of a kernel wait inside; the scheme says what launches wait for
     gated: list[int] = field(default_factory=list)  # a table scheme's prologues: 1 where the program has one
     source: Job | None = None  # the job without them, by which its edges are found
+    writes: Job | None = None  # of a fused job: what it was made of, which says what is written
 
 
 def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:

@@ -18,7 +18,16 @@ from pysim.simulation import Sim
 
 from .core.harness import FAMILY, SCHEMES, drive, outcome, tiny
 from .core.workloads_small import random_dag
-from .random_shapes import attention, convolutions, gated, partly_recorded, products, twice, with_weights
+from .random_shapes import (
+    attention,
+    convolutions,
+    gated,
+    partly_recorded,
+    products,
+    some_rows,
+    twice,
+    with_weights,
+)
 
 # TBs wait before dispatch: any job can be run so
 BEFORE = (*SCHEMES, "graph:built", *FAMILY)
@@ -125,6 +134,7 @@ SHAPES = {
     "products": (3, lambda case: products(Random(case.seed)), (*PLAIN, *PROLOGUES, *TILES, *FUSED)),
     "gated": (1, lambda case: gated(Random(case.seed)), (*SPLIT, *PROLOGUES, *FUSED)),
     "gated, split": (1, lambda case: gated(Random(case.seed), 2), SPLIT),
+    "rows": (2, lambda case: some_rows(Random(case.seed), case.kernels), (*PLAIN, *PROLOGUES)),
     "attention": (1, lambda case: attention(Random(case.seed)), (*SPLIT, *PROLOGUES)),
     "convolutions": (1, lambda case: convolutions(Random(case.seed)), (*PLAIN, *PROLOGUES, *TILED)),
     "convolutions, split": (1, lambda case: convolutions(Random(case.seed), 2), (*SPLIT, "cusync:conv")),

@@ -55,6 +55,30 @@ def products(random):
     return product(*sizes, random.choice((F32, WIDE)), beta=beta, chain=chain)
 
 
+def rows_of(tensor, first, rows):
+    """Some rows of a tensor, as a tensor."""
+    at = tensor.address + first * tensor.pitch
+    return replace(tensor, name=f"{tensor.name}+{first}", rows=rows, address=at)
+
+
+def some_rows(random, kernels):
+    """Sums of rows of tensors, whose tiles line up, into rows of another one, over what was there before."""
+    memory, each, most = Memory(), random.choice((1, 4)), random.choice((6, 40))
+    tensors = [memory.tensor(f"t{i}", most * each, 64, 4) for i in range(random.randint(3, 5))]
+    made = []
+    for index in range(kernels):
+        tbs = random.randint(1, most)
+        parts = [
+            Field(rows_of(tensor, random.randint(0, most - tbs) * each, tbs * each))
+            for tensor in random.sample(tensors, random.randint(2, 3))
+        ]
+        work = {"fp32": random.choice((1, 100, 3000))}
+        made.append(
+            elementwise(f"sum{index}", parts[1:], parts[:1], cols=64, rows_per_tb=each, per_element=work)
+        )
+    return Job("rows", made)
+
+
 def partly_recorded(job, random, longest):
     """The job with some kernels' addresses written down, which then follow from nothing that is launched."""
     pairs = zip(job.kernels, recorded(job, longest, True).kernels, strict=True)

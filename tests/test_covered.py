@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pysim.awaited import edges_of
@@ -17,6 +15,7 @@ from workloads.pointwise import Field, elementwise
 
 from .core.harness import execute, oracle
 from .core.workloads_small import F32
+from .random_shapes import rows_of
 
 EACH = 4  # rows of a TB, one behind another
 ROWS = 40 * EACH  # an SM holds 32 TBs: the last ones run beside those of the next kernels
@@ -28,13 +27,6 @@ def kernel(name, reads, writes, *, work=1, col0=0, cols=128):
     fields = [Field(t, col0) for t in (*reads, writes)]
     counts = {"fp32": work}
     return elementwise(name, fields[:-1], fields[-1:], cols=cols, per_element=counts, rows_per_tb=EACH)
-
-
-def rows_of(tensor, first):
-    """The rows of one TB, as a tensor."""
-    return replace(
-        tensor, name=f"{tensor.name}{first}", rows=EACH, address=tensor.address + first * tensor.pitch
-    )
 
 
 def tensors(names):
@@ -52,15 +44,15 @@ def two_makers():
 def other_rows():
     """The second kernel needs of the first its first rows, the third those and the last, which come late."""
     x, y, z, out = tensors("xyzo")
-    second = kernel("second", [rows_of(y, 0)], rows_of(z, 0))
-    third = kernel("third", [rows_of(z, 0), rows_of(y, LAST)], rows_of(out, 0))
+    second = kernel("second", [rows_of(y, 0, EACH)], rows_of(z, 0, EACH))
+    third = kernel("third", [rows_of(z, 0, EACH), rows_of(y, LAST, EACH)], rows_of(out, 0, EACH))
     return Job("other rows", [kernel("first", [x], y, work=4000), second, third])
 
 
 def used_again(first):
     """The third kernel writes over rows that the second reads, late in its TBs."""
     x, y, z = tensors("xyz")
-    third = kernel("third", [rows_of(z, 0)], rows_of(y, first))
+    third = kernel("third", [rows_of(z, 0, EACH)], rows_of(y, first, EACH))
     return Job("used again", [kernel("first", [x], y), kernel("second", [y], z, work=4000), third])
 
 
@@ -116,3 +108,11 @@ def test_an_argument_of_which_nothing_is_said(scheme):
     job = with_itself(lambda *args: cutlass(*args, multistage("64x64x32x32x32x32", 3, 1)), 2)
     with pytest.raises(WorkloadError, match=r"kernel 1 \(second\) reads what kernel 0 \(first\) makes, and"):
         execute(job, scheme, oracle(scheme__hypothetical=1))
+
+
+def test_lines_of_what_a_stage_wrote_are_read_anew():
+    """Of a persistent kernel: L1 holds what a stage has read and a later one writes in part."""
+    x, y, z = tensors("xyz")
+    half = kernel("half", [rows_of(z, 0, ROWS // 2)], rows_of(x, 0, ROWS // 2))
+    stages = [kernel("first", [x], y), half, kernel("last", [x], y)]
+    execute(Job("anew", stages), "fused:grid", oracle(gpu__sms=2))

@@ -134,7 +134,7 @@ SHAPES = {
     "products": (3, lambda case: products(Random(case.seed)), (*PLAIN, *PROLOGUES, *TILES, *FUSED)),
     "gated": (1, lambda case: gated(Random(case.seed)), (*SPLIT, *PROLOGUES, *FUSED)),
     "gated, split": (1, lambda case: gated(Random(case.seed), 2), SPLIT),
-    "rows": (2, lambda case: some_rows(Random(case.seed), case.kernels), (*PLAIN, *PROLOGUES)),
+    "rows": (2, lambda case: some_rows(Random(case.seed), case.kernels), (*PLAIN, *PROLOGUES, FUSED[0])),
     "attention": (1, lambda case: attention(Random(case.seed)), (*SPLIT, *PROLOGUES)),
     "convolutions": (1, lambda case: convolutions(Random(case.seed)), (*PLAIN, *PROLOGUES, *TILED)),
     "convolutions, split": (1, lambda case: convolutions(Random(case.seed), 2), (*SPLIT, "cusync:conv")),

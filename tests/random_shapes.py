@@ -64,7 +64,7 @@ def rows_of(tensor, first, rows):
 def some_rows(random, kernels):
     """Sums of rows of tensors, whose tiles line up, into rows of another one, over what was there before."""
     memory, each, most = Memory(), random.choice((1, 4)), random.choice((6, 40))
-    tensors = [memory.tensor(f"t{i}", most * each, 64, 4) for i in range(random.randint(3, 5))]
+    tensors = [memory.tensor(f"t{i}", most * each, 64, 4) for i in range(random.randint(3, 8))]
     made = []
     for index in range(kernels):
         tbs = random.randint(1, most)

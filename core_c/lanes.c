@@ -3,7 +3,6 @@
 #include "program.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int gs_grow(void **at, u64 *room, u64 need, size_t size)
 {
@@ -61,7 +60,9 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
         if (!gs_grow((void **)&l->bytes, &l->room_bytes, l->n_parts, sizeof *l->bytes)) {
             return 0;
         }
-        memcpy(l->bytes + t.first, bytes, t.lines * sizeof *bytes);
+        for (u32 i = 0; i < t.lines; i++) {
+            l->bytes[t.first + i] = bytes[i];
+        }
     }
     if (!gs_grow((void **)&l->templates, &l->room_templates, l->n_templates + 1, sizeof *l->templates)) {
         return 0;

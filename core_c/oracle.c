@@ -576,6 +576,9 @@ static int by_time(const void *x, const void *y)
     if (a->phase != b->phase) {
         return a->phase < b->phase ? -1 : 1;
     }
+    if (a->kind != b->kind) {
+        return a->kind < b->kind ? -1 : 1;
+    }
     return a->line != b->line ? (a->line < b->line ? -1 : 1) : (a->mask < b->mask ? -1 : a->mask > b->mask);
 }
 

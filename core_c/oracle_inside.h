@@ -2,7 +2,9 @@
    semaphores order them. A TB that posts passes on what it has done, and what it knew; a TB that polls comes
    to know what all who have posted had passed on. Two accesses of a byte by two TBs are right if both read
    it, both add to it, or the later TB knows of the earlier access: a vector clock a TB. Bytes, for TBs often
-   write parts of one sector; which of a sector a TB touches is known of all its accesses of a kind together.
+   write parts of one sector; which of a sector a TB touches is known of all its accesses of a kind together,
+   also of those before a post of its own: who reads what it stored then must wait for all that it stores
+   there.
  */
 #pragma once
 #include "base.h"

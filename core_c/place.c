@@ -62,8 +62,8 @@ void gs_place_init(gs_sim *sim)
     u32 tpcs = (sim->sms + each - 1) / each;
     for (u32 k = 0; k < (tpcs / gpcs + 1) * each; k++) {
         for (u32 g = 0; g < gpcs; g++) {
-            u32 first = gs_gpc_first(sim, g) / each,
-                own = (gs_gpc_first(sim, g + 1) + each - 1) / each - first;
+            u32 begin = gs_gpc_first(sim, g), end = gs_gpc_first(sim, g + 1), first = begin / each;
+            u32 own = begin < end ? (end + each - 1) / each - first : 0;
             u32 sm = own ? (first + k % own) * each + k / own : sim->sms;
             if (k < own * each && sm < sim->sms) {
                 turns[n++] = (u16)sm;

@@ -15,7 +15,8 @@ import numpy as np
 from .behind import one_workspace
 from .covered import Known
 from .dependences import reduced
-from .semaphores import Edge, Edges, loaded, marks, parts, tiles, where
+from .groups import RAW
+from .semaphores import Edge, Edges, loaded, marks, parts, tiles, waits_of, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,8 @@ class _Finder:
         self.needs = [parts(k, "needs") for k in job.kernels]
         self.made = [parts(k, "made") for k in job.kernels]
         self.found = Edges([], [])
-        self.known = Known(deps, self.found.of, self._alike)
+        self.waits: dict[int, tuple[set[int], bool]] = {}
+        self.known = Known(deps, self.found.of, self._alike, self._ahead)
 
     def run(self) -> Edges:
         """Go through the kernels in launch order."""
@@ -64,11 +66,10 @@ class _Finder:
             if number > ended and not self._waits_for(number, index):
                 return self._unsaid(number, index)
         for number in self.deps.preds[index]:
-            only_reads = number in mine and not self._used_again(number, index)
-            if number <= ended or only_reads or self.known.covers(number, index):
+            if number <= ended or self.known.covers(number, index):
                 continue
             if number in mine or not self._waits_for(number, index) or not self.known.covers(number, index):
-                return self._unsaid(number, index)
+                return self._unproven(number, index)
         for number in range(ended + 1, index):
             if one_workspace(job.kernels[index], job.kernels[number]):
                 return f"kernels {number} and {index} leave sums in one workspace: give each its own"
@@ -80,7 +81,8 @@ class _Finder:
     def _waits_for(self, number: int, index: int) -> bool:
         """Let a kernel wait for what it reads of another; return whether marks tell all of that.
 
-        They tell of one place, and no argument without a mark holds what the other kernel makes.
+        They tell of one place, which its TBs make in one piece each, and no argument without a mark holds
+        what the other kernel makes.
         """
         kernel, maker = self.job.kernels[index], self.job.kernels[number]
         told = [
@@ -89,6 +91,9 @@ class _Finder:
             if (row := rows_into(kernel.args[need.arg], maker.args[made.arg])) is not None
         ]
         if len({(made.arg, row) for _, made, row in told}) != 1:
+            return False
+        pieces = [part for part in self.made[number] if part.arg == told[0][1].arg]
+        if len(pieces) > 1 or pieces[0].times > 1:
             return False
         first = {need.arg: need for need, _, _ in reversed(told)}
         written = [access.tensor for access in maker.accesses if access.mode != "read"]
@@ -105,26 +110,30 @@ class _Finder:
             return None
         return np.unique(where(made[0].row, kernel), return_inverse=True)[1]
 
-    def _pair(self, before: int, after: int) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = (self.deps.edges["producer"] == before) & (
-            self.deps.edges["consumer"] == after
-        )
-        return found
-
-    def _used_again(self, before: int, after: int) -> bool:
-        """Whether a kernel writes memory that another uses."""
-        edges = self.deps.edges[self._pair(before, after)]
-        return bool((edges["war"] | edges["waw"]).any())
+    def _ahead(self, index: int, kind: int) -> list[int]:
+        """Return which kernels a kernel has waited for before it reads (kind RAW), or before it writes."""
+        mine = self.found.of[index]
+        if index not in self.waits:
+            self.waits[index] = waits_of(self.job.kernels[index])
+        first, writes_last = self.waits[index]
+        if kind == RAW:
+            return [number for number, edge in mine.items() if first.issuperset(n.arg for n in edge.needs)]
+        return list(mine) if writes_last else []
 
     def _unsaid(self, before: int, after: int) -> str:
         """Say of two kernels that one depends on the other and no mark tells where."""
-        kernels = self.job.kernels
-        reads = self.deps.edges["raw"][self._pair(before, after)].any()
-        verbs = ("reads what", "makes") if reads else ("writes memory that", "uses")
-        return (
-            f"kernel {after} ({kernels[after].name}) {verbs[0]} kernel {before} ({kernels[before].name})"
-            f" {verbs[1]}, and their programs do not say where"
-        )
+        return f"{self._depends(before, after)}, and their programs do not say where"
+
+    def _unproven(self, before: int, after: int) -> str:
+        """Say of two kernels that what one waits for is not known to put it behind the other."""
+        return f"{self._depends(before, after)}, which is not known to be done by the tiles that it waits for"
+
+    def _depends(self, before: int, after: int) -> str:
+        kernels, edges = self.job.kernels, self.deps.edges
+        pair = (edges["producer"] == before) & (edges["consumer"] == after)
+        verbs = ("reads what", "makes") if edges["raw"][pair].any() else ("writes memory that", "uses")
+        names = [f"kernel {number} ({kernels[number].name})" for number in (after, before)]
+        return f"{names[0]} {verbs[0]} {names[1]} {verbs[1]}"
 
 
 def rows_into(part: Tensor, whole: Tensor) -> int | None:

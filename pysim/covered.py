@@ -1,8 +1,10 @@
 """What TBs that wait for tiles know to be done: whether the semaphores of a job leave an edge out.
 
-A TB that waits for a tile knows that the TB that made it is done, and whatever that one knew. What it touches
-must lie behind all of that: an edge between two kernels that a third seems to imply is implied only where the
-tiles are those that matter, and a wait for what is read says nothing yet of who else reads what is written.
+A TB that has waited for a tile knows that the TB that made it is done, and whatever that one knew when it
+posted, behind all that it waited for. So an edge between two kernels that a third seems to imply is implied
+only where the tiles are those that matter, and a wait for what is read says nothing yet of who else reads
+what is written. Nor does a wait say anything of what a TB has read or written before: only those count that
+come before its first load, or before its first store.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .groups import RAW
+from .groups import RAW, WAR, WAW
 from .regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     Bits = NDArray[np.uint8]
 
 _BYTES = 1 << 26  # of rows that are looked at together
-_MOST = 1 << 28  # bytes of the rows of one kernel; beyond, an edge is taken not to be covered
+_MOST = 1 << 28  # bytes of the rows that an edge asks for; beyond, it is taken not to be covered
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Known:
 
     ``waits``: the kernels whose tiles each kernel waits for, filled in as they are found, kernel by kernel. A
     TB waits for those TBs of them that make what it reads, and for those that have the same number of
-    ``alike``: they post the same semaphores (None: each its own).
+    ``alike``: they post the same semaphores (None: each its own). ``ahead``: which of them a kernel has
+    waited for before it reads (RAW), or before it writes (WAR or WAW).
     """
 
     def __init__(
@@ -52,8 +55,9 @@ class Known:
         deps: Dependences,
         waits: Sequence[Mapping[int, object]],
         alike: Callable[[int], Ints | None],
+        ahead: Callable[[int, int], Sequence[int]],
     ) -> None:
-        self.deps, self.waits, self.alike = deps, waits, alike
+        self.deps, self.waits, self.alike, self.ahead = deps, waits, alike, ahead
         self.found: dict[tuple[int, int], Bits] = {}
         self.waited: dict[tuple[int, int], _Between] = {}
 
@@ -63,20 +67,32 @@ class Known:
         self.waited.clear()
 
     def covers(self, before: int, after: int) -> bool:
-        """Whether each TB of kernel ``after`` knows those of ``before`` to be done that it comes behind."""
+        """Whether each TB of kernel ``after`` knows those of ``before`` to be done that it comes behind.
+
+        What it reads of a kernel that it waits for itself, it has waited for.
+        """
+        reads = self._edges(before, after, RAW if before not in self.waits[after] else 0)
+        writes = self._edges(before, after, WAR | WAW)
+        if not len(reads.of) and not len(writes.of):
+            return True
         wide, way = (self._tbs(before) + 7) // 8, self._way(before, after)
-        if wide * max(map(self._tbs, way)) > _MOST:
+        if wide * sum(map(self._tbs, way)) > _MOST:
             return False
         if sum(rows.nbytes for rows in self.found.values()) > _MOST:
             self.forget()
-        for kernel in way:
-            if kernel == after or (before, kernel) not in self.found:
-                self.found[before, kernel] = self._behind(before, kernel)
-        known, edges = self.found[before, after], self._edges(before, after, 0xFF)
-        need = self._bits(before, edges)
+        for kernel in way[:-1]:
+            if (before, kernel) not in self.found:
+                self.found[before, kernel] = self._behind(before, kernel, self.waits[kernel])
+        return self._done(before, reads, after, RAW) and self._done(before, writes, after, WAW)
+
+    def _done(self, before: int, edges: _Between, after: int, kind: int) -> bool:
+        """Whether a kernel knows in time that what it has edges to is done."""
+        if not len(edges.of):
+            return True
+        known, need = self._behind(before, after, self.ahead(after, kind)), self._bits(before, edges)
         return all(
             bool(((known[edges.consumers[part]] & need[edges.of[part]]) == need[edges.of[part]]).all())
-            for part in _parts(np.arange(len(edges.of) + 1), wide)
+            for part in _parts(np.arange(len(edges.of) + 1), need.shape[1])
         )
 
     def _tbs(self, kernel: int) -> int:
@@ -135,10 +151,10 @@ class Known:
                     left.append(kernel)
         return sorted(on_the_way)
 
-    def _behind(self, before: int, after: int) -> Bits:
-        """Return a row a TB of ``after``: a bit for each TB of ``before`` that it knows to be done."""
+    def _behind(self, before: int, after: int, waits: Iterable[int]) -> Bits:
+        """Return a row a TB of ``after``: a bit for each TB of ``before`` that it knows of by these waits."""
         rows = np.zeros((self._tbs(after), (self._tbs(before) + 7) // 8), np.uint8)
-        for over in self.waits[after]:
+        for over in waits:
             if over < before:
                 continue
             edges = self._waits(over, after)
@@ -163,6 +179,8 @@ def _parts(ptr: Ints, wide: int) -> Iterator[slice]:
 
 def _united(rows: Bits, which: Ints, ptr: Ints) -> Bits:
     """Return, for each place, the union of rows ``which[ptr[place]:ptr[place + 1]]``: one at the least."""
+    if len(which) == len(ptr) - 1:
+        return rows[which]
     made = np.empty((len(ptr) - 1, rows.shape[1]), np.uint8)
     for part in _parts(ptr, rows.shape[1]):
         first, end = ptr[part.start], ptr[part.stop]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 POLLS = 8  # GS_POLLS of the core
 LINE = 32  # semaphores a line
 SECTOR = 32  # bytes
+STORES = (OP["STORE"], OP["REDUCE"])
 Ops = tuple[Op, ...]
 
 
@@ -89,6 +90,27 @@ def loaded(kernel: Kernel) -> set[int]:
     return found
 
 
+def waits_of(kernel: Kernel) -> tuple[set[int], bool]:
+    """Return the arguments that a TB waits for before it loads anything; whether it stores behind waits."""
+    first, later, orderly = set[int](), set[int](), True
+
+    def look(ops: Ops) -> Ops:
+        nonlocal orderly
+        loads = [at for at, op in enumerate(ops) if op.kind == OP["LOAD"]]
+        needs = [(at, op.part) for at, op in enumerate(ops) if op.mark == "needs" and op.part is not None]
+        for at, part in needs:
+            ahead = at < min(loads, default=len(ops)) and not part.row.step and not part.col.step
+            (first if ahead else later).add(part.arg)
+        last = max((at for at, _ in needs), default=-1)
+        store = min((at for at, op in enumerate(ops) if op.kind in STORES), default=len(ops))
+        around = any(op.kind == OP["LOOP"] and at > store and op.target <= last for at, op in enumerate(ops))
+        orderly = orderly and last < store and not around
+        return ops
+
+    changed(kernel.program, look, kernel.name)
+    return first - later, orderly
+
+
 def turns(kernel: Kernel) -> bool:
     """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
     return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))
@@ -123,7 +145,7 @@ def parts(kernel: Kernel, mark: str) -> list[Part]:
 
 def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
     """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
-    slots = sorted({op.slot for op in ops if op.kind in (OP["STORE"], OP["REDUCE"])})
+    slots = sorted({op.slot for op in ops if op.kind in STORES})
     code = Code()
     for slot in slots:
         code.wait(slot)

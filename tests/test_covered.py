@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pysim import covered
 from pysim.awaited import edges_of
 from pysim.dependences import dependences
 from pysim.errors import WorkloadError
@@ -84,6 +85,68 @@ def test_what_is_waited_for():
     assert found(used_again(0)) == ([True, False, False], [[], [0], [1]])
     # other rows may still be read: no semaphore tells, so the kernel comes behind the whole second one
     assert found(used_again(LAST)) == ([True, False, True], [[], [0], []])
+
+
+def read_before_the_wait(multiply, item):
+    """B of a product is what the kernel before its A's maker made: it is loaded before A is waited for."""
+    memory = Memory()
+    x, y, z, out = (memory.tensor(name, 64, 64, item) for name in ("x", "y", "z", "o"))
+    first, second = kernel("first", [x], y, work=4000, cols=64), kernel("second", [y], z, cols=64)
+    return Job("early B", [first, second, multiply("third", z, y, out)])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[:3])
+@pytest.mark.parametrize(
+    ("multiply", "item", "waits"),
+    [
+        (lambda *args: cutlass(*args, multistage("64x64x32x32x32x32", 3, 1)), 2, ([True, False, True], [])),
+        (lambda *args: gemm(*args, F32), 4, ([True, False, False], [0, 1])),
+    ],
+)
+def test_what_is_known_only_later_does_not_count(multiply, item, waits, scheme):
+    """CUTLASS loads B before it waits for A, and says nothing of B; others wait for A step by step."""
+    job = read_before_the_wait(multiply, item)
+    joins, edges = found(job)
+    assert (joins, edges[2]) == waits
+    execute(job, scheme, oracle(gpu__sms=6, scheme__hypothetical=1))
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES[:3], "fused:grid"])
+def test_what_is_made_in_two_places_has_no_semaphore(scheme):
+    """Two fields of one tensor, of which the next kernel reads the second."""
+    memory = Memory()
+    x, y, z = (memory.tensor(name, ROWS, 512, 4) for name in "xyz")
+    counts = {"fp32": 4000}
+    first = elementwise(
+        "first", [Field(x)], [Field(y, 0), Field(y, 128)], cols=128, per_element=counts, rows_per_tb=EACH
+    )
+    second = elementwise(
+        "second", [Field(y, 128)], [Field(z)], cols=128, per_element={"fp32": 1}, rows_per_tb=EACH
+    )
+    job = Job("two fields", [first, second])
+    assert found(job) == ([True, True], [[], []])
+    if scheme.startswith("fused"):
+        execute(job, scheme, oracle(gpu__sms=1))
+        return
+    with pytest.raises(
+        WorkloadError, match=r"reads what kernel 0 \(first\) makes, and their programs do not"
+    ):
+        execute(job, scheme, oracle(gpu__sms=1, scheme__hypothetical=1))
+
+
+def test_what_is_not_proven_is_said():
+    """Of rows that another kernel may not have written yet."""
+    job = used_again(LAST)
+    assert edges_of(job, dependences(job), "tile").why == (
+        "kernel 2 (third) writes memory that kernel 0 (first) uses,"
+        " which is not known to be done by the tiles that it waits for"
+    )
+
+
+def test_more_than_can_be_looked_at_is_not_taken_to_be_proven(monkeypatch):
+    assert found(used_again(0)) == ([True, False, False], [[], [0], [1]])
+    monkeypatch.setattr(covered, "_MOST", 0)
+    assert found(used_again(0)) == ([True, False, True], [[], [0], []])
 
 
 def with_itself(multiply, item=4):

@@ -211,3 +211,10 @@ def test_a_reserved_kernel_is_not_one_that_does_not_fit(priority):
     ran = execute(job, "tb_ideal", conf)
     begun = [int(of(ran, n)["dispatch"].min()) for n in range(3)]
     assert begun == sorted(begun)
+
+
+@pytest.mark.parametrize("sms", [1, 2, 3, 5, 7, 11])
+def test_every_sm_gets_tbs(sms):
+    """Also the only one of a TPC, where there are fewer TPCs than GPCs."""
+    ran = execute(Job("all", [stores(Memory(), "k", 64 * sms, 2000)]), conf=tiny(gpu__sms=sms))
+    assert set(ran.tbs["sm"].tolist()) == set(range(sms))

@@ -104,3 +104,38 @@ def test_loads_of_shared_memory_take_slots_of_arithmetic():
         slots = warp.ops[0].issue + warp.ops[0].conflicts - 32
         real = (found[f"mix 32 ffma + {words} own"] - found["mix 32 ffma + no load"]) / 4
         assert slots == pytest.approx(real, abs=0.8)
+
+
+def step_us(shape, tile, params, scheme):
+    """Time of a K step of a chain's first product, in the second of its two runs."""
+    ends = []
+    for depth in (512, 1024):
+        job = chain_job("mlp", shape, tile, f"widths={depth}-{params}")
+        kernels = simulate(config("h200"), job, scheme, threads=1).tables()["kernels"]
+        again = kernels[len(kernels) // 2 + 1 :]
+        ends.append(float(again["complete_us"].max() - again["first_dispatch_us"].min()))
+    return (ends[1] - ends[0]) * int(tile.split("_")[0].split("x")[2]) / 512
+
+
+# the persistent product of 64 x 64 in fp32 waits for shared memory 16 times a step, and longer than here
+@pytest.mark.parametrize(
+    ("shape", "tile", "rows_of_a", "columns", "tbs", "within"),
+    [
+        ("fp32", "64x64x16_256thr", 64, 4096, 64, {"plain": 0.03, "grid": 0.18}),
+        ("fp32", "128x128x8_256thr", 128, 4096, 32, {"plain": 0.03, "grid": 0.03}),
+        ("fp16", "128x128x32_256thr", 128, 1024, 8, {"plain": 0.03, "grid": 0.07}),
+    ],
+)
+def test_a_step_takes_as_long_as_measured_in_both_kernels(shape, tile, rows_of_a, columns, tbs, within):
+    high = tile.split("x")[0]
+    for kernel, scheme in (("plain", "stream"), ("grid", "fused:grid")):
+        us = {
+            int(row["k"]): float(row["us"])
+            for row in rows("h200_persist.csv")
+            if row["tile"] == f"{shape} {tile.split('_')[0]}"
+            and row["kernel"] == kernel
+            and (row["m"], row["n"], row["tbs"]) == (str(rows_of_a), str(columns), str(tbs))
+        }
+        want = (us[2048] - us[1024]) * int(tile.split("_")[0].split("x")[2]) / 1024
+        got = step_us(shape, tile, f"{columns}-{high};layers=2;tokens={rows_of_a}", scheme)
+        assert got == pytest.approx(want, rel=within[kernel]), kernel

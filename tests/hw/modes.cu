@@ -2,9 +2,7 @@
 // each mode, the last of those that are timed together.
 //   modes DIR [quick|late]   writes DIR/modes.csv (a line a mode, `all`, and one a kernel and instance) and DIR/modes_tb.csv;
 //                            late: late triggers and what to compare them with, of other chains
-#include <cooperative_groups.h>
-#include "suite.cuh"
-namespace cg = cooperative_groups;
+#include "persist.cuh"
 
 static int NSM;
 static cudaStream_t S0, S1;
@@ -89,20 +87,6 @@ static Stage softmax_stage(SmArgs a, int rows, int need_row) {
 }
 
 // ---------------------------------------------------------------- persistent versions
-template <typename T>
-struct Layers { int n; GemmArgs<T> g[8]; Sync y[8]; };
-template <class G, bool SEM>
-__global__ void __launch_bounds__(G::NT, G::MINB) mlp_persist(const __grid_constant__ Layers<typename G::T> L) {
-  extern __shared__ __align__(16) char smem[];
-  for (int l = 0; l < L.n; l++) {
-    int c = L.g[l].N / G::BN, rows = (L.g[l].M + G::BM - 1) / G::BM;
-    for (int t = blockIdx.x; t < rows * c; t += gridDim.x) {
-      G::template tile<2>(smem, L.g[l], t / c, t % c, 0, t / c, L.y[l]);
-      __syncthreads();
-    }
-    if (!SEM && l + 1 < L.n) cg::this_grid().sync();
-  }
-}
 template <class G, bool SEM>
 __global__ void __launch_bounds__(G::NT, G::MINB) attn_persist(GemmArgs<__half> g1, SmArgs sm, GemmArgs<__half> g2, int Z, Sync y1, Sync y2, Sync y3) {
   extern __shared__ __align__(16) char smem[];

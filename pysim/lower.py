@@ -118,7 +118,7 @@ class Lowered:
     list_bytes: float  # of its second buffer
 
 
-def _bypass(job: Job, plan: Plan | None) -> list[int]:
+def _bypass(job: Job, plan: Plan | None = None) -> list[int]:
     """Return, for each kernel, the arguments whose memory the job writes, as bits.
 
     A recorded kernel reads less than its arguments hold; its other bits go for all that it reads. Of the

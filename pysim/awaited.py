@@ -16,7 +16,7 @@ from .behind import one_workspace
 from .covered import Known
 from .dependences import reduced
 from .groups import RAW
-from .semaphores import Edge, Edges, loaded, marks, parts, tiles, waits_of, where
+from .semaphores import Edge, Edges, loaded, marks, parts, posts_last, tiles, turns, waits_of, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,8 @@ class _Finder:
         self.made = [parts(k, "made") for k in job.kernels]
         self.found = Edges([], [])
         self.waits: dict[int, tuple[set[int], bool]] = {}
-        self.known = Known(deps, self.found.of, self._alike, self._ahead)
+        self.last: dict[int, bool] = {}
+        self.known = Known(deps, self.found.of, self._alike, self._ahead, self._ends)
 
     def run(self) -> Edges:
         """Go through the kernels in launch order."""
@@ -92,13 +93,16 @@ class _Finder:
         ]
         if len({(made.arg, row) for _, made, row in told}) != 1:
             return False
-        pieces = [part for part in self.made[number] if part.arg == told[0][1].arg]
-        if len(pieces) > 1 or pieces[0].times > 1:
+        made = told[0][1]
+        pieces = [part for part in self.made[number] if part.arg == made.arg]
+        if tiles(maker, made) is None and (len(pieces) > 1 or made.times > 1):
             return False
         first = {need.arg: need for need, _, _ in reversed(told)}
         written = [access.tensor for access in maker.accesses if access.mode != "read"]
-        for arg in loaded(kernel) - first.keys():
-            if any(kernel.args[arg].meets(tensor) for tensor in written):
+        whole = maker.args[made.arg]
+        others = [t for t in written if (t.address, t.nbytes) != (whole.address, whole.nbytes)]
+        for arg in loaded(kernel) | first.keys():
+            if any(kernel.args[arg].meets(tensor) for tensor in (others if arg in first else written)):
                 return False
         self.found.of[index][number] = Edge(tuple(first[arg] for arg in sorted(first)), *told[0][1:])
         return True
@@ -113,6 +117,8 @@ class _Finder:
     def _ahead(self, index: int, kind: int) -> list[int]:
         """Return which kernels a kernel has waited for before it reads (kind RAW), or before it writes."""
         mine = self.found.of[index]
+        if turns(self.job.kernels[index]):
+            return []  # a part of a split K waits for its share of what its accesses say
         if index not in self.waits:
             self.waits[index] = waits_of(self.job.kernels[index])
         first, writes_last = self.waits[index]
@@ -120,18 +126,26 @@ class _Finder:
             return [number for number, edge in mine.items() if first.issuperset(n.arg for n in edge.needs)]
         return list(mine) if writes_last else []
 
+    def _ends(self, number: int) -> bool:
+        """Whether the TBs of a kernel post once, behind all that they do."""
+        if number not in self.last:
+            self.last[number] = posts_last(self.job.kernels[number])
+        return self.last[number]
+
     def _unsaid(self, before: int, after: int) -> str:
         """Say of two kernels that one depends on the other and no mark tells where."""
-        return f"{self._depends(before, after)}, and their programs do not say where"
+        return f"{self._depends(before, after)}, and their programs do not say where, or say several places"
 
     def _unproven(self, before: int, after: int) -> str:
         """Say of two kernels that what one waits for is not known to put it behind the other."""
-        return f"{self._depends(before, after)}, which is not known to be done by the tiles that it waits for"
+        pair = self._depends(before, after, before not in self.found.of[after])
+        return f"{pair}, which is not known to be done by the tiles that it waits for"
 
-    def _depends(self, before: int, after: int) -> str:
+    def _depends(self, before: int, after: int, reads: bool = True) -> str:
         kernels, edges = self.job.kernels, self.deps.edges
         pair = (edges["producer"] == before) & (edges["consumer"] == after)
-        verbs = ("reads what", "makes") if edges["raw"][pair].any() else ("writes memory that", "uses")
+        reads = reads and bool(edges["raw"][pair].any())
+        verbs = ("reads what", "makes") if reads else ("writes memory that", "uses")
         names = [f"kernel {number} ({kernels[number].name})" for number in (after, before)]
         return f"{names[0]} {verbs[0]} {names[1]} {verbs[1]}"
 

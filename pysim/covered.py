@@ -47,7 +47,8 @@ class Known:
     ``waits``: the kernels whose tiles each kernel waits for, filled in as they are found, kernel by kernel. A
     TB waits for those TBs of them that make what it reads, and for those that have the same number of
     ``alike``: they post the same semaphores (None: each its own). ``ahead``: which of them a kernel has
-    waited for before it reads (RAW), or before it writes (WAR or WAW).
+    waited for before it reads (RAW), or before it writes (WAR or WAW). ``ends``: whether a TB of a kernel has
+    done all that it does when it posts.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Known:
         waits: Sequence[Mapping[int, object]],
         alike: Callable[[int], Ints | None],
         ahead: Callable[[int, int], Sequence[int]],
+        ends: Callable[[int], bool],
     ) -> None:
-        self.deps, self.waits, self.alike, self.ahead = deps, waits, alike, ahead
+        self.deps, self.waits, self.alike, self.ahead, self.ends = deps, waits, alike, ahead, ends
         self.found: dict[tuple[int, int], Bits] = {}
         self.waited: dict[tuple[int, int], _Between] = {}
 
@@ -155,7 +157,7 @@ class Known:
         """Return a row a TB of ``after``: a bit for each TB of ``before`` that it knows of by these waits."""
         rows = np.zeros((self._tbs(after), (self._tbs(before) + 7) // 8), np.uint8)
         for over in waits:
-            if over < before:
+            if over < before or not self.ends(over):
                 continue
             edges = self._waits(over, after)
             if over == before:

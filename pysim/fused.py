@@ -21,7 +21,7 @@ from .occupancy import occupancy
 from .order import rewritten_by_job
 from .program import OP, Code, Op, Program, Sem, Stage
 from .regions import meets
-from .semaphores import Edges, Ops, Table, edited, first_of, outputs, polls, published
+from .semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
 from .waits import Plan
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     """Return a launch for each stretch of kernels that marks connect; ``tiles``: semaphores, no barriers."""
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("scheme fused takes jobs of one stream")
+    for kernel in job.kernels:
+        if inside(kernel):
+            raise WorkloadError(f"kernel {kernel.name}: its TBs wait for each other: they do not fuse")
     edges = edges_of(job, deps, "tile" if tiles else "")
     if all(edges.joins):
         raise WorkloadError(edges.why or "no two kernels whose programs say what they read and make")
@@ -44,8 +47,8 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     for begin, end in stretches:
         stages += _alike(job.kernels[begin:end]) if end - begin > 1 else job.kernels[begin:end]
     staged = replace(job, kernels=stages)
-    if tiles and [k.grid for k in stages] != [k.grid for k in job.kernels]:
-        # tiles wait for those of the stages, which have other TBs
+    if tiles and any(a is not b for a, b in zip(stages, job.kernels, strict=True)):
+        # tiles wait for those of the stages, which may have other TBs, or other tiles
         edges, joins = edges_of(staged, dependences(staged), "tile"), edges.joins
         if edges.joins != joins:
             raise WorkloadError(edges.why or "kernels of which some get other TBs wait for no tiles")

@@ -111,6 +111,23 @@ def waits_of(kernel: Kernel) -> tuple[set[int], bool]:
     return first - later, orderly
 
 
+def posts_last(kernel: Kernel) -> bool:
+    """Whether each TB has touched all that it touches when it first says what it has made."""
+    last = True
+
+    def look(ops: Ops) -> Ops:
+        nonlocal last
+        made = [at for at, op in enumerate(ops) if op.mark == "made"]
+        if made:
+            touched = max((at for at, op in enumerate(ops) if op.kind in (OP["LOAD"], *STORES)), default=-1)
+            back = [op.target for op in ops[made[0] :] if op.kind == OP["LOOP"]]
+            last = last and touched < made[0] < min(back, default=len(ops))
+        return ops
+
+    changed(kernel.program, look, kernel.name)
+    return last
+
+
 def turns(kernel: Kernel) -> bool:
     """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
     return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))

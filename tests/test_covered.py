@@ -9,10 +9,16 @@ from pysim.awaited import edges_of
 from pysim.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.job import Job, Memory
+from pysim.program import Place
+from workloads.apps.region import Block, region_kernel
+from workloads.conv_chain import convolution
 from workloads.cutlass import multistage
 from workloads.cutlass import product as cutlass
 from workloads.gemm import gemm
+from workloads.mlp_pair import tiling
 from workloads.pointwise import Field, elementwise
+from workloads.registry import make
+from workloads.streamk import stream_k, workspace
 
 from .core.harness import execute, oracle
 from .core.workloads_small import F32
@@ -179,3 +185,66 @@ def test_lines_of_what_a_stage_wrote_are_read_anew():
     half = kernel("half", [rows_of(z, 0, ROWS // 2)], rows_of(x, 0, ROWS // 2))
     stages = [kernel("first", [x], y), half, kernel("last", [x], y)]
     execute(Job("anew", stages), "fused:grid", oracle(gpu__sms=2))
+
+
+def rows_summed(name, reads, writes, work=1):
+    fields = [Field(tensor) for tensor in (*reads, writes)]
+    counts = {"fp32": work}
+    return elementwise(name, fields[:-1], fields[-1:], cols=32, per_element=counts, rows_per_tb=EACH)
+
+
+def test_a_tb_that_posts_before_its_end_is_not_known_to_be_done():
+    """Of Stream-K: who waits for a TB's first tile knows nothing of its second."""
+    memory = Memory()
+    sizes = {"a": (96, 2048), "b": (2048, 32), "y": (96, 32), "z": (32, 32), "o": (32, 32)}
+    a, b, y, z, o = (memory.tensor(name, *size, 4) for name, size in sizes.items())
+    shared = stream_k("shared", a, b, y, F32, workspace(memory, "s", F32, 2), kind="basic", slots=2)
+    second, third = (
+        rows_summed("second", [rows_of(y, 64, 32)], z),
+        rows_summed("third", [z, rows_of(y, 32, 32)], o),
+    )
+    job = Job("two tiles", [shared, second, third])
+    assert found(job) == ([True, False, False], [[], [0], [0, 1]])
+    execute(job, "cusync:tile+pdl", oracle(gpu__sms=6, scheme__hypothetical=1))
+
+
+@pytest.mark.parametrize("policy", ["conv", "tile"])
+def test_a_part_of_a_split_waits_for_its_share(policy):
+    """Its accesses say that it reads all channels: who stores over what made them must know better."""
+    memory, tiles = Memory(), [tiling("64x32x32x32x32x32", 2, split) for split in (1, 8)]
+    x, y = (memory.tensor(name, 8 * 8 + 2 * 9, 256, 2) for name in "xy")
+    weights = [memory.tensor(f"w{i}", 256, 9 * 256, 2) for i in range(2)]
+    there = convolution("there", x, weights[0], y, 8, tiles[0])
+    job = Job("there and back", [there, convolution("back", y, weights[1], x, 8, tiles[1])])
+    assert found(job, policy) == ([True, True], [[], []])
+
+
+def test_stages_with_other_tiles_wait_for_those():
+    """A kernel made anew with the warps of another has as many TBs, but tiles of other sizes."""
+    memory = Memory()
+    x, y, z = (memory.tensor(name, 64, 1152, 4) for name in "xyz")
+    first = elementwise("first", [Field(x)], [Field(y)], cols=1152, per_element={"fp32": 4000}, rows_per_tb=4)
+    blocks = [Block(tensor, 4, 128, Place(by=4), Place(bx=128)) for tensor in (y, z)]
+    second = region_kernel("second", (9, 16), 6, blocks[:1], blocks[1:], {"fp32": 1}, smem=4096)
+    execute(Job("resized", [first, second]), "fused:tile", oracle(gpu__sms=6))
+
+
+def test_kernels_whose_tbs_wait_for_each_other_do_not_fuse():
+    job = make("persistent_rnn:hidden=64,batch=4,timesteps=4,layers=2,gpu=titan_v,sms=6")
+    for scheme in ("fused:grid", "fused:tile"):
+        with pytest.raises(WorkloadError, match="its TBs wait for each other: they do not fuse"):
+            execute(job, scheme, oracle(gpu__sms=6))
+
+
+def test_another_view_of_what_is_read_has_no_semaphore():
+    memory = Memory()
+    x, y = (memory.tensor(name, 160, 128, 4) for name in "xy")
+    z = memory.tensor("z", 80, 128, 4)
+
+    def rows(tensor, base=0):
+        return Block(tensor, 4, 128, Place(base=base, bx=4))
+
+    makes = [rows(y), rows(rows_of(y, 80, 80))]
+    first = region_kernel("first", (20, 1), 4, [rows(x)], makes, {"fp32": 4000}, registers=128)
+    second = region_kernel("second", (20, 1), 1, [rows(y, 80)], [rows(z)], {"fp32": 1})
+    assert found(Job("views", [first, second])) == ([True, True], [[], []])

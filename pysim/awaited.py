@@ -63,6 +63,9 @@ class _Finder:
     def _missing(self, index: int, direct: Sequence[int], ended: int) -> str:
         """Find what a kernel waits for; return why that is not enough, or nothing."""
         job, mine = self.job, self.found.of[index]
+        for number in range(ended + 1, index):
+            if one_workspace(job.kernels[index], job.kernels[number]):
+                return f"kernels {number} and {index} leave sums in one workspace: give each its own"
         for number in direct:
             if number > ended and not self._waits_for(number, index):
                 return self._unsaid(number, index)
@@ -71,9 +74,6 @@ class _Finder:
                 continue
             if number in mine or not self._waits_for(number, index) or not self.known.covers(number, index):
                 return self._unproven(number, index)
-        for number in range(ended + 1, index):
-            if one_workspace(job.kernels[index], job.kernels[number]):
-                return f"kernels {number} and {index} leave sums in one workspace: give each its own"
         if len(mine) > 2:
             name = job.kernels[index].name
             return f"kernel {index} ({name}) reads what {len(mine)} kernels make: at most 2"

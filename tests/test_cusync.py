@@ -177,7 +177,12 @@ def test_convolutions_wait_for_a_halo(split):
     [
         ("a100", lambda: pair("a100"), "cusync:strided", "read in parts that lie apart"),
         ("a100", lambda: pair("a100"), "cusync:conv", "read with a halo around it"),
-        ("a100", lambda: pair("a100", split=2), "fused:tile", "run different code"),
+        (
+            "a100",
+            lambda: pair("a100", split=2),
+            "fused:tile",
+            "its TBs wait for each other: they do not fuse",
+        ),
     ],
 )
 def test_what_a_policy_does_not_fit_is_refused_in_one_line(device, job, scheme, message):

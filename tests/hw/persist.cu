@@ -2,8 +2,8 @@
 // several depths: what differs is a step of its main loop, as the compiler makes it there.
 //   persist DIR   writes DIR/persist.csv: tile, m, n, k, tbs (of the persistent ones), kernel, us (median of 12, L2 warm,
 //   between events), registers
-//   persist DIR profile   launches two of them once, for ncu --section SourceCounters --warp-sampling-interval 0
-//   --cache-control none --clock-control none --profile-from-start off
+//   persist DIR profile   launches some of them once behind a warm-up, for ncu --cache-control none --clock-control none
+//   --profile-from-start off with --metrics sm__cycles_elapsed.max or --section SourceCounters --warp-sampling-interval 0
 #include <algorithm>
 #include <cuda_profiler_api.h>
 #include "persist.cuh"
@@ -62,11 +62,12 @@ static void product(FILE* csv, const char* tile, int m, int n, int k, int tbs) {
     fprintf(csv, "%s,%d,%d,%d,%d,grid,%.2f,%d\n", tile, m, n, k, tbs, median_us(grid), of_grid);
     fprintf(csv, "%s,%d,%d,%d,%d,semaphores,%.2f,%d\n", tile, m, n, k, tbs, median_us(semaphores), of_sem);
   } else {
-    for (int i = 0; i < 2; i++) { plain(); grid(); }
+    for (int i = 0; i < 2; i++) { plain(); grid(); semaphores(); }
     CK(cudaDeviceSynchronize());
     CK(cudaProfilerStart());
     plain();
     grid();
+    semaphores();
     CK(cudaDeviceSynchronize());
     CK(cudaProfilerStop());
   }
@@ -76,8 +77,15 @@ static void product(FILE* csv, const char* tile, int m, int n, int k, int tbs) {
 }
 int main(int argc, char** argv) {
   if (argc > 2) {
-    product<S64>(nullptr, "", 64, 4096, 1024, 64);
-    product<H128w8>(nullptr, "", 1024, 1024, 1024, 64);
+    for (int k : {1024, 2048}) {
+      product<H128w8>(nullptr, "", 1024, 1024, k, 64);
+      product<H128w8>(nullptr, "", 1024, 1024, k, 256);
+      product<H128w8>(nullptr, "", 1024, 4096, k, 256);
+      product<H64>(nullptr, "", 256, 1024, k, 64);
+      product<H64>(nullptr, "", 256, 4096, k, 256);
+      product<S64>(nullptr, "", 64, 4096, k, 64);
+      product<S64>(nullptr, "", 256, 4096, k, 256);
+    }
     return 0;
   }
   FILE* csv = fopen((std::string(argv[1]) + "/persist.csv").c_str(), "w");

@@ -97,14 +97,15 @@ class _Finder:
         pieces = [part for part in self.made[number] if part.arg == made.arg]
         if tiles(maker, made) is None and (len(pieces) > 1 or made.times > 1):
             return False
-        first = {need.arg: need for need, _, _ in reversed(told)}
+        needs = sorted(dict.fromkeys(need for need, _, _ in told), key=lambda need: need.arg)
+        args = {need.arg for need in needs}
         written = [access.tensor for access in maker.accesses if access.mode != "read"]
         whole = maker.args[made.arg]
         others = [t for t in written if (t.address, t.nbytes) != (whole.address, whole.nbytes)]
-        for arg in loaded(kernel) | first.keys():
-            if any(kernel.args[arg].meets(tensor) for tensor in (others if arg in first else written)):
+        for arg in loaded(kernel) | args:
+            if any(kernel.args[arg].meets(tensor) for tensor in (others if arg in args else written)):
                 return False
-        self.found.of[index][number] = Edge(tuple(first[arg] for arg in sorted(first)), *told[0][1:])
+        self.found.of[index][number] = Edge(tuple(needs), *told[0][1:])
         return True
 
     def _alike(self, number: int) -> NDArray[np.int64] | None:

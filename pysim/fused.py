@@ -132,10 +132,10 @@ class _Marks:
     ) -> None:
         self.kernel, self.mine = job.kernels[index], output.get(index)
         self.reads = [
-            (need.arg, output[n][1], first_of(output[n][1], edge.row, self.kernel.name))
+            (arg, output[n][1], first_of(output[n][1], edge.row, self.kernel.name))
             for n, edge in edges.of[index].items()
             if n in output
-            for need in edge.needs
+            for arg in dict.fromkeys(need.arg for need in edge.needs)
         ]
         self.ops: Ops = ()
 

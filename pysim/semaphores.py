@@ -199,6 +199,11 @@ def aligned(place: Place, size: int, each: int) -> bool:
     return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
 
 
+def _within(place: Place, size: int, each: int) -> bool:
+    """Whether a part that lies in one place lies in one semaphore's range."""
+    return place.step == 0 and place.base % each + size <= each
+
+
 def most_down(place: Place, size: int, each: int) -> int:
     """Return how many ranges of ``each`` a part of ``size`` touches at most."""
     if aligned(place, size, each):
@@ -211,6 +216,10 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
     """Return the semaphores of what ``maker`` makes for its readers."""
     tensor = maker.args[made.arg]
     readers = list(readers)
+    own = tiles(maker, made)
+    if own is not None:
+        # the first may be one at an edge
+        made = replace(made, rows=max(part.rows for part in own), cols=max(part.cols for part in own))
     rows, cols = made.rows, made.cols
     for part in readers:
         rows = part.rows if part.rows % rows == 0 else rows
@@ -219,7 +228,15 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
     one = cols >= tensor.cols
     shift = -made.row.base % rows
     row = replace(made.row, base=made.row.base + shift)
-    if not aligned(row, made.rows, rows) or not (one or aligned(made.col, made.cols, cols)):
+    if own is not None:
+        fits = all(
+            _within(replace(part.row, base=part.row.base + shift), part.rows, rows)
+            and (one or _within(part.col, part.cols, cols))
+            for part in own
+        )
+    else:
+        fits = aligned(row, made.rows, rows) and (one or aligned(made.col, made.cols, cols))
+    if not fits:
         raise WorkloadError(
             f"kernel {maker.name}: its tiles do not line up with semaphores of {rows} x {cols}"
         )
@@ -233,7 +250,6 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
     wide = -(-(wrap or tensor.cols) // cols)
     stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
     top, left = where(row, maker), where(made.col, maker)
-    own = tiles(maker, made)
     if own is not None:
         top = np.array([part.row.base + shift for part in own], np.int64)
         left = np.array([part.col.base for part in own], np.int64)

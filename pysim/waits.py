@@ -147,7 +147,9 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     bases: list[tuple[int, int, int, int]] = []
     for index, kernel in enumerate(job.kernels):
         mine = edges.of[index]
-        reads = tuple((tuple(p.arg for p in edge.needs), output[n][1]) for n, edge in mine.items())
+        reads = tuple(
+            (tuple(dict.fromkeys(p.arg for p in edge.needs)), output[n][1]) for n, edge in mine.items()
+        )
         follows = index + 1 < count and not edges.joins[index + 1]
         use = _Use(settings, output.get(index), reads, follows, edges.joins[index])
         if marks(kernel):

@@ -248,3 +248,41 @@ def test_another_view_of_what_is_read_has_no_semaphore():
     first = region_kernel("first", (20, 1), 4, [rows(x)], makes, {"fp32": 4000}, registers=128)
     second = region_kernel("second", (20, 1), 1, [rows(y, 80)], [rows(z)], {"fp32": 1})
     assert found(Job("views", [first, second])) == ([True, True], [[], []])
+
+
+EDGES = ("cusync:tile+streams+no_gate", "cusync:row+streams+no_gate", "cusync:tile+pdl", "cusync:tile+graph")
+
+
+@pytest.mark.parametrize("scheme", EDGES)
+@pytest.mark.parametrize("below", [True, False], ids=["rows", "columns"])
+def test_semaphores_are_of_whole_tiles_where_the_first_one_is_at_an_edge(below, scheme):
+    """Stream-K's first TB makes the last tile, which is smaller: others post once for all that they make."""
+    memory = Memory()
+    rows, cols, depth = (104, 32, 512) if below else (64, 40, 4096)
+    a, b = memory.tensor("a", rows, depth, 4), memory.tensor("b", depth, cols, 4)
+    y = memory.tensor("y", rows, cols, 4)
+    first = stream_k("first", a, b, y, F32, workspace(memory, "sums", F32, 1), kind="basic", slots=1)
+    if below:
+        z = memory.tensor("z", rows, cols, 4)
+        second = elementwise(
+            "second", [Field(y)], [Field(z)], cols=cols, per_element={"fp32": 1}, rows_per_tb=4
+        )
+    else:
+        z = memory.tensor("z", rows, 8, 4)
+        reads, writes = Block(y, 32, 8, Place(bx=32), Place(base=8)), Block(z, 32, 8, Place(bx=32))
+        second = region_kernel("second", (2, 1), 1, [reads], [writes], {"fp32": 1})
+    execute(Job("edge", [first, second]), scheme, oracle(scheme__hypothetical=1))
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "cusync:tile+graph"])
+def test_all_parts_of_an_argument_have_semaphores(scheme):
+    """The second part reaches further down than the first: no TB waits for another kernel's semaphore."""
+    memory = Memory()
+    x, y, z, out = (memory.tensor(name, 128, 128, 4) for name in "xyzo")
+    parts = [Block(y, high, 128, Place(bx=1)) for high in (1, 6)]
+    last_first = Block(z, 1, 128, Place(base=122, bx=-1))
+    second = region_kernel("second", (123, 1), 1, parts, [last_first], {"fp32": 1})
+    ends = [Block(tensor, 1, 128, Place(bx=1)) for tensor in (z, out)]
+    third = region_kernel("third", (123, 1), 1, ends[:1], ends[1:], {"fp32": 1})
+    job = Job("further down", [kernel("first", [x], y, work=10), second, third])
+    execute(job, scheme, oracle(scheme__hypothetical=1))

@@ -374,7 +374,7 @@ def _launched(
     # else a third kernel may come while TBs of the second have not started, and the older goes first
     made.priority = [k.stream * (settings.gate == "all") for k in launched]
     if settings.launch in ("pdl", "graph"):
-        gap = "gpu.cp.early_graph_gap" if settings.launch == "graph" else "gpu.cp.early_gap"
-        made.order = {"early": values[gap], "in_flight": values["gpu.cp.early_depth"]}
+        way = "early_graph" if settings.launch == "graph" else "early"
+        made.order = {"early": values[f"gpu.cp.{way}_gap"], "in_flight": values[f"gpu.cp.{way}_depth"]}
     made.order["refetch"] = values["gpu.sm.refetch"] if settings.launch in ("pdl", "streams") else 0
     return made

@@ -217,8 +217,10 @@ typedef struct gs_gpu_cp_params {
     int64_t early_gap;
     /* The same inside a graph. [tick] */
     int64_t early_graph_gap;
-    /* Kernels of programmatic launches that may be in flight at once. [count] */
+    /* Kernels of a stream's programmatic launches that may be in flight at once. [count] */
     int64_t early_depth;
+    /* The same inside a graph. [count] */
+    int64_t early_graph_depth;
     /* From a kernel's last release until another may be in flight in its place. [tick] */
     int64_t early_reuse;
     /* From a kernel's last release to the return of the waits for its end. [tick] */

@@ -29,6 +29,12 @@ WAITS: Rows = (
         f"{_MICRO} graph_pdl_kernel_period_us 0.400 for 0.505 outside of a graph",
     ),
     ("gpu.cp.early_depth", 8, "deps_tb_trace of an H200: eight kernels of a GRU start one after another"),
+    (
+        "gpu.cp.early_graph_depth",
+        128,
+        "CUDA guide: grids that may be resident on a device of compute capability 9.0; deps.csv: GRUs of 96 and"
+        " 132 TBs a kernel want at least 16",
+    ),
     ("gpu.cp.early_reuse", 1600, "deps_tb_trace of an H200: the ninth starts 2 us after the first has ended"),
     (
         "gpu.cp.depend",

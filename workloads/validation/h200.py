@@ -22,6 +22,7 @@ EVENTS_US = 1.3
 LAUNCHES = 3
 LONG_US = 40.0  # of a longer kernel two launches are enough
 QUICK_KERNEL_US, QUICK_CHAIN_US, QUICK_ONE_IN = 60.0, 300.0, 4
+QUICK_MODES = 2  # of a quick chain's modes one in so many, beside stream order
 
 MODES = {
     "1_stream": "stream",
@@ -95,6 +96,7 @@ def _chain_cases(rows: Sequence[Row]) -> list[Case]:
     for row in rows:
         group, mode = _group(row), row.text("mode")
         short = streams.get(group, row.number("time_us_median")) < QUICK_CHAIN_US
+        few = mode == STREAM or thinned(f"{group}|{mode}", QUICK_MODES)
         made.append(
             Case(
                 case=f"{group}|{mode}",
@@ -107,7 +109,7 @@ def _chain_cases(rows: Sequence[Row]) -> list[Case]:
                 task=(*group.split("|"), MODES.get(mode, mode)),
                 part="chain",
                 measured_us=row.number("time_us_median") - EVENTS_US,
-                quick=short and thinned(group, QUICK_ONE_IN),
+                quick=short and thinned(group, QUICK_ONE_IN) and few,
             )
         )
     return unique(made)

@@ -208,6 +208,7 @@ int gs_derive(gs_sim *sim)
     sim->threads = 0; /* none have their shares yet */
     sim->atomic_hold = (u64)p->gpu_sync.atomic;
     sim->acquire = (u64)p->gpu_sync.acquire;
+    sim->posted = (u64)p->gpu_sync.posted;
     for (u32 far = 0; far < 2; far++) {
         u64 way = request + sim->l2_latency + sim->noc;
         u64 trip = gs_max(way, (u64)p->gpu_sync.latency * sim->period) + (far ? 2 * sim->fabric : 0);

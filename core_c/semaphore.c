@@ -63,8 +63,8 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64
     s->hash = gs_mix(s->hash, start ^ pay << 19);
     if (post) {
         s->count.sectors_written++;
-        gs_send(ctx, sender, sm / GS_GROUP, start + sim->l2_latency + sim->noc + sim->sync_extra[far][1],
-                pay);
+        u64 back = sim->l2_latency + sim->noc + sim->sync_extra[far][1];
+        gs_send(ctx, sender, sm / GS_GROUP, start + back + sim->posted * sim->period, pay);
         if (++sem->count == sem->need) {
             complete(ctx, sender, s, sem, start);
         }

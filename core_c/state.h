@@ -652,7 +652,7 @@ struct gs_sim {
     u64 atomic_hold, depend_latency;
     u64 sync_extra[2][2]; /* what atomics take longer than loads: near, far; to L2, back */
     u64 poll_period[2];   /* between two polls of a TB that waits, near and far, ticks */
-    u64 acquire;          /* cycles */
+    u64 acquire, posted;  /* cycles */
     u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
     gs_sched sched;
     gs_bloom bloom;

@@ -193,6 +193,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("fence_system", 2870, "cycle", 0, 100000, "A fence of the whole system, beyond the acknowledgement of the stores before it; no less than gpu.sync.fence."),
         Param("latency", 313, "cycle", 0, 10000, "Round trip of an atomic or an acquiring load within a partition of L2, no less than that of a load."),
         Param("acquire", 180, "cycle", 0, 10000, "From a poll's reply to the next op of its warp, or its next poll."),
+        Param("posted", 0, "cycle", 0, 10000, "A post is acknowledged so much later than a store that arrives when it does; its TB is not complete before."),
         Param("atomic", 0.796, "ns", 0, 1000, "L2 takes this long for each atomic or poll of a line of semaphores."),
     ),
     "host": (

@@ -244,6 +244,8 @@ typedef struct gs_gpu_sync_params {
     int64_t latency;
     /* From a poll's reply to the next op of its warp, or its next poll. [cycle] */
     int64_t acquire;
+    /* A post is acknowledged so much later than a store that arrives when it does; its TB is not complete before. [cycle] */
+    int64_t posted;
     /* L2 takes this long for each atomic or poll of a line of semaphores. [tick] */
     int64_t atomic;
 } gs_gpu_sync_params;

@@ -32,8 +32,8 @@ WAITS: Rows = (
     (
         "gpu.cp.early_graph_depth",
         128,
-        "CUDA guide: grids that may be resident on a device of compute capability 9.0; deps.csv: GRUs of 96 and"
-        " 132 TBs a kernel want at least 16",
+        "CUDA guide: grids that may be resident on a device of compute capability 9.0; deps.csv: GRUs of 96"
+        " and 132 TBs a kernel want at least 16",
     ),
     ("gpu.cp.early_reuse", 1600, "deps_tb_trace of an H200: the ninth starts 2 us after the first has ended"),
     (
@@ -51,5 +51,6 @@ WAITS: Rows = (
     ("gpu.sync.fence_system", 2870, "fence.sc.sys of a B300, as published beside 320 cycles of fence.sc.gpu"),
     ("gpu.sync.latency", 313, f"{_MICRO} atomic_add_returning_latency_cycles: 313 near, 527 over the fabric"),
     ("gpu.sync.acquire", 180, _LEFT),
+    ("gpu.sync.posted", 0, "not measured"),
     ("gpu.sync.atomic", 0.796, f"{_MICRO} atomic_add_same_address_ns_per_op_one_thread_per_sm"),
 )

@@ -12,6 +12,7 @@ from pysim.job import Job, Kernel
 from pysim.program import Code, Program
 from workloads.hw.chains import STAGED, chain_job, chain_of
 from workloads.hw.code import Warp
+from workloads.validation import h200
 
 from .core.harness import config, execute
 from .test_hw_chains import SMALL, instructions_of_a_step
@@ -121,7 +122,7 @@ def step_us(shape, tile, params, scheme):
 @pytest.mark.parametrize(
     ("shape", "tile", "rows_of_a", "columns", "tbs", "within"),
     [
-        ("fp32", "64x64x16_256thr", 64, 4096, 64, {"plain": 0.03, "grid": 0.13}),
+        ("fp32", "64x64x16_256thr", 64, 4096, 64, {"plain": 0.03, "grid": 0.08}),
         ("fp32", "128x128x8_256thr", 128, 4096, 32, {"plain": 0.03, "grid": 0.03}),
         ("fp16", "128x128x32_256thr", 128, 1024, 8, {"plain": 0.03, "grid": 0.07}),
     ],
@@ -139,3 +140,19 @@ def test_a_step_takes_as_long_as_measured_in_both_kernels(shape, tile, rows_of_a
         want = (us[2048] - us[1024]) * int(tile.split("_")[0].split("x")[2]) / 1024
         got = step_us(shape, tile, f"{columns}-{high};layers=2;tokens={rows_of_a}", scheme)
         assert got == pytest.approx(want, rel=within[kernel]), kernel
+
+
+# each of 32 pairs of loads of shared memory in a step waits 4 cycles by the compiler's stall counts: without
+# them both are 7 to 9 % too fast
+@pytest.mark.parametrize(
+    ("mode", "scheme"), [("1_stream", "stream"), ("5_persistent_gridsync", "fused:grid")]
+)
+def test_a_gru_in_fp32_takes_as_long_as_measured(mode, scheme):
+    key = ("gru", "fp32", "32x32x32_256thr", "hidden=512;batch=32;steps=20")
+    row = next(
+        r
+        for r in rows("h200_deps.csv")
+        if (r["chain"], r["dtype"], r["tile"], r["params"], r["mode"]) == (*key, mode)
+    )
+    got = h200.DEPS.run(config("h200"), *key, scheme).times_us["chain"]
+    assert got == pytest.approx(float(row["time_us_median"]) - h200.EVENTS_US, rel=0.04)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +14,11 @@ from pysim import simulate, waits
 from pysim.copies import copy_of
 from pysim.dependences import dependences
 from pysim.errors import SimError, WorkloadError
-from pysim.job import Job, Kernel
+from pysim.job import Access, Job, Kernel, Memory
 from pysim.lower import lower
 from pysim.occupancy import carveout
 from pysim.ops import lower_programs
-from pysim.program import Code, Program, Sem
+from pysim.program import Code, Pattern, Program, Sem
 from pysim.program import Place as At
 from pysim.schemes import parse_scheme
 from pysim.simulation import Sim
@@ -26,6 +28,7 @@ from workloads.registry import make
 from .harness import config, drive, execute, outcome, tiny
 from .workloads_small import FAR, WIDE, product
 
+MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
 JOBS = {
     "chain": lambda: product(96, 128, 128, WIDE, chain=4),
     "edges": lambda: product(150, 104, 96, WIDE, chain=3),
@@ -126,6 +129,58 @@ def test_early_launch(tbs, start):
     # and each runs its 40,000 cycles after the one before: 416 and 608 ns with the stores of the measurement
     waits_ns = [b - a - 40000 / 1.98 for a, b in pairwise(ends)]
     assert all(190 < w < 620 for w in waits_ns)
+
+
+def test_more_early_kernels_in_a_graph():
+    """Those of a graph are not held to eight in flight, as deps.csv wants it (gpu.cp.early_graph_depth)."""
+    for depth, together in ((128, 24), (8, 8)):
+        conf = config("h200", gpu__cp__early_graph_depth=depth)
+        made = execute(delays(40000, 1, 24), "pdl:graph", conf)
+        starts = [made.tbs["start"][made.tbs["kernel"] == k].min() / 1024 for k in range(24)]
+        assert [b - a for a, b in pairwise(starts[:together])] == pytest.approx(
+            [400] * (together - 1), rel=0.15
+        )
+        assert all(b - a > 2000 for a, b in pairwise(starts[together - 1 :]))
+
+
+def posting(posts, later, latency, line=0):
+    """Time of a kernel that stores, fences, posts in a line or does not, and goes on, us."""
+    code, memory = Code(), Memory()
+    out = memory.tensor("out", 1, 1024, 4)
+    code.delay(6000)
+    code.store(0, Pattern(0, 4, s0=4))
+    code.wait(0)
+    if posts:
+        code.post(Sem(first=32 * line))
+    else:
+        code.delay(304)
+    if later:
+        code.delay(later)
+    code.exit()
+
+    def regions(tbs):
+        return np.tile(np.array([[0, 1, 0, out.cols]], np.int64), (len(tbs), 1))
+
+    program = Program("made", (tuple(code.ops),), 1, 16, 0, 1)
+    made = Kernel("made", program, (1, 1, 1), (out,), (Access(out, "write", regions),))
+    return run([made], [1] * 32 * (line + 1), conf=config("h200", gpu__sync__posted=latency)).us
+
+
+def test_what_a_post_adds_to_the_end_of_its_kernel():
+    """Measured, h200_posts.csv: 0.2 us, its instructions among them; hardly any if the TB goes on."""
+    with (MEASURED / "h200_posts.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    own = config("h200").values["gpu.sync.posted"]
+    for many in (0, 600):
+        found = {}
+        for row in rows:
+            if row["later"] == str(many) and int(row["tbs"]) <= 132 and row["threads"] == "128":
+                key = row["words"], row["tbs"], row["apart"]
+                found.setdefault(key, {})[row["how"]] = float(row["events_us"])
+        adds = [each["3"] - each["2"] for each in found.values() if {"2", "3"} <= set(each)]
+        assert len(adds) >= 6
+        here = np.mean([posting(True, many, own, line) for line in range(0, 96, 8)])  # all over L2
+        assert here - posting(False, many, own) == pytest.approx(np.mean(adds), abs=0.06)
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ WAITS: Rows = (
     (
         "gpu.cp.early_graph_depth",
         128,
-        "CUDA guide: grids that may be resident on a device of compute capability 9.0; deps.csv: GRUs of 96"
-        " and 132 TBs a kernel want at least 16",
+        "CUDA guide: grids that may be resident on a device of compute capability 9.0; h200_deps.csv: GRUs of"
+        " 96 and 132 TBs a kernel want at least 16",
     ),
     ("gpu.cp.early_reuse", 1600, "deps_tb_trace of an H200: the ninth starts 2 us after the first has ended"),
     (

@@ -1,7 +1,8 @@
 // What the start of a kernel waits for while a kernel of another stream keeps memory busy, `warps` warps on each of `sms` SMs
 // that do `what` and rest for `rest` cycles after every `deep` accesses. Kernels of one TB and of 64 come in turn: from the end of the
 // one TB to the first start of the 64 (`stored`: it has noted when it ends, `quiet`: it has stored nothing), and from the last
-// end of the 64 to the start of the one (`many`), medians and 10 and 90 % of all; what single loads take meanwhile.
+// end of the 64 to the start of the one (`many`); `last`: the last start of the 64 behind `stored`. Medians and 10 and 90 % of all;
+// `late`: runs in which a quiet one came too late to end when it should; what single loads take meanwhile.
 //   busy DIR   writes DIR/busy.csv
 #include "common.cuh"
 #include <array>
@@ -85,12 +86,12 @@ __global__ void k_next(unsigned long long* start, unsigned long long* last, unsi
   if (threadIdx.x == 0) atomicMax(end, now());
 }
 
-static const int ROUNDS = 8, EACH_NS = 40000;
+static const int ROUNDS = 8, EACH_NS = 100000;
 struct Times { unsigned long long first; unsigned long long start[3 * ROUNDS], last[3 * ROUNDS], end[3 * ROUNDS]; int took[2]; unsigned late; };
 
 int main(int argc, char** argv) {
   FILE* out = fopen((std::string(argc > 1 ? argv[1] : ".") + "/busy.csv").c_str(), "w");
-  fprintf(out, "what,sms,warps,deep,rest,TB_per_s,stored_ns,stored_low,stored_high,quiet_ns,quiet_low,quiet_high,many_ns,many_low,many_high,last_ns,last_low,last_high,l2_cycles,dram_cycles\n");
+  fprintf(out, "what,sms,warps,deep,rest,TB_per_s,stored_ns,stored_low,stored_high,quiet_ns,quiet_low,quiet_high,many_ns,many_low,many_high,last_ns,last_low,last_high,late,l2_cycles,dram_cycles\n");
   float4 *big, *small;
   unsigned *started, *near_, *far_;
   unsigned long long* moved;
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
   CK(cudaDeviceGetStreamPriorityRange(&low, &high));
   CK(cudaStreamCreateWithPriority(&a, cudaStreamNonBlocking, high));
   CK(cudaStreamCreateWithPriority(&b, cudaStreamNonBlocking, low));
-  const long long LAST = 1980 * 700;
+  const long long LAST = 1980 * 1200;
   for (int kind = 0; kind < KINDS; kind++)
     for (auto& c : std::vector<std::array<int, 4>>{{132, 1, 4, 0}, {132, 2, 4, 0}, {132, 4, 4, 4000}, {132, 4, 4, 2000}, {132, 4, 4, 1000}, {132, 4, 4, 500}, {132, 4, 4, 0}, {132, 8, 4, 0}, {132, 8, 8, 0},
                                                    {132, 8, 16, 0}, {132, 12, 4, 0}, {132, 12, 16, 0}, {66, 8, 4, 0}, {66, 8, 16, 0}, {16, 8, 16, 0}}) {
@@ -156,14 +157,14 @@ int main(int argc, char** argv) {
             gap[3].push_back((double)(long long)(t.last[3 * i + 1] - t.end[3 * i]));
             gap[2].push_back((double)(long long)(t.start[3 * i] - (i ? t.end[3 * i - 1] : t.first)));
           }
-          rate.push_back(bytes / 700e-6 / 1e12);
+          rate.push_back(bytes / 1200e-6 / 1e12);
           l2.push_back((double)t.took[0] / LINES);
           dram.push_back((double)t.took[1] / LINES);
         }
         const double moves = kind == SPIN ? 0 : stat_of(rate).med * (kind == COPY ? 2 : 1);
         fprintf(out, "%s,%d,%d,%d,%d,%.2f", NAMES[kind], sms, warps, deep, rest, moves);
         for (auto& g : gap) fprintf(out, ",%.0f,%.0f,%.0f", stat_of(g).med, pct(g, .1), pct(g, .9));
-        fprintf(out, ",%.0f,%.0f\n", stat_of(l2).med, stat_of(dram).med);
+        fprintf(out, ",%d,%.0f,%.0f\n", late, stat_of(l2).med, stat_of(dram).med);
         printf("%s sms %d warps %d deep %d rest %d: %.2f TB/s stored %.0f (last %.0f) quiet %.0f%s many %.0f l2 %.0f dram %.0f\n", NAMES[kind], sms, warps, deep, rest, moves, stat_of(gap[0]).med, stat_of(gap[3]).med, stat_of(gap[1]).med, late ? " LATE" : "",
                stat_of(gap[2]).med, stat_of(l2).med, stat_of(dram).med);
       }

@@ -1,8 +1,10 @@
 // What a store takes that writes the sectors of the store before it, a run of `run` stores of neighbouring words of the same
 // sectors, from one SM and from many.
 //   joins DIR        writes DIR/joins.csv: words a run, sectors a line, TBs, cycles a warp instruction and SM
-//   joins DIR once   launches each case of joined.csv once, for a profiler that counts what L2 gets (joined.py), and writes
-//                    DIR/joined_cases.csv: lanes a sector, stores a run, sectors a line, TBs, threads, stores a warp
+//   joins DIR once   launches each case of joined.csv once, for a profiler (ncu --profile-from-start off --cache-control none
+//                    --clock-control none --metrics l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum,
+//                    lts__t_sectors_srcunit_tex_op_write.sum,sm__cycles_active.max), and writes DIR/joined_cases.csv, the cases in
+//                    that order: lanes a sector, stores a run, sectors a line, TBs, threads, stores a warp
 #include <cuda_profiler_api.h>
 #include "suite.cuh"
 // `lanes` neighbouring lanes write to one sector, words `run` apart, so that a run writes whole sectors if lanes * run = 8

@@ -1,6 +1,9 @@
 """What makes the pages: a make target for each, and tables that follow from others."""
 
+import csv
 import re
+
+import numpy as np
 
 from .pages import ROOT, block, writer
 
@@ -30,3 +33,25 @@ def test_published_means_come_from_the_tables():
     assert re.fullmatch(r"\d\.\d\d, \d\.\d\d", cells[-1][2])
     assert cells[-1][3] == ""
     assert block(path, "published").splitlines() == made
+
+
+def test_the_chains_are_off_by_what_their_page_says():
+    """docs/h200_deps_rows.csv, which has every row, against the tables of docs/validation.md."""
+    with (ROOT / "docs" / "h200_deps_rows.csv").open(encoding="utf-8", newline="") as file:
+        rows = {tuple(row["case"].rsplit("|", 1)): row for row in csv.DictReader(file)}
+    times = {key: (float(row["measured_us"]), float(row["simulated_us"])) for key, row in rows.items()}
+    errors = [abs(ours / real - 1) for real, ours in times.values()]
+    off, sides = [], []
+    for (group, mode), (real_us, our_us) in times.items():
+        if mode != "1_stream":
+            stream = times[group, "1_stream"]
+            real, ours = stream[0] / real_us, stream[1] / our_us
+            off.append(abs(ours - real))
+            if abs(real - 1) > 0.03:
+                sides.append((ours > 1) == (real > 1))
+    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    mean = f"{np.mean(errors):.1%}"
+    assert re.search(rf"^all +{len(rows)} +0 +{mean} ", page, re.MULTILINE)
+    right = f"{sum(sides)} of {len(sides)}"
+    assert re.search(rf"^all +{len(off)} +{np.mean(off):.3f} {right} ", page, re.MULTILINE)
+    assert len(rows) == 70 * 15

@@ -9,11 +9,6 @@
 
 enum { SPIN, L2_READ, DRAM_READ, L2_WRITE, DRAM_WRITE, COPY, HOT_READ, KINDS };
 static const char* NAMES[] = {"spin", "l2 read", "dram read", "l2 write", "dram write", "copy", "hot read"};
-__device__ __forceinline__ unsigned long long now() {
-  unsigned long long t;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-  return t;
-}
 template <int KIND>
 __global__ void __launch_bounds__(1024) k_load(float4* big, float4* small, unsigned* started, unsigned long long* moved, long long last, int rest, int deep) {
   if (threadIdx.x == 0) atomicAdd(started, 1u);
@@ -54,18 +49,18 @@ __global__ void __launch_bounds__(1024) k_first(volatile unsigned* started, unsi
   while (*started < want) {}
   long long t = clock64();
   while (clock64() - t < spin) {}
-  *end = now();
+  *end = gtime();
 }
 // ends so many ns behind another's end and stores nothing, unless it comes too late
 __global__ void k_quiet(const unsigned long long* first, unsigned behind, unsigned* late) {
   unsigned long long end = *(volatile const unsigned long long*)first + behind;
-  if (now() > end) *late = 1;
-  while (now() < end) {}
+  if (gtime() > end) *late = 1;
+  while (gtime() < end) {}
 }
 struct Args { int spin, loads; unsigned pad[30]; };
 __global__ void k_next(unsigned long long* start, unsigned long long* last, unsigned long long* end, const unsigned* near_, const unsigned* far_, int* took, Args a) {
   if (threadIdx.x == 0) {
-    unsigned long long me = now();
+    unsigned long long me = gtime();
     atomicMin(start, me); atomicMax(last, me);
     if (a.loads && blockIdx.x == 0) {
       unsigned at = 0;
@@ -74,7 +69,7 @@ __global__ void k_next(unsigned long long* start, unsigned long long* last, unsi
         for (int i = 0; i < a.loads; i++) at = __ldcg(near_ + at);
         if (pass) took[0] = (int)(clock64() - t) + (at == 1);
       }
-      unsigned x = (unsigned)(now() & 0xffff);
+      unsigned x = (unsigned)(gtime() & 0xffff);
       long long t = clock64();
       for (int i = 0; i < a.loads; i++) x = __ldcg(far_ + ((size_t)(x * 2654435761u + i * 40503u) & ((1u << 28) - 1))) + x * 7 + 1;
       took[1] = (int)(clock64() - t + (x == 77));
@@ -83,7 +78,7 @@ __global__ void k_next(unsigned long long* start, unsigned long long* last, unsi
   long long t = clock64();
   while (clock64() - t < a.spin) {}
   __syncthreads();
-  if (threadIdx.x == 0) atomicMax(end, now());
+  if (threadIdx.x == 0) atomicMax(end, gtime());
 }
 
 static const int ROUNDS = 8, EACH_NS = 100000;

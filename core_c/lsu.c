@@ -102,8 +102,23 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         u32 mask = part->mask, place = 0;
         if (cached) {
             u32 fill = 0;
-            int found = gs_l1_lookup(sm, l1_hash, (u32)line, mask, c, &place, &fill);
-            if (found != GS_L1_MISS) {
+            int found = gs_l1_lookup(sm, l1_hash, (u32)line, &mask, c, &place, &fill);
+            if (found >= GS_L1_PART) {
+                /* of a line that is there in part, or will be, it asks for the rest */
+                u32 here = part->mask ^ mask;
+                if (found == GS_L1_PART && fill < GS_IN_FLIGHT) {
+                    a->ws->done = gs_max32(a->ws->done, fill);
+                } else if (found == GS_L1_PART) {
+                    int waits = gs_l1_join(sm, place, a->wi, a->slot);
+                    a->ws->count += (u16)waits;
+                    mask = waits ? mask : part->mask;
+                    here = waits ? here : 0;
+                }
+                found_sectors += gs_popcount(here);
+                if (oracle && here) {
+                    gs_oracle_log_l1(ctx, sm, a->tb, line, here, gs_clock_edge(clock, c), place);
+                }
+            } else {
                 u32 done = (u32)looked_up;
                 int joined = 1;
                 if (found == GS_L1_HIT) {

@@ -1,8 +1,8 @@
 /* L1 of an SM: sets of four lines in half a host cache line. A line's key (what of its number the set does
    not tell) shares a word with its sector mask; its fill word holds the cycle from which it is valid, or,
-   while the fill time is not known, GS_IN_FLIGHT + the first of those that wait for it, and how many requests of
-   it are under way beside one. It is there when all that was asked of it is. The victim is the line filled
-   longest ago. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for. */
+   while the fill time is not known, GS_IN_FLIGHT + the first of those that wait for it. The victim is the
+   line filled longest ago. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for.
+ */
 #pragma once
 #include "state.h"
 
@@ -13,7 +13,6 @@
 enum { GS_L1_HIT, GS_L1_MERGED, GS_L1_PART, GS_L1_MISS };
 
 #define GS_IN_FLIGHT 0xffff0000u
-#define GS_FURTHER   ((u32)GS_WAITERS) /* one further request: three at most, for a line has four sectors */
 
 #if defined(__SSE4_1__)
 static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
@@ -51,8 +50,8 @@ static inline u32 gs_l1_victim(const gs_l1set *s)
 
 /* Looks up a line at cycle c. GS_L1_MISS: *place is where L1 will keep it, or 0 for nowhere. GS_L1_HIT and
    GS_L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_IN_FLIGHT or more: not known).
-   GS_L1_PART: some sectors are in flight, as with GS_L1_MERGED, and L1 lacks the others. *mask are the sectors to
-   ask for: those that L1 lacks. */
+   GS_L1_PART: so do some, and L1 lacks the others, which for later loads come with them. *mask becomes what to
+   ask for: what L1 lacks. */
 static inline int gs_l1_lookup(gs_sm *sm, u32 hash, u32 line, u32 *mask, u64 c, u32 *place, u32 *fill)
 {
     u32 h = (line ^ line >> 8 ^ line >> 16) & hash, at = (h * sm->l1_scale >> 16) + 1;
@@ -69,7 +68,7 @@ static inline int gs_l1_lookup(gs_sm *sm, u32 hash, u32 line, u32 *mask, u64 c, 
             return here ? GS_L1_HIT : GS_L1_MERGED;
         }
         s->key[i] |= lacks;
-        s->fill[i] = s->fill[i] < GS_IN_FLIGHT ? GS_IN_FLIGHT : s->fill[i] + GS_FURTHER;
+        s->fill[i] = here ? GS_IN_FLIGHT : s->fill[i];
         *mask = lacks;
         return here ? GS_L1_MISS : GS_L1_PART;
     }
@@ -95,20 +94,15 @@ static inline int gs_l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
         return 0;
     }
     u32 *fill = &sm->l1[place / GS_L1_WAYS].fill[place % GS_L1_WAYS];
-    u32 first = *fill & (GS_FURTHER - 1);
-    sm->waiter[n] = (gs_waiter){(u16)first, (u8)wi, (u8)slot};
-    *fill += n - first;
+    sm->waiter[n] = (gs_waiter){(u16)(*fill - GS_IN_FLIGHT), (u8)wi, (u8)slot};
+    *fill = GS_IN_FLIGHT + n;
     return 1;
 }
 
-/* What was asked of the line comes at cycle c. Returns the first of those that wait, 0 for none. */
+/* The line is valid from cycle c on. Returns the first of those that wait, 0 for none. */
 static inline u32 gs_l1_fill(gs_sm *sm, u32 place, u32 c)
 {
     u32 *fill = &sm->l1[place / GS_L1_WAYS].fill[place % GS_L1_WAYS], before = *fill;
-    if (GS_UNLIKELY(before >= GS_IN_FLIGHT + GS_FURTHER)) {
-        *fill = before - GS_FURTHER;
-        return 0;
-    }
     *fill = c;
     return before >= GS_IN_FLIGHT ? before - GS_IN_FLIGHT : 0;
 }

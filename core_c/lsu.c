@@ -99,25 +99,28 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u32 owner = a->tb->owner;
     for (const gs_part *end = part + n; part < end; part++, looked_up++) {
         u64 line = line0 + (u64)(i64)part->line;
-        u32 mask = part->mask, place = 0;
+        u32 mask = part->mask, place = 0, kept = 0; /* kept: where L1 has what comes, whoever puts it there */
         if (cached) {
             u32 fill = 0;
             int found = gs_l1_lookup(sm, l1_hash, (u32)line, &mask, c, &place, &fill);
-            if (found >= GS_L1_PART) {
-                /* of a line that is there in part, or will be, it asks for the rest */
-                u32 here = part->mask ^ mask;
-                if (found == GS_L1_PART && fill < GS_IN_FLIGHT) {
+            u32 have = part->mask & ~mask; /* of a line that L1 lacks in part */
+            if (found == GS_L1_PART) {
+                if (fill < GS_IN_FLIGHT) {
                     a->ws->done = gs_max32(a->ws->done, fill);
-                } else if (found == GS_L1_PART) {
-                    int waits = gs_l1_join(sm, place, a->wi, a->slot);
-                    a->ws->count += (u16)waits;
-                    mask = waits ? mask : part->mask;
-                    here = waits ? here : 0;
+                } else if (gs_l1_join(sm, place, a->wi, a->slot)) {
+                    a->ws->count++;
+                } else {
+                    mask = part->mask;
+                    have = 0;
                 }
-                found_sectors += gs_popcount(here);
-                if (oracle && here) {
-                    gs_oracle_log_l1(ctx, sm, a->tb, line, here, gs_clock_edge(clock, c), place);
+            }
+            if (found >= GS_L1_PART) {
+                found_sectors += gs_popcount(have);
+                if (oracle && have) {
+                    gs_oracle_log_l1(ctx, sm, a->tb, line, have, gs_clock_edge(clock, c), place);
                 }
+                kept = place;
+                place = found == GS_L1_PART ? 0 : place;
             } else {
                 u32 done = (u32)looked_up;
                 int joined = 1;
@@ -140,7 +143,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
                     found_sectors += gs_popcount(mask);
                     continue;
                 }
-                place = 0;
+                kept = place = 0;
             }
         }
         if (line - block.first >= block_lines) {
@@ -160,7 +163,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
                     common | gs_pay_line(tag, unit * sets + set, mask, load ? place : owner, unit));
         if (oracle) {
-            gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, a->kind, place);
+            gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, a->kind, kept);
         }
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;

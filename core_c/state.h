@@ -15,7 +15,7 @@ enum {
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_POLLS = 8,      /* semaphores that a TB polls at once */
     GS_RELEASES = 512, /* remembered credit releases */
-    GS_WAITERS = 8192, /* see GS_IN_FLIGHT */
+    GS_WAITERS = 8192, /* less than 65536 */
     GS_OWNERS =
         1024,      /* TBs of an SM that are resident, or have left with stores on their way; at most 4096 */
     GS_GROUP = 4,  /* SMs, or slices, that share a mailbox */

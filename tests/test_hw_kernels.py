@@ -1,5 +1,9 @@
 """Templates of the measured kernels against the counters of the profiler, instruction by instruction."""
 
+import csv
+from pathlib import Path
+from statistics import mean
+
 import pytest
 
 from pysim import simulate
@@ -79,3 +83,24 @@ def test_bad_input_is_named():
         job_of("vecadd", "m=4")
     with pytest.raises(WorkloadError, match="vecadd: n = 0"):
         job_of("vecadd", "n=0")
+
+
+AGAIN = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_counters_again.csv"
+
+
+# lines that are asked for piece by piece by one warp after the other, and in one go
+@pytest.mark.parametrize(
+    ("kernel", "params", "within"),
+    [
+        ("conv3x3_direct", "N=64;C=8;H=W=28;K=16", 0.005),
+        ("sgemm_32x32x32", "M=32;N=4608;K=1536", 0.005),
+        ("layernorm", "rows=1100;cols=1024", 0.005),
+        ("gemv", "rows=10000;cols=1600", 0.03),
+    ],
+)
+def test_sms_ask_for_the_sectors_that_l1_does_not_have(kernel, params, within):
+    row = next(r for r in ROWS if (r["kernel"], r["params"]) == (kernel, params))
+    with AGAIN.open(encoding="utf-8", newline="") as file:
+        hits = mean(int(r["l1_hit_sectors"]) for r in csv.DictReader(file) if r["id"] == row["id"])
+    asked = int(simulate("h200", job_of(kernel, params), "stream").frame("sm")["load_sectors"].sum())
+    assert asked == pytest.approx(int(row["l1_load_sectors"]) - hits, rel=within)

@@ -28,9 +28,7 @@ def job_of(loads, *, waits, warps=1):
         return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
 
     program = Program("parts", (tuple(code.ops),), warps, 16, 0, 1)
-    return Job(
-        "parts", [Kernel("parts", program, (1, 1, 1), (source,), (Access(source, "read", regions),))]
-    )
+    return Job("parts", [Kernel("parts", program, (1, 1, 1), (source,), (Access(source, "read", regions),))])
 
 
 def asked(job, **machine):

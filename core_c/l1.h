@@ -50,8 +50,9 @@ static inline u32 gs_l1_victim(const gs_l1set *s)
 
 /* Looks up a line at cycle c. GS_L1_MISS: *place is where L1 will keep it, or 0 for nowhere. GS_L1_HIT and
    GS_L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_IN_FLIGHT or more: not
-   known). GS_L1_PART: so do some, and L1 lacks the others, which for later loads come with them. *mask
-   becomes what to ask for: what L1 lacks. */
+   known). GS_L1_PART: some sectors are in flight, as with GS_L1_MERGED, and L1 lacks others, which this load
+   has to ask for and wait for itself; to later loads they are there when the former are (up to the latency of
+   L2 too early: a line has one fill time). *mask becomes what to ask for: the sectors that L1 lacks. */
 static inline int gs_l1_lookup(gs_sm *sm, u32 hash, u32 line, u32 *mask, u64 c, u32 *place, u32 *fill)
 {
     u32 h = (line ^ line >> 8 ^ line >> 16) & hash, at = (h * sm->l1_scale >> 16) + 1;

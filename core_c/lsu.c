@@ -1,8 +1,8 @@
 /* Load/store unit, L1 and request credits of an SM.
    A lookup reads L1 as of the op's own cycle: a line whose fill lies later counts as in flight even if its
-   reply has been applied already, so the length of the quantum cannot matter. A line in flight is neither
-   evicted nor widened; further loads of it wait for the same fill. Stores write through and leave L1 as it
-   is. */
+   reply has been applied already, so the length of the quantum cannot matter. A line in flight is not
+   evicted; further loads of it wait for the same fill, and ask for the sectors that are not on their way.
+   Stores write through and leave L1 as it is. */
 #include "clock.h"
 #include "fabric.h"
 #include "l1.h"
@@ -99,12 +99,14 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u32 owner = a->tb->owner;
     for (const gs_part *end = part + n; part < end; part++, looked_up++) {
         u64 line = line0 + (u64)(i64)part->line;
-        u32 mask = part->mask, place = 0, kept = 0; /* kept: where L1 has what comes, whoever puts it there */
+        u32 mask = part->mask, place = 0;
+        u32 kept = 0, fresh = mask; /* where L1 has those sectors of what comes, whoever puts them there */
         if (cached) {
             u32 fill = 0;
             int found = gs_l1_lookup(sm, l1_hash, (u32)line, &mask, c, &place, &fill);
             u32 have = part->mask & ~mask; /* of a line that L1 lacks in part */
-            if (found == GS_L1_PART) {
+            fresh = mask;
+            if (found == GS_L1_PART && have) {
                 if (fill < GS_IN_FLIGHT) {
                     a->ws->done = gs_max32(a->ws->done, fill);
                 } else if (gs_l1_join(sm, place, a->wi, a->slot)) {
@@ -163,7 +165,10 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
                     common | gs_pay_line(tag, unit * sets + set, mask, load ? place : owner, unit));
         if (oracle) {
-            gs_oracle_log_l2(ctx, sm, a->tb, line, mask, arrive, a->kind, kept);
+            gs_oracle_log_l2(ctx, sm, a->tb, line, fresh, arrive, a->kind, kept);
+            if (mask & ~fresh) {
+                gs_oracle_log_l2(ctx, sm, a->tb, line, mask & ~fresh, arrive, a->kind, 0);
+            }
         }
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;

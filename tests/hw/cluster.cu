@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   std::vector<std::vector<int>> tpcs(8);
   for (int t = 0; t < 66; t++) tpcs[t < 32 ? t % 8 : t < 60 ? 1 + (t - 32) % 7 : t < 62 ? t - 54 : 0].push_back(t);
   const char* sets[] = {"0", "03", "036", "147", "25", "01", "012", "0134", "013467", "01234567", "012345678", "25036", "25147"};
-  for (int lanes : {4, 8})
+  for (int lanes : {2, 4, 8})
     for (int one_sm : {0, 1})
       for (int g : {1, 4, 6, -1})
         for (const char* set : sets) {

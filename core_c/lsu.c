@@ -75,6 +75,18 @@ typedef struct access {
     u32 wi, slot, kind, n, sectors;
 } access;
 
+/* 1: the op waits for a line of L1 that is in flight, and comes at `fill`, if that is known */
+static inline int l1_wait(gs_sm *sm, const access *a, u32 place, u32 fill)
+{
+    if (fill < GS_IN_FLIGHT) {
+        a->ws->done = gs_max32(a->ws->done, fill);
+        return 1;
+    }
+    int joined = gs_l1_join(sm, place, a->wi, a->slot);
+    a->ws->count += (u16)joined;
+    return joined;
+}
+
 /* Sends the lines of an op that L1 does not have. The last three are constants where it is called, so each
    kind of access has a loop of its own. */
 static inline __attribute__((always_inline)) void
@@ -106,15 +118,9 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
             int found = gs_l1_lookup(sm, l1_hash, (u32)line, &mask, c, &place, &fill);
             u32 have = part->mask & ~mask; /* of a line that L1 lacks in part */
             fresh = mask;
-            if (found == GS_L1_PART && have) {
-                if (fill < GS_IN_FLIGHT) {
-                    a->ws->done = gs_max32(a->ws->done, fill);
-                } else if (gs_l1_join(sm, place, a->wi, a->slot)) {
-                    a->ws->count++;
-                } else {
-                    mask = part->mask;
-                    have = 0;
-                }
+            if (found == GS_L1_PART && have && !l1_wait(sm, a, place, fill)) {
+                mask = part->mask;
+                have = 0;
             }
             if (found >= GS_L1_PART) {
                 found_sectors += gs_popcount(have);
@@ -124,20 +130,10 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
                 kept = place;
                 place = found == GS_L1_PART ? 0 : place;
             } else {
-                u32 done = (u32)looked_up;
-                int joined = 1;
-                if (found == GS_L1_HIT) {
-                    sm->work.l1_hits++;
-                } else if (fill < GS_IN_FLIGHT) {
-                    done = gs_max32(done, fill);
-                } else if (gs_l1_join(sm, place, a->wi, a->slot)) {
-                    a->ws->count++;
-                } else {
-                    joined = 0;
-                }
-                if (joined) {
+                if (found == GS_L1_HIT || l1_wait(sm, a, place, fill)) {
+                    sm->work.l1_hits += found == GS_L1_HIT;
                     sm->work.l1_merged += found == GS_L1_MERGED;
-                    a->ws->done = gs_max32(a->ws->done, done);
+                    a->ws->done = gs_max32(a->ws->done, (u32)looked_up);
                     if (oracle) {
                         gs_oracle_log_l1(ctx, sm, a->tb, line, mask, gs_clock_edge(clock, c), place);
                     }

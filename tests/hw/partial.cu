@@ -1,6 +1,7 @@
 // What L2 reads from DRAM because of stores that leave bytes of a sector out: the straight transpose of several sizes.
-//   partial DIR   writes DIR/partial.csv: rows, cols, elements between output rows, stores to a sector that come `apart`
-//   launches a line, in the order in which a profiler counts them (between profiler start and stop)
+//   partial DIR   writes DIR/partial.csv: what, rows, cols and elements between output rows, or sectors, how many of them
+//   from one to the next and words written of each; one launch a line, in the order in which a profiler counts them
+//   (between profiler start and stop)
 #include <cuda_profiler_api.h>
 #include <string>
 #include "common.cuh"

@@ -1,0 +1,177 @@
+// How TBs of one kernel drift apart: when each begins each of its steps, by the cycle counter of its SM. Counters of one GPC
+// count together, from different beginnings; those of two GPCs do not (20 to 60 in a million cycles apart).
+//   drift DIR   writes DIR/drift.csv: for TBs by their age on their SM (0: the oldest), of those that are there when the kernel
+//               begins, cycles a step and, of all that read the same rows (convolutions: the same pixels) in a GPC, how far
+//               apart they begin a step: standard deviation, and the share of neighbours in time less than 70 cycles apart
+//               (which is how long loads join, window.cu)
+#include <string>
+static __constant__ unsigned* drift_out;
+static __constant__ int drift_steps;
+#define AT_STEP(step) \
+  if (threadIdx.x == 0) drift_at((step) + 1, step)
+#include "common.cuh"
+__device__ __forceinline__ void drift_at(int to, int step) {
+  unsigned* p = drift_out + (size_t)((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * drift_steps;
+  if (step == 0) p[0] = smid();
+  p[to] = tick();
+}
+#define main plain_kernels
+#include "kernels.cu"
+#undef main
+__global__ void k_offsets(unsigned long long* go, unsigned* out) {
+  unsigned c = meet(go, blockIdx.x == 0);
+  if (threadIdx.x == 0) out[smid()] = c;
+}
+// reads all of a buffer, so that L2 holds nothing else and nothing that was written
+__global__ void k_read(const float4* p, size_t n, float4* out) {
+  float4 s = make_float4(0, 0, 0, 0);
+  for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    float4 v = p[i];
+    s.x += v.x + v.y + v.z + v.w;
+  }
+  if (s.x == -1.f) *out = s;
+}
+__global__ void k_gpcs(unsigned* out) {
+  if (threadIdx.x == 0) out[blockIdx.x] = smid();
+}
+// the lines of one run
+static void report(FILE* f, const char* kernel, const char* params, int run, bool conv, dim3 grid, const std::vector<unsigned>& h, int S,
+                   const std::vector<int>& gpc, const std::vector<double>& offset) {
+  int tbs = grid.x * grid.y * grid.z, K = S - 1;
+  auto at = [&](int tb, int k) { return (double)(int)(h[(size_t)tb * S + 1 + k] - (unsigned)(long long)offset[h[(size_t)tb * S]]); };
+  std::vector<double> lasts;
+  for (int i = 0; i < tbs; i++) lasts.push_back(at(i, K - 1) - at(i, 0));
+  double half = stat_of(lasts).med * .3;
+  std::map<unsigned, std::vector<int>> on;
+  for (int i = 0; i < tbs; i++) on[h[(size_t)i * S]].push_back(i);
+  std::vector<int> age(tbs, -1);
+  int ages = 0;
+  for (auto& s : on) {
+    double first = 1e300;
+    int n = 0;
+    for (int i : s.second) first = std::min(first, at(i, 0));
+    for (int i : s.second)
+      if (at(i, 0) < first + half) age[i] = n++;
+    ages = std::max(ages, n);
+  }
+  for (int a = 0; a < ages; a++) {
+    std::vector<double> steps;
+    std::map<std::pair<int, int>, std::vector<int>> groups;
+    int n = 0;
+    for (int i = 0; i < tbs; i++) {
+      if (age[i] != a) continue;
+      n++;
+      for (int k = 1; k < K; k++) steps.push_back(at(i, k) - at(i, k - 1));
+      int same = conv ? i / (int)(grid.x * grid.y) * (int)grid.x + i % (int)grid.x : i / (int)grid.x;
+      groups[{gpc[h[(size_t)i * S]], same}].push_back(i);
+    }
+    for (int k : {0, 1, 2, 4, 8, 16, 24, K - 1}) {
+      double sd = 0, near = 0;
+      int many = 0;
+      for (auto& g : groups) {
+        std::vector<double> t;
+        for (int i : g.second) t.push_back(at(i, k));
+        if (t.size() < 2) continue;
+        std::sort(t.begin(), t.end());
+        double mean = 0, var = 0, close = 0;
+        for (double x : t) mean += x / t.size();
+        for (double x : t) var += (x - mean) * (x - mean) / t.size();
+        for (size_t i = 1; i < t.size(); i++) close += t[i] - t[i - 1] < 70;
+        sd += sqrt(var);
+        near += close / (t.size() - 1);
+        many++;
+      }
+      fprintf(f, "%s,%s,%s,%d,%d,%d,%.0f,%.0f,%.0f,%d,%d,", kernel, params, run < 2 ? "warm" : "cold", run & 1, a, n, pct(steps, .1), pct(steps, .5),
+              pct(steps, .9), many, k);
+      if (many) fprintf(f, "%.0f,%.2f\n", sd / many, near / many); else fprintf(f, ",\n");
+    }
+  }
+}
+int main(int argc, char** argv) {
+  std::string dir = argc > 1 ? argv[1] : ".";
+  for (float** q : {&PA, &PB, &PC, &PO, &PR}) CK(cudaMalloc(q, POOL * 4));
+  HA = (__half*)PC; HB = (__half*)(PC + POOL / 2); HO = (__half*)PO; HR = (__half*)PR;
+  init_rand<float><<<1024, 256>>>(PA, POOL, 1.f, 1);
+  init_rand<float><<<1024, 256>>>(PB, POOL, 1.f, 2);
+  init_rand<__half><<<1024, 256>>>(HA, POOL * 2, 1.f, 4);
+  build();
+  unsigned long long* go;
+  unsigned *off, *steps, *at;
+  const size_t ROOM = 8 << 20, FLUSH = 256 << 20;
+  void* flush;
+  CK(cudaMalloc(&flush, FLUSH)); CK(cudaMemset(flush, 0, FLUSH));
+  CK(cudaMalloc(&go, 8)); CK(cudaMalloc(&off, 132 * 4)); CK(cudaMalloc(&steps, ROOM * 4));
+  CK(cudaMemcpyToSymbol(drift_out, &steps, sizeof steps));
+  CK(cudaFuncSetAttribute(k_offsets, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
+  // GPCs: clusters of TBs lie in one
+  std::vector<int> gpc(132);
+  for (int i = 0; i < 132; i++) gpc[i] = i;
+  CK(cudaMalloc(&at, 4096 * 4));
+  CK(cudaFuncSetAttribute(k_gpcs, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
+  CK(cudaFuncSetAttribute(k_gpcs, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+  for (int size : {2, 4, 8, 16, 12, 6, 10, 14})
+    for (int rep = 0; rep < 8; rep++) {
+      cudaLaunchConfig_t c = {};
+      c.gridDim = dim3(size * 40); c.blockDim = dim3(32); c.dynamicSmemBytes = 200000;
+      cudaLaunchAttribute a[1];
+      a[0].id = cudaLaunchAttributeClusterDimension;
+      a[0].val.clusterDim.x = size; a[0].val.clusterDim.y = a[0].val.clusterDim.z = 1;
+      c.attrs = a; c.numAttrs = 1;
+      if (cudaLaunchKernelEx(&c, k_gpcs, at) != cudaSuccess) { cudaGetLastError(); continue; }
+      std::vector<unsigned> h(size * 40);
+      CK(cudaMemcpy(h.data(), at, h.size() * 4, cudaMemcpyDeviceToHost));
+      for (size_t i = 0; i < h.size(); i++) {
+        int x = gpc[h[i]], y = gpc[h[i / size * size]];
+        for (int& g : gpc) if (g == x) g = y;
+      }
+    }
+  auto offsets = [&] {
+    std::vector<double> d(132, 0);
+    for (int r = 0; r < 16; r++) {
+      std::vector<unsigned> h(132);
+      CK(cudaMemset(go, 0, 8));
+      k_offsets<<<132, 32, 200000>>>(go, off);
+      CK(cudaMemcpy(h.data(), off, 132 * 4, cudaMemcpyDeviceToHost));
+      for (int i = 0; i < 132; i++) d[i] += (int)(h[i] - h[0]) / 16.;
+    }
+    return d;
+  };
+  FILE* f = fopen((dir + "/drift.csv").c_str(), "w");
+  fprintf(f, "kernel,params,l2,run,age,tbs,step_p10,step_median,step_p90,groups,at_step,apart_std,near\n");
+  auto before = offsets();
+  struct Case { const char *kernel, *params; int step; };
+  for (Case q : {Case{"hgemm_128x128x32_8warps", "M=512;N=4096;K=1024", 32}, Case{"hgemm_128x128x32_8warps", "M=1024;N=4096;K=1024", 32}, Case{"hgemm_128x128x32_8warps", "M=2048;N=4096;K=4096", 32},
+                 Case{"hgemm_128x128x32_8warps", "M=512;N=6144;K=12288", 32}, Case{"hgemm_64x64x32", "M=1024;N=1600;K=6400", 32}, Case{"hgemm_64x64x32", "M=64;N=8448;K=2816", 32},
+                 Case{"sgemm_64x64x16", "M=2048;N=2048;K=1024", 16}, Case{"sgemm_64x64x16", "M=1024;N=1024;K=1024", 16}, Case{"sgemm_128x128x8", "M=1200;N=4096;K=1024", 8}, Case{"conv3x3_direct", "N=32;C=256;H=W=14;K=256", 1},
+                 Case{"conv3x3_direct", "N=8;C=64;H=W=56;K=64", 1}}) {
+    bool found = false;
+    for (auto& it : L) {
+      if (it.kernel != q.kernel) continue;
+      int m, n, k;
+      bool conv = q.step == 1;
+      if (it.params != q.params) continue;
+      found = true;
+      if (conv) sscanf(q.params, "N=%d;C=%d", &n, &k); else sscanf(q.params, "M=%d;N=%d;K=%d", &m, &n, &k);
+      int S = k / q.step + 1;  // step 0: the SM
+      size_t tbs = (size_t)it.grid.x * it.grid.y * it.grid.z;
+      CK(cudaMemcpyToSymbol(drift_steps, &S, sizeof S));
+      if (tbs * S > ROOM) { printf("too large\n"); return 1; }
+      for (int run = -3; run < 4; run++) {
+        if (run > 1) k_read<<<132 * 4, 512>>>((const float4*)flush, FLUSH / 16, (float4*)flush);
+        it.run();
+        CK(cudaDeviceSynchronize());
+        if (run < 0) continue;
+        std::vector<unsigned> h(tbs * S);
+        CK(cudaMemcpy(h.data(), steps, h.size() * 4, cudaMemcpyDeviceToHost));
+        report(f, q.kernel, q.params, run, conv, it.grid, h, S, gpc, before);
+      }
+    }
+    if (!found) printf("no %s %s\n", q.kernel, q.params);
+  }
+  auto after = offsets();
+  for (int i = 0; i < 132; i++)
+    for (int j = 0; j < i; j++)
+      if (gpc[i] == gpc[j] && fabs(after[i] - before[i] - after[j] + before[j]) > 30) printf("SMs %d and %d: counters drift\n", i, j);
+  fclose(f);
+  return 0;
+}

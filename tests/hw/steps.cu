@@ -1,5 +1,6 @@
 // Where the time of one K step of the tensor GEMM goes: one TB, with parts of the step left out, and the parts alone.
-//   steps DIR   writes DIR/steps.csv: what, threads, cycles a step (or an instruction)
+//   steps DIR   writes DIR/steps.csv: what, threads, cycles a step (or an instruction); and DIR/shared_steps.csv: steps of TBs that
+//               share an SM, by their age, while all are there (the first quarter) and on the whole
 #include "suite.cuh"
 static FILE* OUT;
 static int KK = 4096;
@@ -11,7 +12,8 @@ static void row(const char* what, int threads, int tbs, double cycles) {
 }
 // ---- the tile's main loop with parts left out; F: 1 copies, 2 ldmatrix, 4 mma, 8 barrier, 16 wait for the copies
 template <class G, int F>
-__global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, unsigned long long* cyc, float* out) {
+__global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, unsigned long long* cyc, float* out, unsigned sms, unsigned long long* begun) {
+  if (smid() >= sms) return;
   extern __shared__ __align__(16) char smem[];
   constexpr int BM = G::BM, BN = G::BN, BK = G::BK, NT = G::NT, SA = G::SA, SB = G::SB, ASZ = G::ASZ, BSZ = G::BSZ;
   constexpr int ST = G::SMEM / 2 / (ASZ + BSZ), WCOLS = G::WCOLS, WN = BN / WCOLS, WM = BM / (NT / 32 / WCOLS);
@@ -52,6 +54,7 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, uns
   }
   unsigned long long t0 = clock64();
   for (int kt = 0; kt < KT; kt++) {
+    if (begun && kt == KT / 4 && tid == 0) begun[3 * blockIdx.x + 1] = clock64() - t0;
     if (F & 16) asm volatile("cp.async.wait_group %0;" ::"n"(ST - 2));
     if (F & 8) __syncthreads();
     if (kt + ST - 1 < KT) load();
@@ -92,18 +95,66 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, uns
   for (int j = 0; j < WN / 8; j++) for (int q = 0; q < 2; q++) s += __uint_as_float(fb[j][q]);
   if (s == 12345.678f) out[tid] = s;
   if (tid == 0) cyc[blockIdx.x] = t1 - t0;
+  if (begun && tid == 0) { begun[3 * blockIdx.x] = t0; begun[3 * blockIdx.x + 2] = smid(); }
 }
 template <class G, int F>
 static void step(const char* what, const __half* M, int tbs) {
   const int K = KK;
   GemmArgs<__half> g{M, M + (1 << 24), nullptr, G::BM, G::BN * 8, K, K, G::BN * 8, 0, 0, 0, 0, 0};
   CK(cudaFuncSetAttribute(k_step<G, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
-  for (int i = 0; i < 3; i++) k_step<G, F><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC);
+  for (int i = 0; i < 3; i++) k_step<G, F><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, ~0u, nullptr);
   CK(cudaDeviceSynchronize());
   std::vector<unsigned long long> all(tbs);
   CK(cudaMemcpy(all.data(), CYC, 8 * tbs, cudaMemcpyDeviceToHost));
   std::sort(all.begin(), all.end());
   row(what, G::NT, tbs, (double)all[tbs / 2] / (K / G::BK));
+}
+// `each` TBs on each of the first `sms` SMs
+template <class G, int F>
+static void sharing(FILE* f, const char* what, const __half* M, int each, int sms) {
+  const int K = 8192, tbs = each * 132, KT = K / G::BK;
+  GemmArgs<__half> g{M, M + (1 << 24), nullptr, G::BM, G::BN * 8, K, K, G::BN * 8, 0, 0, 0, 0, 0};
+  unsigned long long* begun;
+  CK(cudaMalloc(&begun, 24 * tbs));
+  CK(cudaFuncSetAttribute(k_step<G, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  std::map<int, std::vector<double>> first, whole;
+  for (int run = -1; run < 2; run++) {
+    CK(cudaMemset(CYC, 0, 8 * tbs));
+    k_step<G, F><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, sms, begun);
+    CK(cudaDeviceSynchronize());
+    if (run < 0) continue;
+    std::vector<unsigned long long> all(tbs), b(3 * tbs);
+    CK(cudaMemcpy(all.data(), CYC, 8 * tbs, cudaMemcpyDeviceToHost));
+    CK(cudaMemcpy(b.data(), begun, 24 * tbs, cudaMemcpyDeviceToHost));
+    std::map<unsigned long long, std::vector<int>> on;
+    for (int i = 0; i < tbs; i++) if (all[i]) on[b[3 * i + 2]].push_back(i);
+    for (auto& o : on) {
+      if ((int)o.second.size() != each) continue;
+      std::sort(o.second.begin(), o.second.end(), [&](int x, int y) { return b[3 * x] < b[3 * y]; });
+      for (int a = 0; a < each; a++) {
+        first[a].push_back((double)b[3 * o.second[a] + 1] / (KT / 4));
+        whole[a].push_back((double)all[o.second[a]] / KT);
+      }
+    }
+  }
+  for (auto& a : first)
+    fprintf(f, "%s,%d,%d,%d,%d,%zu,%.1f,%.1f,%.1f,%.1f\n", what, G::NT, each, sms, a.first, a.second.size(), pct(a.second, .5), pct(a.second, .1), pct(a.second, .9), pct(whole[a.first], .5));
+  CK(cudaFree(begun));
+}
+template <class G>
+static void sharings(FILE* f, const std::string& n, const __half* M, int most) {
+  for (int each = 1; each <= most; each++)
+    for (int sms : {1, 8, 132}) {
+      sharing<G, 31>(f, (n + " all").c_str(), M, each, sms);
+      sharing<G, 30>(f, (n + " no copies").c_str(), M, each, sms);
+      sharing<G, 6>(f, (n + " ldmatrix mma").c_str(), M, each, sms);
+      sharing<G, 12>(f, (n + " mma barrier").c_str(), M, each, sms);
+      sharing<G, 10>(f, (n + " ldmatrix barrier").c_str(), M, each, sms);
+      sharing<G, 25>(f, (n + " copies wait barrier").c_str(), M, each, sms);
+      sharing<G, 29>(f, (n + " no ldmatrix").c_str(), M, each, sms);
+      sharing<G, 27>(f, (n + " no mma").c_str(), M, each, sms);
+      sharing<G, 23>(f, (n + " no barrier").c_str(), M, each, sms);
+    }
 }
 template <class G>
 static void steps(const std::string& n, const __half* M, int tbs) {
@@ -222,5 +273,11 @@ int main(int argc, char** argv) {
    }
   }
   fclose(OUT);
+  FILE* f = fopen((std::string(argc > 1 ? argv[1] : ".") + "/shared_steps.csv").c_str(), "w");
+  fprintf(f, "what,threads,each,sms,age,tbs,cycles,p10,p90,whole\n");
+  sharings<H128w8>(f, "128x128x32 8 warps", M, 2);
+  sharings<H128w4>(f, "128x128x32 4 warps", M, 2);
+  sharings<H64>(f, "64x64x32 4 warps", M, 3);
+  fclose(f);
   return 0;
 }

@@ -1,5 +1,5 @@
 // How TBs of one kernel drift apart: when each begins each of its steps, by the cycle counter of its SM. Counters of one GPC
-// count together, from different beginnings; those of two GPCs do not (20 to 60 in a million cycles apart).
+// count together, from different beginnings; those of two GPCs do not (they part by 20,000 to 200,000 cycles in a run of this).
 //   drift DIR   writes DIR/drift.csv: for TBs by their age on their SM (0: the oldest), of those that are there when the kernel
 //               begins, cycles a step and, of all that read the same rows (convolutions: the same pixels) in a GPC, how far
 //               apart they begin a step: standard deviation, and the share of neighbours in time less than 70 cycles apart

@@ -1,6 +1,6 @@
 // Where the time of one K step of the tensor GEMM goes: one TB, with parts of the step left out, and the parts alone.
 //   steps DIR   writes DIR/steps.csv: what, threads, cycles a step (or an instruction); and DIR/shared_steps.csv: steps of TBs that
-//               share an SM, by their age, while all are there (the first quarter) and on the whole
+//               share an SM, by their age, in a TB's first quarter and on the whole
 #include "suite.cuh"
 static FILE* OUT;
 static int KK = 4096;
@@ -11,9 +11,10 @@ static void row(const char* what, int threads, int tbs, double cycles) {
   fflush(stdout);
 }
 // ---- the tile's main loop with parts left out; F: 1 copies, 2 ldmatrix, 4 mma, 8 barrier, 16 wait for the copies
-template <class G, int F>
+// BY_AGE: on the first `sms` SMs only; each TB notes its begin, the time of its first quarter of steps and its SM
+template <class G, int F, bool BY_AGE>
 __global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, unsigned long long* cyc, float* out, unsigned sms, unsigned long long* begun) {
-  if (smid() >= sms) return;
+  if (BY_AGE && smid() >= sms) return;
   extern __shared__ __align__(16) char smem[];
   constexpr int BM = G::BM, BN = G::BN, BK = G::BK, NT = G::NT, SA = G::SA, SB = G::SB, ASZ = G::ASZ, BSZ = G::BSZ;
   constexpr int ST = G::SMEM / 2 / (ASZ + BSZ), WCOLS = G::WCOLS, WN = BN / WCOLS, WM = BM / (NT / 32 / WCOLS);
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, uns
   }
   unsigned long long t0 = clock64();
   for (int kt = 0; kt < KT; kt++) {
-    if (begun && kt == KT / 4 && tid == 0) begun[3 * blockIdx.x + 1] = clock64() - t0;
+    if (BY_AGE && kt == KT / 4 && tid == 0) begun[3 * blockIdx.x + 1] = clock64() - t0;
     if (F & 16) asm volatile("cp.async.wait_group %0;" ::"n"(ST - 2));
     if (F & 8) __syncthreads();
     if (kt + ST - 1 < KT) load();
@@ -95,14 +96,14 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_step(GemmArgs<__half> g, uns
   for (int j = 0; j < WN / 8; j++) for (int q = 0; q < 2; q++) s += __uint_as_float(fb[j][q]);
   if (s == 12345.678f) out[tid] = s;
   if (tid == 0) cyc[blockIdx.x] = t1 - t0;
-  if (begun && tid == 0) { begun[3 * blockIdx.x] = t0; begun[3 * blockIdx.x + 2] = smid(); }
+  if (BY_AGE && tid == 0) { begun[3 * blockIdx.x] = t0; begun[3 * blockIdx.x + 2] = smid(); }
 }
 template <class G, int F>
 static void step(const char* what, const __half* M, int tbs) {
   const int K = KK;
   GemmArgs<__half> g{M, M + (1 << 24), nullptr, G::BM, G::BN * 8, K, K, G::BN * 8, 0, 0, 0, 0, 0};
-  CK(cudaFuncSetAttribute(k_step<G, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
-  for (int i = 0; i < 3; i++) k_step<G, F><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, ~0u, nullptr);
+  CK(cudaFuncSetAttribute(k_step<G, F, false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  for (int i = 0; i < 3; i++) k_step<G, F, false><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, 0, nullptr);
   CK(cudaDeviceSynchronize());
   std::vector<unsigned long long> all(tbs);
   CK(cudaMemcpy(all.data(), CYC, 8 * tbs, cudaMemcpyDeviceToHost));
@@ -116,11 +117,11 @@ static void sharing(FILE* f, const char* what, const __half* M, int each, int sm
   GemmArgs<__half> g{M, M + (1 << 24), nullptr, G::BM, G::BN * 8, K, K, G::BN * 8, 0, 0, 0, 0, 0};
   unsigned long long* begun;
   CK(cudaMalloc(&begun, 24 * tbs));
-  CK(cudaFuncSetAttribute(k_step<G, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  CK(cudaFuncSetAttribute(k_step<G, F, true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
   std::map<int, std::vector<double>> first, whole;
   for (int run = -1; run < 2; run++) {
     CK(cudaMemset(CYC, 0, 8 * tbs));
-    k_step<G, F><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, sms, begun);
+    k_step<G, F, true><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, sms, begun);
     CK(cudaDeviceSynchronize());
     if (run < 0) continue;
     std::vector<unsigned long long> all(tbs), b(3 * tbs);

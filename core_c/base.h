@@ -30,6 +30,11 @@ static inline u32 gs_max32(u32 a, u32 b)
     return a > b ? a : b;
 }
 
+static inline u32 gs_min32(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
+
 static inline u32 gs_ctz(u64 x)
 {
     return (u32)__builtin_ctzll(x);

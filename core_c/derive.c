@@ -55,6 +55,27 @@ static int derive_partitions(gs_sim *sim)
     return GS_OK;
 }
 
+static int derive_open_lines(gs_sim *sim)
+{
+    const gs_gpu_l2_params *p = &sim->params.gpu_l2;
+    sim->open_lines = (u32)p->open_lines;
+    if (p->open_lines && p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.open_lines = 1: gpu.l2.replacement must be random or clock");
+    }
+    for (u32 i = 0, step = 1; i < 16; step++) {
+        u32 a = sim->sets, b = step;
+        while (b) {
+            u32 rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1) {
+            sim->open_steps[i++] = (u16)step;
+        }
+    }
+    return GS_OK;
+}
+
 static int derive_memory(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -114,6 +135,9 @@ static int derive_memory(gs_sim *sim)
     sim->hold_late = (u32)p->gpu_l1.hold_late;
     sim->join_loads = p->gpu_noc.join_loads > 1 ? (u32)p->gpu_noc.join_loads : 0;
     sim->fill_pairs = p->gpu_l2.fill == 64;
+    if (derive_open_lines(sim) != GS_OK) {
+        return GS_ERR_ARG;
+    }
     if (sim->port_sms == 3) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
     }

@@ -74,9 +74,11 @@ typedef struct gs_template {
 } gs_template;
 
 typedef struct gs_part {
-    int32_t line;     /* relative to the line of the access */
-    uint16_t mask;    /* sectors of the line */
-    uint16_t partial; /* 1: some byte of these sectors is not touched; recorded accesses do not tell */
+    int32_t line;  /* relative to the line of the access */
+    uint16_t mask; /* sectors of the line */
+    /* Not 0: some byte of these sectors is not touched, and up to 7: so many words of each are; 8: of some
+       all are. Recorded accesses do not tell. */
+    uint16_t partial;
 } gs_part;
 
 /* Which semaphore an op means: semaphores[base] of its launch + first + row / rows * stride + col / cols, row

@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "dram.h"
 #include "fabric.h"
+#include "open.h"
 #include "series.h"
 #include "sync.h"
 
@@ -167,11 +168,14 @@ static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
 
 /* Makes room for a line that is not there; returns from when on the channel has room for what is pushed out.
  */
-static inline u64 push_out(gs_sim *sim, gs_slice *s, const gs_set *set, u32 way, u64 start)
+static inline u64 push_out(gs_sim *sim, gs_slice *s, gs_set *set, u32 way, u64 start)
 {
     u32 dirty = (u32)set->mask[way] >> 4;
     if (!dirty) {
         return 0;
+    }
+    if (GS_UNLIKELY(sim->open_lines && set->open >> way & 1)) {
+        gs_open_leaves(sim, s, set, way, start + sim->tag_latency);
     }
     gs_dram_write(sim, s, start + sim->tag_latency, gs_popcount(dirty));
     return s->drained > sim->write_ahead ? s->drained - sim->write_ahead : 0;
@@ -349,9 +353,10 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
     gs_send(ctx, &back, sim->boxes - 1, reply - sim->l2_latency + sim->sched.backing.way_back, m->pay);
 }
 
-/* Serves the requests of a group's slices, sorted by time. The last two are constants where it is called. */
+/* Serves the requests of a group's slices, sorted by time. The last three are constants where it is called.
+ */
 static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
-                                                        int lru, int halves)
+                                                        int lru, int halves, int open_lines)
 {
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
@@ -427,12 +432,22 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         }
         if (GS_UNLIKELY(!hit)) {
             reply = miss(sim, s, set, pay, tag, start);
+            if (open_lines && GS_UNLIKELY(!load && GS_PAY_WORDS(pay))) {
+                gs_open_store(sim, s, set, gs_ctz(match_ways(set, tag)), 0, mask, GS_PAY_WORDS(pay),
+                              start + sim->tag_latency);
+            }
         } else {
             u32 way = gs_ctz(hit);
             touch(lru, set, way);
             if (!load) {
+                u32 had = set->mask[way];
                 set->mask[way] |= (u8)(mask | mask << 4);
-            } else if (GS_UNLIKELY(mask & ~(u32)set->mask[way])) {
+                if (open_lines && GS_UNLIKELY(GS_PAY_WORDS(pay) || set->open >> way & 1)) {
+                    gs_open_store(sim, s, set, way, had, mask, GS_PAY_WORDS(pay), start + sim->tag_latency);
+                }
+            } else if (GS_UNLIKELY(
+                           (open_lines && set->open >> way & 1 && gs_open_load(sim, s, set, way, mask)) ||
+                           mask & ~(u32)set->mask[way])) {
                 reply = widen(sim, s, set, pay, tag, start, way);
             } else if (set->pending >> way & 1) {
                 u64 filled = fill_get(set, way, start);
@@ -468,11 +483,13 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
     const int lru = ctx->sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
     if (ctx->sim->half_boxes) {
-        serve(ctx, group, m, n, lru, 1);
+        serve(ctx, group, m, n, lru, 1, 1);
     } else if (lru) {
-        serve(ctx, group, m, n, 1, 0);
+        serve(ctx, group, m, n, 1, 0, 0);
+    } else if (ctx->sim->open_lines) {
+        serve(ctx, group, m, n, 0, 0, 1);
     } else {
-        serve(ctx, group, m, n, 0, 0);
+        serve(ctx, group, m, n, 0, 0, 0);
     }
 }
 

@@ -52,9 +52,13 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
     for (u32 i = 0; i < t.lines; i++) {
         gs_part *part = &l->parts[t.first + i];
         t.sectors = (u16)(t.sectors + gs_popcount(part->mask));
+        u32 least = 32, most = 0;
         for (u32 sector = 0; sector < 4; sector++) {
-            part->partial |= part->mask >> sector & 1 && bytes[i].of[sector] != ~0u;
+            u32 touched = gs_popcount(bytes[i].of[sector]);
+            least = part->mask >> sector & 1 ? gs_min32(least, touched) : least;
+            most = gs_max32(most, touched);
         }
+        part->partial = (u16)(least == 32 ? 0 : most == 32 ? 8 : gs_max32(least / 4, 1));
     }
     if (keep_bytes) {
         if (!gs_grow((void **)&l->bytes, &l->room_bytes, l->n_parts, sizeof *l->bytes)) {

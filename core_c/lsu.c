@@ -73,7 +73,16 @@ typedef struct access {
     u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
     u64 alone;        /* GS_PAY_ALONE or 0 */
     u32 wi, slot, kind, n, sectors;
+    const gs_part *joins; /* of a store that will join this one, or NULL */
 } access;
+
+/* Words of each sector that L2 is told a store writes; 0: all. What joins it on its way out comes with it. */
+static inline u32 words_of(const gs_part *part, const gs_part *joins)
+{
+    u32 words = part->partial;
+    words += !joins ? 0 : joins->partial ? joins->partial : 8;
+    return part->partial && words < 8 ? words : 0;
+}
 
 /* 1: the op waits for a line of L1 that is in flight, and comes at `fill`, if that is known */
 static inline int l1_wait(gs_sm *sm, const access *a, u32 place, u32 fill)
@@ -109,6 +118,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     u32 found_lines = 0, found_sectors = 0;
     const u32 partial = !load && a->kind == GS_MSG_STORE ? GS_PARTIAL : 0;
     const u32 owner = a->tb->owner;
+    const gs_part *first = part;
     for (const gs_part *end = part + n; part < end; part++, looked_up++) {
         u64 line = line0 + (u64)(i64)part->line;
         u32 mask = part->mask, place = 0;
@@ -158,8 +168,14 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
             box = load ? gs_opposite(sim, box) : box;
             arrive += load ? 0 : sim->fabric;
         }
+        u32 whose = place;
+        if (!load) {
+            u32 words =
+                sim->open_lines && partial ? words_of(part, a->joins ? a->joins + (part - first) : NULL) : 0;
+            whose = owner | words << GS_OWNER_BITS;
+        }
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
-                    common | gs_pay_line(tag, unit * sets + set, mask, load ? place : owner, unit));
+                    common | gs_pay_line(tag, unit * sets + set, mask, whose, unit));
         if (oracle) {
             gs_oracle_log_l2(ctx, sm, a->tb, line, fresh, arrive, a->kind, kept);
             if (mask & ~fresh) {
@@ -191,10 +207,23 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     }
 }
 
-/* whether a store writes just the sectors of the warp's last one, which it then joins on its way out */
-static int store_joins(const gs_sm *sm, u32 wi, const gs_reach *reach)
+static inline const gs_ipattern *pattern_of(const gs_sim *sim, const gs_warp *w, const gs_iop *op)
 {
-    const gs_stored *last = &sm->stored[wi];
+    return GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
+}
+
+/* what a warp touches with a pattern in turn k of its loop */
+static inline __attribute__((always_inline)) gs_reach reach_of(const gs_sim *sim, const gs_warp *w,
+                                                               const gs_tb *tb, const gs_ipattern *p, i64 k)
+{
+    u64 value = (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z + p->warp * w->index +
+                      p->step * k + p->step2 * w->k[p->level2]);
+    return gs_reach_of(sim, p, gs_launches(sim)[tb->kernel].arg[p->arg], value, w->block);
+}
+
+/* whether a store writes just the sectors of the warp's last one, which it then joins on its way out */
+static int store_joins(const gs_stored *last, const gs_reach *reach)
+{
     if (last->line != reach->line + 1 || last->lines != reach->template->lines) {
         return 0;
     }
@@ -206,6 +235,21 @@ static int store_joins(const gs_sm *sm, u32 wi, const gs_reach *reach)
     return 1;
 }
 
+/* The parts of the warp's next store, if nothing but arithmetic comes before it and it will join this one. */
+static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const gs_warp *w, const gs_tb *tb,
+                                                        const gs_iop *op, const gs_stored *this)
+{
+    do {
+        op++;
+    } while (op->kind == GS_OP_COMPUTE);
+    i64 k = (i64)w->k[op->level] + op->count_plus;
+    if (op->kind != GS_OP_STORE || (op->count && k >= (i64)op->count)) {
+        return NULL;
+    }
+    gs_reach reach = reach_of(sim, w, tb, pattern_of(sim, w, op), k);
+    return store_joins(this, &reach) ? reach.part : NULL;
+}
+
 int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -215,16 +259,14 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (op->count && k >= (i64)op->count) {
         return 1;
     }
-    const gs_ipattern *p =
-        GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
+    const gs_ipattern *p = pattern_of(sim, w, op);
     const gs_launch *launch = gs_launches(sim) + tb->kernel;
-    u64 value = (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z + p->warp * w->index +
-                      p->step * k + p->step2 * w->k[p->level2]);
-    const gs_reach reach = gs_reach_of(sim, p, launch->arg[p->arg], value, w->block);
+    const gs_reach reach = reach_of(sim, w, tb, p, k);
     const gs_part *part = reach.part;
     const u32 lines = reach.template->lines;
     u32 n = lines;
-    int joins = GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(sm, wi, &reach);
+    int joins =
+        GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(&sm->stored[wi], &reach);
     if (joins) {
         n = 0;
     } else if (n && !credit_take(sim, sm, wi, c)) {
@@ -275,6 +317,9 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         }
     } else {
         a.kind = op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
+        if (sim->open_lines && sim->join_stores && n && part->partial) {
+            a.joins = joining(sim, w, tb, op, &sm->stored[wi]);
+        }
         access_lines(ctx, sm, &a, part, 0, 0, sim->oracle != 0);
         if (GS_UNLIKELY(joins && sim->oracle)) {
             /* what joins is written with the store before it */
@@ -364,7 +409,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
                 x = next;
             }
         } else {
-            gs_owner *o = &sm->owner[place];
+            gs_owner *o = &sm->owner[GS_PAY_OWNER(pay)];
             if (!o->gone) { /* else the warp's place may be another TB's */
                 slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             }

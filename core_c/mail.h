@@ -23,13 +23,16 @@ enum {
     GS_MSG_TABLE = GS_MSG_SHARE     /* from the scheduler to slices, and back */
 };
 
-#define GS_PAY_TAG(p)   ((u32)((p) & 0xffff))
-#define GS_PAY_ROW(p)   ((u32)((p) >> 16 & 8191))
-#define GS_PAY_MASK(p)  ((u32)((p) >> 29 & 15))
-#define GS_PAY_WARP(p)  ((u32)((p) >> 33 & 63))
-#define GS_PAY_SLOT(p)  ((u32)((p) >> 39 & 7))
-#define GS_PAY_KIND(p)  ((u32)((p) >> 42 & 7))
-#define GS_PAY_L1(p)    ((u32)((p) >> 45 & 4095))
+#define GS_PAY_TAG(p)  ((u32)((p) & 0xffff))
+#define GS_PAY_ROW(p)  ((u32)((p) >> 16 & 8191))
+#define GS_PAY_MASK(p) ((u32)((p) >> 29 & 15))
+#define GS_PAY_WARP(p) ((u32)((p) >> 33 & 63))
+#define GS_PAY_SLOT(p) ((u32)((p) >> 39 & 7))
+#define GS_PAY_KIND(p) ((u32)((p) >> 42 & 7))
+#define GS_PAY_L1(p)   ((u32)((p) >> 45 & 4095))
+/* of stores, whose owner takes less than a place in L1: words that are written of each sector, 0: all */
+#define GS_PAY_OWNER(p) ((u32)((p) >> 45 & (GS_OWNERS - 1)))
+#define GS_PAY_WORDS(p) ((u32)((p) >> (45 + GS_OWNER_BITS) & 7))
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 

@@ -10,17 +10,19 @@ enum {
     GS_SLOTS = 5,
     GS_WAYS = 16, /* L2 ways */
     GS_L1_WAYS = 4,
+    GS_OPEN = 2,       /* lines written in part that L2 keeps in a place for them */
     GS_PARTIAL = 16,   /* beside the sectors of a line: some of their bytes are left out */
     GS_L1_SETS = 512,  /* of a 256 KiB L1 */
     GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_POLLS = 8,      /* semaphores that a TB polls at once */
     GS_RELEASES = 512, /* remembered credit releases */
     GS_WAITERS = 8192, /* less than 65536 */
+    GS_OWNER_BITS = 10,
     GS_OWNERS =
-        1024,      /* TBs of an SM that are resident, or have left with stores on their way; at most 4096 */
-    GS_GROUP = 4,  /* SMs, or slices, that share a mailbox */
-    GS_RING = 128, /* quanta of mailboxes */
-    GS_CHUNK = 31, /* messages a chunk */
+        1 << GS_OWNER_BITS, /* TBs of an SM that are resident, or have left with stores on their way */
+    GS_GROUP = 4,           /* SMs, or slices, that share a mailbox */
+    GS_RING = 128,          /* quanta of mailboxes */
+    GS_CHUNK = 31,          /* messages a chunk */
     GS_THREADS = 8,
     GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
@@ -281,12 +283,21 @@ typedef struct gs_set {
     u32 random;
     union {
         u64 order; /* lru: ways, most recent in the lowest nibble */
-        u16 twins; /* two partitions: ways of which the other side has, or had, a copy */
+        struct {
+            u16 twins; /* two partitions: ways of which the other side has, or had, a copy */
+            u16 open;  /* ways with sectors that were written in part: see open.h */
+        };
     };
     u32 fill[GS_WAYS]; /* fill time >> 9 */
 } gs_set;
 
 _Static_assert(sizeof(gs_set) == 128, "two cache lines a set");
+
+/* lines of a slice with sectors that were written in part, the least lately written one first: see open.h */
+typedef struct gs_open {
+    u16 missing[GS_OPEN]; /* words, 4 bits a sector; 0: no entry */
+    u16 line[GS_OPEN];    /* set << 4 | way */
+} gs_open;
 
 typedef struct gs_bank {
     u64 active, free, closed;
@@ -610,6 +621,8 @@ struct gs_sim {
     u32 slice_sector[3]; /* ticks a sector of a load, a store, a reduction holds a slice's port */
     int clock_hand;      /* victims are picked by a clock */
     u32 join_stores, join_loads, fill_pairs, hold_late;
+    u32 open_lines;     /* L2 reads the rest of sectors that are written in part */
+    u16 open_steps[16]; /* numbers that have no divisor in common with `sets` */
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
        store, of a load holds a link; ticks until a copy must have come */
     u32 half_boxes, link_sector[2], link_store;
@@ -642,7 +655,7 @@ struct gs_sim {
     u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_departed, at_tb_records;
-    u64 at_sms, at_slices, at_sets, at_chunks, at_far;
+    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far;
     u32 far_n, far_lock; /* messages beyond the ring; 1: a thread adds one */
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;

@@ -45,6 +45,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "joined_loads": Mechanism("NoC", "four SMs of a GPC that ask L2 once", (("gpu.noc.join_loads", 0),)),
     "joined_stores": Mechanism("L1", "pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
     "dram_pairs": Mechanism("DRAM", "pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
+    "partial_sectors": Mechanism(
+        "L2", "reads of what stores leave out of sectors", (("gpu.l2.open_lines", 0),)
+    ),
     "l2_partitions": Mechanism(
         "L2", "two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)
     ),

@@ -132,6 +132,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("latency", 193, "cycle", 32, 4096, "Load to use on an L2 hit, unloaded."),
         Param("fill", 32, "B", 32, 64, "What DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair."),
         Param("slice_bytes", 32, "count", 8, 1024, "Bytes a cycle that a slice delivers."),
+        Param("open_lines", 0, "bool", 0, 1, "L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement."),
         Param("update", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a reduction holds a slice, if longer than other sectors do."),
         Param("hash", 1, "bool", 0, 1, "Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few)."),
         Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement."),

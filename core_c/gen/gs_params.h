@@ -133,6 +133,8 @@ typedef struct gs_gpu_l2_params {
     int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
+    /* L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement. [bool] */
+    int64_t open_lines;
     /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
     int64_t update;
     /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few). [bool] */

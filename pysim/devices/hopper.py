@@ -136,6 +136,12 @@ _GH100: Rows = (
         64,
         "measured, h200_counters.csv: a copy of stride 128 B reads 64 B of DRAM for each sector of 32 B",
     ),
+    (
+        "gpu.l2.open_lines",
+        1,
+        "measured, h200_partial.csv: of 65,536 lines with a sector written in part L2 reads the rest of 8 %,"
+        " of 262,144 that of 80 %; two for each of its 30,720 sets are 61,440",
+    ),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.hash", 1, f"{_ASSUMED}: strides of powers of two spread over slices"),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),

@@ -523,6 +523,9 @@ static void copy_line(void *user, u64 line, u32 mask)
     u32 hit = match_ways(set, tag), way = hit ? gs_ctz(hit) : victim(lru, sim->clock_hand, set);
     if (hit) {
         touch(lru, set, way);
+        if (sim->open_lines && set->open >> way & 1) {
+            gs_open_store(sim, s, set, way, set->mask[way], mask, 0, start);
+        }
         set->mask[way] = (u8)(set->mask[way] | mask | mask << 4);
         if (sim->half_boxes && set->twins >> way & 1) {
             u32 unit = slice % GS_GROUP;
@@ -535,6 +538,8 @@ static void copy_line(void *user, u64 line, u32 mask)
     } else {
         if (f->timed) {
             push_out(sim, s, set, way, start);
+        } else if (sim->open_lines && set->open >> way & 1) {
+            gs_open_forget(sim, s, set, way);
         }
         set->tag[way] = (u16)tag;
         set->mask[way] = (u8)(mask | mask << 4);

@@ -117,3 +117,10 @@ static GS_COLD void gs_open_leaves(gs_sim *sim, gs_slice *s, const gs_set *set, 
     gs_open *o = gs_open_place(sim, s, set, way);
     gs_open_close(sim, s, o, gs_open_find(sim, s, set, way, o), t);
 }
+
+/* The same for a way that has an entry, but nothing is read. */
+static GS_COLD void gs_open_forget(gs_sim *sim, const gs_slice *s, const gs_set *set, u32 way)
+{
+    gs_open *o = gs_open_place(sim, s, set, way);
+    gs_open_drop(sim, s, o, gs_open_find(sim, s, set, way, o));
+}

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pysim.copies import copy_of
 from pysim.errors import SimError
 from pysim.job import Access, Job, Kernel, Memory
 from pysim.program import Code, Pattern, Program
+from pysim.trace.copies import with_copies
 from workloads.hw import job_of
 
 from .harness import config, execute, tiny
@@ -107,6 +109,19 @@ def test_a_line_that_is_pushed_out_is_read_first():
     some = kernel(words_of(64, 1), tensor=tensor)
     rest = kernel([Pattern(0, 16, base=LINE * (64 + 4 * i), s0=16) for i in range(lines // 4)], tensor=tensor)
     assert reads([some, rest], partly()) == 64
+
+
+@pytest.mark.parametrize(("timed", "pushed"), [(0, 0), (1, 64)])
+def test_copies_from_the_host(timed, pushed):
+    """A copy makes lines whole that it lies over; what one pushes out is read first, if copies take time."""
+    memory = Memory()
+    tensor, far = memory.tensor("out", 1, 1 << 20, WORD), memory.tensor("far", 1, 1 << 23, WORD)
+    stores = kernel(words_of(64, 1), tensor=tensor)
+    for start, size, read in ((tensor.address, 64 * LINE, 0), (far.address, far.nbytes, pushed)):
+        copy = copy_of(np.array([[start, start + size]], np.int64), timed, 1)
+        job = Job("copied", *with_copies([stores, stores], [[], [copy]]))
+        found = int(execute(job, "stream", partly()).slices["dram_read_sectors"].sum())
+        assert found == read
 
 
 def test_it_does_not_depend_on_quantum_or_threads():

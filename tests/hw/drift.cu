@@ -4,11 +4,19 @@
 //               begins, cycles a step and, of all that read the same rows (convolutions: the same pixels) in a GPC, how far
 //               apart they begin a step: standard deviation, and the share of neighbours in time less than 70 cycles apart
 //               (which is how long loads join, window.cu)
+//   with -DFEW, drift DIR N   writes DIR/drift_few.csv: the same where only the first N SMs have TBs
 #include <string>
 static __constant__ unsigned* drift_out;
 static __constant__ int drift_steps;
+#ifdef FEW
+static __constant__ unsigned drift_sms;
+#define AT_STEP(step) \
+  if ((step) == 0 && smid() >= drift_sms) return; \
+  if (threadIdx.x == 0) drift_at((step) + 1, step)
+#else
 #define AT_STEP(step) \
   if (threadIdx.x == 0) drift_at((step) + 1, step)
+#endif
 #include "common.cuh"
 __device__ __forceinline__ void drift_at(int to, int step) {
   unsigned* p = drift_out + (size_t)((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * drift_steps;
@@ -38,12 +46,15 @@ __global__ void k_gpcs(unsigned* out) {
 static void report(FILE* f, const char* kernel, const char* params, int run, bool conv, dim3 grid, const std::vector<unsigned>& h, int S,
                    const std::vector<int>& gpc, const std::vector<double>& offset) {
   int tbs = grid.x * grid.y * grid.z, K = S - 1;
+  std::vector<int> ran;
+  for (int i = 0; i < tbs; i++)
+    if (h[(size_t)i * S + 1 + K - 1] != 0) ran.push_back(i);
   auto at = [&](int tb, int k) { return (double)(int)(h[(size_t)tb * S + 1 + k] - (unsigned)(long long)offset[h[(size_t)tb * S]]); };
   std::vector<double> lasts;
-  for (int i = 0; i < tbs; i++) lasts.push_back(at(i, K - 1) - at(i, 0));
+  for (int i : ran) lasts.push_back(at(i, K - 1) - at(i, 0));
   double half = stat_of(lasts).med * .3;
   std::map<unsigned, std::vector<int>> on;
-  for (int i = 0; i < tbs; i++) on[h[(size_t)i * S]].push_back(i);
+  for (int i : ran) on[h[(size_t)i * S]].push_back(i);
   std::vector<int> age(tbs, -1);
   int ages = 0;
   for (auto& s : on) {
@@ -58,7 +69,7 @@ static void report(FILE* f, const char* kernel, const char* params, int run, boo
     std::vector<double> steps;
     std::map<std::pair<int, int>, std::vector<int>> groups;
     int n = 0;
-    for (int i = 0; i < tbs; i++) {
+    for (int i : ran) {
       if (age[i] != a) continue;
       n++;
       for (int k = 1; k < K; k++) steps.push_back(at(i, k) - at(i, k - 1));
@@ -136,7 +147,13 @@ int main(int argc, char** argv) {
     }
     return d;
   };
+#ifdef FEW
+  unsigned sms = atoi(argv[2]);
+  CK(cudaMemcpyToSymbol(drift_sms, &sms, sizeof sms));
+  FILE* f = fopen((dir + "/drift_few.csv").c_str(), "w");
+#else
   FILE* f = fopen((dir + "/drift.csv").c_str(), "w");
+#endif
   fprintf(f, "kernel,params,l2,run,age,tbs,step_p10,step_median,step_p90,groups,at_step,apart_std,near\n");
   auto before = offsets();
   struct Case { const char *kernel, *params; int step; };
@@ -158,6 +175,7 @@ int main(int argc, char** argv) {
       if (tbs * S > ROOM) { printf("too large\n"); return 1; }
       for (int run = -3; run < 4; run++) {
         if (run > 1) k_read<<<132 * 4, 512>>>((const float4*)flush, FLUSH / 16, (float4*)flush);
+        CK(cudaMemset(steps, 0, tbs * S * 4));
         it.run();
         CK(cudaDeviceSynchronize());
         if (run < 0) continue;

@@ -66,6 +66,7 @@ _AMPERE: Rows = (
     ("gpu.sm.smem_queue", 64, "not measured on this card"),
     ("gpu.l1.hold_late", 0, "not measured on this card"),
     ("gpu.noc.write_partial", 0, "not measured on this card"),
+    ("gpu.l2.open_lines", 0, "not known; measured on an H200 alone"),
     ("gpu.l2.update", 1.58, _H200),
     ("gpu.l2.referenced", 4, _H200),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),

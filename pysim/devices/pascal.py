@@ -77,6 +77,7 @@ _GP102: Rows = (
     ("gpu.noc.join_loads", 0, f"{_ASSUMED}; cards since the A100 are known to"),
     ("gpu.l1.join_stores", 0, _ASSUMED),
     ("gpu.l2.fill", 32, f"{_ASSUMED}: the sector that is missing"),
+    ("gpu.l2.open_lines", 0, "not known; measured on an H200 alone"),
     ("gpu.l2.update", 0, f"{_ASSUMED}: as fast as stores"),
     ("gpu.l2.partitions", 1, f"{_ASSUMED}: no sign of two"),
     ("gpu.l2.fabric_latency", 100, "unused with one partition"),

@@ -126,6 +126,9 @@ static int derive_memory(gs_sim *sim)
     sim->noc = (u64)p->gpu_noc.latency * period;
     sim->l1_latency = (u32)p->gpu_l1.latency;
     sim->in_flight = (u32)p->gpu_l1.in_flight;
+    sim->by_age = p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_BY_AGE
+                  : p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_BY_AGE
+                                                                               : 0;
     sim->l1_total = (u64)p->gpu_l1.size;
     /* a set has lines of at most 16 neighbouring hashes, so the least L1 is a sixteenth of the largest */
     sim->l1_hash = sim->l1_total > GS_L1_SETS / 2 * GS_L1_WAYS * 128 ? GS_L1_SETS - 1 : GS_L1_SETS / 2 - 1;

@@ -337,7 +337,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     /* the unit queues so many lines; beyond that the warp waits to hand over its op: where the oldest goes
        first, it has waited before it did */
     u64 next = issue + 1;
-    if (sim->params.gpu_sm.warp_order != GS_GPU_SM_WARP_ORDER_OLDEST && sm->lsu > GS_LSU_AHEAD) {
+    if (!sim->by_age && sm->lsu > GS_LSU_AHEAD) {
         next = gs_max(next, sm->lsu - GS_LSU_AHEAD);
     }
     w->ready = (u32)next;

@@ -199,11 +199,12 @@ static int take_turn(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return 1;
 }
 
-/* The same where the oldest goes first: a block begins when what it needs longest is free, so much earlier
-   as its other parts take longer. */
+/* The same where the oldest goes first, if need be once the one that issues has to wait: a block begins when
+   what it needs longest is free, so much earlier as its other parts take longer. */
 static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     const gs_sub *b = &sm->sub[wi & 3];
+    const int held = b->holder && c <= b->held, holds = held && b->holder == wi + 1;
     u64 free = b->issue > c && b->last <= b->issue ? b->issue : c, end = (free + op->slots) * 64,
         longest = op->slots * 64ull, amount = longest;
     u32 what = GS_TURN_ISSUE;
@@ -228,13 +229,21 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             go = room;
         }
     }
+    if (holds && go <= c) {
+        return 1;
+    }
+    if (held && !holds && go <= b->held) {
+        what = GS_TURN_ISSUE;
+        sm->slack[wi] = 0;
+        go = b->held + 1;
+    }
     return gs_turn_take(sm, wi, what, go, c);
 }
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
    slower than it, and each pipe for its own count; the warp goes on when the last instruction has issued, and
-   its result is there `chain` later. */
-static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+   its result is there `chain` later. Returns the cycle in which its next block may follow at once, or 0. */
+static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
     gs_sub *b = &sm->sub[wi & 3];
@@ -282,6 +291,7 @@ static void compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     sm->work.warp_instructions += op->issue;
     sm->warp_cycles += go - c;
     gs_sm_wake(sm, wi, go);
+    return go == last && last <= b->issue ? go : 0;
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */
@@ -366,7 +376,7 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 static int lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
 {
     const gs_warp *w = &sm->warp[wi];
-    if (w->state == GS_WARP_WAITS_TURN && sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST) {
+    if (w->state == GS_WARP_WAITS_TURN && sim->by_age) {
         u32 what = sm->turn[wi];
         w = &sm->warp[gs_turns_of(sm, wi, what)->next[what]];
     }
@@ -402,7 +412,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         w->state = GS_WARP_RUNS;
     }
     u32 turn = GS_TURNS;
-    const int by_age = sim->params.gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST;
+    const u32 by_age = sim->by_age;
     if (w->state == GS_WARP_WAITS_TURN) {
         if (by_age) {
             wi = gs_turn_comes(sm, wi);
@@ -424,7 +434,10 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 sm->work.ops--;
             } else {
                 w->pc++;
-                compute(sm, wi, op, c);
+                u64 at_once = compute(sm, wi, op, c);
+                if (by_age > GS_BY_AGE) {
+                    gs_hold(&sm->sub[wi & 3], wi, at_once);
+                }
             }
             if (turn < GS_TURNS) {
                 gs_turn_next(sm, wi, turn, c);

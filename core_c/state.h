@@ -154,14 +154,18 @@ typedef struct gs_sub {
     u64 single; /* first free issue slot for one-slot ops */
     u64 last;   /* cycle of the blocks' last instruction: from `issue` to there, slots are free to take */
     u32 debt;
-    u8 owner, owner_pipe, pad[2]; /* warp + 1 whose run has that pipe until it ends; 0: none */
-    u64 waiters;                  /* warps that wait for the end of the run */
-    u64 pipe[GS_PIPES];           /* when free, 64ths of a cycle */
-    u64 returned;                 /* 64ths: when the results of its wavefronts of shared memory are there */
+    u8 owner, owner_pipe; /* warp + 1 whose run has that pipe until it ends; 0: none */
+    u8 holder, pad;       /* warp + 1 that goes on before older ones, see turn.h; 0: none */
+    u64 waiters;          /* warps that wait for the end of the run */
+    u64 pipe[GS_PIPES];   /* when free, 64ths of a cycle */
+    u64 held;             /* until this cycle no other warp issues than `holder` */
+    u64 returned;         /* 64ths: when the results of its wavefronts of shared memory are there */
 } gs_sub;
 
 /* what warps wait for where the oldest goes first, behind the pipes: see turn.h */
 enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
+/* the oldest goes first, at once or when the one that issues must wait */
+enum { GS_BY_AGE = 1, GS_GREEDY_BY_AGE };
 
 typedef struct gs_turns {
     u64 waits[GS_TURNS]; /* warps */
@@ -613,6 +617,7 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
+    u32 by_age;                                   /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
     u32 l1_latency, in_flight, port_sms, l1_hash; /* l1_hash: an all-ones mask */
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads

@@ -1,7 +1,8 @@
 /* Warps that are served oldest first (gpu.sm.warp_order). A warp whose next op needs what older ops have
    reserved does not queue behind them: it waits, and the oldest of those that wait for a unit goes when the
    unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit and
-   shared memory one an SM. Shared memory keeps the order of arrival among the wavefronts that it queues
+   shared memory one an SM. With greedy_oldest a warp that issued in every cycle goes on before older ones as
+   long as it need not wait. Shared memory keeps the order of arrival among the wavefronts that it queues
    (gpu.sm.smem_queue): only behind them the oldest goes first. */
 #pragma once
 #include "sm.h"
@@ -17,6 +18,15 @@ static inline int gs_is_older(const gs_sm *sm, u32 a, u32 b)
     return (i32)(sm->age[a] - sm->age[b]) < 0;
 }
 
+/* A block of the warp has begun: its next may follow in that cycle without a wait; 0: it must wait. */
+static inline void gs_hold(gs_sub *b, u32 wi, u64 at_once)
+{
+    if (at_once || b->holder == wi + 1) {
+        b->holder = at_once ? (u8)(wi + 1) : 0;
+        b->held = at_once;
+    }
+}
+
 /* the cycle from which shared memory has room in its queue */
 static inline u64 gs_turn_shared(const gs_sm *sm)
 {
@@ -29,7 +39,7 @@ static inline u64 gs_turn_free(const gs_sm *sm, u32 wi, u32 what)
     const gs_sub *b = &sm->sub[wi & 3];
     u64 free = what == GS_TURN_LSU      ? gs_max(sm->lsu, GS_LSU_AHEAD) - GS_LSU_AHEAD
                : what == GS_TURN_SHARED ? gs_turn_shared(sm)
-               : what == GS_TURN_ISSUE  ? b->issue
+               : what == GS_TURN_ISSUE  ? gs_max(b->issue, b->held + 1)
                                         : b->pipe[what] >> 6;
     return gs_max(free, sm->slack[wi]) - sm->slack[wi];
 }

@@ -11,6 +11,7 @@ import pytest
 
 from pysim.job import Job
 from pysim.program import Code
+from workloads.hw.sgemm import sgemm_64x64x16
 from workloads.microbench.kernels import arithmetic, chained, write
 from workloads.microbench.kernels import kernel as made
 
@@ -37,13 +38,14 @@ def simulated(kernel, order, **more):
     return took / took.max()
 
 
+@pytest.mark.parametrize("order", ["oldest", "greedy_oldest"])
 @pytest.mark.parametrize(
     ("kind", "kernel"),
     [("mufu", arithmetic("sfu", TBS, 128, 64, 40)), ("stg", write(TBS, 16, threads=128))],
 )
-def test_the_oldest_first(kind, kernel):
+def test_the_oldest_first(kind, kernel, order):
     """Measured: the oldest of eight ends its special functions after an eighth, its stores after 0.58."""
-    made, seen = simulated(kernel, "oldest"), measured(kind)
+    made, seen = simulated(kernel, order), measured(kind)
     assert (np.diff(made) > -0.01).all()
     if kind == "mufu":
         assert abs(made - seen).max() < 0.03
@@ -73,6 +75,32 @@ def test_what_shared_memory_queues_keeps_its_order():
     )
     assert simulated(shared_loads(8), "oldest", gpu__sm__smem_queue=8)[0] < 0.2
     assert simulated(shared_loads(8), "oldest", gpu__sm__smem_queue=4096)[0] > 0.95
+
+
+def steps(wait):
+    """Return a kernel of blocks of 32 FFMA; behind each fifth of them the warp waits for so many cycles."""
+    code = Code()
+    mark = code.loop_begin()
+    for _ in range(4):
+        code.compute(fp32=32, chain=0)
+    code.compute(fp32=32, chain=wait)
+    code.loop_end(mark, 50)
+    code.exit()
+    return made("steps", code, TBS, 128)
+
+
+def test_a_warp_goes_on_until_it_must_wait():
+    """Greedy, then oldest: only a warp that waits hands its sub-core over, to the oldest that can go on.
+
+    Without waits TBs run one after another. With waits of 40 cycles each 160 instructions two take turns: the
+    older one is back before the younger one waits, but the latter goes on. Oldest first the older one is
+    served then.
+    """
+    for order in ("oldest", "greedy_oldest"):
+        assert simulated(steps(0), order) == pytest.approx(np.arange(1, TBS + 1) / TBS, abs=0.02)
+    pairs = [0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1, 1]
+    assert simulated(steps(40), "greedy_oldest") == pytest.approx(pairs, abs=0.03)
+    assert simulated(steps(40), "oldest")[0] < 0.19
 
 
 def test_all_at_once_where_order_is_of_arrival():
@@ -106,10 +134,10 @@ def test_a_warp_that_has_its_code_does_not_wait_with_those_that_lack_it():
     assert ends[1] == ends[0]
 
 
-def test_any_number_of_threads():
+@pytest.mark.parametrize("order", ["oldest", "greedy_oldest"])
+def test_any_number_of_threads(order):
     """Whole chains give the same TBs on one thread and on two, and in quanta of any length."""
-    kernel = write(132 * 4, 8, threads=256)
-    outcomes = [
-        execute(Job("order", [kernel]), "stream", config("h200"), threads=t).tbs for t in ((1,), (2,))
-    ]
+    kernels = [write(132 * 4, 8, threads=256), sgemm_64x64x16(512, 1024, 64).kernel]
+    conf = config("h200", gpu__sm__warp_order=order)
+    outcomes = [execute(Job("order", kernels), "stream", conf, threads=t).tbs for t in ((1,), (2,))]
     assert (outcomes[0] == outcomes[1]).all()

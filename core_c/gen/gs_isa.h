@@ -66,6 +66,7 @@ enum {
     GS_GPU_SM_WARP_ORDER_GREEDY = 0,
     GS_GPU_SM_WARP_ORDER_ROUND_ROBIN = 1,
     GS_GPU_SM_WARP_ORDER_OLDEST = 2,
+    GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST = 3,
 };
 
 /* gpu.l2.replacement */

@@ -1,6 +1,7 @@
 // Parts of the chains' kernels: shared-memory loads by width, indexed constants, a K step of the
 // fp32 product with parts left out, and on which SMs the TBs of cooperative launches land.
 //   parts DIR   writes DIR/parts.csv: what, threads, tbs, cycles; and DIR/coop.csv: shape, launch, tb, sm
+//   parts DIR shared   writes DIR/shared_parts.csv: the same steps of TBs that share an SM, by age
 #include <cooperative_groups.h>
 #include "suite.cuh"
 static FILE* OUT;
@@ -77,7 +78,8 @@ __global__ void k_mix(int n, float x, float y, unsigned long long* cyc, float* o
   if (threadIdx.x == 0) *cyc = t1 - t0;
 }
 // the fp32 product's loop; F: 1 global loads, 2 stores to shared memory, 4 barriers, 8 loads from it, 16 arithmetic
-template <class G, int TM, int TN, int F>
+// AGES: all TBs begin together, and `cyc` has a counter and 4 words a TB: its SM, when a quarter of its steps was done, and all
+template <class G, int TM, int TN, int F, bool AGES = false>
 __global__ void __launch_bounds__(G::NT, G::MINB) k_sg(const float* A, const float* B, int ld, int KT, unsigned long long* cyc, float* out) {
   extern __shared__ __align__(16) char smem[];
   constexpr int BM = G::BM, BN = G::BN, BK = G::BK, NT = G::NT, LA = G::LA, LB = G::LB;
@@ -103,9 +105,15 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_sg(const float* A, const flo
   for (int i = 0; i < TM; i++) a[i] = tid + i;
   for (int i = 0; i < TN; i++) b[i] = tid - i;
   auto col = [&](int j) { return TN == 8 ? (j / 4) * (BN / 2) + tx * 4 + (j & 3) : tx * TN + j; };
+  if constexpr (AGES) {
+    __syncthreads();
+    if (tid == 0) { atomicAdd((unsigned*)cyc, 1u); poll((unsigned*)cyc, gridDim.x); }
+    __syncthreads();
+  }
   fetch(0);
-  unsigned long long t0 = clock64();
+  unsigned long long t0 = clock64(), quarter = 0;
   for (int kt = 0; kt < KT; kt++) {
+    if constexpr (AGES) if (tid == 0 && kt == KT / 4) quarter = clock64();
     if (F & 4) __syncthreads();
     if (F & 2) {
 #pragma unroll
@@ -144,7 +152,10 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_sg(const float* A, const flo
   float s = ra[0].x + rb[0].x;
   for (int i = 0; i < TM; i++) for (int j = 0; j < TN; j++) s += acc[i][j];
   if (s == 12345.678f) out[tid] = s;
-  if (tid == 0) atomicMax(cyc, t1 - t0);
+  if constexpr (AGES) {
+    unsigned long long* rec = cyc + 4 + blockIdx.x * 4;
+    if (tid == 0) { rec[0] = smid(); rec[1] = quarter - t0; rec[2] = t1 - t0; }
+  } else if (tid == 0) atomicMax(cyc, t1 - t0);
 }
 template <class K, typename... A>
 static double cycles(K k, int tbs, int nt, size_t smem, double per, A... a) {
@@ -197,6 +208,47 @@ static void sg(const char* name, float* M, int many) {
   one(std::integral_constant<int, 8>(), "lds");
   one(std::integral_constant<int, 6>(), "sts barriers");
 }
+// TBs by age: cycles a step in the first quarter of their steps, and in all of them
+template <class G, int TM, int TN>
+static void shared(FILE* f, const char* name, float* M, std::vector<int> counts) {
+  const int ld = 4096, KT = 4096 / G::BK;
+  auto one = [&](auto flags, const char* what) {
+    constexpr int F = decltype(flags)::value;
+    auto* k = k_sg<G, TM, TN, F, true>;
+    CK(cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 220 * 1024));
+    for (int each : counts) {
+      size_t pad = std::max((size_t)G::SMEM, (size_t)(226 / (each + 1) + 1) * 1024);  // no more than so many fit
+      std::vector<std::vector<double>> quarter(each), whole(each);
+      for (int r = 0; r < 4; r++) {
+        CK(cudaMemset(CYC, 0, 1 << 20));
+        k<<<132 * each, G::NT, pad>>>(M, M + ((size_t)32 << 20), ld, KT, CYC, (float*)CYC);
+        CK(cudaDeviceSynchronize());
+        if (!r) continue;
+        std::vector<unsigned long long> h(4 + 132 * each * 4);
+        CK(cudaMemcpy(h.data(), CYC, h.size() * 8, cudaMemcpyDeviceToHost));
+        std::map<unsigned long long, std::vector<int>> sm;
+        for (int b = 0; b < 132 * each; b++) sm[h[4 + b * 4]].push_back(b);
+        for (auto& kv : sm)
+          if ((int)kv.second.size() == each)
+            for (int i = 0; i < each; i++) { auto* rec = &h[4 + kv.second[i] * 4]; quarter[i].push_back(rec[1] * 4.0 / KT); whole[i].push_back(rec[2] * 1.0 / KT); }
+      }
+      printf("%-10s %-26s", name, what);
+      for (int i = 0; i < each; i++) {
+        fprintf(f, "%s,%s,%d,%d,%d,%.1f,%.1f,%.1f,%.1f\n", name, what, each, i, (int)quarter[i].size(), stat_of(quarter[i]).med, pct(quarter[i], 0.1), pct(quarter[i], 0.9), stat_of(whole[i]).med);
+        printf(" | %.0f (%.0f to %.0f), whole %.0f", stat_of(quarter[i]).med, pct(quarter[i], 0.1), pct(quarter[i], 0.9), stat_of(whole[i]).med);
+      }
+      printf("\n");
+    }
+  };
+  one(std::integral_constant<int, 31>(), "all");
+  one(std::integral_constant<int, 30>(), "no global loads");
+  one(std::integral_constant<int, 29>(), "no sts");
+  one(std::integral_constant<int, 27>(), "no barriers");
+  one(std::integral_constant<int, 28>(), "barriers lds ffma");
+  one(std::integral_constant<int, 25>(), "global loads lds ffma");
+  one(std::integral_constant<int, 26>(), "sts lds ffma");
+  one(std::integral_constant<int, 24>(), "lds ffma");
+}
 __global__ void k_where(unsigned* sm) {
   if (threadIdx.x == 0) {
     sm[blockIdx.x] = smid();
@@ -238,12 +290,19 @@ static void where(FILE* f, int nt, int per, int tbs, bool coop) {
 }
 int main(int argc, char** argv) {
   std::string dir = argc > 1 ? argv[1] : ".";
-  OUT = fopen((dir + "/parts.csv").c_str(), "w");
-  fprintf(OUT, "what,threads,tbs,cycles\n");
   CK(cudaMalloc(&CYC, 1 << 20));
   float* M;
   CK(cudaMalloc(&M, (size_t)512 << 20));
   init_rand<float><<<1024, 256>>>(M, (size_t)128 << 20, 1.f, 7);
+  if (argc > 2 && std::string(argv[2]) == "shared") {
+    FILE* g = fopen((dir + "/shared_parts.csv").c_str(), "w");
+    fprintf(g, "kernel,what,tbs_an_sm,age,tbs,cycles,p10,p90,whole\n");
+    shared<S128, 8, 8>(g, "128x128x8", M, {1, 2}); shared<S64, 4, 4>(g, "64x64x16", M, {1, 2, 3, 4}); shared<S32, 2, 2>(g, "32x32x32", M, {1, 2, 4, 6});
+    fclose(g);
+    return 0;
+  }
+  OUT = fopen((dir + "/parts.csv").c_str(), "w");
+  fprintf(OUT, "what,threads,tbs,cycles\n");
   lds<1, 0>("32 one address"); lds<1, 1>("32 own"); lds<2, 1>("64 own"); lds<2, 3>("64 sixteen"); lds<2, 2>("64 two");
   lds<4, 0>("128 one address"); lds<4, 1>("128 own"); lds<4, 2>("128 two"); lds<4, 3>("128 sixteen");
   Table t = {};

@@ -74,9 +74,9 @@ def again(copies, read, written):
 def test_what_l2_keeps():
     """Nothing of the model is fitted to these.
 
-    If all were kept that fits, and nothing of what does not, 0.55 would be the mean error.
+    A fifth for every case would be off by 0.13 on average and 0.48 at most, nothing at all by 0.30.
     """
     real = measured()
     off = np.array([again(*case) - real[case] for case in CASES])
-    assert abs(off).max() < 0.17
-    assert abs(off).mean() < 0.09
+    assert abs(off).max() < 0.15
+    assert abs(off).mean() < 0.08

@@ -102,8 +102,7 @@ def test_tbs_that_share_an_sm_end_as_measured(kernel, order):
     """The last TB of an SM ends within 9 % of what was measured; nothing here is fitted.
 
     When the others end is not right: 128 x 128 measured 2,733 and 2,748 cycles a step, four of 64 x 64 1,968
-    to 3,775. Where warps issue until they must wait the older of two of 128 x 128 is faster by less than a
-    third.
+    to 3,775.
     """
     side, depth, counts = SHARED[kernel]
     steps = 96
@@ -113,5 +112,14 @@ def test_tbs_that_share_an_sm_end_as_measured(kernel, order):
         took /= steps
         assert took.max() == pytest.approx(shared(kernel)[tbs][-1], rel=0.09 if tbs > 1 else 0.12)
         assert (np.diff(took) > -30).all()
-        if kernel == "128x128x8" and order == "greedy_oldest":
-            assert took.min() > 0.67 * took.max()
+
+
+def test_the_older_of_two_leads_by_less_where_warps_issue_until_they_must_wait():
+    """Measured: the older of two of 128 x 128 takes as long as the younger; oldest first it is 0.65 of that."""
+    side, depth, _ = SHARED["128x128x8"]
+    launched = hw.job_of("sgemm_128x128x8", f"M={side};N={side * 2};K={depth * 96}").kernels[0]
+    shares = []
+    for order in ("oldest", "greedy_oldest"):
+        took = run_without(launched, ("LOAD", "WAIT"), gpu__sms=1, gpu__gpcs=1, gpu__sm__warp_order=order)
+        shares.append(took.min() / took.max())
+    assert shares[0] < 0.68 < 0.7 < shares[1]

@@ -136,8 +136,11 @@ def test_a_warp_that_has_its_code_does_not_wait_with_those_that_lack_it():
 
 @pytest.mark.parametrize("order", ["oldest", "greedy_oldest"])
 def test_any_number_of_threads(order):
-    """Whole chains give the same TBs on one thread and on two, and in quanta of any length."""
+    """Whole chains give the same TBs on one thread and on two, and in slices."""
     kernels = [write(132 * 4, 8, threads=256), sgemm_64x64x16(512, 1024, 64).kernel]
     conf = config("h200", gpu__sm__warp_order=order)
-    outcomes = [execute(Job("order", kernels), "stream", conf, threads=t).tbs for t in ((1,), (2,))]
+    outcomes = [
+        execute(Job("order", kernels), "stream", conf, threads=threads, quanta=slices).tbs
+        for threads, slices in (((1,), (1 << 40,)), ((2,), (100,)))
+    ]
     assert (outcomes[0] == outcomes[1]).all()

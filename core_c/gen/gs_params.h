@@ -70,7 +70,7 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_return;
     /* Cycles more that shared memory is held for each issue slot that fp32 arithmetic loses to late operands beside its loads. [1/64 cycle] */
     int64_t smem_late;
-    /* Wavefronts of shared memory that an SM queues: no warp runs further ahead of it. Where warp_order is oldest, the oldest of those that wait behind them goes first. [count] */
+    /* Wavefronts of shared memory that an SM queues: no warp runs further ahead of it. Where warp_order is oldest or greedy_oldest, the oldest of those that wait behind them goes first. [count] */
     int64_t smem_queue;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
@@ -84,7 +84,7 @@ typedef struct gs_gpu_sm_params {
     int64_t leave_stores;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
     int64_t register_ports;
-    /* Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while it need not wait and then that of the oldest TB. [choice] */
+    /* Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait and then that of the oldest TB. [choice] */
     int64_t warp_order;
     /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
     int64_t block_max;

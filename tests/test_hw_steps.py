@@ -115,7 +115,7 @@ def test_tbs_that_share_an_sm_end_as_measured(kernel, order):
 
 
 def test_the_older_of_two_leads_by_less_where_warps_issue_until_they_must_wait():
-    """Measured: the older of two of 128 x 128 takes as long as the younger; oldest first it is 0.65 of that."""
+    """Measured: the older of two of 128 x 128 takes as long as the younger; oldest first 0.65 of that."""
     side, depth, _ = SHARED["128x128x8"]
     launched = hw.job_of("sgemm_128x128x8", f"M={side};N={side * 2};K={depth * 96}").kernels[0]
     shares = []

@@ -1,14 +1,9 @@
 // What L2 still has of what all SMs have read, once other lines have been written: to be run under a profiler that counts
 // bytes read from DRAM by the last kernel of each case, with caches left as they are.
-//   keep DIR   writes DIR/keep.csv: what, MB read (2^20 B), MB written in between; a case a line, in the profiler's order
+//   keep DIR   writes DIR/keep.csv: groups of SMs that read all, MB read (2^20 B), MB written in between; a case a line, in the profiler's order
 #include <cuda_profiler_api.h>
 #include <string>
 #include "common.cuh"
-__device__ __forceinline__ float4 ldcg4(const float4* p) {
-  float4 v;
-  asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3},[%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
-  return v;
-}
 // each of `copies` groups of SMs reads all of it, in order; SMs of all GPCs are in each
 __global__ void __launch_bounds__(512) k_read(const float4* p, size_t n, int copies, float* out) {
   size_t per = gridDim.x / copies, first = blockIdx.x / copies * blockDim.x + threadIdx.x;

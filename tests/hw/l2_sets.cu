@@ -1,10 +1,5 @@
 // Cyclic reads of sets by the whole grid, to be run under a profiler that counts L2 sectors (workloads/measured/h200_l2.csv).
 #include "common.cuh"
-__device__ __forceinline__ float4 ldcg4(const float4* p) {
-  float4 v;
-  asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3},[%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
-  return v;
-}
 __global__ void __launch_bounds__(512) k_l2read(const float4* p, unsigned n, int iters, float* out) {
   unsigned st = gridDim.x * blockDim.x % n, pos = (blockIdx.x * blockDim.x + threadIdx.x) % n;
   float s = 0;

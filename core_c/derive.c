@@ -3,6 +3,30 @@
 #include "create.h"
 #include "mail.h"
 
+/* What each bit of a line number above bit 8 adds to its set in L1: measured on an H200 (h200_l1_bits.csv) */
+static const u16 l1_bits[] = {0x071, 0x01b, 0x176, 0x149, 0x039, 0x1e1, 0x1dd, 0x0ee, 0x194, 0x08d,
+                              0x1ac, 0x0f4, 0x12f, 0x082, 0x0f0, 0x115, 0x1fc, 0x15f, 0x13d};
+
+static void derive_l1(gs_sim *sim)
+{
+    const gs_gpu_l1_params *p = &sim->params.gpu_l1;
+    sim->l1_latency = (u32)p->latency;
+    sim->in_flight = (u32)p->in_flight;
+    sim->keep_stores = (u32)p->keep_stores;
+    sim->l1_total = (u64)(p->size - p->reserved);
+    /* tags for all of it, and bits enough in a key for the rest of a line's number */
+    for (sim->l1_set_bits = 7; p->size > (GS_L1_WAYS * 128) << sim->l1_set_bits;) {
+        sim->l1_set_bits++;
+    }
+    sim->l1_sets = 1u << sim->l1_set_bits;
+    for (u32 bit = 0; bit < sizeof l1_bits / sizeof *l1_bits; bit++) {
+        u16 *table = sim->l1_hash[bit / 8];
+        for (u32 byte = 1u << bit % 8; byte < 256; byte++) {
+            table[byte] ^= byte >> bit % 8 & 1 ? l1_bits[bit] : 0;
+        }
+    }
+}
+
 static int derive_partitions(gs_sim *sim)
 {
     const gs_gpu_l2_params *p = &sim->params.gpu_l2;
@@ -124,14 +148,10 @@ static int derive_memory(gs_sim *sim)
     sim->turnaround_slots[1] = (u32)(both / sim->dram_slot);
     sim->write_ahead = p->gpu_dram.write_queue ? (u64)p->gpu_dram.write_queue * sim->dram_slot : GS_NEVER / 2;
     sim->noc = (u64)p->gpu_noc.latency * period;
-    sim->l1_latency = (u32)p->gpu_l1.latency;
-    sim->in_flight = (u32)p->gpu_l1.in_flight;
+    derive_l1(sim);
     sim->by_age = p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_BY_AGE
                   : p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_BY_AGE
                                                                                : 0;
-    sim->l1_total = (u64)p->gpu_l1.size;
-    /* a set has lines of at most 16 neighbouring hashes, so the least L1 is a sixteenth of the largest */
-    sim->l1_hash = sim->l1_total > GS_L1_SETS / 2 * GS_L1_WAYS * 128 ? GS_L1_SETS - 1 : GS_L1_SETS / 2 - 1;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
     sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
     sim->join_stores = (u32)p->gpu_l1.join_stores;

@@ -1,7 +1,11 @@
-/* L1 of an SM: sets of four lines in half a host cache line. A line's key (what of its number the set does
-   not tell) shares a word with its sector mask; its fill word holds the cycle from which it is valid, or,
-   while the fill time is not known, GS_IN_FLIGHT + the first of those that wait for it. The victim is the
-   line filled longest ago. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for.
+/* L1 of an SM, as measured on an H200 (tests/hw/l1.cu, keep1.cu): tags of four lines a set, the one
+   used longest ago going first, and data for as many lines as the carve-out leaves. Where those are all taken
+   though a set has room, four neighbouring sets give up the line that each used longest ago.
+
+   A line's key holds what of its number the set does not tell, how many lines of the set were used since
+   (its rank) and its sector mask. Its fill word holds the cycle from which it is valid, or, while the fill
+   time is not known, GS_IN_FLIGHT + the first of those that wait for it. Sets count from 1: set 0 takes the
+   fills of requests that no line of L1 waits for.
  */
 #pragma once
 #include "state.h"
@@ -12,58 +16,184 @@
 
 enum { GS_L1_HIT, GS_L1_MERGED, GS_L1_PART, GS_L1_MISS };
 
+enum { GS_L1_RANK = 16, GS_L1_RANKS = 3 * GS_L1_RANK, GS_L1_VALID = 64, GS_L1_TAG = 128 };
+
 #define GS_IN_FLIGHT 0xffff0000u
 
-#if defined(__SSE4_1__)
-static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
+/* What the bits of a line's number above bit 8 add to its set. */
+static inline u32 gs_l1_fold(const gs_sim *sim, u32 line)
 {
-    __m128i keys = _mm_and_si128(_mm_load_si128((const __m128i *)(const void *)s->key), _mm_set1_epi32(~15));
-    return (u32)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(keys, _mm_set1_epi32((int)key))));
+    return sim->l1_hash[0][line >> 9 & 255] ^ sim->l1_hash[1][line >> 17 & 255] ^ sim->l1_hash[2][line >> 25];
 }
 
-static inline u32 gs_l1_victim(const gs_l1set *s)
+/* Ways of a set, a bit each: those that hold the line of that key; those that are free and have no line on
+   its way; the one used longest ago, and of those that hold a line that has arrived the one used longest ago.
+ */
+#if defined(__SSE4_1__)
+static inline __m128i gs_l1_load(const u32 *words)
 {
-    __m128i fill = _mm_load_si128((const __m128i *)(const void *)s->fill);
-    __m128i least = _mm_min_epu32(fill, _mm_shuffle_epi32(fill, 0xb1));
-    least = _mm_min_epu32(least, _mm_shuffle_epi32(least, 0x4e));
-    return gs_ctz((u32)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(fill, least))));
+    return _mm_load_si128((const __m128i *)(const void *)words);
+}
+
+static inline u32 gs_l1_ways(__m128i mask)
+{
+    return (u32)_mm_movemask_ps(_mm_castsi128_ps(mask));
+}
+
+static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
+{
+    __m128i keys = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32(~(GS_L1_TAG - 1) | GS_L1_VALID));
+    return gs_l1_ways(_mm_cmpeq_epi32(keys, _mm_set1_epi32((int)key)));
+}
+
+static inline __m128i gs_l1_arrived(const gs_l1set *s, u32 c)
+{
+    __m128i fill = gs_l1_load(s->fill);
+    return _mm_cmpeq_epi32(_mm_min_epu32(fill, _mm_set1_epi32((int)c)), fill);
+}
+
+static inline u32 gs_l1_free(const gs_l1set *s, u32 c)
+{
+    __m128i valid = _mm_slli_epi32(gs_l1_load(s->key), 25); /* GS_L1_VALID becomes the sign */
+    return gs_l1_ways(_mm_andnot_si128(valid, gs_l1_arrived(s, c)));
+}
+
+static inline u32 gs_l1_last(const gs_l1set *s)
+{
+    __m128i ranks = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32(GS_L1_RANKS));
+    return gs_l1_ways(_mm_cmpeq_epi32(ranks, _mm_set1_epi32(GS_L1_RANKS)));
+}
+
+static inline u32 gs_l1_oldest(const gs_l1set *s, u32 c)
+{
+    __m128i keys = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32(GS_L1_RANKS | GS_L1_VALID)), here, most;
+    here = _mm_and_si128(gs_l1_arrived(s, c), _mm_cmpgt_epi32(keys, _mm_set1_epi32(GS_L1_RANKS)));
+    keys = _mm_and_si128(keys, here);
+    most = _mm_max_epi32(keys, _mm_shuffle_epi32(keys, 0xb1));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+    return gs_l1_ways(_mm_and_si128(here, _mm_cmpeq_epi32(keys, most)));
+}
+
+/* what was used after a line of that rank was used one line longer ago */
+static inline void gs_l1_age(gs_l1set *s, u32 rank)
+{
+    __m128i keys = gs_l1_load(s->key), ranks = _mm_and_si128(keys, _mm_set1_epi32(GS_L1_RANKS));
+    __m128i later = _mm_cmplt_epi32(ranks, _mm_set1_epi32((int)rank));
+    keys = _mm_add_epi32(keys, _mm_and_si128(later, _mm_set1_epi32(GS_L1_RANK)));
+    _mm_store_si128((__m128i *)(void *)s->key, keys);
 }
 #else
 static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
 {
     u32 match = 0;
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
-        match |= (u32)((s->key[i] & ~15u) == key) << i;
+        match |= (u32)((s->key[i] & (~(u32)(GS_L1_TAG - 1) | GS_L1_VALID)) == key) << i;
     }
     return match;
 }
 
-static inline u32 gs_l1_victim(const gs_l1set *s)
+static inline u32 gs_l1_free(const gs_l1set *s, u32 c)
 {
-    u32 best = 0;
-    for (u32 i = 1; i < GS_L1_WAYS; i++) {
-        best = s->fill[i] < s->fill[best] ? i : best;
+    u32 free = 0;
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        free |= (u32)(!(s->key[i] & GS_L1_VALID) && s->fill[i] <= c) << i;
     }
-    return best;
+    return free;
+}
+
+static inline u32 gs_l1_last(const gs_l1set *s)
+{
+    u32 last = 0;
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        last |= (u32)((s->key[i] & GS_L1_RANKS) == GS_L1_RANKS) << i;
+    }
+    return last;
+}
+
+static inline u32 gs_l1_oldest(const gs_l1set *s, u32 c)
+{
+    u32 most = 0, oldest = 0;
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        u32 key = s->key[i] & (GS_L1_RANKS | GS_L1_VALID);
+        if (key > GS_L1_RANKS && s->fill[i] <= c && key > most) {
+            most = key;
+            oldest = 1u << i;
+        }
+    }
+    return oldest;
+}
+
+static inline void gs_l1_age(gs_l1set *s, u32 rank)
+{
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        s->key[i] += (s->key[i] & GS_L1_RANKS) < rank ? GS_L1_RANK : 0;
+    }
 }
 #endif
+
+/* Way i of a set is used: it becomes the last to go. */
+static inline void gs_l1_use(gs_l1set *s, u32 i)
+{
+    u32 rank = s->key[i] & GS_L1_RANKS;
+    if (rank) {
+        gs_l1_age(s, rank);
+        s->key[i] &= ~(u32)GS_L1_RANKS;
+    }
+}
+
+/* Four neighbouring sets give up the line that each used longest ago, of those that have arrived. All sets
+   have their turn before one has it again. Returns whether any line went. */
+static inline int gs_l1_make_room(const gs_sim *sim, gs_sm *sm, u32 c)
+{
+    u32 freed = 0;
+    for (u32 tries = sim->l1_sets / 4; tries && !freed; tries--) {
+        sm->l1_turn = sm->l1_turn * 109 + 73;
+        gs_l1set *s = &sm->l1[1 + (sm->l1_turn & (sim->l1_sets / 4 - 1)) * 4];
+        for (gs_l1set *end = s + 4; s < end; s++) {
+            u32 oldest = gs_l1_oldest(s, c);
+            if (oldest) {
+                s->key[gs_ctz(oldest)] &= GS_L1_RANKS;
+                freed++;
+            }
+        }
+    }
+    sm->l1_lines -= freed;
+    return freed != 0;
+}
+
+/* The way of a set that takes a new line, or GS_L1_WAYS: none can. */
+static inline u32 gs_l1_take(const gs_sim *sim, gs_sm *sm, gs_l1set *s, u32 c)
+{
+    u32 free = gs_l1_free(s, c);
+    if (!free) {
+        u32 i = gs_ctz(gs_l1_last(s));
+        return s->fill[i] <= c ? i : GS_L1_WAYS;
+    }
+    if (GS_UNLIKELY(sm->l1_lines >= sm->l1_room) && !gs_l1_make_room(sim, sm, c)) {
+        return GS_L1_WAYS;
+    }
+    sm->l1_lines++;
+    return gs_ctz(free);
+}
 
 /* Looks up a line at cycle c. GS_L1_MISS: *place is where L1 will keep it, or 0 for nowhere. GS_L1_HIT and
    GS_L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_IN_FLIGHT or more: not
    known). GS_L1_PART: some sectors are in flight, as with GS_L1_MERGED, and L1 lacks others, which this load
    has to ask for and wait for itself; to later loads they are there when the former are (up to the latency of
-   L2 too early: a line has one fill time). *mask becomes what to ask for: the sectors that L1 lacks. */
-static inline int gs_l1_lookup(gs_sm *sm, u32 hash, u32 line, u32 *mask, u64 c, u32 *place, u32 *fill)
+   L2 too early: a line has one fill time). *mask becomes what to ask for: the sectors that L1 lacks. `fold`:
+   gs_l1_fold of the line. */
+static inline __attribute__((always_inline)) int
+gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c, u32 *place, u32 *fill)
 {
-    u32 h = (line ^ line >> 8 ^ line >> 16) & hash, at = (h * sm->l1_scale >> 16) + 1;
+    u32 at = ((line ^ fold) & (sim->l1_sets - 1)) + 1;
     gs_l1set *s = &sm->l1[at];
-    /* a set has lines of at most 16 neighbouring h, so h mod 16 and the upper part name one; never 0 */
-    u32 key = ((line >> 8 << 4 | (h & 15)) + 1) << 4, match = gs_l1_match(s, key);
+    u32 key = (line >> sim->l1_set_bits) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
     if (match) {
         u32 i = gs_ctz(match);
         int here = s->fill[i] <= c;
         *fill = s->fill[i];
         *place = at * GS_L1_WAYS + i;
+        gs_l1_use(s, i);
         u32 lacks = *mask & ~s->key[i];
         if (lacks == 0) {
             return here ? GS_L1_HIT : GS_L1_MERGED;
@@ -73,14 +203,38 @@ static inline int gs_l1_lookup(gs_sm *sm, u32 hash, u32 line, u32 *mask, u64 c, 
         *mask = lacks;
         return here ? GS_L1_MISS : GS_L1_PART;
     }
-    u32 i = gs_l1_victim(s);
+    u32 i = gs_l1_take(sim, sm, s, c);
     *place = 0;
-    if (GS_LIKELY(s->fill[i] <= c)) {
+    if (GS_LIKELY(i < GS_L1_WAYS)) {
+        gs_l1_use(s, i);
         s->key[i] = key | *mask;
         s->fill[i] = GS_IN_FLIGHT;
         *place = at * GS_L1_WAYS + i;
     }
     return GS_L1_MISS;
+}
+
+/* A store goes through, but its line is kept as a load's is: with the sectors that it writes as a whole, or,
+   if it writes parts, with those that were there. Returns where, or 0. */
+static inline u32 gs_l1_store(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
+{
+    u32 at = ((line ^ fold) & (sim->l1_sets - 1)) + 1;
+    gs_l1set *s = &sm->l1[at];
+    u32 key = (line >> sim->l1_set_bits) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
+    u32 i = match ? gs_ctz(match) : gs_l1_take(sim, sm, s, c);
+    if (i == GS_L1_WAYS) {
+        return 0;
+    }
+    gs_l1_use(s, i);
+    if (!match) {
+        s->key[i] = key;
+        s->fill[i] = c;
+    }
+    if (s->fill[i] > c) {
+        return 0; /* what is under way comes with what was stored */
+    }
+    s->key[i] |= whole;
+    return at * GS_L1_WAYS + i;
 }
 
 /* 1: the warp's slot now waits for the fill of that line, whose time is not known yet */
@@ -109,18 +263,29 @@ static inline u32 gs_l1_fill(gs_sm *sm, u32 place, u32 c)
 }
 
 /* A carve-out leaves L1 that many bytes. Whatever L1 holds must be invalid. */
-static inline void gs_l1_resize(const gs_sim *sim, gs_sm *sm, u64 bytes)
+static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 {
-    sm->l1_sets = (u32)(bytes / (GS_L1_WAYS * 128));
-    sm->l1_scale = sm->l1_sets * (65536 / (sim->l1_hash + 1));
+    sm->l1_room = (u32)(bytes / 128);
+}
+
+/* An L1 without lines. */
+static inline void gs_l1_init(const gs_sim *sim, gs_sm *sm)
+{
+    for (u32 i = 0; i < (sim->l1_sets + 1) * GS_L1_WAYS; i++) {
+        sm->l1[i / GS_L1_WAYS].key[i % GS_L1_WAYS] = i % GS_L1_WAYS * GS_L1_RANK;
+    }
 }
 
 /* Lines in flight stay until they arrive, but nobody hits them. */
-static inline void gs_l1_invalidate(gs_sm *sm)
+static inline void gs_l1_invalidate(const gs_sim *sim, gs_sm *sm)
 {
-    for (u32 i = 1; i <= sm->l1_sets; i++) {
+    if (!sm->l1_lines) {
+        return;
+    }
+    for (u32 i = 1; i <= sim->l1_sets; i++) {
         for (u32 way = 0; way < GS_L1_WAYS; way++) {
-            sm->l1[i].key[way] = 0;
+            sm->l1[i].key[way] &= GS_L1_RANKS;
         }
     }
+    sm->l1_lines = 0;
 }

@@ -2,7 +2,7 @@
    A lookup reads L1 as of the op's own cycle: a line whose fill lies later counts as in flight even if its
    reply has been applied already, so the length of the quantum cannot matter. A line in flight is not
    evicted; further loads of it wait for the same fill, and ask for the sectors that are not on their way.
-   Stores write through and leave L1 as it is. */
+   Stores write through; with gpu.l1.keep_stores L1 keeps their lines, too. */
 #include "clock.h"
 #include "fabric.h"
 #include "l1.h"
@@ -107,8 +107,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_clock *clock = gs_clock_of(sim, sm);
     const u64 period = clock->period, block_lines = map->by_block.d;
     const u64 there = clock->origin + sim->noc; /* what the network adds to a cycle's begin */
-    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, l1_hash = sim->l1_hash, n = a->n,
-              half_boxes = sim->half_boxes;
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n, half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
     const u64 line0 = a->line0, c = a->c,
               common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | a->alone;
@@ -119,13 +118,22 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u32 partial = !load && a->kind == GS_MSG_STORE ? GS_PARTIAL : 0;
     const u32 owner = a->tb->owner;
     const gs_part *first = part;
+    const int keeps = !load && sim->keep_stores && a->kind == GS_MSG_STORE;
+    u64 above = GS_NEVER;
+    u32 fold = 0;
     for (const gs_part *end = part + n; part < end; part++, looked_up++) {
         u64 line = line0 + (u64)(i64)part->line;
         u32 mask = part->mask, place = 0;
         u32 kept = 0, fresh = mask; /* where L1 has those sectors of what comes, whoever puts them there */
+        if (cached || keeps) {
+            if (line >> 9 != above) {
+                above = line >> 9;
+                fold = gs_l1_fold(sim, (u32)line);
+            }
+        }
         if (cached) {
             u32 fill = 0;
-            int found = gs_l1_lookup(sm, l1_hash, (u32)line, &mask, c, &place, &fill);
+            int found = gs_l1_lookup(sim, sm, (u32)line, fold, &mask, (u32)c, &place, &fill);
             u32 have = part->mask & ~mask; /* of a line that L1 lacks in part */
             fresh = mask;
             if (found == GS_L1_PART && have && !l1_wait(sm, a, place, fill)) {
@@ -153,6 +161,9 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
                 }
                 kept = place = 0;
             }
+        } else if (keeps) {
+            fresh = part->partial ? 0 : mask;
+            kept = gs_l1_store(sim, sm, (u32)line, fold, fresh, (u32)c);
         }
         if (line - block.first >= block_lines) {
             block = gs_block_of(map, line);

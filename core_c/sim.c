@@ -80,14 +80,13 @@ static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_progra
 static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
 {
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
-    u64 l1_least = (u64)(sim->l1_hash + 1) / 16 * GS_L1_WAYS * 128;
     u64 sub_warps = (s->warps + 3) / 4, units = (u64)sm->registers / 4 / (u64)sm->register_unit;
-    const char *what = s->warps > (u64)sm->warps                ? "warps"
-                       : sub_warps * s->units > units           ? "registers"
-                       : s->smem > s->carveout                  ? "shared memory"
-                       : s->carveout > (u64)sm->smem            ? "shared-memory carve-out"
-                       : s->carveout + l1_least > sim->l1_total ? "L1"
-                                                                : NULL;
+    const char *what = s->warps > (u64)sm->warps                   ? "warps"
+                       : sub_warps * s->units > units              ? "registers"
+                       : s->smem > s->carveout                     ? "shared memory"
+                       : s->carveout > (u64)sm->smem               ? "shared-memory carve-out"
+                       : s->carveout + GS_L1_LEAST > sim->l1_total ? "L1"
+                                                                   : NULL;
     if (what) {
         return gs_fail(sim, GS_ERR_FIT, "launch %llu: a TB fits no SM: not enough %s",
                        (unsigned long long)launch, what);
@@ -123,7 +122,8 @@ static void init_parts(gs_sim *sim)
         sm->id = i;
         sm->smem_queue = (u32)p->gpu_sm.smem_queue;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
-        gs_l1_resize(sim, sm, sim->l1_total);
+        gs_l1_resize(sm, sim->l1_total);
+        gs_l1_init(sim, sm);
         sm->last_kernel = GS_NONE;
     }
     for (u32 i = 0; i < sim->sms; i++) {

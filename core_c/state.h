@@ -10,13 +10,14 @@ enum {
     GS_SLOTS = 5,
     GS_WAYS = 16, /* L2 ways */
     GS_L1_WAYS = 4,
-    GS_OPEN = 2,       /* lines written in part that L2 keeps in a place for them */
-    GS_PARTIAL = 16,   /* beside the sectors of a line: some of their bytes are left out */
-    GS_L1_SETS = 512,  /* of a 256 KiB L1 */
-    GS_WHEEL = 256,    /* cycles that a wake-up can lie ahead before it is rounded down */
-    GS_POLLS = 8,      /* semaphores that a TB polls at once */
-    GS_RELEASES = 512, /* remembered credit releases */
-    GS_WAITERS = 8192, /* less than 65536 */
+    GS_OPEN = 2,        /* lines written in part that L2 keeps in a place for them */
+    GS_PARTIAL = 16,    /* beside the sectors of a line: some of their bytes are left out */
+    GS_L1_SETS = 512,   /* of a 256 KiB L1 */
+    GS_L1_LEAST = 2048, /* bytes that a carve-out has to leave */
+    GS_WHEEL = 256,     /* cycles that a wake-up can lie ahead before it is rounded down */
+    GS_POLLS = 8,       /* semaphores that a TB polls at once */
+    GS_RELEASES = 512,  /* remembered credit releases */
+    GS_WAITERS = 8192,  /* less than 65536 */
     GS_OWNER_BITS = 10,
     GS_OWNERS =
         1 << GS_OWNER_BITS, /* TBs of an SM that are resident, or have left with stores on their way */
@@ -196,7 +197,7 @@ _Static_assert(sizeof(gs_tb) == 128, "a TB's state is two cache lines");
 
 /* see l1.h */
 typedef struct gs_l1set {
-    _Alignas(32) u32 key[GS_L1_WAYS]; /* 0: none */
+    _Alignas(32) u32 key[GS_L1_WAYS];
     u32 fill[GS_L1_WAYS];
 } gs_l1set;
 
@@ -238,8 +239,9 @@ typedef struct gs_sm {
     u32 acquired, released, need, armed;
     u32 fifo_head, fifo_tail;
     u64 least;
-    u32 l1_sets, l1_scale; /* what a hash is multiplied by to give 2^16 times its set */
-    u32 sharing;           /* SMs with TBs on this SM's port */
+    u32 l1_lines, l1_room,
+        l1_turn; /* L1: lines that it holds and has room for, whose turn it was to give some up */
+    u32 sharing; /* SMs with TBs on this SM's port */
     u32 live_tbs;
     u32 starts;
     u64 warp_cycles, next_due; /* next_due: not after the end of the sample, nor of that of the time series */
@@ -617,8 +619,9 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
-    u32 by_age;                                   /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
-    u32 l1_latency, in_flight, port_sms, l1_hash; /* l1_hash: an all-ones mask */
+    u32 by_age; /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
+    u32 l1_latency, in_flight, port_sms, l1_sets, l1_set_bits, keep_stores;
+    u16 l1_hash[3][256];   /* what each byte of a line number above bit 8 adds to its set in L1 */
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
      */

@@ -111,9 +111,11 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     ),
     "gpu.l1": (
         Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 has what the carve-out leaves."),
+        Param("reserved", 0, "B", 0, 65536, "Of that, what neither L1 nor shared memory has."),
         Param("latency", 28, "cycle", 8, 256, "Load to use on a hit."),
         Param("in_flight", 256, "count", 32, 448, "Line requests that an SM may have outstanding."),
         Param("hold_late", 0, "bool", 0, 1, "Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do)."),
+        Param("keep_stores", 0, "bool", 0, 1, "L1 keeps the lines of stores, which go through to L2 all the same (0: it keeps those of loads)."),
         Param("join_stores", 0, "bool", 0, 1, "A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not."),
     ),
     "gpu.noc": (

@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x538129db1a7d81ebULL
+#define GS_TABLES_HASH 0x249b5c9592274d70ULL

@@ -93,12 +93,16 @@ typedef struct gs_gpu_sm_params {
 typedef struct gs_gpu_l1_params {
     /* L1 and shared memory together; L1 has what the carve-out leaves. [B] */
     int64_t size;
+    /* Of that, what neither L1 nor shared memory has. [B] */
+    int64_t reserved;
     /* Load to use on a hit. [cycle] */
     int64_t latency;
     /* Line requests that an SM may have outstanding. [count] */
     int64_t in_flight;
     /* Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do). [bool] */
     int64_t hold_late;
+    /* L1 keeps the lines of stores, which go through to L2 all the same (0: it keeps those of loads). [bool] */
+    int64_t keep_stores;
     /* A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not. [bool] */
     int64_t join_stores;
 } gs_gpu_l1_params;

@@ -91,6 +91,16 @@ _GH100: Rows = (
     ),
     ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
     ("gpu.l1.size", 262144, f"{_SHEET}: 256 KB of L1 and shared memory an SM"),
+    (
+        "gpu.l1.reserved",
+        7168,
+        "measured, h200_l1_walks.csv: lines side by side fit in 249 KiB less the carve-out",
+    ),
+    (
+        "gpu.l1.keep_stores",
+        1,
+        "measured, h200_l1_order.csv: a line stored is read at once, and takes the place of others",
+    ),
     ("gpu.l1.latency", 36, f"{_MICRO} latency_cycles.l1_hit_16KB: 35.98"),
     ("gpu.l1.in_flight", 256, f"{_ASSUMED}; dram_read_GBps.ctas512_32 needs 32 KiB an SM"),
     (

@@ -61,6 +61,8 @@ _GP102: Rows = (
     ("gpu.sm.warp_order", "greedy", f"{_ASSUMED}; greedy then oldest is what most studies find"),
     ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
     ("gpu.l1.size", 147456, f"{_CC}: 48 KiB of L1 beside 96 KiB of shared memory"),
+    ("gpu.l1.reserved", 0, "not known; measured on an H200 alone"),
+    ("gpu.l1.keep_stores", 0, "not known; measured on an H200 alone"),
     ("gpu.l1.latency", 82, f"{_JIA}: L1 hit 82 cycles"),
     ("gpu.l1.in_flight", 256, f"{_V100}"),
     ("gpu.noc.latency", 45, f"{_ASSUMED}: the share of the 216 cycles of an L2 hit that leaves L1 its 82"),

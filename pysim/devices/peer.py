@@ -43,6 +43,8 @@ _PEER: Rows = (
     ("gpu.sm.leave_stores", 0, "shd_warp_t::hardware_done asks for stores_done"),
     ("gpu.sm.block_max", 64, "choice of the model; docs/peer.md has what other lengths give"),
     ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
+    ("gpu.l1.reserved", 0, "not known; measured on an H200 alone"),
+    ("gpu.l1.keep_stores", 0, "not known; measured on an H200 alone"),
     ("gpu.l1.latency", 28, f"{_CONFIG}: l1_latency 20, and 8 around it"),
     ("gpu.l1.in_flight", 448, f"{_CONFIG}: 512 miss entries; the most that ours holds"),
     ("gpu.noc.reply_bytes", 32, "a 40 B flit a cycle and port: a sector with its head"),

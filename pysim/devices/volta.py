@@ -76,6 +76,8 @@ GV100: Rows = (
     ("gpu.sm.warp_order", "greedy", f"{_ASSUMED}; greedy then oldest is what most studies find"),
     ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
     ("gpu.l1.size", 131072, f"{_SHEET}: 128 KiB of L1 and shared memory an SM"),
+    ("gpu.l1.reserved", 0, "not known; measured on an H200 alone"),
+    ("gpu.l1.keep_stores", 0, "not known; measured on an H200 alone"),
     ("gpu.l1.latency", 28, f"{_JIA}: L1 hit 28 cycles"),
     ("gpu.l1.in_flight", 256, f"{_ASSUMED}; {_ACCEL} have 512 miss entries"),
     (

@@ -1,11 +1,12 @@
-/* L1 of an SM, as measured on an H200 (tests/hw/l1.cu, keep1.cu): tags of four lines a set, the one
-   used longest ago going first, and data for as many lines as the carve-out leaves. Where those are all taken
-   though a set has room, four neighbouring sets give up the line that each used longest ago.
+/* L1 of an SM, as measured on an H200 (tests/hw/l1.cu, keep1.cu): tags of four lines a set, of which the two
+   that were found last are kept before all others; of those, and of the others, the one used longest ago goes
+   first (a segmented LRU). Data are there for as many lines as the carve-out leaves: where those are all
+   taken though a set has room, four neighbouring sets give up the line that goes next in each.
 
-   A line's key holds what of its number the set does not tell, how many lines of the set were used since
-   (its rank) and its sector mask. Its fill word holds the cycle from which it is valid, or, while the fill
-   time is not known, GS_IN_FLIGHT + the first of those that wait for it. Sets count from 1: set 0 takes the
-   fills of requests that no line of L1 waits for.
+   A line's key holds what of its number the set does not tell, whether it was found, how many lines of the
+   set go after it (its rank, 3: it goes next) and its sector mask. Its fill word holds the cycle from which
+   it is valid, or, while the fill time is not known, GS_IN_FLIGHT + the first of those that wait for it. Sets
+   count from 1: set 0 takes the fills of requests that no line of L1 waits for.
  */
 #pragma once
 #include "state.h"
@@ -16,7 +17,7 @@
 
 enum { GS_L1_HIT, GS_L1_MERGED, GS_L1_PART, GS_L1_MISS };
 
-enum { GS_L1_RANK = 16, GS_L1_RANKS = 3 * GS_L1_RANK, GS_L1_VALID = 64, GS_L1_TAG = 128 };
+enum { GS_L1_RANK = 16, GS_L1_RANKS = 3 * GS_L1_RANK, GS_L1_VALID = 64, GS_L1_FOUND = 128, GS_L1_TAG = 256 };
 
 #define GS_IN_FLIGHT 0xffff0000u
 
@@ -27,8 +28,8 @@ static inline u32 gs_l1_fold(const gs_sim *sim, u32 line)
 }
 
 /* Ways of a set, a bit each: those that hold the line of that key; those that are free and have no line on
-   its way; the one used longest ago, and of those that hold a line that has arrived the one used longest ago.
- */
+   its way; the one that goes next, and of those with a line that has arrived the one that does; those with a
+   line that was found. */
 #if defined(__SSE4_1__)
 static inline __m128i gs_l1_load(const u32 *words)
 {
@@ -74,13 +75,21 @@ static inline u32 gs_l1_oldest(const gs_l1set *s, u32 c)
     return gs_l1_ways(_mm_and_si128(here, _mm_cmpeq_epi32(keys, most)));
 }
 
-/* what was used after a line of that rank was used one line longer ago */
-static inline void gs_l1_age(gs_l1set *s, u32 rank)
+static inline u32 gs_l1_found(const gs_l1set *s)
+{
+    return gs_l1_ways(_mm_slli_epi32(gs_l1_load(s->key), 24)); /* GS_L1_FOUND becomes the sign */
+}
+
+/* Ranks from `first` to below `end` go up by one; of lines that were found the first two stay so. */
+static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
 {
     __m128i keys = gs_l1_load(s->key), ranks = _mm_and_si128(keys, _mm_set1_epi32(GS_L1_RANKS));
-    __m128i later = _mm_cmplt_epi32(ranks, _mm_set1_epi32((int)rank));
-    keys = _mm_add_epi32(keys, _mm_and_si128(later, _mm_set1_epi32(GS_L1_RANK)));
-    _mm_store_si128((__m128i *)(void *)s->key, keys);
+    __m128i moves = _mm_andnot_si128(_mm_cmplt_epi32(ranks, _mm_set1_epi32((int)first)),
+                                     _mm_cmplt_epi32(ranks, _mm_set1_epi32((int)end)));
+    keys = _mm_add_epi32(keys, _mm_and_si128(moves, _mm_set1_epi32(GS_L1_RANK)));
+    /* the upper bit of each rank, where GS_L1_FOUND is */
+    __m128i late = _mm_and_si128(_mm_slli_epi32(keys, 2), _mm_set1_epi32(GS_L1_FOUND));
+    _mm_store_si128((__m128i *)(void *)s->key, _mm_andnot_si128(late, keys));
 }
 #else
 static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
@@ -123,26 +132,46 @@ static inline u32 gs_l1_oldest(const gs_l1set *s, u32 c)
     return oldest;
 }
 
-static inline void gs_l1_age(gs_l1set *s, u32 rank)
+static inline u32 gs_l1_found(const gs_l1set *s)
+{
+    u32 found = 0;
+    for (u32 i = 0; i < GS_L1_WAYS; i++) {
+        found |= (u32)((s->key[i] & GS_L1_FOUND) != 0) << i;
+    }
+    return found;
+}
+
+static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
 {
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
-        s->key[i] += (s->key[i] & GS_L1_RANKS) < rank ? GS_L1_RANK : 0;
+        u32 rank = s->key[i] & GS_L1_RANKS;
+        s->key[i] += rank >= first && rank < end ? GS_L1_RANK : 0;
+        s->key[i] &= s->key[i] & 2 * GS_L1_RANK ? ~(u32)GS_L1_FOUND : ~0u;
     }
 }
 #endif
 
-/* Way i of a set is used: it becomes the last to go. */
-static inline void gs_l1_use(gs_l1set *s, u32 i)
+/* The line of way i is found: it becomes the last to go. */
+static inline void gs_l1_find(gs_l1set *s, u32 i)
 {
     u32 rank = s->key[i] & GS_L1_RANKS;
     if (rank) {
-        gs_l1_age(s, rank);
+        gs_l1_shift(s, 0, rank);
         s->key[i] &= ~(u32)GS_L1_RANKS;
     }
+    s->key[i] |= GS_L1_FOUND;
 }
 
-/* Four neighbouring sets give up the line that each used longest ago, of those that have arrived. All sets
-   have their turn before one has it again. Returns whether any line went. */
+/* A line comes into way i: it goes before those that were found, and after all others. */
+static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
+{
+    u32 rank = gs_popcount(gs_l1_found(s) & ~(1u << i)) * GS_L1_RANK;
+    gs_l1_shift(s, rank, s->key[i] & GS_L1_RANKS);
+    s->key[i] = key | rank;
+}
+
+/* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
+   their turn before one has it again. Returns whether any line went. */
 static inline int gs_l1_make_room(const gs_sim *sim, gs_sm *sm, u32 c)
 {
     u32 freed = 0;
@@ -193,7 +222,7 @@ gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
         int here = s->fill[i] <= c;
         *fill = s->fill[i];
         *place = at * GS_L1_WAYS + i;
-        gs_l1_use(s, i);
+        gs_l1_find(s, i);
         u32 lacks = *mask & ~s->key[i];
         if (lacks == 0) {
             return here ? GS_L1_HIT : GS_L1_MERGED;
@@ -206,8 +235,7 @@ gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
     u32 i = gs_l1_take(sim, sm, s, c);
     *place = 0;
     if (GS_LIKELY(i < GS_L1_WAYS)) {
-        gs_l1_use(s, i);
-        s->key[i] = key | *mask;
+        gs_l1_put(s, i, key | *mask);
         s->fill[i] = GS_IN_FLIGHT;
         *place = at * GS_L1_WAYS + i;
     }
@@ -225,9 +253,10 @@ static inline u32 gs_l1_store(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, 
     if (i == GS_L1_WAYS) {
         return 0;
     }
-    gs_l1_use(s, i);
-    if (!match) {
-        s->key[i] = key;
+    if (match) {
+        gs_l1_find(s, i);
+    } else {
+        gs_l1_put(s, i, key);
         s->fill[i] = c;
     }
     if (s->fill[i] > c) {

@@ -105,7 +105,8 @@ int main(int argc, char** argv) {
   fprintf(f, "accesses,probe,kept\n");
   const size_t line[] = {0, adds[0], adds[1], adds[0] ^ adds[1], adds[2], adds[2] ^ adds[0], adds[2] ^ adds[1]};  // a, b, ...
   for (const char* order : {"abcd", "abcde", "abcdae", "abcdaef", "abcdbef", "abcdAe", "abcda*e", "A", "A'", "e*", "aBCD", "aBCDE", "aB'C'D'E'", "ab*c*d*e*", "abcdE'", "aA", "aA\"", "aA'", "A\"", "aB\"C\"D\"E\"", "aBCDEF", "aBCDEFb", "abcd(ef)", "abcd(efg)", "abc(de)", "abc(def)", "ab(cd)e", "ab(cd)ef", "ab(cde)", "ab(cdef)", "a(bcde)",
-                            "abcd(ea)", "abcd(ef)g", "abcd(efg)a", "abcdb(ef)"}) {
+                            "abcd(ea)", "abcd(ef)g", "abcd(efg)a", "abcdb(ef)",
+                            "abcdabcde", "abcdabcdef", "abcdabcdefg", "abcdabcdeefg", "abcdabcd(ef)", "abcdabcd(efg)", "abcdcdef", "abcdcdefg", "abcdaabbccddef", "abcdabcdebf"}) {
     std::vector<Access> l;
     size_t first = 0;
     for (const char* p = order; *p; p++) {

@@ -13,12 +13,7 @@ static void derive_l1(gs_sim *sim)
     sim->l1_latency = (u32)p->latency;
     sim->in_flight = (u32)p->in_flight;
     sim->keep_stores = (u32)p->keep_stores;
-    sim->l1_total = (u64)(p->size - p->reserved);
-    /* tags for all of it, and bits enough in a key for the rest of a line's number */
-    for (sim->l1_set_bits = 7; p->size > (GS_L1_WAYS * 128) << sim->l1_set_bits;) {
-        sim->l1_set_bits++;
-    }
-    sim->l1_sets = 1u << sim->l1_set_bits;
+    sim->l1_total = (u64)p->size - gs_min((u64)p->reserved, (u64)p->size);
     for (u32 bit = 0; bit < sizeof l1_bits / sizeof *l1_bits; bit++) {
         u16 *table = sim->l1_hash[bit / 8];
         for (u32 byte = 1u << bit % 8; byte < 256; byte++) {

@@ -17,6 +17,8 @@
 
 enum { GS_L1_HIT, GS_L1_MERGED, GS_L1_PART, GS_L1_MISS };
 
+enum { GS_L1_TRIES = 8 }; /* groups of sets that are asked for room */
+
 enum { GS_L1_RANK = 16, GS_L1_RANKS = 3 * GS_L1_RANK, GS_L1_VALID = 64, GS_L1_FOUND = 128, GS_L1_TAG = 256 };
 
 #define GS_IN_FLIGHT 0xffff0000u
@@ -151,6 +153,16 @@ static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
 }
 #endif
 
+/* Way i gives up its line and is the next to take one. */
+static inline void gs_l1_drop(gs_l1set *s, u32 i)
+{
+    u32 rank = s->key[i] & GS_L1_RANKS;
+    for (u32 way = 0; way < GS_L1_WAYS; way++) {
+        s->key[way] -= (s->key[way] & GS_L1_RANKS) > rank ? GS_L1_RANK : 0;
+    }
+    s->key[i] = GS_L1_RANKS;
+}
+
 /* The line of way i is found: it becomes the last to go. */
 static inline void gs_l1_find(gs_l1set *s, u32 i)
 {
@@ -162,7 +174,8 @@ static inline void gs_l1_find(gs_l1set *s, u32 i)
     s->key[i] |= GS_L1_FOUND;
 }
 
-/* A line comes into way i: it goes before those that were found, and after all others. */
+/* A line comes into way i, whose rank is not below theirs: it goes before those that were found, and after
+   all others. */
 static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
 {
     u32 rank = gs_popcount(gs_l1_found(s) & ~(1u << i)) * GS_L1_RANK;
@@ -171,17 +184,18 @@ static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
 }
 
 /* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
-   their turn before one has it again. Returns whether any line went. */
+   their turn before one has it again. Returns whether any line went; where next to nothing has arrived, a
+   line that comes is not kept. */
 static inline int gs_l1_make_room(const gs_sim *sim, gs_sm *sm, u32 c)
 {
     u32 freed = 0;
-    for (u32 tries = sim->l1_sets / 4; tries && !freed; tries--) {
+    for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
         sm->l1_turn = sm->l1_turn * 109 + 73;
-        gs_l1set *s = &sm->l1[1 + (sm->l1_turn & (sim->l1_sets / 4 - 1)) * 4];
+        gs_l1set *s = &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
         for (gs_l1set *end = s + 4; s < end; s++) {
             u32 oldest = gs_l1_oldest(s, c);
             if (oldest) {
-                s->key[gs_ctz(oldest)] &= GS_L1_RANKS;
+                gs_l1_drop(s, gs_ctz(oldest));
                 freed++;
             }
         }
@@ -214,9 +228,9 @@ static inline u32 gs_l1_take(const gs_sim *sim, gs_sm *sm, gs_l1set *s, u32 c)
 static inline __attribute__((always_inline)) int
 gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c, u32 *place, u32 *fill)
 {
-    u32 at = ((line ^ fold) & (sim->l1_sets - 1)) + 1;
+    u32 at = ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
     gs_l1set *s = &sm->l1[at];
-    u32 key = (line >> sim->l1_set_bits) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
+    u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
     if (match) {
         u32 i = gs_ctz(match);
         int here = s->fill[i] <= c;
@@ -242,13 +256,13 @@ gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
     return GS_L1_MISS;
 }
 
-/* A store goes through, but its line is kept as a load's is: with the sectors that it writes as a whole, or,
-   if it writes parts, with those that were there. Returns where, or 0. */
+/* A store goes through, but its line is kept as a load's is: with the sectors that it writes, or, if it
+   writes any in part, with those that were there alone. Returns where, or 0. */
 static inline u32 gs_l1_store(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
 {
-    u32 at = ((line ^ fold) & (sim->l1_sets - 1)) + 1;
+    u32 at = ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
     gs_l1set *s = &sm->l1[at];
-    u32 key = (line >> sim->l1_set_bits) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
+    u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
     u32 i = match ? gs_ctz(match) : gs_l1_take(sim, sm, s, c);
     if (i == GS_L1_WAYS) {
         return 0;
@@ -300,7 +314,7 @@ static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 /* An L1 without lines. */
 static inline void gs_l1_init(const gs_sim *sim, gs_sm *sm)
 {
-    for (u32 i = 0; i < (sim->l1_sets + 1) * GS_L1_WAYS; i++) {
+    for (u32 i = 0; i < (GS_L1_SETS + 1) * GS_L1_WAYS; i++) {
         sm->l1[i / GS_L1_WAYS].key[i % GS_L1_WAYS] = i % GS_L1_WAYS * GS_L1_RANK;
     }
 }
@@ -311,7 +325,7 @@ static inline void gs_l1_invalidate(const gs_sim *sim, gs_sm *sm)
     if (!sm->l1_lines) {
         return;
     }
-    for (u32 i = 1; i <= sim->l1_sets; i++) {
+    for (u32 i = 1; i <= GS_L1_SETS; i++) {
         for (u32 way = 0; way < GS_L1_WAYS; way++) {
             sm->l1[i].key[way] &= GS_L1_RANKS;
         }

@@ -162,8 +162,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
                 kept = place = 0;
             }
         } else if (keeps) {
-            fresh = part->partial ? 0 : mask;
-            kept = gs_l1_store(sim, sm, (u32)line, fold, fresh, (u32)c);
+            kept = gs_l1_store(sim, sm, (u32)line, fold, part->partial ? 0 : mask, (u32)c);
         }
         if (line - block.first >= block_lines) {
             block = gs_block_of(map, line);

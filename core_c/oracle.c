@@ -6,7 +6,8 @@
    every TB of all earlier epochs has published what it does with the sector: it has ended (its stores
    acknowledged at L2), or posted a semaphore after its last access of the sector. It is enough to count
    these: until the first wrong access nobody of a later epoch can have published. A load that L1 serves sees
-   memory as of the line's reading from L2, which must not be before the last writer's end.
+   memory as of the line's reading from L2, or as of its SM's store there, which must not be before the last
+   store came to L2.
 
    TBs of one kernel whose program posts semaphores: see oracle_inside.h. */
 #include "oracle.h"
@@ -26,7 +27,7 @@ typedef struct touch {
 
 typedef struct shadow {
     u64 key;     /* sector + 1 */
-    u64 written; /* last writer's end */
+    u64 written; /* when the last store came to L2 */
     u32 total, epoch, done;
     u32 unit, base_total;                 /* of the kernel or stage being taken in */
     u8 read_epoch, base_read, kinds, pad; /* kinds: 1: the unit writes it, 2: and reads */
@@ -64,7 +65,7 @@ typedef struct oracle {
     u64 shadows_n, shadows_room;
     taken *kernels;
     u32 next_kernel, next_unit;
-    u64 *l1_time; /* of each L1 sector: when it was read from L2 */
+    u64 *l1_time; /* of each L1 sector: when it was read from L2, or stored there by its SM */
     int failed;
 } oracle;
 
@@ -509,7 +510,7 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
         }
         u64 sector = a->line * 4 + i;
         touch *t = touch_of(&o->kernels[a->kernel], a->tb, a->phase, sector);
-        const shadow *s = find(o, sector);
+        shadow *s = find(o, sector);
         if (!t || !s->key || !t->left) {
             return gs_fail(sim, GS_ERR_ORACLE,
                            "TB %u of kernel %u touches sector 0x%llx, which its program does not name", a->tb,
@@ -521,6 +522,9 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
         }
         if (a->seen != GS_NEVER && a->seen < s->written) {
             return violation(sim, o, a, sector, 1);
+        }
+        if (a->kind != GS_MSG_LOAD) {
+            s->written = gs_max(s->written, a->time);
         }
         if (t->place) {
             u32 before,
@@ -545,9 +549,6 @@ static void publish(oracle *o, const access *a)
         shadow *s = find(o, t->sector);
         t->published = 1;
         s->done++;
-        if (t->write) {
-            s->written = gs_max(s->written, a->time);
-        }
     }
     if (a->what == ENDS) {
         k->ended[a->tb] = 1;

@@ -105,7 +105,12 @@ class Config:
         registers = self.integer("gpu.sm.registers")
         if self.integer("gpu.sm.register_unit") > registers:
             raise self._refuse("gpu.sm.register_unit", f"must be at most gpu.sm.registers = {registers}")
-        most = self.integer("gpu.l1.size") - MIN_L1
+        most = self.integer("gpu.l1.size") - self.integer("gpu.l1.reserved") - MIN_L1
+        if most < 0:
+            largest = self.integer("gpu.l1.size") - MIN_L1
+            raise self._refuse(
+                "gpu.l1.reserved", f"must be at most {largest} B: L1 keeps {MIN_L1} B of gpu.l1.size"
+            )
         if self.integer("gpu.sm.smem") > most:
             text = f"must be at most {most} B: gpu.l1.size holds both, and L1 keeps {MIN_L1} B"
             raise self._refuse("gpu.sm.smem", text)

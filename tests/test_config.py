@@ -165,6 +165,10 @@ def test_as_dict_is_json_and_config_pickles() -> None:
         ({"gpu.dram.latency": 193}, "gpu.dram.latency = 193 cycle: must be at least"),
         ({"gpu.l1.latency": 200}, "gpu.l2.latency = 193 cycle: must be above gpu.l1.latency"),
         ({"gpu.l1.size": "64KiB"}, "gpu.sm.smem = 96KiB: must be at most 57344 B"),
+        (
+            {"gpu.l1.size": "32KiB", "gpu.l1.reserved": "64KiB"},
+            "gpu.l1.reserved = 64KiB: must be at most 24576 B",
+        ),
         ({"gpu.dram.refresh_time": 4000}, "gpu.dram.refresh_period = 3900ns: must be above"),
         ({"gpu.dram.bank_refresh_time": 4000}, "gpu.dram.refresh_period = 3900ns: must be above"),
         (

@@ -93,6 +93,8 @@ def test_real_device_with_threads():
     start=st.sampled_from((0.0, 0.09, 40.0)),
     replacement=st.sampled_from(("random", "lru", "clock")),
     coherence=st.sampled_from(("auto", "tb", "bypass")),
+    keep_stores=st.sampled_from((0, 1)),
+    reserved=st.sampled_from((0, 7168, 20480)),
 )
 def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
     conf = tiny(
@@ -107,6 +109,8 @@ def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
         gpu__dram__latency=600,
         gpu__sm__block_max=machine["block_max"],
         gpu__cp__tb_start=machine["start"],
+        gpu__l1__keep_stores=machine["keep_stores"],
+        gpu__l1__reserved=machine["reserved"],
         scheme__coherence=machine["coherence"],
     )
     job = ALL[name]()

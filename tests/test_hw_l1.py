@@ -95,13 +95,12 @@ def read_order(text):
 
 
 def test_which_line_goes():
-    """All but a store of one word, which L1 has then: here only what is stored of a sector as a whole is."""
+    """All but a load of the one word that was stored: the card has it, the model knows sectors alone."""
     off = []
     for row in rows_of("h200_l1_order.csv"):
         accesses, line = read_order(row["accesses"])
         word = (line[row["probe"]], 4, False, False) in accesses and row["probe"] not in row["accesses"]
-        real = row["kept"] == "1" and not word
-        if kept(accesses, line[row["probe"]]) != real:
+        if not word and kept(accesses, line[row["probe"]]) != (row["kept"] == "1"):
             off.append((row["accesses"], row["probe"]))
     assert not off
 
@@ -125,7 +124,7 @@ def walk(carve, lines, passes):
 
 
 def test_room():
-    """Lines side by side, walked through over and over.
+    """Lines side by side, walked through over and over, at carve-outs that one TB of an SM can choose.
 
     With tags alone all of them would be kept (off by 0.39 on average), with the line that was used longest
     ago of all going, those of walks that fit (off by 0.43).

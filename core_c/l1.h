@@ -186,7 +186,7 @@ static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
 /* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
    their turn before one has it again. Returns whether any line went; where next to nothing has arrived, a
    line that comes is not kept. */
-static inline int gs_l1_make_room(const gs_sim *sim, gs_sm *sm, u32 c)
+static inline int gs_l1_make_room(gs_sm *sm, u32 c)
 {
     u32 freed = 0;
     for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
@@ -205,14 +205,14 @@ static inline int gs_l1_make_room(const gs_sim *sim, gs_sm *sm, u32 c)
 }
 
 /* The way of a set that takes a new line, or GS_L1_WAYS: none can. */
-static inline u32 gs_l1_take(const gs_sim *sim, gs_sm *sm, gs_l1set *s, u32 c)
+static inline u32 gs_l1_take(gs_sm *sm, gs_l1set *s, u32 c)
 {
     u32 free = gs_l1_free(s, c);
     if (!free) {
         u32 i = gs_ctz(gs_l1_last(s));
         return s->fill[i] <= c ? i : GS_L1_WAYS;
     }
-    if (GS_UNLIKELY(sm->l1_lines >= sm->l1_room) && !gs_l1_make_room(sim, sm, c)) {
+    if (GS_UNLIKELY(sm->l1_lines >= sm->l1_room) && !gs_l1_make_room(sm, c)) {
         return GS_L1_WAYS;
     }
     sm->l1_lines++;
@@ -225,8 +225,8 @@ static inline u32 gs_l1_take(const gs_sim *sim, gs_sm *sm, gs_l1set *s, u32 c)
    has to ask for and wait for itself; to later loads they are there when the former are (up to the latency of
    L2 too early: a line has one fill time). *mask becomes what to ask for: the sectors that L1 lacks. `fold`:
    gs_l1_fold of the line. */
-static inline __attribute__((always_inline)) int
-gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c, u32 *place, u32 *fill)
+static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
+                                                              u32 *place, u32 *fill)
 {
     u32 at = ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
     gs_l1set *s = &sm->l1[at];
@@ -246,7 +246,7 @@ gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
         *mask = lacks;
         return here ? GS_L1_MISS : GS_L1_PART;
     }
-    u32 i = gs_l1_take(sim, sm, s, c);
+    u32 i = gs_l1_take(sm, s, c);
     *place = 0;
     if (GS_LIKELY(i < GS_L1_WAYS)) {
         gs_l1_put(s, i, key | *mask);
@@ -258,12 +258,12 @@ gs_l1_lookup(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
 
 /* A store goes through, but its line is kept as a load's is: with the sectors that it writes, or, if it
    writes any in part, with those that were there alone. Returns where, or 0. */
-static inline u32 gs_l1_store(const gs_sim *sim, gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
+static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
 {
     u32 at = ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
     gs_l1set *s = &sm->l1[at];
     u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
-    u32 i = match ? gs_ctz(match) : gs_l1_take(sim, sm, s, c);
+    u32 i = match ? gs_ctz(match) : gs_l1_take(sm, s, c);
     if (i == GS_L1_WAYS) {
         return 0;
     }
@@ -312,7 +312,7 @@ static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 }
 
 /* An L1 without lines. */
-static inline void gs_l1_init(const gs_sim *sim, gs_sm *sm)
+static inline void gs_l1_init(gs_sm *sm)
 {
     for (u32 i = 0; i < (GS_L1_SETS + 1) * GS_L1_WAYS; i++) {
         sm->l1[i / GS_L1_WAYS].key[i % GS_L1_WAYS] = i % GS_L1_WAYS * GS_L1_RANK;
@@ -320,7 +320,7 @@ static inline void gs_l1_init(const gs_sim *sim, gs_sm *sm)
 }
 
 /* Lines in flight stay until they arrive, but nobody hits them. */
-static inline void gs_l1_invalidate(const gs_sim *sim, gs_sm *sm)
+static inline void gs_l1_invalidate(gs_sm *sm)
 {
     if (!sm->l1_lines) {
         return;

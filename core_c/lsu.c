@@ -133,7 +133,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         }
         if (cached) {
             u32 fill = 0;
-            int found = gs_l1_lookup(sim, sm, (u32)line, fold, &mask, (u32)c, &place, &fill);
+            int found = gs_l1_lookup(sm, (u32)line, fold, &mask, (u32)c, &place, &fill);
             u32 have = part->mask & ~mask; /* of a line that L1 lacks in part */
             fresh = mask;
             if (found == GS_L1_PART && have && !l1_wait(sm, a, place, fill)) {
@@ -162,7 +162,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
                 kept = place = 0;
             }
         } else if (keeps) {
-            kept = gs_l1_store(sim, sm, (u32)line, fold, part->partial ? 0 : mask, (u32)c);
+            kept = gs_l1_store(sm, (u32)line, fold, part->partial ? 0 : mask, (u32)c);
         }
         if (line - block.first >= block_lines) {
             block = gs_block_of(map, line);

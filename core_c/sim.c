@@ -123,7 +123,7 @@ static void init_parts(gs_sim *sim)
         sm->smem_queue = (u32)p->gpu_sm.smem_queue;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
         gs_l1_resize(sm, sim->l1_total);
-        gs_l1_init(sim, sm);
+        gs_l1_init(sm);
         sm->last_kernel = GS_NONE;
     }
     for (u32 i = 0; i < sim->sms; i++) {

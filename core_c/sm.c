@@ -77,10 +77,10 @@ static void tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     tb->owner = (u16)owner_take(sim, sm, kernel, id);
     tb->flags = (u8)(GS_START_OPEN(s.pay) ? GS_TB_OPEN : 0);
     if (GS_START_CONFIGURE(s.pay)) {
-        gs_l1_invalidate(sim, sm);
+        gs_l1_invalidate(sm);
         gs_l1_resize(sm, sim->l1_total - launch->carveout);
     } else if (sim->order.invalidate == 2 || (sim->order.invalidate == 1 && sm->last_kernel != kernel)) {
-        gs_l1_invalidate(sim, sm);
+        gs_l1_invalidate(sm);
     }
     if (sm->last_kernel != kernel) {
         sm->parameters = (u32)c + launch->parameters;

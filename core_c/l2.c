@@ -131,7 +131,7 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
    slice, so that they join one until its reply leaves the slice, or is back from the other half. */
 static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
 {
-    return (mask & ~(u32)j->mask) == 0 && t < j->reply;
+    return mask == j->mask && t < j->reply;
 }
 
 /* 1: that SM's load joins the request, which serves so many; those of one SM are not told apart */

@@ -215,3 +215,24 @@ def test_pairs_of_sectors_come_from_dram():
     assert read_sectors(128, tiny()) == 32
     assert read_sectors(128, tiny(gpu__l2__fill=64)) == 64
     assert read_sectors(32, tiny(gpu__l2__fill=64)) == 32
+
+
+@pytest.mark.parametrize(("apart", "joined"), [(0, 4), (64, 0)])
+def test_loads_join_only_if_they_ask_for_the_same_sectors(apart, joined):
+    """Measured (``tests/hw/pieces.cu``): parts of a line that differ do not, nor one within the other."""
+    source = Memory().tensor("in", 1, 1 << 12, 4)
+    code = Code()
+    # the second TB asks for a whole line, or for the half of the first one's and half of the next
+    code.load(0, Pattern(0, 4, bx=apart, s0=4), bypass_l1=True)
+    code.wait(0)
+    code.exit()
+
+    def regions(tbs):
+        return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
+
+    program = Program("read", (tuple(code.ops),), 1, 16, 0, 1)
+    kernel = Kernel("read", program, (2, 1, 1), (source,), (Access(source, "read", regions),))
+    ran = execute(Job("parts", [kernel]), "stream", tiny(**ONE_GPC))
+    assert len(set(ran.tbs["sm"])) == 2
+    assert int(ran.slices["joined"].sum()) == joined
+    assert int(ran.slices["sectors_read"].sum()) == 8 - joined

@@ -14,8 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import cffi
-import jinja2
+try:
+    import cffi
+    import jinja2
+    import setuptools  # noqa: F401 - cffi compiles with it
+except ImportError as missing:
+    sys.exit(f"error: build.py needs {missing.name}: pip install -e '.[build]'")
 
 ROOT = Path(__file__).resolve().parent
 CORE = ROOT / "core_c"

@@ -127,7 +127,7 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
     return j;
 }
 
-/* Whether these sectors are still to come for the GPC. Requests meet behind the network, in front of the
+/* Whether just these sectors are still to come for the GPC. Requests meet behind the network, in front of the
    slice, so that they join one until its reply leaves the slice, or is back from the other half. */
 static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
 {
@@ -144,7 +144,7 @@ static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t, u
     return 1;
 }
 
-/* A request that joins none is joined from now on, unless one of the same SM is and holds as much. */
+/* A request that joins none is joined from now on, unless one of the same SM is, for the same sectors. */
 static inline void joint_set(gs_joint *j, u64 t, u64 reply, u32 mask, u32 sm, u32 away)
 {
     if (j->sm != sm || !joint_holds(j, mask, t)) {

@@ -23,6 +23,11 @@ def shared_read(warps=8, tbs=SMS):
     return Job("shared", [read(memory, tbs, warps, CHUNK, unroll=2, shared=True, bypass_l1=True)])
 
 
+def whole(tensor):
+    """Every TB touches all of a tensor of one row."""
+    return lambda tbs: np.tile(np.array([[0, 1, 0, tensor.cols]], np.int64), (len(tbs), 1))
+
+
 def stores(strides, count=8, *, op="store", lane=16):
     """One warp stores 4 B a lane, ``lane`` bytes apart, ``count`` times; ``strides``: where, by number."""
     memory = Memory()
@@ -32,12 +37,9 @@ def stores(strides, count=8, *, op="store", lane=16):
         getattr(code, op)(0, Pattern(0, 4, base=strides(i), s0=lane))
     code.exit()
 
-    def regions(tbs):
-        return np.tile(np.array([[0, 1, 0, target.cols]], np.int64), (len(tbs), 1))
-
     program = Program("stores", (tuple(code.ops),), 1, 16, 0, 1)
     return Job(
-        "stores", [Kernel("stores", program, (1, 1, 1), (target,), (Access(target, "write", regions),))]
+        "stores", [Kernel("stores", program, (1, 1, 1), (target,), (Access(target, "write", whole(target)),))]
     )
 
 
@@ -54,11 +56,8 @@ def read_sectors(stride, gpu):
     code.wait(0)
     code.exit()
 
-    def regions(tbs):
-        return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
-
     program = Program("load", (tuple(code.ops),), 1, 16, 0, 1)
-    kernel = Kernel("load", program, (1, 1, 1), (source,), (Access(source, "read", regions),))
+    kernel = Kernel("load", program, (1, 1, 1), (source,), (Access(source, "read", whole(source)),))
     return int(execute(Job("load", [kernel]), "stream", gpu).slices["dram_read_sectors"].sum())
 
 
@@ -99,11 +98,8 @@ def reader(source, delay=0, stream=0, tbs=1):
         code.wait(0)
     code.exit()
 
-    def regions(tbs):
-        return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
-
     program = Program("read", (tuple(code.ops),), 1, 16, 0, 1)
-    return Kernel("read", program, (tbs, 1, 1), (source,), (Access(source, "read", regions),), stream)
+    return Kernel("read", program, (tbs, 1, 1), (source,), (Access(source, "read", whole(source)),), stream)
 
 
 def simulated(caches, later):
@@ -222,16 +218,13 @@ def test_loads_join_only_if_they_ask_for_the_same_sectors(apart, joined):
     """Measured (``tests/hw/pieces.cu``): parts of a line that differ do not, nor one within the other."""
     source = Memory().tensor("in", 1, 1 << 12, 4)
     code = Code()
-    # the second TB asks for a whole line, or for the half of the first one's and half of the next
+    # both TBs ask for one line, or the second one for its last half and the first half of the next
     code.load(0, Pattern(0, 4, bx=apart, s0=4), bypass_l1=True)
     code.wait(0)
     code.exit()
 
-    def regions(tbs):
-        return np.tile(np.array([[0, 1, 0, source.cols]], np.int64), (len(tbs), 1))
-
     program = Program("read", (tuple(code.ops),), 1, 16, 0, 1)
-    kernel = Kernel("read", program, (2, 1, 1), (source,), (Access(source, "read", regions),))
+    kernel = Kernel("read", program, (2, 1, 1), (source,), (Access(source, "read", whole(source)),))
     ran = execute(Job("parts", [kernel]), "stream", tiny(**ONE_GPC))
     assert len(set(ran.tbs["sm"])) == 2
     assert int(ran.slices["joined"].sum()) == joined

@@ -1,5 +1,6 @@
 // What loads that hit in L2 bring to an SM a cycle while others load, too: do SMs of a cluster (CPC) share a path?
 //   cluster DIR   writes DIR/cluster.csv: bytes a cycle of each SM, by what is read and by how many SMs read
+#include "gpcs.cuh"
 #include "suite.cuh"
 static unsigned* CTR;
 struct Rec { unsigned sm, on; long long cycles; };
@@ -53,9 +54,7 @@ int main(int argc, char** argv) {
   // a lane reads 16 B; 2, 4 and 8 lanes in a row a line's first 32, 64 and 128 B
   for (int lanes : {2, 4, 8})
     for (int share : {1, 132}) one(share, lanes, "all", all);
-  // TPCs of a GPC by rank, as an H200 numbers SMs; those of one rank modulo three make a cluster
-  std::vector<std::vector<int>> tpcs(8);
-  for (int t = 0; t < 66; t++) tpcs[t < 32 ? t % 8 : t < 60 ? 1 + (t - 32) % 7 : t < 62 ? t - 54 : 0].push_back(t);
+  auto tpcs = tpcs_of_gpcs();
   const char* sets[] = {"0", "03", "036", "147", "25", "01", "012", "0134", "013467", "01234567", "012345678", "25036", "25147"};
   for (int lanes : {2, 4, 8})
     for (int one_sm : {0, 1})

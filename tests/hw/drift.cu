@@ -17,7 +17,7 @@ static __constant__ unsigned drift_sms;
 #define AT_STEP(step) \
   if (threadIdx.x == 0) drift_at((step) + 1, step)
 #endif
-#include "common.cuh"
+#include "gpcs.cuh"
 __device__ __forceinline__ void drift_at(int to, int step) {
   unsigned* p = drift_out + (size_t)((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * drift_steps;
   if (step == 0) p[0] = smid();
@@ -26,10 +26,6 @@ __device__ __forceinline__ void drift_at(int to, int step) {
 #define main plain_kernels
 #include "kernels.cu"
 #undef main
-__global__ void k_offsets(unsigned long long* go, unsigned* out) {
-  unsigned c = meet(go, blockIdx.x == 0);
-  if (threadIdx.x == 0) out[smid()] = c;
-}
 // reads all of a buffer, so that L2 holds nothing else and nothing that was written
 __global__ void k_read(const float4* p, size_t n, float4* out) {
   float4 s = make_float4(0, 0, 0, 0);
@@ -38,9 +34,6 @@ __global__ void k_read(const float4* p, size_t n, float4* out) {
     s.x += v.x + v.y + v.z + v.w;
   }
   if (s.x == -1.f) *out = s;
-}
-__global__ void k_gpcs(unsigned* out) {
-  if (threadIdx.x == 0) out[blockIdx.x] = smid();
 }
 // the lines of one run
 static void report(FILE* f, const char* kernel, const char* params, int run, bool conv, dim3 grid, const std::vector<unsigned>& h, int S,
@@ -106,47 +99,13 @@ int main(int argc, char** argv) {
   init_rand<float><<<1024, 256>>>(PB, POOL, 1.f, 2);
   init_rand<__half><<<1024, 256>>>(HA, POOL * 2, 1.f, 4);
   build();
-  unsigned long long* go;
-  unsigned *off, *steps, *at;
+  unsigned* steps;
   const size_t ROOM = 8 << 20, FLUSH = 256 << 20;
   void* flush;
   CK(cudaMalloc(&flush, FLUSH)); CK(cudaMemset(flush, 0, FLUSH));
-  CK(cudaMalloc(&go, 8)); CK(cudaMalloc(&off, 132 * 4)); CK(cudaMalloc(&steps, ROOM * 4));
+  CK(cudaMalloc(&steps, ROOM * 4));
   CK(cudaMemcpyToSymbol(drift_out, &steps, sizeof steps));
-  CK(cudaFuncSetAttribute(k_offsets, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
-  // GPCs: clusters of TBs lie in one
-  std::vector<int> gpc(132);
-  for (int i = 0; i < 132; i++) gpc[i] = i;
-  CK(cudaMalloc(&at, 4096 * 4));
-  CK(cudaFuncSetAttribute(k_gpcs, cudaFuncAttributeMaxDynamicSharedMemorySize, 200000));
-  CK(cudaFuncSetAttribute(k_gpcs, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-  for (int size : {2, 4, 8, 16, 12, 6, 10, 14})
-    for (int rep = 0; rep < 8; rep++) {
-      cudaLaunchConfig_t c = {};
-      c.gridDim = dim3(size * 40); c.blockDim = dim3(32); c.dynamicSmemBytes = 200000;
-      cudaLaunchAttribute a[1];
-      a[0].id = cudaLaunchAttributeClusterDimension;
-      a[0].val.clusterDim.x = size; a[0].val.clusterDim.y = a[0].val.clusterDim.z = 1;
-      c.attrs = a; c.numAttrs = 1;
-      if (cudaLaunchKernelEx(&c, k_gpcs, at) != cudaSuccess) { cudaGetLastError(); continue; }
-      std::vector<unsigned> h(size * 40);
-      CK(cudaMemcpy(h.data(), at, h.size() * 4, cudaMemcpyDeviceToHost));
-      for (size_t i = 0; i < h.size(); i++) {
-        int x = gpc[h[i]], y = gpc[h[i / size * size]];
-        for (int& g : gpc) if (g == x) g = y;
-      }
-    }
-  auto offsets = [&] {
-    std::vector<double> d(132, 0);
-    for (int r = 0; r < 16; r++) {
-      std::vector<unsigned> h(132);
-      CK(cudaMemset(go, 0, 8));
-      k_offsets<<<132, 32, 200000>>>(go, off);
-      CK(cudaMemcpy(h.data(), off, 132 * 4, cudaMemcpyDeviceToHost));
-      for (int i = 0; i < 132; i++) d[i] += (int)(h[i] - h[0]) / 16.;
-    }
-    return d;
-  };
+  auto gpc = gpcs_of_sms();
 #ifdef FEW
   unsigned sms = atoi(argv[2]);
   CK(cudaMemcpyToSymbol(drift_sms, &sms, sizeof sms));
@@ -155,7 +114,7 @@ int main(int argc, char** argv) {
   FILE* f = fopen((dir + "/drift.csv").c_str(), "w");
 #endif
   fprintf(f, "kernel,params,l2,run,age,tbs,step_p10,step_median,step_p90,groups,at_step,apart_std,near\n");
-  auto before = offsets();
+  auto before = ahead_of_sm0();
   struct Case { const char *kernel, *params; int step; };
   for (Case q : {Case{"hgemm_128x128x32_8warps", "M=512;N=4096;K=1024", 32}, Case{"hgemm_128x128x32_8warps", "M=1024;N=4096;K=1024", 32}, Case{"hgemm_128x128x32_8warps", "M=2048;N=4096;K=4096", 32},
                  Case{"hgemm_128x128x32_8warps", "M=512;N=6144;K=12288", 32}, Case{"hgemm_64x64x32", "M=1024;N=1600;K=6400", 32}, Case{"hgemm_64x64x32", "M=64;N=8448;K=2816", 32},
@@ -186,7 +145,7 @@ int main(int argc, char** argv) {
     }
     if (!found) printf("no %s %s\n", q.kernel, q.params);
   }
-  auto after = offsets();
+  auto after = ahead_of_sm0();
   for (int i = 0; i < 132; i++)
     for (int j = 0; j < i; j++)
       if (gpc[i] == gpc[j] && fabs(after[i] - before[i] - after[j] + before[j]) > 30) printf("SMs %d and %d: counters drift\n", i, j);

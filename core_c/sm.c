@@ -242,7 +242,8 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
    slower than it, and each pipe for its own count; the warp goes on when the last instruction has issued, and
-   its result is there `chain` later. Returns the cycle in which its next block may follow at once, or 0. */
+   its result is there `chain` later. Returns the cycle in which its next block may follow at once, or 0: it
+   must wait, or has waited within this one, as a tensor instruction holds its pipe beyond its issue cycle. */
 static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
@@ -291,7 +292,8 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     sm->work.warp_instructions += op->issue;
     sm->warp_cycles += go - c;
     gs_sm_wake(sm, wi, go);
-    return go == last && last <= b->issue ? go : 0;
+    int waits = op->uses >> GS_PIPE_TENSOR & 1;
+    return go == last && last <= b->issue && !waits ? go : 0;
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */

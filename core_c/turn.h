@@ -3,7 +3,7 @@
    unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit and
    shared memory one an SM. With greedy_oldest a warp that issued in every cycle goes on before older ones,
    also those that wait for shared memory, as long as it need not wait: to the end of its run of blocks, which
-   a load, a store or a slot that another warp takes from it ends, too. Shared memory keeps the order of
+   a load, a store, a block with tensor instructions or a slot that another warp takes from it ends, too. Shared memory keeps the order of
    arrival among the wavefronts that it queues (gpu.sm.smem_queue): only behind them the oldest goes first. */
 #pragma once
 #include "sm.h"

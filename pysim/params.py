@@ -106,7 +106,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("barrier_warp", 0, "cycle", 0, 64, "Cycles that each warp takes to be counted at a barrier, one after another in an SM."),
         Param("leave_stores", 1, "bool", 0, 1, "A TB gives up its place when its stores have left the SM (0: when L2 has acknowledged them)."),
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
-        _choice("warp_order", ("greedy", "round_robin", "oldest", "greedy_oldest"), "Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait and then that of the oldest TB."),
+        _choice("warp_order", ("greedy", "round_robin", "oldest", "greedy_oldest"), "Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait, nor have tensor instructions, and then that of the oldest TB."),
         Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
     ),
     "gpu.l1": (

@@ -84,7 +84,7 @@ typedef struct gs_gpu_sm_params {
     int64_t leave_stores;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
     int64_t register_ports;
-    /* Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait and then that of the oldest TB. [choice] */
+    /* Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait, nor have tensor instructions, and then that of the oldest TB. [choice] */
     int64_t warp_order;
     /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
     int64_t block_max;

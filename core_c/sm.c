@@ -242,8 +242,9 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
    slower than it, and each pipe for its own count; the warp goes on when the last instruction has issued, and
-   its result is there `chain` later. Returns the cycle in which its next block may follow at once, or 0: it
-   must wait, or has waited within this one, as a tensor instruction holds its pipe beyond its issue cycle. */
+   its result is there `chain` later. Returns the cycle in which its next block may follow before those of
+   older warps, or 0: it must wait, or tensor cores are used, which serve the oldest first (measured,
+   h200_shared_steps.csv). */
 static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
@@ -292,8 +293,8 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     sm->work.warp_instructions += op->issue;
     sm->warp_cycles += go - c;
     gs_sm_wake(sm, wi, go);
-    int waits = op->uses >> GS_PIPE_TENSOR & 1;
-    return go == last && last <= b->issue && !waits ? go : 0;
+    int tensor = op->uses >> GS_PIPE_TENSOR & 1;
+    return go == last && last <= b->issue && !tensor ? go : 0;
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */

@@ -3,8 +3,9 @@
    unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit and
    shared memory one an SM. With greedy_oldest a warp that issued in every cycle goes on before older ones,
    also those that wait for shared memory, as long as it need not wait: to the end of its run of blocks, which
-   a load, a store, a block with tensor instructions or a slot that another warp takes from it ends, too. Shared memory keeps the order of
-   arrival among the wavefronts that it queues (gpu.sm.smem_queue): only behind them the oldest goes first. */
+   a load, a store, a block with tensor instructions or a slot that another warp takes from it ends, too.
+   Shared memory keeps the order of arrival among the wavefronts that it queues (gpu.sm.smem_queue): only
+   behind them the oldest goes first. */
 #pragma once
 #include "sm.h"
 
@@ -19,7 +20,7 @@ static inline int gs_is_older(const gs_sm *sm, u32 a, u32 b)
     return (i32)(sm->age[a] - sm->age[b]) < 0;
 }
 
-/* A block of the warp has begun: its next may follow in that cycle without a wait; 0: it must wait. */
+/* A block of the warp has begun: its next may follow in that cycle before older warps; 0: it may not. */
 static inline void gs_hold(gs_sub *b, u32 wi, u64 at_once)
 {
     if (at_once || b->holder == wi + 1) {

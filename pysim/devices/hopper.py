@@ -88,7 +88,8 @@ _GH100: Rows = (
         "greedy_oldest",
         "measured, h200_order.csv: of 16 TBs on an SM that do the same, the oldest ends its special functions"
         " after a sixteenth of the time, the next after two; likewise stores and arithmetic. That a warp goes"
-        " on until it must wait: h200_shared_parts.csv, a step of two fp32 products on an SM",
+        " on until it must wait: h200_shared_parts.csv, a step of two fp32 products on an SM; not with tensor"
+        " instructions: h200_shared_steps.csv",
     ),
     ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
     ("gpu.l1.size", 262144, f"{_SHEET}: 256 KB of L1 and shared memory an SM"),

@@ -33,27 +33,27 @@ __global__ void __launch_bounds__(256) k_rows(float* p, int ldc, int skew, int g
 
 static FILE* OUT;
 static float* P;
-static void note(const char* what, int t, int tbs_x, int tbs_y, int ldc, int k, int skew, int gap) {
+static void note(const char* what, int t, int tbs_x, int tbs_y, int rows, int ldc, int k, int skew, int gap) {
   CK(cudaDeviceSynchronize());
-  fprintf(OUT, "%s,%d,%d,%d,%d,%d,%d,%d,%lld\n", what, t, tbs_x, tbs_y, ldc, k, skew, gap, 32ll * t * t * tbs_x * tbs_y);
+  fprintf(OUT, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%lld\n", what, t, tbs_x, tbs_y, rows, ldc, k, skew, gap, 2ll * t * tbs_x * rows);
 }
 template <int T>
 static void alone(int tbs_x, int tbs_y, int ldc, int skew, int gap) {
   k_rows<T><<<dim3(tbs_x, tbs_y), 256>>>(P, ldc, skew, gap, 1.5f);
-  note("stores", T, tbs_x, tbs_y, ldc, 0, skew, gap);
+  note("stores", T, tbs_x, tbs_y, 16 * T * tbs_y, ldc, 0, skew, gap);
 }
 template <class G>
 static void product(int m, int n, int k) {
   GemmArgs<float> g{P, P + (64 << 20), P + (128 << 20), m, n, k, k, n, n, 0, 0, 0, 0};
   CK(cudaFuncSetAttribute(gemm_k<G, -1>, cudaFuncAttributeMaxDynamicSharedMemorySize, G::SMEM));
   gemm_k<G, -1><<<dim3(n / G::BN, (m + G::BM - 1) / G::BM), G::NT, G::SMEM>>>(g, Sync());
-  note("product", G::BM / 16, n / G::BN, (m + G::BM - 1) / G::BM, n, k, 0, 0);
+  note("product", G::BM / 16, n / G::BN, (m + G::BM - 1) / G::BM, m, n, k, 0, 0);
 }
 int main(int argc, char** argv) {
   std::string dir = argc > 1 ? argv[1] : ".";
   CK(cudaMalloc(&P, (size_t)1 << 30)); CK(cudaMemset(P, 0, (size_t)1 << 30));
   OUT = fopen((dir + "/rows_cases.csv").c_str(), "w");
-  fprintf(OUT, "what,outputs,tbs_x,tbs_y,columns,k,skew,gap,sectors_made\n");
+  fprintf(OUT, "what,outputs,tbs_x,tbs_y,rows,columns,k,skew,gap,sectors_made\n");
   CK(cudaProfilerStart());
   // one TB, by the distance of rows in memory, by when its warps begin, by what lies between rows
   for (int ldc : {64, 128, 256, 512, 1024, 1536, 2048, 4096, 4608, 4128, 4640, 7168, 8448}) { alone<4>(1, 1, ldc, 0, 0); alone<8>(1, 1, std::max(ldc, 128), 0, 0); alone<2>(1, 1, ldc, 0, 0); }

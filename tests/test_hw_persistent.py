@@ -119,8 +119,9 @@ def step_us(shape, tile, params, scheme):
 
 
 # the persistent product of 64 x 64 in fp32 waits for shared memory 16 times a step, and longer than here; one
-# TB of 128 x 128 in fp32 alone is 3.6 and 7.2 % too fast, as a warp goes on until it must wait: with the oldest
-# always first +0.9 and +0.2 %, but then the older of two TBs on an SM leads by too much (docs/validation.md)
+# TB of 128 x 128 in fp32 alone is 3.6 and 7.2 % too fast, as a warp goes on until it must wait: with the
+# oldest always first +0.9 and +0.2 %, but then the older of two on an SM leads by too much, see
+# docs/validation.md
 @pytest.mark.parametrize(
     ("shape", "tile", "rows_of_a", "columns", "tbs", "within"),
     [

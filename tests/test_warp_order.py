@@ -77,13 +77,15 @@ def test_what_shared_memory_queues_keeps_its_order():
     assert simulated(shared_loads(8), "oldest", gpu__sm__smem_queue=4096)[0] > 0.95
 
 
-def steps(wait):
-    """Return a kernel of blocks of 32 FFMA; behind each fifth of them the warp waits for so many cycles."""
+def steps(wait, tensor=0):
+    """Return a kernel of blocks of 32 FFMA, or ``tensor`` fewer and so many tensor instructions.
+
+    Behind each fifth block the warp waits for ``wait`` cycles.
+    """
     code = Code()
     mark = code.loop_begin()
-    for _ in range(4):
-        code.compute(fp32=32, chain=0)
-    code.compute(fp32=32, chain=wait)
+    for chain in (0, 0, 0, 0, wait):
+        code.compute(fp32=32 - tensor, tensor=tensor, chain=chain)
     code.loop_end(mark, 50)
     code.exit()
     return made("steps", code, TBS, 128)
@@ -103,24 +105,12 @@ def test_a_warp_goes_on_until_it_must_wait():
     assert simulated(steps(40), "oldest")[0] < 0.19
 
 
-def tensor_steps(wait):
-    """Return the same with a tensor instruction among the 32."""
-    code = Code()
-    mark = code.loop_begin()
-    for _ in range(4):
-        code.compute(fp32=31, tensor=1, chain=0)
-    code.compute(fp32=31, tensor=1, chain=wait)
-    code.loop_end(mark, 50)
-    code.exit()
-    return made("steps", code, TBS, 128)
-
-
 def test_tensor_cores_serve_the_oldest_first():
     """A block with tensor instructions lets no warp go on before older ones, whatever else is in it.
 
     Measured: of two TBs with mma and barriers alone the older takes 490 cycles a step, the younger 1,936.
     """
-    took = [simulated(tensor_steps(40), order) for order in ("oldest", "greedy_oldest")]
+    took = [simulated(steps(40, tensor=1), order) for order in ("oldest", "greedy_oldest")]
     assert (took[0] == took[1]).all()
     assert took[1][0] < 0.19
 

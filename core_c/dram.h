@@ -1,9 +1,8 @@
-/* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests are served in arrival
-   order, but a request to a row that was open less than `reorder` ago counts as a hit of it, as a reordering
-   queue would make it, and takes whatever bus slot is free from then on. Activates of a channel keep apart.
-   Refresh takes its slots out of the bus as time advances; where banks take turns, the one whose turn it is
-   is away for longer and closes its row. Writes collect and drain in batches that pay one bus turnaround; a
-   limited queue of them holds up what pushes more out of L2. */
+/* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests open their rows in arrival
+   order and take whatever bus slots are free from then on. Activates of a channel keep apart. Refresh takes
+   its slots out of the bus as time advances; where banks take turns, the one whose turn it is is away for
+   longer and closes its row. Writes collect and drain in batches that pay one bus turnaround; a limited queue
+   of them holds up what pushes more out of L2. */
 #pragma once
 #include "series.h"
 
@@ -141,7 +140,7 @@ static inline void gs_bank_refresh(const gs_gpu_dram_params *p, gs_bank *b, u64 
     u64 due = t - (t - b->refresh) % (u64)p->refresh_period;
     b->free = gs_max(b->free, due) + (u64)p->bank_refresh_time;
     b->refresh = due + (u64)p->refresh_period;
-    b->row = b->previous = 0;
+    b->row = 0;
 }
 
 static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
@@ -155,9 +154,6 @@ static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
     if (b->row == row + 1) {
         from = gs_max(t, b->active);
         s->count.row_hits++;
-    } else if (b->previous == row + 1 && t - b->closed < (u64)p->reorder) {
-        from = t;
-        s->count.row_hits++;
     } else {
         u64 turn = gs_max(t, s->activate), start = gs_max(turn, b->free);
         if (GS_UNLIKELY(start >= b->refresh)) {
@@ -168,8 +164,6 @@ static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
         from = start + (u64)p->row_open;
         b->free = start + (u64)p->row_cycle;
         b->active = from;
-        b->previous = b->row;
-        b->closed = start;
         b->row = row + 1;
         s->count.row_misses++;
     }

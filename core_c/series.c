@@ -127,7 +127,8 @@ void gs_series_read(gs_sim *sim, const gs_slice *s, const gs_bank *b, u64 time, 
     if (c->misses != s->count.row_misses) {
         c->misses = s->count.row_misses;
         kind = GS_DUE_MISS;
-        book(sim, s->id, (gs_due){b->closed, GS_DUE_OPEN, bank, 0, 0});
+        u64 begun = b->active - (u64)sim->params.gpu_dram.row_open;
+        book(sim, s->id, (gs_due){begun, GS_DUE_OPEN, bank, 0, 0});
     }
     book(sim, s->id, (gs_due){time, kind, bank, (u16)n, n});
 }

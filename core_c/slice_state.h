@@ -28,9 +28,9 @@ typedef struct gs_open {
 } gs_open;
 
 typedef struct gs_bank {
-    u64 active, free, closed;
+    u64 active, free;
     u64 refresh; /* when its next one begins */
-    u32 row, previous;
+    u32 row, pad;
 } gs_bank;
 
 /* a request of a GPC that is under way: others of the GPC join it */

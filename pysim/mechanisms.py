@@ -61,7 +61,6 @@ MECHANISMS: dict[str, Mechanism] = {
         (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2), ("gpu.dram.row_gap", 0)),
     ),
     "dram_bank_hash": Mechanism("DRAM", "strides spread over banks by a hash", (("gpu.dram.bank_hash", 0),)),
-    "dram_reorder": Mechanism("DRAM", "a queue that serves hits of a row first", (("gpu.dram.reorder", 0),)),
     "dram_turnaround": Mechanism(
         "DRAM",
         "bus time lost between reads and writes",

@@ -158,7 +158,6 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("row_open", 28.0, "ns", 1, 1000, "Precharge and activate (tRP + tRCD)."),
         Param("row_cycle", 47.0, "ns", 1, 1000, "Least time between two activates of a bank (tRC)."),
         Param("row_gap", 0.0, "ns", 0, 1000, "Least time between two activates of a channel (tRRD, or a quarter of tFAW)."),
-        Param("reorder", 200.0, "ns", 0, 10000, "Requests to a row closed less than this ago still count as hits of it (reordering queue)."),
         Param("refresh_period", 3900.0, "ns", 100, 1e6, "Refresh interval (tREFI) of a channel, or of each bank where banks take turns."),
         Param("refresh_time", 260.0, "ns", 0, 10000, "A channel's bus is busy this long with each refresh (tRFC); where banks take turns, with each bank's."),
         Param("bank_refresh_time", 0.0, "ns", 0, 10000, "Banks take turns: each is away this long with its refresh (tRFCpb) and its row closed, others go on (0: a channel's banks are refreshed together)."),

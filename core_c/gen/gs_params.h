@@ -176,8 +176,6 @@ typedef struct gs_gpu_dram_params {
     int64_t row_cycle;
     /* Least time between two activates of a channel (tRRD, or a quarter of tFAW). [tick] */
     int64_t row_gap;
-    /* Requests to a row closed less than this ago still count as hits of it (reordering queue). [tick] */
-    int64_t reorder;
     /* Refresh interval (tREFI) of a channel, or of each bank where banks take turns. [tick] */
     int64_t refresh_period;
     /* A channel's bus is busy this long with each refresh (tRFC); where banks take turns, with each bank's. [tick] */

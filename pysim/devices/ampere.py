@@ -76,7 +76,6 @@ _AMPERE: Rows = (
     ("gpu.dram.write_queue", 128, f"as Hopper's: {_ASSUMED}"),
     ("gpu.dram.write_batch", 32, _ASSUMED),
     ("gpu.dram.row_gap", 0, "not seen to bound anything measured or published on these cards"),
-    ("gpu.dram.reorder", 200, f"as Volta's: {_ASSUMED}"),
     ("gpu.cp.launch", 1260, _H200),
     ("gpu.cp.tb_release", 0.603, _H200),
     ("gpu.cp.tb_start", 0.09, _H200),

@@ -206,7 +206,6 @@ _GH100: Rows = (
         "h200_chunks.csv: 64 B at random places come at 2430 to 2640 GB/s, 2.3 to 2.5 ns an activate; but"
         " neighbouring lines share rows there, which they do not here: strided copies would pay for that",
     ),
-    ("gpu.dram.reorder", 200, f"{_ASSUMED}: as for Volta"),
     (
         "gpu.dram.refresh_period",
         1950,

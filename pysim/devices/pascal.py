@@ -101,7 +101,6 @@ _GP102: Rows = (
     ("gpu.dram.row_open", 28, f"{_ASSUMED}: class of GDDR5X tRP + tRCD"),
     ("gpu.dram.row_cycle", 45, f"{_ASSUMED}: class of GDDR5X tRC"),
     ("gpu.dram.row_gap", 0, "not seen to bound anything measured or published on these cards"),
-    ("gpu.dram.reorder", 200, f"{_V100}"),
     ("gpu.dram.refresh_period", 1900, f"{_ASSUMED}: class of GDDR5X tREFI"),
     ("gpu.dram.refresh_time", 110, f"{_ASSUMED}: class of GDDR5X tRFC"),
     ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),

@@ -126,7 +126,6 @@ GV100: Rows = (
         "half `fit` of DeepBench's fp16 products that read 64 B of each row of K at a time, 350 to 390 GB/s:"
         " 11; those that stream whole lines at 850 GB/s allow no more than 10",
     ),
-    ("gpu.dram.reorder", 200, f"{_ASSUMED}: about the time that the 64 requests of {_ACCEL} take"),
     ("gpu.dram.refresh_period", 3900, "JEDEC JESD235: tREFI 3.9 us"),
     ("gpu.dram.refresh_time", 260, "class of HBM2 tRFC; the timings of these cards are not published"),
     ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),

@@ -134,25 +134,23 @@ static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
     return mask == j->mask && t < j->reply;
 }
 
-/* 1: that SM's load joins the request, which serves so many; those of one SM are not told apart */
-static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t, u32 sm)
+/* 1: a load joins the request, which serves so many, be they of one SM or of several */
+static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t)
 {
-    if (!joint_holds(j, mask, t) || j->sm == sm || j->served >= sim->join_loads) {
+    if (!joint_holds(j, mask, t) || j->served >= sim->join_loads) {
         return 0;
     }
     j->served++;
     return 1;
 }
 
-/* A request that joins none is joined from now on, unless one of the same SM is, for the same sectors. */
-static inline void joint_set(gs_joint *j, u64 t, u64 reply, u32 mask, u32 sm, u32 away)
+/* A request that joins none is the one that is joined from now on. */
+static inline void joint_set(gs_joint *j, u64 reply, u32 mask, u32 away)
 {
-    if (j->sm != sm || !joint_holds(j, mask, t)) {
-        *j = (gs_joint){j->key, reply, sm, (u8)mask, 1, (u8)away, 0};
-    }
+    *j = (gs_joint){j->key, reply, (u8)mask, 1, (u8)away, {0}};
 }
 
-/* A request joins one of another SM of its GPC: it takes no port and has its data when they pass. */
+/* A request joins one of its GPC: it takes no port and has its data when they pass. */
 static void join(gs_ctx *ctx, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm, u64 reply)
 {
     s->count.joined += gs_popcount(GS_PAY_MASK(m->pay));
@@ -194,7 +192,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
     const u32 home = sim->sm_boxes + gs_opposite(sim, group);
     const u64 there = sim->tag_latency + sim->fabric;
-    if (joint && joint_takes(sim, joint, mask, t, sm)) {
+    if (joint && joint_takes(sim, joint, mask, t)) {
         if (joint->away) {
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
             gs_send(ctx, &forward, home, gs_max(t, behind) + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
@@ -218,7 +216,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 u64 reply = start + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
-                    joint_set(joint, t, reply, mask, sm, 0);
+                    joint_set(joint, reply, mask, 0);
                 }
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
@@ -237,7 +235,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         fill_set(set, way, start + sim->twin_latency);
     }
     if (joint) {
-        joint_set(joint, t, start + sim->twin_latency, mask, sm, 1);
+        joint_set(joint, start + sim->twin_latency, mask, 1);
     }
     gs_send(ctx, &forward, home, start + there, gs_across_pay(pay, 1));
 }
@@ -416,7 +414,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
-        if (GS_UNLIKELY(joint != NULL) && !forwarded && joint_takes(sim, joint, mask, t, from)) {
+        if (GS_UNLIKELY(joint != NULL) && !forwarded && joint_takes(sim, joint, mask, t)) {
             join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency));
             continue;
         }
@@ -472,7 +470,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             reply += across;
         }
         if (GS_UNLIKELY(joint != NULL)) {
-            joint_set(joint, t, reply, mask, from, 0);
+            joint_set(joint, reply, mask, 0);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

@@ -36,9 +36,8 @@ typedef struct gs_bank {
 /* a request of a GPC that is under way: others of the GPC join it */
 typedef struct gs_joint {
     u64 key, reply;
-    u32 sm;
     u8 mask, served; /* served: loads that wait for it */
-    u8 away, pad;    /* away: it was passed on across the fabric, and when its reply comes is known there */
+    u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
 typedef struct gs_slice {

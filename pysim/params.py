@@ -123,7 +123,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("reply_bytes", 64, "count", 8, 1024, "Bytes a cycle that the reply port of an SM takes."),
         Param("port_sms", 1, "count", 1, 4, "SMs that share a port to the network, both ways: 1, 2 or 4."),
         Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
-        Param("join_loads", 0, "count", 0, 64, "Loads of the same sectors by SMs of a GPC that one request serves: they join it in front of the L2 slice until the reply leaves (0 or 1: each asks for itself)."),
+        Param("join_loads", 0, "count", 0, 64, "Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself)."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
         Param("write_partial", 0, "cycle", 0, 64, "Cycles more that a line of a store holds it where bytes of the line's sectors are left out."),
     ),

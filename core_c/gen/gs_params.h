@@ -116,7 +116,7 @@ typedef struct gs_gpu_noc_params {
     int64_t port_sms;
     /* Cycles that each sector of a read request holds a port; a line's request holds it for one at least. [1/64 cycle] */
     int64_t read_sector;
-    /* Loads of the same sectors by SMs of a GPC that one request serves: they join it in front of the L2 slice until the reply leaves (0 or 1: each asks for itself). [count] */
+    /* Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself). [count] */
     int64_t join_loads;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;

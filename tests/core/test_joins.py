@@ -87,8 +87,8 @@ def measured(caches):
     return {later: np.clip(np.mean(each), 0, 1) for later, each in found.items()}
 
 
-def reader(source, delay=0, stream=0, tbs=1):
-    """TBs that read a line every 5,000 cycles, 4 of each of 16 blocks of 4 KiB."""
+def reader(source, delay=0, stream=0, tbs=1, warps=1):
+    """TBs whose warps read a line every 5,000 cycles, 4 of each of 16 blocks of 4 KiB."""
     code = Code()
     if delay:
         code.delay(delay)
@@ -98,7 +98,7 @@ def reader(source, delay=0, stream=0, tbs=1):
         code.wait(0)
     code.exit()
 
-    program = Program("read", (tuple(code.ops),), 1, 16, 0, 1)
+    program = Program("read", (tuple(code.ops),), warps, 16, 0, 1)
     return Kernel("read", program, (tbs, 1, 1), (source,), (Access(source, "read", whole(source)),), stream)
 
 
@@ -136,6 +136,15 @@ def test_how_many_sms_a_request_serves(sms):
     seen = [r for r in rows_of("empty") if r["second"] == str(-sms) and r["later"] == "0"]
     assert asked == -(-sms // 4) == round(int(seen[-1]["sectors"]) / 128)
     assert len(set(ran.tbs["sm"])) == sms
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 5, 8])
+def test_those_of_one_sm_join_as_well(warps):
+    """Measured (pieces.csv): two halves of a row that one SM asks for by turns are one request."""
+    source = Memory().tensor("in", 1, 1 << 16, 4)
+    ran = execute(Job("one", [reader(source, warps=warps)]), "stream", config("h200", gpu__gpcs=1))
+    assert int(ran.slices["sectors_read"].sum()) / 256 == -(-warps // 4)
+    assert int(ran.slices["joined"].sum()) == 256 * (warps - -(-warps // 4))
 
 
 def test_one_that_joins_does_not_cross_the_fabric_again():

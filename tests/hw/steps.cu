@@ -1,6 +1,9 @@
 // Where the time of one K step of the tensor GEMM goes: one TB, with parts of the step left out, and the parts alone.
 //   steps DIR   writes DIR/steps.csv: what, threads, cycles a step (or an instruction); and DIR/shared_steps.csv: steps of TBs that
 //               share an SM, by their age, in a TB's first quarter and on the whole
+//   steps DIR profile   writes DIR/step_traffic.csv: what and TBs an SM, one launch on all SMs a line, in the order in which a
+//               profiler counts them (between profiler start and stop)
+#include <cuda_profiler_api.h>
 #include "suite.cuh"
 static FILE* OUT;
 static int KK = 4096;
@@ -109,6 +112,31 @@ static void step(const char* what, const __half* M, int tbs) {
   CK(cudaMemcpy(all.data(), CYC, 8 * tbs, cudaMemcpyDeviceToHost));
   std::sort(all.begin(), all.end());
   row(what, G::NT, tbs, (double)all[tbs / 2] / (K / G::BK));
+}
+// `each` TBs on each SM, the second of two launches between profiler start and stop
+template <class G, int F>
+static void profiled(FILE* f, const std::string& what, const __half* M, int each) {
+  const int K = 8192, tbs = each * 132;
+  GemmArgs<__half> g{M, M + (1 << 24), nullptr, G::BM, G::BN * 8, K, K, G::BN * 8, 0, 0, 0, 0, 0};
+  CK(cudaFuncSetAttribute(k_step<G, F, false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  for (int run = 0; run < 2; run++) {
+    if (run) CK(cudaProfilerStart());
+    k_step<G, F, false><<<dim3(tbs), G::NT, G::SMEM>>>(g, CYC, (float*)CYC, 0, nullptr);
+    CK(cudaDeviceSynchronize());
+  }
+  CK(cudaProfilerStop());
+  fprintf(f, "%s,%d\n", what.c_str(), each);
+}
+template <class G>
+static void traffic(FILE* f, const std::string& n, const __half* M, int least) {
+  for (int each = least; each < least + 2; each++) {
+    profiled<G, 25>(f, n + " copies wait barrier", M, each);
+    profiled<G, 17>(f, n + " copies wait", M, each);
+    profiled<G, 27>(f, n + " no mma", M, each);
+    profiled<G, 23>(f, n + " no barrier", M, each);
+    profiled<G, 29>(f, n + " no ldmatrix", M, each);
+    profiled<G, 31>(f, n + " all", M, each);
+  }
 }
 // `each` TBs on each of the first `sms` SMs
 template <class G, int F>
@@ -257,12 +285,22 @@ __global__ void k_rand(__half* p, size_t n) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) p[i] = __float2half_rn(((unsigned)(i * 2654435761u) >> 8) * 1e-7f - 0.8f);
 }
 int main(int argc, char** argv) {
-  OUT = fopen((std::string(argc > 1 ? argv[1] : ".") + "/steps.csv").c_str(), "w");
-  fprintf(OUT, "what,threads,tbs,cycles\n");
+  const std::string dir = argc > 1 ? argv[1] : ".";
   CK(cudaMalloc(&CYC, 65536));
   __half* M;
   CK(cudaMalloc(&M, (size_t)512 << 20));
   k_rand<<<1024, 256>>>(M, (size_t)256 << 20);
+  if (argc > 2 && !strcmp(argv[2], "profile")) {
+    FILE* f = fopen((dir + "/step_traffic.csv").c_str(), "w");
+    fprintf(f, "what,each\n");
+    traffic<H128w8>(f, "128x128x32 8 warps", M, 1);
+    traffic<H128w4>(f, "128x128x32 4 warps", M, 1);
+    traffic<H64>(f, "64x64x32 4 warps", M, 2);
+    fclose(f);
+    return 0;
+  }
+  OUT = fopen((dir + "/steps.csv").c_str(), "w");
+  fprintf(OUT, "what,threads,tbs,cycles\n");
   for (int k : {4096}) {
    for (int per : {0, 1, 2}) {
     KK = k;
@@ -274,7 +312,7 @@ int main(int argc, char** argv) {
    }
   }
   fclose(OUT);
-  FILE* f = fopen((std::string(argc > 1 ? argv[1] : ".") + "/shared_steps.csv").c_str(), "w");
+  FILE* f = fopen((dir + "/shared_steps.csv").c_str(), "w");
   fprintf(f, "what,threads,each,sms,age,tbs,cycles,p10,p90,whole\n");
   sharings<H128w8>(f, "128x128x32 8 warps", M, 2);
   sharings<H128w4>(f, "128x128x32 4 warps", M, 2);

@@ -1,0 +1,53 @@
+"""A K step of the measured products as they are, one to four TBs on one SM of an H100, nothing else running.
+
+Nothing is fitted to these times: code and constants come from elsewhere.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from pysim.job import Job, Memory
+from workloads.hw.chains import TILES
+from workloads.hw.hgemm import H64, H128W4, H128W8, Hgemm, hgemm
+from workloads.hw.sgemm import S32, S64, S128, sgemm
+
+from .core.harness import config, execute
+
+ROWS = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h100_lone.csv"
+KINDS = {("plain", kind.name): kind for kind in (H128W8, H128W4, H64, S128, S64, S32)}
+KINDS |= {("chains", kind.name): kind for kind in TILES.values()}
+STEPS = 32, 160
+# what is off by how much at most, and why: docs/validation.md ("Steps of products as they are")
+BOUNDS = {("fp32", "chains"): 0.04, ("fp32", "plain"): 0.08, ("fp16", "chains"): 0.27, ("fp16", "plain"): 0.3}
+
+
+def rows():
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["sms"] == "one" and (row["code"], row["kernel"]) in KINDS:
+                yield row["kernel"], row["code"], int(row["each"]), float(row["ns"])
+
+
+def step(kind, each):
+    """Return ns a step: two kernels of unequal depth, each behind one that has filled L2."""
+    half = isinstance(kind, Hgemm)
+    took = []
+    for steps in STEPS:
+        k, item, memory = steps * (32 if half else kind.bk), 2 if half else 4, Memory()
+        sizes = {"A": (kind.bm * each, k), "B": (k, kind.bn), "C": (kind.bm * each, kind.bn)}
+        a, b, c = (memory.tensor(name, *size, item) for name, size in sizes.items())
+        kernel = (hgemm if half else sgemm)(kind.name, a, b, c, kind).kernel
+        tbs = execute(Job("step", [kernel, kernel]), "stream", config("h100", gpu__sms=1, gpu__gpcs=1)).tbs
+        second = tbs[tbs["kernel"] == 1]
+        took.append(int(second["end"].max()) - int(second["start"].min()))
+    return (took[1] - took[0]) / (STEPS[1] - STEPS[0]) / 1024
+
+
+@pytest.mark.parametrize(("name", "code", "each", "ns"), list(rows()))
+def test_a_step_takes_as_long_as_on_an_h100(name, code, each, ns):
+    bound = BOUNDS["fp16" if name.startswith("hgemm") else "fp32", code]
+    assert step(KINDS[code, name], each) == pytest.approx(ns, rel=bound)

@@ -1,25 +1,17 @@
 // What a K step of the products takes as they are, nothing noted in it (`plain`: kernels.cu's code; `chains`: that of the chains' plain
 // kernels): where an SM has one to four TBs and all others none, and where all SMs have as many.
 //   lone DIR   writes DIR/lone.csv: ns a step, from two kernels of unequal depth, by events (median, least and most of 15)
-#include "suite.cuh"
+#include "products.cuh"
 static int* GO;
 __global__ void k_hold(volatile int* go) {
   while (!*go) __nanosleep(2000);
 }
-static float* POOL;
-// halves of -0.5 to 0.5, which are small numbers as floats, too
-__global__ void k_fill(unsigned short* p, size_t n) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) p[i] = __half_as_ushort(__float2half_rn(((unsigned)(i * 2654435761u) >> 8) * 0x1p-24f - 0.5f));
-}
 template <class G, int MODE>
-static float run(cudaStream_t s, int each, bool all, int k) {
-  using T = typename G::T;
-  const int m = all ? G::BM * 11 * each : G::BM * each, n = all ? G::BN * 12 : G::BN;
-  GemmArgs<T> g{(T*)POOL, (T*)POOL + (32 << 20), (T*)POOL + (96 << 20), m, n, k, k, n, n, 0, 0, 0, 0};
+static float run(cudaStream_t s, int each, bool all, int steps) {
   cudaEvent_t a, b;
   CK(cudaEventCreate(&a)); CK(cudaEventCreate(&b));
   CK(cudaEventRecord(a, s));
-  gemm_k<G, MODE><<<dim3(n / G::BN, m / G::BM), G::NT, G::SMEM, s>>>(g, Sync());
+  launch_product<G, MODE>(all ? 11 * each : each, all ? 12 : 1, steps, s);
   CK(cudaEventRecord(b, s));
   CK(cudaStreamSynchronize(s));
   float ms;
@@ -29,7 +21,7 @@ static float run(cudaStream_t s, int each, bool all, int k) {
 }
 template <class G, int MODE>
 static void product(FILE* f, const char* name, int most) {
-  CK(cudaFuncSetAttribute(gemm_k<G, MODE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  numbers<typename G::T>();  // before SMs are held
   CK(cudaFuncSetAttribute(k_hold, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
   cudaStream_t held, s;
   CK(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
@@ -41,10 +33,9 @@ static void product(FILE* f, const char* name, int most) {
         CK(cudaDeviceSynchronize());
         k_hold<<<131, 32, 227 * 1024, held>>>(GO);
       }
-      const int shallow = 64 * G::BK, deep = 576 * G::BK;
       std::vector<double> t;
       for (int i = 0; i < 17; i++) {
-        double few = run<G, MODE>(s, each, all, shallow), many = run<G, MODE>(s, each, all, deep);
+        double few = run<G, MODE>(s, each, all, 64), many = run<G, MODE>(s, each, all, 576);
         if (i > 1) t.push_back((many - few) / 512);
       }
       CK(cudaMemsetAsync(GO, 1, 4, s));
@@ -66,8 +57,6 @@ int main(int argc, char** argv) {
   FILE* f = fopen((std::string(argc > 1 ? argv[1] : ".") + "/lone.csv").c_str(), "w");
   fprintf(f, "kernel,code,each,sms,ns,least,most\n");
   CK(cudaMalloc(&GO, 4));
-  CK(cudaMalloc(&POOL, (size_t)1 << 30));
-  k_fill<<<1024, 256>>>((unsigned short*)POOL, (size_t)1 << 29);
   products<-1>(f);
   products<2>(f);
   fclose(f);

@@ -1,0 +1,21 @@
+// Products as they are (suite.cuh), of random numbers: what lone.cu and sync.cu launch.
+#pragma once
+#include "suite.cuh"
+// A, B and C begin so many numbers behind the first; all products' fit in between
+constexpr size_t NUMBERS = (size_t)1 << 28, FIRST_B = (size_t)64 << 20, FIRST_C = (size_t)160 << 20;
+template <typename T>
+static T* numbers() {
+  static T* p = made<T>(NUMBERS, .5f);
+  return p;
+}
+// `down` x `across` TBs, `steps` steps; MODE as in suite.cuh: -1 is the plain kernels' code, 2 the chains'
+template <class G, int MODE>
+static void launch_product(int down, int across, int steps, cudaStream_t s = 0) {
+  using T = typename G::T;
+  const int m = G::BM * down, n = G::BN * across, k = G::BK * steps;
+  T* p = numbers<T>();
+  GemmArgs<T> g{p, p + FIRST_B, p + FIRST_C, m, n, k, k, n, n, 0, 0, 0, 0};
+  static const cudaError_t set = cudaFuncSetAttribute(gemm_k<G, MODE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM);  // once
+  CK(set);
+  gemm_k<G, MODE><<<dim3(across, down), G::NT, G::SMEM, s>>>(g, Sync());
+}

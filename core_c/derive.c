@@ -95,6 +95,27 @@ static int derive_open_lines(gs_sim *sim)
     return GS_OK;
 }
 
+/* How far each SM is from L2; returns the mean, in cycles. */
+static i64 derive_distances(gs_sim *sim)
+{
+    const gs_gpu_noc_params *noc = &sim->params.gpu_noc;
+    u32 each = (u32)sim->params.gpu.tpc_sms;
+    u64 sum = 0;
+    for (u32 g = 0; g < (u32)sim->params.gpu.gpcs; g++) {
+        u32 first = gs_gpc_first(sim, g), end = gs_gpc_first(sim, g + 1);
+        u32 rows = ((end - first + each - 1) / each + GS_CLUSTERS - 1) / GS_CLUSTERS;
+        for (u32 sm = first; sm < end; sm++) {
+            u32 tpc = (sm - first) / each;
+            u64 far = (u64)noc->tpc_distance * (rows - 1 - tpc / GS_CLUSTERS) +
+                      (u64)noc->cluster_distance * (tpc % GS_CLUSTERS);
+            sim->cluster_of[sm] = (u8)(tpc % GS_CLUSTERS);
+            sim->distance[sm] = (u16)gs_min(far, 0xffff);
+            sum += sim->distance[sm];
+        }
+    }
+    return (i64)(sum / sim->sms / 64);
+}
+
 static int derive_memory(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -153,6 +174,9 @@ static int derive_memory(gs_sim *sim)
     sim->hold_late = (u32)p->gpu_l1.hold_late;
     sim->join_loads = p->gpu_noc.join_loads > 1 ? (u32)p->gpu_noc.join_loads : 0;
     sim->fill_pairs = p->gpu_l2.fill == 64;
+    for (u32 i = 0; i < 5; i++) {
+        sim->copy_hold[i] = (u16)(i * (u64)p->gpu_sm.copy_hold);
+    }
     if (derive_open_lines(sim) != GS_OK) {
         return GS_ERR_ARG;
     }
@@ -174,10 +198,17 @@ static int derive_memory(gs_sim *sim)
     }
     u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
     sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
+    sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
+    if (p->gpu_noc.gpc_bytes) {
+        u64 groups = (u64)sim->slices / GS_GROUP / (p->gpu_l2.partitions == 2 ? 2 : 1);
+        sim->gpc_parts = 2 * (u32)p->gpu.gpcs;
+        sim->gpc_16 = (16 * period * groups << 8) / (u64)p->gpu_noc.gpc_bytes;
+    }
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
-    i64 way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1;
+    i64 distance = derive_distances(sim), way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1 + distance;
     i64 l2 = p->gpu_l2.latency - way;
+    sim->mean_distance = (u64)distance * period;
     sim->tag_latency = 10 * period;
     i64 dram =
         (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);

@@ -29,7 +29,7 @@ typedef struct gs_op {
     uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
     uint8_t bypass_l1; /* LOAD: do not look in L1 */
     uint8_t per_warp;  /* 1: pattern is pattern + warp in TB */
-    uint16_t smem; /* COMPUTE: shared-memory wavefronts; LOAD: cycles that copying into shared memory adds */
+    uint16_t smem;     /* COMPUTE: shared-memory wavefronts; LOAD: not 0: a copy into shared memory */
     uint32_t
         issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the one before */
     uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
@@ -58,8 +58,10 @@ typedef struct gs_pattern {
     uint8_t align;  /* every address is a multiple of this: 1, 2, 4, 8, 16, 32, 64 or 128 */
     uint8_t level2; /* counter multiplied by step2 (with step2 = 0: none) */
     uint8_t recorded;
-    uint8_t pad;
-    uint32_t shape; /* 0: pair(l); else lane l lies lanes[shape - 1].offset[l] behind lane 0's place */
+    uint8_t into; /* a copy into shared memory: how far behind a line's begin lane 0 goes there, below 128, */
+    uint32_t shape;      /* 0: pair(l); else lane l lies lanes[shape - 1].offset[l] behind lane 0's place */
+    uint32_t into_pitch; /* and how far from each other lanes l and l + minor go there; 0: no such copy */
+    uint32_t pad;
 } gs_pattern;
 
 /* Distances of lanes that no pair(l) describes, bytes; at most 2^30 either way. */

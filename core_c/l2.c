@@ -116,7 +116,7 @@ static inline u32 fill_mask(const gs_sim *sim, u32 mask)
 static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 tag, u32 sm)
 {
     u32 row = GS_PAY_ROW(pay);
-    if (GS_LIKELY(!sim->join_loads || pay & GS_PAY_ALONE)) {
+    if (GS_LIKELY(!sim->join_loads)) {
         return NULL;
     }
     u64 key = (u64)tag | (u64)row << 16 | (u64)sim->gpc_of[sm] << 32;
@@ -131,7 +131,7 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
    slice, so that they join one until its reply leaves the slice, or is back from the other half. */
 static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
 {
-    return mask == j->mask && t < j->reply;
+    return mask == j->mask && t < j->until;
 }
 
 /* 1: a load joins the request, which serves so many, be they of one SM or of several */
@@ -145,15 +145,51 @@ static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t)
 }
 
 /* A request that joins none is the one that is joined from now on. */
-static inline void joint_set(gs_joint *j, u64 reply, u32 mask, u32 away)
+static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 waits, u64 reply, u32 mask, u32 away)
 {
-    *j = (gs_joint){j->key, reply, (u8)mask, 1, (u8)away, {0}};
+    *j = (gs_joint){j->key, reply, reply - waits + sim->mean_distance, (u8)mask, 1, (u8)away, {0}};
+}
+
+/* A reply takes its share of what the group hands to a GPC, whose clusters have equal ones; returns how long
+   it waits for it. */
+static u64 gpc_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
+{
+    if (!sim->gpc_parts) {
+        return 0;
+    }
+    gs_port *port = GS_TABLE(sim, gs_port, at_ports) + (size_t)group * sim->gpc_parts + sim->gpc_of[sm];
+    const u32 own = sim->cluster_of[sm];
+    u64 past = t > port->last ? t - port->last : 0, wait = 0;
+    port->last = gs_max(t, port->last);
+    while (past) {
+        u64 n = 0, least = GS_NEVER;
+        for (u32 i = 0; i < GS_CLUSTERS; i++) {
+            n += port->left[i] != 0;
+            least = port->left[i] ? gs_min(least, port->left[i]) : least;
+        }
+        if (n == 0) {
+            break;
+        }
+        u64 each = gs_min(least, (past + n - 1) / n);
+        for (u32 i = 0; i < GS_CLUSTERS; i++) {
+            port->left[i] -= port->left[i] ? each : 0;
+        }
+        past -= gs_min(past, each * n);
+    }
+    for (u32 i = 0; i < GS_CLUSTERS; i++) {
+        wait += gs_min(port->left[i], port->left[own]);
+    }
+    port->left[own] += (2 * sectors + 1) * sim->gpc_16 >> 8;
+    return wait;
 }
 
 /* A request joins one of its GPC: it takes no port and has its data when they pass. */
-static void join(gs_ctx *ctx, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm, u64 reply)
+static void join(gs_ctx *ctx, u32 group, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm,
+                 u64 reply)
 {
-    s->count.joined += gs_popcount(GS_PAY_MASK(m->pay));
+    u32 sectors = gs_popcount(GS_PAY_MASK(m->pay));
+    s->count.joined += sectors;
+    reply += gpc_take(ctx->sim, group, gs_key_time(m->key), sm, sectors);
     s->hash = gs_mix(s->hash, reply ^ m->pay << 8);
     gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
 }
@@ -197,12 +233,12 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
             gs_send(ctx, &forward, home, gs_max(t, behind) + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
         } else {
-            join(ctx, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
+            join(ctx, group, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
         }
         return;
     }
     u64 start = gs_max(t, s->port);
-    s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
+    s->port = start + gs_max32(sectors * sim->slice_sector[GS_MSG_LOAD], sim->request);
     s->count.requests++;
     u32 hit = match_ways(set, tag), way;
     if (hit) {
@@ -216,12 +252,15 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 u64 reply = start + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
-                    joint_set(joint, reply, mask, 0);
+                    joint_set(sim, joint, start - t, reply, mask, 0);
                 }
+                reply += gpc_take(sim, group, t, sm, sectors);
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
                 return;
             }
+            /* they are on their way already: the home tells when they are there */
+            pay |= GS_PAY_BEHIND;
         } else {
             set->mask[way] |= (u8)mask;
             fill_set(set, way, start + sim->twin_latency);
@@ -235,7 +274,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         fill_set(set, way, start + sim->twin_latency);
     }
     if (joint) {
-        joint_set(joint, start + sim->twin_latency, mask, 1);
+        joint_set(sim, joint, start - t, start + sim->twin_latency, mask, 1);
     }
     gs_send(ctx, &forward, home, start + there, gs_across_pay(pay, 1));
 }
@@ -351,6 +390,28 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
     gs_send(ctx, &back, sim->boxes - 1, reply - sim->l2_latency + sim->sched.backing.way_back, m->pay);
 }
 
+/* A load of sectors that are on their way to the half opposite, where it has been counted: they cross once,
+   so that it takes nothing here. 0: the line has gone, and must be asked for again. */
+static int behind(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m,
+                  u32 sm)
+{
+    gs_sim *sim = ctx->sim;
+    u64 t = gs_key_time(m->key), reply = t + sim->l2_latency;
+    u32 mask = GS_PAY_MASK(m->pay), hit = match_ways(set, GS_PAY_TAG(m->pay)), way = hit ? gs_ctz(hit) : 0;
+    if (!hit || mask & ~(u32)set->mask[way]) {
+        return 0;
+    }
+    if (set->pending >> way & 1) {
+        reply = gs_max(reply, fill_get(set, way, t) + sim->fill_latency);
+    }
+    u32 sectors = gs_popcount(mask);
+    s->count.sectors_read += sectors;
+    reply += sim->fabric_back + gpc_take(sim, group, t, sm, sectors);
+    s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
+    gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~GS_PAY_BEHIND);
+    return 1;
+}
+
 /* Serves the requests of a group's slices, sorted by time. The last three are constants where it is called.
  */
 static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
@@ -406,20 +467,23 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 if (pay & GS_PAY_FOLLOWS) {
                     const gs_joint *first = joint_of(sim, s, pay, tag, from);
                     if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {
-                        join(ctx, s, &sender, m, from, gs_max(first->reply, t + l2_latency));
+                        join(ctx, group, s, &sender, m, from, gs_max(first->reply, t + l2_latency));
                         continue;
                     }
+                }
+                if (pay & GS_PAY_BEHIND && behind(ctx, group, s, set, &sender, m, from)) {
+                    continue;
                 }
                 across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
             }
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
         if (GS_UNLIKELY(joint != NULL) && !forwarded && joint_takes(sim, joint, mask, t)) {
-            join(ctx, s, &sender, m, from, gs_max(joint->reply, t + l2_latency));
+            join(ctx, group, s, &sender, m, from, gs_max(joint->reply, t + l2_latency));
             continue;
         }
-        u64 start = gs_max(t, s->port);
-        s->port = start + (u64)sectors * slice_sector[kind];
+        u64 start = gs_max(t, s->port), held = (u64)sectors * slice_sector[kind];
+        s->port = start + (load ? gs_max(held, sim->request) : held);
         s->count.requests++;
         u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
@@ -470,7 +534,10 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             reply += across;
         }
         if (GS_UNLIKELY(joint != NULL)) {
-            joint_set(joint, reply, mask, 0);
+            joint_set(sim, joint, start - t, reply, mask, 0);
+        }
+        if (load) {
+            reply += gpc_take(sim, group, t, from, sectors);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

@@ -19,11 +19,23 @@ int gs_grow(void **at, u64 *room, u64 need, size_t size)
     return 1;
 }
 
+/* Where in shared memory a lane's bytes of a sector go, for parts that are asked for one by one: the line
+   there, and by how many sectors they change their place in it. */
+static i64 place_of(const gs_pattern *p, u32 lane, i64 sector)
+{
+    if (!p->into_pitch) {
+        return 0;
+    }
+    i64 to = p->into + (i64)(lane / p->minor) * p->into_pitch + (i64)(lane % p->minor) * p->width;
+    return (to >> 7) * 8 + (to >> 5 & 3) - (sector & 3);
+}
+
 /* lanes of a pattern whose base lies `offset` bytes into a line */
 static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset, int keep_bytes)
 {
     gs_template t = {(u32)l->n_parts, 0, 0};
     gs_bytes bytes[64] = {0};
+    i64 place[64] = {0};
     for (u32 lane = 0; lane < 32; lane++) {
         if (!(p->lanes >> lane & 1)) {
             continue;
@@ -32,8 +44,9 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
                                          : (i64)(lane / p->minor) * p->s1 + (i64)(lane % p->minor) * p->s0);
         for (i64 sector = first >> 5; sector <= (first + p->width - 1) >> 5; sector++) {
             i32 line = (i32)(sector >> 2);
+            i64 there = place_of(p, lane, sector);
             u32 bit = 1u << (sector & 3), i = t.lines;
-            while (i && l->parts[t.first + i - 1].line != line) {
+            while (i && (l->parts[t.first + i - 1].line != line || place[i - 1] != there)) {
                 i--;
             }
             if (i == 0) {
@@ -42,6 +55,7 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
                 }
                 l->parts[l->n_parts++] = (gs_part){line, 0, 0};
                 i = ++t.lines;
+                place[i - 1] = there;
             }
             l->parts[t.first + i - 1].mask |= (u16)bit;
             i64 from = first - (sector * 32), to = from + p->width;
@@ -99,8 +113,8 @@ int gs_pattern_lower(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l)
     const gs_pattern *p = &job->patterns[index];
     const gs_lanes *lanes = p->shape && p->shape <= job->n_lanes ? &job->lanes[p->shape - 1] : NULL;
     if (p->align < 1 || p->align > 128 || (p->align & (p->align - 1)) || p->minor == 0 || p->width == 0 ||
-        p->width > 16 || p->arg > 7 || p->level2 > 2 || p->shape > job->n_lanes || too_far(p) ||
-        odd_record(p)) {
+        p->width > 16 || p->arg > 7 || p->level2 > 2 || p->shape > job->n_lanes || p->into > 127 ||
+        p->into_pitch > 1 << 16 || too_far(p) || odd_record(p)) {
         return gs_fail(
             sim, GS_ERR_ARG,
             "pattern %llu: align %u, minor %u, width %u, arg %u, level2 %u, shape or a distance out of range",

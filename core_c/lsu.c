@@ -71,7 +71,6 @@ typedef struct access {
     gs_tb *tb;
     gs_wslot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
-    u64 alone;        /* GS_PAY_ALONE or 0 */
     u32 wi, slot, kind, n, sectors;
     const gs_part *joins; /* of a store that will join this one, or NULL */
 } access;
@@ -109,8 +108,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u64 there = clock->origin + sim->noc; /* what the network adds to a cycle's begin */
     const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n, half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
-    const u64 line0 = a->line0, c = a->c,
-              common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | a->alone;
+    const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
     gs_row row = ctx->row;
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
@@ -298,22 +296,21 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .wi = wi,
                 .slot = slot,
                 .n = n,
-                /* what a copy asks for in pieces joins nobody */
-                .alone = op->smem && !op->issue ? GS_PAY_ALONE : 0,
                 .sectors = joins ? 0 : reach.template->sectors};
-    /* what a copy into shared memory asks for a second time, the unit has looked at already */
-    sm->lsu = a.at + (op->issue || !op->smem ? lines : 0);
+    sm->lsu = a.at + lines;
     if (GS_UNLIKELY(op->smem)) {
-        /* what arrives for shared memory is written there at a pace of its own */
-        sm->copy = gs_max(sm->copy, a.at) + n + op->smem;
-        a.ws->done = gs_max32(a.ws->done, (u32)(sm->copy + (u64)sim->params.gpu_l2.latency));
+        /* it leaves its sub-core's queue when the unit begins the one before */
+        b->left = b->copy;
+        b->copy = a.at;
+        sm->left[wi] = (u32)b->left;
     }
     if (op->kind == GS_OP_LOAD) {
         sm->copies[wi] = (u8)((sm->copies[wi] & ~(1u << slot)) | (u32)(op->smem != 0) << slot);
-        if (op->smem || !sim->hold_late) {
+        if (!sim->hold_late) {
             /* what comes holds the array that shared memory lives in: counted here, or in gs_lsu_replies */
             gs_sm_fills(sm, c);
-            sm->shared = gs_max(sm->shared, a.at * 64) + (u64)n * 64;
+            sm->shared = gs_max(sm->shared, a.at * 64) +
+                         (op->smem ? (u64)a.sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)n * 64);
         }
         int cached = !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
         a.kind = GS_MSG_LOAD;
@@ -346,9 +343,9 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     sm->work.warp_instructions += op->issue; /* 0: a further part of a bulk copy */
     /* the unit queues so many lines; beyond that the warp waits to hand over its op: where the oldest goes
        first, it has waited before it did */
-    u64 next = issue + 1;
-    if (!sim->by_age && sm->lsu > GS_LSU_AHEAD) {
-        next = gs_max(next, sm->lsu - GS_LSU_AHEAD);
+    u64 next = issue + (op->smem ? (u64)sim->params.gpu_sm.copy_gap : 1);
+    if (!sim->by_age && sm->lsu > sm->lsu_queue) {
+        next = gs_max(next, sm->lsu - sm->lsu_queue);
     }
     w->ready = (u32)next;
     tb->stalls.issued += op->issue;
@@ -383,9 +380,10 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         ports[i] = &sms[i & ~(sim->port_sms - 1)].reply; /* kept at the first of the SMs that share it */
         const gs_clock *clock = gs_clock_of(sim, &sms[i]);
         u64 from = (ctx->q0 - clock->origin) * 64;
-        at[i].begin = gs_div_by(from, clock->by_period);
+        u64 begin = gs_div_by(from, clock->by_period);
+        at[i].begin = begin + sim->distance[sms[i].id];
         /* (64 * (time - q0) + rest) * inverse; the parts may wrap around, the sum comes out right */
-        u64 rest = from - at[i].begin * clock->period;
+        u64 rest = from - begin * clock->period;
         at[i].add = (rest - 64 * ctx->q0) * clock->inverse;
         at[i].inverse = 64 * clock->inverse;
     }
@@ -406,8 +404,9 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
-            if (sim->hold_late && !(sm->copies[GS_PAY_WARP(pay)] >> GS_PAY_SLOT(pay) & 1)) {
-                gs_sm_fill(sm, c);
+            if (sim->hold_late) {
+                u32 copy = sm->copies[GS_PAY_WARP(pay)] >> GS_PAY_SLOT(pay) & 1;
+                gs_sm_fill(sm, c, copy ? sim->copy_hold[gs_popcount(GS_PAY_MASK(pay))] : 64);
             }
             u32 x = gs_l1_fill(sm, place, c);
             while (GS_UNLIKELY(x)) {

@@ -37,9 +37,10 @@ enum {
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
 /* of a request: it joins no other of its GPC, nor others it */
-#define GS_PAY_ALONE ((u64)1 << 62)
 /* of one that was passed on across the fabric: it follows one that it has joined */
 #define GS_PAY_FOLLOWS ((u64)1 << 63)
+/* a load of sectors that are on their way over the fabric already */
+#define GS_PAY_BEHIND ((u64)1 << 62)
 
 /* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
    payload back as it is. */

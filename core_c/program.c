@@ -134,6 +134,8 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
             }
         }
         out->smem = (u32)(op->smem * sm->smem_interval);
+        out->waves = op->smem;
+        out->smem_lsu = sm->lsu_shared ? (u32)op->smem / 4 : 0;
         i64 slow = sm->smem_return - sm->smem_interval;
         out->smem_slow = slow > 0 ? (u32)slow : 0;
         out->smem_return = op->smem * out->smem_slow;
@@ -144,7 +146,7 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
         out->smem_ahead = op->chain && !op->smem_wait ? 0 : (u32)sm->smem_queue * 64;
         if (op->smem_wait) {
             out->smem_wait = (u32)sm->smem_latency;
-            out->smem_back = (u32)gs_min((u64)(op->smem_wait - 1) * (u64)sm->smem_interval, 1u << 20);
+            out->smem_back = op->smem_wait - 1;
         }
         if (sum > op->issue || op->issue == 0) {
             return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots",

@@ -121,6 +121,7 @@ static void init_parts(gs_sim *sim)
         gs_sm *sm = &gs_sms(sim)[i];
         sm->id = i;
         sm->smem_queue = (u32)p->gpu_sm.smem_queue;
+        sm->lsu_queue = (u32)p->gpu_sm.lsu_queue;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
         gs_l1_resize(sm, sim->l1_total);
         gs_l1_init(sm);

@@ -24,9 +24,9 @@ enum {
     GS_THREADS = 8,
     GS_SHARES = 2, /* what threads share: boxes of slices, boxes of SMs */
     GS_BUS_WORDS = 64,
-    GS_JOINTS = 256,   /* requests a slice remembers for those that join them; a power of two */
-    GS_LSU_AHEAD = 32, /* lines that the load/store unit queues */
-    GS_WOKEN = 0x80,   /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
+    GS_CLUSTERS = 3, /* of SMs in a GPC (CPC): its TPCs take turns */
+    GS_JOINTS = 256, /* requests a slice remembers for those that join them; a power of two */
+    GS_WOKEN = 0x80, /* gs_warp.wait: the wait is over at `ready`, its length is counted then */
     GS_SAMPLES = 2048,
     GS_GPCS = 64,
     GS_STARTS = GS_TBS * (GS_POLLS + 3) + 32, /* messages to an SM that wait for their time */

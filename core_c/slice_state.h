@@ -36,9 +36,16 @@ typedef struct gs_bank {
 /* a request of a GPC that is under way: others of the GPC join it */
 typedef struct gs_joint {
     u64 key, reply;
+    u64 until;       /* when the last load comes that joins it */
     u8 mask, served; /* served: loads that wait for it */
     u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
+
+/* What a group of slices hands to half a GPC: what each cluster of its SMs still has to get at `last`, ticks.
+ */
+typedef struct gs_port {
+    u64 last, left[GS_CLUSTERS];
+} gs_port;
 
 typedef struct gs_slice {
     u64 port;

@@ -58,18 +58,19 @@ static inline void gs_sm_fills(gs_sm *sm, u64 c)
         if (at > c) {
             break;
         }
-        sm->shared = gs_max(sm->shared, at * 64) + 64;
+        sm->shared = gs_max(sm->shared, at * 64) + sm->fill_hold[sm->held_fills & (GS_RELEASES - 1)];
         sm->held_fills++;
     }
 }
 
-/* a line comes at cycle c */
-static inline void gs_sm_fill(gs_sm *sm, u32 c)
+/* a line comes at cycle c, and holds the array for so many 64ths of one */
+static inline void gs_sm_fill(gs_sm *sm, u32 c, u32 hold)
 {
     if (sm->filled - sm->held_fills == GS_RELEASES) {
         /* the oldest of so many came before this quantum: nothing can ask for the array before it any more */
         gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_RELEASES - 1)]);
     }
+    sm->fill_hold[sm->filled & (GS_RELEASES - 1)] = (u16)hold;
     sm->fill_time[sm->filled++ & (GS_RELEASES - 1)] = c;
 }
 

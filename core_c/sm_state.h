@@ -15,10 +15,12 @@ typedef struct gs_iop {
     u16 phase;            /* part of the program as the oracle orders them: 0, or stage + 1 */
     u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
     u32 smem_late;        /* 64ths: what it is held for behind that, see gpu.sm.smem_late */
+    u32 smem_lsu;         /* cycles of the load/store unit */
+    u32 waves;            /* wavefronts of shared memory */
     u32 smem_return,
         smem_slow; /* 64ths: what its results take more to their sub-core; one wavefront's of that */
     u32 issue, slots, chain;
-    u32 smem_back, smem_wait; /* see gs_op: wavefronts in 64ths; latency of shared memory, 0: no wait */
+    u32 smem_back, smem_wait; /* see gs_op: wavefronts; latency of shared memory, 0: no wait */
     i32 pattern, count_plus;
     u32 count, target;
 } gs_iop;
@@ -77,6 +79,8 @@ typedef struct gs_sub {
     u64 waiters;          /* warps that wait for the end of the run */
     u64 pipe[GS_PIPES];   /* when free, 64ths of a cycle */
     u64 held;             /* until this cycle no other warp issues than `holder` */
+    u64 copy;             /* cycle in which the load/store unit begins its last copy into shared memory, */
+    u64 left;             /* and in which that has left its queue, in which loads from there wait behind it */
     u64 returned;         /* 64ths: when the results of its wavefronts of shared memory are there */
 } gs_sub;
 
@@ -84,6 +88,15 @@ typedef struct gs_sub {
 enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
 /* the oldest goes first, at once or when the one that issues must wait */
 enum { GS_BY_AGE = 1, GS_GREEDY_BY_AGE };
+
+/* when the results of a warp's last loads from shared memory are there, less the latency, in order */
+enum { GS_RETURNS = 16 };
+
+typedef struct gs_returns {
+    u32 done[GS_RETURNS];
+    u8 waves[GS_RETURNS]; /* wavefronts of each */
+    u8 last;
+} gs_returns;
 
 typedef struct gs_turns {
     u64 waits[GS_TURNS]; /* warps */
@@ -151,7 +164,6 @@ typedef struct gs_sm {
     u64 cur;           /* cycle being simulated */
     u64 lsu, port;     /* cycles */
     u64 arrival;       /* until then warps are counted at barriers */
-    u64 copy;          /* until then copies into shared memory are written there */
     u64 reply, shared; /* 64ths of a cycle */
     u32 acquired, released, need, armed;
     u32 fifo_head, fifo_tail;
@@ -168,7 +180,7 @@ typedef struct gs_sm {
     u32 parameters; /* cycle from which that kernel's parameters are there */
     u32 refetched;  /* cycle from which code and parameters are there again, behind a launch beside others */
     u32 gpc;
-    u32 smem_queue; /* gpu.sm.smem_queue */
+    u32 smem_queue, lsu_queue; /* gpu.sm */
     _Alignas(64) gs_sub sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];
     u64 wheel[GS_WHEEL];
@@ -180,10 +192,14 @@ typedef struct gs_sm {
     u8 turn[GS_WARPS];         /* what it waits for */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_RELEASES];
+    u16 fill_hold[GS_RELEASES];
     u32 fill_time[GS_RELEASES]; /* cycles in which lines came; the array has not been held for the last ones
                                  */
     u32 filled, held_fills;
     u8 copies[GS_WARPS]; /* a bit a slot: its loads go to shared memory */
+    u32 left[GS_WARPS];  /* cycle in which its last copy has left its sub-core's queue: its registers are read
+                          */
+    gs_returns returns[GS_WARPS];
     u8 fifo[GS_WARPS];
     gs_l1set l1[GS_L1_SETS + 1];
     u64 free_warps, sampled_warp_cycles, next_sample, sample;

@@ -341,6 +341,10 @@ struct gs_sim {
     u32 slice_sector[3]; /* ticks a sector of a load, a store, a reduction holds a slice's port */
     int clock_hand;      /* victims are picked by a clock */
     u32 join_stores, join_loads, fill_pairs, hold_late;
+    u16 copy_hold[5];   /* 64ths of a cycle that so many sectors of a copy hold the array */
+    u32 request;        /* ticks that a load holds a slice's port at least */
+    u32 gpc_parts;      /* halves of GPCs that replies are handed to; 0: no limit */
+    u64 gpc_16;         /* ticks << 8 that 16 B take of what a GPC gets from a group of slices */
     u32 open_lines;     /* L2 reads the rest of sectors that are written in part */
     u16 open_steps[16]; /* numbers that have no divisor in common with `sets` */
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
@@ -365,8 +369,11 @@ struct gs_sim {
     /* boxes share[kind][t] to before share[kind][t + 1] of slices, of SMs are thread t's to run, unless
        another one has nothing left to do */
     u32 share[GS_SHARES][GS_THREADS + 1];
-    u64 shared;      /* quanta when that was last looked at */
-    u8 gpc_of[1024]; /* of each SM: whose loads may join its own */
+    u64 shared;          /* quanta when that was last looked at */
+    u8 gpc_of[1024];     /* of each SM: whose loads may join its own */
+    u8 cluster_of[1024]; /* of an SM in its GPC */
+    u16 distance[1024];  /* of each SM, 64ths of a cycle that its replies take longer than the shortest */
+    u64 mean_distance;   /* ticks */
 
     /* offsets of tables and state */
     u64 at_ops, at_patterns, at_programs, at_launches, at_templates, at_parts;
@@ -375,7 +382,7 @@ struct gs_sim {
     u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_departed, at_tb_records;
-    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far;
+    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far, at_ports;
     u32 far_n, far_lock; /* messages beyond the ring; 1: a thread adds one */
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;

@@ -39,7 +39,7 @@ static inline u64 gs_turn_shared(const gs_sm *sm)
 static inline u64 gs_turn_free(const gs_sm *sm, u32 wi, u32 what)
 {
     const gs_sub *b = &sm->sub[wi & 3];
-    u64 free = what == GS_TURN_LSU      ? gs_max(sm->lsu, GS_LSU_AHEAD) - GS_LSU_AHEAD
+    u64 free = what == GS_TURN_LSU      ? gs_max(sm->lsu, sm->lsu_queue) - sm->lsu_queue
                : what == GS_TURN_SHARED ? gs_turn_shared(sm)
                : what == GS_TURN_ISSUE  ? gs_max(b->issue, b->held + 1)
                                         : b->pipe[what] >> 6;

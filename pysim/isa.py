@@ -10,6 +10,7 @@ OPS: tuple[tuple[str, str], ...] = (
     ("STORE", "global store; its lines count on a slot until L2 acknowledges"),
     ("REDUCE", "global reduction at L2 (commutative update); counts as STORE does"),
     ("WAIT", "wait until the slot is empty"),
+    ("TAKEN", "wait until the load/store unit has taken the warp's copies into shared memory"),
     ("BARRIER", "barrier of all warps of the TB"),
     ("LOOP", "count and go back to target"),
     ("DELAY", "hold the warp for a number of cycles"),

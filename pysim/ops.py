@@ -122,10 +122,17 @@ def _shape(made: Programs, pattern: Pattern, program: Program | Recorded) -> int
 
 
 def add_variant(
-    made: Programs, program: Program | Recorded, ops: Sequence[Op], seen: dict[Any, int], longest: int
+    made: Programs,
+    program: Program | Recorded,
+    ops: Sequence[Op],
+    seen: dict[Any, int],
+    longest: int,
+    tensor: int,
 ) -> int:
-    """Append one variant's ops and return where it starts."""
+    """Append one variant's ops and return where it starts; ``tensor``: the longest block where any is."""
     entry = len(made.ops)
+    if any(op.kind == OP["COMPUTE"] and op.pipes[PIPE["tensor"]] for op in ops):
+        longest = min(longest, tensor)
     pieces = [cut(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
     # marks are for schemes: what they did not make use of goes
     pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
@@ -147,7 +154,7 @@ def add_variant(
                         raise WorkloadError(
                             f"program {program.name}: pattern of argument {pattern.arg} of {program.args}"
                         )
-                    names = (*_TERMS, "lanes", "minor", "width", "arg", "level2")
+                    names = (*_TERMS, "lanes", "minor", "width", "arg", "level2", "into", "into_pitch")
                     entry_of = {name: getattr(pattern, name) for name in names}
                     align = alignment(pattern, program.name)
                     made.patterns.append(entry_of | {"align": align, "shape": _shape(made, pattern, program)})
@@ -171,6 +178,7 @@ def add_variant(
 
 def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> Programs:
     """Lower every distinct program once; recorded ones need the device's encoded ``values``."""
+    tensor = values["gpu.sm.block_tensor"] if values else longest
     made = Programs()
     by_id: dict[int, int] = {}
     by_value: dict[Program, int] = {}
@@ -197,7 +205,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
             starts: dict[tuple[Op, ...], int] = {}
             for ops in program.variants:
                 if ops not in starts:
-                    starts[ops] = add_variant(made, program, ops, seen, longest)
+                    starts[ops] = add_variant(made, program, ops, seen, longest, tensor)
             entries = [starts[ops] for ops in program.variants]
             made.programs.append(
                 row

@@ -29,6 +29,9 @@ class Pattern:
     """Addresses of a warp's memory op; fields as in ``gs_pattern`` (core_c/gs_api.h).
 
     ``offsets``: 32 distances of the lanes in bytes, where no ``s0``, ``s1`` and ``minor`` describe them.
+    ``into``, ``into_pitch``: a copy into shared memory, of which lane 0 goes ``into`` bytes behind the begin
+    of a line there and each ``minor`` lanes ``into_pitch`` behind those before: what comes to another line
+    of shared memory, or to other sectors there, is asked for by itself.
     """
 
     arg: int
@@ -46,6 +49,8 @@ class Pattern:
     minor: int = 32
     lanes: int = 0xFFFFFFFF
     offsets: tuple[int, ...] = ()
+    into: int = 0
+    into_pitch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,18 +260,13 @@ class Code:
         ahead: int = 0,
         limit: int = 0,
         smem: int = 0,
-        further: bool = False,
     ) -> None:
-        """Add a load: one pattern for all warps or one a warp.
-
-        ``smem``: cycles that copying into shared memory adds to one a line. ``further``: it is a part of the
-        load before, and no instruction.
+        """Add a load: one pattern for all warps or one a warp; ``smem``: 1, it copies into shared memory.
 
         Its iteration is ``counter[level] + ahead``; from ``limit`` on (0: never) it is skipped.
         """
         where = {"slot": slot, "stages": stages, "level": level, "patterns": patterns}
-        issue = 0 if further else 1
-        self._add("LOAD", issue=issue, bypass_l1=bypass_l1, count_plus=ahead, count=limit, smem=smem, **where)
+        self._add("LOAD", issue=1, bypass_l1=bypass_l1, count_plus=ahead, count=limit, smem=smem, **where)
 
     def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
         """Add a store."""
@@ -279,6 +279,10 @@ class Code:
     def wait(self, slot: int, *, stages: int = 0, level: int = 0) -> None:
         """Wait until a slot is empty."""
         self._add("WAIT", slot=slot, stages=stages, level=level)
+
+    def taken(self) -> None:
+        """Wait until the load/store unit has taken the warp's copies, whose registers are written anew."""
+        self._add("TAKEN")
 
     def barrier(self) -> None:
         """Barrier of the TB (one instruction)."""

@@ -52,7 +52,14 @@ def rows(
             for warp, ops in enumerate(row):
                 if id(ops) not in same:
                     if ops not in shared:
-                        shared[ops] = add_variant(made, program, ops, seen, values["gpu.sm.block_max"])
+                        shared[ops] = add_variant(
+                            made,
+                            program,
+                            ops,
+                            seen,
+                            values["gpu.sm.block_max"],
+                            values["gpu.sm.block_tensor"],
+                        )
                     same[id(ops)] = shared[ops]
                 entries[at, warp] = same[id(ops)]
         return Tables(

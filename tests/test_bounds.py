@@ -209,6 +209,9 @@ def test_kernels_of_one_tb_wherever_their_data_lie(
 
 
 # ---- it is tight where it can be ----
+AS_FAR = {"gpu.noc.tpc_distance": 0, "gpu.noc.cluster_distance": 0}
+
+
 @pytest.mark.parametrize(("gpu", "tbs"), [("titan_v", 640), ("titan_v", 1001), ("h200", 640), ("h200", 1056)])
 def test_ffma_that_fills_the_gpu(gpu, tbs):
     rows = respected(rows_of(gpu, make(f"ffma:tbs={tbs}"), "stream,tb_ideal"))
@@ -219,9 +222,10 @@ def test_ffma_that_fills_the_gpu(gpu, tbs):
 @pytest.mark.parametrize("body", [0, 1000, 2000, 4000, 20000])
 def test_a_chain_of_kernels_of_one_tb(gpu, body):
     """On an H200 a TB could run in the half of L2 that has its data, but none is put there, and banks of DRAM
-    might be there when they are asked, but one in seven is being refreshed.
+    might be there when they are asked, but one in seven is being refreshed. (Nor is one put on the SMs that
+    are nearest to L2: here all are as far.)
     """
-    rows = respected(rows_of(gpu, chain(20, tbs=1, body=body), "tb_ideal"))
+    rows = respected(rows_of(gpu, chain(20, tbs=1, body=body), "tb_ideal", **AS_FAR))
     assert rows["bound_us"][0] >= (0.96 if gpu == "titan_v" else 0.965) * rows["time_us"][0]
 
 
@@ -236,7 +240,9 @@ def test_parameters_count():
 
 def test_a_chain_where_l2_is_one():
     for free, share in (({}, 0.95), ({"gpu.dram.bank_refresh_time": 0}, 0.97)):
-        rows = respected(rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1} | free))
+        rows = respected(
+            rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1} | AS_FAR | free)
+        )
         assert rows["bound_us"][0] >= share * rows["time_us"][0]
 
 

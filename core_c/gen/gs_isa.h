@@ -15,25 +15,27 @@ enum {
     GS_OP_REDUCE = 4,
     /* wait until the slot is empty */
     GS_OP_WAIT = 5,
+    /* wait until the load/store unit has taken the warp's copies into shared memory */
+    GS_OP_TAKEN = 6,
     /* barrier of all warps of the TB */
-    GS_OP_BARRIER = 6,
+    GS_OP_BARRIER = 7,
     /* count and go back to target */
-    GS_OP_LOOP = 7,
+    GS_OP_LOOP = 8,
     /* hold the warp for a number of cycles */
-    GS_OP_DELAY = 8,
+    GS_OP_DELAY = 9,
     /* the TB's first warp fences and adds 1 to a semaphore at L2 */
-    GS_OP_POST = 9,
+    GS_OP_POST = 10,
     /* all warps of the TB wait until semaphores are complete; its first warp polls them at L2 */
-    GS_OP_POLL = 10,
+    GS_OP_POLL = 11,
     /* this TB allows the kernels behind it to start */
-    GS_OP_TRIGGER = 11,
+    GS_OP_TRIGGER = 12,
     /* wait until the kernels that this one was launched behind have ended */
-    GS_OP_DEPEND = 12,
+    GS_OP_DEPEND = 13,
     /* take the TB's next tile of a stage, behind a TB barrier but for the first */
-    GS_OP_TILE = 13,
+    GS_OP_TILE = 14,
     /* where a scheme may wait, post or trigger; nothing by itself, and never in the core */
-    GS_OP_MARK = 14,
-    GS_OPS = 15
+    GS_OP_MARK = 15,
+    GS_OPS = 16
 };
 
 /* pipes of a sub-core */

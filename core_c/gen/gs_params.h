@@ -72,6 +72,14 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_late;
     /* Wavefronts of shared memory that an SM queues: no warp runs further ahead of it. Where warp_order is oldest or greedy_oldest, the oldest of those that wait behind them goes first. [count] */
     int64_t smem_queue;
+    /* Cycles from a copy into shared memory (cp.async) to the next op of its warp. [cycle] */
+    int64_t copy_gap;
+    /* Cycles that each sector which a copy brings holds the array of L1 and shared memory. [1/64 cycle] */
+    int64_t copy_hold;
+    /* Lines that the load/store unit queues: no warp runs further ahead of it. [count] */
+    int64_t lsu_queue;
+    /* Loads from shared memory take a cycle of the load/store unit, each four wavefronts of them. [bool] */
+    int64_t lsu_shared;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
     /* Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width. [choice] */
@@ -88,6 +96,8 @@ typedef struct gs_gpu_sm_params {
     int64_t warp_order;
     /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
     int64_t block_max;
+    /* Longest compute block in instructions of programs with tensor instructions, if less: those of older warps wait for its end. [count] */
+    int64_t block_tensor;
 } gs_gpu_sm_params;
 
 typedef struct gs_gpu_l1_params {
@@ -110,6 +120,10 @@ typedef struct gs_gpu_l1_params {
 typedef struct gs_gpu_noc_params {
     /* One way between SM and L2 slice, unloaded; bounds the quantum. [cycle] */
     int64_t latency;
+    /* Cycles that replies take longer for each TPC behind its own in a cluster (CPC) of its GPC; latencies of L2 and DRAM are means over all SMs. [1/64 cycle] */
+    int64_t tpc_distance;
+    /* Cycles that they take longer for each cluster of its GPC before its own. [1/64 cycle] */
+    int64_t cluster_distance;
     /* Bytes a cycle that the reply port of an SM takes. [count] */
     int64_t reply_bytes;
     /* SMs that share a port to the network, both ways: 1, 2 or 4. [count] */
@@ -118,6 +132,8 @@ typedef struct gs_gpu_noc_params {
     int64_t read_sector;
     /* Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself). [count] */
     int64_t join_loads;
+    /* Bytes a cycle that a GPC takes of L2's replies, 16 B more for each; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
+    int64_t gpc_bytes;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
     /* Cycles more that a line of a store holds it where bytes of the line's sectors are left out. [cycle] */
@@ -137,6 +153,8 @@ typedef struct gs_gpu_l2_params {
     int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
+    /* Cycles that a load holds a slice at least. [1/64 cycle] */
+    int64_t request;
     /* L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement. [bool] */
     int64_t open_lines;
     /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */

@@ -92,6 +92,29 @@ _GH100: Rows = (
         " instructions: h200_shared_steps.csv",
     ),
     ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
+    ("gpu.sm.block_tensor", 8, "choice of the model: longer blocks of mma keep an older warp's for too long"),
+    (
+        "gpu.sm.copy_gap",
+        4,
+        "measured, h200_copies.csv: copies of a warp follow each other so where nothing else limits them",
+    ),
+    (
+        "gpu.sm.copy_hold",
+        0.078,
+        "measured, h200_array.csv: what a step copies (768 sectors) keeps the array from loads for 63 to 118"
+        " cycles, whatever its padding: 60",
+    ),
+    (
+        "gpu.sm.lsu_queue",
+        512,
+        f"{_ASSUMED}: more than a TB's step of copies (408 lines), which never kept warps from issuing more",
+    ),
+    (
+        "gpu.sm.lsu_shared",
+        1,
+        "measured, h100_lone.csv: three TBs of 64 x 64 take 236 cycles a step each, 204 lines of copies and"
+        " 32 loads from shared memory",
+    ),
     ("gpu.l1.size", 262144, f"{_SHEET}: 256 KB of L1 and shared memory an SM"),
     (
         "gpu.l1.reserved",
@@ -104,7 +127,7 @@ _GH100: Rows = (
         "measured, h200_l1_order.csv: a line stored is read at once, and takes the place of others",
     ),
     ("gpu.l1.latency", 36, f"{_MICRO} latency_cycles.l1_hit_16KB: 35.98"),
-    ("gpu.l1.in_flight", 256, f"{_ASSUMED}; dram_read_GBps.ctas512_32 needs 32 KiB an SM"),
+    ("gpu.l1.in_flight", 448, f"{_ASSUMED}; copies of products that wait for DRAM need more than 256"),
     (
         "gpu.l1.hold_late",
         1,
@@ -117,12 +140,30 @@ _GH100: Rows = (
         f"{_ASSUMED}: the share of the L2 latency that leaves 80 cycles for L1 miss and slice",
     ),
     (
+        "gpu.l2.request",
+        1.16,
+        "measured, h200_cluster.csv: 79 requests of a sector a cycle, 96 slices: one a cycle of L2's clock",
+    ),
+    (
         "gpu.noc.join_loads",
         4,
         "measured, h200_window.csv: n SMs of a GPC that load the same lines ask L2 for them n / 4 times,"
         " rounded up, if they are at most 70 cycles apart (L2 has them) or 370 to 530 (DRAM answers); SMs of"
         " different GPCs each for themselves",
     ),
+    (
+        "gpu.noc.gpc_bytes",
+        718,
+        "measured, h200_cluster.csv: loads that hit bring the SMs of a GPC 559 to 619 B a cycle in halves of"
+        " lines, 654 in whole ones",
+    ),
+    (
+        "gpu.noc.tpc_distance",
+        5,
+        "measured, h200_distance.csv: hits take 299, 302, 306, 294, 297, 300, 289 and 292 cycles by the rank"
+        " of the SM's TPC in its GPC, of which those equal modulo three make a cluster",
+    ),
+    ("gpu.noc.cluster_distance", 3.5, "measured, h200_distance.csv: as gpu.noc.tpc_distance"),
     ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
     ("gpu.noc.read_sector", 0, f"{_ASSUMED}: a request of a line a cycle"),
     ("gpu.noc.reply_bytes", 114, "measured on an H200: 225 GB/s an SM of L2 reads when few SMs read"),
@@ -287,10 +328,19 @@ _GH100: Rows = (
 _H200: Rows = (
     ("gpu.sms", 132, f"{_MICRO} sm_count"),
     ("gpu.clock", 1980, f"{_MICRO} attr_sm_clock_khz; sm_clock_mhz.all_sms_spinning 1979.8"),
-    ("gpu.clock_tensor", 0.909, "measured, h200_clock.csv: 1797 of 1978 MHz, whatever the data and the load"),
+    (
+        "gpu.clock_tensor",
+        0.875,
+        "measured, h100_fabric.csv: 1,716 to 1,781 of 1,978 MHz in large products (h200_clock.csv: 1,797 in"
+        " mma alone, 1,632 to 1,781 in products)",
+    ),
     ("gpu.l2.size", 62914560, f"{_MICRO} l2_bytes"),
     ("gpu.l2.slices", 96, f"{_ASSUMED}: two for each of 48 512 KiB columns of a full GH100 (60 MiB)"),
-    ("gpu.l2.slice_bytes", 49, f"{_MICRO} l2_read_GBps.set_2MB: 9918, 52 B a cycle and slice"),
+    (
+        "gpu.l2.slice_bytes",
+        47,
+        "measured, h100_step_traffic.csv: 1.65 sectors a slice and cycle of L2's clock (1.705 GHz) at most",
+    ),
     ("gpu.dram.bandwidth", 4814.3, f"{_MICRO} attr_mem_bus_bits 6016 at 2 x attr_mem_clock_khz 3201"),
     ("gpu.dram.latency", 662, f"{_MICRO} latency_cycles.dram_64MB_cold 658, dram_1GB_cold 667"),
     ("gpu.dram.refresh_time", 3.56, f"{_MICRO} dram_read_GBps: 4533, 94 % of the peak"),
@@ -302,10 +352,10 @@ _STAND_IN = "an H200 has the same chip: measured there"
 _H100: Rows = (
     ("gpu.sms", 132, f"{_SHEET}: H100 SXM5, 132 of 144 SMs"),
     ("gpu.clock", 1980, f"{_SHEET}: H100 SXM5, highest boost clock"),
-    ("gpu.clock_tensor", 0.909, _STAND_IN),
+    ("gpu.clock_tensor", 0.875, _STAND_IN),
     ("gpu.l2.size", 52428800, f"{_SHEET}: H100 SXM5, 50 MB"),
     ("gpu.l2.slices", 80, f"{_ASSUMED}: slices as large as an H200's"),
-    ("gpu.l2.slice_bytes", 49, _STAND_IN),
+    ("gpu.l2.slice_bytes", 47, "measured, h100_step_traffic.csv: 1.65 sectors a cycle of 1.705 GHz"),
     ("gpu.dram.bandwidth", 3352.3, "NVIDIA H100 SXM5 data sheet (3.35 TB/s): 5120 bit at 2 x 2619 MHz"),
     ("gpu.dram.latency", 662, _STAND_IN),
     ("gpu.dram.refresh_time", 3.56, _STAND_IN),

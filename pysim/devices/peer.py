@@ -42,6 +42,7 @@ _PEER: Rows = (
     ("gpu.sm.barrier_warp", 0, "not modelled there"),
     ("gpu.sm.leave_stores", 0, "shd_warp_t::hardware_done asks for stores_done"),
     ("gpu.sm.block_max", 64, "choice of the model; docs/peer.md has what other lengths give"),
+    ("gpu.sm.block_tensor", 1024, "choice of the model, as gpu.sm.block_max"),
     ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
     ("gpu.l1.reserved", 0, "not modelled there"),
     ("gpu.l1.keep_stores", 0, "not compared with what is modelled there"),

@@ -40,19 +40,20 @@ HGEMM8: dict[str, Block] = {
     ),
     "top": (
         (0, 0, {"imad": 1, "alu": 1, "none": 1}), "group", (3, 0, {"alu": 2, "cbu": 2}), "bar",
-        (4, 0, {"alu": 1, "none": 1}),
+        (17, 0, {"alu": 1, "none": 1}),
     ),
     "load": (
         (32, 3, {"imad": 4, "alu": 3, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (43, 3, {"imad": 11, "alu": 10, "adu": 2, "none": 1, "smem": 3}), "cp", (1, 0, {"imad": 2}), "cp",
-        (0, 0, {"cbu": 1}),
+        (25, 0, {"alu": 2, "none": 1}), "taken", (18, 3, {"imad": 11, "alu": 8, "adu": 2, "smem": 3}), "cp",
+        (1, 0, {"imad": 2}), "cp", (13, 0, {"cbu": 1}),
     ),
     "math": (
+        "taken",
         (30, 20, {"imad": 12, "alu": 6, "adu": 1, "cbu": 1, "lsu": 1, "smem": 5}, 12),
         (0, 0, {"hmma": 2}, 8), (1, 4, {"hmma": 2, "smem": 1}, 8), (0, 0, {"hmma": 4}),
         (0, 4, {"smem": 1}, 4), (0, 0, {"hmma": 4}), (0, 4, {"smem": 1}, 4),
         (3, 12, {"hmma": 4, "smem": 3}, 8), (0, 0, {"hmma": 2}, 4), (0, 4, {"hmma": 3, "smem": 1}, 4),
-        (0, 0, {"hmma": 5}, 0), (2, 0, {"alu": 4, "hmma": 6, "none": 2}),
+        (0, 0, {"hmma": 5}, 0), (21, 0, {"alu": 4, "hmma": 6, "none": 2}),
     ),
     "out": (
         (0, 0, {"adu": 1, "none": 1}), "group", (28, 0, {"imad": 1, "alu": 1, "adu": 1}),
@@ -128,10 +129,12 @@ HGEMM64: dict[str, Block] = {
     ),
     "load": (
         (37, 3, {"imad": 4, "alu": 3, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (62, 3, {"imad": 12, "alu": 10, "adu": 2, "none": 1, "smem": 3}), "cp", (2, 0, {"imad": 3}), "cp",
+        (25, 0, {"alu": 2, "none": 1}), "taken", (37, 3, {"imad": 12, "alu": 8, "adu": 2, "smem": 3}), "cp",
+        (2, 0, {"imad": 3}), "cp",
         (16, 0, {"cbu": 1}),
     ),
     "math": (
+        "taken",
         (39, 12, {"imad": 12, "alu": 7, "adu": 1, "cbu": 1, "s2r": 1, "lsu": 1, "smem": 3}, 4),
         (5, 0, {"hmma": 1}, 0), (5, 4, {"hmma": 3, "smem": 1}, 0), (6, 12, {"hmma": 4, "smem": 3}, 0),
         (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0), (30, 0, {"alu": 4, "hmma": 4, "none": 1}),
@@ -292,13 +295,14 @@ GRU_HGEMM64: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", (7, 0, {"alu": 1, "cbu": 2}), "bar", (9, 0, {"none": 1}),
     ),
     "load": (
-        (39, 3, {"imad": 6, "alu": 3, "adu": 3, "uni": 1, "none": 1, "smem": 3}), "cp", "cp",
+        (39, 3, {"imad": 6, "alu": 3, "adu": 3, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "taken",
         (10, 0, {"imad": 6, "alu": 3}), "cp", "cp", (24, 0, {"imad": 1, "alu": 1, "cbu": 1}),
     ),
     "math": (
+        "taken",
         (8, 12, {"imad": 9, "alu": 5, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0),
         (6, 12, {"hmma": 4, "smem": 3}, 0), (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0),
-        (29, 0, {"hmma": 4, "none": 2}),
+        (18, 0, {"hmma": 4, "none": 2}),
     ),
     "out": (
         (0, 0, {"alu": 1, "none": 2, "lsu": 1}), "group",
@@ -356,14 +360,15 @@ QK: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", "bar", (15, 0, {"alu": 1, "cbu": 1, "none": 1}),
     ),
     "load": (
-        (41, 3, {"imad": 4, "alu": 5, "adu": 3, "smem": 3}), "cp", "cp",
+        (41, 3, {"imad": 4, "alu": 5, "adu": 3, "smem": 3}), "cp", "cp", "taken",
         (21, 3, {"imad": 6, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp",
         (10, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp", (38, 0, {"imad": 2, "alu": 1, "cbu": 1}),
     ),
     "math": (
+        "taken",
         (31, 12, {"imad": 12, "alu": 8, "adu": 1, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}),
         (4, 4, {"smem": 1}, 0), (12, 0, {"imad": 5, "alu": 3, "hmma": 4}), (7, 12, {"smem": 3}, 0),
-        (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0), (29, 0, {"hmma": 4, "none": 2}),
+        (0, 0, {"hmma": 4}), (4, 4, {"smem": 1}, 0), (18, 0, {"hmma": 4, "none": 2}),
     ),
     "out": (
         (13, 0, {"adu": 1, "cbu": 1, "none": 1}), "group",
@@ -404,13 +409,15 @@ PV: dict[str, Block] = {
     ),
     "load": (
         (5, 3, {"imad": 1, "alu": 1, "adu": 1, "smem": 3}), "cp", (20, 0, {"imad": 1, "alu": 1, "adu": 1}),
-        "cp", (56, 3, {"imad": 5, "alu": 5, "adu": 2, "none": 1, "smem": 3}), "cp", (2, 0, {"alu": 2}),
-        "cp", (21, 0, {"alu": 1, "cbu": 1}),
+        "cp", (25, 0, {"alu": 2, "none": 1}), "taken",
+        (31, 3, {"imad": 5, "alu": 3, "adu": 2, "smem": 3}), "cp", (2, 0, {"alu": 2}), "cp",
+        (21, 0, {"alu": 1, "cbu": 1}),
     ),
     "math": (
+        "taken",
         (15, 12, {"imad": 8, "alu": 5, "cbu": 1, "lsu": 1, "smem": 3}, 0), (0, 0, {"hmma": 4}),
         (4, 4, {"smem": 1}, 0), (6, 12, {"hmma": 4, "smem": 3}, 0), (0, 0, {"hmma": 4}),
-        (4, 4, {"smem": 1}, 0), (29, 0, {"hmma": 4, "none": 2}),
+        (4, 4, {"smem": 1}, 0), (18, 0, {"hmma": 4, "none": 2}),
     ),
     "out": (
         (0, 0, {"adu": 1, "none": 1}), "group",

@@ -58,7 +58,7 @@ PIPES: Mapping[str, tuple[str, str]] = {
 # that fill all slots LDS.32 takes 1.5 slots, LDS.64 2.0, LDS.128 2.8 to 3.5 (measured, H200: h200_parts.csv).
 WRITES = {"lds64": 2, "lds128": 4}
 STORES = 4  # the slot of stores; loads take the others
-# what L1 counts, a sector each; a part of a copy that is asked for again counts its lines
+# what L1 counts, a sector each
 SECTORS = ("l1_load_sectors", "l1_store_sectors")
 COUNTERS = ("inst", "fma", "alu", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "wavefronts")
 _OPS: Mapping[int, str] = {
@@ -85,7 +85,7 @@ class Warp:
             if op.kind in _OPS:
                 made.update({"inst": op.issue, _OPS[op.kind]: op.issue})
             if op.patterns:
-                touched = [sectors(p)[0 if op.issue else 1] for p in op.patterns]
+                touched = [sectors(p) for p in op.patterns]
                 # warps with patterns of their own share the code: each counts for its part
                 mean = Fraction(sum(touched), len(touched))
                 made[SECTORS[op.kind != OP["LOAD"]]] += mean  # type: ignore[assignment]
@@ -127,21 +127,10 @@ class Warp:
         level: int = 2,
         ahead: int = 0,
         smem: int = 0,
-        further: bool = False,
-        again: bool = True,
     ) -> None:
-        """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`.
-
-        ``again``: a further part asks for what the parts before it have asked for.
-        """
-        self.code.load(
-            slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem,
-            further=further,
-        )  # fmt: skip
+        """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`."""
+        self.code.load(slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem)
         self._count()
-        if further and not again:
-            more = sum(found - lines for found, lines in map(sectors, patterns))
-            self.tally[-1][SECTORS[0]] += Fraction(more, len(patterns))  # type: ignore[assignment]
 
     def store(self, slot: int, *patterns: Pattern, level: int = 2) -> None:
         """Add a store."""
@@ -171,6 +160,9 @@ class Warp:
                 self.wait(int(kind[4:]))
             elif kind == "bar":
                 self.barrier()
+            elif kind == "taken":
+                self.code.taken()
+                self._count()
             elif kind == "exit":
                 self.exit()
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from workloads.tiles import collapse
 
 from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
 from .code import STORES, Launch, Warp, launch
-from .lanes import always, lane_pattern
+from .lanes import always
 from .sgemm import MAX_STEPS, gemm_accesses
 
 if TYPE_CHECKING:
@@ -26,16 +26,7 @@ if TYPE_CHECKING:
 ITEM = 2
 BK = 32
 STAGES = 3
-# Rows lie 16 B further apart in shared memory than they are long. A copy asks L2 for a row at once if all of
-# it comes to one line of shared memory and sectors to sectors: three rows of A in eight, one of B. It asks
-# for the others in pieces, of those that lie across sectors for some sectors twice, and pieces do not join
-# those of other SMs: 188 requests for the 96 rows of a step, of which 9 to 20 % join where all SMs read the
-# same rows; without padding 96, of which half to three in four join (measured on an H200, tests/hw/hot.cu).
-# Here a row in pieces is one request, and one more for what it asks for twice.
-# What is copied is written slowly: on an H200 a step of A and B takes 462 cycles so, 192 with aligned rows
-# (tests/hw/copies2.cu); these are the cycles that a copy of A and of B adds to one a line.
-WHOLE = {True: (0, 2, 4), False: (0,)}  # rows, of eight
-SLOW = {True: 4, False: 5}
+PAD = 16  # bytes between rows in shared memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +48,6 @@ class Hgemm:
         """Warps of a TB."""
         return (self.bm // self.wm) * (self.bn // self.wn)
 
-    def across(self, of_a: bool) -> int:
-        """Return the lanes that copy a row of A or of B."""
-        return 4 if of_a else self.bn // 8
-
-    def asked_again(self, of_a: bool) -> int:
-        """Lanes whose sectors a copy asks L2 for twice, in rows of odd number.
-
-        Of such a row of A that is one sector, of B every one: 20 and 24 sectors for 16 (measured,
-        ``tests/hw/paths.cu``).
-        """
-        across = self.across(of_a)
-        twice = 2 if of_a else across
-        return sum(1 << lane for lane in range(32) if lane // across % 2 and lane % across < twice)
-
     @property
     def smem(self) -> int:
         """Shared memory of a TB in bytes: three stages of A and B with rows padded by 16 B."""
@@ -80,6 +57,11 @@ class Hgemm:
 H128W8 = Hgemm("hgemm_128x128x32_8warps", 128, 128, 64, 32, 125, HGEMM8, HGEMM8_OUT)
 H128W4 = Hgemm("hgemm_128x128x32_4warps", 128, 128, 64, 64, 208, HGEMM4, HGEMM4_OUT)
 H64 = Hgemm("hgemm_64x64x32", 64, 64, 32, 32, 80, HGEMM64)
+
+
+def _into(first: int, row: int) -> int:
+    """Return where in a line of shared memory a copy goes: row ``first`` of ``row`` bytes and the padding."""
+    return first * (row + PAD) % 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +87,7 @@ class _Tile:
         return Pattern(
             0, 16, base=first * pitch + step * ITEM * BK, by=self.kind.bm * pitch, bz=self.m * pitch,
             step=ITEM * BK, s0=16, s1=pitch, minor=4, lanes=(1 << 4 * high) - 1,
+            into=_into(first, ITEM * BK), into_pitch=ITEM * BK + PAD,
         )  # fmt: skip
 
     def b(self, warp: int, j: int, step: int) -> Pattern:
@@ -115,25 +98,12 @@ class _Tile:
         return Pattern(
             1, 16, base=(first + step * BK) * pitch, bx=ITEM * self.kind.bn, bz=self.k * pitch,
             step=BK * pitch, s0=16, s1=pitch, minor=across,
+            into=_into(first, ITEM * self.kind.bn), into_pitch=ITEM * self.kind.bn + PAD,
         )  # fmt: skip
 
     def copied(self, of_a: bool, warp: int, j: int, step: int) -> Pattern:
         """Copy of A or of B."""
         return self.a(warp, j, step) if of_a else self.b(warp, j, step)
-
-    def whole(self, of_a: bool, warp: int, j: int) -> int:
-        """Lanes of a copy whose rows are asked for at once."""
-        across = self.kind.across(of_a)
-        first = (warp + j * self.kind.warps) * (32 // across)
-        return sum(1 << lane for lane in range(32) if (first + lane // across) % 8 in WHOLE[of_a])
-
-    def pieces(self, of_a: bool, warp: int, j: int, step: int, again: bool) -> list[int]:
-        """Where the sectors lie that a copy asks for in pieces, or (``again``) for a second time."""
-        p = self.copied(of_a, warp, j, step)
-        lanes = p.lanes & ~self.whole(of_a, warp, j)
-        lanes &= self.kind.asked_again(of_a) if again else ~0
-        every = range(0, 32, 2)
-        return [p.base + n // p.minor * p.s1 + n % p.minor * p.s0 for n in every if lanes >> n & 1]
 
     def needed(self, step: int) -> Part:
         """Return what a stage reads of A, ``step`` stages from where the loop is."""
@@ -206,22 +176,7 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
         stages, level, ahead = (STAGES, 0, STAGES - 1) if looped else (0, 2, 0)
         load = partial(w.load, slot, bypass=True, stages=stages, level=level, ahead=ahead)
         made = [tile.copied(of_a, warp, j, step) for warp in warps]
-        kept = [tile.whole(of_a, warp, j) for warp in warps]
-        whole = [replace(p, lanes=p.lanes & lanes) for p, lanes in zip(made, kept, strict=True)]
-        load(*collapse(whole), smem=SLOW[of_a])
-        if number + 1 not in (many, sum(tile.copies())):
-            return
-        # behind the last copy of A or B what all of them ask for in pieces, then for twice, a lane a sector
-        for again in (False, True):
-            for first in range(0, j + 1, 2):
-                more = []
-                for warp, p in zip(warps, made, strict=True):
-                    two = (
-                        tile.pieces(of_a, warp, i, step, again) for i in range(first, min(first + 2, j + 1))
-                    )
-                    spots = [at for each in two for at in each]
-                    more.append(lane_pattern(replace(p, base=0), spots + [None] * (32 - len(spots))))
-                load(*collapse(more), smem=1, further=True, again=again)
+        load(*collapse(made), smem=1)
 
     def nothing(_number: int) -> None:
         """Load nothing."""

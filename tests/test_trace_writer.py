@@ -20,7 +20,7 @@ from pysim._ffi import ffi, lib
 from pysim.errors import ConfigError, WorkloadError
 from pysim.job import Job, Kernel, Memory
 from pysim.params import PIPES
-from pysim.program import Code, Pattern, Program, Recorded
+from pysim.program import OP, Code, Pattern, Program, Recorded
 from pysim.simulation import Sim
 from pysim.trace import writer
 from pysim.trace.folder import read_list
@@ -29,6 +29,7 @@ from pysim.trace.reader import Header
 from pysim.trace.reader import read_kernel as parsed
 from pysim.trace.sass import BINARIES
 from pysim.trace.writer import write_trace
+from workloads.hw.hgemm import hgemm_64x64x32
 from workloads.registry import make
 
 from .core.harness import lowered_of, tiny
@@ -91,6 +92,14 @@ def test_headers_and_order(written):
         assert int(header["binary version"]) == 70
         assert [block.at for block in blocks] == [position(kernel, tb) for tb in range(kernel.tbs)]
         assert all(len(block.warps) == kernel.program.warps for block in blocks)
+
+
+def test_a_wait_for_copies_is_not_written(tmp_path):
+    """The product asks often whether its copies have left the queue; its other instructions are there."""
+    launched = hgemm_64x64x32(64, 64, 128)
+    assert any(op.kind == OP["TAKEN"] for op in launched.kernel.program.variants[0])
+    _, warps = trace_of(tmp_path, launched.kernel)
+    assert sum(map(len, warps)) == launched.counts["inst"]
 
 
 def test_the_parser_reads_the_same(written, tmp_path):

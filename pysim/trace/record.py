@@ -316,7 +316,7 @@ class Code:
         for index, op in enumerate(ops):
             self.pcs.append(pc)
             size = op.issue
-            if op.kind in (OP["LOOP"], OP["WAIT"]):
+            if op.kind in (OP["LOOP"], OP["WAIT"], OP["TAKEN"]):
                 size = int(op.kind == OP["WAIT"] and not stored.isdisjoint(_slots(op)))
             elif op.kind != OP["COMPUTE"]:
                 size = 1
@@ -435,7 +435,7 @@ class _Walk:
                 self.wait(index, op)
             elif kind == "BARRIER":
                 self.single(index, "BAR.SYNC")
-            elif kind == "MARK":
+            elif kind in ("MARK", "TAKEN"):
                 continue
             elif kind == "DELAY":
                 name = "NANOSLEEP" if self.code.binary >= NANOSLEEP_FROM else "NOP"

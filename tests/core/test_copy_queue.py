@@ -1,0 +1,56 @@
+"""Copies into shared memory (cp.async) in a sub-core's queue for the load/store unit, and what waits there."""
+
+import pytest
+
+from pysim.job import Job, Kernel, Memory
+from pysim.program import Code, Pattern, Program
+
+from .harness import config, execute
+
+ROWS = 8  # of a copy, 64 B each
+REST = 3000  # cycles, until all loads are there
+CLOCK = 1980
+
+
+def ends(copies, then="", *, pitch=128, warps=1):
+    """Cycles from a TB's start to its end: so many copies a warp, something, and a rest."""
+    memory, code = Memory(), Code()
+    source = memory.tensor("source", 64 * ROWS, 32, 4)
+    for i in range(copies):
+        place = Pattern(0, 16, base=i * ROWS * 128, s0=16, s1=128, minor=4, into=0, into_pitch=pitch)
+        code.load(0, place, bypass_l1=True, smem=1)
+    if then == "taken":
+        code.taken()
+    elif then == "loads":
+        code.compute(smem=4, smem_ops=1, smem_back=0)
+    code.delay(REST)
+    code.exit()
+    program = Program("copies", (tuple(code.ops),), warps, 32, 4096, 1)
+    kernel = Kernel("copies", program, (1, 1, 1), (source,), (), 0)
+    tbs = execute(Job("copies", [kernel]), "stream", config("h200", gpu__sms=1, gpu__gpcs=1)).tbs
+    return (int(tbs["end"][0]) - int(tbs["start"][0])) / 1024 * CLOCK / 1000
+
+
+@pytest.mark.parametrize("then", ["taken", "loads"])
+def test_a_copy_leaves_when_the_one_before_it_begins(then):
+    """Eight lines of a copy keep the unit for a cycle each; issuing one takes the warp four."""
+    for many in (8, 12):
+        assert ends(many, then) - ends(4, then) == pytest.approx((many - 4) * ROWS, abs=1.5)
+        assert ends(many) - ends(4) == pytest.approx((many - 4) * 4, abs=1.5)
+
+
+def test_one_copy_is_not_waited_for():
+    """The unit begins it at once, so its registers have been read."""
+    assert ends(1, "taken") == pytest.approx(ends(1), abs=1.5)
+
+
+def test_sub_cores_share_the_unit():
+    """Four warps, one a sub-core: the queues are served in turn, each copy behind those of the others."""
+    more = ends(8, "taken", warps=4) - ends(4, "taken", warps=4)
+    assert more == pytest.approx(4 * 4 * ROWS, abs=4)
+
+
+def test_what_comes_to_another_line_of_shared_memory_is_asked_for_by_itself():
+    """Rows of 64 B, 80 B apart: some lie across lines or sectors, and pieces take cycles of their own."""
+    padded, aligned = (ends(8, "taken", pitch=p) - ends(4, "taken", pitch=p) for p in (80, 128))
+    assert aligned < padded <= 2 * aligned

@@ -1,4 +1,4 @@
-"""Copies into shared memory (cp.async) in a sub-core's queue for the load/store unit, and what waits there."""
+"""Copies into shared memory (cp.async) in a sub-core's queue for the load/store unit, and what waits."""
 
 import pytest
 

@@ -26,6 +26,8 @@ class Mechanism:
     off: tuple[tuple[str, int | float | str], ...]
 
 
+_AS_FAR = (("gpu.noc.tpc_distance", 0), ("gpu.noc.cluster_distance", 0))
+
 MECHANISMS: dict[str, Mechanism] = {
     "registers": Mechanism("issue", "issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
     "barrier_warps": Mechanism(
@@ -35,8 +37,14 @@ MECHANISMS: dict[str, Mechanism] = {
         "issue", "a slower clock while tensor cores are busy", (("gpu.clock_tensor", 1),)
     ),
     "clusters": Mechanism(
-        "NoC", "TBs handed out over GPCs and TPCs in turn", (("gpu.gpcs", 1), ("gpu.tpc_sms", 1))
+        "NoC",
+        "TBs handed out over GPCs and TPCs in turn, and what their SMs share",
+        (("gpu.gpcs", 1), ("gpu.tpc_sms", 1), ("gpu.noc.gpc_bytes", 0), *_AS_FAR),
     ),
+    "gpc_ports": Mechanism(
+        "NoC", "what a GPC takes of L2's replies, shared by its clusters", (("gpu.noc.gpc_bytes", 0),)
+    ),
+    "distances": Mechanism("NoC", "SMs that are further from L2 than others", _AS_FAR),
     "ports": Mechanism(
         "NoC",
         "ports to the network shared by SMs or held by each sector of a request",

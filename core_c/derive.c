@@ -200,9 +200,9 @@ static int derive_memory(gs_sim *sim)
     sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
     sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
     if (p->gpu_noc.gpc_bytes) {
-        u64 groups = (u64)sim->slices / GS_GROUP / (p->gpu_l2.partitions == 2 ? 2 : 1);
+        u64 halves = p->gpu_l2.partitions == 2 ? 2 : 1;
         sim->gpc_parts = 2 * (u32)p->gpu.gpcs;
-        sim->gpc_16 = (16 * period * groups << 8) / (u64)p->gpu_noc.gpc_bytes;
+        sim->gpc_16 = (16 * period * sim->slices << 8) / (GS_GROUP * halves * (u64)p->gpu_noc.gpc_bytes);
     }
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */

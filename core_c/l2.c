@@ -157,7 +157,8 @@ static u64 gpc_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
     if (!sim->gpc_parts) {
         return 0;
     }
-    gs_port *port = GS_TABLE(sim, gs_port, at_ports) + (size_t)group * sim->gpc_parts + sim->gpc_of[sm];
+    gs_port *port = GS_TABLE(sim, gs_port, at_ports) + (size_t)group * sim->gpc_parts +
+                    (sim->half_boxes ? sim->gpc_of[sm] : sim->gpc_of[sm] & ~1u);
     const u32 own = sim->cluster_of[sm];
     u64 past = t > port->last ? t - port->last : 0, wait = 0;
     port->last = gs_max(t, port->last);
@@ -259,7 +260,8 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
                 return;
             }
-            /* they are on their way already: the home tells when they are there */
+            /* they are on their way already: the home tells when they are there, less what the first one
+               waits for the fabric */
             pay |= GS_PAY_BEHIND;
         } else {
             set->mask[way] |= (u8)mask;

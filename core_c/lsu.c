@@ -193,10 +193,13 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     }
     u32 sent = n - found_lines, sectors = a->sectors - found_sectors;
     ctx->row = row;
-    if (cached && found_lines && sim->hold_late && !(sm->copies[a->wi] >> a->slot & 1)) {
-        /* they are read from the array that shared memory lives in; copies have been counted */
+    if (cached && found_lines && sim->hold_late) {
+        /* they are read from the array that shared memory lives in; what does not hit holds it when it comes
+         */
+        u32 copy = sm->copies[a->wi] >> a->slot & 1;
         gs_sm_fills(sm, a->c);
-        sm->shared = gs_max(sm->shared, a->at * 64) + (u64)found_lines * 64;
+        sm->shared = gs_max(sm->shared, a->at * 64) +
+                     (copy ? found_sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)found_lines * 64);
     }
     sm->port = port;
     a->ws->count += (u16)sent;
@@ -340,7 +343,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (sm->fifo_head != sm->fifo_tail) {
         credit_arm(sim, sm, c + 1);
     }
-    sm->work.warp_instructions += op->issue; /* 0: a further part of a bulk copy */
+    sm->work.warp_instructions += op->issue; /* 0: a further part */
     /* the unit queues so many lines; beyond that the warp waits to hand over its op: where the oldest goes
        first, it has waited before it did */
     u64 next = issue + (op->smem ? (u64)sim->params.gpu_sm.copy_gap : 1);

@@ -36,7 +36,6 @@ enum {
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
-/* of a request: it joins no other of its GPC, nor others it */
 /* of one that was passed on across the fabric: it follows one that it has joined */
 #define GS_PAY_FOLLOWS ((u64)1 << 63)
 /* a load of sectors that are on their way over the fabric already */

@@ -245,7 +245,7 @@ static inline void returns_add(gs_returns *r, u32 done, u32 waves)
 {
     r->last = (u8)((r->last + 1u) % GS_RETURNS);
     r->done[r->last] = done;
-    r->waves[r->last] = (u8)gs_min32(waves, 255);
+    r->waves[r->last] = (u16)waves; /* of an op: 16 bits, too */
 }
 
 /* when all results are there but those of the last `back` wavefronts: of one op, a cycle each */

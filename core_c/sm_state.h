@@ -94,7 +94,7 @@ enum { GS_RETURNS = 16 };
 
 typedef struct gs_returns {
     u32 done[GS_RETURNS];
-    u8 waves[GS_RETURNS]; /* wavefronts of each */
+    u16 waves[GS_RETURNS]; /* wavefronts of each */
     u8 last;
 } gs_returns;
 

@@ -91,6 +91,16 @@ def alignment(pattern: Pattern, name: str) -> int:
     return align
 
 
+def _check_copy(pattern: Pattern, op: Op, name: str) -> None:
+    """Refuse places in shared memory that no copy has."""
+    if (pattern.into or pattern.into_pitch) and not (op.kind == OP["LOAD"] and op.smem):
+        raise WorkloadError(f"program {name}: into_pitch = {pattern.into_pitch}: of a copy (smem) alone")
+    if not (0 <= pattern.into < 128 and 0 <= pattern.into_pitch < 1 << 16):
+        raise WorkloadError(
+            f"program {name}: into = {pattern.into}, into_pitch = {pattern.into_pitch}: below 128 and 65536"
+        )
+
+
 @dataclass(slots=True)
 class Programs:
     """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
@@ -154,6 +164,7 @@ def add_variant(
                         raise WorkloadError(
                             f"program {program.name}: pattern of argument {pattern.arg} of {program.args}"
                         )
+                    _check_copy(pattern, op, program.name)
                     names = (*_TERMS, "lanes", "minor", "width", "arg", "level2", "into", "into_pitch")
                     entry_of = {name: getattr(pattern, name) for name in names}
                     align = alignment(pattern, program.name)

@@ -112,7 +112,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("register_ports", 1, "bool", 0, 1, "Model issue slots lost to register-bank conflicts (0: none are lost)."),
         _choice("warp_order", ("greedy", "round_robin", "oldest", "greedy_oldest"), "Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait, nor have tensor instructions, and then that of the oldest TB."),
         Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
-        Param("block_tensor", 1024, "count", 1, 4096, "Longest compute block in instructions of programs with tensor instructions, if less: those of older warps wait for its end."),
+        Param("block_tensor", 1024, "count", 1, 4096, "Longest compute block in instructions of programs with tensor instructions, if less: those of older warps wait for its end. Recorded programs keep block_max."),
     ),
     "gpu.l1": (
         Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 has what the carve-out leaves."),
@@ -125,7 +125,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     ),
     "gpu.noc": (
         Param("latency", 60, "cycle", 8, 1024, "One way between SM and L2 slice, unloaded; bounds the quantum."),
-        Param("tpc_distance", 0.0, "cycle/64", 0, 64, "Cycles that replies take longer for each TPC behind its own in a cluster (CPC) of its GPC; latencies of L2 and DRAM are means over all SMs."),
+        Param("tpc_distance", 0.0, "cycle/64", 0, 64, "Cycles that replies take longer for each row of a GPC's TPCs behind its own, one of each cluster (CPC) a row; latencies of L2 and DRAM are means over all SMs."),
         Param("cluster_distance", 0.0, "cycle/64", 0, 64, "Cycles that they take longer for each cluster of its GPC before its own."),
         Param("reply_bytes", 64, "count", 8, 1024, "Bytes a cycle that the reply port of an SM takes."),
         Param("port_sms", 1, "count", 1, 4, "SMs that share a port to the network, both ways: 1, 2 or 4."),

@@ -96,7 +96,7 @@ typedef struct gs_gpu_sm_params {
     int64_t warp_order;
     /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
     int64_t block_max;
-    /* Longest compute block in instructions of programs with tensor instructions, if less: those of older warps wait for its end. [count] */
+    /* Longest compute block in instructions of programs with tensor instructions, if less: those of older warps wait for its end. Recorded programs keep block_max. [count] */
     int64_t block_tensor;
 } gs_gpu_sm_params;
 
@@ -120,7 +120,7 @@ typedef struct gs_gpu_l1_params {
 typedef struct gs_gpu_noc_params {
     /* One way between SM and L2 slice, unloaded; bounds the quantum. [cycle] */
     int64_t latency;
-    /* Cycles that replies take longer for each TPC behind its own in a cluster (CPC) of its GPC; latencies of L2 and DRAM are means over all SMs. [1/64 cycle] */
+    /* Cycles that replies take longer for each row of a GPC's TPCs behind its own, one of each cluster (CPC) a row; latencies of L2 and DRAM are means over all SMs. [1/64 cycle] */
     int64_t tpc_distance;
     /* Cycles that they take longer for each cluster of its GPC before its own. [1/64 cycle] */
     int64_t cluster_distance;

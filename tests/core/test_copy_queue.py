@@ -2,6 +2,7 @@
 
 import pytest
 
+from pysim.errors import WorkloadError
 from pysim.job import Job, Kernel, Memory
 from pysim.program import Code, Pattern, Program
 
@@ -33,10 +34,14 @@ def ends(copies, then="", *, pitch=128, warps=1):
 
 @pytest.mark.parametrize("then", ["taken", "loads"])
 def test_a_copy_leaves_when_the_one_before_it_begins(then):
-    """Eight lines of a copy keep the unit for a cycle each; issuing one takes the warp four."""
+    """Eight lines of a copy keep the unit for a cycle each."""
     for many in (8, 12):
         assert ends(many, then) - ends(4, then) == pytest.approx((many - 4) * ROWS, abs=1.5)
-        assert ends(many) - ends(4) == pytest.approx((many - 4) * 4, abs=1.5)
+
+
+def test_a_warp_issues_a_copy_each_four_cycles():
+    """Nothing waits for them."""
+    assert ends(12) - ends(4) == pytest.approx(8 * 4, abs=1.5)
 
 
 def test_one_copy_is_not_waited_for():
@@ -54,3 +59,22 @@ def test_what_comes_to_another_line_of_shared_memory_is_asked_for_by_itself():
     """Rows of 64 B, 80 B apart: some lie across lines or sectors, and pieces take cycles of their own."""
     padded, aligned = (ends(8, "taken", pitch=p) - ends(4, "taken", pitch=p) for p in (80, 128))
     assert aligned < padded <= 2 * aligned
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ({"into": 128}, "load"),
+        ({"into_pitch": -16}, "load"),
+        ({"into_pitch": 1 << 33}, "load"),
+        ({"into_pitch": 80}, "store"),
+    ],
+)
+def test_places_in_shared_memory_that_no_copy_has(place, kind):
+    memory, code = Memory(), Code()
+    target = memory.tensor("t", 64, 64, 4)
+    getattr(code, kind)(0, Pattern(0, 16, s0=16, **place), **({"smem": 1} if kind == "load" else {}))
+    code.exit()
+    kernel = Kernel("bad", Program("bad", (tuple(code.ops),), 1, 32, 0, 1), (1, 1, 1), (target,), (), 0)
+    with pytest.raises(WorkloadError, match="program bad: into"):
+        execute(Job("bad", [kernel]), "stream", config("h200"))

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "l1.h"
 #include "pattern.h"
+#include "returns.h"
 #include "scheduler.h"
 #include "series.h"
 #include "sync.h"
@@ -241,24 +242,6 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return gs_turn_take(sm, wi, what, go, c);
 }
 
-static inline void returns_add(gs_returns *r, u32 done, u32 waves)
-{
-    r->last = (u8)((r->last + 1u) % GS_RETURNS);
-    r->done[r->last] = done;
-    r->waves[r->last] = (u16)waves; /* of an op: 16 bits, too */
-}
-
-/* when all results are there but those of the last `back` wavefronts: of one op, a cycle each */
-static inline u64 returns_before(const gs_returns *r, u32 back)
-{
-    u32 i = r->last;
-    for (u32 n = 1; n < GS_RETURNS && back && back >= r->waves[i]; n++) {
-        back -= r->waves[i];
-        i = (i + GS_RETURNS - 1u) % GS_RETURNS;
-    }
-    return r->done[i] - gs_min32(r->done[i], back);
-}
-
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
    slower than it, and each pipe for its own count; the warp goes on when the last instruction has issued, and
    its result is there `chain` later. Returns the cycle in which its next block may follow before those of
@@ -285,7 +268,7 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         sm->lsu = op->smem_lsu ? gs_max(sm->lsu, c) + op->smem_lsu : sm->lsu;
         b->returned = gs_max(gs_max(c, b->left) * 64, b->returned) + op->smem + op->smem_return;
         sm->shared_done[wi] = (u32)((gs_max(e, b->returned - op->smem_slow) + 63) >> 6);
-        returns_add(&sm->returns[wi], sm->shared_done[wi], op->waves);
+        gs_returns_add(&sm->returns[wi], sm->shared_done[wi], op->waves);
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
@@ -298,7 +281,7 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     last = gs_max(last, issued);
     u64 go = last + op->chain;
     if (op->smem_wait) {
-        go = gs_max(go, returns_before(&sm->returns[wi], op->smem_back) + op->smem_wait - 1u);
+        go = gs_max(go, gs_returns_before(&sm->returns[wi], op->smem_back) + op->smem_wait - 1u);
     } else if (op->chain) {
         /* what the warp asked of shared memory belongs to the result */
         last = gs_max(last, sm->shared_done[wi]);

@@ -7,6 +7,7 @@ tables: those documents were not opened while this file was written.
 from __future__ import annotations
 
 from .card import Device, Rows, card
+from .hopper_alone import HOPPER_ALONE
 from .waits import WAITS
 
 _ASSUMED = "assumed: nobody published it"
@@ -63,18 +64,7 @@ _AMPERE: Rows = (
     ("gpu.l2.twin_latency", 172, _H200),
     ("gpu.l2.far_latency", 0, "not measured on this card"),
     ("gpu.cp.end_flush", 0, "not measured on this card"),
-    ("gpu.sm.smem_late", 0, "not measured on this card"),
-    ("gpu.sm.smem_queue", 64, "not measured on this card"),
-    ("gpu.l1.hold_late", 0, "not measured on this card"),
-    ("gpu.noc.write_partial", 0, "not measured on this card"),
-    ("gpu.sm.copy_gap", 1, "not known; measured on an H200 alone"),
-    ("gpu.sm.copy_hold", 0.25, "assumed: a line of four sectors a cycle, as of other loads"),
-    ("gpu.sm.lsu_queue", 32, "assumed: nobody published it"),
-    ("gpu.sm.lsu_shared", 0, "not known; measured on an H100 alone"),
-    ("gpu.noc.gpc_bytes", 0, "not known; measured on an H200 alone"),
-    ("gpu.noc.tpc_distance", 0, "not known; measured on an H200 alone"),
-    ("gpu.noc.cluster_distance", 0, "not known; measured on an H200 alone"),
-    ("gpu.l2.request", 0, "not known; measured on an H200 alone"),
+    *HOPPER_ALONE,
     ("gpu.l2.open_lines", 0, "not known; measured on an H200 alone"),
     ("gpu.l2.update", 1.58, _H200),
     ("gpu.l2.referenced", 4, _H200),

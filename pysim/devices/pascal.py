@@ -8,6 +8,7 @@ tables: they were not opened while this file was written.
 from __future__ import annotations
 
 from .card import Device, Rows, card
+from .hopper_alone import HOPPER_ALONE
 from .waits import WAITS
 
 _ASSUMED = "assumed: nobody published it"
@@ -87,18 +88,7 @@ _GP102: Rows = (
     ("gpu.l2.twin_latency", 0, "unused with one partition"),
     ("gpu.l2.far_latency", 0, "unused with one partition"),
     ("gpu.cp.end_flush", 0, "not measured on this card"),
-    ("gpu.sm.smem_late", 0, "not measured on this card"),
-    ("gpu.sm.smem_queue", 64, "not measured on this card"),
-    ("gpu.l1.hold_late", 0, "not measured on this card"),
-    ("gpu.noc.write_partial", 0, "not measured on this card"),
-    ("gpu.sm.copy_gap", 1, "not known; measured on an H200 alone"),
-    ("gpu.sm.copy_hold", 0.25, "assumed: a line of four sectors a cycle, as of other loads"),
-    ("gpu.sm.lsu_queue", 32, "assumed: nobody published it"),
-    ("gpu.sm.lsu_shared", 0, "not known; measured on an H100 alone"),
-    ("gpu.noc.gpc_bytes", 0, "not known; measured on an H200 alone"),
-    ("gpu.noc.tpc_distance", 0, "not known; measured on an H200 alone"),
-    ("gpu.noc.cluster_distance", 0, "not known; measured on an H200 alone"),
-    ("gpu.l2.request", 0, "not known; measured on an H200 alone"),
+    *HOPPER_ALONE,
     ("gpu.l2.fabric_bandwidth", 0, "unused with one partition"),
     ("gpu.l2.referenced", 1, f"{_V100}"),
     ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),

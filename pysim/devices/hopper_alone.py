@@ -1,0 +1,20 @@
+"""What was measured on an H200 or H100 alone, as other cards have it: left out, or as was assumed before."""
+
+from __future__ import annotations
+
+from .card import Rows
+
+HOPPER_ALONE: Rows = (
+    ("gpu.sm.smem_late", 0, "not measured on this card"),
+    ("gpu.sm.smem_queue", 64, "not measured on this card"),
+    ("gpu.l1.hold_late", 0, "not measured on this card"),
+    ("gpu.noc.write_partial", 0, "not measured on this card"),
+    ("gpu.sm.copy_gap", 1, "not known; measured on an H200 alone"),
+    ("gpu.sm.copy_hold", 0.25, "assumed: a line of four sectors a cycle, as of other loads"),
+    ("gpu.sm.lsu_queue", 32, "assumed: nobody published it"),
+    ("gpu.sm.lsu_shared", 0, "not known; measured on an H100 alone"),
+    ("gpu.noc.gpc_bytes", 0, "not known; measured on an H200 alone"),
+    ("gpu.noc.tpc_distance", 0, "not known; measured on an H200 alone"),
+    ("gpu.noc.cluster_distance", 0, "not known; measured on an H200 alone"),
+    ("gpu.l2.request", 0, "not known; measured on an H200 alone"),
+)

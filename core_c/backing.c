@@ -24,7 +24,7 @@ u64 gs_backing_lay_out(gs_sim *sim, u64 end)
 {
     gs_backing *b = &sim->sched.backing;
     u64 on = gs_backing_is_used(sim) ? 1 : 0;
-    b->room = on ? sim->in_flight : 0;
+    b->room = on ? sim->credits[GS_POOL_LOADS] : 0;
     b->at_pieces = gs_reserve(&end, on * PIECES, sizeof(gs_piece));
     b->at_awaited = gs_reserve(&end, on * GS_AWAITED, sizeof(gs_awaited));
     b->at_kernels = gs_reserve(&end, on * sim->n_launches, sizeof(gs_backed));

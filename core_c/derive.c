@@ -11,7 +11,10 @@ static void derive_l1(gs_sim *sim)
 {
     const gs_gpu_l1_params *p = &sim->params.gpu_l1;
     sim->l1_latency = (u32)p->latency;
-    sim->in_flight = (u32)p->in_flight;
+    sim->credits[GS_POOL_LOADS] = (u32)p->in_flight;
+    sim->credits[GS_POOL_COPIES] = (u32)p->copies_in_flight;
+    sim->credits[GS_POOL_STORES] = (u32)p->stores_in_flight;
+    sim->in_flight = (u32)(p->in_flight + p->copies_in_flight + p->stores_in_flight);
     sim->keep_stores = (u32)p->keep_stores;
     sim->l1_total = (u64)p->size - gs_min((u64)p->reserved, (u64)p->size);
     for (u32 bit = 0; bit < sizeof l1_bits / sizeof *l1_bits; bit++) {

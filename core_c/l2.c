@@ -232,7 +232,8 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     if (joint && joint_takes(sim, joint, mask, t)) {
         if (joint->away) {
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
-            gs_send(ctx, &forward, home, gs_max(t, behind) + there, gs_across_pay(pay, 1) | GS_PAY_FOLLOWS);
+            gs_send(ctx, &forward, home, gs_max(t, behind) + there,
+                    gs_across_pay(pay, 1) | GS_PAY_FOLLOWS | GS_PAY_BEHIND);
         } else {
             join(ctx, group, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
         }
@@ -392,8 +393,8 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
     gs_send(ctx, &back, sim->boxes - 1, reply - sim->l2_latency + sim->sched.backing.way_back, m->pay);
 }
 
-/* A load of sectors that are on their way to the half opposite, where it has been counted: they cross once,
-   so that it takes nothing here. 0: the line has gone, and must be asked for again. */
+/* A load of sectors that are on their way to the half opposite, or that has joined one there: they cross
+   once, so that it takes nothing here. 0: the line has gone, and must be asked for again. */
 static int behind(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m,
                   u32 sm)
 {
@@ -407,10 +408,10 @@ static int behind(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set, const gs_sen
         reply = gs_max(reply, fill_get(set, way, t) + sim->fill_latency);
     }
     u32 sectors = gs_popcount(mask);
-    s->count.sectors_read += sectors;
+    *(m->pay & GS_PAY_FOLLOWS ? &s->count.joined : &s->count.sectors_read) += sectors;
     reply += sim->fabric_back + gpc_take(sim, group, t, sm, sectors);
     s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
-    gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~GS_PAY_BEHIND);
+    gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~(GS_PAY_FOLLOWS | GS_PAY_BEHIND));
     return 1;
 }
 

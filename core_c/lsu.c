@@ -11,21 +11,35 @@
 #include "pattern.h"
 #include "sm.h"
 
-static void credit_arm(gs_sim *sim, gs_sm *sm, u64 least)
+/* Credits: an SM may have so many lines under way, of each pool, or of pools that share those of loads. They
+   are numbered: an op may go when the release that it needs lies at or before its cycle. */
+static inline u32 pool_of(const gs_sim *sim, const gs_iop *op)
+{
+    u32 pool = op->kind != GS_OP_LOAD ? GS_POOL_STORES : op->smem ? GS_POOL_COPIES : GS_POOL_LOADS;
+    return sim->credits[pool] ? pool : GS_POOL_LOADS;
+}
+
+static inline u32 *release_time(gs_sm *sm, u32 pool, u32 number)
+{
+    return &sm->release_time[pool][number & (GS_CREDITS - 1)];
+}
+
+/* wakes the first of those that wait when it may go, if that is known */
+static void credit_arm(const gs_sim *sim, gs_sm *sm, u64 least)
 {
     if (sm->fifo_head == sm->fifo_tail) {
         sm->armed = 0;
         return;
     }
-    u32 w = sm->fifo[sm->fifo_head & (GS_WARPS - 1)];
-    if (sm->acquired < sim->in_flight) {
+    u32 first = sm->fifo[sm->fifo_head & (GS_WARPS - 1)], w = first % GS_WARPS, pool = first / GS_WARPS;
+    if (sm->acquired[pool] < sim->credits[pool]) {
         gs_sm_wake(sm, w, least);
         sm->armed = 1;
         return;
     }
-    u32 need = sm->acquired - sim->in_flight + 1;
-    if ((i32)(sm->released - need) >= 0) {
-        gs_sm_wake(sm, w, gs_max(sm->release_time[(need - 1) & (GS_RELEASES - 1)], least));
+    u32 need = sm->acquired[pool] - sim->credits[pool] + 1;
+    if ((i32)(sm->released[pool] - need) >= 0) {
+        gs_sm_wake(sm, w, gs_max(*release_time(sm, pool, need - 1), least));
         sm->armed = 1;
     } else {
         sm->armed = 0;
@@ -34,17 +48,16 @@ static void credit_arm(gs_sim *sim, gs_sm *sm, u64 least)
     }
 }
 
-/* credits are numbered: an op may go when the release it needs lies at or before its cycle */
-static inline int credit_free(const gs_sim *sim, const gs_sm *sm, u64 c)
+static inline int credit_free(const gs_sim *sim, gs_sm *sm, u32 pool, u64 c)
 {
-    if (sm->acquired < sim->in_flight) {
+    if (sm->acquired[pool] < sim->credits[pool]) {
         return 1;
     }
-    u32 need = sm->acquired - sim->in_flight + 1;
-    return (i32)(sm->released - need) >= 0 && sm->release_time[(need - 1) & (GS_RELEASES - 1)] <= c;
+    u32 need = sm->acquired[pool] - sim->credits[pool] + 1;
+    return (i32)(sm->released[pool] - need) >= 0 && *release_time(sm, pool, need - 1) <= c;
 }
 
-static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
+static int credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
     if (w->state == GS_WARP_IN_QUEUE) {
@@ -54,11 +67,11 @@ static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
         sm->warp_cycles += c - w->since;
         return 1;
     }
-    if (sm->fifo_head == sm->fifo_tail && credit_free(sim, sm, c)) {
+    if (sm->fifo_head == sm->fifo_tail && credit_free(sim, sm, pool, c)) {
         return 1;
     }
     int first = sm->fifo_head == sm->fifo_tail;
-    sm->fifo[sm->fifo_tail++ & (GS_WARPS - 1)] = (u8)wi;
+    sm->fifo[sm->fifo_tail++ & (GS_WARPS - 1)] = (u8)(wi | pool * GS_WARPS);
     w->state = GS_WARP_IN_QUEUE;
     w->since = (u32)c;
     if (first) {
@@ -67,11 +80,23 @@ static int credit_take(gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     return 0;
 }
 
+static inline void credit_give(gs_sm *sm, u32 pool, u32 c)
+{
+    *release_time(sm, pool, sm->released[pool]++) = c;
+    if (sm->fifo_head != sm->fifo_tail && !sm->armed) {
+        u32 first = sm->fifo[sm->fifo_head & (GS_WARPS - 1)];
+        if (first / GS_WARPS == pool && (i32)(sm->released[pool] - sm->need) >= 0) {
+            sm->armed = 1;
+            gs_sm_wake(sm, first % GS_WARPS, gs_max(c, sm->least));
+        }
+    }
+}
+
 typedef struct access {
     gs_tb *tb;
     gs_wslot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
-    u32 wi, slot, kind, n, sectors;
+    u32 wi, slot, kind, copy, pool, n, sectors;
     const gs_part *joins; /* of a store that will join this one, or NULL */
 } access;
 
@@ -108,7 +133,8 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u64 there = clock->origin + sim->noc; /* what the network adds to a cycle's begin */
     const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n, half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];
-    const u64 line0 = a->line0, c = a->c, common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP);
+    const u64 line0 = a->line0, c = a->c,
+              common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | (a->copy ? GS_PAY_COPY : 0);
     gs_row row = ctx->row;
     gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
@@ -196,14 +222,13 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     if (cached && found_lines && sim->hold_late) {
         /* they are read from the array that shared memory lives in; what does not hit holds it when it comes
          */
-        u32 copy = sm->copies[a->wi] >> a->slot & 1;
         gs_sm_fills(sm, a->c);
         sm->shared = gs_max(sm->shared, a->at * 64) +
-                     (copy ? found_sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)found_lines * 64);
+                     (a->copy ? found_sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)found_lines * 64);
     }
     sm->port = port;
     a->ws->count += (u16)sent;
-    sm->acquired += sent;
+    sm->acquired[a->pool] += sent;
     sm->work.l2_requests += sent;
     if (load) {
         sm->work.load_sectors += sectors;
@@ -276,11 +301,12 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const gs_part *part = reach.part;
     const u32 lines = reach.template->lines;
     u32 n = lines;
+    const u32 pool = pool_of(sim, op);
     int joins =
         GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(&sm->stored[wi], &reach);
     if (joins) {
         n = 0;
-    } else if (n && !credit_take(sim, sm, wi, c)) {
+    } else if (n && !credit_take(sim, sm, wi, pool, c)) {
         return 0;
     }
     if (GS_UNLIKELY(sim->join_stores)) {
@@ -298,6 +324,8 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .at = gs_max(issue, sm->lsu),
                 .wi = wi,
                 .slot = slot,
+                .copy = op->kind == GS_OP_LOAD && op->smem,
+                .pool = pool,
                 .n = n,
                 .sectors = joins ? 0 : reach.template->sectors};
     sm->lsu = a.at + lines;
@@ -308,7 +336,6 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         sm->left[wi] = (u32)b->left;
     }
     if (op->kind == GS_OP_LOAD) {
-        sm->copies[wi] = (u8)((sm->copies[wi] & ~(1u << slot)) | (u32)(op->smem != 0) << slot);
         if (!sim->hold_late) {
             /* what comes holds the array that shared memory lives in: counted here, or in gs_lsu_replies */
             gs_sm_fills(sm, c);
@@ -405,11 +432,11 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
+        u32 pool = kind != GS_MSG_LOAD ? GS_POOL_STORES : pay & GS_PAY_COPY ? GS_POOL_COPIES : GS_POOL_LOADS;
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             if (sim->hold_late) {
-                u32 copy = sm->copies[GS_PAY_WARP(pay)] >> GS_PAY_SLOT(pay) & 1;
-                gs_sm_fill(sm, c, copy ? sim->copy_hold[gs_popcount(GS_PAY_MASK(pay))] : 64);
+                gs_sm_fill(sm, c, pay & GS_PAY_COPY ? sim->copy_hold[gs_popcount(GS_PAY_MASK(pay))] : 64);
             }
             u32 x = gs_l1_fill(sm, place, c);
             while (GS_UNLIKELY(x)) {
@@ -427,11 +454,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             }
             gs_stores_acknowledged(ctx, sm, o, c);
         }
-        sm->release_time[sm->released++ & (GS_RELEASES - 1)] = c;
-        if (sm->fifo_head != sm->fifo_tail && !sm->armed && (i32)(sm->released - sm->need) >= 0) {
-            sm->armed = 1;
-            gs_sm_wake(sm, sm->fifo[sm->fifo_head & (GS_WARPS - 1)], gs_max(c, sm->least));
-        }
+        credit_give(sm, sim->credits[pool] ? pool : GS_POOL_LOADS, c);
     }
     return others;
 }

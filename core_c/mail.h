@@ -36,6 +36,9 @@ enum {
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
+/* of a load: it goes to shared memory */
+#define GS_PAY_COPY ((u64)1 << 57)
+
 /* of one that was passed on across the fabric: it follows one that it has joined */
 #define GS_PAY_FOLLOWS ((u64)1 << 63)
 /* a load of sectors that are on their way over the fabric already */

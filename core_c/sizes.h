@@ -13,8 +13,13 @@ enum {
     GS_L1_LEAST = 2048, /* bytes that a carve-out has to leave */
     GS_WHEEL = 256,     /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_POLLS = 8,       /* semaphores that a TB polls at once */
-    GS_RELEASES = 512,  /* remembered credit releases */
-    GS_WAITERS = 8192,  /* less than 65536 */
+    GS_CREDITS = 2048,  /* remembered releases of each pool of credits, see lsu.c: the most that one has */
+    GS_FILLS = 512,     /* lines that came and have not held shared memory's array yet */
+    GS_POOL_LOADS = 0,  /* pools of credits: of loads to registers, copies into shared memory, stores */
+    GS_POOL_COPIES,
+    GS_POOL_STORES,
+    GS_POOLS,
+    GS_WAITERS = 8192, /* less than 65536 */
     GS_OWNER_BITS = 10,
     GS_OWNERS =
         1 << GS_OWNER_BITS, /* TBs of an SM that are resident, or have left with stores on their way */

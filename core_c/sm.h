@@ -54,11 +54,11 @@ static inline void gs_sub_steal(gs_sub *b, u64 c)
 static inline void gs_sm_fills(gs_sm *sm, u64 c)
 {
     while (sm->held_fills != sm->filled) {
-        u64 at = sm->fill_time[sm->held_fills & (GS_RELEASES - 1)];
+        u64 at = sm->fill_time[sm->held_fills & (GS_FILLS - 1)];
         if (at > c) {
             break;
         }
-        sm->shared = gs_max(sm->shared, at * 64) + sm->fill_hold[sm->held_fills & (GS_RELEASES - 1)];
+        sm->shared = gs_max(sm->shared, at * 64) + sm->fill_hold[sm->held_fills & (GS_FILLS - 1)];
         sm->held_fills++;
     }
 }
@@ -66,12 +66,12 @@ static inline void gs_sm_fills(gs_sm *sm, u64 c)
 /* a line comes at cycle c, and holds the array for so many 64ths of one */
 static inline void gs_sm_fill(gs_sm *sm, u32 c, u32 hold)
 {
-    if (sm->filled - sm->held_fills == GS_RELEASES) {
+    if (sm->filled - sm->held_fills == GS_FILLS) {
         /* the oldest of so many came before this quantum: nothing can ask for the array before it any more */
-        gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_RELEASES - 1)]);
+        gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_FILLS - 1)]);
     }
-    sm->fill_hold[sm->filled & (GS_RELEASES - 1)] = (u16)hold;
-    sm->fill_time[sm->filled++ & (GS_RELEASES - 1)] = c;
+    sm->fill_hold[sm->filled & (GS_FILLS - 1)] = (u16)hold;
+    sm->fill_time[sm->filled++ & (GS_FILLS - 1)] = c;
 }
 
 static inline u32 gs_slot_of(const gs_warp *w, const gs_iop *op)

@@ -161,11 +161,11 @@ typedef struct gs_stored {
 
 typedef struct gs_sm {
     _Alignas(64) u64 occupied[GS_WHEEL / 64];
-    u64 cur;           /* cycle being simulated */
-    u64 lsu, port;     /* cycles */
-    u64 arrival;       /* until then warps are counted at barriers */
-    u64 reply, shared; /* 64ths of a cycle */
-    u32 acquired, released, need, armed;
+    u64 cur;                                                 /* cycle being simulated */
+    u64 lsu, port;                                           /* cycles */
+    u64 arrival;                                             /* until then warps are counted at barriers */
+    u64 reply, shared;                                       /* 64ths of a cycle */
+    u32 acquired[GS_POOLS], released[GS_POOLS], need, armed; /* need: of the pool that the first waits for */
     u32 fifo_head, fifo_tail;
     u64 least;
     u32 l1_lines, l1_room,
@@ -191,16 +191,14 @@ typedef struct gs_sm {
     u32 slack[GS_WARPS];       /* cycles that a waiting warp may begin before what it waits for is free */
     u8 turn[GS_WARPS];         /* what it waits for */
     gs_tb tb[GS_TBS];
-    u32 release_time[GS_RELEASES];
-    u16 fill_hold[GS_RELEASES];
-    u32 fill_time[GS_RELEASES]; /* cycles in which lines came; the array has not been held for the last ones
-                                 */
+    u32 release_time[GS_POOLS][GS_CREDITS];
+    u16 fill_hold[GS_FILLS];
+    u32 fill_time[GS_FILLS]; /* cycles in which lines came; the array has not been held for the last ones */
     u32 filled, held_fills;
-    u8 copies[GS_WARPS]; /* a bit a slot: its loads go to shared memory */
-    u32 left[GS_WARPS];  /* cycle in which its last copy has left its sub-core's queue: its registers are read
-                          */
+    u32 left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are read
+                         */
     gs_returns returns[GS_WARPS];
-    u8 fifo[GS_WARPS];
+    u8 fifo[GS_WARPS]; /* warp | pool << 6 */
     gs_l1set l1[GS_L1_SETS + 1];
     u64 free_warps, sampled_warp_cycles, next_sample, sample;
     u64 series;   /* samples of the time series that are complete */

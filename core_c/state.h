@@ -332,7 +332,9 @@ struct gs_sim {
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
     u32 by_age; /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
-    u32 l1_latency, in_flight, port_sms, keep_stores;
+    u32 l1_latency, port_sms, keep_stores;
+    u32 credits[GS_POOLS]; /* lines that an SM may have under way of each pool; 0: they count as loads */
+    u32 in_flight;         /* of all pools */
     u16 l1_hash[3][256];   /* what each byte of a line number above bit 8 adds to its set in L1 */
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads

@@ -226,7 +226,7 @@ typedef struct shared_by {
     u64 sub, all; /* warps of a sub-core, of the TB; of a floor 1 each: a warp may be ahead of the others */
     u64 l2, fresh, dram; /* cycles of a load that finds L2, that another SM has just written, from DRAM */
     u64 acknowledged;    /* cycles more of a store, some line of which lies across the fabric */
-    u64 arrivals;        /* cycles for which a barrier counts warps */
+    u64 arrivals;        /* cycles in which a barrier counts warps and lets them go */
 } shared_by;
 
 /* `entries`: where each warp starts; NULL: all at `entry`; `loads`: see gs_tb_floor */
@@ -243,7 +243,8 @@ static shared_by shared_of(const gs_sim *sim, const gs_program *p, const gs_load
                        .fresh = loads->latency + (sim->half_boxes ? around : 0),
                        .dram = dram + (sim->half_boxes ? around / 2 : 0),
                        .acknowledged = sim->half_boxes ? 2 * sim->fabric / sim->period : 0,
-                       .arrivals = p->warps * (u64)sim->params.gpu_sm.barrier_warp};
+                       .arrivals = p->warps *
+                                   (u64)(sim->params.gpu_sm.barrier_warp + sim->params.gpu_sm.barrier_leave)};
 }
 
 /* cycles for which what a load asks for holds the port of its SM, in 64ths */

@@ -31,7 +31,9 @@ _AS_FAR = (("gpu.noc.tpc_distance", 0), ("gpu.noc.cluster_distance", 0))
 MECHANISMS: dict[str, Mechanism] = {
     "registers": Mechanism("issue", "issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
     "barrier_warps": Mechanism(
-        "issue", "warps counted one after another at a barrier", (("gpu.sm.barrier_warp", 0),)
+        "issue",
+        "warps counted at a barrier, or let go behind it, at different times",
+        (("gpu.sm.barrier_warp", 0), ("gpu.sm.barrier_leave", 0)),
     ),
     "tensor_clock": Mechanism(
         "issue", "a slower clock while tensor cores are busy", (("gpu.clock_tensor", 1),)

@@ -88,6 +88,8 @@ typedef struct gs_gpu_sm_params {
     int64_t barrier;
     /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */
     int64_t barrier_warp;
+    /* Behind a barrier the warps of a TB go on within so many cycles for each of them; in which one each does is drawn anew every time (a hash of SM, warp and cycle), and so what makes TBs that do the same drift apart. [cycle] */
+    int64_t barrier_leave;
     /* A TB gives up its place when its stores have left the SM (0: when L2 has acknowledged them). [bool] */
     int64_t leave_stores;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
@@ -109,6 +111,10 @@ typedef struct gs_gpu_l1_params {
     int64_t latency;
     /* Line requests that an SM may have outstanding. [count] */
     int64_t in_flight;
+    /* As many of copies into shared memory, which then do not count among those of in_flight (0: they do). [count] */
+    int64_t copies_in_flight;
+    /* The same of stores and reductions. [count] */
+    int64_t stores_in_flight;
     /* Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do). [bool] */
     int64_t hold_late;
     /* L1 keeps the lines of stores, which go through to L2 all the same (0: it keeps those of loads). [bool] */

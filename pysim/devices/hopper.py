@@ -81,7 +81,13 @@ _GH100: Rows = (
     ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
     ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 13, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
-    ("gpu.sm.barrier_warp", 2, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
+    ("gpu.sm.barrier_warp", 0, "measured: see gpu.sm.barrier_leave"),
+    (
+        "gpu.sm.barrier_leave",
+        2,
+        "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles; h100_skew.csv: of two TBs on"
+        " an SM warps go on within 8, 14 and 28 cycles (80 % of turns) if those have 4, 8 and 16",
+    ),
     ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
     (
         "gpu.sm.warp_order",
@@ -127,7 +133,18 @@ _GH100: Rows = (
         "measured, h200_l1_order.csv: a line stored is read at once, and takes the place of others",
     ),
     ("gpu.l1.latency", 36, f"{_MICRO} latency_cycles.l1_hit_16KB: 35.98"),
-    ("gpu.l1.in_flight", 448, f"{_ASSUMED}; copies of products that wait for DRAM need more than 256"),
+    (
+        "gpu.l1.in_flight",
+        256,
+        "measured, h100_flight.csv: an SM's loads stall behind 256 lines, 32 or 8 of one warp's",
+    ),
+    (
+        "gpu.l1.copies_in_flight",
+        1690,
+        "measured, h100_flight.csv: copies stall behind 1,660 to 1,760 lines of two or four sectors (1,060 of"
+        " one: left out)",
+    ),
+    ("gpu.l1.stores_in_flight", 720, "measured, h200_backlog.csv: some 720 lines of stores are under way"),
     (
         "gpu.l1.hold_late",
         1,

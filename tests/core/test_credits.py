@@ -1,0 +1,57 @@
+"""How many lines an SM may have under way: of loads, of copies into shared memory, of stores."""
+
+import pytest
+
+from pysim.job import Job, Kernel, Memory
+from pysim.program import Code, Pattern, Program
+
+from .harness import config, execute
+
+OPS, LINES, LATENCY = 48, 32, 8000  # a warp-wide op asks for one sector of each of so many lines
+
+
+def cycles(first, second="", **settings):
+    """Cycles that one warp takes to ask for so many lines, and then for as many in another way, on an SM by itself."""
+    memory, code = Memory(), Code()
+    kinds = [what for what in (first, second) if what]
+    buffers = [memory.tensor(f"{i}", OPS * LINES, 32, 4) for i in range(len(kinds))]
+    for arg, what in enumerate(kinds):
+        for i in range(OPS):
+            place = Pattern(arg, 4, base=i * LINES * 128, s0=128)
+            if what == "store":
+                code.store(1, place)
+            else:
+                code.load(0, place, bypass_l1=True, smem=int(what == "copy"))
+    code.exit()
+    program = Program("ask", (tuple(code.ops),), 1, 32, 4096, len(kinds))
+    kernel = Kernel("ask", program, (1, 1, 1), tuple(buffers), (), 0)
+    alone = {"gpu__sms": 1, "gpu__gpcs": 1, "gpu__dram__latency": LATENCY}
+    tbs = execute(Job("ask", [kernel]), "stream", config("h200", **alone, **settings)).tbs
+    return (int(tbs["end"][0]) - int(tbs["start"][0])) / 1024 * 1.98
+
+
+@pytest.mark.parametrize(
+    ("what", "limit"), [("load", "in_flight"), ("copy", "copies_in_flight"), ("store", "stores_in_flight")]
+)
+def test_each_kind_waits_for_its_own_limit(what, limit):
+    """Twice as many under way take half as long, however few of the others there may be."""
+    others = {
+        f"gpu__l1__{name}": 32 for name in ("in_flight", "copies_in_flight", "stores_in_flight") if name != limit
+    }
+    few, more = (cycles(what, **others, **{f"gpu__l1__{limit}": n}) for n in (96, 192))
+    assert few / more == pytest.approx(2, rel=0.15)
+
+
+def test_copies_count_as_loads_where_they_have_no_limit():
+    settings = {"gpu__l1__in_flight": 96}
+    assert cycles("copy", gpu__l1__copies_in_flight=0, **settings) == pytest.approx(
+        cycles("copy", gpu__l1__copies_in_flight=96, **settings), rel=0.01
+    )
+    shared = cycles("copy", "load", gpu__l1__copies_in_flight=0, **settings)
+    apart = cycles("copy", "load", gpu__l1__copies_in_flight=1536, **settings)
+    assert shared > 1.7 * apart
+
+
+def test_all_copies_of_a_product_may_be_under_way():
+    """As measured (h100_flight.csv): 1,536 lines are under way at once, where loads wait for six turns of 256."""
+    assert cycles("copy") < 1.5 * LATENCY < 3 * LATENCY < cycles("load")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pysim import Config
 
 MEASURED = Path(__file__).with_name("measured") / "h200_power.csv"
-# rows of the products that are simulated, of the 4096 x 4096 x 4096 that ran: waves of TBs are alike
-ROWS = 1024
+# of the products that ran: whole, as the last wave of a part of one would be a larger part of it
+ROWS = 4096
 SIZE = f"M={ROWS};N=4096;K=4096"
 
 

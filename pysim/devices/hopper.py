@@ -81,12 +81,12 @@ _GH100: Rows = (
     ("gpu.sm.smem_interval", 1, f"{_MICRO} shared_bandwidth_B_per_cycle_per_sm.v4: 121.9 of 128"),
     ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 13, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
-    ("gpu.sm.barrier_warp", 0, "measured: see gpu.sm.barrier_leave"),
+    ("gpu.sm.barrier_warp", 2, "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles"),
     (
         "gpu.sm.barrier_leave",
-        2,
-        "measured, h200_steps.csv: a barrier of n warps takes 12.7 + 2 n cycles; h100_skew.csv: of two TBs on"
-        " an SM warps go on within 8, 14 and 28 cycles (80 % of turns) if those have 4, 8 and 16",
+        1,
+        "measured, h100_skew.csv: behind a barrier a TB's warps go on one a cycle; if another TB computes,"
+        " in another order each time",
     ),
     ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
     (

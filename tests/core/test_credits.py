@@ -11,7 +11,7 @@ OPS, LINES, LATENCY = 48, 32, 8000  # a warp-wide op asks for one sector of each
 
 
 def cycles(first, second="", **settings):
-    """Cycles that one warp takes to ask for so many lines, and then for as many in another way, on an SM by itself."""
+    """Cycles that one warp takes to ask for so many lines, then for as many in another way."""
     memory, code = Memory(), Code()
     kinds = [what for what in (first, second) if what]
     buffers = [memory.tensor(f"{i}", OPS * LINES, 32, 4) for i in range(len(kinds))]
@@ -35,9 +35,8 @@ def cycles(first, second="", **settings):
 )
 def test_each_kind_waits_for_its_own_limit(what, limit):
     """Twice as many under way take half as long, however few of the others there may be."""
-    others = {
-        f"gpu__l1__{name}": 32 for name in ("in_flight", "copies_in_flight", "stores_in_flight") if name != limit
-    }
+    names = {"in_flight", "copies_in_flight", "stores_in_flight"} - {limit}
+    others = {f"gpu__l1__{name}": 32 for name in names}
     few, more = (cycles(what, **others, **{f"gpu__l1__{limit}": n}) for n in (96, 192))
     assert few / more == pytest.approx(2, rel=0.15)
 
@@ -53,5 +52,5 @@ def test_copies_count_as_loads_where_they_have_no_limit():
 
 
 def test_all_copies_of_a_product_may_be_under_way():
-    """As measured (h100_flight.csv): 1,536 lines are under way at once, where loads wait for six turns of 256."""
+    """As measured (h100_flight.csv): 1,536 lines are under way at once, of loads 256."""
     assert cycles("copy") < 1.5 * LATENCY < 3 * LATENCY < cycles("load")

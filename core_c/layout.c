@@ -90,7 +90,8 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->at_ports = gs_reserve(&t, (u64)sim->slice_boxes * sim->gpc_parts, sizeof(gs_port));
     sim->at_open = gs_reserve(&t, sim->open_lines ? sets : 0, sizeof(gs_open));
     /* every message in flight could sit in a chunk of its own */
-    u64 messages = (u64)sim->sms * (sim->in_flight + 64) + 2 * reserve;
+    /* an op may go where one line may, so that each pool has up to 31 more */
+    u64 messages = (u64)sim->sms * (sim->in_flight + 31 * GS_POOLS + 33) + 2 * reserve;
     messages *= sim->half_boxes ? 2 : 1; /* a store may drop a twin */
     messages += (sim->sched.early || sim->order.prologue ? 2 * reserve : 0) +
                 (job->n_needs ? (GS_POLLS + 2) * reserve : 0);

@@ -36,7 +36,7 @@ enum {
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
-/* of a load: it goes to shared memory */
+/* of a load: it goes to shared memory (of a store the bit belongs to its words) */
 #define GS_PAY_COPY ((u64)1 << 57)
 
 /* of one that was passed on across the fabric: it follows one that it has joined */

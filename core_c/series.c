@@ -34,7 +34,7 @@ void gs_series_plan(gs_sim *sim)
         s->room = s->limit + (sim->quantum + sim->lead) / s->interval + 2;
         /* reads wait in the SMs' credits, each for a row and for the bus; writes for nothing: as many again
          */
-        s->due_room = (u64)sim->sms * sim->in_flight * 4;
+        s->due_room = (u64)sim->sms * (sim->credits[GS_POOL_LOADS] + sim->credits[GS_POOL_COPIES]) * 4;
     }
 }
 

@@ -14,8 +14,9 @@ enum {
     GS_WHEEL = 256,     /* cycles that a wake-up can lie ahead before it is rounded down */
     GS_POLLS = 8,       /* semaphores that a TB polls at once */
     GS_CREDITS = 2048,  /* remembered releases of each pool of credits, see lsu.c: the most that one has */
-    GS_FILLS = 512,     /* lines that came and have not held shared memory's array yet */
-    GS_POOL_LOADS = 0,  /* pools of credits: of loads to registers, copies into shared memory, stores */
+    GS_FILLS =
+        4096, /* lines that come and have not held shared memory's array yet: all that may be under way */
+    GS_POOL_LOADS = 0, /* pools of credits: of loads to registers, copies into shared memory, stores */
     GS_POOL_COPIES,
     GS_POOL_STORES,
     GS_POOLS,

@@ -319,8 +319,8 @@ static int slot_wait(gs_sm *sm, u32 wi, u32 slot, u64 c)
     return 1;
 }
 
-/* How much later than the first one may a warp goes on behind a barrier, of so many that do: drawn from where
-   and when that is, so that it differs from SM to SM and from turn to turn. */
+/* How much later than the first one may a warp goes on behind a barrier, of so many that do: drawn for
+   each by itself from where and when that is, so that it differs from SM to SM and from turn to turn. */
 static u64 leaves_after(const gs_sim *sim, const gs_sm *sm, u32 wi, u64 last, u32 warps)
 {
     u32 x = (u32)last * 0x9e3779b1u ^ (sm->id * GS_WARPS + wi) * 0x85ebca77u;

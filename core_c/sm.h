@@ -67,7 +67,8 @@ static inline void gs_sm_fills(gs_sm *sm, u64 c)
 static inline void gs_sm_fill(gs_sm *sm, u32 c, u32 hold)
 {
     if (sm->filled - sm->held_fills == GS_FILLS) {
-        /* the oldest of so many came before this quantum: nothing can ask for the array before it any more */
+        /* more than there may be under way, so that the oldest came before this quantum: nothing can ask for
+           the array before it any more */
         gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_FILLS - 1)]);
     }
     sm->fill_hold[sm->filled & (GS_FILLS - 1)] = (u16)hold;

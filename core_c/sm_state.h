@@ -198,7 +198,7 @@ typedef struct gs_sm {
     u32 left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are read
                          */
     gs_returns returns[GS_WARPS];
-    u8 fifo[GS_WARPS]; /* warp | pool << 6 */
+    u8 fifo[GS_WARPS]; /* warp + pool * GS_WARPS */
     gs_l1set l1[GS_L1_SETS + 1];
     u64 free_warps, sampled_warp_cycles, next_sample, sample;
     u64 series;   /* samples of the time series that are complete */

@@ -243,8 +243,8 @@ static shared_by shared_of(const gs_sim *sim, const gs_program *p, const gs_load
                        .fresh = loads->latency + (sim->half_boxes ? around : 0),
                        .dram = dram + (sim->half_boxes ? around / 2 : 0),
                        .acknowledged = sim->half_boxes ? 2 * sim->fabric / sim->period : 0,
-                       .arrivals = p->warps *
-                                   (u64)(sim->params.gpu_sm.barrier_warp + sim->params.gpu_sm.barrier_leave)};
+                       .arrivals = p->warps * gs_max((u64)sim->params.gpu_sm.barrier_warp,
+                                                     (u64)sim->params.gpu_sm.barrier_leave)};
 }
 
 /* cycles for which what a load asks for holds the port of its SM, in 64ths */

@@ -88,7 +88,7 @@ typedef struct gs_gpu_sm_params {
     int64_t barrier;
     /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */
     int64_t barrier_warp;
-    /* Behind a barrier the warps of a TB go on within so many cycles for each of them; in which one each does is drawn anew every time (a hash of SM, warp and cycle), and so what makes TBs that do the same drift apart. [cycle] */
+    /* Behind a barrier the warps of a TB go on within so many cycles for each of them; in which one each does is drawn anew every time (a hash of SM, warp and cycle), so that TBs that do the same drift apart. [cycle] */
     int64_t barrier_leave;
     /* A TB gives up its place when its stores have left the SM (0: when L2 has acknowledged them). [bool] */
     int64_t leave_stores;
@@ -109,11 +109,11 @@ typedef struct gs_gpu_l1_params {
     int64_t reserved;
     /* Load to use on a hit. [cycle] */
     int64_t latency;
-    /* Line requests that an SM may have outstanding. [count] */
+    /* Line requests that an SM may have outstanding: of loads to registers, and of what has no limit of its own. [count] */
     int64_t in_flight;
-    /* As many of copies into shared memory, which then do not count among those of in_flight (0: they do). [count] */
+    /* As many of copies into shared memory by themselves (0: they count among those of in_flight). Warps that wait for either go on in order. [count] */
     int64_t copies_in_flight;
-    /* The same of stores and reductions. [count] */
+    /* As many of stores and reductions by themselves (0: they count among those of in_flight). [count] */
     int64_t stores_in_flight;
     /* Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do). [bool] */
     int64_t hold_late;

@@ -85,8 +85,8 @@ _GH100: Rows = (
     (
         "gpu.sm.barrier_leave",
         1,
-        "measured, h100_skew.csv: behind a barrier a TB's warps go on one a cycle; if another TB computes,"
-        " in another order each time",
+        "measured, h100_skew.csv: behind a barrier a TB's warps go on one a cycle; if others compute, when"
+        " each does changes from turn to turn (here always)",
     ),
     ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
     (
@@ -141,7 +141,7 @@ _GH100: Rows = (
     (
         "gpu.l1.copies_in_flight",
         1690,
-        "measured, h100_flight.csv: copies stall behind 1,660 to 1,760 lines of two or four sectors (1,060 of"
+        "measured, h100_flight.csv: copies stall behind 1,580 to 1,690 lines of two or four sectors (fewer of"
         " one: left out)",
     ),
     ("gpu.l1.stores_in_flight", 720, "measured, h200_backlog.csv: some 720 lines of stores are under way"),

@@ -47,7 +47,7 @@ _PEER: Rows = (
     ("gpu.l1.reserved", 0, "not modelled there"),
     ("gpu.l1.keep_stores", 0, "not compared with what is modelled there"),
     ("gpu.l1.latency", 28, f"{_CONFIG}: l1_latency 20, and 8 around it"),
-    ("gpu.l1.in_flight", 448, f"{_CONFIG}: 512 miss entries; the most that ours holds"),
+    ("gpu.l1.in_flight", 448, f"{_CONFIG}: 512 miss entries, of which stores hold some: 448 assumed"),
     ("gpu.noc.reply_bytes", 32, "a 40 B flit a cycle and port: a sector with its head"),
     ("gpu.l2.latency", 215, f"{_CONFIG}: 20 + 160 (rop) and the stages between, 30 to 60: {_FITTED}"),
     ("gpu.l2.slice_bytes", 18, f"0.5556 sectors a cycle: {_CROSSBAR}"),

@@ -54,3 +54,24 @@ def test_copies_count_as_loads_where_they_have_no_limit():
 def test_all_copies_of_a_product_may_be_under_way():
     """As measured (h100_flight.csv): 1,536 lines are under way at once, of loads 256."""
     assert cycles("copy") < 1.5 * LATENCY < 3 * LATENCY < cycles("load")
+
+
+def test_more_lines_than_loads_may_have_come_in_their_turn():
+    """1,536 whole lines that come faster than the SM takes them, and loads from shared memory among them."""
+    memory, code = Memory(), Code()
+    source = memory.tensor("source", 32 * 12 * 4, 32, 4)
+    for i in range(12):
+        code.load(0, Pattern(0, 16, base=i * 512, warp=12 * 512, s0=16), bypass_l1=True, smem=1)
+    for _ in range(200):
+        code.compute(smem=4, smem_ops=1, chain=30)
+    code.exit()
+    program = Program("burst", (tuple(code.ops),), 32, 32, 200 << 10, 1)
+    job = Job("burst", [Kernel("burst", program, (16, 1, 1), (source,), (), 0)])
+
+    def ends(threads=(1,), **settings):
+        one = config("h200", gpu__sms=16, gpu__gpcs=1, gpu__noc__reply_bytes=32, **settings)
+        return list(execute(job, "stream", one, threads=threads).tbs["end"])
+
+    want = ends()
+    assert ends(sim__quantum=7) == want
+    assert ends(sim__quantum=40, threads=(2, 1)) == want

@@ -10,6 +10,7 @@
 #include "oracle.h"
 #include "pattern.h"
 #include "sm.h"
+#include "tb.h"
 
 /* Credits: an SM may have so many lines under way, of each pool, or of pools that share those of loads. They
    are numbered: an op may go when the release that it needs lies at or before its cycle. */

@@ -14,11 +14,6 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
 /* Applies the replies from L2 among a group's messages; 1: there are others. */
 int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n);
 
-/* All warps of the TB have arrived at a barrier, the last one at cycle `last`. */
-void gs_tb_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last);
-/* n stores of a TB are acknowledged at cycle c. */
-void gs_stores_acknowledged(gs_ctx *ctx, gs_sm *sm, gs_owner *o, u64 c);
-
 static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
 {
     sm->warp[w].ready = (u32)c;

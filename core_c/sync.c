@@ -1,6 +1,7 @@
 /* Ops that wait inside the program: see sync.h. */
 #include "sync.h"
 
+#include "barrier.h"
 #include "clock.h"
 #include "l2.h"
 #include "oracle.h"
@@ -197,7 +198,7 @@ static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             request(ctx, sm, index + (u64)i * s->apart, pay | (u64)i << 29 | (u64)(s->ahead == 1) << 32, c);
         }
     } else if (last && !tb->polls) {
-        gs_tb_release(sim, sm, tb, sm->arrival);
+        gs_barrier_release(sim, sm, tb, sm->arrival);
     }
     return 0;
 }
@@ -227,7 +228,7 @@ static int tile(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         gs_warp *other = &sm->warp[gs_ctz(left)];
         other->pc = other->state == GS_WARP_AT_BARRIER ? pc : other->pc;
     }
-    gs_tb_release(sim, sm, tb, sm->arrival);
+    gs_barrier_release(sim, sm, tb, sm->arrival);
     return 0;
 }
 
@@ -303,7 +304,7 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
         }
         if (--tb->polls == 0 && tb->arrived >= tb->live) {
             u64 others = waited_for_others(sm, tb, c);
-            gs_tb_release(ctx->sim, sm, tb, c);
+            gs_barrier_release(ctx->sim, sm, tb, c);
             tb->stalls.barrier -= others;
             tb->stalls.sync += others;
         }

@@ -14,9 +14,9 @@
 
 /* Credits: an SM may have so many lines under way, of each pool, or of pools that share those of loads. They
    are numbered: an op may go when the release that it needs lies at or before its cycle. */
-static inline u32 pool_of(const gs_sim *sim, const gs_iop *op)
+static inline u32 pool_of(const gs_sim *sim, int load, int copy)
 {
-    u32 pool = op->kind != GS_OP_LOAD ? GS_POOL_STORES : op->smem ? GS_POOL_COPIES : GS_POOL_LOADS;
+    u32 pool = !load ? GS_POOL_STORES : copy ? GS_POOL_COPIES : GS_POOL_LOADS;
     return sim->credits[pool] ? pool : GS_POOL_LOADS;
 }
 
@@ -302,7 +302,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const gs_part *part = reach.part;
     const u32 lines = reach.template->lines;
     u32 n = lines;
-    const u32 pool = pool_of(sim, op);
+    const u32 pool = pool_of(sim, op->kind == GS_OP_LOAD, op->smem != 0);
     int joins =
         GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(&sm->stored[wi], &reach);
     if (joins) {
@@ -433,7 +433,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
-        u32 pool = kind != GS_MSG_LOAD ? GS_POOL_STORES : pay & GS_PAY_COPY ? GS_POOL_COPIES : GS_POOL_LOADS;
+        const u32 pool = pool_of(sim, kind == GS_MSG_LOAD, (pay & GS_PAY_COPY) != 0);
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             if (sim->hold_late) {
@@ -455,7 +455,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             }
             gs_stores_acknowledged(ctx, sm, o, c);
         }
-        credit_give(sm, sim->credits[pool] ? pool : GS_POOL_LOADS, c);
+        credit_give(sm, pool, c);
     }
     return others;
 }

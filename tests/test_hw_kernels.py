@@ -76,6 +76,30 @@ def test_l2_and_dram_are_near(kernel, params):
     assert abs(found["dram_read_bytes"]) < 0.05
 
 
+def _written():
+    """Sectors that each row writes to L2, over launches (h200_sectors.csv): the least and the most."""
+    found = {}
+    with (Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_sectors.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        for row in csv.DictReader(file):
+            found.setdefault((row["kernel"], row["params"]), []).append(int(row["write_sectors"]))
+    return {key: (min(each), max(each)) for key, each in found.items()}
+
+
+WRITTEN = _written()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "params"), [near for near in NEAR if not near[0].startswith("sgemm_64")], ids=str
+)
+def test_as_much_is_written_to_l2(kernel, params):
+    """Stores of fp32 products of 64 x 64 and 128 x 128 join otherwise than there, and are left out."""
+    l2 = simulate("h200", job_of(kernel, params), "stream").frame("l2")
+    least, most = WRITTEN[kernel, params]
+    assert 0.975 * least <= int(l2["sectors_written"].sum()) <= 1.025 * most
+
+
 def test_bad_input_is_named():
     with pytest.raises(WorkloadError, match="no measured kernel 'vecsub'"):
         job_of("vecsub", "n=4")

@@ -67,8 +67,9 @@ def suggest(name: str, known: Iterable[str]) -> str:
     """Return ``: did you mean X?`` for the nearest known name, or an empty string."""
     import difflib  # for errors alone
 
-    by_key = {key.lower(): key for key in known}
-    near = difflib.get_close_matches(name.lower(), by_key, n=1, cutoff=0.5)
+    # what all options begin with makes none of them near
+    by_key = {key.lower().lstrip("-"): key for key in known}
+    near = difflib.get_close_matches(name.lower().lstrip("-"), by_key, n=1, cutoff=0.5)
     return f": did you mean {by_key[near[0]]}?" if near else ""
 
 

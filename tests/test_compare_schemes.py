@@ -70,6 +70,14 @@ def test_no_such_workload_is_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_option_that_is_near_none_is_not_guessed(tmp_path):
+    done = run(tmp_path, "--workload", "gru")
+    assert (done.returncode, done.stderr) == (2, "error: unknown option --workload\n")
+    assert (
+        run(tmp_path, "--sceme", "graph").stderr == "error: unknown option --sceme: did you mean --schemes?\n"
+    )
+
+
 def test_json_alone_on_stdout(tmp_path):
     done = run(tmp_path, WORKLOAD, "--schemes", "graph,pool", "--tables", "none", "--json", "--out", "c.h5")
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def test_no_such_workload_is_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_option_that_is_near_none_is_not_guessed(tmp_path):
+def test_an_option_is_guessed_only_if_one_is_near(tmp_path):
     done = run(tmp_path, "--workload", "gru")
     assert (done.returncode, done.stderr) == (2, "error: unknown option --workload\n")
     assert (

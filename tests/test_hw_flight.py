@@ -39,7 +39,7 @@ def measured(kinds):
                 times = [int(time) for time in row["issued"].split()]
                 gaps = [b - a for a, b in pairwise(times)]
                 stall = next((i for i, gap in enumerate(gaps, 1) if gap > STALL), None)
-                wait = 60 if kinds == LOADS else 9 + warps
+                wait = 60 if row["kind"] in LOADS else 9 + warps
                 least = (EVERY * (stall or len(times)) - wait) * lines
                 yield row["kind"], warps, lines, least, stall and least + (EVERY - 1) * lines
 

@@ -19,7 +19,7 @@ TURNS = 64, 320
 
 
 def measured(name):
-    """Yield warps of a TB, and a number of cycles of a loop with a barrier and nothing else."""
+    """Yield warps of a TB, and column ``name`` of a loop with a barrier and nothing else: cycles."""
     with ROWS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if (row["work"], row["tbs"], row["warp"]) == ("nothing", "1", "0"):

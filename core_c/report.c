@@ -58,12 +58,7 @@ void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out)
         for (u32 t = 0; t < GS_THREADS; t++) {
             const gs_kcount *k =
                 (const gs_kcount *)(const void *)((const char *)sim + sim->thread[t].at_kernels) + i;
-            out[i].stalls.issued += k->stalls.issued;
-            out[i].stalls.scoreboard += k->stalls.scoreboard;
-            out[i].stalls.pipe += k->stalls.pipe;
-            out[i].stalls.memory += k->stalls.memory;
-            out[i].stalls.barrier += k->stalls.barrier;
-            out[i].stalls.sync += k->stalls.sync;
+            gs_stalls_add(&out[i].stalls, &k->stalls);
             out[i].warp_instructions += k->instructions;
             out[i].load_sectors += k->load_sectors;
             out[i].store_sectors += k->store_sectors;

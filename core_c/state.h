@@ -261,6 +261,16 @@ typedef struct gs_kcount {
     u64 instructions, load_sectors, store_sectors;
 } gs_kcount;
 
+static inline void gs_stalls_add(gs_stalls *to, const gs_stalls *more)
+{
+    to->issued += more->issued;
+    to->scoreboard += more->scoreboard;
+    to->pipe += more->pipe;
+    to->memory += more->memory;
+    to->barrier += more->barrier;
+    to->sync += more->sync;
+}
+
 /* SM clock of a GPC, see clock.h: cycle n begins at n * period + origin (modulo 2^64) */
 typedef struct gs_clock {
     u64 period, origin;

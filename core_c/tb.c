@@ -119,21 +119,11 @@ void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     gs_sim *sim = ctx->sim;
     gs_tb *tb = &sm->tb[at];
     gs_kcount *k = &ctx->kernels[tb->kernel];
-    k->stalls.issued += tb->stalls.issued;
-    k->stalls.scoreboard += tb->stalls.scoreboard;
-    k->stalls.pipe += tb->stalls.pipe;
-    k->stalls.memory += tb->stalls.memory;
-    k->stalls.barrier += tb->stalls.barrier;
-    k->stalls.sync += tb->stalls.sync;
+    gs_stalls_add(&k->stalls, &tb->stalls);
     k->instructions += tb->stalls.issued; /* each holds one slot */
     k->load_sectors += tb->load_sectors;
     k->store_sectors += tb->store_sectors;
-    sm->stalls.issued += tb->stalls.issued;
-    sm->stalls.scoreboard += tb->stalls.scoreboard;
-    sm->stalls.pipe += tb->stalls.pipe;
-    sm->stalls.memory += tb->stalls.memory;
-    sm->stalls.barrier += tb->stalls.barrier;
-    sm->stalls.sync += tb->stalls.sync;
+    gs_stalls_add(&sm->stalls, &tb->stalls);
     sm->free_warps |= tb->warps;
     gs_owner *o = &sm->owner[tb->owner];
     if (o->leaves && sim->flush_trip) {

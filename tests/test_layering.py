@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,12 @@ def test_core_neither_prints_nor_exits():
             if BANNED_C.search(line) and ALLOWED_C not in line:
                 wrong.append(f"{path.name}:{number}: {line.strip()}")
     assert not wrong
+
+
+def test_every_package_is_installed():
+    """An installation that is not editable copies what pyproject.toml lists, and nothing else."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "packages"
+    ]
+    found = [path.parent.relative_to(ROOT) for top in FORBIDDEN for path in (ROOT / top).rglob("__init__.py")]
+    assert sorted(listed) == sorted(".".join(folder.parts) for folder in found)

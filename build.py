@@ -71,7 +71,8 @@ def render() -> dict[str, str]:
     """Return the text of every generated header by file name."""
     params = runpy.run_path(str(ROOT / "pysim" / "params.py"))
     counters = runpy.run_path(str(ROOT / "pysim" / "counters.py"))["GROUPS"]
-    ops = runpy.run_path(str(ROOT / "pysim" / "isa.py"))["OPS"]
+    isa = runpy.run_path(str(ROOT / "pysim" / "isa.py"))
+    ops = isa["OPS"]
     opcodes = runpy.run_path(str(ROOT / "pysim" / "trace" / "opcodes.py"))
     tables_hash = runpy.run_path(str(ROOT / "pysim" / "_tables.py"))["tables_hash"]
     choices = [
@@ -88,6 +89,7 @@ def render() -> dict[str, str]:
         "groups": [_struct(name, rows) for name, rows in params["PARAMS"].items()],
         "counters": [_struct(name, rows) for name, rows in counters.items()],
         "ops": ops,
+        "unneeded": isa["UNNEEDED"],
         "pipes": [(_constant(name), doc) for name, doc in params["PIPES"]],
         "choices": choices,
         "opcodes": opcodes["OPCODES"],

@@ -35,7 +35,8 @@ typedef struct gs_op {
     uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
     uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
     uint32_t smem_wait; /* COMPUTE: 0, or 1 + the wavefronts of the warp, its latest ones, whose results it
-                           does not wait for at the end */
+                           does not wait for at the end; 1 + GS_UNNEEDED: it waits for none,
+                           and nothing waits for what it asks for */
     uint32_t pipes[7];
     int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns; POST, POLL: sems; TILE: stages */
     int32_t count_plus; /* memory: added to counter[level] in the address */

@@ -108,9 +108,11 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         sm->shared = e + op->smem_late;
         sm->work.smem += op->smem;
         sm->lsu = op->smem_lsu ? gs_max(sm->lsu, c) + op->smem_lsu : sm->lsu;
-        b->returned = gs_max(gs_max(c, b->left) * 64, b->returned) + op->smem + op->smem_return;
-        sm->shared_done[wi] = (u32)((gs_max(e, b->returned - op->smem_slow) + 63) >> 6);
-        gs_returns_add(&sm->returns[wi], sm->shared_done[wi], op->waves);
+        if (op->smem_back != GS_UNNEEDED) {
+            b->returned = gs_max(gs_max(c, b->left) * 64, b->returned) + op->smem + op->smem_return;
+            sm->shared_done[wi] = (u32)((gs_max(e, b->returned - op->smem_slow) + 63) >> 6);
+            gs_returns_add(&sm->returns[wi], sm->shared_done[wi], op->waves);
+        }
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
@@ -123,7 +125,9 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     last = gs_max(last, issued);
     u64 go = last + op->chain;
     if (op->smem_wait) {
-        go = gs_max(go, gs_returns_before(&sm->returns[wi], op->smem_back) + op->smem_wait - 1u);
+        if (op->smem_back != GS_UNNEEDED) {
+            go = gs_max(go, gs_returns_before(&sm->returns[wi], op->smem_back) + op->smem_wait - 1u);
+        }
     } else if (op->chain) {
         /* what the warp asked of shared memory belongs to the result */
         last = gs_max(last, sm->shared_done[wi]);

@@ -21,3 +21,5 @@ OPS: tuple[tuple[str, str], ...] = (
     ("TILE", "take the TB's next tile of a stage, behind a TB barrier but for the first"),
     ("MARK", "where a scheme may wait, post or trigger; nothing by itself, and never in the core"),
 )
+# wavefronts that a run does not wait for: nothing of what it asks shared memory for is ever waited for
+UNNEEDED = 0xFFFF

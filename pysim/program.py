@@ -230,6 +230,7 @@ class Code:
         ``smem_ops`` of them access shared memory, ``smem`` wavefronts in all. What follows may need what
         they load: with ``smem_back`` the warp goes on when all results of shared memory are there but those
         of its last ``smem_back`` wavefronts; without, ``chain`` cycles after the last wavefront has passed.
+        With :data:`pysim.isa.UNNEEDED` it waits for none, and nothing waits for what the run asks for.
         """
         counts = [0] * len(PIPES)
         for name, count in pipes.items():

@@ -38,6 +38,9 @@ enum {
     GS_OPS = 16
 };
 
+/* wavefronts that a run does not wait for: nothing of what it asks shared memory for is ever waited for */
+enum { GS_UNNEEDED = 65535 };
+
 /* pipes of a sub-core */
 enum {
     /* FFMA, FADD, FMUL */

@@ -1,9 +1,13 @@
 """Copies into shared memory (cp.async) in a sub-core's queue for the load/store unit, and what waits."""
 
+from dataclasses import replace
+
 import pytest
 
 from pysim.errors import WorkloadError
+from pysim.isa import UNNEEDED
 from pysim.job import Job, Kernel, Memory
+from pysim.ops import cut
 from pysim.program import Code, Pattern, Program
 
 from .harness import config, execute
@@ -24,6 +28,12 @@ def ends(copies, then="", *, pitch=128, warps=1):
         code.taken()
     elif then == "loads":
         code.compute(smem=4, smem_ops=1, smem_back=0)
+    elif then == "void":
+        code.compute(smem=4, smem_ops=1, smem_back=UNNEEDED)
+        code.compute(int=1, chain=4)
+    elif then == "kept":
+        code.compute(smem=4, smem_ops=1, chain=0)
+        code.compute(int=1, chain=4)
     code.delay(REST)
     code.exit()
     program = Program("copies", (tuple(code.ops),), warps, 32, 4096, 1)
@@ -42,6 +52,22 @@ def test_a_copy_leaves_when_the_one_before_it_begins(then):
 def test_a_warp_issues_a_copy_each_four_cycles():
     """Nothing waits for them."""
     assert ends(12) - ends(4) == pytest.approx(8 * 4, abs=1.5)
+
+
+def test_nothing_waits_for_what_loads_nothing():
+    """LDS RZ before a copy (@!PT): what comes next waited for the queue before it once, and TBs in turn."""
+    assert ends(16, "kept") - ends(16) > 6 * ROWS
+    assert ends(16, "void") - ends(16) < 2 * ROWS
+    # a run that is cut waits for none of its pieces, either
+    ops = cut(replace(_void(), issue=40), 16)
+    assert {op.smem_wait for op in ops} == {UNNEEDED + 1}
+    assert sum(op.smem for op in ops) == 4
+
+
+def _void():
+    code = Code()
+    code.compute(smem=4, smem_ops=4, smem_back=UNNEEDED)
+    return code.ops[0]
 
 
 def test_one_copy_is_not_waited_for():

@@ -5,7 +5,8 @@ instructions})``, see :mod:`workloads.hw.code`; in order, ``ld1 a 512`` is a loa
 ``a`` at 512 bytes, ``wait1`` is where the SASS first uses what slot 1 loads, ``st`` a store, ``bar`` a
 BAR.SYNC. Loads that are first used in one place share a slot, and neighbours do where there are more such
 places than slots. A fourth figure of a run says that what follows waits for shared memory, but not for that
-many wavefronts, the latest. Stretches are named by what the source does there; loops repeat a stretch.
+many wavefronts, the latest; for ``void`` (LDS RZ that no lane executes) nothing waits. Stretches are named by
+what the source does there; loops repeat a stretch.
 """
 
 # fmt: off

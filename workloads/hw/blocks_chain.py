@@ -147,16 +147,16 @@ HGEMM8: dict[str, Block] = {
         (112, 0, {"imad": 20, "alu": 34, "adu": 8, "uni": 23, "cbu": 2, "none": 22, "s2r": 1}),
     ),
     "load0": (
-        (3, 3, {"imad": 3, "alu": 2, "adu": 1, "smem": 3}), "cp", (2, 0, {"imad": 1, "alu": 1}), "cp",
-        (84, 3, {"imad": 7, "alu": 9, "adu": 2, "none": 2, "smem": 3}), "cp", (7, 0, {"imad": 3, "alu": 1}),
+        (3, 3, {"imad": 3, "alu": 2, "adu": 1, "void": 3}), "cp", (2, 0, {"imad": 1, "alu": 1}), "cp",
+        (84, 3, {"imad": 7, "alu": 9, "adu": 2, "none": 2, "void": 3}), "cp", (7, 0, {"imad": 3, "alu": 1}),
         "cp",
     ),
     "commit": (
         (31, 0, {"alu": 1, "adu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (2, 3, {"imad": 1, "adu": 1, "none": 1, "smem": 3}), "cp", (24, 0, {"alu": 3, "adu": 1}), "cp",
-        (8, 3, {"imad": 4, "alu": 6, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (2, 3, {"imad": 1, "adu": 1, "none": 1, "void": 3}), "cp", (24, 0, {"alu": 3, "adu": 1}), "cp",
+        (8, 3, {"imad": 4, "alu": 6, "adu": 1, "none": 1, "void": 3}), "cp",
         (33, 0, {"imad": 3, "alu": 5, "adu": 1}), "cp",
     ),
     "init": (
@@ -169,9 +169,9 @@ HGEMM8: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", "bar", (15, 0, {"alu": 1, "cbu": 1, "none": 1}),
     ),
     "load": (
-        (30, 3, {"imad": 3, "alu": 4, "adu": 2, "smem": 3}), "cp", (0, 0, {"alu": 1}), "cp",
+        (30, 3, {"imad": 3, "alu": 4, "adu": 2, "void": 3}), "cp", (0, 0, {"alu": 1}), "cp",
         (19, 0, {"none": 1}), "taken",
-        (5, 3, {"imad": 3, "alu": 8, "adu": 1, "smem": 3}), "cp", "cp",
+        (5, 3, {"imad": 3, "alu": 8, "adu": 1, "void": 3}), "cp", "cp",
         (3, 0, {"imad": 1, "alu": 1}), "taken", (8, 0, {"alu": 1}),
     ),
     "math": (
@@ -239,16 +239,16 @@ HGEMM64: dict[str, Block] = {
         (155, 0, {"imad": 20, "alu": 34, "adu": 8, "uni": 23, "cbu": 2, "none": 22, "s2r": 1}),
     ),
     "load0": (
-        (6, 3, {"imad": 3, "alu": 2, "adu": 1, "smem": 3}), "cp", (3, 0, {"imad": 1, "alu": 1}), "cp",
-        (87, 3, {"imad": 7, "alu": 7, "adu": 1, "none": 2, "smem": 3}), "cp",
+        (6, 3, {"imad": 3, "alu": 2, "adu": 1, "void": 3}), "cp", (3, 0, {"imad": 1, "alu": 1}), "cp",
+        (87, 3, {"imad": 7, "alu": 7, "adu": 1, "none": 2, "void": 3}), "cp",
         (38, 0, {"imad": 3, "alu": 3, "adu": 1}), "cp",
     ),
     "commit": (
         (44, 0, {"alu": 1, "adu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (5, 3, {"imad": 1, "adu": 1, "none": 1, "smem": 3}), "cp", (22, 0, {"alu": 3, "adu": 1}), "cp",
-        (33, 3, {"imad": 4, "alu": 6, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (5, 3, {"imad": 1, "adu": 1, "none": 1, "void": 3}), "cp", (22, 0, {"alu": 3, "adu": 1}), "cp",
+        (33, 3, {"imad": 4, "alu": 6, "adu": 1, "none": 1, "void": 3}), "cp",
         (36, 0, {"imad": 3, "alu": 5, "adu": 1}), "cp",
     ),
     "init": (
@@ -261,15 +261,15 @@ HGEMM64: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", "bar", (15, 0, {"alu": 1, "cbu": 1, "none": 1}),
     ),
     "load": (
-        (6, 3, {"imad": 3, "alu": 1, "adu": 2, "smem": 3}), "cp", (18, 0, {"alu": 3}), "cp",
-        (22, 0, {"alu": 1, "none": 1}), "taken", (11, 3, {"imad": 3, "alu": 10, "adu": 1, "smem": 3}), "cp",
+        (6, 3, {"imad": 3, "alu": 1, "adu": 2, "void": 3}), "cp", (18, 0, {"alu": 3}), "cp",
+        (22, 0, {"alu": 1, "none": 1}), "taken", (11, 3, {"imad": 3, "alu": 10, "adu": 1, "void": 3}), "cp",
         (4, 0, {"alu": 1}), "cp", (2, 0, {"imad": 1, "alu": 1}), "taken", (8, 0, {"alu": 1}),
     ),
     "math": (
         (18, 0, {"imad": 11, "alu": 11, "cbu": 1, "lsu": 1}), *(((0, 4, {"smem": 1}),) * 3),
         (0, 4, {"smem": 1}, 8), (0, 0, {"hmma": 2}, 4), (0, 0, {"hmma": 2}, 0), (0, 0, {"hmma": 1}),
-        (3, 0, {"imad": 2, "alu": 2}), (0, 0, {"hmma": 1}), (0, 4, {"smem": 1}), (1, 0, {"alu": 1}),
-        (0, 4, {"smem": 1}), (0, 0, {"hmma": 1}), (4, 0, {"imad": 1}), (0, 4, {"smem": 1}),
+        (3, 0, {"imad": 2, "alu": 2}), (0, 0, {"hmma": 1}), (0, 4, {"smem": 1}), (1, 0, {"alu": 1}, 4),
+        (0, 4, {"smem": 1}), (0, 0, {"hmma": 1}), (4, 0, {"imad": 1}, 8), (0, 4, {"smem": 1}),
         (0, 0, {"hmma": 1}), (0, 4, {"smem": 1}, 4),
         (0, 0, {"hmma": 4}, 0), (18, 0, {"hmma": 4, "none": 2}),
     ),

@@ -136,14 +136,14 @@ HGEMM8: dict[str, Block] = {
         (67, 0, {"imad": 21, "alu": 23, "adu": 10, "uni": 3, "none": 5, "s2r": 1}),
     ),
     "load0": (
-        (3, 3, {"imad": 7, "alu": 7, "smem": 3}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"alu": 1}), "cp",
+        (3, 3, {"imad": 7, "alu": 7, "void": 3}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"alu": 1}), "cp",
         (3, 0, {"imad": 4, "alu": 2}), "cp",
     ),
     "commit": (
         (0, 0, {"none": 1, "lsu": 1}),
     ),
     "load1": (
-        (3, 3, {"imad": 5, "alu": 4, "smem": 3}), "cp", (0, 0, {"alu": 4}), "cp", (2, 0, {"alu": 1}), "cp",
+        (3, 3, {"imad": 5, "alu": 4, "void": 3}), "cp", (0, 0, {"alu": 4}), "cp", (2, 0, {"alu": 1}), "cp",
         (7, 0, {"imad": 3, "alu": 3}), "cp",
     ),
     "init": (
@@ -157,7 +157,7 @@ HGEMM8: dict[str, Block] = {
         (13, 0, {"alu": 3, "uni": 1, "none": 1}),
     ),
     "load": (
-        (3, 3, {"imad": 6, "alu": 7, "adu": 1, "smem": 3}), "cp", (9, 0, {"imad": 3, "alu": 1}), "cp", "cp",
+        (3, 3, {"imad": 6, "alu": 7, "adu": 1, "void": 3}), "cp", (9, 0, {"imad": 3, "alu": 1}), "cp", "cp",
         "cp",
     ),
     "math": (
@@ -212,7 +212,7 @@ HGEMM4: dict[str, Block] = {
         (23, 0, {"imad": 20, "alu": 82, "adu": 10, "uni": 3, "none": 5, "s2r": 1}),
     ),
     "load0": (
-        (6, 3, {"imad": 15, "alu": 13, "smem": 3}), "cp", (0, 0, {"imad": 2, "alu": 2}), "cp",
+        (6, 3, {"imad": 15, "alu": 13, "void": 3}), "cp", (0, 0, {"imad": 2, "alu": 2}), "cp",
         (0, 0, {"imad": 2, "alu": 2}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"imad": 2}), "cp",
         (0, 0, {"imad": 3}), "cp", (3, 0, {"imad": 2}), "cp", "cp", (3, 0, {"imad": 1, "alu": 1}),
     ),
@@ -220,7 +220,7 @@ HGEMM4: dict[str, Block] = {
         (0, 0, {"none": 1, "lsu": 1}),
     ),
     "load1": (
-        (3, 3, {"imad": 8, "alu": 6, "smem": 3}), "cp", (0, 0, {"imad": 6, "alu": 6}), "cp",
+        (3, 3, {"imad": 8, "alu": 6, "void": 3}), "cp", (0, 0, {"imad": 6, "alu": 6}), "cp",
         (0, 0, {"imad": 2, "alu": 1}), "cp", (0, 0, {"imad": 2, "alu": 2}), "cp",
         (3, 0, {"imad": 2, "alu": 2}), "cp", (3, 0, {"imad": 3}), "cp", (3, 0, {"imad": 2}), "cp",
         (0, 0, {"alu": 1}), "cp", (2, 0, {"imad": 1, "alu": 2}),
@@ -236,7 +236,7 @@ HGEMM4: dict[str, Block] = {
         (13, 0, {"alu": 3, "uni": 1, "none": 1}),
     ),
     "load": (
-        (9, 3, {"imad": 12, "alu": 10, "smem": 3}), "cp", (0, 0, {"alu": 2}), "cp", (0, 0, {"imad": 1}),
+        (9, 3, {"imad": 12, "alu": 10, "void": 3}), "cp", (0, 0, {"alu": 2}), "cp", (0, 0, {"imad": 1}),
         "cp", "cp", "cp", (0, 0, {"imad": 1}), "cp", (3, 0, {"imad": 2}), "cp", "cp",
     ),
     "math": (
@@ -291,14 +291,14 @@ HGEMM64: dict[str, Block] = {
         (54, 0, {"imad": 21, "alu": 25, "adu": 10, "uni": 3, "none": 5, "s2r": 1}),
     ),
     "load0": (
-        (3, 3, {"imad": 7, "alu": 7, "smem": 3}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"alu": 1}), "cp",
+        (3, 3, {"imad": 7, "alu": 7, "void": 3}), "cp", (0, 0, {"alu": 1}), "cp", (2, 0, {"alu": 1}), "cp",
         (3, 0, {"imad": 4, "alu": 2}), "cp",
     ),
     "commit": (
         (0, 0, {"none": 1, "lsu": 1}),
     ),
     "load1": (
-        (3, 3, {"imad": 5, "alu": 4, "smem": 3}), "cp", (0, 0, {"alu": 4}), "cp", (2, 0, {"alu": 1}), "cp",
+        (3, 3, {"imad": 5, "alu": 4, "void": 3}), "cp", (0, 0, {"alu": 4}), "cp", (2, 0, {"alu": 1}), "cp",
         (7, 0, {"imad": 3, "alu": 3}), "cp",
     ),
     "init": (
@@ -312,7 +312,7 @@ HGEMM64: dict[str, Block] = {
         (13, 0, {"alu": 3, "uni": 1, "none": 1}),
     ),
     "load": (
-        (3, 3, {"imad": 6, "alu": 7, "adu": 1, "smem": 3}), "cp", (9, 0, {"imad": 3, "alu": 1}), "cp", "cp",
+        (3, 3, {"imad": 6, "alu": 7, "adu": 1, "void": 3}), "cp", (9, 0, {"imad": 3, "alu": 1}), "cp", "cp",
         "cp",
     ),
     "math": (

@@ -20,16 +20,16 @@ HGEMM8: dict[str, Block] = {
         (87, 0, {"imad": 22, "alu": 20, "xu": 3, "adu": 3, "cbu": 1, "none": 1}),
     ),
     "load0": (
-        (29, 3, {"imad": 4, "alu": 2, "adu": 2, "smem": 3}), "cp", "cp",
-        (41, 3, {"imad": 10, "alu": 10, "adu": 2, "none": 2, "smem": 3}), "cp",
+        (29, 3, {"imad": 4, "alu": 2, "adu": 2, "void": 3}), "cp", "cp",
+        (41, 3, {"imad": 10, "alu": 10, "adu": 2, "none": 2, "void": 3}), "cp",
         (22, 0, {"imad": 6, "alu": 1}), "cp", (0, 0, {"cbu": 1}),
     ),
     "commit": (
         (1, 0, {"alu": 1, "cbu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (30, 3, {"imad": 3, "alu": 2, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (15, 3, {"imad": 8, "alu": 10, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (30, 3, {"imad": 3, "alu": 2, "adu": 3, "void": 3}), "cp", (4, 0, {"imad": 1}), "cp",
+        (15, 3, {"imad": 8, "alu": 10, "adu": 1, "none": 1, "void": 3}), "cp",
         (19, 0, {"imad": 6, "alu": 1}), "cp", (0, 0, {"cbu": 1}),
     ),
     "init": (
@@ -43,8 +43,8 @@ HGEMM8: dict[str, Block] = {
         (17, 0, {"alu": 1, "none": 1}),
     ),
     "load": (
-        (32, 3, {"imad": 4, "alu": 3, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (25, 0, {"alu": 2, "none": 1}), "taken", (18, 3, {"imad": 11, "alu": 8, "adu": 2, "smem": 3}), "cp",
+        (32, 3, {"imad": 4, "alu": 3, "adu": 3, "void": 3}), "cp", (4, 0, {"imad": 1}), "cp",
+        (25, 0, {"alu": 2, "none": 1}), "taken", (18, 3, {"imad": 11, "alu": 8, "adu": 2, "void": 3}), "cp",
         (1, 0, {"imad": 2}), "cp", (13, 0, {"cbu": 1}),
     ),
     "math": (
@@ -105,16 +105,16 @@ HGEMM64: dict[str, Block] = {
         (186, 0, {"imad": 23, "alu": 23, "xu": 3, "adu": 4, "cbu": 1, "none": 1, "lsu": 1}),
     ),
     "load0": (
-        (34, 3, {"imad": 4, "alu": 2, "adu": 2, "smem": 3}), "cp", "cp",
-        (111, 3, {"imad": 15, "alu": 10, "adu": 2, "none": 2, "smem": 3}), "cp",
+        (34, 3, {"imad": 4, "alu": 2, "adu": 2, "void": 3}), "cp", "cp",
+        (111, 3, {"imad": 15, "alu": 10, "adu": 2, "none": 2, "void": 3}), "cp",
         (9, 0, {"imad": 3, "alu": 1}), "cp", (14, 0, {"cbu": 1}),
     ),
     "commit": (
         (14, 0, {"alu": 1, "cbu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (35, 3, {"imad": 3, "alu": 2, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (61, 3, {"imad": 13, "alu": 10, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (35, 3, {"imad": 3, "alu": 2, "adu": 3, "void": 3}), "cp", (4, 0, {"imad": 1}), "cp",
+        (61, 3, {"imad": 13, "alu": 10, "adu": 1, "none": 1, "void": 3}), "cp",
         (9, 0, {"imad": 3, "alu": 1}), "cp", (14, 0, {"cbu": 1}),
     ),
     "init": (
@@ -128,8 +128,8 @@ HGEMM64: dict[str, Block] = {
         (17, 0, {"alu": 1, "none": 1}),
     ),
     "load": (
-        (37, 3, {"imad": 4, "alu": 3, "adu": 3, "smem": 3}), "cp", (4, 0, {"imad": 1}), "cp",
-        (25, 0, {"alu": 2, "none": 1}), "taken", (37, 3, {"imad": 12, "alu": 8, "adu": 2, "smem": 3}), "cp",
+        (37, 3, {"imad": 4, "alu": 3, "adu": 3, "void": 3}), "cp", (4, 0, {"imad": 1}), "cp",
+        (25, 0, {"alu": 2, "none": 1}), "taken", (37, 3, {"imad": 12, "alu": 8, "adu": 2, "void": 3}), "cp",
         (2, 0, {"imad": 3}), "cp",
         (16, 0, {"cbu": 1}),
     ),
@@ -275,14 +275,14 @@ GRU_HGEMM64: dict[str, Block] = {
         (111, 0, {"imad": 24, "alu": 21, "xu": 3, "adu": 2, "uni": 1, "none": 4}),
     ),
     "load0": (
-        (24, 3, {"imad": 9, "alu": 7, "adu": 2, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "cp",
+        (24, 3, {"imad": 9, "alu": 7, "adu": 2, "uni": 1, "none": 1, "void": 3}), "cp", "cp", "cp",
         (7, 0, {"imad": 4, "alu": 1}), "cp",
     ),
     "commit": (
         (4, 0, {"none": 1, "lsu": 1}),
     ),
     "load1": (
-        (27, 3, {"imad": 5, "alu": 8, "adu": 2, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "cp",
+        (27, 3, {"imad": 5, "alu": 8, "adu": 2, "uni": 1, "none": 1, "void": 3}), "cp", "cp", "cp",
         (2, 0, {"alu": 1}), "cp", (8, 0, {"imad": 2}),
     ),
     "init": (
@@ -295,7 +295,7 @@ GRU_HGEMM64: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", (7, 0, {"alu": 1, "cbu": 2}), "bar", (9, 0, {"none": 1}),
     ),
     "load": (
-        (39, 3, {"imad": 6, "alu": 3, "adu": 3, "uni": 1, "none": 1, "smem": 3}), "cp", "cp", "taken",
+        (39, 3, {"imad": 6, "alu": 3, "adu": 3, "uni": 1, "none": 1, "void": 3}), "cp", "cp", "taken",
         (10, 0, {"imad": 6, "alu": 3}), "cp", "cp", (24, 0, {"imad": 1, "alu": 1, "cbu": 1}),
     ),
     "math": (
@@ -338,16 +338,16 @@ QK: dict[str, Block] = {
         (162, 0, {"imad": 48, "alu": 33, "xu": 6, "adu": 2, "none": 7}),
     ),
     "load0": (
-        (40, 3, {"imad": 3, "alu": 3, "adu": 3, "smem": 3}), "cp", "cp",
-        (69, 3, {"imad": 7, "alu": 6, "adu": 1, "none": 2, "smem": 3}), "cp",
+        (40, 3, {"imad": 3, "alu": 3, "adu": 3, "void": 3}), "cp", "cp",
+        (69, 3, {"imad": 7, "alu": 6, "adu": 1, "none": 2, "void": 3}), "cp",
         (33, 0, {"imad": 8, "alu": 1, "adu": 1}), "cp", (3, 0, {"adu": 1}),
     ),
     "commit": (
         (16, 0, {"alu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (39, 3, {"imad": 3, "alu": 4, "adu": 3, "smem": 3}), "cp", "cp",
-        (19, 3, {"imad": 5, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (39, 3, {"imad": 3, "alu": 4, "adu": 3, "void": 3}), "cp", "cp",
+        (19, 3, {"imad": 5, "alu": 4, "adu": 1, "none": 1, "void": 3}), "cp",
         (16, 0, {"imad": 2, "alu": 3}), "cp",
     ),
     "init": (
@@ -360,8 +360,8 @@ QK: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", "bar", (15, 0, {"alu": 1, "cbu": 1, "none": 1}),
     ),
     "load": (
-        (41, 3, {"imad": 4, "alu": 5, "adu": 3, "smem": 3}), "cp", "cp", "taken",
-        (21, 3, {"imad": 6, "alu": 4, "adu": 1, "none": 1, "smem": 3}), "cp",
+        (41, 3, {"imad": 4, "alu": 5, "adu": 3, "void": 3}), "cp", "cp", "taken",
+        (21, 3, {"imad": 6, "alu": 4, "adu": 1, "none": 1, "void": 3}), "cp",
         (10, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp", (38, 0, {"imad": 2, "alu": 1, "cbu": 1}),
     ),
     "math": (
@@ -386,16 +386,16 @@ PV: dict[str, Block] = {
         (192, 0, {"imad": 56, "alu": 43, "xu": 6, "adu": 4, "uni": 1, "none": 8, "s2r": 1}),
     ),
     "load0": (
-        (1, 3, {"adu": 1, "smem": 3}), "cp", (26, 0, {"imad": 1, "adu": 1}), "cp",
-        (117, 3, {"imad": 8, "alu": 8, "adu": 2, "none": 2, "smem": 3}), "cp",
+        (1, 3, {"adu": 1, "void": 3}), "cp", (26, 0, {"imad": 1, "adu": 1}), "cp",
+        (117, 3, {"imad": 8, "alu": 8, "adu": 2, "none": 2, "void": 3}), "cp",
         (2, 0, {"imad": 3, "alu": 1}), "cp", (6, 0, {"adu": 1}),
     ),
     "commit": (
         (16, 0, {"alu": 1, "none": 1, "lsu": 1}),
     ),
     "load1": (
-        (1, 3, {"adu": 1, "smem": 3}), "cp", (24, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp",
-        (57, 3, {"imad": 5, "alu": 7, "adu": 1, "none": 1, "smem": 3}), "cp", (2, 0, {"alu": 2}), "cp",
+        (1, 3, {"adu": 1, "void": 3}), "cp", (24, 0, {"imad": 1, "alu": 2, "adu": 1}), "cp",
+        (57, 3, {"imad": 5, "alu": 7, "adu": 1, "none": 1, "void": 3}), "cp", (2, 0, {"alu": 2}), "cp",
         (8, 0, {"imad": 1}),
     ),
     "init": (
@@ -408,9 +408,9 @@ PV: dict[str, Block] = {
         (0, 0, {"imad": 1, "none": 1}), "group", (7, 0, {"alu": 1, "cbu": 2}), "bar", (9, 0, {"none": 1}),
     ),
     "load": (
-        (5, 3, {"imad": 1, "alu": 1, "adu": 1, "smem": 3}), "cp", (20, 0, {"imad": 1, "alu": 1, "adu": 1}),
+        (5, 3, {"imad": 1, "alu": 1, "adu": 1, "void": 3}), "cp", (20, 0, {"imad": 1, "alu": 1, "adu": 1}),
         "cp", (25, 0, {"alu": 2, "none": 1}), "taken",
-        (31, 3, {"imad": 5, "alu": 3, "adu": 2, "smem": 3}), "cp", (2, 0, {"alu": 2}), "cp",
+        (31, 3, {"imad": 5, "alu": 3, "adu": 2, "void": 3}), "cp", (2, 0, {"alu": 2}), "cp",
         (21, 0, {"alu": 1, "cbu": 1}),
     ),
     "math": (

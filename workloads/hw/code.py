@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.isa import UNNEEDED
 from pysim.job import Access, Kernel, Tensor
 from pysim.program import OP, Code, Op, Part, Pattern, Program, Recorded
 from pysim.rows import rows
@@ -51,6 +52,7 @@ PIPES: Mapping[str, tuple[str, str]] = {
     "s2r": ("", "lsu"),  # S2R of a thread index: a shared-memory wavefront each
     "lsu": ("", "lsu"),  # LDGDEPBAR
     "smem": ("", "lsu"),  # LDS, STS, LDSM, SHFL
+    "void": ("", "lsu"),  # @!PT LDS RZ, which lies before copies and loads nothing
     "lds64": ("", "lsu"),  # LDS among FFMAs, see WRITES
     "lds128": ("", "lsu"),
 }
@@ -99,6 +101,8 @@ class Warp:
         ``back``: what follows waits for shared memory, but not for the last ``back`` wavefronts.
         """
         waves += pipes.get("s2r", 0)
+        if "void" in pipes and back is None:
+            back = UNNEEDED
         sim: Counter[str] = Counter()
         seen: Counter[str] = Counter(wavefronts=waves)
         for name, count in pipes.items():

@@ -72,7 +72,6 @@ def render() -> dict[str, str]:
     params = runpy.run_path(str(ROOT / "pysim" / "params.py"))
     counters = runpy.run_path(str(ROOT / "pysim" / "counters.py"))["GROUPS"]
     isa = runpy.run_path(str(ROOT / "pysim" / "isa.py"))
-    ops = isa["OPS"]
     opcodes = runpy.run_path(str(ROOT / "pysim" / "trace" / "opcodes.py"))
     tables_hash = runpy.run_path(str(ROOT / "pysim" / "_tables.py"))["tables_hash"]
     choices = [
@@ -88,7 +87,7 @@ def render() -> dict[str, str]:
     values = {
         "groups": [_struct(name, rows) for name, rows in params["PARAMS"].items()],
         "counters": [_struct(name, rows) for name, rows in counters.items()],
-        "ops": ops,
+        "ops": isa["OPS"],
         "unneeded": isa["UNNEEDED"],
         "pipes": [(_constant(name), doc) for name, doc in params["PIPES"]],
         "choices": choices,
@@ -97,7 +96,7 @@ def render() -> dict[str, str]:
         "opcode_spaces": opcodes["SPACES"],
         "opcode_peers": opcodes["PEERS"],
         "sm_versions": opcodes["SM_VERSIONS"],
-        "tables_hash": f"0x{tables_hash(params['PARAMS'], params['PIPES'], counters, ops, opcodes):016x}",
+        "tables_hash": f"0x{tables_hash(params['PARAMS'], params['PIPES'], counters, isa, opcodes):016x}",
     }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(CORE / "templates"),

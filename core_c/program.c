@@ -185,7 +185,7 @@ static void mark_runs(gs_iop *ops, u32 n)
                 busy[ops[end].pipe[j]] += ops[end].amount[j];
             }
             const gs_iop *op = &ops[end++];
-            if (op->chain || op->smem_wait) {
+            if (op->chain || (op->smem_wait && op->smem_back != GS_UNNEEDED)) {
                 break;
             }
         }

@@ -86,7 +86,7 @@ def params_struct(values: Mapping[str, int]) -> Any:
 
 
 def _check_core() -> None:
-    expected = tables_hash(params.PARAMS, params.PIPES, counters.GROUPS, isa.OPS, vars(opcodes))
+    expected = tables_hash(params.PARAMS, params.PIPES, counters.GROUPS, vars(isa), vars(opcodes))
     if lib.gs_tables_hash() != expected:
         raise InternalError(STALE)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 
 def tables_hash(
-    params: dict[str, Any], pipes: Any, counters: dict[str, Any], ops: Any, opcodes: dict[str, Any]
+    params: dict[str, Any], pipes: Any, counters: dict[str, Any], isa: dict[str, Any], opcodes: dict[str, Any]
 ) -> int:
-    """Return 64 bits over names, order, units and choices (``opcodes``: the names of pysim/trace/opcodes.py).
+    """Return 64 bits over names, order, units and choices.
+
+    ``isa`` and ``opcodes`` are the names of pysim/isa.py and of pysim/trace/opcodes.py.
 
     Docs, defaults and ranges are left out: they may change without a rebuild, because the core
     never sees them.
@@ -21,7 +23,8 @@ def tables_hash(
     ]
     lines += [f"counter {group}.{row.name} {row.unit}" for group, rows in counters.items() for row in rows]
     lines += [f"pipe {name}" for name, _ in pipes]
-    lines += [f"op {name}" for name, _ in ops]
+    lines += [f"op {name}" for name, _ in isa["OPS"]]
+    lines += [f"unneeded {isa['UNNEEDED']}"]
     lines += [f"kind {name}" for name, _ in opcodes.get("KINDS", ())]
     lines += [
         f"opcode {row.name} {row.kind} {row.space} {row.pipe} {row.peer} {row.first} {row.last}"

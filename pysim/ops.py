@@ -75,7 +75,7 @@ def cut(op: Op, longest: int) -> list[Op]:
                 smem=share - waves,
                 conflicts=late - lost,
                 chain=op.chain if at == pieces - 1 else 0,
-                smem_wait=op.smem_wait if at == pieces - 1 or op.smem_wait > UNNEEDED else 0,
+                smem_wait=op.smem_wait if at == pieces - 1 or op.smem_wait == UNNEEDED + 1 else 0,
             )
         )
         waves, lost = share, late

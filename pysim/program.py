@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import WorkloadError
-from .isa import OPS
+from .isa import OPS, UNNEEDED
 from .params import PIPES
 
 if TYPE_CHECKING:
@@ -238,6 +238,8 @@ class Code:
                 raise WorkloadError(f"no pipe {name!r}: pipes are {', '.join(PIPE)}")
             counts[PIPE[name]] = count
         issue = sum(counts) + smem_ops
+        if smem_back is not None and not 0 <= smem_back <= UNNEEDED:
+            raise WorkloadError(f"smem_back = {smem_back}: must be 0 to {UNNEEDED}")
         if issue > 0:
             made = tuple(counts)
             wait = 0 if smem_back is None else smem_back + 1

@@ -46,6 +46,8 @@ def test_tables_hash_sees_names_but_not_docs():
     sim = params["sim"]
     reworded = {**params, "sim": (sim[0]._replace(doc="other", default=5), *sim[1:])}
     renamed = {**params, "sim": (sim[0]._replace(name="other"), *sim[1:])}
-    before = tables_hash(params, pipes, {}, (), {})
-    assert tables_hash(reworded, pipes, {}, (), {}) == before
-    assert tables_hash(renamed, pipes, {}, (), {}) != before
+    isa = {"OPS": (), "UNNEEDED": 1}
+    before = tables_hash(params, pipes, {}, isa, {})
+    assert tables_hash(reworded, pipes, {}, isa, {}) == before
+    assert tables_hash(renamed, pipes, {}, isa, {}) != before
+    assert tables_hash(params, pipes, {}, isa | {"UNNEEDED": 2}, {}) != before

@@ -9,7 +9,7 @@ import pytest
 from pysim import simulate
 from pysim.errors import WorkloadError
 from workloads.hw import job_of, launch_of
-from workloads.hw.code import COUNTERS, SECTORS
+from workloads.hw.code import COUNTERS, SECTORS, Warp
 from workloads.hw.compare import errors, measured, simulated
 
 ROWS = measured()
@@ -128,3 +128,9 @@ def test_sms_ask_for_the_sectors_that_l1_does_not_have(kernel, params, within):
         hits = mean(int(r["l1_hit_sectors"]) for r in csv.DictReader(file) if r["id"] == row["id"])
     asked = int(simulate("h200", job_of(kernel, params), "stream").frame("sm")["load_sectors"].sum())
     assert asked == pytest.approx(int(row["l1_load_sectors"]) - hits, rel=within)
+
+
+def test_lds_rz_shares_no_run_with_what_is_waited_for():
+    for made in ({"waves": 5, "smem": 1}, {"waves": 4, "s2r": 1}, {"waves": 3, "back": 0}):
+        with pytest.raises(WorkloadError, match="LDS RZ beside what is waited for"):
+            Warp().mix(3, void=3, **made)

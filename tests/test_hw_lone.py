@@ -21,15 +21,15 @@ ROWS = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h100_lo
 KINDS = {("plain", kind.name): kind for kind in (H128W8, H128W4, H64, S128, S64, S32)}
 KINDS |= {("chains", kind.name): kind for kind in TILES.values()}
 STEPS = 32, 160
-# what is off by how much at most, and why: docs/validation.md ("Steps of products as they are")
+# what is off by how much at most, by TBs on the SM, and why: docs/validation.md ("A step of an fp16 product")
 BOUNDS = {
-    ("chains", "sgemm"): 0.07,
-    ("plain", "sgemm"): 0.09,
-    ("plain", "hgemm_128x128x32_8warps"): 0.03,
-    ("plain", "hgemm_128x128x32_4warps"): 0.07,
-    ("plain", "hgemm_64x64x32"): 0.33,
-    ("chains", "hgemm_128x128x32_8warps"): 0.16,
-    ("chains", "hgemm_64x64x32"): 0.07,
+    ("chains", "sgemm"): (0.07,) * 4,
+    ("plain", "sgemm"): (0.09,) * 4,
+    ("plain", "hgemm_128x128x32_8warps"): (0.02, 0.03),
+    ("plain", "hgemm_128x128x32_4warps"): (0.06, 0.07),
+    ("plain", "hgemm_64x64x32"): (0.05, 0.33, 0.18, 0.03),
+    ("chains", "hgemm_128x128x32_8warps"): (0.04, 0.16),
+    ("chains", "hgemm_64x64x32"): (0.06, 0.03, 0.05, 0.07),
 }
 # of all rows of a type; a multiply-add that takes the same time in all of them is off by 0.31 and 0.17
 MEANS = {"sgemm": 0.03, "hgemm": 0.07}
@@ -59,7 +59,7 @@ def step(kind, each):
 
 @pytest.mark.parametrize(("name", "code", "each", "ns"), list(rows()))
 def test_a_step_takes_as_long_as_on_an_h100(name, code, each, ns):
-    bound = BOUNDS[code, name if name.startswith("hgemm") else "sgemm"]
+    bound = BOUNDS[code, name if name.startswith("hgemm") else "sgemm"][each - 1]
     assert step(KINDS[code, name], each) == pytest.approx(ns, rel=bound)
 
 

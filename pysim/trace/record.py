@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.isa import OPS
+from pysim.isa import OPS, UNNEEDED
 from pysim.ops import mixture
 from pysim.params import PIPES
 from pysim.program import OP, Op, Pattern, Program
@@ -184,7 +184,8 @@ class _Block:
             )
         shared = min(rest, op.smem)
         # who waits for a result of shared memory loaded it
-        access = SHARED_LOAD if op.chain >= SHARED_LOAD.latency else SHARED_STORE
+        loads = op.chain >= SHARED_LOAD.latency and op.smem_wait != UNNEEDED + 1
+        access = SHARED_LOAD if loads else SHARED_STORE
         counts = {s: n for s, n in zip(self.layout.stand, op.pipes, strict=True) if s is not None and n}
         counts |= {access: shared, NOTHING: rest - shared}
         left = dict(counts)

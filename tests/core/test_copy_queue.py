@@ -58,16 +58,31 @@ def test_nothing_waits_for_what_loads_nothing():
     """LDS RZ before a copy (@!PT): what comes next waited for the queue before it once, and TBs in turn."""
     assert ends(16, "kept") - ends(16) > 6 * ROWS
     assert ends(16, "void") - ends(16) < 2 * ROWS
-    # a run that is cut waits for none of its pieces, either
-    ops = cut(replace(_void(), issue=40), 16)
-    assert {op.smem_wait for op in ops} == {UNNEEDED + 1}
-    assert sum(op.smem for op in ops) == 4
 
 
-def _void():
+def test_a_run_of_them_is_cut_into_such_runs():
+    """Nothing waits between the pieces, so that they stay one run where a warp is picked greedily."""
     code = Code()
-    code.compute(smem=4, smem_ops=4, smem_back=UNNEEDED)
-    return code.ops[0]
+    code.compute(smem=4, smem_ops=4, fp32=36, chain=0, smem_back=UNNEEDED)
+    pieces = cut(code.ops[0], 8)
+    assert [op.smem_wait for op in pieces] == [UNNEEDED + 1] * 5
+
+    def end(*waits):
+        body = Code()
+        mark = body.loop_begin()
+        body.ops.extend(replace(op, smem_wait=wait) for op, wait in zip(pieces, waits, strict=True))
+        body.compute(sfu=2, int=4, chain=20)
+        body.loop_end(mark, 100)
+        body.exit()
+        kernel = Kernel("run", Program("run", (tuple(body.ops),), 8, 32, 0, 0), (1, 1, 1), (), (), 0)
+        conf = config("h200", gpu__sms=1, gpu__gpcs=1, gpu__sm__warp_order="greedy")
+        return int(execute(Job("run", [kernel]), "stream", conf).tbs["end"][0])
+
+    told = end(*[UNNEEDED + 1] * 5)
+    assert told == end(0, 0, 0, 0, UNNEEDED + 1)
+    assert told != end(*[200] * 5)
+    with pytest.raises(WorkloadError, match="smem_back = 65536"):
+        code.compute(smem=1, smem_ops=1, smem_back=UNNEEDED + 1)
 
 
 def test_one_copy_is_not_waited_for():

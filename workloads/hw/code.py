@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.job import Access, Kernel, Tensor
 from pysim.program import OP, Code, Op, Part, Pattern, Program, Recorded
@@ -101,7 +102,9 @@ class Warp:
         ``back``: what follows waits for shared memory, but not for the last ``back`` wavefronts.
         """
         waves += pipes.get("s2r", 0)
-        if "void" in pipes and back is None:
+        if "void" in pipes:
+            if back is not None or waves != pipes["void"]:
+                raise WorkloadError(f"LDS RZ beside what is waited for: {waves} wavefronts of {dict(pipes)}")
             back = UNNEEDED
         sim: Counter[str] = Counter()
         seen: Counter[str] = Counter(wavefronts=waves)

@@ -190,8 +190,8 @@ static inline int gs_l1_make_room(gs_sm *sm, u32 c)
 {
     u32 freed = 0;
     for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
-        sm->l1_turn = sm->l1_turn * 109 + 73;
         gs_l1set *s = &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
+        sm->l1_turn = sm->l1_turn * 109 + 73;
         for (gs_l1set *end = s + 4; s < end; s++) {
             u32 oldest = gs_l1_oldest(s, c);
             if (oldest) {
@@ -201,6 +201,10 @@ static inline int gs_l1_make_room(gs_sm *sm, u32 c)
         }
     }
     sm->l1_lines -= freed;
+    /* whose turn is next is known, and seldom in the host's cache */
+    const gs_l1set *next = &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch(next + 2, 1);
     return freed != 0;
 }
 
@@ -314,6 +318,7 @@ static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 /* An L1 without lines. */
 static inline void gs_l1_init(gs_sm *sm)
 {
+    sm->l1_turn = 73;
     for (u32 i = 0; i < (GS_L1_SETS + 1) * GS_L1_WAYS; i++) {
         sm->l1[i / GS_L1_WAYS].key[i % GS_L1_WAYS] = i % GS_L1_WAYS * GS_L1_RANK;
     }

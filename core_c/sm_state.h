@@ -169,7 +169,7 @@ typedef struct gs_sm {
     u32 fifo_head, fifo_tail;
     u64 least;
     u32 l1_lines, l1_room,
-        l1_turn; /* L1: lines that it holds and has room for, whose turn it was to give some up */
+        l1_turn; /* L1: lines that it holds and has room for, whose turn it is to give some up */
     u32 sharing; /* SMs with TBs on this SM's port */
     u32 live_tbs;
     u32 starts;
@@ -199,10 +199,10 @@ typedef struct gs_sm {
                          */
     gs_returns returns[GS_WARPS];
     u8 fifo[GS_WARPS]; /* warp + pool * GS_WARPS */
-    gs_l1set l1[GS_L1_SETS + 1];
-    u64 free_warps, sampled_warp_cycles, next_sample, sample;
-    u64 series;   /* samples of the time series that are complete */
-    gs_held held; /* less what is still to come for those that are resident: see series.c */
+    _Alignas(64) u64 free_warps, sampled_warp_cycles, next_sample, sample;
+    gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */
+    u64 series;                  /* samples of the time series that are complete */
+    gs_held held;                /* less what is still to come for those that are resident: see series.c */
     gs_work sampled;
     gs_stalls stalls;
     u64 tbs_done, hash_end;
@@ -211,3 +211,5 @@ typedef struct gs_sm {
     gs_owner owner[GS_OWNERS];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
+
+_Static_assert(offsetof(gs_sm, l1) % 64 == 32, "four neighbouring sets are two cache lines");

@@ -23,8 +23,9 @@ void gs_clock_init(gs_sim *sim)
                                    .by_period = sim->by_period};
         for (u32 sm = gs_gpc_first(sim, g); sm < gs_gpc_first(sim, g + 1); sm++) {
             gs_sms(sim)[sm].gpc = g;
-            /* where the halves of L2 part a GPC, its loads meet in one or the other */
-            sim->gpc_of[sm] = (u8)(2 * g + (sm * 2 >= sim->sms));
+            sim->gpc_of[sm] = (u8)g;
+            /* a GPC lies at one half of L2: the first of them, until they have half of the SMs, at one */
+            sim->half_of[sm] = gs_gpc_first(sim, g) * 2 >= sim->sms;
         }
     }
     sim->epoch = sim->tensor_period ? sim->lead + EPOCH : GS_NEVER;

@@ -204,7 +204,7 @@ static int derive_memory(gs_sim *sim)
     sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
     if (p->gpu_noc.gpc_bytes) {
         u64 halves = p->gpu_l2.partitions == 2 ? 2 : 1;
-        sim->gpc_parts = 2 * (u32)p->gpu.gpcs;
+        sim->gpc_ports = (u32)p->gpu.gpcs;
         sim->gpc_16 = (16 * period * sim->slices << 8) / (GS_GROUP * halves * (u64)p->gpu_noc.gpc_bytes);
     }
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));

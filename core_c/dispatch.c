@@ -2,6 +2,8 @@
    idle for want of a TB, by reason. See scheduler.h. */
 #include "scheduler.h"
 
+#include "clock.h"
+
 enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
 
 /* ---- ready kernels: a bit a rank, and a bit for each word of those ---- */
@@ -167,6 +169,27 @@ void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
     }
 }
 
+/* When a TB begins that goes to an SM at some time: clusters take one after the other, and what is first on
+   its SM begins some time behind what is first on another one of its TPC. */
+static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
+{
+    const gs_gpu_cp_params *p = &sim->params.gpu_cp;
+    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
+    u32 gpc = sim->gpc_of[sm], begin = gs_gpc_first(sim, gpc);
+    u64 *turn = &sim->sched.cluster_free[gpc][sim->cluster_of[sm]];
+    at = gs_max(at, *turn);
+    *turn = at + (u64)p->cluster_start;
+    u64 start = gs_max(at + sim->start_latency, loads[sm].begun);
+    gs_smload *tpc = &loads[sm - (sm - begin) % (u32)sim->params.gpu.tpc_sms];
+    if (first) {
+        start = tpc->tpc_sm == sm ? start : gs_max(start, tpc->tpc_free);
+        tpc->tpc_free = start + (u64)p->tpc_start * gs_min(warps, (u64)p->tpc_warps);
+        tpc->tpc_sm = sm;
+    }
+    loads[sm].begun = start;
+    return start;
+}
+
 static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 gated, u64 t)
 {
     gs_sim *sim = ctx->sim;
@@ -191,7 +214,7 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
     }
     u64 at = gs_max(t, d->start_free);
     d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
-    u64 start = at + sim->start_latency;
+    u64 start = start_of(sim, sm, gs_dispatch_warps(sim, k), idle, at);
     if (idle) {
         gs_dispatch_share(ctx, sm, start, 1);
     }

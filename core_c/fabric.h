@@ -19,7 +19,7 @@ static inline u32 gs_opposite(const gs_sim *sim, u32 box)
 /* 1: the group of slices lies on the other side of that SM */
 static inline int gs_is_across(const gs_sim *sim, u32 sm, u32 box)
 {
-    return (box >= sim->half_boxes) != (sm * 2 >= sim->sms);
+    return (box >= sim->half_boxes) != sim->half_of[sm];
 }
 
 /* Takes the slice's link for some sectors at time t; returns how long they wait for it. Reductions of one

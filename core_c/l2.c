@@ -151,14 +151,14 @@ static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 waits, u64 repl
 }
 
 /* A reply takes its share of what the group hands to a GPC, whose clusters have equal ones; returns how long
-   it waits for it. */
+   it waits for it. What comes across the fabric passes the group of the GPC's own half, and is counted there
+   when it is asked for. */
 static u64 gpc_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
 {
-    if (!sim->gpc_parts) {
+    if (!sim->gpc_ports) {
         return 0;
     }
-    gs_port *port = GS_TABLE(sim, gs_port, at_ports) + (size_t)group * sim->gpc_parts +
-                    (sim->half_boxes ? sim->gpc_of[sm] : sim->gpc_of[sm] & ~1u);
+    gs_port *port = GS_TABLE(sim, gs_port, at_ports) + (size_t)group * sim->gpc_ports + sim->gpc_of[sm];
     const u32 own = sim->cluster_of[sm];
     u64 past = t > port->last ? t - port->last : 0, wait = 0;
     port->last = gs_max(t, port->last);
@@ -186,11 +186,11 @@ static u64 gpc_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
 
 /* A request joins one of its GPC: it takes no port and has its data when they pass. */
 static void join(gs_ctx *ctx, u32 group, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm,
-                 u64 reply)
+                 u64 reply, int across)
 {
     u32 sectors = gs_popcount(GS_PAY_MASK(m->pay));
     s->count.joined += sectors;
-    reply += gpc_take(ctx->sim, group, gs_key_time(m->key), sm, sectors);
+    reply += across ? 0 : gpc_take(ctx->sim, group, gs_key_time(m->key), sm, sectors);
     s->hash = gs_mix(s->hash, reply ^ m->pay << 8);
     gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
 }
@@ -232,14 +232,17 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     if (joint && joint_takes(sim, joint, mask, t)) {
         if (joint->away) {
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
-            gs_send(ctx, &forward, home, gs_max(t, behind) + there,
+            u64 wait = gpc_take(sim, group, t, sm, sectors);
+            gs_send(ctx, &forward, home, gs_max(t, behind) + there + wait,
                     gs_across_pay(pay, 1) | GS_PAY_FOLLOWS | GS_PAY_BEHIND);
         } else {
-            join(ctx, group, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far));
+            join(ctx, group, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far), 0);
         }
         return;
     }
     u64 start = gs_max(t, s->port);
+    /* of a reply that comes across, too: it is asked for as much later */
+    const u64 wait = gpc_take(sim, group, t, sm, sectors);
     s->port = start + gs_max32(sectors * sim->slice_sector[GS_MSG_LOAD], sim->request);
     s->count.requests++;
     u32 hit = match_ways(set, tag), way;
@@ -254,9 +257,10 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 u64 reply = start + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
-                    joint_set(sim, joint, start - t, reply, mask, 0);
+                    /* the way there lies before where they meet (h200_behind.csv: 56 to 76 cycles) */
+                    joint_set(sim, joint, start - t + sim->far, reply, mask, 0);
                 }
-                reply += gpc_take(sim, group, t, sm, sectors);
+                reply += wait;
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
                 return;
@@ -266,7 +270,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             pay |= GS_PAY_BEHIND;
         } else {
             set->mask[way] |= (u8)mask;
-            fill_set(set, way, start + sim->twin_latency);
+            fill_set(set, way, start + wait + sim->twin_latency);
         }
     } else {
         way = victim(0, sim->clock_hand, set);
@@ -274,12 +278,12 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         set->tag[way] = (u16)tag;
         enter(0, (u32)sim->params.gpu_l2.referenced, set, way);
         set->mask[way] = (u8)mask;
-        fill_set(set, way, start + sim->twin_latency);
+        fill_set(set, way, start + wait + sim->twin_latency);
     }
     if (joint) {
-        joint_set(sim, joint, start - t, start + sim->twin_latency, mask, 1);
+        joint_set(sim, joint, start - t + wait, start + wait + sim->twin_latency, mask, 1);
     }
-    gs_send(ctx, &forward, home, start + there, gs_across_pay(pay, 1));
+    gs_send(ctx, &forward, home, start + wait + there, gs_across_pay(pay, 1));
 }
 
 /* A store tells the side opposite the home: the sectors that an SM there wrote are in its twin, and a twin of
@@ -409,7 +413,7 @@ static int behind(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set, const gs_sen
     }
     u32 sectors = gs_popcount(mask);
     *(m->pay & GS_PAY_FOLLOWS ? &s->count.joined : &s->count.sectors_read) += sectors;
-    reply += sim->fabric_back + gpc_take(sim, group, t, sm, sectors);
+    reply += sim->fabric_back;
     s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
     gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~(GS_PAY_FOLLOWS | GS_PAY_BEHIND));
     return 1;
@@ -470,7 +474,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 if (pay & GS_PAY_FOLLOWS) {
                     const gs_joint *first = joint_of(sim, s, pay, tag, from);
                     if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {
-                        join(ctx, group, s, &sender, m, from, gs_max(first->reply, t + l2_latency));
+                        join(ctx, group, s, &sender, m, from, gs_max(first->reply, t + l2_latency), 1);
                         continue;
                     }
                 }
@@ -482,7 +486,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
         if (GS_UNLIKELY(joint != NULL) && !forwarded && joint_takes(sim, joint, mask, t)) {
-            join(ctx, group, s, &sender, m, from, gs_max(joint->reply, t + l2_latency));
+            join(ctx, group, s, &sender, m, from, gs_max(joint->reply, t + l2_latency), 0);
             continue;
         }
         u64 start = gs_max(t, s->port), held = (u64)sectors * slice_sector[kind];
@@ -539,7 +543,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         if (GS_UNLIKELY(joint != NULL)) {
             joint_set(sim, joint, start - t, reply, mask, 0);
         }
-        if (load) {
+        if (load && !forwarded) {
             reply += gpc_take(sim, group, t, from, sectors);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */

@@ -41,7 +41,7 @@ typedef struct gs_joint {
     u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
-/* What a group of slices hands to half a GPC: what each cluster of its SMs still has to get at `last`, ticks.
+/* What a group of slices hands to a GPC: what each cluster of its SMs still has to get at `last`, ticks.
  */
 typedef struct gs_port {
     u64 last, left[GS_CLUSTERS];

@@ -116,6 +116,9 @@ typedef struct gs_smload {
     u32 tbs, warps_used;
     u64 busy, since;
     gs_idles idle, idle_at;
+    u64 begun;    /* start of its last TB */
+    u64 tpc_free; /* of a TPC's first SM: when another SM than tpc_sm may begin a first TB */
+    u32 tpc_sm, pad;
 } gs_smload;
 
 /* resources that a TB of a program takes */
@@ -202,8 +205,9 @@ typedef struct gs_backing {
 
 typedef struct gs_sched {
     u64 release_free, start_free, table_free, admit_free;
-    u64 accounted; /* idle time is counted up to here */
-    gs_idles idle; /* running sums of time by reason */
+    u64 cluster_free[GS_GPCS][GS_CLUSTERS]; /* when a cluster of SMs takes the next TB */
+    u64 accounted;                          /* idle time is counted up to here */
+    gs_idles idle;                          /* running sums of time by reason */
     u32 idle_sms, why;
     u32 next_admit, active, oldest, finished, kernels_done, pad;
     u64 admit_at;
@@ -355,7 +359,7 @@ struct gs_sim {
     u32 join_stores, join_loads, fill_pairs, hold_late;
     u16 copy_hold[5];   /* 64ths of a cycle that so many sectors of a copy hold the array */
     u32 request;        /* ticks that a load holds a slice's port at least */
-    u32 gpc_parts;      /* halves of GPCs that replies are handed to; 0: no limit */
+    u32 gpc_ports;      /* GPCs that replies are handed to; 0: no limit */
     u64 gpc_16;         /* ticks << 8 that 16 B take of what a GPC gets from a group of slices */
     u32 open_lines;     /* L2 reads the rest of sectors that are written in part */
     u16 open_steps[16]; /* numbers that have no divisor in common with `sets` */
@@ -383,6 +387,7 @@ struct gs_sim {
     u32 share[GS_SHARES][GS_THREADS + 1];
     u64 shared;          /* quanta when that was last looked at */
     u8 gpc_of[1024];     /* of each SM: whose loads may join its own */
+    u8 half_of[1024];    /* of each SM: the half of L2 that its GPC lies at */
     u8 cluster_of[1024]; /* of an SM in its GPC */
     u16 distance[1024];  /* of each SM, 64ths of a cycle that its replies take longer than the shortest */
     u64 mean_distance;   /* ticks */

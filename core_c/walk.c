@@ -214,7 +214,7 @@ static int crosses(const gs_sim *sim, const gs_reach *r, u32 side)
     for (u32 i = 0; side && sim->half_boxes && i < r->template->lines; i++) {
         u32 slice, set, tag;
         gs_line_home(sim, r->line + (u64)(i64)r->part[i].line, &slice, &set, &tag);
-        if (gs_is_across(sim, side == 1 ? 0 : sim->sms, slice / GS_GROUP)) {
+        if ((slice / GS_GROUP >= sim->half_boxes) != (side != 1)) {
             return 1;
         }
     }

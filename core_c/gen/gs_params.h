@@ -231,6 +231,12 @@ typedef struct gs_gpu_cp_params {
     int64_t tb_release;
     /* One chip-wide server takes this long for each TB that starts. [tick] */
     int64_t tb_start;
+    /* TBs that go to SMs of one cluster (CPC) start this long one behind the other. [tick] */
+    int64_t cluster_start;
+    /* The first TB of an idle SM starts this long for each warp behind the first one of another SM of its TPC, where both get theirs at one time. [tick] */
+    int64_t tpc_start;
+    /* Warps of that TB that are waited for. [count] */
+    int64_t tpc_warps;
     /* No SM takes more than ceil(TBs / SMs) TBs of a kernel. [bool] */
     int64_t even_tbs;
     /* Added to the gap before a kernel that starts beside running kernels of another stream. [tick] */

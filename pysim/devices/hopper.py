@@ -313,6 +313,14 @@ _GH100: Rows = (
     ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
     ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
     ("gpu.cp.tb_start", 0.09, f"{_MICRO} one_wave_fill_ns.block32.tbs4224: 384"),
+    ("gpu.cp.cluster_start", 2, "the same fill, in 24 clusters: 2.2 ns a TB; h200_starts.csv: 4 to 6"),
+    (
+        "gpu.cp.tpc_start",
+        7.1,
+        "measured, h200_starts.csv: TBs of 1, 2, 4 and 8 warps begin on a TPC's second SM 13, 23, 55 and 71"
+        " cycles behind those on its first",
+    ),
+    ("gpu.cp.tpc_warps", 5, "measured, as gpu.cp.tpc_start: 70 and 69 cycles where TBs have 16 and 32 warps"),
     ("gpu.cp.gpc_order", "h200", "measured, h200_first.csv"),
     (
         "gpu.cp.together",

@@ -19,5 +19,8 @@ HOPPER_ALONE: Rows = (
     ("gpu.noc.gpc_bytes", 0, "not known; measured on an H200 alone"),
     ("gpu.noc.tpc_distance", 0, "not known; measured on an H200 alone"),
     ("gpu.noc.cluster_distance", 0, "not known; measured on an H200 alone"),
+    ("gpu.cp.cluster_start", 0, "not known; measured on an H200 alone"),
+    ("gpu.cp.tpc_start", 0, "not known; measured on an H200 alone"),
+    ("gpu.cp.tpc_warps", 5, "not used; measured on an H200 alone"),
     ("gpu.l2.request", 0, "not known; measured on an H200 alone"),
 )

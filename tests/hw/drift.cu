@@ -3,7 +3,7 @@
 //   drift DIR   writes DIR/drift.csv: for TBs by their age on their SM (0: the oldest), of those that are there when the kernel
 //               begins, cycles a step and, of all that read the same rows (convolutions: the same pixels) in a GPC, how far
 //               apart they begin a step: standard deviation, and the share of neighbours in time less than 70 cycles apart
-//               (which is how long loads join, window.cu)
+//               (which is how long loads join, window.cu); and DIR/drift_sms.csv: of each SM the mean of its first TBs' steps
 //   with -DFEW, drift DIR N   writes DIR/drift_few.csv: the same where only the first N SMs have TBs
 #include <string>
 static __constant__ unsigned* drift_out;
@@ -36,7 +36,7 @@ __global__ void k_read(const float4* p, size_t n, float4* out) {
   if (s.x == -1.f) *out = s;
 }
 // the lines of one run
-static void report(FILE* f, const char* kernel, const char* params, int run, bool conv, dim3 grid, const std::vector<unsigned>& h, int S,
+static void report(FILE* f, FILE* by_sm, const char* kernel, const char* params, int run, bool conv, dim3 grid, const std::vector<unsigned>& h, int S,
                    const std::vector<int>& gpc, const std::vector<double>& offset) {
   int tbs = grid.x * grid.y * grid.z, K = S - 1;
   std::vector<int> ran;
@@ -57,6 +57,14 @@ static void report(FILE* f, const char* kernel, const char* params, int run, boo
     for (int i : s.second)
       if (at(i, 0) < first + half) age[i] = n++;
     ages = std::max(ages, n);
+  }
+  for (auto& s : on) {
+    std::vector<double> means;
+    for (int i : s.second)
+      if (age[i] >= 0) means.push_back((at(i, K - 1) - at(i, 0)) / (K - 1));
+    double sum = 0;
+    for (double x : means) sum += x / means.size();
+    fprintf(by_sm, "%s,%s,%s,%d,%u,%d,%zu,%.0f\n", kernel, params, run < 2 ? "warm" : "cold", run & 1, s.first, gpc[s.first], means.size(), sum);
   }
   for (int a = 0; a < ages; a++) {
     std::vector<double> steps;
@@ -113,11 +121,14 @@ int main(int argc, char** argv) {
 #else
   FILE* f = fopen((dir + "/drift.csv").c_str(), "w");
 #endif
+  FILE* by_sm = fopen((dir + "/drift_sms.csv").c_str(), "w");
+  fprintf(by_sm, "kernel,params,l2,run,sm,gpc,tbs,step_mean\n");
   fprintf(f, "kernel,params,l2,run,age,tbs,step_p10,step_median,step_p90,groups,at_step,apart_std,near\n");
   auto before = ahead_of_sm0();
   struct Case { const char *kernel, *params; int step; };
   for (Case q : {Case{"hgemm_128x128x32_8warps", "M=512;N=4096;K=1024", 32}, Case{"hgemm_128x128x32_8warps", "M=1024;N=4096;K=1024", 32}, Case{"hgemm_128x128x32_8warps", "M=2048;N=4096;K=4096", 32},
                  Case{"hgemm_128x128x32_8warps", "M=512;N=6144;K=12288", 32}, Case{"hgemm_64x64x32", "M=1024;N=1600;K=6400", 32}, Case{"hgemm_64x64x32", "M=64;N=8448;K=2816", 32},
+                 Case{"hgemm_128x128x32_4warps", "M=1024;N=6400;K=1600", 32}, Case{"hgemm_128x128x32_4warps", "M=2048;N=4096;K=4096", 32},
                  Case{"sgemm_64x64x16", "M=2048;N=2048;K=1024", 16}, Case{"sgemm_64x64x16", "M=1024;N=1024;K=1024", 16}, Case{"sgemm_128x128x8", "M=1200;N=4096;K=1024", 8}, Case{"conv3x3_direct", "N=32;C=256;H=W=14;K=256", 1},
                  Case{"conv3x3_direct", "N=8;C=64;H=W=56;K=64", 1}}) {
     bool found = false;
@@ -140,7 +151,7 @@ int main(int argc, char** argv) {
         if (run < 0) continue;
         std::vector<unsigned> h(tbs * S);
         CK(cudaMemcpy(h.data(), steps, h.size() * 4, cudaMemcpyDeviceToHost));
-        report(f, q.kernel, q.params, run, conv, it.grid, h, S, gpc, before);
+        report(f, by_sm, q.kernel, q.params, run, conv, it.grid, h, S, gpc, before);
       }
     }
     if (!found) printf("no %s %s\n", q.kernel, q.params);
@@ -150,5 +161,6 @@ int main(int argc, char** argv) {
     for (int j = 0; j < i; j++)
       if (gpc[i] == gpc[j] && fabs(after[i] - before[i] - after[j] + before[j]) > 30) printf("SMs %d and %d: counters drift\n", i, j);
   fclose(f);
+  fclose(by_sm);
   return 0;
 }

@@ -24,9 +24,11 @@ void gs_clock_init(gs_sim *sim)
         for (u32 sm = gs_gpc_first(sim, g); sm < gs_gpc_first(sim, g + 1); sm++) {
             gs_sms(sim)[sm].gpc = g;
             sim->gpc_of[sm] = (u8)g;
-            /* a GPC lies at one half of L2: the first of them, until they have half of the SMs, at one;
-               where none are told apart, half of the SMs do */
-            sim->half_of[sm] = (sim->params.gpu.gpcs > 1 ? gs_gpc_first(sim, g) : sm) * 2 >= sim->sms;
+            /* a GPC lies at one half of L2, at the first if its first SM is of the first half of all; where
+               none are told apart, SMs do as if each were one */
+            const int alone = sim->params.gpu.gpcs == 1;
+            sim->half_of[sm] = (alone ? sm : gs_gpc_first(sim, g)) * 2 >= sim->sms;
+            sim->meets_of[sm] = alone ? sim->half_of[sm] : (u8)g;
         }
     }
     sim->epoch = sim->tensor_period ? sim->lead + EPOCH : GS_NEVER;

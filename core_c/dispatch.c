@@ -169,8 +169,8 @@ void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
     }
 }
 
-/* When a TB begins that goes to an SM at some time: clusters take one after the other, and what is first on
-   its SM begins some time behind what is first on another one of its TPC. */
+/* When a TB begins that goes to an SM at some time: a cluster takes its TBs one after the other, and what is
+   first on its SM begins some time behind what is first on another one of its TPC. */
 static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
 {
     const gs_gpu_cp_params *p = &sim->params.gpu_cp;

@@ -119,7 +119,7 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
     if (GS_LIKELY(!sim->join_loads)) {
         return NULL;
     }
-    u64 key = (u64)tag | (u64)row << 16 | (u64)sim->gpc_of[sm] << 32;
+    u64 key = (u64)tag | (u64)row << 16 | (u64)sim->meets_of[sm] << 32;
     gs_joint *j = &s->joint[(key * 0x9e3779b97f4a7c15ull >> 32) & (GS_JOINTS - 1)];
     if (j->key != key + 1) {
         *j = (gs_joint){.key = key + 1};
@@ -241,7 +241,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         return;
     }
     u64 start = gs_max(t, s->port);
-    /* of a reply that comes across, too: it is asked for as much later */
+    /* what the reply waits for the GPC's port; one that comes across is asked for as much later */
     const u64 wait = gpc_take(sim, group, t, sm, sectors);
     s->port = start + gs_max32(sectors * sim->slice_sector[GS_MSG_LOAD], sim->request);
     s->count.requests++;
@@ -470,7 +470,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             } else if (from >= GS_SENDER_FORWARD) {
                 from -= GS_SENDER_FORWARD;
                 forwarded = 1;
-                /* nothing can be back sooner than a hit from here on, be the first one's reply on its way */
+                /* nothing can be back sooner than a hit from here on, be the first one's reply on its way;
+                   one that has waited for the port for longer than the first's takes may miss it */
                 if (pay & GS_PAY_FOLLOWS) {
                     const gs_joint *first = joint_of(sim, s, pay, tag, from);
                     if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {

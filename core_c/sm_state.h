@@ -199,7 +199,8 @@ typedef struct gs_sm {
                          */
     gs_returns returns[GS_WARPS];
     u8 fifo[GS_WARPS]; /* warp + pool * GS_WARPS */
-    _Alignas(64) u64 free_warps, sampled_warp_cycles, next_sample, sample;
+    _Alignas(64) u64 free_warps;
+    u64 sampled_warp_cycles, next_sample, sample;
     gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */
     u64 series;                  /* samples of the time series that are complete */
     gs_held held;                /* less what is still to come for those that are resident: see series.c */

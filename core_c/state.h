@@ -386,8 +386,9 @@ struct gs_sim {
        another one has nothing left to do */
     u32 share[GS_SHARES][GS_THREADS + 1];
     u64 shared;          /* quanta when that was last looked at */
-    u8 gpc_of[1024];     /* of each SM: whose loads may join its own */
-    u8 half_of[1024];    /* of each SM: the half of L2 that its GPC lies at */
+    u8 gpc_of[1024];     /* of each SM */
+    u8 half_of[1024];    /* the half of L2 that its GPC lies at */
+    u8 meets_of[1024];   /* SMs of one number join each other's loads: those of a GPC, at one half */
     u8 cluster_of[1024]; /* of an SM in its GPC */
     u16 distance[1024];  /* of each SM, 64ths of a cycle that its replies take longer than the shortest */
     u64 mean_distance;   /* ticks */

@@ -27,6 +27,7 @@ class Mechanism:
 
 
 _AS_FAR = (("gpu.noc.tpc_distance", 0), ("gpu.noc.cluster_distance", 0))
+_TOGETHER = (("gpu.cp.cluster_start", 0), ("gpu.cp.tpc_start", 0))
 
 MECHANISMS: dict[str, Mechanism] = {
     "registers": Mechanism("issue", "issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
@@ -41,7 +42,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "clusters": Mechanism(
         "NoC",
         "TBs handed out over GPCs and TPCs in turn, and what their SMs share",
-        (("gpu.gpcs", 1), ("gpu.tpc_sms", 1), ("gpu.noc.gpc_bytes", 0), *_AS_FAR),
+        (("gpu.gpcs", 1), ("gpu.tpc_sms", 1), ("gpu.noc.gpc_bytes", 0), *_TOGETHER, *_AS_FAR),
     ),
     "gpc_ports": Mechanism(
         "NoC", "what a GPC takes of L2's replies, shared by its clusters", (("gpu.noc.gpc_bytes", 0),)
@@ -85,7 +86,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "start_order": Mechanism(
         "launch",
         "TBs of a cluster, and first ones of a TPC, that start one behind the other",
-        (("gpu.cp.cluster_start", 0), ("gpu.cp.tpc_start", 0)),
+        _TOGETHER,
     ),
     "leaving_stores": Mechanism(
         "launch", "places given up before stores are acknowledged", (("gpu.sm.leave_stores", 0),)

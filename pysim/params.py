@@ -186,7 +186,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("admit", 680.0, "ns", 0, 1e6, "Pool and table schemes admit kernels this far apart."),
         Param("tb_release", 0.603, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that ends."),
         Param("tb_start", 0.09, "ns", 0, 1e4, "One chip-wide server takes this long for each TB that starts."),
-        Param("cluster_start", 0.0, "ns", 0, 1e4, "TBs that go to SMs of one cluster (CPC) start this long one behind the other."),
+        Param("cluster_start", 0.0, "ns", 0, 1e4, "TBs that go to SMs of one cluster (CPC, three a GPC) start this long one behind the other."),
         Param("tpc_start", 0.0, "ns", 0, 1e3, "The first TB of an idle SM starts this long for each warp behind the first one of another SM of its TPC, where both get theirs at one time."),
         Param("tpc_warps", 5, "count", 1, 64, "Warps of that TB that are waited for."),
         Param("even_tbs", 0, "bool", 0, 1, "No SM takes more than ceil(TBs / SMs) TBs of a kernel."),

@@ -61,7 +61,7 @@ def test_other_cards_begin_together():
 
 
 def test_where_one_has_begun_nothing_waits():
-    """Only TBs that come at one time: what follows on either SM of a TPC follows the one before it."""
+    """What follows on either SM of a TPC follows the one before it, and the wait does not add up."""
     code = Code()
     code.delay(2000)
     code.exit()

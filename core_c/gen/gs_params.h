@@ -231,7 +231,7 @@ typedef struct gs_gpu_cp_params {
     int64_t tb_release;
     /* One chip-wide server takes this long for each TB that starts. [tick] */
     int64_t tb_start;
-    /* TBs that go to SMs of one cluster (CPC) start this long one behind the other. [tick] */
+    /* TBs that go to SMs of one cluster (CPC, three a GPC) start this long one behind the other. [tick] */
     int64_t cluster_start;
     /* The first TB of an idle SM starts this long for each warp behind the first one of another SM of its TPC, where both get theirs at one time. [tick] */
     int64_t tpc_start;

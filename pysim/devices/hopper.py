@@ -172,7 +172,8 @@ _GH100: Rows = (
         "gpu.noc.gpc_bytes",
         718,
         "measured, h200_cluster.csv: loads that hit bring the SMs of a GPC 559 to 619 B a cycle in halves of"
-        " lines, 654 in whole ones",
+        " lines, 654 in whole ones (699 to 774 B with 16 B a reply); copies of all SMs (h200_drift_sms.csv)"
+        " 240 B a cluster",
     ),
     (
         "gpu.noc.tpc_distance",
@@ -313,7 +314,11 @@ _GH100: Rows = (
     ("gpu.cp.admit", 680, f"{_MICRO} graph_kernel_period_us.empty.grid1_block32: 679"),
     ("gpu.cp.tb_release", 0.603, f"{_MICRO} tb_dispatch_ns_per_tb_large_grid.block32"),
     ("gpu.cp.tb_start", 0.09, f"{_MICRO} one_wave_fill_ns.block32.tbs4224: 384"),
-    ("gpu.cp.cluster_start", 2, "the same fill, in 24 clusters: 2.2 ns a TB; h200_starts.csv: 4 to 6"),
+    (
+        "gpu.cp.cluster_start",
+        2,
+        "the same fill, in 24 clusters: 2.2 ns a TB; h200_starts.csv: 4 to 6 ns where six TBs come",
+    ),
     (
         "gpu.cp.tpc_start",
         7.1,

@@ -4,7 +4,7 @@
 //               begins, cycles a step and, of all that read the same rows (convolutions: the same pixels) in a GPC, how far
 //               apart they begin a step: standard deviation, and the share of neighbours in time less than 70 cycles apart
 //               (which is how long loads join, window.cu); and DIR/drift_sms.csv: of each SM the mean of its first TBs' steps
-//   with -DFEW, drift DIR N   writes DIR/drift_few.csv: the same where only the first N SMs have TBs
+//   with -DFEW, drift DIR N   writes DIR/drift_few.csv and drift_few_sms.csv: the same where only the first N SMs have TBs
 #include <string>
 static __constant__ unsigned* drift_out;
 static __constant__ int drift_steps;
@@ -121,7 +121,11 @@ int main(int argc, char** argv) {
 #else
   FILE* f = fopen((dir + "/drift.csv").c_str(), "w");
 #endif
+#ifdef FEW
+  FILE* by_sm = fopen((dir + "/drift_few_sms.csv").c_str(), "w");
+#else
   FILE* by_sm = fopen((dir + "/drift_sms.csv").c_str(), "w");
+#endif
   fprintf(by_sm, "kernel,params,l2,run,sm,gpc,tbs,step_mean\n");
   fprintf(f, "kernel,params,l2,run,age,tbs,step_p10,step_median,step_p90,groups,at_step,apart_std,near\n");
   auto before = ahead_of_sm0();

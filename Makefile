@@ -15,12 +15,13 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test check sanitize fuzz oracle guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
+.PHONY: help setup build gru test deep check sanitize fuzz oracle guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make gru       install, compile, run configs/titanv_gru.py"
 	@echo "make test      install, compile, run all tests"
+	@echo "make deep      tests of whole chips that make test leaves out (a quarter of an hour on two cores)"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
@@ -67,6 +68,10 @@ gru: $(CORE)
 
 test: $(CORE)
 	$(PY) -m pytest -q
+
+# steps of products with TBs on all SMs, a quarter of an hour on two cores
+deep: $(CORE)
+	$(PY) -m pytest -q -m deep
 
 # a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them; a process a core
 FIRST ?= 0

@@ -89,7 +89,7 @@ def everywhere(kind, each):
 @pytest.mark.parametrize(
     ("name", "code", "each", "ns"),
     [
-        pytest.param(*row, marks=() if row[1] == "plain" and (row[0], row[2]) in QUICK else pytest.mark.slow)
+        pytest.param(*row, marks=() if row[1] == "plain" and (row[0], row[2]) in QUICK else pytest.mark.deep)
         for row in rows("all")
     ],
 )

@@ -203,8 +203,8 @@ static int derive_memory(gs_sim *sim)
     sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
     sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
     if (p->gpu_noc.gpc_bytes) {
-        /* of the groups those of its own half serve a GPC */
-        u64 halves = p->gpu_l2.partitions == 2 && p->gpu.gpcs > 1 ? 2 : 1;
+        /* the groups of one half serve a GPC (where none are told apart, either half as much) */
+        u64 halves = p->gpu_l2.partitions == 2 ? 2 : 1;
         sim->gpc_ports = (u32)p->gpu.gpcs;
         sim->gpc_16 = (16 * period * sim->slices << 8) / (GS_GROUP * halves * (u64)p->gpu_noc.gpc_bytes);
     }

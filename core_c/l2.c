@@ -399,8 +399,7 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
 
 /* A load of sectors that are on their way to the half opposite, or that has joined one there: they cross
    once, so that it takes nothing here. 0: the line has gone, and must be asked for again. */
-static int behind(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m,
-                  u32 sm)
+static int behind(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m, u32 sm)
 {
     gs_sim *sim = ctx->sim;
     u64 t = gs_key_time(m->key), reply = t + sim->l2_latency;
@@ -479,7 +478,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                         continue;
                     }
                 }
-                if (pay & GS_PAY_BEHIND && behind(ctx, group, s, set, &sender, m, from)) {
+                if (pay & GS_PAY_BEHIND && behind(ctx, s, set, &sender, m, from)) {
                     continue;
                 }
                 across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);

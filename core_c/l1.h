@@ -183,6 +183,12 @@ static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
     s->key[i] = key | rank;
 }
 
+/* the four neighbouring sets whose turn it is to give up lines */
+static inline gs_l1set *gs_l1_in_turn(gs_sm *sm)
+{
+    return &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
+}
+
 /* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
    their turn before one has it again. Returns whether any line went; where next to nothing has arrived, a
    line that comes is not kept. */
@@ -190,7 +196,7 @@ static inline int gs_l1_make_room(gs_sm *sm, u32 c)
 {
     u32 freed = 0;
     for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
-        gs_l1set *s = &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
+        gs_l1set *s = gs_l1_in_turn(sm);
         sm->l1_turn = sm->l1_turn * 109 + 73;
         for (gs_l1set *end = s + 4; s < end; s++) {
             u32 oldest = gs_l1_oldest(s, c);
@@ -202,7 +208,7 @@ static inline int gs_l1_make_room(gs_sm *sm, u32 c)
     }
     sm->l1_lines -= freed;
     /* whose turn is next is known, and seldom in the host's cache */
-    const gs_l1set *next = &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
+    const gs_l1set *next = gs_l1_in_turn(sm);
     __builtin_prefetch(next, 1);
     __builtin_prefetch(next + 2, 1);
     return freed != 0;

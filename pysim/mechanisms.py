@@ -84,9 +84,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "tb_release": Mechanism("launch", "one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
     "tb_start": Mechanism("launch", "one server for all TBs that start", (("gpu.cp.tb_start", 0),)),
     "start_order": Mechanism(
-        "launch",
-        "TBs of a cluster, and first ones of a TPC, that start one behind the other",
-        _TOGETHER,
+        "launch", "TBs of a cluster, and first ones of a TPC, that start one behind the other", _TOGETHER
     ),
     "leaving_stores": Mechanism(
         "launch", "places given up before stores are acknowledged", (("gpu.sm.leave_stores", 0),)

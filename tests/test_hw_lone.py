@@ -94,6 +94,7 @@ def everywhere(kind, each):
     ],
 )
 def test_a_step_on_all_sms_takes_as_long(name, code, each, ns):
+    # fp16 of 64 x 64 at +4 to +8 %: what a GPC gets is less than most of what was measured
     assert everywhere(KINDS[code, name], each) == pytest.approx(ns, rel=0.09)
 
 

@@ -24,10 +24,10 @@ void gs_clock_init(gs_sim *sim)
         for (u32 sm = gs_gpc_first(sim, g); sm < gs_gpc_first(sim, g + 1); sm++) {
             gs_sms(sim)[sm].gpc = g;
             sim->gpc_of[sm] = (u8)g;
-            /* a GPC lies at one half of L2, at the first if its first SM is of the first half of all; where
-               none are told apart, SMs do as if each were one */
+            /* a GPC lies at one half of L2, every other one at the first; where none are told apart, SMs do
+               as if each were one */
             const int alone = sim->params.gpu.gpcs == 1;
-            sim->half_of[sm] = (alone ? sm : gs_gpc_first(sim, g)) * 2 >= sim->sms;
+            sim->half_of[sm] = alone ? sm * 2 >= sim->sms : g & 1;
             sim->meets_of[sm] = alone ? sim->half_of[sm] : (u8)g;
         }
     }

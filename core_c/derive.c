@@ -137,6 +137,14 @@ static int derive_memory(gs_sim *sim)
                        "gpu.l2.hash_slices = %lld: must be 0 or 1 to 2 times gpu.l2.slices = %u",
                        (long long)p->gpu_l2.hash_slices, sim->slices);
     }
+    if (p->gpu_l2.chunked && (sets % 4 || sim->slices % 8 || hashed > sim->slices)) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "gpu.l2.chunked = 1: gpu.l2.slices = %u must be a multiple of 8, %llu sets a slice of 4, "
+            "gpu.l2.hash_slices = %lld no more than slices; or set gpu.l2.chunked = 0",
+            sim->slices, (unsigned long long)sets, (long long)p->gpu_l2.hash_slices);
+    }
+    sim->map.chunked = p->gpu_l2.chunked != 0;
     sim->map.slices = (u32)hashed;
     sim->map.wraps = hashed > sim->slices ? sim->slices : 0;
     sim->map.sets = sim->sets;
@@ -206,6 +214,7 @@ static int derive_memory(gs_sim *sim)
         /* the groups of one half serve a GPC (where none are told apart, either half as much) */
         u64 halves = p->gpu_l2.partitions == 2 ? 2 : 1;
         sim->gpc_ports = (u32)p->gpu.gpcs;
+        sim->gpc_burst = (u64)p->gpu_noc.gpc_burst * period;
         sim->gpc_16 = (16 * period * sim->slices << 8) / (GS_GROUP * halves * (u64)p->gpu_noc.gpc_bytes);
     }
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));

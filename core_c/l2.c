@@ -37,8 +37,17 @@ u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
         tag /= 2;
     }
     gs_block b = gs_block_at(m, tag - 1);
-    u32 at = set >= b.set ? set - b.set : set + m->sets - b.set, turn = gs_turn(m, &b, at);
-    return b.first + at * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
+    u32 x = set >= b.set ? set - b.set : set + m->sets - b.set, row = x & 3, turn;
+    if (m->chunked) {
+        x >>= 2;
+        slice = gs_place_of_slice(m->slices, slice);
+    }
+    turn = gs_turn(m, &b, x);
+    u32 unit = x * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
+    if (!m->chunked) {
+        return b.first + unit;
+    }
+    return b.first + (unit >> 1 << 3 | (unit & 1) << 1 | (row & 1) | (row & 2) << 1);
 }
 
 static inline void touch(int lru, gs_set *s, u32 way)
@@ -181,7 +190,7 @@ static u64 gpc_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
         wait += gs_min(port->left[i], port->left[own]);
     }
     port->left[own] += (2 * sectors + 1) * sim->gpc_16 >> 8;
-    return wait;
+    return wait > sim->gpc_burst ? wait - sim->gpc_burst : 0; /* the port is one for all groups of a half */
 }
 
 /* A request joins one of its GPC: it takes no port and has its data when they pass. */

@@ -288,6 +288,7 @@ typedef struct gs_clock {
 typedef struct gs_map {
     u32 slices, sets;   /* slices: those that the hash knows */
     u32 wraps;          /* 0, or the slices that there are */
+    u32 chunked;        /* 1: four lines of a chunk of 8 take a slice, see l2.h */
     u32 row_sets, rows; /* sets of a slice that a DRAM row holds, at most all; such rows of a slice */
     u32 turn, spread;   /* of the hash: how far each set turns on; an all-ones mask. Both 0: no hash */
     u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
@@ -361,6 +362,7 @@ struct gs_sim {
     u32 request;        /* ticks that a load holds a slice's port at least */
     u32 gpc_ports;      /* GPCs that replies are handed to; 0: no limit */
     u64 gpc_16;         /* ticks << 8 that 16 B take of what a GPC gets from a group of slices */
+    u64 gpc_burst;      /* ticks that a group may be ahead of its share */
     u32 open_lines;     /* L2 reads the rest of sectors that are written in part */
     u16 open_steps[16]; /* numbers that have no divisor in common with `sets` */
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a

@@ -91,10 +91,11 @@ def _slices(at: Known) -> float:
     size = int(at("l2_bytes"))
     wanted = at.number("gpu.l2.slices") * size / float(at.base.values["gpu.l2.size"])
     step = 8 if at.number("gpu.l2.partitions") == 2 else 1
+    quads = 4 if at.number("gpu.l2.chunked") else 1
     fits = [
         n
         for n in range(step, 257, step)
-        if size % (n * WAYS * LINE) == 0 and size // (n * WAYS * LINE) <= 2048
+        if size % (n * WAYS * LINE * quads) == 0 and size // (n * WAYS * LINE) <= 2048
     ]
     if not fits:
         raise ConfigError(f"l2_bytes = {size}: no number of slices gives whole sets of {WAYS} lines")

@@ -135,6 +135,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
         Param("join_loads", 0, "count", 0, 64, "Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself)."),
         Param("gpc_bytes", 0, "count", 0, 1 << 16, "Bytes a cycle that a GPC takes of L2's replies, 16 B more for each; its clusters of SMs (each third TPC) share them evenly (0: no limit)."),
+        Param("gpc_burst", 0, "cycle", 0, 4096, "Cycles of its share of that which a group of four slices may be ahead: others leave them theirs, as a GPC has one port for all."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
         Param("write_partial", 0, "cycle", 0, 64, "Cycles more that a line of a store holds it where bytes of the line's sectors are left out."),
     ),
@@ -148,7 +149,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("request", 0.0, "cycle/64", 0, 64, "Cycles that a load holds a slice at least."),
         Param("open_lines", 0, "bool", 0, 1, "L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement."),
         Param("update", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a reduction holds a slice, if longer than other sectors do."),
-        Param("hash", 1, "bool", 0, 1, "Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few)."),
+        Param("hash", 1, "bool", 0, 1, "Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, or with gpu.l2.chunked its quad's, lowest digits first, and strides camp on a few)."),
+        Param("chunked", 0, "bool", 0, 1, "Of each 1 KiB, lines 0, 1, 4 and 5 lie in one slice and 2, 3, 6 and 7 in another; needs slices in eights, sets of a slice in fours, no more gpu.l2.hash_slices (0: lines in a row lie in slices in a row)."),
         Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement."),
         Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),
         Param(

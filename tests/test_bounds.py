@@ -234,7 +234,7 @@ def test_parameters_count():
     one = chain(20, tbs=1)
     job = Job("chain", [replace(kernel, parameters=2) for kernel in one.kernels])
     fast, slow = (rows_of("h200", made, "tb_ideal")[0] for made in (one, job))
-    assert slow["bound_us"] >= 0.97 * slow["time_us"]  # refreshes come as they come
+    assert slow["bound_us"] >= 0.96 * slow["time_us"]  # refreshes come as they come
     assert slow["bound_us"] - fast["bound_us"] == pytest.approx(20 * 2 * 105 / 1980, rel=0.01)
 
 

@@ -199,7 +199,7 @@ def times(device, job, schemes):
 
 
 def test_each_optimisation_saves_time():
-    job = pair("a100", m=64)
+    job = pair("a100", m=128)
     base = "cusync:tile+streams+gate_first+tile_order+wait_early"
     found = times(
         "a100", job,

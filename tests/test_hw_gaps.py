@@ -56,7 +56,7 @@ def gap_us(scheme, tbs, threads, stores, conf=None):
 
 @pytest.mark.parametrize("tbs", [1, 64, 132, 264])
 @pytest.mark.parametrize("stores", [0, 1, 4, 16, 64])
-@pytest.mark.parametrize(("scheme", "within"), [("stream", 0.18), ("graph", 0.09)])
+@pytest.mark.parametrize(("scheme", "within"), [("stream", 0.24), ("graph", 0.09)])
 def test_gap_between_kernels(scheme, within, tbs, stores):
     # The card's stream order knows steps of 0.1 us, which are not modelled. A lone TB's stores all lie as
     # far from it as its SM happens to be from their lines: up to 0.1 us more or less.

@@ -140,6 +140,8 @@ typedef struct gs_gpu_noc_params {
     int64_t join_loads;
     /* Bytes a cycle that a GPC takes of L2's replies, 16 B more for each; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
     int64_t gpc_bytes;
+    /* Cycles of its share of that which a group of four slices may be ahead: others leave them theirs, as a GPC has one port for all. [cycle] */
+    int64_t gpc_burst;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
     /* Cycles more that a line of a store holds it where bytes of the line's sectors are left out. [cycle] */
@@ -165,8 +167,10 @@ typedef struct gs_gpu_l2_params {
     int64_t open_lines;
     /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
     int64_t update;
-    /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, lowest digits first, and strides camp on a few). [bool] */
+    /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, or with gpu.l2.chunked its quad's, lowest digits first, and strides camp on a few). [bool] */
     int64_t hash;
+    /* Of each 1 KiB, lines 0, 1, 4 and 5 lie in one slice and 2, 3, 6 and 7 in another; needs slices in eights, sets of a slice in fours, no more gpu.l2.hash_slices (0: lines in a row lie in slices in a row). [bool] */
+    int64_t chunked;
     /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement. [count] */
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */

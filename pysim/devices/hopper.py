@@ -170,10 +170,16 @@ _GH100: Rows = (
     ),
     (
         "gpu.noc.gpc_bytes",
-        718,
+        736,
         "measured, h200_cluster.csv: loads that hit bring the SMs of a GPC 559 to 619 B a cycle in halves of"
         " lines, 654 in whole ones (699 to 774 B with 16 B a reply); copies of all SMs (h200_drift_sms.csv)"
         " 240 B a cluster",
+    ),
+    (
+        "gpu.noc.gpc_burst",
+        100,
+        "fitted, h200_hot.csv, rows without padding: copies of 4 KiB that all SMs read come from 8 slices"
+        " of a half",
     ),
     (
         "gpu.noc.tpc_distance",
@@ -215,6 +221,12 @@ _GH100: Rows = (
     ),
     ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.hash", 1, f"{_ASSUMED}: strides of powers of two spread over slices"),
+    (
+        "gpu.l2.chunked",
+        1,
+        "measured on an H200, h200_slices.csv: which of 1,330 lines wait for each other, if all SMs read two;"
+        f" in which half is a line's home: {_ASSUMED}",
+    ),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),
     ("gpu.l2.update", 1.58, f"{_MICRO} atomic_add_same_address_ns_per_op_one_thread_per_sm: 0.796"),
     ("gpu.l2.partitions", 2, f"{_SHEET}: two partitions; a line read from both sides lies in both"),

@@ -179,6 +179,7 @@ def test_lines_cross_the_fabric_once():
     took = {}
     for sms, joins in ((1, 4), (4, 4), (4, 0)):
         slow = {"gpu__l2__fabric_bandwidth": 0.5, "gpu__noc__join_loads": joins, "gpu__gpcs": 1}
+        slow["gpu__l2__chunked"] = 0  # so few lines would not lie in both halves alike
         job = Job("many", [reader(source, tbs=sms)])
         took[sms, joins] = execute(job, "stream", config("h200", **slow)).us
     assert took[4, 4] == pytest.approx(took[1, 4], rel=0.02)

@@ -126,6 +126,7 @@ __global__ void __launch_bounds__(G::NT, G::MINB) k_sg(const float* A, const flo
     }
     if (F & 4) __syncthreads();
     else asm volatile("" ::: "memory");
+    AT_STEP(kt);
     if (kt + 1 < KT) fetch(kt + 1);
 #pragma unroll
     for (int k = 0; k < BK; k++) {

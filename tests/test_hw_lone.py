@@ -94,7 +94,7 @@ def everywhere(kind, each):
     ],
 )
 def test_a_step_on_all_sms_takes_as_long(name, code, each, ns):
-    # fp16 of 64 x 64 at +2 to +11 %, of 128 x 128 by twos at +6 to +10: B lay within A in those by twos and more
+    # fp16 of 64 x 64 at +2 to +11 %, of 128 x 128 by twos +6 to +10: B lay within A in those by twos and more
     assert everywhere(KINDS[code, name], each) == pytest.approx(ns, rel=0.12)
 
 

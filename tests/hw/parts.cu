@@ -289,12 +289,17 @@ static void where(FILE* f, int nt, int per, int tbs, bool coop) {
     }
   printf("\n");
 }
-int main(int argc, char** argv) {
-  std::string dir = argc > 1 ? argv[1] : ".";
-  CK(cudaMalloc(&CYC, 1 << 20));
+// room for what kernels write, and the matrices that they read
+static float* operands() {
   float* M;
+  CK(cudaMalloc(&CYC, 1 << 20));
   CK(cudaMalloc(&M, (size_t)512 << 20));
   init_rand<float><<<1024, 256>>>(M, (size_t)128 << 20, 1.f, 7);
+  return M;
+}
+int main(int argc, char** argv) {
+  std::string dir = argc > 1 ? argv[1] : ".";
+  float* M = operands();
   if (argc > 2 && std::string(argv[2]) == "shared") {
     FILE* g = fopen((dir + "/shared_parts.csv").c_str(), "w");
     fprintf(g, "kernel,what,tbs_an_sm,age,tbs,cycles,p10,p90,whole\n");

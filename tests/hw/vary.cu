@@ -55,10 +55,7 @@ static void vary(const char* name, float* M, unsigned* at) {
 }
 int main(int argc, char** argv) {
   std::string dir = argc > 1 ? argv[1] : ".";
-  CK(cudaMalloc(&CYC, 1 << 20));
-  float* M;
-  CK(cudaMalloc(&M, (size_t)512 << 20));
-  init_rand<float><<<1024, 256>>>(M, (size_t)128 << 20, 1.f, 7);
+  float* M = operands();
   unsigned* at;
   CK(cudaMalloc(&at, (size_t)132 * 512 * 4));
   CK(cudaMemcpyToSymbol(vary_at, &at, sizeof at));

@@ -5,13 +5,13 @@
    needs to change its clock is of this order (measured: less than 1 us to slow down, 1 to 2 to come back). */
 enum { EPOCH = 997920 };
 
-u64 gs_clock_quantum(u64 most)
+u64 gs_clock_quantum(u64 most, u64 turn)
 {
-    u64 n = (EPOCH + most - 1) / most;
-    while (EPOCH % n) {
+    u64 whole = turn ? turn : EPOCH, n = (whole + most - 1) / most;
+    while (whole % n) {
         n++;
     }
-    return EPOCH / n;
+    return whole / n;
 }
 
 void gs_clock_init(gs_sim *sim)

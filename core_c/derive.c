@@ -210,12 +210,9 @@ static int derive_memory(gs_sim *sim)
     u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
     sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
     sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
+    sim->enter = (u32)((u64)p->gpu_l2.enter * period / 64);
     if (p->gpu_noc.gpc_bytes) {
-        /* the groups of one half serve a GPC (where none are told apart, either half as much) */
-        u64 halves = p->gpu_l2.partitions == 2 ? 2 : 1;
-        sim->gpc_ports = (u32)p->gpu.gpcs;
-        sim->gpc_burst = (u64)p->gpu_noc.gpc_burst * period;
-        sim->gpc_16 = (16 * period * sim->slices << 8) / (GS_GROUP * halves * (u64)p->gpu_noc.gpc_bytes);
+        sim->port_16 = (16 * period << 8) / (u64)p->gpu_noc.gpc_bytes;
     }
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
@@ -247,6 +244,7 @@ int gs_derive(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
     sim->sms = (u32)p->gpu.sms;
+    sim->gpcs = (u32)p->gpu.gpcs;
     sim->slices = (u32)p->gpu_l2.slices;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
@@ -276,12 +274,16 @@ int gs_derive(gs_sim *sim)
         sim->sched.backing.way_back = both - both / 2;
         most = gs_min(most, both / 2);
     }
-    u64 want = (u64)p->sim.quantum * sim->period;
+    u64 share = (u64)p->gpu.clock_tensor, want = (u64)p->sim.quantum * sim->period;
+    if (sim->port_16) {
+        sim->port_turn = gs_clock_quantum(most, 0);
+    }
     sim->quantum = want && want < most ? want : most;
-    u64 share = (u64)p->gpu.clock_tensor;
     if (share < 65536) {
         sim->tensor_period = (sim->period * 65536 + share / 2) / share;
-        sim->quantum = gs_clock_quantum(sim->quantum);
+    }
+    if (share < 65536 || sim->port_16) {
+        sim->quantum = gs_clock_quantum(sim->quantum, sim->port_turn);
     }
     sim->by_quantum = gs_div_make(sim->quantum);
     sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;

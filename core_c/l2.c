@@ -6,6 +6,7 @@
 #include "dram.h"
 #include "fabric.h"
 #include "open.h"
+#include "ports.h"
 #include "series.h"
 #include "sync.h"
 
@@ -153,53 +154,38 @@ static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t)
     return 1;
 }
 
+/* Where loads join, each takes the slice's way in, whether it joins or not: returns when it is in. */
+static inline u64 way_in(const gs_sim *sim, gs_slice *s, u64 t)
+{
+    u64 in = gs_max(t, s->in);
+    s->in = in + sim->enter;
+    return in;
+}
+
+/* A load that joins none is looked up, apart from what is sent of others: returns when. */
+static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in)
+{
+    if (!sim->request) {
+        return in;
+    }
+    u64 at = gs_max(in, s->looks);
+    s->looks = at + sim->request;
+    return at;
+}
+
 /* A request that joins none is the one that is joined from now on. */
 static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 waits, u64 reply, u32 mask, u32 away)
 {
     *j = (gs_joint){j->key, reply, reply - waits + sim->mean_distance, (u8)mask, 1, (u8)away, {0}};
 }
 
-/* A reply takes its share of what the group hands to a GPC, whose clusters have equal ones; returns how long
-   it waits for it. What comes across the fabric passes the group of the GPC's own half, and is counted there
-   when it is asked for. */
-static u64 gpc_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
-{
-    if (!sim->gpc_ports) {
-        return 0;
-    }
-    gs_port *port = GS_TABLE(sim, gs_port, at_ports) + (size_t)group * sim->gpc_ports + sim->gpc_of[sm];
-    const u32 own = sim->cluster_of[sm];
-    u64 past = t > port->last ? t - port->last : 0, wait = 0;
-    port->last = gs_max(t, port->last);
-    while (past) {
-        u64 n = 0, least = GS_NEVER;
-        for (u32 i = 0; i < GS_CLUSTERS; i++) {
-            n += port->left[i] != 0;
-            least = port->left[i] ? gs_min(least, port->left[i]) : least;
-        }
-        if (n == 0) {
-            break;
-        }
-        u64 each = gs_min(least, (past + n - 1) / n);
-        for (u32 i = 0; i < GS_CLUSTERS; i++) {
-            port->left[i] -= port->left[i] ? each : 0;
-        }
-        past -= gs_min(past, each * n);
-    }
-    for (u32 i = 0; i < GS_CLUSTERS; i++) {
-        wait += gs_min(port->left[i], port->left[own]);
-    }
-    port->left[own] += (2 * sectors + 1) * sim->gpc_16 >> 8;
-    return wait > sim->gpc_burst ? wait - sim->gpc_burst : 0; /* the port is one for all groups of a half */
-}
-
-/* A request joins one of its GPC: it takes no port and has its data when they pass. */
+/* A request joins one of its GPC and has its data when they pass. */
 static void join(gs_ctx *ctx, u32 group, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm,
                  u64 reply, int across)
 {
     u32 sectors = gs_popcount(GS_PAY_MASK(m->pay));
     s->count.joined += sectors;
-    reply += across ? 0 : gpc_take(ctx->sim, group, gs_key_time(m->key), sm, sectors);
+    reply += across ? 0 : gs_port_take(ctx->sim, group, gs_key_time(m->key), sm, sectors);
     s->hash = gs_mix(s->hash, reply ^ m->pay << 8);
     gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
 }
@@ -238,21 +224,22 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
     const u32 home = sim->sm_boxes + gs_opposite(sim, group);
     const u64 there = sim->tag_latency + sim->fabric;
+    const u64 in = joint ? way_in(sim, s, t) : t;
     if (joint && joint_takes(sim, joint, mask, t)) {
         if (joint->away) {
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
-            u64 wait = gpc_take(sim, group, t, sm, sectors);
-            gs_send(ctx, &forward, home, gs_max(t, behind) + there + wait,
+            u64 wait = gs_port_take(sim, group, t, sm, sectors);
+            gs_send(ctx, &forward, home, gs_max(in, behind) + there + wait,
                     gs_across_pay(pay, 1) | GS_PAY_FOLLOWS | GS_PAY_BEHIND);
         } else {
-            join(ctx, group, s, own, m, sm, gs_max(joint->reply, t + sim->l2_latency + sim->far), 0);
+            join(ctx, group, s, own, m, sm, gs_max(joint->reply, in + sim->l2_latency + sim->far), 0);
         }
         return;
     }
-    u64 start = gs_max(t, s->port);
+    u64 start = gs_max(look_up(sim, s, in), s->port);
     /* what the reply waits for the GPC's port; one that comes across is asked for as much later */
-    const u64 wait = gpc_take(sim, group, t, sm, sectors);
-    s->port = start + gs_max32(sectors * sim->slice_sector[GS_MSG_LOAD], sim->request);
+    const u64 wait = gs_port_take(sim, group, t, sm, sectors);
+    s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
     s->count.requests++;
     u32 hit = match_ways(set, tag), way;
     if (hit) {
@@ -494,12 +481,16 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
         }
         gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
-        if (GS_UNLIKELY(joint != NULL) && !forwarded && joint_takes(sim, joint, mask, t)) {
-            join(ctx, group, s, &sender, m, from, gs_max(joint->reply, t + l2_latency), 0);
-            continue;
+        u64 in = t;
+        if (GS_UNLIKELY(joint != NULL) && !forwarded) {
+            in = way_in(sim, s, t);
+            if (joint_takes(sim, joint, mask, t)) {
+                join(ctx, group, s, &sender, m, from, gs_max(joint->reply, in + l2_latency), 0);
+                continue;
+            }
         }
-        u64 start = gs_max(t, s->port), held = (u64)sectors * slice_sector[kind];
-        s->port = start + (load ? gs_max(held, sim->request) : held);
+        u64 start = gs_max(load ? look_up(sim, s, in) : in, s->port);
+        s->port = start + (u64)sectors * slice_sector[kind];
         s->count.requests++;
         u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
@@ -553,7 +544,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             joint_set(sim, joint, start - t, reply, mask, 0);
         }
         if (load && !forwarded) {
-            reply += gpc_take(sim, group, t, from, sectors);
+            reply += gs_port_take(sim, group, t, from, sectors);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

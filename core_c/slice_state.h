@@ -41,14 +41,16 @@ typedef struct gs_joint {
     u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
-/* What a group of slices hands to a GPC: what each cluster of its SMs still has to get at `last`, ticks.
+/* 16 B that a group of slices was asked for by the clusters of a GPC since the last turn of its port: see
+ * ports.h
  */
-typedef struct gs_port {
-    u64 last, left[GS_CLUSTERS];
-} gs_port;
+typedef struct gs_asked {
+    u64 of[GS_CLUSTERS];
+} gs_asked;
 
 typedef struct gs_slice {
     u64 port;
+    u64 in, looks; /* when the next load is let in, where some join, and looked up */
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;

@@ -275,6 +275,12 @@ static inline void gs_stalls_add(gs_stalls *to, const gs_stalls *more)
     to->sync += more->sync;
 }
 
+/* What takes L2's replies for a GPC, see ports.h: ticks of it that each of its clusters of SMs had not had at
+   the last turn, and when it has had them. */
+typedef struct gs_port {
+    u64 left[GS_CLUSTERS], done[GS_CLUSTERS], rate[GS_CLUSTERS];
+} gs_port;
+
 /* SM clock of a GPC, see clock.h: cycle n begins at n * period + origin (modulo 2^64) */
 typedef struct gs_clock {
     u64 period, origin;
@@ -358,11 +364,13 @@ struct gs_sim {
     u32 slice_sector[3]; /* ticks a sector of a load, a store, a reduction holds a slice's port */
     int clock_hand;      /* victims are picked by a clock */
     u32 join_stores, join_loads, fill_pairs, hold_late;
-    u16 copy_hold[5];   /* 64ths of a cycle that so many sectors of a copy hold the array */
-    u32 request;        /* ticks that a load holds a slice's port at least */
-    u32 gpc_ports;      /* GPCs that replies are handed to; 0: no limit */
-    u64 gpc_16;         /* ticks << 8 that 16 B take of what a GPC gets from a group of slices */
-    u64 gpc_burst;      /* ticks that a group may be ahead of its share */
+    u16 copy_hold[5]; /* 64ths of a cycle that so many sectors of a copy hold the array */
+    u32 request;      /* ticks that the look-up of a load takes */
+    u32 enter;        /* ticks that a load holds the way in, whether it joins another or not */
+    u32 gpcs;
+    u64 port_16;           /* ticks << 8 that 16 B hold a GPC's port; 0: no limit */
+    u64 port_turn, turned; /* ticks; when the last turn was over */
+    gs_port port[GS_GPCS];
     u32 open_lines;     /* L2 reads the rest of sectors that are written in part */
     u16 open_steps[16]; /* numbers that have no divisor in common with `sets` */
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
@@ -402,7 +410,7 @@ struct gs_sim {
     u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_departed, at_tb_records;
-    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far, at_ports;
+    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far, at_asked;
     u32 far_n, far_lock; /* messages beyond the ring; 1: a thread adds one */
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;

@@ -63,6 +63,11 @@ MECHANISMS: dict[str, Mechanism] = {
         "L2", "two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)
     ),
     "l2_hash": Mechanism("L2", "strides spread over slices and sets by a hash", (("gpu.l2.hash", 0),)),
+    "l2_requests": Mechanism(
+        "L2",
+        "loads that enter a slice and are looked up one by one",
+        (("gpu.l2.enter", 0), ("gpu.l2.request", 0)),
+    ),
     "l2_chunks": Mechanism("L2", "neighbours that lie in one slice", (("gpu.l2.chunked", 0),)),
     "l2_scans": Mechanism(
         "L2", "lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)

@@ -36,13 +36,13 @@ def spread(steps):
 
 
 def test_sms_of_large_clusters_are_slower():
-    """Copies of three TBs an SM are more than a GPC takes: steps of SMs differ by 24 % there, by 10 here.
+    """Copies of three TBs an SM are more than a GPC takes: steps of SMs differ by 24 % there, by 22 here.
 
-    SMs of small clusters go as fast as one alone, and that is 18 % slower here (docs/validation.md).
+    They are 6 % faster here on average, those of small clusters 4 %.
     """
     kernel, params = "hgemm_64x64x32", "M=1024;N=1600;K=6400"
     want = spread(measured(kernel, params))
     assert 0.15 < want < 0.3
     limited, free = (spread(simulated(kernel, params, bound)) for bound in (None, 0))
-    assert 0.33 * want < limited < want
-    assert limited > 1.3 * free
+    assert 0.75 * want < limited < 1.1 * want
+    assert limited > 3 * free

@@ -71,8 +71,8 @@ NEAR += ("layernorm", "rows=512;cols=1024"), ("layernorm", "rows=1024;cols=1600"
 def test_l2_and_dram_are_near(kernel, params):
     row = next(r for r in ROWS if (r["kernel"], r["params"]) == (kernel, params))
     found = errors(row, simulated(row))
-    # padded copies ask in pieces that join nobody here; some do on the card. TBs of 32 rows drift apart here
-    assert abs(found["l2_sectors"]) < (0.06 if kernel.startswith(("hgemm", "sgemm_32")) else 0.03)
+    # TBs of 32 rows drift apart here, so that fewer of their loads join
+    assert abs(found["l2_sectors"]) < (0.07 if kernel.startswith("sgemm_32") else 0.03)
     assert abs(found["dram_read_bytes"]) < 0.05
 
 

@@ -140,8 +140,6 @@ typedef struct gs_gpu_noc_params {
     int64_t join_loads;
     /* Bytes a cycle that a GPC takes of L2's replies, 16 B more for each; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
     int64_t gpc_bytes;
-    /* Cycles of its share of that which a group of four slices may be ahead: others leave them theirs, as a GPC has one port for all. [cycle] */
-    int64_t gpc_burst;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
     /* Cycles more that a line of a store holds it where bytes of the line's sectors are left out. [cycle] */
@@ -161,7 +159,9 @@ typedef struct gs_gpu_l2_params {
     int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
-    /* Cycles that a load holds a slice at least. [1/64 cycle] */
+    /* Cycles that each load takes to enter a slice, whether it joins another or not; where loads join (gpu.noc.join_loads). [1/64 cycle] */
+    int64_t enter;
+    /* Cycles that a slice takes to look up a load which joins none, apart from what it sends of others meanwhile. [1/64 cycle] */
     int64_t request;
     /* L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement. [bool] */
     int64_t open_lines;

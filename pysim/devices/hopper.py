@@ -162,6 +162,12 @@ _GH100: Rows = (
         "measured, h200_cluster.csv: 79 requests of a sector a cycle, 96 slices: one a cycle of L2's clock",
     ),
     (
+        "gpu.l2.enter",
+        0.505,
+        "measured, h200_hotline.csv: where all SMs read a sector or two of lines that lie in one slice of"
+        " a half, each load of it takes so long",
+    ),
+    (
         "gpu.noc.join_loads",
         4,
         "measured, h200_window.csv: n SMs of a GPC that load the same lines ask L2 for them n / 4 times,"
@@ -174,12 +180,6 @@ _GH100: Rows = (
         "measured, h200_cluster.csv: loads that hit bring the SMs of a GPC 559 to 619 B a cycle in halves of"
         " lines, 654 in whole ones (699 to 774 B with 16 B a reply); copies of all SMs (h200_drift_sms.csv)"
         " 240 B a cluster",
-    ),
-    (
-        "gpu.noc.gpc_burst",
-        100,
-        "fitted, h200_hot.csv, rows without padding: copies of 4 KiB that all SMs read come from 8 slices"
-        " of a half",
     ),
     (
         "gpu.noc.tpc_distance",

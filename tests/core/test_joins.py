@@ -223,6 +223,58 @@ def test_a_gpc_takes_what_crosses_as_what_does_not(l2):
     assert 0.85 * bound < rate < 1.02 * bound
 
 
+@pytest.mark.parametrize("lines", [16, 4096])
+def test_a_gpc_has_one_port_for_all_slices(lines):
+    """It takes as much whether four slices serve it or all."""
+    bound, sms, turns = 64, 8, 16
+    gpu = {"gpu__gpcs": 1, "gpu__sms": sms, "gpu__noc__gpc_bytes": bound, "gpu__noc__join_loads": 0}
+    source = Memory().tensor("in", 1, 1 << 20, 4)
+    code = Code()
+    mark = code.loop_begin()
+    for i in range(64):
+        code.load(0, Pattern(0, 4, base=i % lines * 128, bx=64 % lines * 128, s0=4), bypass_l1=True)
+    code.wait(0)
+    code.loop_end(mark, turns)
+    code.exit()
+    program = Program("read", (tuple(code.ops),), 4, 16, 0, 1)
+    kernel = Kernel("read", program, (sms, 1, 1), (source,), (Access(source, "read", whole(source)),))
+    ran = execute(Job("read", [kernel] * 2), "stream", config("h200", **gpu))
+    rate = sms * 4 * 64 * turns * (128 + 16) / ran.kernel_cycles(1)
+    assert 0.9 * bound < rate < 1.02 * bound
+
+
+@pytest.mark.parametrize("quantum", [20, 50])
+def test_ports_of_gpcs_do_not_depend_on_the_quantum(quantum):
+    gpu = {"gpu__gpcs": 1, "gpu__sms": SMS, "gpu__noc__gpc_bytes": 64}
+    want = execute(shared_read(), "stream", config("h200", **gpu), threads=(1,))
+    free = execute(shared_read(), "stream", config("h200", **gpu | {"gpu__noc__gpc_bytes": 0}))
+    ran = execute(shared_read(), "stream", config("h200", sim__quantum=quantum, **gpu), threads=(2,))
+    assert ran.hash == want.hash != free.hash
+
+
+def test_a_slice_looks_up_loads_while_it_sends_others():
+    """Sectors by themselves take the look-up, whole lines what is sent of them, both by turns their sums."""
+    gpu = {"gpu__l2__request": 10.0, "gpu__l2__slice_bytes": 8}
+    took = {}
+    for name, lanes in {"sectors": [8], "lines": [32], "both": [8, 32]}.items():
+        source = Memory().tensor("in", 1, 1 << 16, 4)
+        code = Code()
+        mark = code.loop_begin()
+        for i in range(16):
+            mask = (1 << lanes[i % len(lanes)]) - 1
+            code.load(0, Pattern(0, 4, warp=2048, base=128 * i, s0=4, lanes=mask), bypass_l1=True)
+        code.wait(0)
+        code.loop_end(mark, 32)
+        code.exit()
+        program = Program("read", (tuple(code.ops),), 8, 16, 0, 1)
+        kernel = Kernel("read", program, (SMS, 1, 1), (source,), (Access(source, "read", whole(source)),))
+        took[name] = execute(Job("read", [kernel] * 2), "stream", tiny(**gpu)).kernel_cycles(1)
+    alone = (took["sectors"] + took["lines"]) / 2
+    # look-up and data take 10 and 4 cycles, 10 and 16: by turns 20 for both, not 26
+    assert took["lines"] / took["sectors"] == pytest.approx(16 / 10, rel=0.1)
+    assert took["both"] / alone == pytest.approx(20 / 26, rel=0.1)
+
+
 def test_one_sm_joins_nobody():
     ran = execute(shared_read(tbs=1), "stream", tiny(**ONE_GPC))
     assert int(ran.slices["joined"].sum()) == 0

@@ -1,0 +1,54 @@
+/* What a GPC takes of L2's replies: see ports.h. */
+#include "ports.h"
+
+/* The clusters that still have to get something share the port for so long. */
+static void pass(gs_port *port, u64 time)
+{
+    while (time) {
+        u64 n = 0, least = GS_NEVER;
+        for (u32 i = 0; i < GS_CLUSTERS; i++) {
+            n += port->left[i] != 0;
+            least = port->left[i] ? gs_min(least, port->left[i]) : least;
+        }
+        if (n == 0) {
+            break;
+        }
+        u64 each = gs_min(least, (time + n - 1) / n);
+        for (u32 i = 0; i < GS_CLUSTERS; i++) {
+            port->left[i] -= port->left[i] ? each : 0;
+        }
+        time -= gs_min(time, each * n);
+    }
+}
+
+void gs_ports_turn(gs_sim *sim, u64 now)
+{
+    if (!sim->port_16 || now < sim->turned + sim->port_turn) {
+        return;
+    }
+    const u64 turned = now - now % sim->port_turn;
+    gs_asked *asked = GS_TABLE(sim, gs_asked, at_asked);
+    for (u32 gpc = 0; gpc < sim->gpcs; gpc++) {
+        gs_port *port = &sim->port[gpc];
+        u64 all[GS_CLUSTERS] = {0};
+        for (u32 i = gpc; i < sim->slice_boxes * sim->gpcs; i += sim->gpcs) {
+            for (u32 j = 0; j < GS_CLUSTERS; j++) {
+                all[j] += asked[i].of[j] * sim->port_16 >> 8;
+            }
+            asked[i] = (gs_asked){0};
+        }
+        for (u32 j = 0; j < GS_CLUSTERS; j++) {
+            port->left[j] += all[j];
+        }
+        pass(port, turned - sim->turned);
+        for (u32 own = 0; own < GS_CLUSTERS; own++) {
+            port->done[own] = turned;
+            port->rate[own] = 0;
+            for (u32 j = 0; j < GS_CLUSTERS; j++) {
+                port->done[own] += gs_min(port->left[j], port->left[own]);
+                port->rate[own] += (gs_min(all[j], all[own]) << 16) / sim->port_turn;
+            }
+        }
+    }
+    sim->turned = turned;
+}

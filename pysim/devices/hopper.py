@@ -224,7 +224,7 @@ _GH100: Rows = (
     (
         "gpu.l2.chunked",
         1,
-        "measured on an H200, h200_slices.csv: which of 1,330 lines wait for each other, if all SMs read two;"
+        "measured on an H200, h200_slices.csv: which of 3,025 lines wait for each other, if all SMs read two;"
         f" in which half is a line's home: {_ASSUMED}",
     ),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),

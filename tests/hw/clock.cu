@@ -1,5 +1,6 @@
 // How the SM clock of an H200 follows the load, microsecond by microsecond.
 //   clock DIR   writes DIR/clock.csv: case, kind, from_us, to_us, MHz (mean over SMs), least, most (over SMs)
+//   clock DIR long   writes DIR/clock_long.csv: the same of products back to back, until the power limit of the board tells
 // One warp an SM notes global time and cycle counter about once a microsecond while another kernel runs beside it; time 0
 // is when that kernel was let go. Matrix products note both at the start and the end of each TB instead (`kind` tb).
 #include "suite.cuh"
@@ -243,14 +244,28 @@ int main(int argc, char** argv) {
   size_t big = (size_t)2 << 30;
   float4* M;
   CK(cudaMalloc(&out, 1 << 20)); CK(cudaMalloc(&M, big));
-  F = fopen((dir + "/clock.csv").c_str(), "w");
+  F = fopen((dir + (argc > 2 ? "/clock_long.csv" : "/clock.csv")).c_str(), "w");
   fprintf(F, "case,kind,from_us,to_us,MHz,least,most\n");
   k_gate<<<1, 1, 0, SB>>>(300000000);  // wake the clocks up
   CK(cudaDeviceSynchronize());
   auto mma = [&](const char* name, int tbs, int threads, unsigned mask, int rest, int n, unsigned ns, unsigned gap, unsigned every = 700) {
     watch(name, (int)(n * (ns + gap) / 1000 + 40), every, [=] { k_mma<<<tbs, threads, 0, SB>>>(USED, ZERO, n, ns, gap, out, mask, rest); });
   };
+  __half *HA = (__half*)M, *HB = HA + (1 << 26), *HC = HB + (1 << 27) + (1 << 26);
   char name[64];
+  if (argc > 2) {  // long: products back to back, up to half a second, until the board's power limit tells
+    k_half<<<SMS * 8, 256>>>(HA, 1 << 28, 1.f);
+    CK(cudaDeviceSynchronize());
+    struct Case { const char* tile; int m, n, k; };
+    for (int times : {1, 20, 200, 1000})
+      for (Case c : {Case{"128_8w", 2048, 4096, 4096}, {"128_8w", 1024, 4096, 1024}, {"128_8w", 3072, 8192, 2048}, {"128_8w", 3072, 2048, 8192},
+                     {"128_8w", 1024, 6144, 12288}, {"64", 512, 16384, 4096}, {"64", 512, 4096, 16384}, {"64", 2048, 4096, 4096}}) {
+        snprintf(name, 64, "hgemm_%s_%d_%d_%d_x%d", c.tile, c.m, c.n, c.k, times);
+        (c.tile[0] == '1' ? product<H128w8> : product<H64>)(name, HA, HB, HC, c.m, c.n, c.k, times);
+      }
+    fclose(F);
+    return 0;
+  }
   for (int tbs : {1, 2, 3, 4, 6, 8, 12, 16, 24, 33, 48, 66, 99, 132}) {
     snprintf(name, 64, "mma_%d", tbs); mma(name, tbs, 256, ~0u, 0, 1, 200000, 0);
   }
@@ -296,7 +311,7 @@ int main(int argc, char** argv) {
       fprintf(F, "l2_chase_16_loads,ns,%g,%g,%.2f,%.2f,%.2f\n", a, a + 70, cycles / ns * 1e3, ns, cycles);
     }
   }
-  __half *HA = (__half*)M, *HB = HA + (1 << 26), *HC = HB + (1 << 26);
+  HC = HB + (1 << 26);
   float *FA = (float*)M, *FB = FA + (1 << 26), *FC = FB + (1 << 26);
   k_half<<<SMS * 8, 256>>>(HA, 1 << 27, 1.f);
   CK(cudaDeviceSynchronize());

@@ -154,7 +154,8 @@ static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t)
     return 1;
 }
 
-/* Where loads join, each takes the slice's way in, whether it joins or not: returns when it is in. */
+/* Where loads join, each takes the slice's way in, whether it joins or not: returns when it is in. What comes
+   later is looked up and sent behind it. */
 static inline u64 way_in(const gs_sim *sim, gs_slice *s, u64 t)
 {
     u64 in = gs_max(t, s->in);

@@ -21,13 +21,12 @@ static void pass(gs_port *port, u64 time)
     }
 }
 
-void gs_ports_turn(gs_sim *sim, u64 now)
+/* The turn that has begun at `turned` is over. Returns 1 if anything was asked for in it or is left. */
+static int turn_over(gs_sim *sim)
 {
-    if (!sim->port_16 || now < sim->turned + sim->port_turn) {
-        return;
-    }
-    const u64 turned = now - now % sim->port_turn;
     gs_asked *asked = GS_TABLE(sim, gs_asked, at_asked);
+    u64 busy = 0;
+    sim->turned += sim->port_turn;
     for (u32 gpc = 0; gpc < sim->gpcs; gpc++) {
         gs_port *port = &sim->port[gpc];
         u64 all[GS_CLUSTERS] = {0};
@@ -39,10 +38,11 @@ void gs_ports_turn(gs_sim *sim, u64 now)
         }
         for (u32 j = 0; j < GS_CLUSTERS; j++) {
             port->left[j] += all[j];
+            busy |= port->left[j];
         }
-        pass(port, turned - sim->turned);
+        pass(port, sim->port_turn);
         for (u32 own = 0; own < GS_CLUSTERS; own++) {
-            port->done[own] = turned;
+            port->done[own] = sim->turned;
             port->rate[own] = 0;
             for (u32 j = 0; j < GS_CLUSTERS; j++) {
                 port->done[own] += gs_min(port->left[j], port->left[own]);
@@ -50,5 +50,15 @@ void gs_ports_turn(gs_sim *sim, u64 now)
             }
         }
     }
-    sim->turned = turned;
+    return busy != 0;
+}
+
+void gs_ports_turn(gs_sim *sim, u64 now)
+{
+    while (sim->port_16 && now >= sim->turned + sim->port_turn) {
+        if (!turn_over(sim)) {
+            sim->turned =
+                now - now % sim->port_turn; /* time has jumped, and nothing was asked for meanwhile */
+        }
+    }
 }

@@ -1,6 +1,8 @@
 /* What a GPC takes of L2's replies. It has one port for all slices, which its clusters of SMs (CPCs) share
    evenly. Slices are simulated in groups, each alone for a quantum, so that a group knows of the port what
-   all had asked for up to its last turn. Turns are equally long whatever the quantum. */
+   all had asked for up to its last turn, and takes it that they go on as in that turn: the first requests
+   after a pause never wait. A turn is as long as a quantum may be on the device, some hundred cycles,
+   whatever sim.quantum. */
 #pragma once
 #include "mail.h"
 

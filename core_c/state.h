@@ -275,8 +275,8 @@ static inline void gs_stalls_add(gs_stalls *to, const gs_stalls *more)
     to->sync += more->sync;
 }
 
-/* What takes L2's replies for a GPC, see ports.h: ticks of it that each of its clusters of SMs had not had at
-   the last turn, and when it has had them. */
+/* What takes L2's replies for a GPC, see ports.h: by cluster of SMs, ticks of it that the cluster was still
+   owed at the last turn, when it will have had them, and what is added to them a tick, 1/65536 */
 typedef struct gs_port {
     u64 left[GS_CLUSTERS], done[GS_CLUSTERS], rate[GS_CLUSTERS];
 } gs_port;

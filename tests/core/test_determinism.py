@@ -98,6 +98,11 @@ def test_real_device_with_threads():
     coherence=st.sampled_from(("auto", "tb", "bypass")),
     keep_stores=st.sampled_from((0, 1)),
     reserved=st.sampled_from((0, 7168, 20480)),
+    gpcs=st.sampled_from((1, 2)),
+    gpc_bytes=st.sampled_from((0, 16, 100)),
+    join_loads=st.sampled_from((0, 4)),
+    enter=st.sampled_from((0.0, 0.5, 20.0)),
+    request=st.sampled_from((0.0, 1.16, 20.0)),
 )
 def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
     conf = tiny(
@@ -117,6 +122,11 @@ def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
         gpu__cp__tb_start=machine["start"],
         gpu__l1__keep_stores=machine["keep_stores"],
         gpu__l1__reserved=machine["reserved"],
+        gpu__gpcs=min(machine["gpcs"], machine["sms"]),
+        gpu__noc__gpc_bytes=machine["gpc_bytes"],
+        gpu__noc__join_loads=machine["join_loads"],
+        gpu__l2__enter=machine["enter"],
+        gpu__l2__request=machine["request"],
         scheme__coherence=machine["coherence"],
     )
     job = ALL[name]()

@@ -243,17 +243,41 @@ def test_a_gpc_has_one_port_for_all_slices(lines):
     assert 0.9 * bound < rate < 1.02 * bound
 
 
-@pytest.mark.parametrize("quantum", [20, 50])
-def test_ports_of_gpcs_do_not_depend_on_the_quantum(quantum):
-    gpu = {"gpu__gpcs": 1, "gpu__sms": SMS, "gpu__noc__gpc_bytes": 64}
-    want = execute(shared_read(), "stream", config("h200", **gpu), threads=(1,))
-    free = execute(shared_read(), "stream", config("h200", **gpu | {"gpu__noc__gpc_bytes": 0}))
-    ran = execute(shared_read(), "stream", config("h200", sim__quantum=quantum, **gpu), threads=(2,))
-    assert ran.hash == want.hash != free.hash
+@pytest.mark.parametrize(("quantum", "quanta"), [(7, None), (20, None), (50, None), (0, (3,)), (20, (3, 11))])
+def test_ports_of_gpcs_do_not_depend_on_the_quantum(quantum, quanta):
+    """Nor where nothing is asked of L2 for many turns of theirs, between bursts."""
+    source = Memory().tensor("in", 1, 1 << 16, 4)
+    code = Code()
+    mark = code.loop_begin()
+    for i in range(2):
+        code.load(i, Pattern(0, 4, base=128 * i, bx=2048, warp=256, s0=4), bypass_l1=True)
+    code.wait(0)
+    code.wait(1)
+    code.compute(fp64=1000)
+    code.loop_end(mark, 6)
+    code.exit()
+    program = Program("bursts", (tuple(code.ops),), 8, 16, 0, 1)
+    kernel = Kernel("bursts", program, (SMS, 1, 1), (source,), (Access(source, "read", whole(source)),))
+    found = {}
+    for bound in (0, 16):
+        gpu = {"gpu__gpcs": 1, "gpu__sms": SMS, "gpu__noc__gpc_bytes": bound}
+        want = execute(Job("bursts", [kernel]), "stream", config("h200", **gpu))
+        how = {"quanta": quanta} if quanta else {}
+        ran = execute(
+            Job("bursts", [kernel]),
+            "stream",
+            config("h200", sim__quantum=quantum, **gpu),
+            threads=(2,),
+            **how,
+        )
+        assert ran.hash == want.hash
+        assert ran.end == want.end
+        found[bound] = want.hash
+    assert found[0] != found[16]
 
 
 def test_a_slice_looks_up_loads_while_it_sends_others():
-    """Sectors by themselves take the look-up, whole lines what is sent of them, both by turns their sums."""
+    """Sectors alone take the look-up, lines what is sent of them, by turns the longer of the two sums."""
     gpu = {"gpu__l2__request": 10.0, "gpu__l2__slice_bytes": 8}
     took = {}
     for name, lanes in {"sectors": [8], "lines": [32], "both": [8, 32]}.items():

@@ -57,8 +57,8 @@ void gs_ports_turn(gs_sim *sim, u64 now)
 {
     while (sim->port_16 && now >= sim->turned + sim->port_turn) {
         if (!turn_over(sim)) {
-            sim->turned =
-                now - now % sim->port_turn; /* time has jumped, and nothing was asked for meanwhile */
+            /* time has jumped, and nothing was asked for meanwhile */
+            sim->turned = now - now % sim->port_turn;
         }
     }
 }

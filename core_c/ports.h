@@ -19,6 +19,6 @@ static inline u64 gs_port_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sector
     return done > t ? done - t : 0;
 }
 
-/* Between quanta, the next of which begins at `now`: if a turn is over, ports learn what was asked for in it.
+/* Between quanta, the next of which begins at `now`: ports learn what was asked for in turns that are over.
  */
 void gs_ports_turn(gs_sim *sim, u64 now);

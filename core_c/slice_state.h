@@ -41,9 +41,8 @@ typedef struct gs_joint {
     u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
-/* 16 B that a group of slices was asked for by the clusters of a GPC since the last turn of its port: see
- * ports.h
- */
+/* units of 16 B that each cluster of a GPC asked a group of slices for since the port's last turn: see
+ * ports.h */
 typedef struct gs_asked {
     u64 of[GS_CLUSTERS];
 } gs_asked;

@@ -3,8 +3,8 @@
    SM has (gpu.l1.in_flight), each on the way for half of gpu.l2.latency there and half back. They lie below
    the semaphores at the top of memory, a kernel behind the other: counters or entries, then lists of TBs; and
    behind those of all kernels what TBs were seen to touch. */
+#include "address.h"
 #include "create.h"
-#include "l2.h"
 #include "scheduler.h"
 #include "sync.h"
 

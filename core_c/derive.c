@@ -1,7 +1,7 @@
 /* Constants of a simulation that follow from its parameters: latencies in ticks, reciprocals, the quantum. */
+#include "address.h"
 #include "clock.h"
 #include "create.h"
-#include "mail.h"
 
 /* What each bit of a line number above bit 8 adds to its set in L1: measured on an H200 (h200_l1_bits.csv) */
 static const u16 l1_bits[] = {0x071, 0x01b, 0x176, 0x149, 0x039, 0x1e1, 0x1dd, 0x0ee, 0x194, 0x08d,
@@ -31,17 +31,17 @@ static int derive_partitions(gs_sim *sim)
     if (p->partitions == 1) {
         return GS_OK;
     }
-    if (sim->slices % (2 * GS_GROUP) || sim->map.wraps || p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+    if (p->slices % 2 || sim->map.wraps || p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
         return gs_fail(sim, GS_ERR_ARG,
-                       "gpu.l2.partitions = 2: gpu.l2.slices = %u must be a multiple of %d, "
+                       "gpu.l2.partitions = 2: gpu.l2.slices = %lld must be even, "
                        "gpu.l2.hash_slices 0 and gpu.l2.replacement random or clock",
-                       sim->slices, 2 * GS_GROUP);
+                       (long long)p->slices);
     }
     sim->half_boxes = sim->slices / (2 * GS_GROUP);
     sim->fabric = (u64)p->fabric_latency * sim->period;
     if (p->fabric_bandwidth) {
         /* ticks that a byte holds one slice's link, times bytes: MB/s = B/us */
-        u64 bytes = 1024ull * 1000 * sim->slices, rate = (u64)p->fabric_bandwidth;
+        u64 bytes = 1024ull * 1000 * (u64)p->slices, rate = (u64)p->fabric_bandwidth;
         sim->link_store = (u32)(44 * bytes / rate);
         sim->link_sector[0] = (u32)(29 * bytes / rate);
         sim->link_sector[1] = (u32)(32 * bytes / rate);
@@ -119,6 +119,45 @@ static i64 derive_distances(gs_sim *sim)
     return (i64)(sum / sim->sms / 64);
 }
 
+static int derive_map(gs_sim *sim)
+{
+    const gs_gpu_l2_params *p = &sim->params.gpu_l2;
+    gs_map *m = &sim->map;
+    const u64 hashed = gs_max((u64)p->hash_slices, sim->live);
+    if ((p->hash_slices && p->hash_slices < p->slices) || hashed > 2ull * sim->live) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.hash_slices = %lld: must be 0 or 1 to 2 times gpu.l2.slices = %u",
+                       (long long)p->hash_slices, sim->live);
+    }
+    m->two = p->partitions == 2;
+    m->half = sim->live >> m->two;
+    m->gap = sim->slices / 2 - m->half;
+    m->gap = m->two ? m->gap : 0;
+    if (p->chunked && (hashed > sim->live || p->single > m->half)) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "gpu.l2.chunked = 1: gpu.l2.single = %lld must be no more than the %u slices of a half, "
+            "and gpu.l2.hash_slices = %lld no more than gpu.l2.slices; or set gpu.l2.chunked = 0",
+            (long long)p->single, m->half, (long long)p->hash_slices);
+    }
+    m->chunked = p->chunked != 0;
+    m->paired = (m->half - (u32)p->single) & ~1u;
+    m->slices = (u32)hashed;
+    m->wraps = hashed > sim->live ? sim->live : 0;
+    m->sets = sim->sets;
+    m->row_sets = (u32)gs_min(m->sets, (u64)sim->params.gpu_dram.row_bytes / 128);
+    m->rows = m->sets / m->row_sets;
+    m->turn = p->hash ? 0x9E37 : 0;
+    m->spread = p->hash ? ~0u : 0;
+    m->slices_inverse = (1ull << 40) / hashed + 1;
+    m->by_block = gs_div_make(hashed * m->sets);
+    m->block_lines = m->chunked ? 1ull << 32 : m->by_block.d;
+    m->by_half = gs_div_make(m->half);
+    m->by_sets = gs_div_make(m->sets);
+    gs_map_fold(m, p->hash != 0);
+    return GS_OK;
+}
+
 static int derive_memory(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -131,35 +170,15 @@ static int derive_memory(gs_sim *sim)
                        (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
     }
     sim->sets = (u32)sets;
-    u64 hashed = gs_max((u64)p->gpu_l2.hash_slices, sim->slices);
-    if ((p->gpu_l2.hash_slices && p->gpu_l2.hash_slices < p->gpu_l2.slices) || hashed > 2ull * sim->slices) {
-        return gs_fail(sim, GS_ERR_ARG,
-                       "gpu.l2.hash_slices = %lld: must be 0 or 1 to 2 times gpu.l2.slices = %u",
-                       (long long)p->gpu_l2.hash_slices, sim->slices);
+    if (derive_map(sim) != GS_OK) {
+        return GS_ERR_ARG;
     }
-    if (p->gpu_l2.chunked && (sets % 4 || sim->slices % 8 || hashed > sim->slices)) {
-        return gs_fail(
-            sim, GS_ERR_ARG,
-            "gpu.l2.chunked = 1: gpu.l2.slices = %u must be a multiple of 8, %llu sets a slice of 4, "
-            "gpu.l2.hash_slices = %lld no more than slices; or set gpu.l2.chunked = 0",
-            sim->slices, (unsigned long long)sets, (long long)p->gpu_l2.hash_slices);
-    }
-    sim->map.chunked = p->gpu_l2.chunked != 0;
-    sim->map.slices = (u32)hashed;
-    sim->map.wraps = hashed > sim->slices ? sim->slices : 0;
-    sim->map.sets = sim->sets;
-    sim->map.row_sets = (u32)gs_min(sets, (u64)p->gpu_dram.row_bytes / 128);
-    sim->map.rows = sim->sets / sim->map.row_sets;
-    sim->map.turn = p->gpu_l2.hash ? 0x9E37 : 0;
-    sim->map.spread = p->gpu_l2.hash ? ~0u : 0;
     sim->bank_mask = (u32)p->gpu_dram.banks - 1;
     sim->bank_fold = p->gpu_dram.bank_hash ? sim->bank_mask : 0;
-    sim->map.slices_inverse = (1ull << 40) / hashed + 1;
-    sim->map.by_block = gs_div_make(hashed * sets);
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
     sim->dram_slot =
-        (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+        (32ull * 1024 * 1000 * sim->live + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
     sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
     sim->bus_refresh = (u64)p->gpu_dram.refresh_period;
@@ -245,7 +264,9 @@ int gs_derive(gs_sim *sim)
     const gs_params *p = &sim->params;
     sim->sms = (u32)p->gpu.sms;
     sim->gpcs = (u32)p->gpu.gpcs;
-    sim->slices = (u32)p->gpu_l2.slices;
+    sim->live = (u32)p->gpu_l2.slices;
+    u32 half = (sim->live + 1) / 2;
+    sim->slices = p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->live;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
     sim->period_inverse = (1ull << 44) / sim->period + 1;

@@ -30,27 +30,6 @@ static inline u32 match_ways(const gs_set *s, u32 tag)
 }
 #endif
 
-u64 gs_home_line(const gs_sim *sim, u32 slice, u32 set, u32 tag)
-{
-    const gs_map *m = &sim->map;
-    if (m->wraps) {
-        slice += tag & 1 ? m->wraps : 0;
-        tag /= 2;
-    }
-    gs_block b = gs_block_at(m, tag - 1);
-    u32 x = set >= b.set ? set - b.set : set + m->sets - b.set, row = x & 3, turn;
-    if (m->chunked) {
-        x >>= 2;
-        slice = gs_place_of_slice(m->slices, slice);
-    }
-    turn = gs_turn(m, &b, x);
-    u32 unit = x * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
-    if (!m->chunked) {
-        return b.first + unit;
-    }
-    return b.first + (unit >> 1 << 3 | (unit & 1) << 1 | (row & 1) | (row & 2) << 1);
-}
-
 static inline void touch(int lru, gs_set *s, u32 way)
 {
     s->referenced |= (u16)(1u << way);
@@ -163,9 +142,11 @@ static inline u64 way_in(const gs_sim *sim, gs_slice *s, u64 t)
     return in;
 }
 
-/* A load that joins none is looked up, apart from what is sent of others: returns when. */
-static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in)
+/* A load that joins none is looked up, apart from what is sent of others: returns when. More than 64 B take
+   the way in twice. */
+static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in, u32 sectors)
 {
+    s->in += sectors > 2 ? sim->request : 0;
     if (!sim->request) {
         return in;
     }
@@ -237,7 +218,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         }
         return;
     }
-    u64 start = gs_max(look_up(sim, s, in), s->port);
+    u64 start = gs_max(look_up(sim, s, in, sectors), s->port);
     /* what the reply waits for the GPC's port; one that comes across is asked for as much later */
     const u64 wait = gs_port_take(sim, group, t, sm, sectors);
     s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
@@ -490,7 +471,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 continue;
             }
         }
-        u64 start = gs_max(load ? look_up(sim, s, in) : in, s->port);
+        u64 start = gs_max(load ? look_up(sim, s, in, sectors) : in, s->port);
         s->port = start + (u64)sectors * slice_sector[kind];
         s->count.requests++;
         u64 reply = start + l2_latency;

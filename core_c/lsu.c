@@ -3,10 +3,10 @@
    reply has been applied already, so the length of the quantum cannot matter. A line in flight is not
    evicted; further loads of it wait for the same fill, and ask for the sectors that are not on their way.
    Stores write through; with gpu.l1.keep_stores L1 keeps their lines, too. */
+#include "address.h"
 #include "clock.h"
 #include "fabric.h"
 #include "l1.h"
-#include "l2.h"
 #include "oracle.h"
 #include "pattern.h"
 #include "sm.h"
@@ -130,7 +130,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const gs_sender sender = gs_sender_make(ctx, sm->id);
     const gs_map *map = &sim->map;
     const gs_clock *clock = gs_clock_of(sim, sm);
-    const u64 period = clock->period, block_lines = map->by_block.d;
+    const u64 period = clock->period, block_lines = map->block_lines;
     const u64 there = clock->origin + sim->noc; /* what the network adds to a cycle's begin */
     const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n, half_boxes = sim->half_boxes;
     const u16 *hold = sim->port_hold[sm->sharing][load != 0];

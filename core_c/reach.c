@@ -7,9 +7,11 @@
 
 u64 gs_address_top(const gs_sim *sim)
 {
-    /* L2 tags have 16 bits, L1 keys name a line of 31 */
+    /* L2 tags have 16 bits, L1 keys name a line of 31; with gpu.l2.chunked lines that follow one another may
+       be a fold of their address apart: 1024 lines, and a row of all slices */
     u64 tags = sim->map.wraps || sim->half_boxes ? 32767 : 65535;
-    return gs_min(tags * sim->map.by_block.d * 128, (u64)INT32_MAX * 128);
+    u64 lines = tags * sim->map.by_block.d - (sim->map.chunked ? 1024 + 16 * (u64)sim->live : 0);
+    return gs_min(lines * 128, (u64)INT32_MAX * 128);
 }
 
 /* adds the range of stride * (first to last); a product that the hot loop could not hold becomes an address

@@ -88,8 +88,8 @@ void gs_sms_get(const gs_sim *sim, gs_sm_record *out)
 void gs_slices_get(const gs_sim *sim, gs_l2 *out)
 {
     const gs_slice *slices = GS_CONST_TABLE(sim, gs_slice, at_slices);
-    for (u32 i = 0; i < sim->slices; i++) {
-        out[i] = gs_slice_count(sim, &slices[i]);
+    for (u32 i = 0; i < sim->live; i++) {
+        out[i] = gs_slice_count(sim, &slices[gs_slice_place(sim, i)]);
     }
 }
 

@@ -28,7 +28,7 @@ void gs_series_plan(gs_sim *sim)
     s->interval = (u64)sim->params.sim.sample;
     if (s->interval) {
         /* a row each SM, slice, channel and bank */
-        u64 rows = (u64)sim->sms + (u64)sim->slices * (2 + sim->bank_mask + 1);
+        u64 rows = (u64)sim->sms + (u64)sim->live * (2 + sim->bank_mask + 1);
         s->limit = gs_max(GS_SERIES_ROWS / rows, 16);
         /* the interval is looked at between quanta */
         s->room = s->limit + (sim->quantum + sim->lead) / s->interval + 2;
@@ -265,6 +265,10 @@ void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_b
         slice_samples(sim)[(n - 1) * sim->slices + i].count.dram_write_sectors = s->count.dram_write_sectors;
     }
     memcpy(sms, sm_samples(sim), n * sim->sms * sizeof *sms);
-    memcpy(slices, slice_samples(sim), n * sim->slices * sizeof *slices);
-    memcpy(banks, bank_samples(sim), n * sim->slices * (sim->bank_mask + 1) * sizeof *banks);
+    const u64 each = sim->bank_mask + 1;
+    for (u64 i = 0; i < n * sim->live; i++) {
+        u64 from = i / sim->live * sim->slices + gs_slice_place(sim, (u32)(i % sim->live));
+        slices[i] = slice_samples(sim)[from];
+        memcpy(banks + i * each, bank_samples(sim) + from * each, each * sizeof *banks);
+    }
 }

@@ -5,7 +5,6 @@
 #include "create.h"
 #include "dram.h"
 #include "l1.h"
-#include "l2.h"
 #include "oracle.h"
 #include "scheduler.h"
 
@@ -251,9 +250,4 @@ void gs_free(gs_sim *sim)
         gs_oracle_free(sim);
         free((void *)(uintptr_t)sim->block);
     }
-}
-
-void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag)
-{
-    gs_home(&sim->map, line, slice, set, tag);
 }

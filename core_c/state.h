@@ -292,13 +292,19 @@ typedef struct gs_clock {
 
 /* the address map, see l2.h */
 typedef struct gs_map {
-    u32 slices, sets;   /* slices: those that the hash knows */
-    u32 wraps;          /* 0, or the slices that there are */
-    u32 chunked;        /* 1: four lines of a chunk of 8 take a slice, see l2.h */
+    u32 slices, sets; /* slices: those that the hash knows */
+    u32 wraps;        /* 0, or the slices that there are */
+    u32 half, gap;    /* slices of a partition; places of no use behind those of the first */
+    u32 chunked;      /* 1: four lines of a chunk of 8 take a slice, see address.h; then: */
+    u32 two, paired;  /* there are two partitions; slices of a half, the first ones, in units of two */
+    gs_div by_half, by_sets;
+    u8 fold[4][256],
+        low[256];       /* what the bytes of a quad's number change; the lowest byte, by what it changes */
     u32 row_sets, rows; /* sets of a slice that a DRAM row holds, at most all; such rows of a slice */
     u32 turn, spread;   /* of the hash: how far each set turns on; an all-ones mask. Both 0: no hash */
     u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
     gs_div by_block;
+    u64 block_lines; /* chunked: more than there are lines */
 } gs_map;
 
 /* time series, see series.c */
@@ -335,7 +341,8 @@ struct gs_sim {
     int error_code;
     char error[256];
 
-    u32 sms, slices, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
+    u32 sms, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
+    u32 live, slices; /* slices; places of slices, of which a few are of no use: see address.h */
     u32 n_launches;
     u32 sort_room, far_room, tb_room;
 
@@ -435,6 +442,12 @@ struct gs_sim {
 static inline gs_sm *gs_sms(gs_sim *sim)
 {
     return GS_TABLE(sim, gs_sm, at_sms);
+}
+
+/* the place of the n-th slice */
+static inline u32 gs_slice_place(const gs_sim *sim, u32 n)
+{
+    return n >= sim->map.half ? n + sim->map.gap : n;
 }
 
 static inline gs_slice *gs_slices(gs_sim *sim)

@@ -1,9 +1,9 @@
 /* Ops that wait inside the program: see sync.h. */
 #include "sync.h"
 
+#include "address.h"
 #include "barrier.h"
 #include "clock.h"
-#include "l2.h"
 #include "oracle.h"
 #include "program.h"
 #include "scheduler.h"

@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include "address.h"
 #include "copy.h"
 #include "create.h"
 #include "fabric.h"
@@ -187,7 +188,7 @@ void gs_passed_of(const gs_sim *sim, uint32_t kernel, gs_passed *out)
     passer p = {sim, out};
     for (u32 tb = 0; tb < tbs; tb++) {
         gs_walk_tb(sim, kernel, tb, visit_passed, &p);
-        for (u32 i = 0; i < sim->slices; i++) {
+        for (u32 i = 0; i < sim->live; i++) {
             gs_passed *s = &out[i];
             s->stored += s->now;
             if (s->whole) {
@@ -213,7 +214,7 @@ static int crosses(const gs_sim *sim, const gs_reach *r, u32 side)
 {
     for (u32 i = 0; side && sim->half_boxes && i < r->template->lines; i++) {
         u32 slice, set, tag;
-        gs_line_home(sim, r->line + (u64)(i64)r->part[i].line, &slice, &set, &tag);
+        gs_home(&sim->map, r->line + (u64)(i64)r->part[i].line, &slice, &set, &tag);
         if ((slice / GS_GROUP >= sim->half_boxes) != (side != 1)) {
             return 1;
         }

@@ -150,7 +150,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("open_lines", 0, "bool", 0, 1, "L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement."),
         Param("update", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a reduction holds a slice, if longer than other sectors do."),
         Param("hash", 1, "bool", 0, 1, "Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, or with gpu.l2.chunked its quad's, lowest digits first, and strides camp on a few)."),
-        Param("chunked", 0, "bool", 0, 1, "Of each 1 KiB, lines 0, 1, 4 and 5 lie in one slice and 2, 3, 6 and 7 in another; needs slices in eights, sets of a slice in fours, no more gpu.l2.hash_slices (0: lines in a row lie in slices in a row)."),
+        Param("chunked", 0, "bool", 0, 1, "Lines lie in slices as on an H200: of each 1 KiB lines 0, 1, 4 and 5 in one and 2, 3, 6 and 7 in another, which one the remainder of a folded address says; not with gpu.l2.hash_slices (0: lines in a row lie in slices in a row)."),
+        Param("single", 0, "count", 0, 256, "With gpu.l2.chunked: slices of a half, or of all if there is one partition, that have a unit of the hash to themselves; all others are two a unit."),
         Param("partitions", 1, "count", 1, 2, "Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement."),
         Param("fabric_latency", 100, "cycle", 8, 4096, "Two partitions: one way between them."),
         Param(

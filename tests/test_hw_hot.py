@@ -95,20 +95,20 @@ def step(pad, share_a, share_b, **changed):
 def test_steps_whose_rows_are_padded(pad):
     """As those of products. Nothing of the model is fitted to them.
 
-    Those whose A all SMs read are a quarter to a third too fast, not known why (docs/validation.md). Where
-    lines in a row lie in slices in a row, nearly all of them are.
+    Those that share A are an eighth too fast, not known why (docs/validation.md). Where lines in a row lie in
+    slices in a row, nearly all of them are off by more.
     """
     card = measured()
     off, rows = (
         abs(np.array([step(pad, *shared, **how) / card[pad, *shared] - 1 for shared in SHARED]))
         for how in ({}, {"gpu__l2__chunked": 0})
     )
-    assert off.max() < 0.35
-    assert off.mean() < 0.15 < 0.2 < rows.mean()
+    assert off.max() < 0.18
+    assert off.mean() < 0.11 < 0.15 < rows.mean()
 
 
 def test_steps_without_padding():
-    """As copies whose rows lie in shared memory as in lines: what several share is 11 to 16 % too fast."""
+    """As copies whose rows lie in shared memory as in lines: what several share is 6 to 18 % too fast."""
     card = measured()
     off = np.array([step(0, *shared) / card[0, *shared] - 1 for shared in SHARED])
-    assert -0.18 < off.min() < off.max() < 0.05
+    assert -0.2 < off.min() < off.max() < 0.05

@@ -63,20 +63,24 @@ def test_a_slice_lets_loads_in_one_by_one():
 
 
 def test_whole_lines_of_one_slice():
-    """Where one line is asked for again and again, the card is slower: 864 to 657 cycles a thousand loads."""
+    """More than 64 B enter twice: 9 % too fast to 20 % too slow, where one to four lines lie in a slice.
+
+    On the card a load of one line takes 0.86 cycles, of two in one slice 0.79, of two in each of two 0.66.
+    """
     card = measured()
     rows = [(lines, 128, 4) for lines in (1, 2, 4, 8)]
-    assert off(rows, card) == pytest.approx([-0.21, -0.14, 0.04, 0.05], abs=0.03)
+    assert off(rows, card) == pytest.approx([-0.09, -0.01, 0.2, 0.2], abs=0.04)
+    assert off(rows[:2], card, gpu__l2__request=0).max() < -0.2
 
 
 def test_a_gpc_has_one_port_for_all_slices():
     """Of 2 KiB that all SMs read four slices of either half hand a GPC all that it gets."""
     card = measured()
-    assert abs(off([(16, 128, 4)], card)).max() < 0.06
+    assert abs(off([(16, 128, 4)], card)).max() < 0.12
 
 
 def test_lines_of_many_slices():
-    """There SMs by themselves take as long, which is 9 to 16 % too fast here, as for lines of their own."""
+    """There SMs by themselves take as long, which is 7 to 12 % too fast here, as for lines of their own."""
     card = measured()
     rows = [(lines, 4096, sectors) for lines in (8, 16) for sectors in (1, 2, 4)]
-    assert off(rows, card) == pytest.approx(-0.13, abs=0.04)
+    assert off(rows, card) == pytest.approx(-0.095, abs=0.04)

@@ -169,8 +169,10 @@ typedef struct gs_gpu_l2_params {
     int64_t update;
     /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, or with gpu.l2.chunked its quad's, lowest digits first, and strides camp on a few). [bool] */
     int64_t hash;
-    /* Of each 1 KiB, lines 0, 1, 4 and 5 lie in one slice and 2, 3, 6 and 7 in another; needs slices in eights, sets of a slice in fours, no more gpu.l2.hash_slices (0: lines in a row lie in slices in a row). [bool] */
+    /* Lines lie in slices as on an H200: of each 1 KiB lines 0, 1, 4 and 5 in one and 2, 3, 6 and 7 in another, which one the remainder of a folded address says; not with gpu.l2.hash_slices (0: lines in a row lie in slices in a row). [bool] */
     int64_t chunked;
+    /* With gpu.l2.chunked: slices of a half, or of all if there is one partition, that have a unit of the hash to themselves; all others are two a unit. [count] */
+    int64_t single;
     /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement. [count] */
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */

@@ -159,7 +159,8 @@ _GH100: Rows = (
     (
         "gpu.l2.request",
         1.16,
-        "measured, h200_cluster.csv: 79 requests of a sector a cycle, 96 slices: one a cycle of L2's clock",
+        "measured, h200_again.csv: loads of a sector or two that join none, one a cycle of L2's clock"
+        " (1.705 GHz)",
     ),
     (
         "gpu.l2.enter",
@@ -224,8 +225,8 @@ _GH100: Rows = (
     (
         "gpu.l2.chunked",
         1,
-        "measured on an H200, h200_slices.csv: which of 3,025 lines wait for each other, if all SMs read two;"
-        f" in which half is a line's home: {_ASSUMED}",
+        "measured on an H200, h200_slices.csv, h200_homes.csv: which lines wait for each other, if all SMs"
+        " read two, and which come from the other half",
     ),
     ("gpu.l2.latency", 277, f"{_MICRO} latency_cycles.l2_hit_mean_per_sm: 276.7"),
     ("gpu.l2.update", 1.58, f"{_MICRO} atomic_add_same_address_ns_per_op_one_thread_per_sm: 0.796"),
@@ -376,19 +377,24 @@ _H200: Rows = (
         "measured, h100_fabric.csv: 1,716 to 1,781 of 1,978 MHz in large products (h200_clock.csv: 1,797 in"
         " mma alone, 1,632 to 1,781 in products)",
     ),
-    ("gpu.l2.size", 62914560, f"{_MICRO} l2_bytes"),
-    ("gpu.l2.slices", 96, f"{_ASSUMED}: two for each of 48 512 KiB columns of a full GH100 (60 MiB)"),
+    ("gpu.l2.size", 63143936, f"{_MICRO} l2_bytes, 60 MiB: 327 sets of 94 slices, in whole DRAM rows 328"),
+    (
+        "gpu.l2.slices",
+        94,
+        "measured, h200_slices.csv: 47 of a half, one for each 64 bits of the memory bus"
+        f" ({_MICRO} attr_mem_bus_bits 6016)",
+    ),
+    ("gpu.l2.single", 7, "measured, h200_slices.csv: 20 units of two slices and 7 of one in a half"),
     (
         "gpu.l2.slice_bytes",
-        47,
-        f"{_MICRO} l2_read_GBps of 8 to 32 MB: 8857 to 9119, 47 to 48 B a cycle and slice;"
-        " h100_step_traffic.csv: up to 1.65 sectors a cycle of L2's clock (1.705 GHz), 46 B",
+        55,
+        "measured, h200_again.csv: four sectors in 2.32 cycles, two in one of L2's clock (1.705 GHz)",
     ),
     ("gpu.dram.bandwidth", 4814.3, f"{_MICRO} attr_mem_bus_bits 6016 at 2 x attr_mem_clock_khz 3201"),
     ("gpu.dram.latency", 662, f"{_MICRO} latency_cycles.dram_64MB_cold 658, dram_1GB_cold 667"),
     ("gpu.dram.refresh_time", 3.56, f"{_MICRO} dram_read_GBps: 4533, 94 % of the peak"),
-    ("gpu.dram.turnaround", 1.3, f"{_MICRO} dram_write_GBps: 4317, rows that writes open included"),
-    ("gpu.dram.read_turnaround", 5.2, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
+    ("gpu.dram.turnaround", 1.27, f"{_MICRO} dram_write_GBps: 4317, rows that writes open included"),
+    ("gpu.dram.read_turnaround", 5.1, f"{_MICRO} dram_copy_GBps_read_plus_write: 3941"),
 )
 
 _STAND_IN = "an H200 has the same chip: measured there"
@@ -398,12 +404,13 @@ _H100: Rows = (
     ("gpu.clock_tensor", 0.875, _STAND_IN),
     ("gpu.l2.size", 52428800, f"{_SHEET}: H100 SXM5, 50 MB"),
     ("gpu.l2.slices", 80, f"{_ASSUMED}: slices as large as an H200's"),
-    ("gpu.l2.slice_bytes", 47, _STAND_IN + "; h100_step_traffic.csv: 46 B"),
+    ("gpu.l2.single", 0, f"{_ASSUMED}: two slices for each unit"),
+    ("gpu.l2.slice_bytes", 55, _STAND_IN),
     ("gpu.dram.bandwidth", 3352.3, "NVIDIA H100 SXM5 data sheet (3.35 TB/s): 5120 bit at 2 x 2619 MHz"),
     ("gpu.dram.latency", 662, _STAND_IN),
     ("gpu.dram.refresh_time", 3.56, _STAND_IN),
-    ("gpu.dram.turnaround", 1.3, _STAND_IN),
-    ("gpu.dram.read_turnaround", 5.2, _STAND_IN),
+    ("gpu.dram.turnaround", 1.27, _STAND_IN),
+    ("gpu.dram.read_turnaround", 5.1, _STAND_IN),
 )
 
 CARVEOUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)  # KiB; CUDA guide, 9.0

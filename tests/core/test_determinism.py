@@ -103,8 +103,11 @@ def test_real_device_with_threads():
     join_loads=st.sampled_from((0, 4)),
     enter=st.sampled_from((0.0, 0.5, 20.0)),
     request=st.sampled_from((0.0, 1.16, 20.0)),
+    chunked=st.sampled_from((0, 1)),
+    halves=st.sampled_from((1, 2)),
 )
 def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
+    halves = 1 if machine["slices"] % 2 or machine["replacement"] == "lru" else machine["halves"]
     conf = tiny(
         gpu__sms=machine["sms"],
         gpu__l2__slices=machine["slices"],
@@ -127,6 +130,9 @@ def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
         gpu__noc__join_loads=machine["join_loads"],
         gpu__l2__enter=machine["enter"],
         gpu__l2__request=machine["request"],
+        gpu__l2__chunked=machine["chunked"],
+        gpu__l2__single=machine["slices"] // halves % 2,
+        gpu__l2__partitions=halves,
         scheme__coherence=machine["coherence"],
     )
     job = ALL[name]()

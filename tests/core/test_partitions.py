@@ -90,7 +90,7 @@ def test_the_fabric_limits_stores():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"gpu__l2__slices": 12, "gpu__l2__size": 12 * 24 * 16 * 128}, {"gpu__l2__replacement": "lru"}],
+    [{"gpu__l2__slices": 11, "gpu__l2__size": 11 * 24 * 16 * 128}, {"gpu__l2__replacement": "lru"}],
 )
 def test_what_does_not_go_with_two_partitions(wrong):
     conf = tiny(**({k.replace(".", "__"): v for k, v in TWO.items()} | wrong))

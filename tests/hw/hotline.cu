@@ -1,8 +1,7 @@
-// What L2 gives of few lines that SMs read all the time, which lines lie in one slice, and which GPCs share it.
+// What L2 gives of few lines that SMs read all the time, and which GPCs share it.
 //   hotline DIR   writes DIR/hotline.csv: cycles of a turn (each of an SM's 8 warps loads 32 times, all lines by turns), by SMs, lines
-//                 (so many B apart), sectors of each that are read, and whether each SM has lines of its own; DIR/slices.csv: a number for
-//                 each line, the same for those of which two take as long as one; DIR/hotline_gpcs.csv: cycles of a turn where the
-//                 SMs of one GPC, or of two, read one line
+//                 (so many B apart), sectors of each that are read, and whether each SM has lines of its own; DIR/hotline_gpcs.csv: cycles
+//                 of a turn where the SMs of one GPC, or of two, read one line
 //   hotline DIR profile   launches some of the first once each, for a profiler, in the order of DIR/hotline_order.csv
 #include "gpcs.cuh"
 #include <cuda_profiler_api.h>
@@ -73,33 +72,6 @@ int main(int argc, char** argv) {
     for (unsigned x : h) t += x;
     return t / n / expect;
   };
-  // which lines lie in one slice: two of one take as long as one does, of two half as long
-  f = fopen((dir + "/slices.csv").c_str(), "w");
-  fprintf(f, "line,slice\n");
-  once(1, p, 128, 1, 16, nullptr, 132);
-  const double one = once(1, p, 128, 1, 16, nullptr, 132);
-  std::vector<int> of, first;
-  auto classify = [&](int line) {
-    for (size_t c = 0; c < first.size(); c++)
-      if (line == first[c] || once(2, p + (size_t)std::min(line, first[c]) * 128, (size_t)std::abs(line - first[c]) * 128, 1, 8, nullptr, 132) > 0.75 * one) return (int)c;
-    first.push_back(line);
-    return (int)first.size() - 1;
-  };
-  std::vector<int> all;
-  for (int line = 0; line < 1024; line++) all.push_back(line);
-  for (int bit = 10; bit < 19; bit++) all.push_back(1 << bit);
-  // pairs of which an H200 is found to have both in one slice: quads 167 apart by xor, a quad being lines 0, 1, 4 and 5 of 1 KiB, or the others
-  unsigned r = 12345;
-  for (int i = 0; i < 1000; i++) {
-    r = r * 1664525u + 1013904223u;
-    const int line = 1024 + (r >> 8) % (524288 - 1024), quad = ((line >> 3) << 1 | (line >> 1 & 1)) ^ 167;
-    all.push_back(line);
-    all.push_back(quad >> 1 << 3 | (quad & 1) << 1);
-  }
-  std::sort(all.begin() + 1024, all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  for (int line : all) fprintf(f, "%d,%d\n", line, classify(line));
-  fclose(f);
   // SMs of one GPC, and of two
   f = fopen((dir + "/hotline_gpcs.csv").c_str(), "w");
   fprintf(f, "gpcs,sms,sectors,cycles\n");

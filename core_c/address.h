@@ -1,0 +1,95 @@
+/* The address map: a bijection line <-> (slice, set, tag).
+
+   A block of slices * sets consecutive lines has one tag; within it `slices` lines after one another take one
+   set of every slice. Slices are turned by a number that depends on set and tag, sets by one that depends on
+   the tag, so strides spread too; without the hash (gpu.l2.hash) by none.
+
+   With gpu.l2.chunked quads have their places as on an H200 (tests/hw/slices.cu): of each chunk of 8 lines
+   those without bit 1 of their number, and those with it. A quad's number beyond its lowest eight bits goes
+   before six bits into which all of it is folded (xor); the remainder of that by the slices of a half is the
+   unit of one or two slices, a seventh folded bit the half that is the home and, of two slices of a unit,
+   which. An eighth tells apart the two quads that have all that in common.
+
+   Where there are two partitions the slices of each begin with a group of their own, so that a few places
+   may be of no use: `slice` is a place. */
+#pragma once
+#include "mail.h"
+
+/* What the lines of a block have in common. */
+typedef struct gs_block {
+    u64 first; /* line */
+    u32 tag, h, set;
+} gs_block;
+
+void gs_map_fold(gs_map *m, int hash);
+
+/* a number below n (at most 2048) from 16 bits */
+static inline u32 gs_below(u32 bits, u32 n)
+{
+    return (bits & 0xffff) * n >> 16;
+}
+
+static inline gs_block gs_block_at(const gs_map *m, u64 block)
+{
+    u32 h = (u32)block * 0x9E3779B1u;
+    h = (h ^ h >> 15) & m->spread;
+    return (gs_block){block * m->by_block.d, (u32)block + 1, h, gs_below(h >> 16, m->rows) * m->row_sets};
+}
+
+/* with gpu.l2.chunked all lines lie in one block */
+static inline gs_block gs_block_of(const gs_map *m, u64 line)
+{
+    return m->chunked ? (gs_block){0} : gs_block_at(m, gs_div_by(line, m->by_block));
+}
+
+/* how far the slices are turned for the set that is `at`-th of its block */
+static inline u32 gs_turn(const gs_map *m, const gs_block *b, u32 at)
+{
+    return gs_below(at * m->turn + b->h, m->slices);
+}
+
+/* what the bits of a quad's number from the eighth on are folded into */
+static inline u32 gs_fold(const gs_map *m, u32 high)
+{
+    return m->fold[1][high & 255] ^ m->fold[2][high >> 8 & 255] ^ m->fold[3][high >> 16];
+}
+
+static inline void gs_quad_home(const gs_map *m, u32 line, u32 *slice, u32 *set, u32 *tag)
+{
+    u32 quad = line >> 3 << 1 | (line >> 1 & 1), high = quad >> 8;
+    u32 fold = m->fold[0][quad & 255] ^ gs_fold(m, high), number = high << 6 | (fold & 63);
+    u32 side = fold >> 6 & 1, at = (u32)gs_div_by(number, m->by_half), x = number - at * m->half;
+    x ^= x < m->paired ? side : 0;
+    *slice = m->two ? side * (m->half + m->gap) + x : x;
+    at = m->two ? at : at << 1 | side;
+    at = at << 3 | (fold >> 7) << 2 | (line & 1) | (line >> 1 & 2);
+    u32 block = (u32)gs_div_by(at, m->by_sets);
+    at += gs_block_at(m, block).set - block * m->sets;
+    *set = at >= m->sets ? at - m->sets : at;
+    *tag = block + 1;
+}
+
+/* `at`: the line's place in its block */
+static inline void gs_home_in(const gs_map *m, const gs_block *b, u32 at, u32 *slice, u32 *set, u32 *tag)
+{
+    if (m->chunked) {
+        gs_quad_home(m, at, slice, set, tag);
+        return;
+    }
+    u32 x = (u32)(at * m->slices_inverse >> 40), s = at - x * m->slices + gs_turn(m, b, x);
+    s = s >= m->slices ? s - m->slices : s;
+    x += b->set;
+    *set = x >= m->sets ? x - m->sets : x;
+    *slice = s >= m->half ? s + m->gap : s;
+    *tag = b->tag;
+    if (GS_UNLIKELY(m->wraps)) {
+        *slice = s >= m->wraps ? s - m->wraps : s;
+        *tag = b->tag * 2 + (s >= m->wraps);
+    }
+}
+
+static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
+{
+    gs_block b = gs_block_of(m, line);
+    gs_home_in(m, &b, (u32)(line - b.first), slice, set, tag);
+}

@@ -75,7 +75,7 @@ static void lines(const gs_sim *sim, const gs_launch *l, u64 from, u64 to, gs_co
 void gs_copy_lines(const gs_sim *sim, u32 kernel, u32 piece, gs_copy_visit visit, void *user)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
-    u64 n = sectors_of(sim, l), tail = (u64)TAIL * sim->slices * sim->sets * GS_WAYS * 4;
+    u64 n = sectors_of(sim, l), tail = (u64)TAIL * sim->places * sim->sets * GS_WAYS * 4;
     u64 from = l->copy_time ? (u64)piece * PIECE : n > tail ? n - tail : 0;
     lines(sim, l, from, l->copy_time ? gs_min(n, from + PIECE) : n, visit, user);
 }

@@ -31,13 +31,19 @@ static int derive_partitions(gs_sim *sim)
     if (p->partitions == 1) {
         return GS_OK;
     }
-    if (p->slices % 2 || sim->map.wraps || p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
-        return gs_fail(sim, GS_ERR_ARG,
-                       "gpu.l2.partitions = 2: gpu.l2.slices = %lld must be even, "
-                       "gpu.l2.hash_slices 0 and gpu.l2.replacement random or clock",
+    if (p->slices % 2) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.slices = %lld: must be even with gpu.l2.partitions = 2",
                        (long long)p->slices);
     }
-    sim->half_boxes = sim->slices / (2 * GS_GROUP);
+    if (sim->map.wraps) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.hash_slices = %lld: must be 0 with gpu.l2.partitions = 2",
+                       (long long)p->hash_slices);
+    }
+    if (p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.replacement = lru: random or clock with gpu.l2.partitions = 2");
+    }
+    sim->half_boxes = sim->places / (2 * GS_GROUP);
     sim->fabric = (u64)p->fabric_latency * sim->period;
     if (p->fabric_bandwidth) {
         /* ticks that a byte holds one slice's link, times bytes: MB/s = B/us */
@@ -131,17 +137,14 @@ static int derive_map(gs_sim *sim)
     }
     m->two = p->partitions == 2;
     m->half = sim->live >> m->two;
-    m->gap = sim->slices / 2 - m->half;
-    m->gap = m->two ? m->gap : 0;
-    if (p->chunked && (hashed > sim->live || p->single > m->half)) {
-        return gs_fail(
-            sim, GS_ERR_ARG,
-            "gpu.l2.chunked = 1: gpu.l2.single = %lld must be no more than the %u slices of a half, "
-            "and gpu.l2.hash_slices = %lld no more than gpu.l2.slices; or set gpu.l2.chunked = 0",
-            (long long)p->single, m->half, (long long)p->hash_slices);
+    m->gap = m->two ? sim->places / 2 - m->half : 0;
+    if (p->chunked && hashed > sim->live) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "gpu.l2.hash_slices = %lld: must be 0 with gpu.l2.chunked = 1, or gpu.l2.chunked 0",
+                       (long long)p->hash_slices);
     }
     m->chunked = p->chunked != 0;
-    m->paired = (m->half - (u32)p->single) & ~1u;
+    m->paired = (m->half - gs_min32((u32)p->single, m->half)) & ~1u;
     m->slices = (u32)hashed;
     m->wraps = hashed > sim->live ? sim->live : 0;
     m->sets = sim->sets;
@@ -266,7 +269,7 @@ int gs_derive(gs_sim *sim)
     sim->gpcs = (u32)p->gpu.gpcs;
     sim->live = (u32)p->gpu_l2.slices;
     u32 half = (sim->live + 1) / 2;
-    sim->slices = p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->live;
+    sim->places = p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->live;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
     sim->period_inverse = (1ull << 44) / sim->period + 1;
@@ -310,7 +313,7 @@ int gs_derive(gs_sim *sim)
     sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;
     sim->far_limit = GS_RING;
     sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
-    sim->slice_boxes = (sim->slices + GS_GROUP - 1) / GS_GROUP;
+    sim->slice_boxes = (sim->places + GS_GROUP - 1) / GS_GROUP;
     sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
     /* about as long as the blocks of our kernels, whose work is counted when they begin */
     sim->sample_cycles = 1024;

@@ -16,7 +16,7 @@ static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
         return 0;
     }
     /* times from one period before 0 on */
-    u64 from = w * 64 * slot + period, to = from + 64 * slot, phase = period * s->id / sim->slices;
+    u64 from = w * 64 * slot + period, to = from + 64 * slot, phase = period * s->id / sim->places;
     for (u64 r = (from - phase) / period * period + phase; r < to; r += period) {
         /* slots that begin within the refresh and within this word */
         u64 past = r < from ? (from - r + slot - 1) / slot : 0;
@@ -62,7 +62,7 @@ static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
 /* Refreshes of a channel that begin before a time. */
 static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
 {
-    u64 period = sim->bus_refresh, phase = period * s->id / sim->slices;
+    u64 period = sim->bus_refresh, phase = period * s->id / sim->places;
     return time <= phase ? 0 : (time - phase + period - 1) / period;
 }
 

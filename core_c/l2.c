@@ -142,8 +142,8 @@ static inline u64 way_in(const gs_sim *sim, gs_slice *s, u64 t)
     return in;
 }
 
-/* A load that joins none is looked up, apart from what is sent of others: returns when. More than 64 B take
-   the way in twice. */
+/* A load that joins none is looked up, apart from what is sent of others: returns when. One of more than 64 B
+   holds the way in for another look-up. */
 static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in, u32 sectors)
 {
     s->in += sectors > 2 ? sim->request : 0;

@@ -115,10 +115,10 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     gs_series *series = &sim->series;
     gs_series_plan(sim);
     series->at_sms = gs_reserve(&t, series->room * sim->sms, sizeof(gs_sm_series));
-    series->at_slices = gs_reserve(&t, series->room * sim->slices, sizeof(gs_slice_series));
+    series->at_slices = gs_reserve(&t, series->room * sim->places, sizeof(gs_slice_series));
     series->at_banks =
-        gs_reserve(&t, series->room * sim->slices * (sim->bank_mask + 1), sizeof(gs_bank_series));
-    u64 on = series->interval ? sim->slices : 0;
+        gs_reserve(&t, series->room * sim->places * (sim->bank_mask + 1), sizeof(gs_bank_series));
+    u64 on = series->interval ? sim->places : 0;
     series->at_done = gs_reserve(&t, on ? sim->slice_boxes : 0, 8);
     series->at_channels = gs_reserve(&t, on, sizeof(gs_channel));
     series->at_dues = gs_reserve(&t, on * series->due_room, sizeof(gs_due));

@@ -13,7 +13,7 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
     for (u32 i = 0; i < sim->sms; i++) {
         hash = gs_mix(gs_mix(hash, sms[i].reply), sms[i].hash_end);
     }
-    for (u32 i = 0; i < sim->slices; i++) {
+    for (u32 i = 0; i < sim->places; i++) {
         hash = gs_mix(hash, slices[i].hash);
     }
     u64 cycles = gs_div_by(d->end, sim->by_period); /* of the clock that nothing slows down */

@@ -160,7 +160,7 @@ static u64 past(u64 until, u64 time)
 
 static void slice_sample(gs_sim *sim, const gs_slice *s, u64 i, u64 time)
 {
-    u64 at = i * sim->slices + s->id, banks = sim->bank_mask + 1;
+    u64 at = i * sim->places + s->id, banks = sim->bank_mask + 1;
     const gs_channel *c = &channels(sim)[s->id];
     gs_slice_series *to = &slice_samples(sim)[at];
     *to = (gs_slice_series){past(s->port, time), s->count.dram_read_sectors - c->count.dram_read_sectors,
@@ -177,7 +177,7 @@ static void slice_sample(gs_sim *sim, const gs_slice *s, u64 i, u64 time)
 
 static void group_sample(gs_sim *sim, u32 group, u64 i, u64 time)
 {
-    for (u32 s = group * GS_GROUP; s < sim->slices && s < (group + 1) * GS_GROUP; s++) {
+    for (u32 s = group * GS_GROUP; s < sim->places && s < (group + 1) * GS_GROUP; s++) {
         settle(sim, s, time);
         slice_sample(sim, &gs_slices(sim)[s], i, time);
     }
@@ -216,11 +216,11 @@ void gs_series_fit(gs_sim *sim, u64 time)
                                sizeof(gs_sm_series) * sim->sms, sm->series);
         }
         u64 *all_done = GS_TABLE(sim, u64, series.at_done);
-        for (u32 i = 0; i < sim->slices; i++) {
+        for (u32 i = 0; i < sim->places; i++) {
             u64 done = all_done[i / GS_GROUP];
-            merge((char *)bank_samples(sim) + i * banks, banks, banks * sim->slices, done);
+            merge((char *)bank_samples(sim) + i * banks, banks, banks * sim->places, done);
             merge((char *)(slice_samples(sim) + i), sizeof(gs_slice_series),
-                  sizeof(gs_slice_series) * sim->slices, done);
+                  sizeof(gs_slice_series) * sim->places, done);
         }
         for (u32 i = 0; i < sim->slice_boxes; i++) {
             all_done[i] /= 2;
@@ -257,17 +257,17 @@ void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_b
     for (u32 i = 0; i < sim->slice_boxes; i++) {
         gs_series_slices(sim, i, now);
     }
-    for (u32 i = 0; i < sim->slices && sim->sched.finished; i++) {
+    for (u32 i = 0; i < sim->places && sim->sched.finished; i++) {
         /* the last sample has what is drained later, or never */
         const gs_slice *s = &gs_slices(sim)[i];
         settle(sim, i, GS_NEVER);
         slice_sample(sim, s, n - 1, GS_NEVER);
-        slice_samples(sim)[(n - 1) * sim->slices + i].count.dram_write_sectors = s->count.dram_write_sectors;
+        slice_samples(sim)[(n - 1) * sim->places + i].count.dram_write_sectors = s->count.dram_write_sectors;
     }
     memcpy(sms, sm_samples(sim), n * sim->sms * sizeof *sms);
     const u64 each = sim->bank_mask + 1;
     for (u64 i = 0; i < n * sim->live; i++) {
-        u64 from = i / sim->live * sim->slices + gs_slice_place(sim, (u32)(i % sim->live));
+        u64 from = i / sim->live * sim->places + gs_slice_place(sim, (u32)(i % sim->live));
         slices[i] = slice_samples(sim)[from];
         memcpy(banks + i * each, bank_samples(sim) + from * each, each * sizeof *banks);
     }

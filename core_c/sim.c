@@ -140,11 +140,11 @@ static void init_parts(gs_sim *sim)
     }
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
     const int lru = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    for (u64 i = 0; i < (u64)sim->slices * sim->sets; i++) {
+    for (u64 i = 0; i < (u64)sim->places * sim->sets; i++) {
         sets[i].random = sim->clock_hand ? 0 : (u32)gs_mix((u64)p->sim.seed, i + 1);
         sets[i].order = lru ? 0xFEDCBA9876543210ull : 0;
     }
-    for (u32 i = 0; i < sim->slices; i++) {
+    for (u32 i = 0; i < sim->places; i++) {
         gs_slices(sim)[i].id = i;
         gs_dram_begin(sim, &gs_slices(sim)[i]);
     }

@@ -290,21 +290,22 @@ typedef struct gs_clock {
     u64 since, last_period, last_origin; /* when this period came, and what was before */
 } gs_clock;
 
-/* the address map, see l2.h */
+/* the address map, see address.h */
 typedef struct gs_map {
-    u32 slices, sets; /* slices: those that the hash knows */
-    u32 wraps;        /* 0, or the slices that there are */
-    u32 half, gap;    /* slices of a partition; places of no use behind those of the first */
-    u32 chunked;      /* 1: four lines of a chunk of 8 take a slice, see address.h; then: */
-    u32 two, paired;  /* there are two partitions; slices of a half, the first ones, in units of two */
-    gs_div by_half, by_sets;
-    u8 fold[4][256],
-        low[256];       /* what the bytes of a quad's number change; the lowest byte, by what it changes */
+    u32 slices, sets;   /* slices: those that the hash knows */
+    u32 wraps;          /* 0, or the slices that there are */
+    u32 two;            /* 1: two partitions */
+    u32 half, gap;      /* slices of a partition; places of no use behind those of the first */
     u32 row_sets, rows; /* sets of a slice that a DRAM row holds, at most all; such rows of a slice */
     u32 turn, spread;   /* of the hash: how far each set turns on; an all-ones mask. Both 0: no hash */
     u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
     gs_div by_block;
     u64 block_lines; /* chunked: more than there are lines */
+    u32 chunked;     /* 1: four lines of a chunk of 8 take a slice; then: */
+    u32 paired;      /* slices of a half, the first ones, in units of two */
+    gs_div by_half, by_sets;
+    u8 fold[4][256]; /* what the bytes of a quad's number change */
+    u8 low[256];     /* the lowest byte, by what it changes */
 } gs_map;
 
 /* time series, see series.c */
@@ -342,7 +343,7 @@ struct gs_sim {
     char error[256];
 
     u32 sms, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
-    u32 live, slices; /* slices; places of slices, of which a few are of no use: see address.h */
+    u32 live, places; /* slices, and places of slices, of which a few are of no use: see address.h */
     u32 n_launches;
     u32 sort_room, far_room, tb_room;
 

@@ -239,8 +239,10 @@ RULES: tuple[_Row, ...] = (
     _Row("gpu.sm.smem_latency", _cycles("latency_cycles.shared"), _CHASE),
     _Row("gpu.sm.smem_interval", _smem_interval, "128 B a wavefront"),
     _Row("gpu.l1.latency", _cycles("latency_cycles.l1_hit_16KB"), _CHASE),
-    _Row("gpu.l2.slices", _slices, "slices as large as those of the base"),
-    _Row("gpu.l2.size", _l2_size, "as the driver says"),
+    _Row(
+        "gpu.l2.slices", _slices, "of an H200's kind one for 64 bits of the bus, else as large as the base's"
+    ),
+    _Row("gpu.l2.size", _l2_size, "as the driver says, of an H200's kind in whole DRAM rows of all slices"),
     _Row("gpu.l2.latency", _cycles("latency_cycles.l2_hit_mean_per_sm"), f"{_CHASE} from every SM"),
     _Row("gpu.l2.slice_bytes", _slice_bytes, "cyclic reads of sets that L2 holds"),
     _Row("gpu.dram.bandwidth", _bandwidth, "width of the bus times twice its clock"),

@@ -159,7 +159,7 @@ typedef struct gs_gpu_l2_params {
     int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
-    /* Cycles that each load takes to enter a slice, whether it joins another or not; where loads join (gpu.noc.join_loads). [1/64 cycle] */
+    /* Cycles that each load takes to enter a slice, whether it joins another or not; where loads join (gpu.noc.join_loads). One of more than 64 B that joins none takes gpu.l2.request besides. [1/64 cycle] */
     int64_t enter;
     /* Cycles that a slice takes to look up a load which joins none, apart from what it sends of others meanwhile. [1/64 cycle] */
     int64_t request;
@@ -169,9 +169,9 @@ typedef struct gs_gpu_l2_params {
     int64_t update;
     /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, or with gpu.l2.chunked its quad's, lowest digits first, and strides camp on a few). [bool] */
     int64_t hash;
-    /* Lines lie in slices as on an H200: of each 1 KiB lines 0, 1, 4 and 5 in one and 2, 3, 6 and 7 in another, which one the remainder of a folded address says; not with gpu.l2.hash_slices (0: lines in a row lie in slices in a row). [bool] */
+    /* Lines lie in slices as on an H200: of each 1 KiB lines 0, 1, 4 and 5 in one and 2, 3, 6 and 7 in one, which ones the remainder of a folded address by the slices (of a half) says; not with gpu.l2.hash_slices (0: lines in a row lie in slices in a row). [bool] */
     int64_t chunked;
-    /* With gpu.l2.chunked: slices of a half, or of all if there is one partition, that have a unit of the hash to themselves; all others are two a unit. [count] */
+    /* With gpu.l2.chunked: slices of a half, or of all if there is one partition, that have a unit of the hash to themselves, at most all; the others are two a unit, one of an odd number by itself. [count] */
     int64_t single;
     /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement. [count] */
     int64_t partitions;

@@ -112,7 +112,7 @@ _GA100: Rows = (
     ("gpu.l2.size", 41943040, f"{_A100}: 40 MiB"),
     ("gpu.l2.slices", 80, f"{_A100}: 5120 B a cycle, 80 slices of 64"),
     ("gpu.l2.latency", 262, f"{_LUO}: 261.5 cycles"),
-    ("gpu.l2.slice_bytes", 50, f"64 at most ({_A100}); what an H200's slices reach of theirs"),
+    ("gpu.l2.slice_bytes", 50, f"64 at most ({_A100}); what all SMs of an H200 get of each of its slices"),
     ("gpu.noc.join_loads", 0, f"{_ASSUMED}; an H200's GPCs do"),
     ("gpu.l1.join_stores", 0, f"{_ASSUMED}; an H200's pairs do"),
     ("gpu.l2.fill", 32, f"{_ASSUMED}: the sector that is missing"),

@@ -185,14 +185,35 @@ def test_lines_are_at_home_as_on_an_h200():
     assert np.ptp(np.bincount(all_of, minlength=94)) < 0.03 * (1 << 17) / 94
 
 
-@pytest.mark.parametrize("changed", [{"single": 48}, {"hash_slices": 112}])
-def test_what_chunks_need_is_named(changed):
-    values = {f"gpu__l2__{key}": value for key, value in changed.items()}
-    with pytest.raises(ConfigError, match=r"gpu\.l2\.chunked = 1: gpu\.l2\.single = "):
-        execute(make("empty"), "stream", config("h200", **values))
-
-
-def test_halves_need_an_even_number_of_slices():
-    odd = config("h200", gpu__l2__slices=93, gpu__l2__size=93 * 320 * 2048, gpu__l2__chunked=0)
-    with pytest.raises(ConfigError, match=r"gpu\.l2\.slices = 93 must be even"):
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"hash_slices": 112}, r"gpu\.l2\.hash_slices = 112: must be 0 with gpu\.l2\.chunked = 1"),
+        ({"hash_slices": 112, "chunked": 0}, r"gpu\.l2\.hash_slices = 112: must be 0 with gpu\.l2\.part"),
+        ({"slices": 93, "size": 93 * 320 * 2048}, r"gpu\.l2\.slices = 93: must be even with gpu\.l2\.part"),
+    ],
+)
+def test_what_does_not_go_with_chunks_and_halves(changed, message):
+    odd = config("h200", **{f"gpu__l2__{key}": value for key, value in changed.items()})
+    with pytest.raises(ConfigError, match=message):
         execute(make("empty"), "stream", odd)
+
+
+def test_chunks_without_the_hash():
+    """Quads that follow one another lie in slices that do, of one half for 64 of them."""
+    made, _ = lowered_of(make("empty"), "stream", config("h200", gpu__l2__hash=0))
+    quads = np.arange(64)
+    with Sim(made) as sim:
+        found = homes(sim.sim, quads // 2 * 8 + quads % 2 * 2)[:, 0]
+    assert found.tolist() == (quads % 47).tolist()
+
+
+@pytest.mark.parametrize("single", [0, 46, 47, 256])
+def test_units_of_one_are_as_many_as_there_are(single):
+    """With none in units of two, a slice is the remainder itself, whatever half is the home."""
+    made, _ = lowered_of(make("empty"), "stream", config("h200", gpu__l2__single=single))
+    with Sim(made) as sim:
+        found = homes(sim.sim, np.arange(0, 1 << 16, 8))[:, 0]
+        lines = [lib.gs_home_line(sim.sim, slice_, 5, 7) for slice_ in range(94)]
+    assert len(set(lines)) == 94
+    assert np.ptp(np.bincount(found % 47, minlength=47)) < 8

@@ -83,7 +83,7 @@ def test_real_device_with_threads():
     threads=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     quanta=st.lists(st.integers(1, 300), min_size=1, max_size=3),
     sms=st.sampled_from((1, 3, 4, 9)),
-    slices=st.sampled_from((2, 3, 8, 20)),
+    slices=st.sampled_from((2, 3, 8, 14, 20, 26)),
     sets=st.sampled_from((32, 48, 128)),
     in_flight=st.sampled_from((32, 50, 256, 448)),
     copies_in_flight=st.sampled_from((0, 40, 2016)),

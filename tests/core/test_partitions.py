@@ -94,7 +94,7 @@ def test_the_fabric_limits_stores():
 )
 def test_what_does_not_go_with_two_partitions(wrong):
     conf = tiny(**({k.replace(".", "__"): v for k, v in TWO.items()} | wrong))
-    with pytest.raises(SimError, match=r"gpu.l2.partitions = 2"):
+    with pytest.raises(SimError, match=r"with gpu\.l2\.partitions = 2"):
         execute(JOBS["chase"](), "stream", conf)
 
 

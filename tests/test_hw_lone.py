@@ -28,7 +28,7 @@ BOUNDS = {
     ("plain", "hgemm_128x128x32_8warps"): (0.02, 0.03),
     ("plain", "hgemm_128x128x32_4warps"): (0.06, 0.07),
     ("plain", "hgemm_64x64x32"): (0.05, 0.33, 0.2, 0.05),
-    ("chains", "hgemm_128x128x32_8warps"): (0.04, 0.16),
+    ("chains", "hgemm_128x128x32_8warps"): (0.04, 0.17),
     ("chains", "hgemm_64x64x32"): (0.06, 0.03, 0.06, 0.07),
 }
 # of all rows of a type; a multiply-add that takes the same time in all of them is off by 0.31 and 0.17

@@ -107,7 +107,11 @@ def test_real_device_with_threads():
     halves=st.sampled_from((1, 2)),
 )
 def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
-    halves = 1 if machine["slices"] % 2 or machine["replacement"] == "lru" else machine["halves"]
+    # two halves have half as many tags, which the smallest L2's memory is too short for
+    one = (
+        machine["slices"] % 2 or machine["replacement"] == "lru" or machine["slices"] * machine["sets"] < 128
+    )
+    halves = 1 if one else machine["halves"]
     conf = tiny(
         gpu__sms=machine["sms"],
         gpu__l2__slices=machine["slices"],

@@ -1,3 +1,4 @@
+/* What the address map of address.h is made of, and its inverse. */
 #include "address.h"
 
 /* What each bit of a quad's number changes on an H200: bits 0 to 5 are the lowest of the number whose

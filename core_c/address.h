@@ -6,10 +6,10 @@
 
    With gpu.l2.chunked quads have their places as on an H200 (tests/hw/slices.cu): of each chunk of 8 lines
    those without bit 1 of their number, and those with it, which lie in different slices unless there are so
-   few that 8 has no remainder. A quad's number beyond its lowest eight bits goes
-   before six bits into which all of it is folded (xor); the remainder of that by the slices of a half is the
-   unit of one or two slices, a seventh folded bit the half that is the home and, of two slices of a unit,
-   which. An eighth tells apart the two quads that have all that in common.
+   few that 8 has no remainder. A quad's number beyond its lowest eight bits goes before six bits into which
+   all of it is folded (xor); the remainder of that by the slices of a half is the unit of one or two slices,
+   a seventh folded bit the half that is the home and, of two slices of a unit, which. An eighth tells apart
+   the two quads that have all that in common.
 
    Where there are two partitions the slices of each begin with a group of their own, so that a few places
    may be of no use: `slice` is a place here, in gs_api.h a slice's number. */

@@ -1,7 +1,7 @@
 // What a slice of L2 takes for loads of lines that were asked for a short while before, by another GPC.
 //   again DIR   writes DIR/again.csv: cycles between two loads that one slice serves, by SMs (each of another GPC), how many loads each has
 //               under way, how many lines it walks along (each in an order of its own, so that no two loads of one SM
-//               that are under way are of one line), the sectors of each, and `order`: `shared`, all SMs the same lines; `own`, each
+//               that are under way are of one line), the sectors of a load and of every `second` one, and `order`: `shared`, all SMs the same lines; `own`, each
 //               others; `parts`, the same lines, but each SM reads other sectors of them; `step`, all SMs the same lines in one order
 #include "gpcs.cuh"
 #include "slices.cuh"

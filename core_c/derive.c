@@ -201,6 +201,8 @@ static int derive_memory(gs_sim *sim)
     sim->by_age = p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_BY_AGE
                   : p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_BY_AGE
                                                                                : 0;
+    sim->read_copy = 384 / (u32)p->gpu_sm.queue_read;
+    sim->read_load = 128 / (u32)p->gpu_sm.queue_read;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
     sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
     sim->join_stores = (u32)p->gpu_l1.join_stores;

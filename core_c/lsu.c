@@ -11,6 +11,7 @@
 #include "pattern.h"
 #include "sm.h"
 #include "tb.h"
+#include "turn.h"
 
 /* Credits: an SM may have so many lines under way, of each pool, or of pools that share those of loads. They
    are numbered: an op may go when the release that it needs lies at or before its cycle. */
@@ -318,11 +319,17 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     b->single = issue + 1;
     gs_sub_steal(b, issue);
     u32 slot = gs_slot_of(w, op);
+    u64 leaves = 0;
+    if (sm->queue && op->smem) {
+        u64 room = sm->begins[(sm->copies - (u32)sim->params.gpu_sm.copy_queue) % GS_COPIES];
+        leaves = gs_max(issue + (u64)sim->params.gpu_sm.copy_gap, b->left) + sim->read_copy;
+        leaves = gs_max(leaves, room);
+    }
     access a = {.tb = tb,
                 .ws = &w->slot[slot],
                 .line0 = reach.line,
                 .c = c,
-                .at = gs_max(issue, sm->lsu),
+                .at = gs_max(issue, gs_max(leaves, sm->lsu)),
                 .wi = wi,
                 .slot = slot,
                 .copy = op->kind == GS_OP_LOAD && op->smem,
@@ -331,9 +338,14 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .sectors = joins ? 0 : reach.template->sectors};
     sm->lsu = a.at + lines;
     if (GS_UNLIKELY(op->smem)) {
-        /* it leaves its sub-core's queue when the unit begins the one before */
-        b->left = b->copy;
-        b->copy = a.at;
+        if (sm->queue) {
+            gs_turn_enter(b, leaves);
+            sm->begins[sm->copies++ % GS_COPIES] = a.at;
+        } else {
+            /* it leaves its sub-core's queue when the unit begins the one before */
+            b->left = b->copy;
+            b->copy = a.at;
+        }
         sm->left[wi] = (u32)b->left;
     }
     if (op->kind == GS_OP_LOAD) {

@@ -121,6 +121,7 @@ static void init_parts(gs_sim *sim)
         sm->id = i;
         sm->smem_queue = (u32)p->gpu_sm.smem_queue;
         sm->lsu_queue = (u32)p->gpu_sm.lsu_queue;
+        sm->queue = sim->by_age ? (u32)p->gpu_sm.queue : 0;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
         gs_l1_resize(sm, sim->l1_total);
         gs_l1_init(sm);

@@ -73,6 +73,14 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             go = room;
         }
     }
+    if (sm->queue && op->smem && !op->npipes) {
+        /* it enters behind all that wait */
+        u64 room = gs_turn_queue(sm, b);
+        if (room > go || (go <= c && (room >= c || sm->turns[wi & 3].waits[GS_TURN_QUEUE]))) {
+            sm->slack[wi] = 0;
+            return gs_turn_take(sm, wi, GS_TURN_QUEUE, gs_max(room, go), c);
+        }
+    }
     if (holds && go <= c) {
         return 1;
     }
@@ -89,7 +97,7 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
    its result is there `chain` later. Returns the cycle in which its next block may follow before those of
    older warps, or 0: it must wait, or tensor cores are used, which serve the oldest first (measured,
    h200_shared_steps.csv). */
-static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
 {
     gs_warp *w = &sm->warp[wi];
     gs_sub *b = &sm->sub[wi & 3];
@@ -114,6 +122,9 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             gs_returns_add(&sm->returns[wi], sm->shared_done[wi], op->waves);
         }
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
+    }
+    if (sm->queue && op->smem && !op->npipes) {
+        gs_turn_enter(b, gs_max(c, b->left) + read_load);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
     if (issued > last && start > c && b->last > start) {
@@ -248,7 +259,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 sm->work.ops--;
             } else {
                 w->pc++;
-                u64 at_once = compute(sm, wi, op, c);
+                u64 at_once = compute(sm, wi, op, c, sim->read_load);
                 if (by_age > GS_BY_AGE) {
                     gs_hold(&sm->sub[wi & 3], wi, at_once);
                 }
@@ -261,8 +272,10 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         case GS_OP_STORE:
         case GS_OP_REDUCE:
             if (by_age && w->state != GS_WARP_IN_QUEUE) {
+                const u32 what =
+                    sm->queue && op->kind == GS_OP_LOAD && op->smem ? GS_TURN_QUEUE : GS_TURN_LSU;
                 sm->slack[wi] = 0;
-                if (!gs_turn_take(sm, wi, GS_TURN_LSU, gs_turn_free(sm, wi, GS_TURN_LSU), c)) {
+                if (!gs_turn_take(sm, wi, what, gs_turn_free(sm, wi, what), c)) {
                     sm->work.ops--;
                     if (turn < GS_TURNS) {
                         gs_turn_next(sm, wi, turn, c);

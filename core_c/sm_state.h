@@ -69,6 +69,8 @@ enum {
     GS_WARP_DEPENDS /* waits for kernels to end */
 };
 
+enum { GS_QUEUED = 8 /* see gs_sub */, GS_COPIES = 32 /* see gs_sm */ };
+
 typedef struct gs_sub {
     u64 issue;  /* first free issue slot behind the blocks' backlog */
     u64 single; /* first free issue slot for one-slot ops */
@@ -80,12 +82,14 @@ typedef struct gs_sub {
     u64 pipe[GS_PIPES];   /* when free, 64ths of a cycle */
     u64 held;             /* until this cycle no other warp issues than `holder` */
     u64 copy;             /* cycle in which the load/store unit begins its last copy into shared memory, */
-    u64 left;             /* and in which that has left its queue, in which loads from there wait behind it */
-    u64 returned;         /* 64ths: when the results of its wavefronts of shared memory are there */
+    u64 left;             /* and in which what it queued last has left: loads from there wait behind copies */
+    u64 leaves[GS_QUEUED]; /* the same of the last ones, in turn (gpu.sm.queue) */
+    u32 queued;            /* how many there were */
+    u64 returned;          /* 64ths: when the results of its wavefronts of shared memory are there */
 } gs_sub;
 
 /* what warps wait for where the oldest goes first, behind the pipes: see turn.h */
-enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
+enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_QUEUE, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
 /* the oldest goes first, at once or when the one that issues must wait */
 enum { GS_BY_AGE = 1, GS_GREEDY_BY_AGE };
 
@@ -180,7 +184,7 @@ typedef struct gs_sm {
     u32 parameters; /* cycle from which that kernel's parameters are there */
     u32 refetched;  /* cycle from which code and parameters are there again, behind a launch beside others */
     u32 gpc;
-    u32 smem_queue, lsu_queue; /* gpu.sm */
+    u32 smem_queue, lsu_queue, queue; /* gpu.sm */
     _Alignas(64) gs_sub sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];
     u64 wheel[GS_WHEEL];
@@ -198,7 +202,9 @@ typedef struct gs_sm {
     u32 left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are read
                          */
     gs_returns returns[GS_WARPS];
-    u8 fifo[GS_WARPS]; /* warp + pool * GS_WARPS */
+    u64 begins[GS_COPIES]; /* cycles in which the load/store unit begins the last copies, in turn */
+    u32 copies;            /* how many there were */
+    u8 fifo[GS_WARPS];     /* warp + pool * GS_WARPS */
     _Alignas(64) u64 free_warps;
     u64 sampled_warp_cycles, next_sample, sample;
     gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */

@@ -360,7 +360,8 @@ struct gs_sim {
     u64 quantum_inverse; /* see gs_box_of */
     gs_div by_quantum;
     u64 noc, l2_latency, tag_latency, fill_latency, dram_slot, done_latency, start_latency;
-    u32 by_age; /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
+    u32 by_age;               /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
+    u32 read_copy, read_load; /* cycles in which a sub-core reads the registers of one */
     u32 l1_latency, port_sms, keep_stores;
     u32 credits[GS_POOLS]; /* lines that an SM may have under way of each pool; 0: they count as loads */
     u32 in_flight;         /* of all pools */

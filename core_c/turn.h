@@ -5,7 +5,10 @@
    also those that wait for shared memory, as long as it need not wait: to the end of its run of blocks, which
    a load, a store, a block with tensor instructions or a slot that another warp takes from it ends, too.
    Shared memory keeps the order of arrival among the wavefronts that it queues (gpu.sm.smem_queue): only
-   behind them the oldest goes first. */
+   behind them the oldest goes first. In front of both lies a queue of each sub-core (gpu.sm.queue), which
+   copies and loads from shared memory enter in the order in which they come, whatever their age: a load waits
+   there behind copies of others, and these until the load/store unit has room, so that TBs which copy take
+   turns. */
 #pragma once
 #include "sm.h"
 
@@ -35,11 +38,32 @@ static inline u64 gs_turn_shared(const gs_sm *sm)
     return gs_max(sm->shared >> 6, sm->smem_queue) - sm->smem_queue;
 }
 
+/* the cycle from which the sub-core's queue has room for one more */
+static inline u64 gs_turn_queue(const gs_sm *sm, const gs_sub *b)
+{
+    return b->leaves[(b->queued - sm->queue) % GS_QUEUED];
+}
+
+/* a copy or a load has entered the queue and leaves at that cycle */
+static inline void gs_turn_enter(gs_sub *b, u64 leaves)
+{
+    b->left = leaves;
+    b->leaves[b->queued++ % GS_QUEUED] = leaves;
+}
+
+/* 1: of two that wait for `what`, warp a goes before b */
+static inline int gs_turn_before(const gs_sm *sm, u32 a, u32 b, u32 what)
+{
+    i32 longer = (i32)(sm->warp[b].since - sm->warp[a].since);
+    return what == GS_TURN_QUEUE && longer ? longer > 0 : gs_is_older(sm, a, b);
+}
+
 /* the cycle from which a warp that waits may go */
 static inline u64 gs_turn_free(const gs_sm *sm, u32 wi, u32 what)
 {
     const gs_sub *b = &sm->sub[wi & 3];
-    u64 free = what == GS_TURN_LSU      ? gs_max(sm->lsu, sm->lsu_queue) - sm->lsu_queue
+    u64 free = what == GS_TURN_QUEUE    ? gs_turn_queue(sm, b)
+               : what == GS_TURN_LSU    ? gs_max(sm->lsu, sm->lsu_queue) - sm->lsu_queue
                : what == GS_TURN_SHARED ? gs_turn_shared(sm)
                : what == GS_TURN_ISSUE  ? gs_max(b->issue, b->held + 1)
                                         : b->pipe[what] >> 6;
@@ -58,7 +82,7 @@ static inline void gs_turn_next(gs_sm *sm, u32 wi, u32 what, u64 c)
     u32 best = gs_ctz(left);
     for (left &= left - 1; left; left &= left - 1) {
         u32 i = gs_ctz(left);
-        best = gs_is_older(sm, i, best) ? i : best;
+        best = gs_turn_before(sm, i, best, what) ? i : best;
     }
     t->next[what] = (u8)best;
     gs_sm_wake(sm, best, gs_max(gs_turn_free(sm, best, what), c + 1));
@@ -69,8 +93,9 @@ static inline int gs_turn_take(gs_sm *sm, u32 wi, u32 what, u64 free, u64 c)
 {
     gs_turns *t = gs_turns_of(sm, wi, what);
     u64 others = t->waits[what];
-    /* the oldest of those that wait is none of them while its turn has come */
-    int first = !(others >> t->next[what] & 1) || gs_is_older(sm, wi, t->next[what]);
+    /* the first of those that wait is none of them while its turn has come */
+    int first =
+        !(others >> t->next[what] & 1) || (what != GS_TURN_QUEUE && gs_is_older(sm, wi, t->next[what]));
     if (free <= c && first) {
         return 1;
     }

@@ -1,6 +1,8 @@
 """A K step of the measured products as they are, one to four TBs on one SM of an H100 or on each.
 
-Nothing is fitted to these times: code and constants come from elsewhere.
+Two constants are chosen by the fp16 ones on one SM, how much waits before the load/store unit (gpu.sm.queue and
+gpu.sm.copy_queue); all else is from elsewhere. The clock of a GPC is a tenth lower where one SM uses its tensor
+cores (``mhz`` in h200_lone.csv), and an eighth lower on the whole chip.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pysim.job import Job, Memory, Tensor
@@ -17,7 +20,10 @@ from workloads.hw.sgemm import S32, S64, S128, sgemm
 
 from .core.harness import config, execute
 
-ROWS = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h100_lone.csv"
+MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured"
+ROWS = MEASURED / "h100_lone.csv"
+AGES = MEASURED / "h200_lone_ages.csv"
+CLOCK = 0.909  # gpu.clock_tensor of a GPC with one such SM
 KINDS = {("plain", kind.name): kind for kind in (H128W8, H128W4, H64, S128, S64, S32)}
 KINDS |= {("chains", kind.name): kind for kind in TILES.values()}
 STEPS = 32, 160
@@ -25,14 +31,14 @@ STEPS = 32, 160
 BOUNDS = {
     ("chains", "sgemm"): (0.07,) * 4,
     ("plain", "sgemm"): (0.09,) * 4,
-    ("plain", "hgemm_128x128x32_8warps"): (0.02, 0.03),
-    ("plain", "hgemm_128x128x32_4warps"): (0.06, 0.07),
-    ("plain", "hgemm_64x64x32"): (0.05, 0.33, 0.2, 0.05),
-    ("chains", "hgemm_128x128x32_8warps"): (0.04, 0.17),
-    ("chains", "hgemm_64x64x32"): (0.06, 0.03, 0.06, 0.07),
+    ("plain", "hgemm_128x128x32_8warps"): (0.06, 0.03),
+    ("plain", "hgemm_128x128x32_4warps"): (0.03, 0.06),
+    ("plain", "hgemm_64x64x32"): (0.04, 0.07, 0.06, 0.03),
+    ("chains", "hgemm_128x128x32_8warps"): (0.06, 0.04),
+    ("chains", "hgemm_64x64x32"): (0.04, 0.06, 0.03, 0.05),
 }
 # of all rows of a type; a multiply-add that takes the same time in all of them is off by 0.31 and 0.17
-MEANS = {"sgemm": 0.03, "hgemm": 0.075}
+MEANS = {"sgemm": 0.03, "hgemm": 0.035}
 
 
 def rows(sms="one"):
@@ -42,25 +48,53 @@ def rows(sms="one"):
                 yield row["kernel"], row["code"], int(row["each"]), float(row["ns"])
 
 
-def step(kind, each):
-    """Return ns a step: two kernels of unequal depth, each behind one that has filled L2."""
+def ages(kind, each, **overrides):
+    """Return ns a step of each TB and of all: two kernels of unequal depth, each behind one that fills L2."""
     half = isinstance(kind, Hgemm)
-    took = []
+    ran = []
     for steps in STEPS:
         k, item, memory = steps * (32 if half else kind.bk), 2 if half else 4, Memory()
         sizes = {"A": (kind.bm * each, k), "B": (k, kind.bn), "C": (kind.bm * each, kind.bn)}
         a, b, c = (memory.tensor(name, *size, item) for name, size in sizes.items())
         kernel = (hgemm if half else sgemm)(kind.name, a, b, c, kind).kernel
-        tbs = execute(Job("step", [kernel, kernel]), "stream", config("h100", gpu__sms=1, gpu__gpcs=1)).tbs
-        second = tbs[tbs["kernel"] == 1]
-        took.append(int(second["end"].max()) - int(second["start"].min()))
-    return (took[1] - took[0]) / (STEPS[1] - STEPS[0]) / 1024
+        conf = config("h100", gpu__sms=1, gpu__gpcs=1, gpu__clock_tensor=CLOCK, **overrides)
+        tbs = execute(Job("step", [kernel, kernel]), "stream", conf).tbs
+        second = np.sort(tbs[tbs["kernel"] == 1], order="tb")
+        ran.append(second["end"].astype(np.int64) - int(second["start"].min()))
+    few, many = (np.append(last, last.max()) for last in ran)
+    return list((many - few) / (STEPS[1] - STEPS[0]) / 1024)
+
+
+def step(kind, each, **overrides):
+    """Return ns a step until all TBs have ended."""
+    return ages(kind, each, **overrides)[-1]
 
 
 @pytest.mark.parametrize(("name", "code", "each", "ns"), list(rows()))
 def test_a_step_takes_as_long_as_on_an_h100(name, code, each, ns):
     bound = BOUNDS[code, name if name.startswith("hgemm") else "sgemm"][each - 1]
     assert step(KINDS[code, name], each) == pytest.approx(ns, rel=bound)
+
+
+def by_age():
+    with AGES.open(encoding="utf-8", newline="") as file:
+        found = {}
+        for row in csv.DictReader(file):
+            if row["sms"] == "one" and ("chains", row["kernel"]) in KINDS:
+                found.setdefault((row["kernel"], int(row["each"])), []).append(float(row["ns"]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "each"), [key for key in by_age() if key[0].startswith("h")])
+def test_tbs_that_share_an_sm_take_turns(name, each):
+    """Measured: the older one of two with 8 warps leads by 2 %."""
+    made = ages(KINDS["chains", name], each)[:-1]
+    assert made == pytest.approx(by_age()[name, each], rel=0.12)
+
+
+def test_without_a_queue_the_older_one_leads():
+    old, young, _ = ages(KINDS["chains", H128W8.name], 2, gpu__sm__queue=0)
+    assert old < 0.85 * young
 
 
 # with TBs on all SMs: as deep as those that were measured, as half of what they read comes from DRAM again
@@ -94,10 +128,8 @@ def everywhere(kind, each):
     ],
 )
 def test_a_step_on_all_sms_takes_as_long(name, code, each, ns):
-    # fp16 is within 5.4 %, fp32 within 6.1
-    assert everywhere(KINDS[code, name], each) == pytest.approx(
-        ns, rel=0.06 if name.startswith("h") else 0.07
-    )
+    # fp16 is within 6.4 %, fp32 within 6.1
+    assert everywhere(KINDS[code, name], each) == pytest.approx(ns, rel=0.07)
 
 
 @pytest.mark.parametrize("kind", MEANS)

@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0xb8c46f4e51d925f6ULL
+#define GS_TABLES_HASH 0x40bf5eaaedb5620dULL

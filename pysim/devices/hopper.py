@@ -105,6 +105,23 @@ _GH100: Rows = (
         "measured, h200_copies.csv: copies of a warp follow each other so where nothing else limits them",
     ),
     (
+        "gpu.sm.queue",
+        4,
+        "h200_entry.csv: loads wait until copies of other warps have left; 3 to 5 by the steps of one"
+        " and two tensor products on an SM (h100_lone.csv)",
+    ),
+    (
+        "gpu.sm.queue_read",
+        32,
+        "measured, h200_taken.csv: 11 cycles more for each copy of a warp until its registers may be written",
+    ),
+    (
+        "gpu.sm.copy_queue",
+        6,
+        "chosen by the steps of one and two tensor products on an SM (h100_lone.csv); of copies with nothing"
+        " beside them 7 to 12 (h200_taken.csv, h200_entry.csv)",
+    ),
+    (
         "gpu.sm.copy_hold",
         0.078,
         "measured, h200_array.csv: what a step copies (768 sectors) keeps the array from loads for 63 to 118"

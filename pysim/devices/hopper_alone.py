@@ -11,6 +11,7 @@ HOPPER_ALONE: Rows = (
     ("gpu.noc.write_partial", 0, "not measured on this card"),
     ("gpu.sm.barrier_leave", 0, "not known; measured on an H100 alone"),
     ("gpu.sm.copy_gap", 1, "not known; measured on an H200 alone"),
+    ("gpu.sm.queue", 0, "not known; measured on an H200 alone"),
     ("gpu.sm.copy_hold", 0.25, "assumed: a line of four sectors a cycle, as of other loads"),
     ("gpu.sm.lsu_queue", 32, "assumed: nobody published it"),
     ("gpu.sm.lsu_shared", 0, "not known; measured on an H100 alone"),

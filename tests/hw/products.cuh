@@ -10,12 +10,12 @@ static T* numbers() {
 }
 // `down` x `across` TBs, `steps` steps; MODE as in suite.cuh: -1 is the plain kernels' code, 2 the chains'
 template <class G, int MODE>
-static void launch_product(int down, int across, int steps, cudaStream_t s = 0) {
+static void launch_product(int down, int across, int steps, cudaStream_t s = 0, const Sync& sync = Sync()) {
   using T = typename G::T;
   const int m = G::BM * down, n = G::BN * across, k = G::BK * steps;
   T* p = numbers<T>();
   GemmArgs<T> g{p, p + FIRST_B, p + FIRST_C, m, n, k, k, n, n, 0, 0, 0, 0};
   static const cudaError_t set = cudaFuncSetAttribute(gemm_k<G, MODE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM);  // once
   CK(set);
-  gemm_k<G, MODE><<<dim3(across, down), G::NT, G::SMEM, s>>>(g, Sync());
+  gemm_k<G, MODE><<<dim3(across, down), G::NT, G::SMEM, s>>>(g, sync);
 }

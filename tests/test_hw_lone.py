@@ -1,8 +1,8 @@
 """A K step of the measured products as they are, one to four TBs on one SM of an H100 or on each.
 
-Two constants are chosen by the fp16 ones on one SM, how much waits before the load/store unit (gpu.sm.queue and
-gpu.sm.copy_queue); all else is from elsewhere. The clock of a GPC is a tenth lower where one SM uses its tensor
-cores (``mhz`` in h200_lone.csv), and an eighth lower on the whole chip.
+Two constants are chosen by the fp16 ones on one SM, how much waits before the load/store unit
+(gpu.sm.queue and gpu.sm.copy_queue); all else is from elsewhere. The clock of a GPC is a tenth lower where
+one SM uses its tensor cores (``mhz`` in h200_lone.csv), and an eighth lower on the whole chip.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ HOPPER_ALONE: Rows = (
     ("gpu.sm.barrier_leave", 0, "not known; measured on an H100 alone"),
     ("gpu.sm.copy_gap", 1, "not known; measured on an H200 alone"),
     ("gpu.sm.queue", 0, "not known; measured on an H200 alone"),
+    ("gpu.sm.queue_read", 32, "not used; measured on an H200 alone"),
+    ("gpu.sm.copy_queue", 4, "not used; measured on an H200 alone"),
     ("gpu.sm.copy_hold", 0.25, "assumed: a line of four sectors a cycle, as of other loads"),
     ("gpu.sm.lsu_queue", 32, "assumed: nobody published it"),
     ("gpu.sm.lsu_shared", 0, "not known; measured on an H100 alone"),

@@ -15,14 +15,16 @@ from .harness import config, execute
 ROWS = 8  # of a copy, 64 B each
 REST = 3000  # cycles, until all loads are there
 CLOCK = 1980
+READ = 12  # cycles in which a copy's registers are read
+AGED = {"gpu__sm__queue": 0}  # other cards: no such queue is known
 
 
-def ends(copies, then="", *, pitch=128, warps=1):
+def ends(copies, then="", *, pitch=128, warps=1, rows=ROWS, **overrides):
     """Cycles from a TB's start to its end: so many copies a warp, something, and a rest."""
     memory, code = Memory(), Code()
-    source = memory.tensor("source", 64 * ROWS, 32, 4)
+    source = memory.tensor("source", 64 * rows, 32, 4)
     for i in range(copies):
-        place = Pattern(0, 16, base=i * ROWS * 128, s0=16, s1=128, minor=4, into=0, into_pitch=pitch)
+        place = Pattern(0, 16, base=i * rows * 128, s0=16, s1=128, minor=32 // rows, into=0, into_pitch=pitch)
         code.load(0, place, bypass_l1=True, smem=1)
     if then == "taken":
         code.taken()
@@ -38,26 +40,46 @@ def ends(copies, then="", *, pitch=128, warps=1):
     code.exit()
     program = Program("copies", (tuple(code.ops),), warps, 32, 4096, 1)
     kernel = Kernel("copies", program, (1, 1, 1), (source,), (), 0)
-    tbs = execute(Job("copies", [kernel]), "stream", config("h200", gpu__sms=1, gpu__gpcs=1)).tbs
+    conf = config("h200", gpu__sms=1, gpu__gpcs=1, **overrides)
+    tbs = execute(Job("copies", [kernel]), "stream", conf).tbs
     return (int(tbs["end"][0]) - int(tbs["start"][0])) / 1024 * CLOCK / 1000
 
 
 @pytest.mark.parametrize("then", ["taken", "loads"])
-def test_a_copy_leaves_when_the_one_before_it_begins(then):
+def test_copies_leave_as_fast_as_registers_are_read(then):
+    """The unit takes eight cycles for eight lines."""
+    assert ends(12, then) - ends(4, then) == pytest.approx(8 * READ, abs=1.5)
+
+
+@pytest.mark.parametrize("then", ["taken", "loads"])
+def test_copies_leave_when_the_unit_has_room(then):
+    """A line for each lane takes it longer: then all but six have begun."""
+    assert ends(24, then, rows=32) - ends(16, then, rows=32) == pytest.approx(8 * 32, abs=1.5)
+    # as many as lie in front of it leave at once
+    few = ends(7, then, rows=32) - ends(1, then, rows=32)
+    assert few == pytest.approx(6 * READ, abs=4)
+
+
+@pytest.mark.parametrize("then", ["taken", "loads"])
+def test_without_a_queue_a_copy_leaves_when_the_one_before_it_begins(then):
     """Eight lines of a copy keep the unit for a cycle each."""
     for many in (8, 12):
-        assert ends(many, then) - ends(4, then) == pytest.approx((many - 4) * ROWS, abs=1.5)
+        more = ends(many, then, **AGED) - ends(4, then, **AGED)
+        assert more == pytest.approx((many - 4) * ROWS, abs=1.5)
 
 
-def test_a_warp_issues_a_copy_each_four_cycles():
-    """Nothing waits for them."""
-    assert ends(12) - ends(4) == pytest.approx(8 * 4, abs=1.5)
+def test_a_warp_issues_a_copy_each_four_cycles_until_four_are_queued():
+    assert ends(4) - ends(1) == pytest.approx(3 * 4, abs=1.5)
+    assert ends(16) - ends(12) == pytest.approx(4 * READ, abs=1.5)
+    assert ends(12, **AGED) - ends(4, **AGED) == pytest.approx(8 * 4, abs=1.5)
 
 
 def test_nothing_waits_for_what_loads_nothing():
     """LDS RZ before a copy (@!PT): what comes next waited for the queue before it once, and TBs in turn."""
-    assert ends(16, "kept") - ends(16) > 6 * ROWS
-    assert ends(16, "void") - ends(16) < 2 * ROWS
+    assert ends(16, "kept", **AGED) - ends(16, **AGED) > 6 * ROWS
+    assert ends(16, "void", **AGED) - ends(16, **AGED) < 2 * ROWS
+    assert ends(16, "kept") - ends(16) > 3 * READ
+    assert ends(16, "void") - ends(16) < 2 * READ
 
 
 def test_a_run_of_them_is_cut_into_such_runs():
@@ -85,20 +107,23 @@ def test_a_run_of_them_is_cut_into_such_runs():
         code.compute(smem=1, smem_ops=1, smem_back=UNNEEDED + 1)
 
 
-def test_one_copy_is_not_waited_for():
-    """The unit begins it at once, so its registers have been read."""
-    assert ends(1, "taken") == pytest.approx(ends(1), abs=1.5)
+def test_the_registers_of_one_copy_are_read_behind_its_issue():
+    assert ends(1, "taken") - ends(1) == pytest.approx(READ, abs=1.5)
+    assert ends(1, "taken", **AGED) == pytest.approx(ends(1, **AGED), abs=1.5)
 
 
-def test_sub_cores_share_the_unit():
+@pytest.mark.parametrize("overrides", [{}, AGED])
+def test_sub_cores_share_the_unit(overrides):
     """Four warps, one a sub-core: the queues are served in turn, each copy behind those of the others."""
-    more = ends(8, "taken", warps=4) - ends(4, "taken", warps=4)
+    more = ends(12, "taken", warps=4, **overrides) - ends(8, "taken", warps=4, **overrides)
     assert more == pytest.approx(4 * 4 * ROWS, abs=4)
 
 
 def test_what_comes_to_another_line_of_shared_memory_is_asked_for_by_itself():
     """Rows of 64 B, 80 B apart: some lie across lines or sectors, and pieces take cycles of their own."""
-    padded, aligned = (ends(8, "taken", pitch=p) - ends(4, "taken", pitch=p) for p in (80, 128))
+    padded, aligned = (
+        ends(8, "taken", pitch=p, **AGED) - ends(4, "taken", pitch=p, **AGED) for p in (80, 128)
+    )
     assert aligned < padded <= 2 * aligned
 
 

@@ -6,9 +6,9 @@
    a load, a store, a block with tensor instructions or a slot that another warp takes from it ends, too.
    Shared memory keeps the order of arrival among the wavefronts that it queues (gpu.sm.smem_queue): only
    behind them the oldest goes first. In front of both lies a queue of each sub-core (gpu.sm.queue), which
-   copies and loads from shared memory enter in the order in which they come, whatever their age: a load waits
-   there behind copies of others, and these until the load/store unit has room, so that TBs which copy take
-   turns. */
+   copies and loads from shared memory by themselves (ldmatrix) enter in the order in which they come, not by
+   age: a load waits there behind copies of others, and these until the load/store unit has room. Who has
+   waited for credits enters at once, and who finds no room when its turn comes waits anew. */
 #pragma once
 #include "sm.h"
 

@@ -74,9 +74,9 @@ typedef struct gs_gpu_sm_params {
     int64_t smem_queue;
     /* Cycles from a copy into shared memory (cp.async) to the next op of its warp. [cycle] */
     int64_t copy_gap;
-    /* Copies and loads from shared memory that a sub-core queues, in the order in which they come, until their registers have been read; 0: as many as come, and copies leave when the unit begins the one before. Where warp_order is oldest or greedy_oldest. [count] */
+    /* Copies and loads from shared memory (blocks of nothing else, such as ldmatrix) that a sub-core queues, in the order in which they come, until their registers have been read; 0: as many as come, and copies leave when the unit begins the one before. Where warp_order is oldest or greedy_oldest. [count] */
     int64_t queue;
-    /* Bytes a cycle that a sub-core reads of the registers of what it queues: 12 a lane of a copy, 4 of a load. A copy leaves its queue when they have been read and the load/store unit has room for it. [count] */
+    /* Bytes a cycle that a sub-core reads of the registers of what it queues, 384 of a copy and 128 of a block of loads, in whole cycles. A copy leaves its queue when they have been read and the load/store unit has room for it. [count] */
     int64_t queue_read;
     /* Copies that have left their sub-core's queue and that the load/store unit has not begun. [count] */
     int64_t copy_queue;

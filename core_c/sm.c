@@ -272,12 +272,8 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         case GS_OP_STORE:
         case GS_OP_REDUCE:
             if (by_age && w->state != GS_WARP_IN_QUEUE) {
-                /* copies do not wait for room in the unit's own queue, but where others do they let the older
-                 * go */
-                const int queued =
-                    sm->queue && op->kind == GS_OP_LOAD && op->smem &&
-                    (!sm->turns[4].waits[GS_TURN_LSU] || gs_turn_free(sm, wi, GS_TURN_LSU) <= c);
-                const u32 what = queued ? GS_TURN_QUEUE : GS_TURN_LSU;
+                const u32 what =
+                    sm->queue && op->kind == GS_OP_LOAD && op->smem ? GS_TURN_QUEUE : GS_TURN_LSU;
                 sm->slack[wi] = 0;
                 if (!gs_turn_take(sm, wi, what, gs_turn_free(sm, wi, what), c)) {
                     sm->work.ops--;

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(512) k_entry(unsigned* out, const char* far, i
       for (int i = 0; i < MANY; i++)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a[i]), "=r"(b), "=r"(c), "=r"(d) : "r"(base + lane * 16 + i * 512));
       for (int i = 0; i < MANY; i++) all |= a[i];
-      asm volatile("{ .reg .pred p; mov.u32 %0, 0; setp.ne.u32 p, %1, 0x7fff1234; @p mov.u32 %0, %%clock; }" : "=r"(t1) : "r"(all) : "memory");
+      t1 = tick_behind(all);
       sum += all;
     }
     asm volatile("cp.async.wait_group 0;" ::: "memory");

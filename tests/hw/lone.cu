@@ -18,6 +18,24 @@ static double slowest() {
   for (int i = 0; i < HELD; i++) mhz = std::min(mhz, 1e3 * CLOCK[2 * i] / CLOCK[2 * i + 1]);
   return mhz;
 }
+// all SMs but one, which may be kept from having TBs of the stream `beside`
+struct Others {
+  cudaStream_t held, beside;
+  Others() {
+    CK(cudaFuncSetAttribute(k_hold, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
+    CK(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
+    CK(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+  }
+  void hold() {
+    CK(cudaMemset(GO, 0, 4));
+    CK(cudaDeviceSynchronize());
+    k_hold<<<HELD, 32, 227 * 1024, held>>>(GO, CLOCK);
+  }
+  void let_go() {
+    CK(cudaMemsetAsync(GO, 1, 4, beside));
+    CK(cudaDeviceSynchronize());
+  }
+};
 template <class G, int MODE>
 static float run(cudaStream_t s, int each, bool all, int steps) {
   cudaEvent_t a, b;
@@ -34,24 +52,17 @@ static float run(cudaStream_t s, int each, bool all, int steps) {
 template <class G, int MODE>
 static void product(FILE* f, const char* name, int most) {
   numbers<typename G::T>();  // before SMs are held
-  CK(cudaFuncSetAttribute(k_hold, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
-  cudaStream_t held, s;
-  CK(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
-  CK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  Others others;
+  const cudaStream_t s = others.beside;
   for (bool all : {false, true})
     for (int each = 1; each <= most; each++) {
-      if (!all) {
-        CK(cudaMemset(GO, 0, 4));
-        CK(cudaDeviceSynchronize());
-        k_hold<<<HELD, 32, 227 * 1024, held>>>(GO, CLOCK);
-      }
+      if (!all) others.hold();
       std::vector<double> t;
       for (int i = 0; i < 17; i++) {
         double few = run<G, MODE>(s, each, all, 64), many = run<G, MODE>(s, each, all, 576);
         if (i > 1) t.push_back((many - few) / 512);
       }
-      CK(cudaMemsetAsync(GO, 1, 4, s));
-      CK(cudaDeviceSynchronize());
+      others.let_go();
       Stat q = stat_of(t);
       fprintf(f, "%s,%s,%d,%s,%.1f,%.1f,%.1f,%.0f\n", name, MODE < 0 ? "plain" : "chains", each, all ? "all" : "one", q.med, q.mn, q.mx, all ? 0. : slowest());
     }
@@ -86,38 +97,31 @@ static std::vector<std::vector<double>> lasted(cudaStream_t s, TbRec* records, i
 template <class G>
 static void by_age(FILE* f, const char* name, int most) {
   numbers<typename G::T>();
-  CK(cudaFuncSetAttribute(k_hold, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
-  cudaStream_t held, s;
-  CK(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
-  CK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  Others others;
+  const cudaStream_t s = others.beside;
   TbRec* records;
   CK(cudaMallocHost(&records, 4096 * sizeof(TbRec)));  // a copy would wait for the SMs that are held
   for (bool all : {false, true})
     for (int each = 2; each <= most; each++) {
-      if (!all) {
-        CK(cudaMemset(GO, 0, 4));
-        CK(cudaDeviceSynchronize());
-        k_hold<<<HELD, 32, 227 * 1024, held>>>(GO, CLOCK);
-      }
+      if (!all) others.hold();
       std::vector<std::vector<double>> t(each);
       for (int i = 0; i < 8; i++) {
         auto few = lasted<G>(s, records, each, all, 64), many = lasted<G>(s, records, each, all, 576);
         for (int age = 0; i && age < each; age++)
           for (size_t j = 0; j < many[age].size() && j < few[age].size(); j++) t[age].push_back((many[age][j] - few[age][j]) / 512);
       }
-      CK(cudaMemsetAsync(GO, 1, 4, s));
-      CK(cudaDeviceSynchronize());
+      others.let_go();
       for (int age = 0; age < each; age++)
         fprintf(f, "%s,%d,%s,%d,%.1f,%.1f,%.1f,%.0f\n", name, each, all ? "all" : "one", age, pct(t[age], .5), pct(t[age], .1), pct(t[age], .9), all ? 0. : slowest());
     }
   CK(cudaFreeHost(records));
 }
 int main(int argc, char** argv) {
+  CK(cudaMalloc(&GO, 4));
+  CK(cudaMallocHost(&CLOCK, HELD * 16));
   if (argc > 1 && !strcmp(argv[1], "ages")) {
     FILE* f = fopen((std::string(argc > 2 ? argv[2] : ".") + "/ages.csv").c_str(), "w");
     fprintf(f, "kernel,each,sms,age,ns,p10,p90,mhz\n");
-    CK(cudaMalloc(&GO, 4));
-    CK(cudaMallocHost(&CLOCK, HELD * 16));
     by_age<H128w8>(f, "hgemm_128x128x32_8warps", 2);
     by_age<H128w4>(f, "hgemm_128x128x32_4warps", 2);
     by_age<H64>(f, "hgemm_64x64x32", 4);
@@ -129,8 +133,6 @@ int main(int argc, char** argv) {
   }
   FILE* f = fopen((std::string(argc > 1 ? argv[1] : ".") + "/lone.csv").c_str(), "w");
   fprintf(f, "kernel,code,each,sms,ns,least,most,mhz\n");
-  CK(cudaMalloc(&GO, 4));
-  CK(cudaMallocHost(&CLOCK, HELD * 16));
   products<-1>(f);
   products<2>(f);
   fclose(f);

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(256) k_taken(unsigned* out, const char* far, c
       if (LOAD) {
         unsigned a, b, c, d;
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(base + lane * 16));
-        asm volatile("{ .reg .pred p; mov.u32 %0, 0; setp.ne.u32 p, %1, 0x7fff1234; @p mov.u32 %0, %%clock; }" : "=r"(t1) : "r"(a) : "memory");
+        t1 = tick_behind(a);
         sum += a + b + c + d;
       }
     }
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(256) k_taken(unsigned* out, const char* far, c
     if (!LOAD) {
       unsigned all = 0;
       for (int i = 0; i < N; i++) all |= into[i];
-      asm volatile("{ .reg .pred p; mov.u32 %0, 0; setp.ne.u32 p, %1, 0x7fff1234; @p mov.u32 %0, %%clock; }" : "=r"(t1) : "r"(all) : "memory");
+      t1 = tick_behind(all);
     }
     asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
     if (lane == 0) out[warp * TURNS + turn] = t1 - begin;

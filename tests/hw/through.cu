@@ -9,11 +9,6 @@ enum { ADD, LDC, BAR, LDS, MUFU, S2R, SHFL, LDSM, STS, COMMIT, LDG, TESTS };
 static const char *FILLER[] = {"nothing", "lds of 32 wavefronts", "copies of 32 lines", "copies of 8 lines", "ldmatrix of 32 wavefronts", "sts of 32 wavefronts", "ldg of 32 lines"};
 static const char *TEST[] = {"add", "ldc", "bar", "lds", "mufu", "s2r", "shfl", "ldmatrix", "sts", "commit", "ldg"};
 
-__device__ __forceinline__ unsigned after(unsigned r) {  // the clock, once r is there
-  unsigned t;
-  asm volatile("{ .reg .pred p; mov.u32 %0, 0; setp.ne.u32 p, %1, 0x7fff1234; @p mov.u32 %0, %%clock; }" : "=r"(t) : "r"(r) : "memory");
-  return t;
-}
 template <int FILL, int WHAT>
 __global__ void __launch_bounds__(256) k_through(unsigned* out, const char* far, int distance, unsigned zero) {
   extern __shared__ __align__(128) char smem[];
@@ -58,7 +53,7 @@ __global__ void __launch_bounds__(256) k_through(unsigned* out, const char* far,
       if (WHAT == STS) asm volatile("st.shared.u32 [%0], %1;" ::"r"(base + 40960 + lane * 4), "r"(t0) : "memory");
       if (WHAT == COMMIT) asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
       if (WHAT == LDG) asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(r) : "l"(far + 65536 + lane * 4 + zero));
-      const unsigned t1 = after(r);
+      const unsigned t1 = tick_behind(r);
       if (lane == 0) out[rep] = t1 - t0;
       sum += r;
     }

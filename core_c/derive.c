@@ -46,8 +46,8 @@ static int derive_partitions(gs_sim *sim)
     sim->half_boxes = sim->places / (2 * GS_GROUP);
     sim->fabric = (u64)p->fabric_latency * sim->period;
     if (p->fabric_bandwidth) {
-        /* ticks that a byte holds one slice's link, times bytes: MB/s = B/us */
-        u64 bytes = 1024ull * 1000 * (u64)p->slices, rate = (u64)p->fabric_bandwidth;
+        /* ticks that a byte holds the link of a group of slices, times bytes: MB/s = B/us */
+        u64 bytes = 1024ull * 1000 * (u64)p->slices / GS_GROUP, rate = (u64)p->fabric_bandwidth;
         sim->link_store = (u32)(44 * bytes / rate);
         sim->link_sector[0] = (u32)(29 * bytes / rate);
         sim->link_sector[1] = (u32)(32 * bytes / rate);
@@ -236,7 +236,7 @@ static int derive_memory(gs_sim *sim)
     sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
     sim->enter = (u32)((u64)p->gpu_l2.enter * period / 64);
     if (p->gpu_noc.gpc_bytes) {
-        sim->port_16 = (16 * period << 8) / (u64)p->gpu_noc.gpc_bytes;
+        sim->port_sector = (32 * period << 8) / (u64)p->gpu_noc.gpc_bytes;
     }
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
@@ -301,14 +301,14 @@ int gs_derive(gs_sim *sim)
         most = gs_min(most, both / 2);
     }
     u64 share = (u64)p->gpu.clock_tensor, want = (u64)p->sim.quantum * sim->period;
-    if (sim->port_16) {
+    if (sim->port_sector) {
         sim->port_turn = gs_clock_quantum(most, 0);
     }
     sim->quantum = want && want < most ? want : most;
     if (share < 65536) {
         sim->tensor_period = (sim->period * 65536 + share / 2) / share;
     }
-    if (share < 65536 || sim->port_16) {
+    if (share < 65536 || sim->port_sector) {
         sim->quantum = gs_clock_quantum(sim->quantum, sim->port_turn);
     }
     sim->by_quantum = gs_div_make(sim->quantum);

@@ -22,10 +22,13 @@ static inline int gs_is_across(const gs_sim *sim, u32 sm, u32 box)
     return (box >= sim->half_boxes) != sim->half_of[sm];
 }
 
-/* Takes the slice's link for some sectors at time t; returns how long they wait for it. Reductions of one
-   sector pass as fast as an H200 adds to one address, so they are not charged a line of their own. */
+/* Takes a link to the other side for some sectors at time t; returns how long they wait for it. The slices of
+   a group share one: what crosses to few of them does not wait for itself as it would at a link of each.
+   Reductions of one sector pass as fast as an H200 adds to one address, so they are not charged a line of
+   their own. */
 static inline u64 gs_fabric_take(const gs_sim *sim, gs_slice *s, u64 t, u32 sectors, u32 kind)
 {
+    s -= s->id % GS_GROUP;
     u64 start = gs_max(t, s->link);
     s->link = start + (kind == GS_MSG_STORE ? sim->link_store : 0) +
               sectors * sim->link_sector[kind == GS_MSG_LOAD];

@@ -62,17 +62,14 @@ static inline int credit_free(const gs_sim *sim, gs_sm *sm, u32 pool, u64 c)
 static int credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
-    if (w->state == GS_WARP_IN_QUEUE) {
-        w->state = GS_WARP_RUNS;
-        sm->fifo_head++;
-        sm->tb[w->tb].stalls.memory += c - w->since;
-        sm->warp_cycles += c - w->since;
-        return 1;
-    }
-    if (sm->fifo_head == sm->fifo_tail && credit_free(sim, sm, pool, c)) {
-        return 1;
-    }
     int first = sm->fifo_head == sm->fifo_tail;
+    if (first && credit_free(sim, sm, pool, c)) {
+        return 1;
+    }
+    if (!first && sm->fifo[sm->fifo_head & (GS_WARPS - 1)] % GS_WARPS == wi) {
+        sm->fifo_head++; /* it has waited, and runs: they are there */
+        return 1;
+    }
     sm->fifo[sm->fifo_tail++ & (GS_WARPS - 1)] = (u8)(wi | pool * GS_WARPS);
     w->state = GS_WARP_IN_QUEUE;
     w->since = (u32)c;
@@ -336,10 +333,10 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .pool = pool,
                 .n = n,
                 .sectors = joins ? 0 : reach.template->sectors};
-    sm->lsu = a.at + lines;
+    sm->lsu = gs_max(issue, sm->lsu) + lines; /* it is not kept while a copy's registers are read */
     if (GS_UNLIKELY(op->smem)) {
         if (sm->queue) {
-            gs_turn_enter(b, leaves);
+            gs_turn_enter(sm, wi, leaves);
             sm->begins[sm->copies++ % GS_COPIES] = a.at;
         } else {
             /* it leaves its sub-core's queue when the unit begins the one before */

@@ -32,7 +32,7 @@ static int turn_over(gs_sim *sim)
         u64 all[GS_CLUSTERS] = {0};
         for (u32 i = gpc; i < sim->slice_boxes * sim->gpcs; i += sim->gpcs) {
             for (u32 j = 0; j < GS_CLUSTERS; j++) {
-                all[j] += asked[i].of[j] * sim->port_16 >> 8;
+                all[j] += asked[i].of[j] * sim->port_sector >> 8;
             }
             asked[i] = (gs_asked){0};
         }
@@ -55,7 +55,7 @@ static int turn_over(gs_sim *sim)
 
 void gs_ports_turn(gs_sim *sim, u64 now)
 {
-    while (sim->port_16 && now >= sim->turned + sim->port_turn) {
+    while (sim->port_sector && now >= sim->turned + sim->port_turn) {
         if (!turn_over(sim)) {
             /* time has jumped, and nothing was asked for meanwhile */
             sim->turned = now - now % sim->port_turn;

@@ -9,13 +9,13 @@
 /* A reply of so many sectors goes to that SM: returns how long it waits at time t. */
 static inline u64 gs_port_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
 {
-    if (!sim->port_16) {
+    if (!sim->port_sector) {
         return 0;
     }
     const u32 gpc = sim->gpc_of[sm], cluster = sim->cluster_of[sm];
     const gs_port *port = &sim->port[gpc];
     const u64 done = port->done[cluster] + (port->rate[cluster] * (t - sim->turned) >> 16);
-    GS_TABLE(sim, gs_asked, at_asked)[(size_t)group * sim->gpcs + gpc].of[cluster] += 2 * sectors + 1;
+    GS_TABLE(sim, gs_asked, at_asked)[(size_t)group * sim->gpcs + gpc].of[cluster] += sectors;
     return done > t ? done - t : 0;
 }
 

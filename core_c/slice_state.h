@@ -41,8 +41,7 @@ typedef struct gs_joint {
     u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
 } gs_joint;
 
-/* units of 16 B that each cluster of a GPC asked a group of slices for since the port's last turn: see
- * ports.h */
+/* sectors that each cluster of a GPC asked a group of slices for since the port's last turn: see ports.h */
 typedef struct gs_asked {
     u64 of[GS_CLUSTERS];
 } gs_asked;
@@ -53,7 +52,7 @@ typedef struct gs_slice {
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;
-    u64 link;     /* to the other partition: when free */
+    u64 link;     /* of the first one of a group: theirs to the other partition, when free */
     u64 misses;   /* loads that went to DRAM */
     u64 drained;  /* when the last batch of writes is done */
     u64 atomic;   /* when it is free for the next request of a semaphore */

@@ -124,7 +124,7 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     if (sm->queue && op->smem && !op->npipes) {
-        gs_turn_enter(b, gs_max(c, b->left) + read_load);
+        gs_turn_enter(sm, wi, gs_max(c, b->left) + read_load);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
     if (issued > last && start > c && b->last > start) {
@@ -155,6 +155,21 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
     gs_sm_wake(sm, wi, go);
     int tensor = op->uses >> GS_PIPE_TENSOR & 1;
     return go == last && last <= b->issue && !tensor ? go : 0;
+}
+
+/* Whether the oldest warp goes first to the load/store unit, or the first to its sub-core's queue. 1: this
+   one may go on; 0: it waits for its turn. Once that has come it goes, however much else was queued
+   meanwhile; nor does one wait that has waited for credits, `granted`, unless the queue has no room for it.
+ */
+static int take_turn_of_access(gs_sm *sm, u32 wi, const gs_iop *op, u32 turn, int granted, u64 c)
+{
+    int queued = sm->queue && op->kind == GS_OP_LOAD && op->smem;
+    sm->slack[wi] = 0;
+    if (!queued && (granted || turn == GS_TURN_LSU)) {
+        return 1;
+    }
+    u32 what = queued ? GS_TURN_QUEUE : GS_TURN_LSU;
+    return gs_turn_take(sm, wi, what, gs_turn_free(sm, wi, what), c);
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */
@@ -237,6 +252,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         w->state = GS_WARP_RUNS;
     }
     u32 turn = GS_TURNS;
+    int granted;
     const u32 by_age = sim->by_age;
     if (w->state == GS_WARP_WAITS_TURN) {
         if (by_age) {
@@ -271,19 +287,14 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         case GS_OP_LOAD:
         case GS_OP_STORE:
         case GS_OP_REDUCE:
-            if (by_age && w->state != GS_WARP_IN_QUEUE) {
-                const u32 what =
-                    sm->queue && op->kind == GS_OP_LOAD && op->smem ? GS_TURN_QUEUE : GS_TURN_LSU;
-                sm->slack[wi] = 0;
-                if (!gs_turn_take(sm, wi, what, gs_turn_free(sm, wi, what), c)) {
-                    sm->work.ops--;
-                    if (turn < GS_TURNS) {
-                        gs_turn_next(sm, wi, turn, c);
-                    }
-                    return;
-                }
+            granted = w->state == GS_WARP_IN_QUEUE;
+            if (granted) {
+                tb->stalls.memory += c - w->since;
+                sm->warp_cycles += c - w->since;
+                w->state = GS_WARP_RUNS;
             }
-            if (!gs_lsu_access(ctx, sm, wi, op, c)) {
+            if ((by_age && !take_turn_of_access(sm, wi, op, turn, granted, c)) ||
+                !gs_lsu_access(ctx, sm, wi, op, c)) {
                 sm->work.ops--;
                 if (turn < GS_TURNS) {
                     gs_turn_next(sm, wi, turn, c);

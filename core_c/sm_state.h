@@ -194,6 +194,8 @@ typedef struct gs_sm {
     u32 age[GS_WARPS], born;   /* TBs that have started, and a warp's place among all */
     u32 slack[GS_WARPS];       /* cycles that a waiting warp may begin before what it waits for is free */
     u8 turn[GS_WARPS];         /* what it waits for */
+    u32 came[GS_WARPS]; /* cycle + 1 since which it has an op for its sub-core's queue; 0: it has not waited
+                         */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_POOLS][GS_CREDITS];
     u16 fill_hold[GS_FILLS];

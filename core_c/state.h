@@ -377,7 +377,7 @@ struct gs_sim {
     u32 request;      /* ticks that the look-up of a load takes */
     u32 enter;        /* ticks that a load holds the way in, whether it joins another or not */
     u32 gpcs;
-    u64 port_16;           /* ticks << 8 that 16 B hold a GPC's port; 0: no limit */
+    u64 port_sector;       /* ticks << 8 that a sector holds a GPC's port; 0: no limit */
     u64 port_turn, turned; /* ticks; when the last turn was over */
     gs_port port[GS_GPCS];
     u32 open_lines;     /* L2 reads the rest of sectors that are written in part */

@@ -7,8 +7,8 @@
    Shared memory keeps the order of arrival among the wavefronts that it queues (gpu.sm.smem_queue): only
    behind them the oldest goes first. In front of both lies a queue of each sub-core (gpu.sm.queue), which
    copies and loads from shared memory by themselves (ldmatrix) enter in the order in which they come, not by
-   age: a load waits there behind copies of others, and these until the load/store unit has room. Who has
-   waited for credits enters at once, and who finds no room when its turn comes waits anew. */
+   age: a load waits there behind copies of others, and these until the load/store unit has room. Who waits
+   for credits then, or finds no room when its turn comes, keeps its place in that order. */
 #pragma once
 #include "sm.h"
 
@@ -44,18 +44,20 @@ static inline u64 gs_turn_queue(const gs_sm *sm, const gs_sub *b)
     return b->leaves[(b->queued - sm->queue) % GS_QUEUED];
 }
 
-/* a copy or a load has entered the queue and leaves at that cycle */
-static inline void gs_turn_enter(gs_sub *b, u64 leaves)
+/* a copy or a load of the warp has entered the queue and leaves at that cycle */
+static inline void gs_turn_enter(gs_sm *sm, u32 wi, u64 leaves)
 {
+    gs_sub *b = &sm->sub[wi & 3];
     b->left = leaves;
     b->leaves[b->queued++ % GS_QUEUED] = leaves;
+    sm->came[wi] = 0;
 }
 
 /* 1: of two that wait for `what`, warp a goes before b */
 static inline int gs_turn_before(const gs_sm *sm, u32 a, u32 b, u32 what)
 {
-    i32 longer = (i32)(sm->warp[b].since - sm->warp[a].since);
-    return what == GS_TURN_QUEUE && longer ? longer > 0 : gs_is_older(sm, a, b);
+    i32 sooner = (i32)(sm->came[b] - sm->came[a]);
+    return what == GS_TURN_QUEUE && sooner ? sooner > 0 : gs_is_older(sm, a, b);
 }
 
 /* the cycle from which a warp that waits may go */
@@ -102,6 +104,9 @@ static inline int gs_turn_take(gs_sm *sm, u32 wi, u32 what, u64 free, u64 c)
     gs_warp *w = &sm->warp[wi];
     w->state = GS_WARP_WAITS_TURN;
     w->since = (u32)c;
+    if (what == GS_TURN_QUEUE && !sm->came[wi]) {
+        sm->came[wi] = (u32)c + 1;
+    }
     sm->turn[wi] = (u8)what;
     t->waits[what] = others | 1ull << wi;
     if (first) {

@@ -137,7 +137,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("port_sms", 1, "count", 1, 4, "SMs that share a port to the network, both ways: 1, 2 or 4."),
         Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
         Param("join_loads", 0, "count", 0, 64, "Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself)."),
-        Param("gpc_bytes", 0, "count", 0, 1 << 16, "Bytes a cycle that a GPC takes of L2's replies, 16 B more for each; its clusters of SMs (each third TPC) share them evenly (0: no limit)."),
+        Param("gpc_bytes", 0, "count", 0, 1 << 16, "Bytes a cycle that a GPC takes of L2's replies; its clusters of SMs (each third TPC) share them evenly (0: no limit)."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
         Param("write_partial", 0, "cycle", 0, 64, "Cycles more that a line of a store holds it where bytes of the line's sectors are left out."),
     ),

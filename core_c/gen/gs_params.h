@@ -144,7 +144,7 @@ typedef struct gs_gpu_noc_params {
     int64_t read_sector;
     /* Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself). [count] */
     int64_t join_loads;
-    /* Bytes a cycle that a GPC takes of L2's replies, 16 B more for each; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
+    /* Bytes a cycle that a GPC takes of L2's replies; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
     int64_t gpc_bytes;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;

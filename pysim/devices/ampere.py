@@ -117,7 +117,7 @@ _GA100: Rows = (
     ("gpu.l1.join_stores", 0, f"{_ASSUMED}; an H200's pairs do"),
     ("gpu.l2.fill", 32, f"{_ASSUMED}: the sector that is missing"),
     ("gpu.l2.partitions", 2, f"{_A100}: two partitions"),
-    ("gpu.l2.fabric_bandwidth", 1660, "the share of the L2's bandwidth that an H200's has"),
+    ("gpu.l2.fabric_bandwidth", 1720, "the share of the L2's bandwidth that an H200's has"),
     ("gpu.dram.bandwidth", 2039, "NVIDIA A100 80GB data sheet: 5120 bit at 2 x 1593 MHz"),
     ("gpu.dram.latency", 466, f"{_LUO}: 466.3 cycles"),
     ("gpu.dram.banks", 16, "JEDEC JESD235: 16 banks of an HBM2 pseudo channel"),

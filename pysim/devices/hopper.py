@@ -117,7 +117,7 @@ _GH100: Rows = (
     ),
     (
         "gpu.sm.copy_queue",
-        6,
+        5,
         "chosen by the steps of one and two tensor products on an SM (h100_lone.csv); of copies with nothing"
         " beside them 7 to 12 (h200_taken.csv, h200_entry.csv)",
     ),
@@ -194,10 +194,9 @@ _GH100: Rows = (
     ),
     (
         "gpu.noc.gpc_bytes",
-        736,
-        "measured, h200_cluster.csv: loads that hit bring the SMs of a GPC 559 to 619 B a cycle in halves of"
-        " lines, 654 in whole ones (699 to 774 B with 16 B a reply); copies of all SMs (h200_drift_sms.csv)"
-        " 240 B a cluster",
+        640,
+        "measured, h200_flood.csv: where all SMs copy or load lines of their own that hit in L2, those of"
+        " a GPC of 18 get 634 to 644 B a cycle together, in 5 or 9 requests a cycle",
     ),
     (
         "gpu.noc.tpc_distance",
@@ -272,9 +271,9 @@ _GH100: Rows = (
     ),
     (
         "gpu.l2.fabric_bandwidth",
-        2750,
-        "2.49 TB/s cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at"
-        f" most; {_MICRO} l2_read_GBps.set_48MB to .set_96MB, l2_write_GBps",
+        2850,
+        f"{_MICRO} l2_write_GBps: 3,905 and 4,204, half of which crosses; 2.49 TB/s cross in cyclic reads of"
+        " 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at most",
     ),
     ("gpu.l2.referenced", 32, "a clock marks every new line"),
     (

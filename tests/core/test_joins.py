@@ -174,7 +174,10 @@ def test_one_that_joins_does_not_cross_the_fabric_again():
 
 
 def test_lines_cross_the_fabric_once():
-    """Where it is slow, four SMs have lines of the other half as soon as one (h100_fabric.csv)."""
+    """Where it is slow, four SMs have lines of the other half as soon as one (h100_fabric.csv).
+
+    Those that do not join each other do not wait again for what the first one waits for.
+    """
     source = Memory().tensor("in", 1, 1 << 16, 4)
     took = {}
     for sms, joins in ((1, 4), (4, 4), (4, 0)):
@@ -183,7 +186,7 @@ def test_lines_cross_the_fabric_once():
         job = Job("many", [reader(source, tbs=sms)])
         took[sms, joins] = execute(job, "stream", config("h200", **slow)).us
     assert took[4, 4] == pytest.approx(took[1, 4], rel=0.02)
-    assert took[4, 0] == pytest.approx(took[1, 4], rel=0.02)
+    assert 0.8 * took[1, 4] < took[4, 0] < 1.02 * took[1, 4]
 
 
 @pytest.mark.parametrize("gpcs", [3, 5])
@@ -219,7 +222,7 @@ def test_a_gpc_takes_what_crosses_as_what_does_not(l2):
     tbs = ran.tbs[ran.tbs["kernel"] == (l2 == "hits")]
     took = int(tbs["end"].max()) - int(tbs["start"].min())
     lines = sms * chunk / 128
-    rate = lines * (128 + 16) / (took / 1024 * 1.98)
+    rate = lines * 128 / (took / 1024 * 1.98)
     assert 0.85 * bound < rate < 1.02 * bound
 
 
@@ -239,7 +242,7 @@ def test_a_gpc_has_one_port_for_all_slices(lines):
     program = Program("read", (tuple(code.ops),), 4, 16, 0, 1)
     kernel = Kernel("read", program, (sms, 1, 1), (source,), (Access(source, "read", whole(source)),))
     ran = execute(Job("read", [kernel] * 2), "stream", config("h200", **gpu))
-    rate = sms * 4 * 64 * turns * (128 + 16) / ran.kernel_cycles(1)
+    rate = sms * 4 * 64 * turns * 128 / ran.kernel_cycles(1)
     assert 0.9 * bound < rate < 1.02 * bound
 
 

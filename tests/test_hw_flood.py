@@ -76,7 +76,7 @@ def test_what_sms_get_of_copies(row, pad, each):
 def test_without_the_ports_of_gpcs_all_get_more():
     """As much as slices give."""
     free, bound = (flood(128, 0, 6, **how) for how in ({"gpu__noc__gpc_bytes": 0}, {}))
-    low, mean, high = CARD[128, 0, 6]
+    low, _, high = CARD[128, 0, 6]
     assert np.percentile(free, 10) > 1.05 * np.percentile(bound, 10)
     # SMs of small clusters get more than those of large ones, as there
     assert np.percentile(bound, 90) / np.percentile(bound, 10) == pytest.approx(high / low, rel=0.1)

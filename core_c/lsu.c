@@ -34,6 +34,10 @@ static void credit_arm(const gs_sim *sim, gs_sm *sm, u64 least)
         return;
     }
     u32 first = sm->fifo[sm->fifo_head & (GS_WARPS - 1)], w = first % GS_WARPS, pool = first / GS_WARPS;
+    if (sm->warp[w].state != GS_WARP_IN_QUEUE) {
+        sm->armed = 1; /* it has them, and waits for room in its sub-core's queue: who wakes it lies there */
+        return;
+    }
     if (sm->acquired[pool] < sim->credits[pool]) {
         gs_sm_wake(sm, w, least);
         sm->armed = 1;
@@ -306,6 +310,9 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (joins) {
         n = 0;
     } else if (n && !credit_take(sim, sm, wi, pool, c)) {
+        if (op->smem && !sm->came[wi]) {
+            sm->came[wi] = (u32)c + 1;
+        }
         return 0;
     }
     if (GS_UNLIKELY(sim->join_stores)) {

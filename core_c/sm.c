@@ -158,15 +158,17 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
 }
 
 /* Whether the oldest warp goes first to the load/store unit, or the first to its sub-core's queue. 1: this
-   one may go on; 0: it waits for its turn. Once that has come it goes, however much else was queued
-   meanwhile; nor does one wait that has waited for credits, `granted`, unless the queue has no room for it.
- */
+   one may go on; 0: it waits for its turn. Once the unit's has come it goes, however much else was queued
+   meanwhile; nor does one wait for the unit that has waited for credits, `granted`. */
 static int take_turn_of_access(gs_sm *sm, u32 wi, const gs_iop *op, u32 turn, int granted, u64 c)
 {
     int queued = sm->queue && op->kind == GS_OP_LOAD && op->smem;
     sm->slack[wi] = 0;
     if (!queued && (granted || turn == GS_TURN_LSU)) {
         return 1;
+    }
+    if (queued && op->count && (i64)sm->warp[wi].k[op->level] + op->count_plus >= (i64)op->count) {
+        return 1; /* it is skipped, and enters nothing */
     }
     u32 what = queued ? GS_TURN_QUEUE : GS_TURN_LSU;
     return gs_turn_take(sm, wi, what, gs_turn_free(sm, wi, what), c);

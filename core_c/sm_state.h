@@ -104,7 +104,7 @@ typedef struct gs_returns {
 
 typedef struct gs_turns {
     u64 waits[GS_TURNS]; /* warps */
-    u8 next[GS_TURNS];   /* the oldest of them */
+    u8 next[GS_TURNS];   /* whose turn comes first */
 } gs_turns;
 
 typedef struct gs_tb {

@@ -72,7 +72,7 @@ static inline u64 gs_turn_free(const gs_sm *sm, u32 wi, u32 what)
     return gs_max(free, sm->slack[wi]) - sm->slack[wi];
 }
 
-/* Warp wi had its turn: the oldest of those that wait will wake when what they wait for is free. If wi waits
+/* Warp wi had its turn: the first of those that wait will wake when what they wait for is free. If wi waits
    again, alone, it will already. */
 static inline void gs_turn_next(gs_sm *sm, u32 wi, u32 what, u64 c)
 {

@@ -209,6 +209,62 @@ def test_who_waited_for_credits_enters_when_there_is_room(queue, later):
     assert end(queue) - end(7) > later
 
 
+def copies_beside_stores_that_join():
+    """16 warps copy 2,048 lines between barriers, more than may be under way; 4 store twice to sectors."""
+    memory, copier, storer = Memory(), Code(), Code()
+    t = memory.tensor("t", 1 << 15, 32, 4)
+    copier.delay(3000)
+    mark = copier.loop_begin()
+    for i in range(4):
+        where = {"base": i * 4 * 128, "warp": 4096, "s0": 16, "s1": 128, "minor": 8}
+        copier.load(0, Pattern(0, 16, **where, into=0, into_pitch=128), bypass_l1=True, smem=1)
+    copier.barrier()
+    copier.loop_end(mark, 8)
+    copier.exit()
+    mark = storer.loop_begin()
+    for _ in range(2):
+        storer.store(4, Pattern(0, 8, s0=8, base=1 << 21, warp=1024))
+    storer.loop_end(mark, 400)
+    storer.exit()
+    kernels = [
+        Kernel(name, Program(name, (tuple(code.ops),), n, 32, 0, 1), (1, 1, 1), (t,), (), i)
+        for i, (name, code, n) in enumerate((("copier", copier, 16), ("storer", storer, 4)))
+    ]
+    return Job("joins", kernels)
+
+
+def test_who_has_credits_and_waits_for_room_is_woken_once():
+    """A store that joins another takes no credits, and woke the one that has them in every cycle once."""
+    job, one = copies_beside_stores_that_join(), {"gpu__sms": 1, "gpu__gpcs": 1}
+    ran = execute(job, "stream", config("h200", **one))
+    assert len(ran.tbs) == 2
+    more = execute(job, "stream", config("h200", gpu__l1__copies_in_flight=2016, **one))
+    assert 0.95 * more.cycles < ran.cycles < 1.1 * more.cycles
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_a_copy_that_is_skipped_takes_no_place(limit):
+    """Beyond its limit, behind seven that fill the queue."""
+
+    def end(last):
+        memory, code = Memory(), Code()
+        source = memory.tensor("source", 64, 32, 4)
+        mark = code.loop_begin()
+        for i in range(last):
+            place = Pattern(0, 16, base=i * 1024, s0=16, s1=128, minor=4, into=0, into_pitch=128)
+            code.load(0, place, bypass_l1=True, smem=1, ahead=1, limit=limit if i == 7 else 0)
+        code.loop_end(mark, 1)
+        code.delay(REST)
+        code.exit()
+        kernel = Kernel(
+            "skip", Program("skip", (tuple(code.ops),), 1, 32, 4096, 1), (1, 1, 1), (source,), (), 0
+        )
+        tbs = execute(Job("skip", [kernel]), "stream", config("h200", gpu__sms=1, gpu__gpcs=1)).tbs
+        return (int(tbs["end"][0]) - int(tbs["start"][0])) / 1024 * CLOCK / 1000
+
+    assert end(8) - end(7) == pytest.approx(0 if limit else READ, abs=1.5)
+
+
 def test_a_load_takes_cycles_of_the_queue():
     """At 8 B a cycle 16 for the one register of each load, 48 for a copy's three."""
 

@@ -310,9 +310,6 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (joins) {
         n = 0;
     } else if (n && !credit_take(sim, sm, wi, pool, c)) {
-        if (op->smem && !sm->came[wi]) {
-            sm->came[wi] = (u32)c + 1;
-        }
         return 0;
     }
     if (GS_UNLIKELY(sim->join_stores)) {

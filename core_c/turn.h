@@ -7,8 +7,9 @@
    Shared memory keeps the order of arrival among the wavefronts that it queues (gpu.sm.smem_queue): only
    behind them the oldest goes first. In front of both lies a queue of each sub-core (gpu.sm.queue), which
    copies and loads from shared memory by themselves (ldmatrix) enter in the order in which they come, not by
-   age: a load waits there behind copies of others, and these until the load/store unit has room. Who waits
-   for credits then, or finds no room when its turn comes, keeps its place in that order. */
+   age: a load waits there behind copies of others, and these until the load/store unit has room. Who finds
+   no room when its turn comes keeps its place in that order; who has waited for credits comes in line when it
+   has them, while those behind it wait for theirs. */
 #pragma once
 #include "sm.h"
 

@@ -41,7 +41,7 @@ def test_sms_of_large_clusters_are_slower():
     """Steps of SMs differ by 24 % there and by 7 here, where the port of a GPC is hardly what they wait for.
 
     With 16 B more for each reply they differ by 18 %, but that is not what a GPC was measured to take
-    (test_hw_flood.py): what slows this product's steps to 966 cycles on average, for 870 here, is missing.
+    (test_hw_flood.py): what slows this product's steps to 966 cycles on average, for 878 here, is missing.
     """
     kernel, params = "hgemm_64x64x32", "M=1024;N=1600;K=6400"
     want = measured(kernel, params)

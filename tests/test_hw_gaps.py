@@ -56,12 +56,10 @@ def gap_us(scheme, tbs, threads, stores, conf=None):
 
 @pytest.mark.parametrize("tbs", [1, 64, 132, 264])
 @pytest.mark.parametrize("stores", [0, 1, 4, 16, 64])
-@pytest.mark.parametrize(("scheme", "within"), [("stream", 0.3), ("graph", 0.15)])
+@pytest.mark.parametrize(("scheme", "within"), [("stream", 0.25), ("graph", 0.1)])
 def test_gap_between_kernels(scheme, within, tbs, stores):
-    # The card's stream order knows steps of 0.1 us, which are not modelled. Many stores are seen 0.13 to
-    # 0.17 us later here than there, 0.06 more since neighbours share a slice, and as much again since 4 KiB
-    # lie in one half, so that stores of a TB wait for each other on their way there. A lone TB's all lie as
-    # far from it as its SM happens to be from their lines: up to 0.1 us more or less.
+    # The card's stream order knows steps of 0.1 us, which are not modelled. A lone TB's stores all lie as far
+    # from it as its SM happens to be from their lines: up to 0.1 us more or less.
     want = measured(f"stores {stores}" if stores else "spin", scheme, tbs, 128)
     assert gap_us(scheme, tbs, 128, stores) == pytest.approx(want, abs=within)
 

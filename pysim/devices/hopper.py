@@ -196,7 +196,7 @@ _GH100: Rows = (
         "gpu.noc.gpc_bytes",
         640,
         "measured, h200_flood.csv: where all SMs copy or load lines of their own that hit in L2, those of"
-        " a GPC of 18 get 634 to 644 B a cycle together, in 5 or 9 requests a cycle",
+        " a GPC of 18 get 623 to 644 B a cycle together, in 5 or 9 requests a cycle",
     ),
     (
         "gpu.noc.tpc_distance",

@@ -36,6 +36,7 @@ CORE_UNITS = {
     "us": "tick",
     "MHz": "ticks a cycle",
     "GB/s": "MB/s",
+    "W": "mW",
     "share": "1/65536",
     "cycle/64": "1/64 cycle",
 }

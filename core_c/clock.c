@@ -5,22 +5,23 @@
    needs to change its clock is of this order (measured: less than 1 us to slow down, 1 to 2 to come back). */
 enum { EPOCH = 997920 };
 
-u64 gs_clock_quantum(u64 most, u64 turn)
+u64 gs_clock_quantum(u64 most)
 {
-    u64 whole = turn ? turn : EPOCH, n = (whole + most - 1) / most;
-    while (whole % n) {
+    u64 n = (EPOCH + most - 1) / most;
+    while (EPOCH % n) {
         n++;
     }
-    return whole / n;
+    return EPOCH / n;
 }
 
 void gs_clock_init(gs_sim *sim)
 {
     for (u32 g = 0; g < (u32)sim->params.gpu.gpcs; g++) {
-        sim->clock[g] = (gs_clock){.period = sim->period,
-                                   .last_period = sim->period,
-                                   .inverse = sim->period_inverse,
-                                   .by_period = sim->by_period};
+        const u64 period = sim->sm_period;
+        sim->clock[g] = (gs_clock){.period = period,
+                                   .last_period = period,
+                                   .inverse = (1ull << 44) / period + 1,
+                                   .by_period = gs_div_make(period)};
         for (u32 sm = gs_gpc_first(sim, g); sm < gs_gpc_first(sim, g + 1); sm++) {
             gs_sms(sim)[sm].gpc = g;
             sim->gpc_of[sm] = (u8)g;
@@ -71,7 +72,7 @@ void gs_clock_epochs(gs_sim *sim, u64 begin)
         u64 tensor = tensor_gpcs(sim), now = sim->epoch;
         for (u32 g = 0; g < gpcs; g++) {
             gs_clock *k = &sim->clock[g];
-            u64 period = tensor >> g & 1 ? sim->tensor_period : sim->period;
+            u64 period = tensor >> g & 1 ? sim->tensor_period : sim->sm_period;
             if (period != k->period) {
                 set_period(k, now, period);
                 changed |= 1ull << g;

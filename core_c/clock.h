@@ -5,9 +5,8 @@
 #include "state.h"
 
 void gs_clock_init(gs_sim *sim);
-/* The longest quantum up to `most` of which a whole number makes an epoch and, if there are such, a turn of
-   ports, of which a whole number makes an epoch too. */
-u64 gs_clock_quantum(u64 most, u64 turn);
+/* The longest quantum up to `most` of which a whole number makes an epoch. */
+u64 gs_clock_quantum(u64 most);
 /* Sets the clocks for the SMs' quantum that begins at `begin`; between quanta. */
 void gs_clock_epochs(gs_sim *sim, u64 begin);
 /* Cycles that the GPC with the most has counted when the job ends. */

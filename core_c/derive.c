@@ -235,9 +235,7 @@ static int derive_memory(gs_sim *sim)
     sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
     sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
     sim->enter = (u32)((u64)p->gpu_l2.enter * period / 64);
-    if (p->gpu_noc.gpc_bytes) {
-        sim->port_sector = (32 * period << 8) / (u64)p->gpu_noc.gpc_bytes;
-    }
+    sim->gpc_sector = p->gpu_noc.gpc_link ? (u32)(32 * period / (u64)p->gpu_noc.gpc_link) : 0;
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
     i64 distance = derive_distances(sim), way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1 + distance;
@@ -300,16 +298,13 @@ int gs_derive(gs_sim *sim)
         sim->sched.backing.way_back = both - both / 2;
         most = gs_min(most, both / 2);
     }
+    const u64 left = (u64)p->gpu.clock_share;
+    sim->sm_period = (sim->period * 65536 + left / 2) / left;
     u64 share = (u64)p->gpu.clock_tensor, want = (u64)p->sim.quantum * sim->period;
-    if (sim->port_sector) {
-        sim->port_turn = gs_clock_quantum(most, 0);
-    }
     sim->quantum = want && want < most ? want : most;
     if (share < 65536) {
-        sim->tensor_period = (sim->period * 65536 + share / 2) / share;
-    }
-    if (share < 65536 || sim->port_sector) {
-        sim->quantum = gs_clock_quantum(sim->quantum, sim->port_turn);
+        sim->tensor_period = (sim->sm_period * 65536 + share / 2) / share;
+        sim->quantum = gs_clock_quantum(sim->quantum);
     }
     sim->by_quantum = gs_div_make(sim->quantum);
     sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;

@@ -5,8 +5,8 @@
 #include "copy.h"
 #include "dram.h"
 #include "fabric.h"
+#include "gpc_link.h"
 #include "open.h"
-#include "ports.h"
 #include "series.h"
 #include "sync.h"
 
@@ -116,6 +116,12 @@ static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 ta
     return j;
 }
 
+/* an SM's bit, no other's in a GPC of up to 32 SMs */
+static inline u32 joint_bit(u32 sm)
+{
+    return 1u << sm % 32;
+}
+
 /* Whether just these sectors are still to come for the GPC. Requests meet behind the network, in front of the
    slice, so that they join one until its reply leaves the slice, or is back from the other half. */
 static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
@@ -155,19 +161,28 @@ static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in, u32 sectors)
     return at;
 }
 
-/* A request that joins none is the one that is joined from now on. */
-static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 waits, u64 reply, u32 mask, u32 away)
+/* A request of that SM that joins none is the one that is joined from now on, by those that come until its
+   reply leaves. */
+static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 reply, u64 until, u32 mask, u32 away, u32 sm)
 {
-    *j = (gs_joint){j->key, reply, reply - waits + sim->mean_distance, (u8)mask, 1, (u8)away, {0}};
+    *j = (gs_joint){j->key, reply, until + sim->mean_distance, (u8)mask, 1, (u8)away, 0, joint_bit(sm)};
+}
+
+/* What a request that joins waits for: one reply goes to several SMs, but once to each. */
+static inline u64 joint_link(gs_sim *sim, gs_joint *j, u32 group, u64 t, u32 sm, u32 sectors)
+{
+    u32 bit = joint_bit(sm);
+    if (j->sms & bit) {
+        return gs_gpc_link_take(sim, group, t, sm, sectors);
+    }
+    j->sms |= bit;
+    return 0;
 }
 
 /* A request joins one of its GPC and has its data when they pass. */
-static void join(gs_ctx *ctx, u32 group, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm,
-                 u64 reply, int across)
+static void join(gs_ctx *ctx, gs_slice *s, const gs_sender *own, const gs_msg *m, u32 sm, u64 reply)
 {
-    u32 sectors = gs_popcount(GS_PAY_MASK(m->pay));
-    s->count.joined += sectors;
-    reply += across ? 0 : gs_port_take(ctx->sim, group, gs_key_time(m->key), sm, sectors);
+    s->count.joined += gs_popcount(GS_PAY_MASK(m->pay));
     s->hash = gs_mix(s->hash, reply ^ m->pay << 8);
     gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
 }
@@ -210,17 +225,18 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     if (joint && joint_takes(sim, joint, mask, t)) {
         if (joint->away) {
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
-            u64 wait = gs_port_take(sim, group, t, sm, sectors);
+            u64 wait = joint_link(sim, joint, group, t, sm, sectors);
             gs_send(ctx, &forward, home, gs_max(in, behind) + there + wait,
                     gs_across_pay(pay, 1) | GS_PAY_FOLLOWS | GS_PAY_BEHIND);
         } else {
-            join(ctx, group, s, own, m, sm, gs_max(joint->reply, in + sim->l2_latency + sim->far), 0);
+            u64 reply = gs_max(joint->reply, in + sim->l2_latency + sim->far);
+            join(ctx, s, own, m, sm, reply + joint_link(sim, joint, group, t, sm, sectors));
         }
         return;
     }
     u64 start = gs_max(look_up(sim, s, in, sectors), s->port);
-    /* what the reply waits for the GPC's port; one that comes across is asked for as much later */
-    const u64 wait = gs_port_take(sim, group, t, sm, sectors);
+    /* what the reply waits for the link to the GPC; one that comes across is asked for as much later */
+    const u64 wait = gs_gpc_link_take(sim, group, start, sm, sectors);
     s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
     s->count.requests++;
     u32 hit = match_ways(set, tag), way;
@@ -232,13 +248,12 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 set->pending &= (u16) ~(1u << way);
             }
             if (!(set->pending >> way & 1)) {
-                u64 reply = start + sim->l2_latency + sim->far;
+                u64 reply = start + wait + sim->l2_latency + sim->far;
                 s->count.sectors_read += sectors;
                 if (joint) {
                     /* the way there lies before where they meet (h200_behind.csv: 56 to 76 cycles) */
-                    joint_set(sim, joint, start - t + sim->far, reply, mask, 0);
+                    joint_set(sim, joint, reply, reply - sim->far, mask, 0, sm);
                 }
-                reply += wait;
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
                 return;
@@ -259,7 +274,8 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         fill_set(set, way, start + wait + sim->twin_latency);
     }
     if (joint) {
-        joint_set(sim, joint, start - t + wait, start + wait + sim->twin_latency, mask, 1);
+        u64 reply = start + wait + sim->twin_latency;
+        joint_set(sim, joint, reply, reply, mask, 1, sm);
     }
     gs_send(ctx, &forward, home, start + wait + there, gs_across_pay(pay, 1));
 }
@@ -448,11 +464,11 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 from -= GS_SENDER_FORWARD;
                 forwarded = 1;
                 /* nothing can be back sooner than a hit from here on, be the first one's reply on its way;
-                   one that has waited for the port for longer than the first's takes may miss it */
+                   one that has waited for the link for longer than the first's takes may miss it */
                 if (pay & GS_PAY_FOLLOWS) {
                     const gs_joint *first = joint_of(sim, s, pay, tag, from);
                     if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {
-                        join(ctx, group, s, &sender, m, from, gs_max(first->reply, t + l2_latency), 1);
+                        join(ctx, s, &sender, m, from, gs_max(first->reply, t + l2_latency));
                         continue;
                     }
                 }
@@ -467,7 +483,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         if (GS_UNLIKELY(joint != NULL) && !forwarded) {
             in = way_in(sim, s, t);
             if (joint_takes(sim, joint, mask, t)) {
-                join(ctx, group, s, &sender, m, from, gs_max(joint->reply, in + l2_latency), 0);
+                u64 reply = gs_max(joint->reply, in + l2_latency);
+                join(ctx, s, &sender, m, from, reply + joint_link(sim, joint, group, t, from, sectors));
                 continue;
             }
         }
@@ -522,11 +539,11 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
             reply += across;
         }
-        if (GS_UNLIKELY(joint != NULL)) {
-            joint_set(sim, joint, start - t, reply, mask, 0);
-        }
         if (load && !forwarded) {
-            reply += gs_port_take(sim, group, t, from, sectors);
+            reply += gs_gpc_link_take(sim, group, start, from, sectors);
+        }
+        if (GS_UNLIKELY(joint != NULL)) {
+            joint_set(sim, joint, reply, reply, mask, 0, from);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

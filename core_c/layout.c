@@ -87,8 +87,8 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->at_slices = gs_reserve(&t, sim->slice_boxes * GS_GROUP, sizeof(gs_slice));
     u64 sets = (u64)sim->slice_boxes * GS_GROUP * sim->sets;
     sim->at_sets = gs_reserve(&t, sets, sizeof(gs_set));
-    sim->at_asked =
-        gs_reserve(&t, sim->port_sector ? (u64)sim->slice_boxes * sim->gpcs : 0, sizeof(gs_asked));
+    sim->at_gpc_links =
+        gs_reserve(&t, sim->gpc_sector ? (u64)sim->slice_boxes * sim->gpcs : 0, sizeof(gs_gpc_link));
     sim->at_open = gs_reserve(&t, sim->open_lines ? sets : 0, sizeof(gs_open));
     /* every message in flight could sit in a chunk of its own */
     /* an op may go where one line may, so that each pool has up to 31 more */

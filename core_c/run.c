@@ -2,7 +2,6 @@
 #include "clock.h"
 #include "l2.h"
 #include "oracle.h"
-#include "ports.h"
 #include "scheduler.h"
 #include "series.h"
 #include "sm.h"
@@ -335,7 +334,6 @@ static int between(team *t, gs_ctx *ctx)
     sim->q0 += step * sim->quantum;
     sim->qn += step;
     gs_clock_epochs(sim, sim->q0 + sim->lead);
-    gs_ports_turn(sim, sim->q0);
     sim->far_limit = (sim->qn & ~(u64)(GS_RING / 2 - 1)) + GS_RING;
     if (sim->q0 >> 40) {
         return gs_fail(sim, GS_ERR_LIMIT, "more than 1.07 s of simulated time: cut the job");

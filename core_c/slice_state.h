@@ -38,13 +38,14 @@ typedef struct gs_joint {
     u64 key, reply;
     u64 until;       /* when the last load comes that joins it */
     u8 mask, served; /* served: loads that wait for it */
-    u8 away, pad[5]; /* away: it was passed on across the fabric, and when its reply comes is known there */
+    u8 away, pad;    /* away: it was passed on across the fabric, and when its reply comes is known there */
+    u32 sms;         /* those that its reply goes to, a bit each */
 } gs_joint;
 
-/* sectors that each cluster of a GPC asked a group of slices for since the port's last turn: see ports.h */
-typedef struct gs_asked {
-    u64 of[GS_CLUSTERS];
-} gs_asked;
+/* from a group of slices to a GPC, see gpc_link.h: ticks of it that each cluster is still to get at a time */
+typedef struct gs_gpc_link {
+    u64 at, left[GS_CLUSTERS];
+} gs_gpc_link;
 
 typedef struct gs_slice {
     u64 port;

@@ -275,12 +275,6 @@ static inline void gs_stalls_add(gs_stalls *to, const gs_stalls *more)
     to->sync += more->sync;
 }
 
-/* What takes L2's replies for a GPC, see ports.h: by cluster of SMs, ticks of it that the cluster was still
-   owed at the last turn, when it will have had them, and what is added to them a tick, 1/65536 */
-typedef struct gs_port {
-    u64 left[GS_CLUSTERS], done[GS_CLUSTERS], rate[GS_CLUSTERS];
-} gs_port;
-
 /* SM clock of a GPC, see clock.h: cycle n begins at n * period + origin (modulo 2^64) */
 typedef struct gs_clock {
     u64 period, origin;
@@ -350,6 +344,7 @@ struct gs_sim {
     /* device constants in ticks, cycles or 64ths */
     u64 period; /* of the SM clock where nothing slows it down */
     u64 period_inverse;
+    u64 sm_period;     /* of all GPCs' clocks: longer than period where power is limited */
     u64 tensor_period; /* of a GPC whose tensor cores are busy; 0: as without them */
     u64 epoch;         /* when the SMs' next epoch begins; GS_NEVER: clocks do not change */
     gs_clock clock[GS_GPCS];
@@ -377,9 +372,7 @@ struct gs_sim {
     u32 request;      /* ticks that the look-up of a load takes */
     u32 enter;        /* ticks that a load holds the way in, whether it joins another or not */
     u32 gpcs;
-    u64 port_sector;       /* ticks << 8 that a sector holds a GPC's port; 0: no limit */
-    u64 port_turn, turned; /* ticks; when the last turn was over */
-    gs_port port[GS_GPCS];
+    u32 gpc_sector;     /* ticks that a sector holds a link to a GPC; 0: no limit */
     u32 open_lines;     /* L2 reads the rest of sectors that are written in part */
     u16 open_steps[16]; /* numbers that have no divisor in common with `sets` */
     /* two partitions: boxes of slices of the first, 0: there is one partition; ticks that a sector of a
@@ -419,7 +412,7 @@ struct gs_sim {
     u64 at_forms, at_links;
     u64 at_kernels, at_shapes, at_rank, at_ready_words, at_ready_summary, at_smloads, at_turns, at_residents,
         at_departed, at_tb_records;
-    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far, at_asked;
+    u64 at_sms, at_slices, at_sets, at_open, at_chunks, at_far, at_gpc_links;
     u32 far_n, far_lock; /* messages beyond the ring; 1: a thread adds one */
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: 0: the job has none */
     u64 at_sequence, n_sequence;

@@ -229,10 +229,13 @@ def _paced(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.fl
     return np.diff(whole + behind, prepend=0.0)
 
 
-def energy_table(run: int, counts: Mapping[str, float], energies: Energies) -> Table:
-    """Return the rows of ``energy`` of a run, one an event of the device's table; none without a table."""
+def energy_table(run: int, counts: Mapping[str, float], energies: Energies, voltage: float = 1.0) -> Table:
+    """Return the rows of ``energy`` of a run, one an event of the device's table; none without a table.
+
+    ``voltage``: what is left of what an event takes at full clocks, see :func:`pysim.energy.joules`.
+    """
     units = {event.name: event for event in EVENTS}
-    joule = [joules(units[name], counts[name], each) for name, each, _, _ in energies]
+    joule = [joules(units[name], counts[name], each, voltage) for name, each, _, _ in energies]
     return table(
         "energy",
         len(energies),

@@ -13,6 +13,7 @@ import numpy as np
 
 from .job import variants
 from .params import PIPES
+from .power import Watts
 from .program import OP, PIPE
 
 if TYPE_CHECKING:
@@ -30,15 +31,18 @@ SCALE = {"s": 1.0, "count": 1e-12}  # joules of a watt-second and of a picojoule
 
 
 class Event(NamedTuple):
-    """One kind of event: what it is counted in, and what is counted."""
+    """One kind of event: what it is counted in, what is counted, whether it falls with the SMs' voltage."""
 
     name: str
     unit: str
     doc: str
+    scaled: bool = True
 
 
 EVENTS: tuple[Event, ...] = (
-    Event("board", "s", "The board with nothing to do, at full clocks: all that runs whatever the load."),
+    Event(
+        "board", "s", "The board with nothing to do, at full clocks: all that runs whatever the load.", False
+    ),
     Event("sm_busy", "s", "An SM with a TB, whatever its warps do; sum over SMs."),
     Event(
         "instruction", "count", "Any warp instruction: fetch, issue, registers, operands that do not change."
@@ -51,8 +55,8 @@ EVENTS: tuple[Event, ...] = (
     Event("l1_line", "count", "A line that a load looks up in L1, or that goes past it."),
     Event("l2_read", "count", "A sector from an L2 slice to an SM, the network included."),
     Event("l2_write", "count", "A sector from an SM to an L2 slice, the network included."),
-    Event("dram_read", "count", "A sector from DRAM into L2."),
-    Event("dram_write", "count", "A sector from L2 to DRAM."),
+    Event("dram_read", "count", "A sector from DRAM into L2.", False),
+    Event("dram_write", "count", "A sector from L2 to DRAM.", False),
 )
 
 
@@ -124,6 +128,20 @@ def counts(sms: Table, slices: Table, end: int, values: Mapping[str, int], late:
     return made
 
 
-def joules(event: Event, count: float, each: float) -> float:
-    """Return what ``count`` events take; ``each`` is in W or pJ."""
-    return count * each * SCALE[event.unit]
+def joules(event: Event, count: float, each: float, voltage: float = 1.0) -> float:
+    """Return what ``count`` events take; ``each`` is in W or pJ.
+
+    ``voltage``: what a lower voltage leaves of an event that scales with it.
+    """
+    return count * each * SCALE[event.unit] * (voltage if event.scaled else 1.0)
+
+
+def watts(spent: Table, seconds: float) -> Watts:
+    """Return the mean power of a run's rows of ``energy``."""
+    sums = {"scaled": 0.0, "rate": 0.0, "rest": 0.0}
+    events = {event.name: event for event in EVENTS}
+    for row in spent:
+        event = events[row["event"].decode()]
+        kind = "scaled" if event.scaled else "rate" if event.unit == "count" else "rest"
+        sums[kind] += float(row["joule"]) / seconds
+    return Watts(**sums)

@@ -42,10 +42,12 @@ MECHANISMS: dict[str, Mechanism] = {
     "clusters": Mechanism(
         "NoC",
         "TBs handed out over GPCs and TPCs in turn, and what their SMs share",
-        (("gpu.gpcs", 1), ("gpu.tpc_sms", 1), ("gpu.noc.gpc_bytes", 0), *_TOGETHER, *_AS_FAR),
+        (("gpu.gpcs", 1), ("gpu.tpc_sms", 1), ("gpu.noc.gpc_link", 0), *_TOGETHER, *_AS_FAR),
     ),
-    "gpc_ports": Mechanism(
-        "NoC", "what a GPC takes of L2's replies, shared by its clusters", (("gpu.noc.gpc_bytes", 0),)
+    "gpc_links": Mechanism(
+        "NoC",
+        "what a GPC takes of L2's replies from each group of slices, shared by its clusters",
+        (("gpu.noc.gpc_link", 0),),
     ),
     "distances": Mechanism("NoC", "SMs that are further from L2 than others", _AS_FAR),
     "ports": Mechanism(

@@ -82,8 +82,10 @@ class Outcome:
         """Return the rows of ``energy``; none without a device's table of energies."""
         if not energies:
             return columns.energy_table(run, {}, ())
-        counts = energy.counts(self.sms, self.slices, self.end, self.lowered.values, self.late)
-        return columns.energy_table(run, counts, energies)
+        values = self.lowered.values
+        counts = energy.counts(self.sms, self.slices, self.end, values, self.late)
+        voltage = (values["gpu.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
+        return columns.energy_table(run, counts, energies, voltage)
 
     def row(self) -> dict[str, Any]:
         """Return the columns of ``runs`` that the records give."""

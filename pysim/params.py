@@ -79,6 +79,9 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("tpc_sms", 1, "count", 1, 4, "SMs of a TPC; each TPC gets a TB before one of its SMs gets a second share."),
         Param("clock", 1455.0, "MHz", 100, 10000, "SM clock."),
         Param("clock_tensor", 1.0, "share", 0.25, 1, "SM clock of a GPC while its tensor cores are busy, as a share of gpu.clock (1: it does not change)."),
+        Param("clock_share", 1.0, "share", 0.25, 1, "What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set."),
+        Param("power_limit", 0.0, "W", 0, 10000, "Board power that a job which goes on for long may take (sim.sustained; 0: no limit)."),
+        Param("power_slope", 0.0, "share", 0, 4, "Voltage falls with the clock: what an event of an SM or of L2 takes is in proportion to this power of the clock."),
     ),
     "gpu.sm": (
         Param("warps", 64, "count", 4, 64, "Resident warps an SM; a multiple of 4."),
@@ -137,7 +140,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("port_sms", 1, "count", 1, 4, "SMs that share a port to the network, both ways: 1, 2 or 4."),
         Param("read_sector", 0.0, "cycle/64", 0, 64, "Cycles that each sector of a read request holds a port; a line's request holds it for one at least."),
         Param("join_loads", 0, "count", 0, 64, "Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself)."),
-        Param("gpc_bytes", 0, "count", 0, 1 << 16, "Bytes a cycle that a GPC takes of L2's replies; its clusters of SMs (each third TPC) share them evenly (0: no limit)."),
+        Param("gpc_link", 0, "count", 0, 1 << 12, "Bytes a cycle of L2's replies that a GPC takes from each group of four slices; its clusters of SMs (each third TPC) share them evenly (0: no limit)."),
         Param("write_bytes", 32, "count", 8, 1024, "Bytes of store data a cycle that the request port of an SM sends."),
         Param("write_partial", 0, "cycle", 0, 64, "Cycles more that a line of a store holds it where bytes of the line's sectors are left out."),
     ),
@@ -324,6 +327,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "sim": (
         Param("quantum", 0, "cycle", 0, 100000, "Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it."),
         Param("oracle", 0, "bool", 0, 1, "Check every access against the exact footprints; stop at the first broken dependence."),
+        Param("sustained", 0, "bool", 0, 1, "The job is one of many like it without a pause: SM clocks are what gpu.power_limit leaves (pysim/power.py). A job that would take more is simulated again, up to three times."),
         Param("sample", 0.0, "us", 0, 1e6, "Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run."),
         Param("seed", 1, "count", 0, (1 << 31) - 1, "Seed of everything random (L2 victims, when banks are refreshed, periods that replay simulates)."),
         _choice("replay", ("off", "period"), "period: of a run of equal periods of kernels some are simulated, and the others take what their neighbours took; the error that adds is reported."),
@@ -340,6 +344,7 @@ _MULTIPLIERS = {
     "us": TICKS_PER_NS * 1000,
     "cycle/64": 64,
     "GB/s": 1000,
+    "W": 1000,
     "share": 65536,
 }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import columns, series
+from . import columns, energy, power, series
 from .bounds import Bounds
 from .clock import Clock
 from .config import Config
@@ -22,6 +22,7 @@ from .errors import ConfigError, InternalError, SimError, WorkloadError
 from .lower import Lowered
 from .ops import Programs
 from .outcome import NUMBERS
+from .params import TICKS_PER_NS
 from .restored import Replay
 from .result import Result
 from .schemes import Choice, parse_scheme, parse_schemes
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 MAX_TB_ROWS = 1_000_000
 MAX_THREADS = 8  # GS_THREADS of the core; more would gain nothing
 REFUSED = (WorkloadError, ConfigError)
+TICKS_S = TICKS_PER_NS * 1e9
 
 
 def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
@@ -110,14 +112,20 @@ def _one(
     progress: Progress | None,
     stop: Callable[[], bool],
     replays: bool = True,
+    shares: tuple[float, ...] = (),
 ) -> bool:
-    """Run one scheme and add its rows; return whether the job ended. ``replays``: if so configured."""
+    """Run one scheme and add its rows; return whether the job ended. ``replays``: if so configured.
+
+    ``shares``: of the SM clock, with which it was run before, and the one to take now.
+    """
     run, config, clock = len(result.parts.get("runs", [])), session.config, session.clock
+    told = len(result.notes)
     row: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
     row |= {"workload": session.job.name, "scheme": choice.name, "gpu": config.device.name, "status": "ok"}
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config, choice)
+        config = config.replaced({"gpu.clock_share": shares[-1]}) if shares else config
         row |= {
             "bound_us": known.bound_us,
             "estimate_us": known.estimate_us,
@@ -147,9 +155,19 @@ def _one(
         found = found.replayed(replay)
         result.notes.append(replay.note(choice.name, config))
         if not replay.holds(config):
-            return _one(result, session, choice, wanted, progress, stop, replays=False)
+            return _one(result, session, choice, wanted, progress, stop, False, shares)
     energies = config.device.energies if ended else ()
     spent = found.energy(run, energies)
+    if ended and config.integer("sim.sustained") and config.number("gpu.power_limit"):
+        share, watts = config.number("gpu.clock_share"), energy.watts(spent, found.end / TICKS_S)
+        limit, slope = config.number("gpu.power_limit"), config.number("gpu.power_slope")
+        left = power.next_share(share, watts, limit, slope, session.config.number("gpu.clock_share"))
+        if left != share and len(shares) + 1 < power.RUNS:
+            del result.notes[told:]
+            return _one(result, session, choice, wanted, progress, stop, replays, (*shares, left))
+        result.notes.append(
+            f"{choice.name}: {watts.all:.0f} W of {limit:g} allowed, with {share:.3f} of the SM clock"
+        )
     row |= found.row()
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", columns.table("runs", 1, run=run, **row))
@@ -216,6 +234,7 @@ def simulate(
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
     series.check(float(config.number("sim.sample")), tables)
+    power.check(config)
     count = min(threads or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)
     result = Result(job, config, session.deps)

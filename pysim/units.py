@@ -50,6 +50,7 @@ _SUFFIXES: dict[str, dict[str, Fraction]] = {
         **{f"{name}/s": Fraction(size, 10**9) for name, size in _BYTES.items()},
         "TB/s": Fraction(1000),
     },
+    "W": {"mW": Fraction(1, 1000), "W": Fraction(1), "kW": Fraction(1000)},
     "share": {"%": Fraction(1, 100)},
 }
 _INTEGERS = ("count", "B", "cycle")

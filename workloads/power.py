@@ -164,13 +164,14 @@ def rows(config: Config, only: Callable[[str], bool] = lambda _: True) -> Iterat
     """Simulate the steady kernels on a GPU with an energy table and compare; idle needs no simulation."""
     real = measured()
     each = {name: value for name, value, _, _ in config.device.energies}
+    going_on, clock = config.replaced({"sim.sustained": 1}), config.number("gpu.clock")
     if only("idle"):
         watt = (float(real["idle"]["power_W"]) + float(real["idle_after"]["power_W"])) / 2
         yield Row("idle", True, watt, each["board"], each["board"], 0.0, 0.0, False)
     for steady in STEADY:
         if not only(steady.name):
             continue
-        found = simulate(config, steady.make(), "stream", threads=1, tables="energy")
+        found = simulate(going_on, steady.make(), "stream", threads=1, tables="energy")
         tables = found.tables()
         seconds = float(tables["runs"]["time_us"][0]) / 1e6
         table = tables["energy"]
@@ -178,8 +179,9 @@ def rows(config: Config, only: Callable[[str], bool] = lambda _: True) -> Iterat
         work = steady.work(counts)
         row = real[steady.name]
         rate = float(row["rate_per_s"])
-        moving = sum(joules(e, counts[e.name], each[e.name]) for e in EVENTS if e.unit == "count")
-        held = joules(EVENTS[1], counts["sm_busy"] / seconds, each["sm_busy"])
+        voltage = (float(row["sm_clock_MHz"]) / clock) ** config.number("gpu.power_slope")
+        moving = sum(joules(e, counts[e.name], each[e.name], voltage) for e in EVENTS if e.unit == "count")
+        held = joules(EVENTS[1], counts["sm_busy"] / seconds, each["sm_busy"], voltage)
         yield Row(
             steady.name,
             steady.fit,

@@ -13,6 +13,12 @@ typedef struct gs_gpu_params {
     int64_t clock;
     /* SM clock of a GPC while its tensor cores are busy, as a share of gpu.clock (1: it does not change). [1/65536] */
     int64_t clock_tensor;
+    /* What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set. [1/65536] */
+    int64_t clock_share;
+    /* Board power that a job which goes on for long may take (sim.sustained; 0: no limit). [mW] */
+    int64_t power_limit;
+    /* Voltage falls with the clock: what an event of an SM or of L2 takes is in proportion to this power of the clock. [1/65536] */
+    int64_t power_slope;
 } gs_gpu_params;
 
 typedef struct gs_gpu_sm_params {
@@ -144,8 +150,8 @@ typedef struct gs_gpu_noc_params {
     int64_t read_sector;
     /* Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself). [count] */
     int64_t join_loads;
-    /* Bytes a cycle that a GPC takes of L2's replies; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
-    int64_t gpc_bytes;
+    /* Bytes a cycle of L2's replies that a GPC takes from each group of four slices; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
+    int64_t gpc_link;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
     /* Cycles more that a line of a store holds it where bytes of the line's sectors are left out. [cycle] */
@@ -495,6 +501,8 @@ typedef struct gs_sim_params {
     int64_t quantum;
     /* Check every access against the exact footprints; stop at the first broken dependence. [bool] */
     int64_t oracle;
+    /* The job is one of many like it without a pause: SM clocks are what gpu.power_limit leaves (pysim/power.py). A job that would take more is simulated again, up to three times. [bool] */
+    int64_t sustained;
     /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */
     int64_t sample;
     /* Seed of everything random (L2 victims, when banks are refreshed, periods that replay simulates). [count] */

@@ -193,10 +193,12 @@ _GH100: Rows = (
         " different GPCs each for themselves",
     ),
     (
-        "gpu.noc.gpc_bytes",
-        640,
-        "measured, h200_flood.csv: where all SMs copy or load lines of their own that hit in L2, those of"
-        " a GPC of 18 get 623 to 644 B a cycle together, in 5 or 9 requests a cycle",
+        "gpu.noc.gpc_link",
+        55,
+        "as wide as what a slice sends (64 B a cycle of L2's clock): twelve groups of slices of a half"
+        " then give a GPC 660 B a cycle; measured, h200_flood.csv, h200_port.csv: SMs of a GPC of 18 get 623"
+        " to 644 B a cycle of lines of their own together, whatever their own clock, and 1,140 to 1,550 of"
+        " lines that several of them copy at once",
     ),
     (
         "gpu.noc.tpc_distance",
@@ -392,6 +394,13 @@ _H200: Rows = (
         0.875,
         "measured, h100_fabric.csv: 1,716 to 1,781 of 1,978 MHz in large products (h200_clock.csv: 1,797 in"
         " mma alone, 1,632 to 1,781 in products)",
+    ),
+    ("gpu.power_limit", 700, "NVIDIA H200 data sheet; nvidia-smi: default power limit 700.00 W"),
+    (
+        "gpu.power_slope",
+        0.9,
+        "measured, h200_power.csv, h200_power_second.csv: six fp16 products at 0.82 to 0.93 of the clock take"
+        " 0.81 to 0.99 of what the table of events says, in proportion to its power 0.9",
     ),
     ("gpu.l2.size", 63143936, f"{_MICRO} l2_bytes, 60 MiB: 327 sets of 94 slices, in whole DRAM rows 328"),
     (

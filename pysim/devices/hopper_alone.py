@@ -19,7 +19,7 @@ HOPPER_ALONE: Rows = (
     ("gpu.sm.lsu_shared", 0, "not known; measured on an H100 alone"),
     ("gpu.l1.copies_in_flight", 0, "not known; measured on an H100 alone"),
     ("gpu.l1.stores_in_flight", 0, "not known; measured on an H200 alone"),
-    ("gpu.noc.gpc_bytes", 0, "not known; measured on an H200 alone"),
+    ("gpu.noc.gpc_link", 0, "not known; measured on an H200 alone"),
     ("gpu.l2.chunked", 0, "not known; measured on an H200 alone"),
     ("gpu.l2.single", 0, "not used; measured on an H200 alone"),
     ("gpu.noc.tpc_distance", 0, "not known; measured on an H200 alone"),

@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pysim._ffi import ffi, lib
 from pysim.job import Access, Job, Kernel, Memory
 from pysim.program import Code, Pattern, Program
+from pysim.simulation import Sim
 from workloads.micro import read
+from workloads.registry import make
 
-from .harness import config, execute, tiny
+from .harness import config, execute, lowered_of, tiny
 
 ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_window.csv"
 SMS, CHUNK = 6, 1 << 14
@@ -213,42 +216,73 @@ def test_without_gpcs_each_half_has_half_of_the_sms(later):
 
 @pytest.mark.parametrize("l2", ["hits", "misses"])
 def test_a_gpc_takes_what_crosses_as_what_does_not(l2):
-    """Half of the lines are fetched from the other half where they are new; the GPC's share is the same."""
-    bound, sms, warps, chunk = 48, 8, 32, 1 << 18
-    gpu = {"gpu__gpcs": 2, "gpu__sms": 2 * sms, "gpu__noc__gpc_bytes": bound, "gpu__noc__join_loads": 0}
+    """Half of the lines are fetched from the other half where they are new; what links carry is the same."""
+    bound, sms, warps, chunk = 4, 8, 32, 1 << 18
+    gpu = {"gpu__gpcs": 2, "gpu__sms": 2 * sms, "gpu__noc__gpc_link": bound, "gpu__noc__join_loads": 0}
     memory = Memory()
     kernel = read(memory, 2 * sms, warps, chunk, unroll=4, bypass_l1=True)
     ran = execute(Job("read", [kernel] * 2), "stream", config("h200", **gpu))
     tbs = ran.tbs[ran.tbs["kernel"] == (l2 == "hits")]
     took = int(tbs["end"].max()) - int(tbs["start"].min())
-    lines = sms * chunk / 128
-    rate = lines * 128 / (took / 1024 * 1.98)
-    assert 0.85 * bound < rate < 1.02 * bound
+    rate = sms * chunk / (took / 1024 * 1.98)
+    # a half of 47 slices has twelve groups, of which one has three slices only
+    assert 0.85 * 47 / 4 * bound < rate < 1.02 * 47 / 4 * bound
 
 
-@pytest.mark.parametrize("lines", [16, 4096])
-def test_a_gpc_has_one_port_for_all_slices(lines):
-    """It takes as much whether four slices serve it or all."""
-    bound, sms, turns = 64, 8, 16
-    gpu = {"gpu__gpcs": 1, "gpu__sms": sms, "gpu__noc__gpc_bytes": bound, "gpu__noc__join_loads": 0}
+def lines_of(groups, number, first):
+    """Return which lines of 128 B from one on lie in those groups of slices, of either half."""
+    made, _ = lowered_of(make("empty"), "stream", config("h200"))
+    out, found = ffi.new("uint32_t[3]"), []
+    with Sim(made) as sim:
+        for line in range(1 << 13):
+            lib.gs_line_home(sim.sim, first + line, out, out + 1, out + 2)
+            if out[0] % 47 // 4 in groups:
+                found.append(line)
+    return found[:number]
+
+
+def rate_of(groups, sms, warps, link, join):
+    """Return the bytes a cycle that SMs of a GPC get of lines of some groups of slices that all load.
+
+    There are two such GPCs, one at each half of L2.
+    """
+    turns = 16
+    gpu = {"gpu__gpcs": 2, "gpu__sms": 2 * sms, "gpu__tpc_sms": 1}
+    gpu |= {"gpu__noc__gpc_link": link, "gpu__noc__join_loads": join}
     source = Memory().tensor("in", 1, 1 << 20, 4)
+    lines = lines_of(groups, 64, source.address // 128)
     code = Code()
     mark = code.loop_begin()
-    for i in range(64):
-        code.load(0, Pattern(0, 4, base=i % lines * 128, bx=64 % lines * 128, s0=4), bypass_l1=True)
+    for line in lines:
+        code.load(0, Pattern(0, 4, base=128 * line, s0=4), bypass_l1=True)
     code.wait(0)
     code.loop_end(mark, turns)
     code.exit()
-    program = Program("read", (tuple(code.ops),), 4, 16, 0, 1)
-    kernel = Kernel("read", program, (sms, 1, 1), (source,), (Access(source, "read", whole(source)),))
+    program = Program("read", (tuple(code.ops),), warps, 16, 0, 1)
+    reads = (Access(source, "read", whole(source)),)
+    kernel = Kernel("read", program, (2 * sms, 1, 1), (source,), reads)
     ran = execute(Job("read", [kernel] * 2), "stream", config("h200", **gpu))
-    rate = sms * 4 * 64 * turns * 128 / ran.kernel_cycles(1)
-    assert 0.9 * bound < rate < 1.02 * bound
+    return sms * warps * len(lines) * turns * 128 / ran.kernel_cycles(1)
 
 
+@pytest.mark.parametrize("groups", [(0,), (11,), (0, 5)])
+def test_each_group_of_slices_has_a_link_to_a_gpc(groups):
+    """Lines of two groups come twice as fast as those of one."""
+    rate = rate_of(groups, 8, 4, 4, 0)
+    assert 0.95 * 4 * len(groups) < rate < 1.02 * 4 * len(groups)
+
+
+@pytest.mark.parametrize(("sms", "warps", "passes"), [(2, 1, 1), (1, 2, 2), (4, 1, 1)])
+def test_a_reply_passes_once_to_each_sm(sms, warps, passes):
+    """SMs that join get one reply; what joins one of its own SM gets another."""
+    rate = rate_of((0,), sms, warps, 2, 4)
+    assert rate / 2 == pytest.approx(sms * warps / passes, rel=0.1)
+
+
+@pytest.mark.parametrize("bound", [0, 2, 16])
 @pytest.mark.parametrize(("quantum", "quanta"), [(7, None), (20, None), (50, None), (0, (3,)), (20, (3, 11))])
-def test_ports_of_gpcs_do_not_depend_on_the_quantum(quantum, quanta):
-    """Nor where nothing is asked of L2 for many turns of theirs, between bursts."""
+def test_links_to_gpcs_do_not_depend_on_the_quantum(quantum, quanta, bound):
+    """Nor where nothing is asked of L2 for long, between bursts."""
     source = Memory().tensor("in", 1, 1 << 16, 4)
     code = Code()
     mark = code.loop_begin()
@@ -261,22 +295,15 @@ def test_ports_of_gpcs_do_not_depend_on_the_quantum(quantum, quanta):
     code.exit()
     program = Program("bursts", (tuple(code.ops),), 8, 16, 0, 1)
     kernel = Kernel("bursts", program, (SMS, 1, 1), (source,), (Access(source, "read", whole(source)),))
-    found = {}
-    for bound in (0, 16):
-        gpu = {"gpu__gpcs": 1, "gpu__sms": SMS, "gpu__noc__gpc_bytes": bound}
-        want = execute(Job("bursts", [kernel]), "stream", config("h200", **gpu))
-        how = {"quanta": quanta} if quanta else {}
-        ran = execute(
-            Job("bursts", [kernel]),
-            "stream",
-            config("h200", sim__quantum=quantum, **gpu),
-            threads=(2,),
-            **how,
-        )
-        assert ran.hash == want.hash
-        assert ran.end == want.end
-        found[bound] = want.hash
-    assert found[0] != found[16]
+    gpu = {"gpu__gpcs": 1, "gpu__sms": SMS, "gpu__noc__gpc_link": bound}
+    want = execute(Job("bursts", [kernel]), "stream", config("h200", **gpu))
+    how = {"quanta": quanta} if quanta else {}
+    conf = config("h200", sim__quantum=quantum, **gpu)
+    ran = execute(Job("bursts", [kernel]), "stream", conf, threads=(2,), **how)
+    assert (ran.hash, ran.end) == (want.hash, want.end)
+    if bound == 2:
+        free = execute(Job("bursts", [kernel]), "stream", config("h200", **gpu | {"gpu__noc__gpc_link": 0}))
+        assert free.end < want.end
 
 
 def test_a_slice_looks_up_loads_while_it_sends_others():

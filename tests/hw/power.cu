@@ -1,5 +1,5 @@
 // What an H200 draws while one thing happens over and over: board power, SM clock and rates of steady kernels.
-//   power DIR [seconds]   writes DIR/power.csv (one row a kernel) and DIR/power_series.csv (a sample every 50 ms)
+//   power DIR [seconds [PART]]   (cases with PART in their name) writes DIR/power.csv (one row a kernel) and DIR/power_series.csv (a sample every 50 ms)
 // Power is the driver's energy counter over time; each kernel runs for `seconds` and the first third is left out.
 #include <dlfcn.h>
 #include <atomic>
@@ -336,10 +336,10 @@ static void run(FILE* f, FILE* series, const Case& c, double seconds) {
   CK(cudaEventDestroy(a)); CK(cudaEventDestroy(b));
 }
 template <class G, typename T>
-static Case gemm(const char* name, T* A, T* B, T* C, int n) {
-  GemmArgs<T> g{A, B, C, n, n, n, n, n, n, 0, 0, 0, 0};
+static Case gemm(const char* name, T* A, T* B, T* C, int m, int n, int k) {
+  GemmArgs<T> g{A, B, C, m, n, k, k, n, n, 0, 0, 0, 0};
   CK(cudaFuncSetAttribute(k_gemm<G>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
-  return {name, "FMA", (double)n * n * n, [=] { k_gemm<G><<<dim3(n / G::BN, n / G::BM), G::NT, G::SMEM>>>(g); }};
+  return {name, "FMA", (double)m * n * k, [=] { k_gemm<G><<<dim3(n / G::BN, m / G::BM), G::NT, G::SMEM>>>(g); }};
 }
 
 int main(int argc, char** argv) {
@@ -398,18 +398,32 @@ int main(int argc, char** argv) {
   k_unit<<<sms * 8, 256>>>(SA + (1 << 24), 1 << 24);
   k_unit<<<sms * 8, 256>>>(SB + (1 << 24), 1 << 24);
   CK(cudaDeviceSynchronize());
-  cases.push_back(gemm<H128w8>("hgemm_128x128_8w", HA, HB, HC, 4096));
-  cases.push_back(gemm<H128w4>("hgemm_128x128_4w", HA, HB, HC, 4096));
-  cases.push_back(gemm<H64>("hgemm_64x64", HA, HB, HC, 4096));
-  cases.push_back(gemm<S128>("sgemm_128x128", SA + (1 << 24), SB + (1 << 24), SC, 4096));
-  cases.push_back(gemm<S64>("sgemm_64x64", SA + (1 << 24), SB + (1 << 24), SC, 4096));
-  cases.push_back(gemm<S32>("sgemm_32x32", SA + (1 << 24), SB + (1 << 24), SC, 4096));
+  cases.push_back(gemm<H128w8>("hgemm_128x128_8w", HA, HB, HC, 4096, 4096, 4096));
+  cases.push_back(gemm<H128w4>("hgemm_128x128_4w", HA, HB, HC, 4096, 4096, 4096));
+  cases.push_back(gemm<H64>("hgemm_64x64", HA, HB, HC, 4096, 4096, 4096));
+  cases.push_back(gemm<S128>("sgemm_128x128", SA + (1 << 24), SB + (1 << 24), SC, 4096, 4096, 4096));
+  cases.push_back(gemm<S64>("sgemm_64x64", SA + (1 << 24), SB + (1 << 24), SC, 4096, 4096, 4096));
+  cases.push_back(gemm<S32>("sgemm_32x32", SA + (1 << 24), SB + (1 << 24), SC, 4096, 4096, 4096));
+  // as in the chains, of operands that L2 has no room for
+  __half *LA = (__half*)(M + (big >> 6)), *LB = (__half*)(N + (big >> 6));
+  k_half<<<sms * 8, 256>>>(LA, 1 << 27);
+  k_half<<<sms * 8, 256>>>(LB, 1 << 27);
+  CK(cudaDeviceSynchronize());
+  cases.push_back(gemm<H128w8>("hgemm_8w_3072_8192_2048", LA, LB, HC, 3072, 8192, 2048));
+  cases.push_back(gemm<H128w8>("hgemm_8w_3072_2048_8192", LA, LB, HC, 3072, 2048, 8192));
+  cases.push_back(gemm<H128w8>("hgemm_8w_1024_6144_12288", LA, LB, HC, 1024, 6144, 12288));
+  cases.push_back(gemm<H128w8>("hgemm_8w_1024_2048_2048", LA, LB, HC, 1024, 2048, 2048));
+  cases.push_back(gemm<H128w8>("hgemm_8w_2176_2048_2048", LA, LB, HC, 2176, 2048, 2048));
+  cases.push_back(gemm<H128w8>("hgemm_8w_2304_4096_4096", LA, LB, HC, 2304, 4096, 4096));
+  cases.push_back(gemm<H64>("hgemm_64_512_16384_4096", LA, LB, HC, 512, 16384, 4096));
+  cases.push_back(gemm<H64>("hgemm_64_512_4096_16384", LA, LB, HC, 512, 4096, 16384));
   cases.push_back({"idle_after", "none", 0, nullptr});
   FILE* f = fopen((dir + "/power.csv").c_str(), "w");
   FILE* s = fopen((dir + "/power_series.csv").c_str(), "w");
   fprintf(f, "kernel,seconds,power_W,power_reported_W,sm_clock_MHz,temperature_C,clock_limits_hex,rate_per_s,unit,launches\n");
   fprintf(s, "kernel,t_s,power_W,sm_clock_MHz,mem_clock_MHz,temperature_C,clock_limits_hex,energy_mJ\n");
-  for (auto& c : cases) run(f, s, c, sec);
+  for (auto& c : cases)
+    if (argc < 4 || c.name.find(argv[3]) != std::string::npos) run(f, s, c, sec);
   fclose(f); fclose(s);
   return 0;
 }

@@ -298,7 +298,7 @@ int gs_derive(gs_sim *sim)
         sim->sched.backing.way_back = both - both / 2;
         most = gs_min(most, both / 2);
     }
-    const u64 left = (u64)p->gpu.clock_share;
+    const u64 left = (u64)p->sim.clock_share;
     sim->sm_period = (sim->period * 65536 + left / 2) / left;
     u64 share = (u64)p->gpu.clock_tensor, want = (u64)p->sim.quantum * sim->period;
     sim->quantum = want && want < most ? want : most;

@@ -84,7 +84,7 @@ class Outcome:
             return columns.energy_table(run, {}, ())
         values = self.lowered.values
         counts = energy.counts(self.sms, self.slices, self.end, values, self.late)
-        voltage = (values["gpu.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
+        voltage = (values["sim.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
         return columns.energy_table(run, counts, energies, voltage)
 
     def row(self) -> dict[str, Any]:

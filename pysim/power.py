@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.03  # of the limit; as boards hold it: 678 to 723 W of 700 (h200_power.csv, h200_power_second.csv)
 RUNS = 4  # at most: the first tells about what the second needs, as what waits for DRAM takes its time
-LEAST = 0.25  # of the clock, as gpu.clock_share
+LEAST = 0.25  # of the clock, as sim.clock_share
 
 
 class Watts(NamedTuple):

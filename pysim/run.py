@@ -125,7 +125,7 @@ def _one(
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config, choice)
-        config = config.replaced({"gpu.clock_share": shares[-1]}) if shares else config
+        config = config.replaced({"sim.clock_share": shares[-1]}) if shares else config
         row |= {
             "bound_us": known.bound_us,
             "estimate_us": known.estimate_us,
@@ -159,9 +159,9 @@ def _one(
     energies = config.device.energies if ended else ()
     spent = found.energy(run, energies)
     if ended and config.integer("sim.sustained") and config.number("gpu.power_limit"):
-        share, watts = config.number("gpu.clock_share"), energy.watts(spent, found.end / TICKS_S)
+        share, watts = config.number("sim.clock_share"), energy.watts(spent, found.end / TICKS_S)
         limit, slope = config.number("gpu.power_limit"), config.number("gpu.power_slope")
-        left = power.next_share(share, watts, limit, slope, session.config.number("gpu.clock_share"))
+        left = power.next_share(share, watts, limit, slope, session.config.number("sim.clock_share"))
         if left != share and len(shares) + 1 < power.RUNS:
             del result.notes[told:]
             return _one(result, session, choice, wanted, progress, stop, replays, (*shares, left))

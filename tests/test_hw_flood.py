@@ -125,6 +125,6 @@ def test_links_have_the_clock_of_l2(row, pad, each):
     assert busy[3] < 0.92 * idle[3]
     assert busy[1] * busy[3] == pytest.approx(idle[1] * idle[3], rel=0.04)
     if (pad, each) == (0, 2):
-        assert flood(row, pad, each, gpu__clock_share=0.9).mean() == pytest.approx(
+        assert flood(row, pad, each, sim__clock_share=0.9).mean() == pytest.approx(
             flood(row, pad, each).mean(), rel=0.01
         )

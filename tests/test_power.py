@@ -59,7 +59,7 @@ def test_a_sustained_job_takes_what_the_board_may(limit):
 
 
 def test_a_share_that_is_given_is_the_most():
-    slow = {"gpu__clock_share": 0.6, "sim__sustained": 1}
+    slow = {"sim__clock_share": 0.6, "sim__sustained": 1}
     assert "with 0.600 of the SM clock" in run(gpu__power_limit=700, **slow).notes[-1]
     less = run(gpu__power_limit=220, **slow).notes[-1]
     assert 0.3 < float(less.split("with ")[1].split()[0]) < 0.6
@@ -94,7 +94,7 @@ def test_network_and_memory_keep_their_clocks():
     """A chase through L2 takes what it took but for the SM's part of it; arithmetic takes longer."""
     memory = Memory()
     kernel = micro.read(memory, 132, 16, 1 << 16, unroll=4, bypass_l1=True)
-    slow = {"gpu__clock_share": 0.5}
+    slow = {"sim__clock_share": 0.5}
     one, half = (float(run(Job("r", (kernel,)), **how).tables()["runs"]["time_us"][0]) for how in ({}, slow))
     assert one < half < 1.3 * one
     ffma = Job("f", (micro.ffma(132, 8, 64, 200),))

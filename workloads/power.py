@@ -1,8 +1,8 @@
 """Steady kernels whose board power was measured on an H200, for the check of the energy table.
 
 A kernel here is a short piece of the one that ran for seconds in ``tests/hw/power.cu``: what counts
-is what it does a second. The table's numbers come from the kernels that are marked ``fit``; the others are
-the check.
+is what it does a second. The table's numbers, and gpu.power_slope, come from the kernels that are marked
+``fit``; the others are the check.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ STEADY: tuple[Steady, ...] = (
     Steady("l2_write", lambda: _job(micro.write(264, 8, 64)), _sectors("l2_write")),
     Steady("saxpy_dram", lambda: job_of("saxpy4", f"n={1 << 26}"), lambda _: 12.0 * (1 << 26)),
     Steady("saxpy_l2", _saxpy_l2, lambda _: 12.0 * (1 << 21) * 16),
-    Steady("hgemm_128x128_8w", lambda: job_of("hgemm_128x128x32_8warps", SIZE), _product),
-    Steady("hgemm_128x128_4w", lambda: job_of("hgemm_128x128x32_4warps", SIZE), _product),
-    Steady("hgemm_64x64", lambda: job_of("hgemm_64x64x32", SIZE), _product),
+    Steady("hgemm_128x128_8w", lambda: job_of("hgemm_128x128x32_8warps", SIZE), _product, True),
+    Steady("hgemm_128x128_4w", lambda: job_of("hgemm_128x128x32_4warps", SIZE), _product, True),
+    Steady("hgemm_64x64", lambda: job_of("hgemm_64x64x32", SIZE), _product, True),
     Steady("sgemm_128x128", lambda: job_of("sgemm_128x128x8", SIZE), _product),
     Steady("sgemm_64x64", lambda: job_of("sgemm_64x64x16", SIZE), _product),
     Steady("sgemm_32x32", lambda: job_of("sgemm_32x32x32", SIZE), _product),

@@ -13,8 +13,6 @@ typedef struct gs_gpu_params {
     int64_t clock;
     /* SM clock of a GPC while its tensor cores are busy, as a share of gpu.clock (1: it does not change). [1/65536] */
     int64_t clock_tensor;
-    /* What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set. [1/65536] */
-    int64_t clock_share;
     /* Board power that a job which goes on for long may take (sim.sustained; 0: no limit). [mW] */
     int64_t power_limit;
     /* Voltage falls with the clock: what an event of an SM or of L2 takes is in proportion to this power of the clock. [1/65536] */
@@ -503,6 +501,8 @@ typedef struct gs_sim_params {
     int64_t oracle;
     /* The job is one of many like it without a pause: SM clocks are what gpu.power_limit leaves (pysim/power.py). A job that would take more is simulated again, up to three times. [bool] */
     int64_t sustained;
+    /* What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set. [1/65536] */
+    int64_t clock_share;
     /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */
     int64_t sample;
     /* Seed of everything random (L2 victims, when banks are refreshed, periods that replay simulates). [count] */

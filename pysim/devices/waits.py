@@ -12,6 +12,8 @@ _LEFT = (
 WAITS: Rows = (
     ("gpu.cp.beside", 0, "not measured"),
     ("gpu.cp.graph_prepare", 0, "not measured"),
+    ("gpu.power_limit", 0, "not used: what events take was measured on an H200 alone"),
+    ("gpu.power_slope", 0, "not used: what events take was measured on an H200 alone"),
     (
         "gpu.sm.leave_stores",
         1,

@@ -132,7 +132,7 @@ def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
         gpu__l1__reserved=machine["reserved"],
         gpu__gpcs=min(machine["gpcs"], machine["sms"]),
         gpu__noc__gpc_link=machine["gpc_link"],
-        gpu__clock_share=machine["share"],
+        sim__clock_share=machine["share"],
         gpu__noc__join_loads=machine["join_loads"],
         gpu__l2__enter=machine["enter"],
         gpu__l2__request=machine["request"],

@@ -2,8 +2,8 @@
 
 A board measures its power over some tens of milliseconds, far longer than most jobs last (50 ms on an H200,
 h200_clock_long.csv), so a job by itself never meets the limit. With ``sim.sustained`` it is simulated as one
-of many like it without a pause: with the clocks that it was given first, and if it takes more than
-``gpu.power_limit``, again with all SMs' clocks slowed down until it does not. With the clock falls the
+of many like it, ``sim.pause`` between two: with the clocks that it was given first, and if it takes more than
+``gpu.power_limit`` allows, again with all SMs' clocks slowed down until it does not. With the clock falls the
 voltage, and with it what an event takes (``gpu.power_slope``); network, L2 and DRAM keep their clocks.
 """
 
@@ -32,6 +32,10 @@ class Watts(NamedTuple):
     def all(self) -> float:
         """Return the sum."""
         return self.scaled + self.rate + self.rest
+
+    def allowed(self, limit: float, pause: float) -> float:
+        """Return what a run may take behind which the board rests, ``pause`` times as long as it."""
+        return limit + (limit - self.rest) * pause
 
     def at(self, slower: float, slope: float) -> float:
         """Return about the power if everything happened so much more slowly (SMs that wait do not)."""

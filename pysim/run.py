@@ -159,15 +159,11 @@ def _one(
     energies = config.device.energies if ended else ()
     spent = found.energy(run, energies)
     if ended and config.integer("sim.sustained") and config.number("gpu.power_limit"):
-        share, watts = config.number("sim.clock_share"), energy.watts(spent, found.end / TICKS_S)
-        limit, slope = config.number("gpu.power_limit"), config.number("gpu.power_slope")
-        left = power.next_share(share, watts, limit, slope, session.config.number("sim.clock_share"))
-        if left != share and len(shares) + 1 < power.RUNS:
+        left, note = _left(config, session.config, spent, found.end / TICKS_S)
+        if left != config.number("sim.clock_share") and len(shares) + 1 < power.RUNS:
             del result.notes[told:]
             return _one(result, session, choice, wanted, progress, stop, replays, (*shares, left))
-        result.notes.append(
-            f"{choice.name}: {watts.all:.0f} W of {limit:g} allowed, with {share:.3f} of the SM clock"
-        )
+        result.notes.append(f"{choice.name}: {note}")
     row |= found.row()
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", columns.table("runs", 1, run=run, **row))
@@ -182,6 +178,15 @@ def _one(
     clock.count("write", time.perf_counter() - done)
     result.add("host", _host(run, session, clock.lap()))
     return ended
+
+
+def _left(config: Config, given: Config, spent: NDArray[np.void], seconds: float) -> tuple[float, str]:
+    """Return the share of the SM clock that the power limit leaves, by a run, and what to say of that run."""
+    share, watts = config.number("sim.clock_share"), energy.watts(spent, seconds)
+    limit = watts.allowed(config.number("gpu.power_limit"), config.number("sim.pause") / 1e6 / seconds)
+    most, slope = given.number("sim.clock_share"), config.number("gpu.power_slope")
+    left = power.next_share(share, watts, limit, slope, most)
+    return left, f"{watts.all:.0f} W of {limit:.0f} allowed, with {share:.3f} of the SM clock"
 
 
 def _rows(result: Result) -> int:

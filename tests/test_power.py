@@ -15,6 +15,7 @@ from pysim.job import Job, Memory
 from pysim.power import NEAR, Watts, next_share
 from workloads import micro
 from workloads.power import STEADY
+from workloads.validation.h200 import pause_us
 
 MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured"
 JOB = Job("t", (micro.tensor(132, 8, 64, 60),))
@@ -74,6 +75,25 @@ def test_each_scheme_finds_its_own_share():
     one = simulate("h200", job, "graph", threads=1, overrides=changed, baseline=False)
     assert float(both.tables()["runs"]["time_us"][1]) == float(one.tables()["runs"]["time_us"][0])
     assert len(both.tables()["runs"]) == 2
+
+
+def test_a_pause_leaves_more_for_the_job():
+    """The mean of run and pause is what the board may take."""
+    held = run(gpu__power_limit=400, sim__sustained=1, sim__pause=10)
+    seconds, power = took(held)
+    mean = (power.all * seconds + power.rest * 10e-6) / (seconds + 10e-6)
+    assert mean == pytest.approx(400, rel=NEAR)
+    assert power.all > 1.1 * 400
+    assert seconds < took(run(gpu__power_limit=400, sim__sustained=1))[0]
+
+
+def test_pauses_between_measured_chains():
+    """As the program that was measured has them: two kernels, a GRU's forty, a graph of them, one kernel."""
+    assert pause_us(2, "stream") == 200 / 16 + 48
+    assert pause_us(2, "cusync:row+streams") == 200 / 16 + 56
+    assert pause_us(40, "pdl:late") == 200 / 6 + 200
+    assert pause_us(40, "cusync:tile+graph") == 200 / 16 + 84
+    assert pause_us(40, "fused:tile") == 200 / 16 + 44
 
 
 def test_what_the_board_cannot_reach_is_told():

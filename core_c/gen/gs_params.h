@@ -501,6 +501,8 @@ typedef struct gs_sim_params {
     int64_t oracle;
     /* The job is one of many like it without a pause: SM clocks are what gpu.power_limit leaves (pysim/power.py). A job that would take more is simulated again, up to three times. [bool] */
     int64_t sustained;
+    /* Between two runs of a sustained job the board does nothing for so long. [tick] */
+    int64_t pause;
     /* What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set. [1/65536] */
     int64_t clock_share;
     /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */

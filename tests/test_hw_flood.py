@@ -102,7 +102,9 @@ OFF = {
 }
 
 
-@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize(
+    "shared", ["none", "tpc", *(pytest.param(name, marks=pytest.mark.deep) for name in ("gpc", "all"))]
+)
 @pytest.mark.parametrize(("row", "pad"), OFF)
 def test_lines_that_several_sms_copy_at_once(row, pad, shared):
     """One reply serves several SMs; where each were sent its own, whole lines would come at half the rate.

@@ -272,7 +272,6 @@ int gs_derive(gs_sim *sim)
     sim->places = p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->live;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
-    sim->period_inverse = (1ull << 44) / sim->period + 1;
     if (derive_memory(sim)) {
         return sim->error_code;
     }

@@ -342,8 +342,7 @@ struct gs_sim {
     u32 sort_room, far_room, tb_room;
 
     /* device constants in ticks, cycles or 64ths */
-    u64 period; /* of the SM clock where nothing slows it down */
-    u64 period_inverse;
+    u64 period;        /* of the SM clock where nothing slows it down */
     u64 sm_period;     /* of all GPCs' clocks: longer than period where power is limited */
     u64 tensor_period; /* of a GPC whose tensor cores are busy; 0: as without them */
     u64 epoch;         /* when the SMs' next epoch begins; GS_NEVER: clocks do not change */

@@ -109,7 +109,7 @@ OFF = {
 def test_lines_that_several_sms_copy_at_once(row, pad, shared):
     """One reply serves several SMs; where each were sent its own, whole lines would come at half the rate.
 
-    What all SMs copy is 25 to 33 % too slow: on the card an SM gets up to 100 B a cycle of it.
+    What all SMs copy is 9 to 33 % too slow in whole lines: on the card an SM gets up to 100 B a cycle of it.
     """
     card = [PORT[row, pad, shared, 0, each][1] for each in (1, 4)]
     made = [flood(row, pad, each, shared).mean() for each in (1, 4)]

@@ -29,9 +29,22 @@ void gs_map_fold(gs_map *m, int hash)
     }
 }
 
+void gs_map_deal(gs_map *m)
+{
+    const u32 groups = (m->half + GS_GROUP - 1) / GS_GROUP, full = GS_GROUP - (groups * GS_GROUP - m->half);
+    for (u32 unit = 0; unit < m->half; unit++) {
+        /* all groups have so many, all but the last some more */
+        u32 more = unit >= full * groups, after = more ? unit - full * groups : unit;
+        u32 to = groups - more, place = after % to * GS_GROUP + after / to + more * full;
+        m->place[unit] = (u8)place;
+        m->unit[place] = (u8)unit;
+    }
+}
+
 static u64 quad_line(const gs_map *m, u32 place, u32 at)
 {
     u32 second = place >= m->half + m->gap, x = m->two ? place - second * (m->half + m->gap) : place;
+    x = m->two ? m->unit[x] : x;
     u32 row = at & 3, fold = at >> 2 & 1, side = m->two ? second : at >> 3 & 1;
     x ^= x < m->paired ? side : 0;
     u32 number = (at >> (m->two ? 3 : 4)) * m->half + x, high = number >> 6;

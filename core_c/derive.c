@@ -158,6 +158,7 @@ static int derive_map(gs_sim *sim)
     m->by_half = gs_div_make(m->half);
     m->by_sets = gs_div_make(m->sets);
     gs_map_fold(m, p->hash != 0);
+    gs_map_deal(m);
     return GS_OK;
 }
 

@@ -123,7 +123,8 @@ static inline u32 joint_bit(u32 sm)
 }
 
 /* Whether just these sectors are still to come for the GPC. Requests meet behind the network, in front of the
-   slice, so that they join one until its reply leaves the slice, or is back from the other half. */
+   slice, so that they join one until the slice has its reply, or it is back from the other half, however long
+   that waits for the link to the GPC then. */
 static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
 {
     return mask == j->mask && t < j->until;
@@ -161,8 +162,8 @@ static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in, u32 sectors)
     return at;
 }
 
-/* A request of that SM that joins none is the one that is joined from now on, by those that come until its
-   reply leaves. */
+/* A request of that SM that joins none is the one that is joined from now on, by those that come until then.
+ */
 static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 reply, u64 until, u32 mask, u32 away, u32 sm)
 {
     *j = (gs_joint){j->key, reply, until + sim->mean_distance, (u8)mask, 1, (u8)away, 0, joint_bit(sm)};
@@ -226,11 +227,11 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         if (joint->away) {
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
             u64 wait = joint_link(sim, joint, group, t, sm, sectors);
-            gs_send(ctx, &forward, home, gs_max(in, behind) + there + wait,
+            gs_send(ctx, &forward, home, gs_max(in + wait, behind) + there,
                     gs_across_pay(pay, 1) | GS_PAY_FOLLOWS | GS_PAY_BEHIND);
         } else {
-            u64 reply = gs_max(joint->reply, in + sim->l2_latency + sim->far);
-            join(ctx, s, own, m, sm, reply + joint_link(sim, joint, group, t, sm, sectors));
+            u64 wait = joint_link(sim, joint, group, t, sm, sectors);
+            join(ctx, s, own, m, sm, gs_max(joint->reply, in + sim->l2_latency + sim->far + wait));
         }
         return;
     }
@@ -252,7 +253,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 s->count.sectors_read += sectors;
                 if (joint) {
                     /* the way there lies before where they meet (h200_behind.csv: 56 to 76 cycles) */
-                    joint_set(sim, joint, reply, reply - sim->far, mask, 0, sm);
+                    joint_set(sim, joint, reply, reply - wait - sim->far, mask, 0, sm);
                 }
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
@@ -275,7 +276,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     }
     if (joint) {
         u64 reply = start + wait + sim->twin_latency;
-        joint_set(sim, joint, reply, reply, mask, 1, sm);
+        joint_set(sim, joint, reply, reply - wait, mask, 1, sm);
     }
     gs_send(ctx, &forward, home, start + wait + there, gs_across_pay(pay, 1));
 }
@@ -483,8 +484,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         if (GS_UNLIKELY(joint != NULL) && !forwarded) {
             in = way_in(sim, s, t);
             if (joint_takes(sim, joint, mask, t)) {
-                u64 reply = gs_max(joint->reply, in + l2_latency);
-                join(ctx, s, &sender, m, from, reply + joint_link(sim, joint, group, t, from, sectors));
+                u64 wait = joint_link(sim, joint, group, t, from, sectors);
+                join(ctx, s, &sender, m, from, gs_max(joint->reply, in + l2_latency + wait));
                 continue;
             }
         }
@@ -539,11 +540,10 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
             reply += across;
         }
-        if (load && !forwarded) {
-            reply += gs_gpc_link_take(sim, group, start, from, sectors);
-        }
+        const u64 wait = load && !forwarded ? gs_gpc_link_take(sim, group, start, from, sectors) : 0;
+        reply += wait;
         if (GS_UNLIKELY(joint != NULL)) {
-            joint_set(sim, joint, reply, reply, mask, 0, from);
+            joint_set(sim, joint, reply, reply - wait, mask, 0, from);
         }
         s->hash = gs_mix(s->hash, reply ^ pay << 19); /* less the place in L1, or the entry of the TB */
         gs_send(ctx, &sender, from / GS_GROUP, reply + noc, pay);

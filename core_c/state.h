@@ -300,6 +300,8 @@ typedef struct gs_map {
     gs_div by_half, by_sets;
     u8 fold[4][256]; /* what the bytes of a quad's number change */
     u8 low[256];     /* the lowest byte, by what it changes */
+    u8 place[256];   /* of a unit, among its partition's */
+    u8 unit[256];    /* and back */
 } gs_map;
 
 /* time series, see series.c */

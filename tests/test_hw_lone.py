@@ -23,6 +23,7 @@ from .core.harness import config, execute
 MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured"
 ROWS = {"one": MEASURED / "h100_lone.csv", "all": MEASURED / "h200_lone.csv"}
 AGES = MEASURED / "h200_lone_ages.csv"
+SECTORS = MEASURED / "h200_lone_sectors.csv"
 CLOCK = 0.909  # gpu.clock_tensor of a GPC with one such SM
 KINDS = {("plain", kind.name): kind for kind in (H128W8, H128W4, H64, S128, S64, S32)}
 KINDS |= {("chains", kind.name): kind for kind in TILES.values()}
@@ -134,6 +135,42 @@ def test_a_step_on_all_sms_takes_as_long(name, code, each, ns):
     # nothing is fitted to them; three and four TBs of 64 x 64 are 2 to 9 % too fast (docs/validation.md)
     bound = 0.1 if name.startswith("hgemm_64") and each > 2 else 0.05 if name.startswith("h") else 0.07
     assert everywhere(KINDS[code, name], each) == pytest.approx(ns, rel=bound)
+
+
+def sectors():
+    with SECTORS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if (row["code"], row["kernel"]) in KINDS:
+                quick = row["code"] == "plain" and (row["kernel"], int(row["each"])) in QUICK
+                values = (
+                    row["kernel"],
+                    row["code"],
+                    int(row["each"]),
+                    float(row["received"]),
+                    float(row["served"]),
+                )
+                yield pytest.param(*values, marks=() if quick else pytest.mark.deep)
+
+
+@pytest.mark.parametrize(("name", "code", "each", "received", "served"), list(sectors()))
+def test_loads_join_on_all_sms_as_often(name, code, each, received, served):
+    """Sectors that an SM gets for a step, and that slices serve for it: 11 to 22 % of them join others.
+
+    Where replies wait for the links to GPCs SMs of small clusters run ahead, and loads join half as often.
+    Nothing is fitted to it. Had none joined, slices would serve 12 to 28 % more. One TB of the chains' 8 warps
+    an SM joins twice as often as there.
+    """
+    kind, found = KINDS[code, name], []
+    for steps in (64, 224):
+        k, m, n, memory = steps * 32, kind.bm * 11 * each, kind.bn * 12, Memory()
+        sizes = {"A": (m, k), "B": (k, n), "C": (m, n)}
+        a, b, c = (memory.tensor(name, *size, 2) for name, size in sizes.items())
+        ran = execute(Job("step", [hgemm(kind.name, a, b, c, kind).kernel]), "stream", config("h200"))
+        found.append([int(ran.slices[count].sum()) for count in ("sectors_read", "joined")])
+    read, joined = (np.array(found[1]) - found[0]) / 160 / 132
+    assert read + joined == pytest.approx(received, rel=0.01)
+    most = 0.12 if (name, code, each) == (H128W8.name, "chains", 1) else 0.05
+    assert read == pytest.approx(served, rel=most)
 
 
 @pytest.mark.parametrize("kind", MEANS)

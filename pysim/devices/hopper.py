@@ -175,9 +175,11 @@ _GH100: Rows = (
     ),
     (
         "gpu.l2.request",
-        1.16,
-        "measured, h200_again.csv: loads of a sector or two that join none, one a cycle of L2's clock"
-        " (1.705 GHz)",
+        1.08,
+        "between two measurements: lines of one slice alone, one in 1.16, a cycle of L2's clock (1.705 GHz;"
+        " h200_again.csv), and copies of rows of 64 B padded by 16 from all slices, 13.0 requests each, 26.4"
+        " and 27.6 B a cycle of an SM, so one in 1.01 to 1.06 (h200_share.csv; a mean of SMs, the fast ones of"
+        " which end early)",
     ),
     (
         "gpu.l2.enter",
@@ -194,11 +196,10 @@ _GH100: Rows = (
     ),
     (
         "gpu.noc.gpc_link",
-        55,
-        "as wide as what a slice sends (64 B a cycle of L2's clock): twelve groups of slices of a half"
-        " then give a GPC 660 B a cycle; measured, h200_flood.csv, h200_port.csv: SMs of a GPC of 18 get 623"
-        " to 644 B a cycle of lines of their own together, whatever their own clock, and 1,140 to 1,550 of"
-        " lines that several of them copy at once",
+        53,
+        "measured, h200_flood.csv, h200_port.csv: SMs of a GPC of 18 get 623 to 644 B a cycle of lines of"
+        " their own together, whatever their own clock, so 52 to 54 of each of the twelve groups of slices of a"
+        " half (what one slice sends is 55), and 1,140 to 1,550 of lines that several of them copy at once",
     ),
     (
         "gpu.noc.tpc_distance",
@@ -273,9 +274,9 @@ _GH100: Rows = (
     ),
     (
         "gpu.l2.fabric_bandwidth",
-        2850,
-        f"{_MICRO} l2_write_GBps: 3,905 and 4,204, half of which crosses; 2.49 TB/s cross in cyclic reads of"
-        " 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at most",
+        2600,
+        f"{_MICRO} l2_write_GBps: 3,905 and 4,204, half of which crosses (3 % more and 3 % less here); 2.49 TB/s"
+        " cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at most",
     ),
     ("gpu.l2.referenced", 32, "a clock marks every new line"),
     (

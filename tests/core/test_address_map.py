@@ -200,12 +200,31 @@ def test_what_does_not_go_with_chunks_and_halves(changed, message):
 
 
 def test_chunks_without_the_hash():
-    """Quads that follow one another lie in slices that do, of one half for 64 of them."""
+    """Quads that follow one another lie in one slice after the other of a half, for 64 of them."""
     made, _ = lowered_of(make("empty"), "stream", config("h200", gpu__l2__hash=0))
     quads = np.arange(64)
     with Sim(made) as sim:
         found = homes(sim.sim, quads // 2 * 8 + quads % 2 * 2)[:, 0]
-    assert found.tolist() == (quads % 47).tolist()
+    assert len(set(found[:47])) == 47
+    assert found.max() < 47
+    assert found[47:].tolist() == found[:17].tolist()
+
+
+@pytest.mark.parametrize("slices", [94, 92, 90, 88, 80, 8])
+def test_slices_in_a_row_lie_in_groups_in_turn(slices):
+    """Of 64 quads 17 slices hold twice as many (of 47); a group has a link of its own to each GPC."""
+    half = slices // 2
+    size = 32 * 16 * 128 * slices
+    made, _ = lowered_of(
+        make("empty"), "stream", config("h200", gpu__l2__hash=0, gpu__l2__slices=slices, gpu__l2__size=size)
+    )
+    with Sim(made) as sim:
+        found = homes(sim.sim, np.arange(half) // 2 * 8 + np.arange(half) % 2 * 2)[:, 0]
+    assert sorted(found) == list(range(half))
+    groups = found // 4
+    assert np.bincount(groups).max() <= 4
+    full = groups.max() + 1
+    assert len(set(groups[:full])) == full
 
 
 @pytest.mark.parametrize("single", [0, 46, 47, 256])

@@ -1,6 +1,7 @@
 // What a K step of the products takes as they are, nothing noted in it (`plain`: kernels.cu's code; `chains`: that of the chains' plain
 // kernels): where an SM has one to four TBs and all others none, and where all SMs have as many.
 //   lone DIR        writes DIR/lone.csv: ns a step, from two kernels of unequal depth, by events (median, least and most of 15)
+//   lone once       runs those of all SMs once, 64 and 576 steps deep, fp16, plain and of chains, for a profiler
 //   lone ages DIR   writes DIR/ages.csv: the same of each of an SM's TBs, the oldest first, from when it began and ended (median, 10th
 //                   and 90th per cent of all SMs and seven runs); chains' code, as plain kernels note nothing
 #include "products.cuh"
@@ -116,9 +117,20 @@ static void by_age(FILE* f, const char* name, int most) {
     }
   CK(cudaFreeHost(records));
 }
+template <class G, int MODE>
+static void once(int most) {
+  numbers<typename G::T>();
+  for (int each = 1; each <= most; each++)
+    for (int steps : {64, 576}) run<G, MODE>(0, each, true, steps);
+}
 int main(int argc, char** argv) {
   CK(cudaMalloc(&GO, 4));
   CK(cudaMallocHost(&CLOCK, HELD * 16));
+  if (argc > 1 && !strcmp(argv[1], "once")) {
+    once<H128w8, -1>(2); once<H128w4, -1>(2); once<H64, -1>(4);
+    once<H128w8, 2>(2); once<H128w4, 2>(2); once<H64, 2>(4);
+    return 0;
+  }
   if (argc > 1 && !strcmp(argv[1], "ages")) {
     FILE* f = fopen((std::string(argc > 2 ? argv[2] : ".") + "/ages.csv").c_str(), "w");
     fprintf(f, "kernel,each,sms,age,ns,p10,p90,mhz\n");

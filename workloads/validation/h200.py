@@ -22,7 +22,7 @@ EVENTS_US = 1.3
 LAUNCHES = 3
 LONG_US = 40.0  # of a longer kernel two launches are enough
 QUICK_KERNEL_US, QUICK_CHAIN_US, QUICK_ONE_IN = 60.0, 300.0, 4
-QUICK_MODES = 2  # of a quick chain's modes one in so many, beside stream order
+QUICK_MODES = 4  # of a quick chain's modes one in so many, beside stream order
 
 MODES = {
     "1_stream": "stream",

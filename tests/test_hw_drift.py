@@ -37,13 +37,13 @@ def spread(steps):
 
 
 def test_sms_of_large_clusters_are_slower():
-    """Steps of SMs differ by 24 % there, by 8 here, where links to a GPC are hardly what they wait for.
+    """Steps of SMs differ by 24 % there and by 19 here, by 4 without the links to GPCs.
 
-    What slows this product's steps to 966 cycles on average, for 868 here, is missing.
+    They take 966 cycles on average there and 856 here, where loads join more often (docs/validation.md).
     """
     kernel, params = "hgemm_64x64x32", "M=1024;N=1600;K=6400"
     want = measured(kernel, params)
     assert 0.15 < spread(want) < 0.3
     limited, free = simulated(kernel, params), simulated(kernel, params, gpu__noc__gpc_link=0)
-    assert spread(free) < spread(limited) < spread(want)
+    assert spread(free) < 0.08 < 0.14 < spread(limited) < 0.3
     assert np.mean(limited) / 1024 / STEPS * GHZ == pytest.approx(want.mean(), rel=0.12)

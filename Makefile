@@ -66,8 +66,9 @@ build: $(CORE)
 gru: $(CORE)
 	$(PY) configs/titanv_gru.py
 
+# a process a core
 test: $(CORE)
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q -n auto
 
 # steps of products with TBs on all SMs, a quarter of an hour on two cores
 deep: $(CORE)

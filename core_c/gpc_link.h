@@ -1,9 +1,8 @@
-/* What a GPC takes of L2's replies. Each group of slices has a link of its own to each GPC, as wide as what
-   one slice sends, which the GPC's clusters of SMs (CPCs) share evenly, cluster by cluster. A reply for
-   several SMs that asked for the same passes once. Every byte takes its time of the link, but when a reply
-   passes is said when it is asked for: what other clusters ask later does not delay it, what DRAM answers
-   takes the link when it is looked up, and one that a slice has for a time before the last one that was asked
-   for finds the link as it was left by that. */
+/* What a GPC takes of L2's replies. Each group of slices has a link of its own to each GPC, which the GPC's
+   clusters of SMs (CPCs) share evenly, cluster by cluster. A reply for several SMs that joined passes once.
+   Every byte takes its time of the link, but when a reply passes is said when it is asked for: what other
+   clusters ask later does not delay it, what DRAM answers takes the link when it is looked up, and one that a
+   slice has for a time before the last one that was asked for finds the link as it was left by that. */
 #pragma once
 #include "mail.h"
 

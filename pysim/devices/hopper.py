@@ -197,9 +197,10 @@ _GH100: Rows = (
     (
         "gpu.noc.gpc_link",
         53,
-        "measured, h200_flood.csv, h200_port.csv: SMs of a GPC of 18 get 623 to 644 B a cycle of lines of"
-        " their own together, whatever their own clock, so 52 to 54 of each of the twelve groups of slices of a"
-        " half (what one slice sends is 55), and 1,140 to 1,550 of lines that several of them copy at once",
+        "measured, h200_flood.csv, h200_port.csv, h200_share.csv: SMs of a GPC of 18 get 612 to 661 B a cycle"
+        " (once 702) of lines of their own together, whatever their own clock, so 51 to 55 of each of the twelve"
+        " groups of slices of a half, of which this is the middle (what one slice sends is 55), and 1,140 to"
+        " 1,550 of lines that several of them copy at once",
     ),
     (
         "gpu.noc.tpc_distance",

@@ -157,8 +157,8 @@ def test_loads_join_on_all_sms_as_often(name, code, each, received, served):
     """Sectors that an SM gets for a step, and that slices serve for it: 11 to 22 % of them join others.
 
     Where replies wait for the links to GPCs SMs of small clusters run ahead, and loads join half as often.
-    Nothing is fitted to it. Had none joined, slices would serve 12 to 28 % more. One TB of the chains' 8 warps
-    an SM joins twice as often as there.
+    Nothing is fitted to it. Had none joined, slices would serve 12 to 28 % more. A lone TB of the chains' 8
+    warps joins twice as often as there.
     """
     kind, found = KINDS[code, name], []
     for steps in (64, 224):

@@ -1,7 +1,7 @@
-"""What an H200's GPCs take of lines that several of their SMs copy, row by row of a line each (tests/hw/share.cu).
+"""What an H200's GPCs take of lines that several of their SMs copy, a line each row (tests/hw/share.cu).
 
-That one reply serves all that joined is in what the profiler counts there: of whole lines slices serve a GPC of
-18 SMs 570 to 725 B a cycle whoever shares, from two TBs an SM on, while its SMs get up to 1,450 B.
+That one reply serves all that joined is in what the profiler counts there: of whole lines slices serve a GPC
+of 18 SMs 570 to 725 B a cycle whoever shares, from two TBs an SM on, while its SMs get up to 1,450 B.
 """
 
 from __future__ import annotations

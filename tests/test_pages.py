@@ -36,7 +36,10 @@ def test_published_means_come_from_the_tables():
 
 
 def test_the_chains_are_off_by_what_their_page_says():
-    """docs/h200_deps_rows.csv against the tables of docs/validation.md: every row but those that it says were not run."""
+    """docs/h200_deps_rows.csv against the tables of docs/validation.md.
+
+    Every row but those that it says were not run.
+    """
     with (ROOT / "docs" / "h200_deps_rows.csv").open(encoding="utf-8", newline="") as file:
         rows = {tuple(row["case"].rsplit("|", 1)): row for row in csv.DictReader(file)}
     times = {key: (float(row["measured_us"]), float(row["simulated_us"])) for key, row in rows.items()}

@@ -178,8 +178,8 @@ _GH100: Rows = (
         1.08,
         "between two measurements: lines of one slice alone, one in 1.16, a cycle of L2's clock (1.705 GHz;"
         " h200_again.csv), and copies of rows of 64 B padded by 16 from all slices, 13.0 requests each, 26.4"
-        " and 27.6 B a cycle of an SM, so one in 1.01 to 1.06 (h200_share.csv; a mean of SMs, the fast ones of"
-        " which end early)",
+        " and 27.6 B a cycle of an SM, so one in 1.01 to 1.06 (h200_share.csv; means of SMs, of which the fast"
+        " ones end early)",
     ),
     (
         "gpu.l2.enter",
@@ -198,7 +198,7 @@ _GH100: Rows = (
         "gpu.noc.gpc_link",
         53,
         "measured, h200_flood.csv, h200_port.csv, h200_share.csv: SMs of a GPC of 18 get 612 to 661 B a cycle"
-        " (once 702) of lines of their own together, whatever their own clock, so 51 to 55 of each of the twelve"
+        " (once 702) of lines of their own together, whatever their own clock, so 51 to 55 of each of twelve"
         " groups of slices of a half, of which this is the middle (what one slice sends is 55), and 1,140 to"
         " 1,550 of lines that several of them copy at once",
     ),
@@ -276,7 +276,7 @@ _GH100: Rows = (
     (
         "gpu.l2.fabric_bandwidth",
         2600,
-        f"{_MICRO} l2_write_GBps: 3,905 and 4,204, half of which crosses (3 % more and 3 % less here); 2.49 TB/s"
+        f"{_MICRO} l2_write_GBps: 3,905 and 4,204, half of which crosses (3 % more and less here); 2.49 TB/s"
         " cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric), and more at most",
     ),
     ("gpu.l2.referenced", 32, "a clock marks every new line"),

@@ -213,7 +213,7 @@ def test_chunks_without_the_hash():
 @pytest.mark.parametrize("single", [0, 1, 256])
 @pytest.mark.parametrize("slices", [94, 92, 90, 88, 80, 26, 14])
 def test_slices_in_a_row_lie_in_groups_in_turn(slices, single):
-    """The remainder of 64 numbers takes some slices in a row more often; groups get as much, within a slice's.
+    """The remainder of 64 numbers takes some slices in a row more often; groups get as much within a slice.
 
     A group of four has a link of its own to each GPC.
     """

@@ -178,7 +178,7 @@ _GH100: Rows = (
         1.08,
         "between two measurements: lines of one slice alone, one in 1.16, a cycle of L2's clock (1.705 GHz;"
         " h200_again.csv), and copies of rows of 64 B padded by 16 from all, 13.0 requests each, 26.4"
-        " and 27.6 B a cycle of an SM, so one in 1.01 to 1.06 (h200_share.csv; means of SMs, of which the fast"
+        " and 27.6 B a cycle of an SM, so one in 1.01 to 1.06 (h200_share.csv; means of SMs; the fast"
         " ones end early)",
     ),
     (

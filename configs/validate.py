@@ -79,7 +79,7 @@ def started(suites):
     )
     text = "a table with the same columns instead of the suite's own; its rows and no others"
     parser.add_argument("--measured", type=Path, metavar="FILE.csv", help=text)
-    text = "all, or quick: fixed rows that take about five minutes on two cores (default: all)"
+    text = "all, or quick: fixed rows that take about three minutes on two cores (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     text = "simulate every row anew and replace what results/cache holds of it"
     parser.add_argument("--fresh", action="store_true", help=text)

@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pysim import simulate
 from pysim.job import Job, Memory
@@ -71,6 +72,7 @@ def again(copies, read, written):
     return 32 * (counts[1] - counts[0]) / source.nbytes
 
 
+@pytest.mark.deep
 def test_what_l2_keeps():
     """Nothing of the model is fitted to these.
 

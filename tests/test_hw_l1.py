@@ -123,6 +123,7 @@ def walk(carve, lines, passes):
     return 1 - np.diff(asked) / lines
 
 
+@pytest.mark.deep
 def test_room():
     """Lines side by side, walked through over and over, at carve-outs that one TB of an SM can choose.
 

@@ -36,7 +36,7 @@ BOUNDS = {
     ("plain", "hgemm_128x128x32_4warps"): (0.03, 0.06),
     ("plain", "hgemm_64x64x32"): (0.04, 0.07, 0.06, 0.03),
     ("chains", "hgemm_128x128x32_8warps"): (0.06, 0.04),
-    ("chains", "hgemm_64x64x32"): (0.04, 0.06, 0.03, 0.05),
+    ("chains", "hgemm_64x64x32"): (0.04, 0.07, 0.03, 0.05),
 }
 # of all rows of a type; a multiply-add that takes the same time in all of them is off by 0.31 and 0.17
 MEANS = {"sgemm": 0.03, "hgemm": 0.035}
@@ -67,8 +67,12 @@ def ages(kind, each, **overrides):
 
 
 def step(kind, each, **overrides):
-    """Return ns a step until all TBs have ended."""
-    return ages(kind, each, **overrides)[-1]
+    """Return ns a step until all TBs have ended: the median of three latencies of L2, a cycle apart.
+
+    On the card that varies by four cycles either way (h200_jitter.csv). Here each run repeats itself, and two
+    TBs can lock in a phase: plain ones of 64 x 64 take 331 ns at one latency, 276 to 278 at seven others.
+    """
+    return float(np.median([ages(kind, each, gpu__noc__latency=at, **overrides)[-1] for at in (79, 80, 81)]))
 
 
 @pytest.mark.parametrize(("name", "code", "each", "ns"), list(rows()))
@@ -103,7 +107,7 @@ def test_without_a_queue_the_older_one_leads():
 
 # with TBs on all SMs: as deep as those that were measured, as half of what they read comes from DRAM again
 DEEP = 64, 576
-QUICK = {("hgemm_64x64x32", 1), ("sgemm_64x64x16", 1), ("hgemm_64x64x32", 3)}
+QUICK = {("hgemm_64x64x32", 1), ("sgemm_64x64x16", 1)}
 
 
 def everywhere(kind, each):
@@ -141,7 +145,7 @@ def sectors():
     with SECTORS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if (row["code"], row["kernel"]) in KINDS:
-                quick = row["code"] == "plain" and (row["kernel"], int(row["each"])) in QUICK
+                quick = row["code"] == "plain" and (row["kernel"], int(row["each"])) == ("hgemm_64x64x32", 3)
                 values = (
                     row["kernel"],
                     row["code"],

@@ -37,8 +37,8 @@ CARD = rows("h200_flood.csv", "row", "pad", "each", what="copies", apart="0")
 PORT = rows("h200_port.csv", "row", "pad", "shared", "mma", "each")
 
 
-def flood(row, pad, each, shared="none", **overrides):
-    """The same as simulated: each of 4 warps goes through its part of the TB's 32 KiB, 3 steps ahead."""
+def copies(row, pad, pitch, **strides):
+    """4 warps copy steps of 8 KiB of a TB's 32 KiB, 3 ahead, in rows that lie ``pitch`` B apart."""
     code = Code()
     mark = code.loop_begin()
     for step in range(TURN):
@@ -47,9 +47,9 @@ def flood(row, pad, each, shared="none", **overrides):
             for warp in range(4):
                 at = j * 2048 + 512 * warp
                 into = (at // row * (row + pad) + at % row) % 128
-                where = {"s0": 16, "s1": row, "minor": row // 16, "into": into, "into_pitch": row + pad}
-                here = at + STEP * (step % 4)
-                places.append(Pattern(0, 16, base=here, by=4 * STEP, bz=4 * STEP * SMS, **where))
+                here = (at + STEP * (step % 4)) // row * pitch + at % row
+                where = {"s0": 16, "s1": pitch, "minor": row // 16, "into": into, "into_pitch": row + pad}
+                places.append(Pattern(0, 16, base=here, **strides, **where))
             code.load(step % 3, *places, bypass_l1=True, smem=1)
             code.compute(int=4, chain=4)
         code.wait((step + 1) % 3)
@@ -57,15 +57,25 @@ def flood(row, pad, each, shared="none", **overrides):
     for slot in range(3):
         code.wait(slot)
     code.exit()
+    return code
+
+
+def wanted(code, each, grid, room, **overrides):
+    """Wanted bytes a cycle of each SM, of the second of two such kernels, and what ran."""
     smem = max(LAST // each // 1024 * 1024 - 1024, FIRST)
-    source = buffer(Memory(), "source", 32 << 20)
     program = Program("flood", (tuple(code.ops),), 4, 64, smem, 1)
-    grid = (SHARED[shared], SMS // SHARED[shared], each)
-    kernel = Kernel("flood", program, grid, (source,), (), 0)
-    tbs = execute(Job("flood", [kernel] * 2), "stream", config("h200", **overrides)).tbs
-    second = tbs[tbs["kernel"] == 1]
+    kernel = Kernel("flood", program, grid, (buffer(Memory(), "source", room),), (), 0)
+    ran = execute(Job("flood", [kernel] * 2), "stream", config("h200", **overrides))
+    second = ran.tbs[ran.tbs["kernel"] == 1]
     took = (second["end"].astype(np.int64) - second["start"].astype(np.int64)) / 1024 * 1.98
-    return STEP * TURN * LOOPS * each / took
+    return STEP * TURN * LOOPS * each / took, ran
+
+
+def flood(row, pad, each, shared="none", **overrides):
+    """The same as simulated."""
+    code = copies(row, pad, row, by=4 * STEP, bz=4 * STEP * SMS)
+    grid = (SHARED[shared], SMS // SHARED[shared], each)
+    return wanted(code, each, grid, 32 << 20, **overrides)[0]
 
 
 @pytest.mark.parametrize("each", [1, 3, 6])

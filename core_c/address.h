@@ -19,11 +19,16 @@
 #pragma once
 #include "mail.h"
 
-/* What the lines of a block have in common. */
+/* What the lines of a block have in common; with gpu.l2.chunked of the 1024 whose quads have the same upper
+   part of their number: that part folded, its 64-fold by the units of a half, and the tag where their places
+   begin, up to `end`, and what makes a set of those. */
 typedef struct gs_block {
     u64 first; /* line */
     u32 tag, h, set;
+    u32 fold, quotient, rest, end;
 } gs_block;
+
+enum { GS_QUAD_LINES = 1024 };
 
 void gs_map_fold(gs_map *m, int hash);
 
@@ -40,13 +45,10 @@ static inline gs_block gs_block_at(const gs_map *m, u64 block)
 {
     u32 h = (u32)block * 0x9E3779B1u;
     h = (h ^ h >> 15) & m->spread;
-    return (gs_block){block * m->by_block.d, (u32)block + 1, h, gs_below(h >> 16, m->rows) * m->row_sets};
-}
-
-/* with gpu.l2.chunked all lines lie in one block */
-static inline gs_block gs_block_of(const gs_map *m, u64 line)
-{
-    return m->chunked ? (gs_block){0} : gs_block_at(m, gs_div_by(line, m->by_block));
+    return (gs_block){.first = block * m->by_block.d,
+                      .tag = (u32)block + 1,
+                      .h = h,
+                      .set = gs_below(h >> 16, m->rows) * m->row_sets};
 }
 
 /* how far the slices are turned for the set that is `at`-th of its block */
@@ -61,26 +63,58 @@ static inline u32 gs_fold(const gs_map *m, u32 high)
     return m->fold[1][high & 255] ^ m->fold[2][high >> 8 & 255] ^ m->fold[3][high >> 16];
 }
 
-static inline void gs_quad_home(const gs_map *m, u32 line, u32 *slice, u32 *set, u32 *tag)
+/* the tag of a place of those that quads have in a slice, and what makes a set of it */
+static inline void gs_quad_tag(const gs_map *m, u32 at, gs_block *b)
 {
-    u32 quad = line >> 3 << 1 | (line >> 1 & 1), high = quad >> 8;
-    u32 fold = m->fold[0][quad & 255] ^ gs_fold(m, high), number = high << 6 | (fold & 63);
-    u32 side = fold >> 6 & 1, at = (u32)gs_div_by(number, m->by_half), x = number - at * m->half;
+    u32 block = (u32)gs_div_by(at, m->by_sets);
+    b->tag = block + 1;
+    b->end = (block + 1) * m->sets;
+    b->set = gs_block_at(m, block).set - block * m->sets;
+}
+
+static inline gs_block gs_quad_block(const gs_map *m, u64 line)
+{
+    gs_block b = {.first = line & ~(u64)(GS_QUAD_LINES - 1), .fold = gs_fold(m, (u32)(line / GS_QUAD_LINES))};
+    u32 number = (u32)(b.first >> 4);
+    b.quotient = (u32)gs_div_by(number, m->by_half);
+    b.rest = number - b.quotient * m->half;
+    gs_quad_tag(m, b.quotient << (m->two ? 3 : 4), &b);
+    return b;
+}
+
+static inline __attribute__((always_inline)) void gs_quad_home(const gs_map *m, const gs_block *b, u32 line,
+                                                               u32 *slice, u32 *set, u32 *tag)
+{
+    u32 fold = m->fold[0][line >> 3 << 1 | (line >> 1 & 1)] ^ b->fold, side = fold >> 6 & 1;
+    u32 rest = b->rest + (fold & 63), more = rest * m->half_inverse >> 20, x = rest - more * m->half;
     x ^= x < m->paired ? side : 0;
     *slice = m->two ? side * (m->half + m->gap) + m->place[x] : x;
+    u32 at = b->quotient + more;
     at = m->two ? at : at << 1 | side;
     at = at << 3 | (fold >> 7) << 2 | (line & 1) | (line >> 1 & 2);
-    u32 block = (u32)gs_div_by(at, m->by_sets);
-    at += gs_block_at(m, block).set - block * m->sets;
+    u32 begin = b->set;
+    *tag = b->tag;
+    if (GS_UNLIKELY(at >= b->end)) {
+        gs_block next;
+        gs_quad_tag(m, at, &next);
+        begin = next.set;
+        *tag = next.tag;
+    }
+    at += begin;
     *set = at >= m->sets ? at - m->sets : at;
-    *tag = block + 1;
+}
+
+static inline gs_block gs_block_of(const gs_map *m, u64 line)
+{
+    return m->chunked ? gs_quad_block(m, line) : gs_block_at(m, gs_div_by(line, m->by_block));
 }
 
 /* `at`: the line's place in its block */
-static inline void gs_home_in(const gs_map *m, const gs_block *b, u32 at, u32 *slice, u32 *set, u32 *tag)
+static inline __attribute__((always_inline)) void gs_home_in(const gs_map *m, const gs_block *b, u32 at,
+                                                             u32 *slice, u32 *set, u32 *tag)
 {
     if (m->chunked) {
-        gs_quad_home(m, at, slice, set, tag);
+        gs_quad_home(m, b, at, slice, set, tag);
         return;
     }
     u32 x = (u32)(at * m->slices_inverse >> 40), s = at - x * m->slices + gs_turn(m, b, x);

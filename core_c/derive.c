@@ -14,6 +14,9 @@ static void derive_l1(gs_sim *sim)
     sim->credits[GS_POOL_LOADS] = (u32)p->in_flight;
     sim->credits[GS_POOL_COPIES] = (u32)p->copies_in_flight;
     sim->credits[GS_POOL_STORES] = (u32)p->stores_in_flight;
+    for (u32 pool = 0; pool < GS_POOLS; pool++) {
+        sim->pool[pool] = sim->credits[pool] ? pool : GS_POOL_LOADS;
+    }
     sim->in_flight = (u32)(p->in_flight + p->copies_in_flight + p->stores_in_flight);
     sim->keep_stores = (u32)p->keep_stores;
     sim->l1_total = (u64)p->size - gs_min((u64)p->reserved, (u64)p->size);
@@ -154,8 +157,9 @@ static int derive_map(gs_sim *sim)
     m->spread = p->hash ? ~0u : 0;
     m->slices_inverse = (1ull << 40) / hashed + 1;
     m->by_block = gs_div_make(hashed * m->sets);
-    m->block_lines = m->chunked ? 1ull << 32 : m->by_block.d;
+    m->block_lines = m->chunked ? GS_QUAD_LINES : m->by_block.d;
     m->by_half = gs_div_make(m->half);
+    m->half_inverse = (1u << 20) / m->half + 1;
     m->by_sets = gs_div_make(m->sets);
     gs_map_fold(m, p->hash != 0);
     gs_map_deal(m);

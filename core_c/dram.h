@@ -85,7 +85,8 @@ static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n
 }
 
 /* takes n sector slots from time t on; returns the end of the last */
-static inline u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
+static inline __attribute__((always_inline)) u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t,
+                                                             u32 n)
 {
     u64 first = gs_div_by(now, sim->by_slot) >> 6;
     if (GS_UNLIKELY(first > s->bus_word + 2 * GS_BUS_WORDS)) {
@@ -143,7 +144,7 @@ static inline void gs_bank_refresh(const gs_gpu_dram_params *p, gs_bank *b, u64 
     b->row = 0;
 }
 
-static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
+static inline __attribute__((always_inline)) u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
 {
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     gs_bank *b = &s->bank[(row & sim->bank_mask) ^ ((row >> 5 ^ row >> 10) & sim->bank_fold)];
@@ -176,16 +177,22 @@ static inline u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
     return end;
 }
 
+/* a batch of writes drains */
+static __attribute__((noinline)) void gs_dram_drain(gs_sim *sim, gs_slice *s, u64 t)
+{
+    u32 slots = s->writes + sim->turnaround_slots[s->reads_since];
+    s->drained = gs_bus_take(sim, s, t, t, slots);
+    if (GS_UNLIKELY(sim->series.interval != 0)) {
+        gs_series_write(sim, s, s->drained, slots);
+    }
+    s->writes = s->reads_since = 0;
+}
+
 static inline void gs_dram_write(gs_sim *sim, gs_slice *s, u64 t, u32 n)
 {
     s->count.dram_write_sectors += n;
     s->writes += n;
     if (s->writes >= (u32)sim->params.gpu_dram.write_batch) {
-        u32 slots = s->writes + sim->turnaround_slots[s->reads_since];
-        s->drained = gs_bus_take(sim, s, t, t, slots);
-        if (GS_UNLIKELY(sim->series.interval != 0)) {
-            gs_series_write(sim, s, s->drained, slots);
-        }
-        s->writes = s->reads_since = 0;
+        gs_dram_drain(sim, s, t);
     }
 }

@@ -413,10 +413,10 @@ static int behind(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, c
     return 1;
 }
 
-/* Serves the requests of a group's slices, sorted by time. The last three are constants where it is called.
- */
+/* Serves the requests of a group's slices, sorted by time. The last four are constants where it is called;
+   `shared`: SMs share requests, look-ups or links. */
 static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n,
-                                                        int lru, int halves, int open_lines)
+                                                        int lru, int halves, int open_lines, int shared)
 {
     gs_sim *sim = ctx->sim;
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
@@ -479,7 +479,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
             }
         }
-        gs_joint *joint = load ? joint_of(sim, s, pay, tag, from) : NULL;
+        gs_joint *joint = shared && load ? joint_of(sim, s, pay, tag, from) : NULL;
         u64 in = t;
         if (GS_UNLIKELY(joint != NULL) && !forwarded) {
             in = way_in(sim, s, t);
@@ -489,7 +489,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 continue;
             }
         }
-        u64 start = gs_max(load ? look_up(sim, s, in, sectors) : in, s->port);
+        u64 start = gs_max(shared && load ? look_up(sim, s, in, sectors) : in, s->port);
         s->port = start + (u64)sectors * slice_sector[kind];
         s->count.requests++;
         u64 reply = start + l2_latency;
@@ -540,7 +540,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             }
             reply += across;
         }
-        const u64 wait = load && !forwarded ? gs_gpc_link_take(sim, group, start, from, sectors) : 0;
+        const u64 wait =
+            shared && load && !forwarded ? gs_gpc_link_take(sim, group, start, from, sectors) : 0;
         reply += wait;
         if (GS_UNLIKELY(joint != NULL)) {
             joint_set(sim, joint, reply, reply - wait, mask, 0, from);
@@ -552,15 +553,18 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
 
 static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
-    const int lru = ctx->sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    if (ctx->sim->half_boxes) {
-        serve(ctx, group, m, n, lru, 1, 1);
+    const gs_sim *sim = ctx->sim;
+    const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
+    if (sim->half_boxes) {
+        serve(ctx, group, m, n, lru, 1, 1, 1);
+    } else if (sim->join_loads || sim->request || sim->gpc_sector) {
+        serve(ctx, group, m, n, lru, 0, sim->open_lines != 0, 1);
     } else if (lru) {
-        serve(ctx, group, m, n, 1, 0, 0);
-    } else if (ctx->sim->open_lines) {
-        serve(ctx, group, m, n, 0, 0, 1);
+        serve(ctx, group, m, n, 1, 0, 0, 0);
+    } else if (sim->open_lines) {
+        serve(ctx, group, m, n, 0, 0, 1, 0);
     } else {
-        serve(ctx, group, m, n, 0, 0, 0);
+        serve(ctx, group, m, n, 0, 0, 0, 0);
     }
 }
 

@@ -17,8 +17,7 @@
    are numbered: an op may go when the release that it needs lies at or before its cycle. */
 static inline u32 pool_of(const gs_sim *sim, int load, int copy)
 {
-    u32 pool = !load ? GS_POOL_STORES : copy ? GS_POOL_COPIES : GS_POOL_LOADS;
-    return sim->credits[pool] ? pool : GS_POOL_LOADS;
+    return sim->pool[!load ? GS_POOL_STORES : copy ? GS_POOL_COPIES : GS_POOL_LOADS];
 }
 
 static inline u32 *release_time(gs_sm *sm, u32 pool, u32 number)
@@ -139,7 +138,7 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     const u64 line0 = a->line0, c = a->c,
               common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | (a->copy ? GS_PAY_COPY : 0);
     gs_row row = ctx->row;
-    gs_block block = {GS_NEVER - block_lines, 0, 0, 0};
+    gs_block block = {.first = GS_NEVER - block_lines};
     u64 port = sm->port, looked_up = a->at + sim->l1_latency;
     u32 found_lines = 0, found_sectors = 0;
     const u32 partial = !load && a->kind == GS_MSG_STORE ? GS_PARTIAL : 0;

@@ -294,14 +294,15 @@ typedef struct gs_map {
     u32 turn, spread;   /* of the hash: how far each set turns on; an all-ones mask. Both 0: no hash */
     u64 slices_inverse; /* 2^40 / slices, rounded up: exact for places in a block, which are below 2^20 */
     gs_div by_block;
-    u64 block_lines; /* chunked: more than there are lines */
-    u32 chunked;     /* 1: four lines of a chunk of 8 take a slice; then: */
-    u32 paired;      /* slices of a half, the first ones, in units of two */
+    u64 block_lines;
+    u32 chunked; /* 1: four lines of a chunk of 8 take a slice; then: */
+    u32 paired;  /* slices of a half, the first ones, in units of two */
     gs_div by_half, by_sets;
-    u8 fold[4][256]; /* what the bytes of a quad's number change */
-    u8 low[256];     /* the lowest byte, by what it changes */
-    u8 place[256];   /* of a unit, among its partition's */
-    u8 unit[256];    /* and back */
+    u32 half_inverse; /* 2^20 / half, rounded up: exact below half + 64 */
+    u8 fold[4][256];  /* what the bytes of a quad's number change */
+    u8 low[256];      /* the lowest byte, by what it changes */
+    u8 place[256];    /* of a unit, among its partition's */
+    u8 unit[256];     /* and back */
 } gs_map;
 
 /* time series, see series.c */
@@ -360,6 +361,7 @@ struct gs_sim {
     u32 read_copy, read_load; /* cycles in which a sub-core reads the registers of one */
     u32 l1_latency, port_sms, keep_stores;
     u32 credits[GS_POOLS]; /* lines that an SM may have under way of each pool; 0: they count as loads */
+    u32 pool[GS_POOLS];    /* the one that they count for */
     u32 in_flight;         /* of all pools */
     u16 l1_hash[3][256];   /* what each byte of a line number above bit 8 adds to its set in L1 */
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */

@@ -21,7 +21,7 @@ endif
 help:
 	@echo "make gru       install, compile, run configs/titanv_gru.py"
 	@echo "make test      install, compile, run all tests"
-	@echo "make deep      tests of whole chips that make test leaves out (a quarter of an hour on two cores)"
+	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike (an hour on two cores)"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
@@ -70,9 +70,9 @@ gru: $(CORE)
 test: $(CORE)
 	$(PY) -m pytest -q -n auto
 
-# steps of products with TBs on all SMs, a quarter of an hour on two cores
+# whole chips, and cases that are alike
 deep: $(CORE)
-	$(PY) -m pytest -q -m deep
+	$(PY) -m pytest -q -n auto -m deep
 
 # a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them; a process a core
 FIRST ?= 0

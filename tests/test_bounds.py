@@ -34,6 +34,7 @@ from .core.workloads_small import ALL
 from .random_jobs import FREE, LAUNCHES
 from .random_shapes import SMALL, attention, convolutions, gated
 from .test_prologue import chain, weighted
+from .thin import thin
 
 EVERY = ",".join(SCHEMES) + ",tb_static:prologue,pdl:late,cusync:row,fused:tile,blockmaestro:kernels4"
 
@@ -60,7 +61,7 @@ def test_small_workloads(name, submit):
     respected(rows_of(tiny(scheme__hypothetical=1), job, EVERY, **{"host.submit": submit}))
 
 
-@pytest.mark.parametrize("name", APPS)
+@pytest.mark.parametrize("name", thin(APPS, 3))
 def test_applications(name):
     for gpu in ("titan_x_pascal", "h200"):
         respected(rows_of(gpu, make(f"{name}:{APPS[name].small}"), EVERY, **{"gpu.cp.launch": 0}))
@@ -84,7 +85,7 @@ NETWORKS = (
 
 
 @pytest.mark.parametrize("gpu", ["titan_v", "h200"])
-@pytest.mark.parametrize("text", NETWORKS)
+@pytest.mark.parametrize("text", thin(NETWORKS, 2))
 def test_networks(text, gpu):
     respected(rows_of(gpu, make(text), EVERY, **{"scheme.hypothetical": 1}))
 
@@ -115,7 +116,7 @@ MICRO = (
 )
 
 
-@pytest.mark.parametrize("text", [*GRAPHS, *MICRO])
+@pytest.mark.parametrize("text", thin([*GRAPHS, *MICRO], 3))
 def test_irregular_graphs_and_micro_benchmarks(text):
     """Of long ones the first kernels."""
     job, most = make(text), 48
@@ -140,7 +141,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize("name", PIECES)
-@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("free", thin([False, True], 2))
 def test_pieces_of_cusync(name, free):
     piece, policies = PIECES[name]
     schemes = [f"cusync:{policy}+{launch}" for policy in policies for launch in LAUNCHES]
@@ -259,13 +260,13 @@ STREAMS = [("titan_v", "read:tbs=640"), ("h200", "read:tbs=1320,chunk=131072")]
 STREAMS += [("titan_v", "columns"), ("h200", "columns")]
 
 
-@pytest.mark.parametrize(("gpu", "text"), STREAMS)
+@pytest.mark.parametrize(("gpu", "text"), thin(STREAMS, [STREAMS[0], STREAMS[3]]))
 def test_one_pass_over_dram(gpu, text):
     rows = respected(rows_of(gpu, make(text), "stream,tb_ideal"))
     assert (rows["bound_us"] >= 0.85 * rows["time_us"]).all()
 
 
-@pytest.mark.parametrize(("gpu", "mib"), [("titan_v", 64), ("h200", 768)])
+@pytest.mark.parametrize(("gpu", "mib"), thin([("titan_v", 64), ("h200", 768)], 2))
 def test_a_copy_writes_back_what_l2_does_not_hold(gpu, mib):
     """All but what L2 holds and what resident TBs have not written yet stands before the last reads."""
     schemes = "stream,tb_ideal" if gpu == "titan_v" else "stream"

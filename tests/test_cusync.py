@@ -18,6 +18,8 @@ from workloads.tiling import step_work
 from workloads.validation.cusync import MLP, MODES
 from workloads.validation.suites import SUITES, cases_of
 
+from .thin import thin
+
 SMALL = "64x64x32x32x32x32"
 LAUNCHES = ("streams+gate_first", "streams", "streams+no_gate", "pdl", "graph")
 OPTIONS = ("", "wait_early", "tile_order", "fence_system+poll_each")
@@ -143,8 +145,10 @@ def statuses(device, job, schemes):
     return dict(zip(rows["scheme"], zip(rows["status"], rows["reason"], strict=True), strict=True))
 
 
-@pytest.mark.parametrize("device", ["a100", "v100"])
-@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize(
+    ("device", "split"),
+    thin([("a100", 1), ("a100", 2), ("v100", 1), ("v100", 2)], [("a100", 1), ("v100", 2)]),
+)
 def test_every_policy_and_launch_obeys_the_dependences(device, split):
     """The oracle watches each access: row, tile and strided semaphores in every form of launch."""
     schemes = [

@@ -62,7 +62,7 @@ def test_a_sample_runs_the_kernel_of_the_whole(transposes):
     assert whole.program == named.program
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_sampled_is_close_to_full(monkeypatch):
     config = Config.resolve(device("v100"))
     task = ("fp32", "1024", "26000", "512", "NN")

@@ -12,6 +12,7 @@ from workloads.registry import make
 
 from .calls import caller
 from .core.harness import config
+from .thin import thin
 
 run = caller("gap_table")
 
@@ -28,7 +29,7 @@ def test_each_cost_makes_it_longer(text):
     assert found["shared"] <= 1.02 * found["launch, shared"]
 
 
-@pytest.mark.parametrize("scheme", ["stream", "tb_ideal:prologue", "cusync:row", "host"])
+@pytest.mark.parametrize("scheme", thin(["tb_ideal:prologue", "stream", "cusync:row", "host"], 2))
 def test_a_bound_without_a_run_is_that_of_the_run(scheme):
     job = make("gru:hidden=64,batch=8,timesteps=3")
     few = {"gpu.cp.launch": 100.0, "scheme.hypothetical": 1}

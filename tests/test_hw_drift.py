@@ -36,6 +36,7 @@ def spread(steps):
     return high / low - 1
 
 
+@pytest.mark.deep
 def test_sms_of_large_clusters_are_slower():
     """Steps of SMs differ by 24 % there and by 19 here, by 4 without the links to GPCs.
 

@@ -13,6 +13,7 @@ from pysim.program import Code, Pattern, Program
 from workloads.microbench.bench import buffer
 
 from .core.harness import config, execute
+from .thin import thin
 
 MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured"
 SMS, LOOPS, STEP, TURN = 132, 6, 8192, 12
@@ -78,8 +79,8 @@ def flood(row, pad, each, shared="none", **overrides):
     return wanted(code, each, grid, 32 << 20, **overrides)[0]
 
 
-@pytest.mark.parametrize("each", [1, 3, 6])
-@pytest.mark.parametrize(("row", "pad"), [(128, 0), (128, 16), (128, 32)])
+@pytest.mark.parametrize("each", thin([1, 3, 6], [1, 6]))
+@pytest.mark.parametrize(("row", "pad"), thin([(128, 0), (128, 16), (128, 32)], 2))
 def test_what_sms_get_of_copies(row, pad, each):
     """The slow ones, of large GPCs, within 4 %, all on average within 7; nothing is fitted to them."""
     got = flood(row, pad, each)
@@ -98,7 +99,7 @@ def test_without_the_links_to_gpcs_all_get_more():
     assert np.percentile(free, 90) < 1.2 * np.percentile(free, 10)
 
 
-@pytest.mark.parametrize(("row", "pad"), [(64, 16), (64, 32)])
+@pytest.mark.parametrize(("row", "pad"), thin([(64, 16), (64, 32)], 2))
 def test_more_requests_for_as_much(row, pad):
     """10 and 15 requests a copy: 20 % too fast to 16 % too slow, as cards take more of them the more wait."""
     for each in (1, 3, 6):
@@ -112,9 +113,7 @@ OFF = {
 }
 
 
-@pytest.mark.parametrize(
-    "shared", ["none", "tpc", *(pytest.param(name, marks=pytest.mark.deep) for name in ("gpc", "all"))]
-)
+@pytest.mark.parametrize("shared", thin(SHARED, ["tpc"]))
 @pytest.mark.parametrize(("row", "pad"), OFF)
 def test_lines_that_several_sms_copy_at_once(row, pad, shared):
     """One reply serves several SMs; where each were sent its own, whole lines would come at half the rate.

@@ -13,6 +13,7 @@ from pysim.program import Code, Pattern, Program
 from workloads.microbench.bench import buffer
 
 from .core.harness import config, execute
+from .thin import thin
 
 ROWS = Path(__file__).parents[1] / "workloads" / "measured" / "h200_hot.csv"
 SMS, STEPS, WARPS = 132, 32, 4
@@ -91,7 +92,7 @@ def step(pad, share_a, share_b, **changed):
     return float(np.mean(second["end"] - second["start"])) / 1024 * 1.98 / STEPS
 
 
-@pytest.mark.parametrize("pad", [16, 32])
+@pytest.mark.parametrize("pad", thin([16, 32], 2))
 def test_steps_whose_rows_are_padded(pad):
     """As those of products. Nothing of the model is fitted to them.
 

@@ -12,6 +12,8 @@ from workloads.hw import job_of, launch_of
 from workloads.hw.code import COUNTERS, SECTORS, Warp
 from workloads.hw.compare import errors, measured, simulated
 
+from .thin import thin
+
 ROWS = measured()
 # wavefronts depend on how lanes meet in banks, and the profiler counts some twice
 EXACT = [c for c in COUNTERS if c != "wavefronts"]
@@ -67,7 +69,7 @@ NEAR += ("sgemm_64x64x16", "M=64;N=7168;K=1792"), ("sgemm_32x32x32", "M=32;N=460
 NEAR += ("layernorm", "rows=512;cols=1024"), ("layernorm", "rows=1024;cols=1600")
 
 
-@pytest.mark.parametrize(("kernel", "params"), NEAR)
+@pytest.mark.parametrize(("kernel", "params"), thin(NEAR, 2))
 def test_l2_and_dram_are_near(kernel, params):
     row = next(r for r in ROWS if (r["kernel"], r["params"]) == (kernel, params))
     found = errors(row, simulated(row))
@@ -91,7 +93,8 @@ WRITTEN = _written()
 
 
 @pytest.mark.parametrize(
-    ("kernel", "params"), [near for near in NEAR if not near[0].startswith(("sgemm_64", "sgemm_128"))]
+    ("kernel", "params"),
+    thin([near for near in NEAR if not near[0].startswith(("sgemm_64", "sgemm_128"))], 2),
 )
 def test_as_much_is_written_to_l2(kernel, params):
     """Stores of fp32 products of 64 x 64 and 128 x 128 join otherwise than there, and are left out."""
@@ -115,12 +118,15 @@ AGAIN = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_c
 # lines that are asked for piece by piece by one warp after the other, and in one go
 @pytest.mark.parametrize(
     ("kernel", "params", "within"),
-    [
-        ("conv3x3_direct", "N=64;C=8;H=W=28;K=16", 0.005),
-        ("sgemm_32x32x32", "M=32;N=4608;K=1536", 0.005),
-        ("layernorm", "rows=1100;cols=1024", 0.005),
-        ("gemv", "rows=10000;cols=1600", 0.03),
-    ],
+    thin(
+        [
+            ("conv3x3_direct", "N=64;C=8;H=W=28;K=16", 0.005),
+            ("sgemm_32x32x32", "M=32;N=4608;K=1536", 0.005),
+            ("layernorm", "rows=1100;cols=1024", 0.005),
+            ("gemv", "rows=10000;cols=1600", 0.03),
+        ],
+        2,
+    ),
 )
 def test_sms_ask_for_the_sectors_that_l1_does_not_have(kernel, params, within):
     row = next(r for r in ROWS if (r["kernel"], r["params"]) == (kernel, params))

@@ -11,6 +11,7 @@ from pysim.job import Job
 from workloads import hw
 
 from .core.harness import config, execute
+from .thin import thin
 
 ROWS = Path(__file__).parents[1] / "workloads" / "measured" / "h200_warm.csv"
 
@@ -31,12 +32,15 @@ def read(kernel, params, launches):
 
 @pytest.mark.parametrize(
     ("kernel", "params"),
-    [
-        ("gemv", "rows=4096;cols=4096"),  # 67 MB: nothing is found again
-        ("sgemm_64x64x16", "M=64;N=7168;K=1792"),  # 51 MB, and copies in the other half: a tenth is
-        ("saxpy4", "n=4194304"),  # 34 MB: all of it is
-        ("layernorm", "rows=1024;cols=1600"),
-    ],
+    thin(
+        [
+            ("gemv", "rows=4096;cols=4096"),  # 67 MB: nothing is found again
+            ("sgemm_64x64x16", "M=64;N=7168;K=1792"),  # 51 MB, and copies in the other half: a tenth is
+            ("saxpy4", "n=4194304"),  # 34 MB: all of it is
+            ("layernorm", "rows=1024;cols=1600"),
+        ],
+        2,
+    ),
 )
 def test_what_is_read_again(kernel, params):
     again = read(kernel, params, 3) - read(kernel, params, 2)

@@ -17,6 +17,7 @@ from workloads.registry import make
 
 from .core.harness import SCHEMES, execute, oracle, tiny
 from .core.workloads_small import ALL, SPLIT, product, random_dag
+from .thin import thin
 
 TABLES = ("tb_static", "tb_ideal")
 COHERENCE = {
@@ -30,7 +31,7 @@ COHERENCE = {
 
 
 # ---- right orders pass ----
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", thin(range(40), 2))
 def test_random_dags(seed):
     job = make(f"random_dag:kernels=24,seed={seed},elements=4096,largest=1024")
     for scheme in SCHEMES:

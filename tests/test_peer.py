@@ -48,7 +48,7 @@ def replayed(row, stores):
 
 @pytest.mark.parametrize(
     "row",
-    [pytest.param(row, id=row.name, marks=[pytest.mark.slow] * (row.case in LARGE)) for row in ROWS],
+    [pytest.param(row, id=row.name, marks=[pytest.mark.deep] * (row.case in LARGE)) for row in ROWS],
 )
 def test_cycles_are_near_those_of_the_peer(row, stores):
     cycles, (l2, dram) = replayed(row, stores)

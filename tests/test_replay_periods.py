@@ -15,6 +15,7 @@ from pysim.reuse import missed_bytes
 from workloads import make, micro
 
 from .core.harness import config, tiny
+from .thin import thin
 
 SCHEMES = "host,stream,graph,tb_static,tb_ideal"
 GRU = "gru:hidden=128,batch=8,timesteps=24"
@@ -90,11 +91,14 @@ def test_what_is_left_waits_for_what_stands_for_the_others(text, period):
 
 @pytest.mark.parametrize(
     ("conf", "text"),
-    [
-        *((tiny(sim__oracle=1), text) for text, _ in JOBS[:4]),
-        (config(), "transformer:layers=6,hidden=256,heads=4"),
-        (config(), "gru:hidden=256,batch=16,timesteps=20,layers=3"),
-    ],
+    thin(
+        [
+            *((tiny(sim__oracle=1), text) for text, _ in JOBS[:4]),
+            (config(), "transformer:layers=6,hidden=256,heads=4"),
+            (config(), "gru:hidden=256,batch=16,timesteps=20,layers=3"),
+        ],
+        2,
+    ),
 )
 def test_the_error_is_as_small_as_said(conf, text):
     whole = simulate(conf, make(text), SCHEMES, threads=1)

@@ -34,7 +34,7 @@ def test_random_dags(seed, scheme):
     execute(make(f"random_dag:kernels=24,seed={seed},elements=4096,largest=1024"), scheme, oracle())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     made=st.builds(
         Case,

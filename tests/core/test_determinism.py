@@ -75,7 +75,7 @@ def test_real_device_with_threads():
         same(execute(job, "stream", config(), threads=threads, quanta=(100,)).fingerprint(), want)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     name=st.sampled_from(BY_NAME),
     scheme=st.sampled_from(SCHEMES),

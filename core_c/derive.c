@@ -34,10 +34,6 @@ static int derive_partitions(gs_sim *sim)
     if (p->partitions == 1) {
         return GS_OK;
     }
-    if (p->slices % 2) {
-        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.slices = %lld: must be even with gpu.l2.partitions = 2",
-                       (long long)p->slices);
-    }
     if (sim->map.wraps) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.l2.hash_slices = %lld: must be 0 with gpu.l2.partitions = 2",
                        (long long)p->hash_slices);
@@ -139,6 +135,10 @@ static int derive_map(gs_sim *sim)
                        (long long)p->hash_slices, sim->live);
     }
     m->two = p->partitions == 2;
+    if (m->two && p->slices % 2) {
+        return gs_fail(sim, GS_ERR_ARG, "gpu.l2.slices = %lld: must be even with gpu.l2.partitions = 2",
+                       (long long)p->slices);
+    }
     m->half = sim->live >> m->two;
     m->gap = m->two ? sim->places / 2 - m->half : 0;
     if (p->chunked && hashed > sim->live) {

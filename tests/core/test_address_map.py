@@ -191,6 +191,7 @@ def test_lines_are_at_home_as_on_an_h200():
         ({"hash_slices": 112}, r"gpu\.l2\.hash_slices = 112: must be 0 with gpu\.l2\.chunked = 1"),
         ({"hash_slices": 112, "chunked": 0}, r"gpu\.l2\.hash_slices = 112: must be 0 with gpu\.l2\.part"),
         ({"slices": 93, "size": 93 * 320 * 2048}, r"gpu\.l2\.slices = 93: must be even with gpu\.l2\.part"),
+        ({"slices": 1, "size": 320 * 2048}, r"gpu\.l2\.slices = 1: must be even with gpu\.l2\.part"),
     ],
 )
 def test_what_does_not_go_with_chunks_and_halves(changed, message):

@@ -36,17 +36,14 @@ def test_published_means_come_from_the_tables():
 
 
 def test_the_chains_are_off_by_what_their_page_says():
-    """docs/h200_deps_rows.csv against the tables of docs/validation.md.
-
-    Every row but those that it says were not run.
-    """
+    """docs/h200_deps_rows.csv against the tables of docs/validation.md."""
     with (ROOT / "docs" / "h200_deps_rows.csv").open(encoding="utf-8", newline="") as file:
         rows = {tuple(row["case"].rsplit("|", 1)): row for row in csv.DictReader(file)}
     times = {key: (float(row["measured_us"]), float(row["simulated_us"])) for key, row in rows.items()}
     errors = [abs(ours / real - 1) for real, ours in times.values()]
     off, sides = [], []
     for (group, mode), (real_us, our_us) in times.items():
-        if mode != "1_stream" and (group, "1_stream") in times:
+        if mode != "1_stream":
             stream = times[group, "1_stream"]
             real, ours = stream[0] / real_us, stream[1] / our_us
             off.append(abs(ours - real))
@@ -57,6 +54,4 @@ def test_the_chains_are_off_by_what_their_page_says():
     assert re.search(rf"^all +{len(rows)} +0 +{mean} ", page, re.MULTILINE)
     right = f"{sum(sides)} of {len(sides)}"
     assert re.search(rf"^all +{len(off)} +{np.mean(off):.3f} {right} ", page, re.MULTILINE)
-    # of one chain, told by its name
-    assert 70 * 15 - len(rows) == 9
-    assert "Nine modes of the shard 12288-6144-12288 with 2,048 tokens" in page
+    assert len(rows) == 70 * 15

@@ -55,3 +55,7 @@ def test_the_chains_are_off_by_what_their_page_says():
     right = f"{sum(sides)} of {len(sides)}"
     assert re.search(rf"^all +{len(off)} +{np.mean(off):.3f} {right} ", page, re.MULTILINE)
     assert len(rows) == 70 * 15
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(rows):,} rows, are off by {mean[:-1]} % (" in readme
+    assert f"over stream order by {np.mean(off):.3f} (" in readme
+    assert f"{right} that differ from 1" in readme

@@ -21,7 +21,7 @@ endif
 help:
 	@echo "make gru       install, compile, run configs/titanv_gru.py"
 	@echo "make test      install, compile, run the tests (ten minutes on two cores)"
-	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike (half an hour on two cores)"
+	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"

@@ -30,8 +30,9 @@ static inline u32 gs_l1_fold(const gs_sim *sim, u32 line)
 }
 
 /* Ways of a set, a bit each: those that hold the line of that key; those that are free and have no line on
-   its way; the one that goes next, and of those with a line that has arrived the one that does; those with a
-   line that was found. */
+   its way; the one that goes next; those with a line that was found. gs_l1_give_up: of those with a line that
+   has arrived the one that goes next gives it up, and is the next to take one; returns how many did, 1 or 0.
+ */
 #if defined(__SSE4_1__)
 static inline __m128i gs_l1_load(const u32 *words)
 {
@@ -67,14 +68,21 @@ static inline u32 gs_l1_last(const gs_l1set *s)
     return gs_l1_ways(_mm_cmpeq_epi32(ranks, _mm_set1_epi32(GS_L1_RANKS)));
 }
 
-static inline u32 gs_l1_oldest(const gs_l1set *s, u32 c)
+/* without a branch, for which of them it is and whether there is any is anybody's guess */
+static inline u32 gs_l1_give_up(gs_l1set *s, u32 c)
 {
-    __m128i keys = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32(GS_L1_RANKS | GS_L1_VALID)), here, most;
-    here = _mm_and_si128(gs_l1_arrived(s, c), _mm_cmpgt_epi32(keys, _mm_set1_epi32(GS_L1_RANKS)));
+    const __m128i mask = _mm_set1_epi32(GS_L1_RANKS), one = _mm_set1_epi32(GS_L1_RANK);
+    __m128i all = gs_l1_load(s->key), ranks = _mm_and_si128(all, mask), keys, here, most, above;
+    keys = _mm_and_si128(all, _mm_set1_epi32(GS_L1_RANKS | GS_L1_VALID));
+    here = _mm_and_si128(gs_l1_arrived(s, c), _mm_cmpgt_epi32(keys, mask));
     keys = _mm_and_si128(keys, here);
     most = _mm_max_epi32(keys, _mm_shuffle_epi32(keys, 0xb1));
-    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
-    return gs_l1_ways(_mm_and_si128(here, _mm_cmpeq_epi32(keys, most)));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e)); /* 0: there is none */
+    above = _mm_and_si128(_mm_cmpgt_epi32(ranks, _mm_and_si128(most, mask)), _mm_cmpgt_epi32(most, mask));
+    all = _mm_sub_epi32(all, _mm_and_si128(above, one));
+    all = _mm_blendv_epi8(all, mask, _mm_and_si128(here, _mm_cmpeq_epi32(keys, most)));
+    _mm_store_si128((__m128i *)(void *)s->key, all);
+    return (u32)_mm_cvtsi128_si32(most) / GS_L1_VALID;
 }
 
 static inline u32 gs_l1_found(const gs_l1set *s)
@@ -121,17 +129,21 @@ static inline u32 gs_l1_last(const gs_l1set *s)
     return last;
 }
 
-static inline u32 gs_l1_oldest(const gs_l1set *s, u32 c)
+static inline u32 gs_l1_give_up(gs_l1set *s, u32 c)
 {
     u32 most = 0, oldest = 0;
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
         u32 key = s->key[i] & (GS_L1_RANKS | GS_L1_VALID);
         if (key > GS_L1_RANKS && s->fill[i] <= c && key > most) {
             most = key;
-            oldest = 1u << i;
+            oldest = i;
         }
     }
-    return oldest;
+    for (u32 i = 0; most && i < GS_L1_WAYS; i++) {
+        s->key[i] -= (s->key[i] & GS_L1_RANKS) > (most & GS_L1_RANKS) ? GS_L1_RANK : 0;
+    }
+    s->key[oldest] = most ? GS_L1_RANKS : s->key[oldest];
+    return most != 0;
 }
 
 static inline u32 gs_l1_found(const gs_l1set *s)
@@ -153,25 +165,11 @@ static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
 }
 #endif
 
-/* Way i gives up its line and is the next to take one. */
-static inline void gs_l1_drop(gs_l1set *s, u32 i)
-{
-    u32 rank = s->key[i] & GS_L1_RANKS;
-    for (u32 way = 0; way < GS_L1_WAYS; way++) {
-        s->key[way] -= (s->key[way] & GS_L1_RANKS) > rank ? GS_L1_RANK : 0;
-    }
-    s->key[i] = GS_L1_RANKS;
-}
-
 /* The line of way i is found: it becomes the last to go. */
 static inline void gs_l1_find(gs_l1set *s, u32 i)
 {
-    u32 rank = s->key[i] & GS_L1_RANKS;
-    if (rank) {
-        gs_l1_shift(s, 0, rank);
-        s->key[i] &= ~(u32)GS_L1_RANKS;
-    }
-    s->key[i] |= GS_L1_FOUND;
+    gs_l1_shift(s, 0, s->key[i] & GS_L1_RANKS);
+    s->key[i] = (s->key[i] & ~(u32)GS_L1_RANKS) | GS_L1_FOUND;
 }
 
 /* A line comes into way i, whose rank is not below theirs: it goes before those that were found, and after
@@ -198,13 +196,8 @@ static inline int gs_l1_make_room(gs_sm *sm, u32 c)
     for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
         gs_l1set *s = gs_l1_in_turn(sm);
         sm->l1_turn = sm->l1_turn * 109 + 73;
-        for (gs_l1set *end = s + 4; s < end; s++) {
-            u32 oldest = gs_l1_oldest(s, c);
-            if (oldest) {
-                gs_l1_drop(s, gs_ctz(oldest));
-                freed++;
-            }
-        }
+        freed =
+            gs_l1_give_up(s, c) + gs_l1_give_up(s + 1, c) + gs_l1_give_up(s + 2, c) + gs_l1_give_up(s + 3, c);
     }
     sm->l1_lines -= freed;
     /* whose turn is next is known, and seldom in the host's cache */

@@ -652,7 +652,7 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
 {
     gs_sim *sim = ctx->sim;
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m,
+    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, GS_FETCH_SETS,
                          GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
     ctx->t->events += n;
     while (GS_UNLIKELY(sim->series.interval != 0) && n) {

@@ -174,9 +174,20 @@ static inline void first_places(u16 *count, u32 n)
 #endif
 }
 
+/* Asks for what a message will touch: the set of L2 that it names, or the line of L1 that waits for it. (Of
+   messages that name none, what stands there in their place names some other: a hint that helps nobody.) */
+static inline void fetch_ahead(const void *base, gs_fetch what, u64 pay)
+{
+    if (what == GS_FETCH_SETS) {
+        __builtin_prefetch((const gs_set *)base + GS_PAY_ROW(pay), 1);
+    } else if (what == GS_FETCH_LINES) {
+        __builtin_prefetch(((const gs_sm *)base)[GS_PAY_SM(pay)].l1 + GS_PAY_L1(pay) / GS_L1_WAYS, 1);
+    }
+}
+
 /* Moves the messages of thread t's box to the places of their buckets. */
 static inline __attribute__((always_inline)) void scatter(const gs_ctx *ctx, const gs_box *b, u32 shift,
-                                                          const gs_set *sets, int fetch)
+                                                          const void *base, gs_fetch what)
 {
     gs_msg *s = ctx->sorted;
     u16 *count = ctx->count;
@@ -184,9 +195,7 @@ static inline __attribute__((always_inline)) void scatter(const gs_ctx *ctx, con
     for (u32 c = b->head; c; c = ctx->chunks[c].next) {
         const gs_msg *m = ctx->chunks[c].m, *end = m + chunk_count(ctx, b, c);
         for (; m < end; m++) {
-            if (fetch) {
-                __builtin_prefetch(sets + GS_PAY_ROW(m->pay), 1);
-            }
+            fetch_ahead(base, what, m->pay);
             s[count[((u32)gs_key_time(m->key) - q0) >> shift]++] = *m;
         }
     }
@@ -205,7 +214,7 @@ static __attribute__((noinline)) void insert(gs_msg *at)
 
 /* One pass to count, one to scatter into buckets of about a cycle, then an insertion pass that finds almost
    everything in place: measured faster than heaps, calendars and qsort at these sizes. */
-u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
+u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_fetch what, const void *base)
 {
     gs_sim *sim = ctx->sim;
     u32 at = ((u32)ctx->qn & (GS_RING - 1)) * sim->boxes + box;
@@ -241,10 +250,13 @@ u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets)
     }
     first_places(count, buckets);
     for (u32 t = 0; t < ctx->threads; t++) {
-        if (sets) {
-            scatter(ctx, &ctx->boxes[t][at], shift, sets, 1);
+        const gs_box *b = &ctx->boxes[t][at];
+        if (what == GS_FETCH_SETS) {
+            scatter(ctx, b, shift, base, GS_FETCH_SETS);
+        } else if (what == GS_FETCH_LINES) {
+            scatter(ctx, b, shift, base, GS_FETCH_LINES);
         } else {
-            scatter(ctx, &ctx->boxes[t][at], shift, NULL, 0);
+            scatter(ctx, b, shift, NULL, GS_FETCH_NOTHING);
         }
     }
     if (ctx->threads == 1) { /* others may look at which messages there are to fetch ahead */

@@ -116,9 +116,15 @@ void gs_mail_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 void gs_mail_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
 /* Moves messages whose quantum has come within the ring; one thread does, at multiples of half the ring. */
 void gs_mail_near(gs_ctx *ctx);
-/* Sorted messages of `box` for this quantum; the rows of `sets` (or NULL) that they name are fetched ahead.
- */
-u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, const gs_set *sets);
+
+typedef enum gs_fetch {
+    GS_FETCH_NOTHING,
+    GS_FETCH_SETS, /* of L2: `base` is a group's first */
+    GS_FETCH_LINES /* of L1: `base` is a group's first SM */
+} gs_fetch;
+
+/* Sorted messages of `box` for this quantum; `what` of `base` they name is asked for ahead. */
+u32 gs_mail_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_fetch what, const void *base);
 /* Fetches what other threads have sent to `box` for this quantum. */
 void gs_mail_ahead(const gs_ctx *ctx, u32 box);
 /* Empties boxes [from, to) of this thread for this quantum, which their readers have read. */

@@ -237,7 +237,7 @@ void gs_sched_run(gs_ctx *ctx)
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->boxes - 1, &m, NULL), i = 0, source;
+    u32 n = gs_mail_take(ctx, sim->boxes - 1, &m, GS_FETCH_NOTHING, NULL), i = 0, source;
     u64 end = ctx->q0 + sim->quantum;
     ctx->t->events += n;
     for (;;) {

@@ -502,7 +502,7 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
         }
     }
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, group, &m, NULL);
+    u32 n = gs_mail_take(ctx, group, &m, GS_FETCH_LINES, sms);
     ctx->t->events += n;
     if (gs_lsu_replies(ctx, sms, m, n)) {
         for (u32 i = 0; i < n; i++) {

@@ -3,14 +3,16 @@
 
 #include "sm.h"
 
-/* How much later than the first one may a warp goes on behind a barrier, of so many that do: drawn for
-   each by itself from where and when that is, so that it differs from SM to SM and from turn to turn. */
-static u64 leaves_after(const gs_sim *sim, const gs_sm *sm, u32 wi, u64 last, u32 warps)
+/* How much later than the first one a warp goes on behind a barrier, of so many that do: one after another,
+   in an order that is drawn for each TB and stays (tests/hw/skew.cu, vary.cu). So TBs that do the same have
+   each a rhythm of its own. */
+static u64 leaves_after(const gs_sim *sim, const gs_sm *sm, u32 wi, u32 warps)
 {
-    u32 x = (u32)last * 0x9e3779b1u ^ (sm->id * GS_WARPS + wi) * 0x85ebca77u;
+    u32 index = sm->warp[wi].index;
+    u32 x = (sm->age[wi] - index) * 0x9e3779b1u ^ sm->id * 0x85ebca77u;
     x = (x ^ x >> 15) * 0x2c1b3c6du;
     x ^= x >> 12;
-    return (u64)x * ((u32)sim->params.gpu_sm.barrier_leave * warps + 1) >> 32;
+    return ((index ^ x >> 8) % warps) * (u64)sim->params.gpu_sm.barrier_leave;
 }
 
 void gs_barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
@@ -23,7 +25,7 @@ void gs_barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
         u32 i = gs_ctz(left);
         gs_warp *w = &sm->warp[i];
         if (w->state == GS_WARP_AT_BARRIER) {
-            u64 go = first + leaves_after(sim, sm, i, last, tb->live);
+            u64 go = first + leaves_after(sim, sm, i, tb->live);
             w->state = GS_WARP_RUNS;
             tb->stalls.barrier += go - w->since - 1;
             sm->warp_cycles += go - w->since;

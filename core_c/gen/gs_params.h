@@ -98,7 +98,7 @@ typedef struct gs_gpu_sm_params {
     int64_t barrier;
     /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */
     int64_t barrier_warp;
-    /* Behind a barrier the warps of a TB go on within so many cycles for each of them; in which one each does is drawn anew every time (a hash of SM, warp and cycle), so that TBs that do the same drift apart. [cycle] */
+    /* Behind a barrier the warps of a TB go on so many cycles one after another, in an order that is drawn for each TB (a hash of its SM and of how many came there before it) and stays, so that TBs that do the same drift apart; 0: all at once. [cycle] */
     int64_t barrier_leave;
     /* A TB gives up its place when its stores have left the SM (0: when L2 has acknowledged them). [bool] */
     int64_t leave_stores;

@@ -85,8 +85,8 @@ _GH100: Rows = (
     (
         "gpu.sm.barrier_leave",
         1,
-        "measured, h100_skew.csv: behind a barrier a TB's warps go on one a cycle; if others compute, when"
-        " each does changes from turn to turn (here always)",
+        "measured, h100_skew.csv: behind a barrier a TB's warps go on one a cycle; h200_vary.csv: in the same"
+        " order every time (drawn for each TB)",
     ),
     ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
     (

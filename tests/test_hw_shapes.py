@@ -1,0 +1,76 @@
+"""A K step of products by the shape of their grid, against an H200 (tests/hw/shapes.cu)."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pysim.job import Job, Memory, Tensor
+from workloads.hw.hgemm import BK, H64, H128W4, H128W8, Hgemm, hgemm
+from workloads.hw.sgemm import S32, S64, S128, sgemm
+
+from .core.harness import config, execute
+
+ROWS = Path(__file__).resolve().parents[1] / "workloads" / "measured" / "h200_shapes.csv"
+KINDS = {kind.name: kind for kind in (H64, H128W8, H128W4, S64, S128, S32)}
+DEPTHS = 512, 1792
+
+
+def measured(type_):
+    """Return ns a step by kernel, TBs an SM and rows of TBs, of products in fp16 (``hgemm``) or fp32."""
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        return {
+            (row["kernel"], int(row["each"]), int(row["down"])): float(row["ns"])
+            for row in csv.DictReader(file)
+            if row["kernel"].startswith(type_)
+        }
+
+
+def step(name, each, down):
+    """Return ns a step: of two kernels of unequal depth, each for the second time."""
+    kind, memory = KINDS[name], Memory()
+    half = isinstance(kind, Hgemm)
+    m, n, item = kind.bm * down, kind.bn * 132 * each // down, 2 if half else 4
+    places = [memory.tensor("", *size, item).address for size in ((m, DEPTHS[1]), (DEPTHS[1], n), (m, n))]
+    kernels = []
+    for k in DEPTHS:
+        sizes = zip("ABC", ((m, k), (k, n), (m, n)), places, strict=True)
+        a, b, c = (Tensor(which, *size, item, place) for which, size, place in sizes)
+        kernels.append((hgemm if half else sgemm)(name, a, b, c, kind).kernel)
+    tbs = execute(Job("step", kernels * 2), "stream", config("h200")).tbs
+    few, many = (tbs[tbs["kernel"] == i] for i in (2, 3))
+    took = [int(ran["end"].max()) - int(ran["start"].min()) for ran in (few, many)]
+    return (took[1] - took[0]) / 1024 / ((DEPTHS[1] - DEPTHS[0]) // (BK if half else kind.bk))
+
+
+def off(rows, card):
+    return np.array([step(*row) / card[row] - 1 for row in rows])
+
+
+def test_rows_of_tbs_that_read_the_same_a_wait_for_its_slices():
+    """One row of 528 TBs takes 1.9 times as long as 33 rows of 16 there, here 1.6 times: too few wait."""
+    card = measured("hgemm")
+    rows = [(H64.name, 4, down) for down in (1, 33)]
+    real, made = card[rows[0]] / card[rows[1]], step(*rows[0]) / step(*rows[1])
+    assert real == pytest.approx(1.87, abs=0.1)
+    assert 0.8 * real < made < real
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("type_", "mean", "worst"), [("hgemm", 0.11, 0.31), ("sgemm", 0.045, 0.24)])
+def test_steps_of_all_shapes(type_, mean, worst):
+    """Nothing is fitted to them. In fp16 tiles of 64 x 64 are 12 % too fast (docs/validation.md).
+
+    A model that is told the median of a kernel's shapes is off by 12 % in fp16, where they differ, and by 2 %
+    in fp32, where they do not, and which this one does not beat.
+    """
+    card = measured(type_)
+    error = off(card, card)
+    assert abs(error).mean() < mean
+    assert abs(error).max() < worst
+    medians = {key[:2]: np.median([ns for other, ns in card.items() if other[:2] == key[:2]]) for key in card}
+    told = np.mean([abs(medians[key[:2]] / ns - 1) for key, ns in card.items()])
+    assert (abs(error).mean() < told) == (type_ == "hgemm")

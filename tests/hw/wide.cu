@@ -1,7 +1,7 @@
 // What limits a K step of fp16 products where all TBs read the same rows of A (one row of TBs) or the same columns of B (one column):
 // by which SMs take part, and by how far apart rows of A begin.
-//   wide DIR   writes DIR/wide.csv: ns a step, from two kernels of unequal depth, by events (median, least and most of 7); `pad_a`
-//              numbers more than 1,792 from row to row; `sms`: all, those of 1, 2 or 4 GPCs, of one SM a TPC, or of both
+//   wide DIR   writes DIR/wide.csv: ns of kernels of K = 512 and 1,792, and of a step by their difference, by events (medians of 7, least
+//              and most); `pad_a` numbers more than 1,792 from row to row; `sms`: all, those of 1, 2 or 4 GPCs, of one SM a TPC, or of both
 static __constant__ unsigned wide_sms[8];
 static __device__ __forceinline__ int wide_in() {
   unsigned sm;
@@ -49,19 +49,23 @@ static void product(const char* name, std::vector<int> eachs) {
         for (int pad_a : {0, 32, 64, 128, 256, 320}) {
           if (pad_a && q.gpcs < 132) continue;
           let(q.gpcs, q.one_a_tpc);
-          std::vector<double> t;
+          std::vector<double> t, shallow, deep;
           for (int i = 0; i < 9; i++) {
             double first = run<G>(down, 132 * each / down, few, pad_a), second = run<G>(down, 132 * each / down, many, pad_a);
-            if (i > 1) t.push_back((second - first) / (many - few));
+            if (i < 2) continue;
+            t.push_back((second - first) / (many - few));
+            shallow.push_back(first);
+            deep.push_back(second);
           }
           Stat s = stat_of(t);
-          fprintf(OUT, "%s,%d,%d,%s,%d,%.1f,%.1f,%.1f\n", name, each, down, q.name, pad_a, s.med, s.mn, s.mx);
+          fprintf(OUT, "%s,%d,%d,%s,%d,%.1f,%.1f,%.1f,%.0f,%.0f\n", name, each, down, q.name, pad_a, s.med, s.mn, s.mx, stat_of(shallow).med, stat_of(deep).med);
         }
 }
 int main(int argc, char** argv) {
   OUT = fopen((std::string(argc > 1 ? argv[1] : ".") + "/wide.csv").c_str(), "w");
-  fprintf(OUT, "kernel,each,down,sms,pad_a,ns,least,most\n");
+  fprintf(OUT, "kernel,each,down,sms,pad_a,ns,least,most,shallow,deep\n");
   std::vector<int> gpc = gpcs_of_sms(), seen;
+  for (int sm : gpc_of_sm0().sm) gpc[sm] = gpc[0];  // half of them join no cluster
   for (int g : gpc) {
     auto at = std::find(seen.begin(), seen.end(), g);
     RANK.push_back(at - seen.begin());

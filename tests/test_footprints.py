@@ -28,7 +28,7 @@ from workloads.registry import make
 from .core.harness import SCHEMES, execute, lowered_of, tiny
 from .core.workloads_small import JOBS
 from .test_dependences import PROGRAM, brute, check_tables, closure, edges_of, jobs, kernel
-from .thin import thin
+from .thin import DRAWS, thin
 
 Row = tuple[int, int, int, int]
 
@@ -116,9 +116,10 @@ def order_edges(job: Job) -> set:
     }
 
 
+@pytest.mark.parametrize("_draw", DRAWS)
 @settings(max_examples=200, deadline=None)
 @given(traces())
-def test_equals_brute_force(job: Job) -> None:
+def test_equals_brute_force(_draw: int, job: Job) -> None:
     check(job, truth_of(job))
 
 

@@ -16,6 +16,7 @@ from .core.harness import FAMILY, execute, oracle, tiny
 from .core.workloads_small import ALL
 from .random_jobs import OFTEN, QUANTA, SETTINGS, TEAMS, Case, check
 from .test_ordering import KINDS, pair, two
+from .thin import DRAWS
 
 NETWORKS = ("gemm_chain", "split_k", "gru", "copy", "shared_read", "sliced", "copied", "copied_in_time")
 
@@ -34,6 +35,7 @@ def test_random_dags(seed, scheme):
     execute(make(f"random_dag:kernels=24,seed={seed},elements=4096,largest=1024"), scheme, oracle())
 
 
+@pytest.mark.parametrize("_draw", DRAWS)
 @settings(deadline=None, max_examples=80)
 @given(
     made=st.builds(
@@ -49,7 +51,7 @@ def test_random_dags(seed, scheme):
     ),
     drawn=st.data(),
 )
-def test_random_settings(made, drawn):
+def test_random_settings(_draw, made, drawn):
     """Under one scheme each; under all: ``make oracle``, and some in tests/test_random_jobs.py."""
     check(made, [drawn.draw(st.sampled_from(made.schemes()))])
 

@@ -19,3 +19,7 @@ def thin(cases: Iterable[Any], usual: int | Collection[Any]) -> list[Any]:
         values = case if isinstance(case, tuple) else (case,)
         made.append(pytest.param(*values, marks=() if runs else pytest.mark.deep))
     return made
+
+
+# rounds of drawn examples: one, and by ``make deep`` two more
+DRAWS = thin(range(3), [0])

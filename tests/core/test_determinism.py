@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thin import DRAWS
 from workloads.registry import make
 
 from .harness import SCHEMES, config, execute, tiny
@@ -75,6 +76,7 @@ def test_real_device_with_threads():
         same(execute(job, "stream", config(), threads=threads, quanta=(100,)).fingerprint(), want)
 
 
+@pytest.mark.parametrize("_draw", DRAWS)
 @settings(max_examples=8, deadline=None)
 @given(
     name=st.sampled_from(BY_NAME),
@@ -107,7 +109,7 @@ def test_real_device_with_threads():
     chunked=st.sampled_from((0, 1)),
     halves=st.sampled_from((1, 2)),
 )
-def test_any_machine(name, scheme, quantum, threads, quanta, **machine):
+def test_any_machine(_draw, name, scheme, quantum, threads, quanta, **machine):
     # two halves have half as many tags, which the smallest L2's memory is too short for
     one = (
         machine["slices"] % 2 or machine["replacement"] == "lru" or machine["slices"] * machine["sets"] < 128

@@ -15,7 +15,7 @@
    may be of no use: `slice` is a place here, in gs_api.h a slice's number. Units that follow one another are
    dealt out to the groups in turn, with chunks: the remainder of 64 numbers by 47 takes 17 units in a row
    twice as often as the others, and a group has a link of its own to each GPC. That they are is assumed;
-   where slices in a row are a group L2 reads too slowly (docs/validation.md). */
+   where slices in a row are a group L2 reads too slowly (docs/validation/memory.md). */
 #pragma once
 #include "mail.h"
 

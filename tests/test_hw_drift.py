@@ -40,7 +40,7 @@ def spread(steps):
 def test_sms_of_large_clusters_are_slower():
     """Steps of SMs differ by 24 % there and by 19 here, by 4 without the links to GPCs.
 
-    They take 966 cycles on average there and 856 here, where loads join more often (docs/validation.md).
+    They take 966 cycles on average there and 856 here, where loads join more (docs/validation/steps.md).
     """
     kernel, params = "hgemm_64x64x32", "M=1024;N=1600;K=6400"
     want = measured(kernel, params)

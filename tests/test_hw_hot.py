@@ -96,8 +96,8 @@ def step(pad, share_a, share_b, **changed):
 def test_steps_whose_rows_are_padded(pad):
     """As those of products. Nothing of the model is fitted to them.
 
-    Those that share A are 9 to 20 % too fast, not known why (docs/validation.md). Where lines in a row lie in
-    slices in a row, nearly all of them are off by more.
+    Those that share A are 9 to 20 % too fast, not known why (docs/validation/memory.md). Where lines in a row
+    lie in slices in a row, nearly all of them are off by more.
     """
     card = measured()
     off, rows = (

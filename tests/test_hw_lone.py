@@ -29,7 +29,7 @@ KINDS = {("plain", kind.name): kind for kind in (H128W8, H128W4, H64, S128, S64,
 KINDS |= {("chains", kind.name): kind for kind in TILES.values()}
 STEPS = 32, 160
 DRAWS = 7
-# what is off by how much at most, by TBs on the SM, and why: docs/validation.md ("A step of an fp16 product")
+# what is off by how much at most, by TBs on the SM, and why: docs/validation/steps.md
 BOUNDS = {
     ("chains", "sgemm"): (0.07,) * 4,
     ("plain", "sgemm"): (0.09,) * 4,
@@ -137,7 +137,7 @@ def everywhere(kind, each):
     ],
 )
 def test_a_step_on_all_sms_takes_as_long(name, code, each, ns):
-    # nothing is fitted to them (docs/validation.md)
+    # nothing is fitted to them (docs/validation/steps.md)
     bound = 0.05 if name.startswith("h") else 0.07
     assert everywhere(KINDS[code, name], each) == pytest.approx(ns, rel=bound)
 

@@ -122,7 +122,7 @@ def step_us(shape, tile, params, scheme):
 # the persistent product of 64 x 64 in fp32 waits for shared memory 16 times a step, and longer than here; one
 # TB of 128 x 128 in fp32 alone is 6.7 and 11.8 % too fast, as a warp goes on until it must wait (with the
 # oldest always first it is some 4 and 7 % slower, but then the older of two on an SM leads by too much, see
-# docs/validation.md) and as loads that lie among a block's FFMA are asked for at its begin here
+# docs/validation/chains.md) and as loads that lie among a block's FFMA are asked for at its begin here
 @pytest.mark.parametrize(
     ("shape", "tile", "rows_of_a", "columns", "tbs", "within"),
     thin(

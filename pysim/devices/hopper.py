@@ -85,8 +85,8 @@ _GH100: Rows = (
     (
         "gpu.sm.barrier_leave",
         1,
-        "measured, h200_leave.csv: behind a barrier a TB's warps go on one a cycle, those of a sub-core as"
-        " they came; h200_vary.csv: so each TB keeps a rhythm (here an order drawn for each TB)",
+        "measured, h100_skew.csv, h200_leave.csv: loads of a TB's warps come one a cycle behind a barrier, a"
+        " sub-core's as they came there; h200_vary.csv: so TBs keep rhythms (here an order drawn for each)",
     ),
     ("gpu.sm.register_ports", 1, f"two banks, as Volta has: {_ASSUMED} for Hopper"),
     (

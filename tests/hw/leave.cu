@@ -1,4 +1,4 @@
-// When the warps of a TB get to a barrier and when they go on behind it, in products as they are (suite.cuh) with one TB on each SM, two,
+// When the warps of a TB get to a barrier and when they go on behind it, in products (suite.cuh, and what is noted) with one TB on each SM, two,
 // ..., and in loops of little else: each warp notes its SM's cycle counter in the instruction behind the barrier (`next`, which runs
 // before the barrier is complete: past.cu) and when a load from shared memory behind that is there (`load`).
 //   leave DIR   writes DIR/leave.csv: of each loop and number of TBs an SM, of each warp cycles behind its TB's first: mean over TBs and
@@ -89,6 +89,7 @@ static void turns(const char* name, int each, int warps) {
   CK(cudaFuncSetAttribute(k_turns<WORK>, cudaFuncAttributeMaxDynamicSharedMemorySize, 180 << 10));
   for (int run = 0; run < 3; run++) {
     k_turns<WORK><<<132 * each, warps * 32, (180 << 10) / each>>>((float*)AT + (12 << 20));
+    CK(cudaGetLastError());
     CK(cudaDeviceSynchronize());
   }
   std::vector<unsigned> h((size_t)132 * each * warps * STEPS * 2);
@@ -100,6 +101,7 @@ static void product(const char* kernel, int each) {
   const int tbs = 132 * each, warps = G::NT / 32;
   for (int run = 0; run < 3; run++) {
     launch_product<G, -1>(1, tbs, STEPS);
+    CK(cudaGetLastError());
     CK(cudaDeviceSynchronize());
   }
   std::vector<unsigned> h((size_t)tbs * warps * STEPS * 2);

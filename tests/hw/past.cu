@@ -1,7 +1,7 @@
-// How far a warp gets beyond a barrier that others have not reached, and how far apart warps go on: each notes its SM's cycle counter N times
-// behind the barrier, with so many integer additions before each, while the last warp of the TB comes 1,000 cycles after the others.
-//   past DIR   writes DIR/past.csv: by additions before each note (and a load from shared memory before the first, or not), warps of a TB and
-//              warp, cycles behind the TB's last warp's first note: medians over turns of the TB on SM 0
+// How far a warp gets beyond a barrier that others have not reached, and how far apart warps go on: each notes its SM's cycle counter 16 times
+// behind the barrier, with so many integer multiply-adds before each, while the last warp of the TB comes 1,000 cycles after the others.
+//   past DIR   writes DIR/past.csv: by multiply-adds before each note (and a load from shared memory before the first, or not), TBs an SM (the
+//              stored file has those of one), warps of a TB and warp, cycles behind the first note of the TB's last warp: medians of TB 0
 #include "common.cuh"
 #include <string>
 constexpr int TURNS = 64, NOTES = 16;
@@ -41,6 +41,7 @@ static void measure(FILE* f, unsigned* out) {
       CK(cudaFuncSetAttribute(k_past<ADDS, LOAD>, cudaFuncAttributeMaxDynamicSharedMemorySize, 180 << 10));
       for (int run = 0; run < 2; run++) {
         k_past<ADDS, LOAD><<<132 * each, warps * 32, (180 << 10) / each>>>(out, (int*)out + (1 << 20), 1000);
+        CK(cudaGetLastError());
         CK(cudaDeviceSynchronize());
       }
       std::vector<unsigned> h(16 * TURNS * NOTES);

@@ -1,6 +1,7 @@
 // What a K step of the products takes with as many TBs on every SM, by the shape of their grid: so many SMs' TBs read the same rows of A and
 // the same columns of B. Plain code, nothing noted in it.
-//   shapes DIR   writes DIR/shapes.csv: ns a step, from two kernels of unequal depth, by events (median, least and most of 9)
+//   shapes DIR   writes DIR/shapes.csv: ns a step, from kernels of K = 512 and 1,792, by events (median, least and most of 9). Rows of A begin
+//                as far apart as K is long: where that matters (wide.cu) the difference is no step's time
 #include "products.cuh"
 template <class G>
 static float run(int down, int across, int steps) {
@@ -8,6 +9,7 @@ static float run(int down, int across, int steps) {
   CK(cudaEventCreate(&a)); CK(cudaEventCreate(&b));
   CK(cudaEventRecord(a));
   launch_product<G, -1>(down, across, steps);
+  CK(cudaGetLastError());
   CK(cudaEventRecord(b));
   CK(cudaDeviceSynchronize());
   float ms;

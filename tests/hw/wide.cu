@@ -25,6 +25,7 @@ static float run(int down, int across, int steps, int pad_a) {
   CK(cudaEventCreate(&a)); CK(cudaEventCreate(&b));
   CK(cudaEventRecord(a));
   gemm_k<G, -1><<<dim3(across, down), G::NT, G::SMEM>>>(g, Sync());
+  CK(cudaGetLastError());
   CK(cudaEventRecord(b));
   CK(cudaDeviceSynchronize());
   float ms;

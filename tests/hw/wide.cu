@@ -2,6 +2,8 @@
 // by which SMs take part, and by how far apart rows of A begin.
 //   wide DIR   writes DIR/wide.csv: ns of kernels of K = 512 and 1,792, and of a step by their difference, by events (medians of 7, least
 //              and most); `pad_a` numbers more than 1,792 from row to row; `sms`: all, those of 1, 2 or 4 GPCs, of one SM a TPC, or of both
+//   wide once    launches those of all SMs and K = 1,792 once each, for a profiler
+#include <cuda_profiler_api.h>
 static __constant__ unsigned wide_sms[8];
 static __device__ __forceinline__ int wide_in() {
   unsigned sm;
@@ -62,8 +64,20 @@ static void product(const char* name, std::vector<int> eachs) {
           fprintf(OUT, "%s,%d,%d,%s,%d,%.1f,%.1f,%.1f,%.0f,%.0f\n", name, each, down, q.name, pad_a, s.med, s.mn, s.mx, stat_of(shallow).med, stat_of(deep).med);
         }
 }
+template <class G>
+static void once(std::vector<int> eachs) {
+  CK(cudaFuncSetAttribute(gemm_k<G, -1>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
+  for (int each : eachs)
+    for (int down : {1, 4, 33, 132})
+      for (int run_ : {0, 1}) {
+        if (run_) CK(cudaProfilerStart());
+        run<G>(down, 132 * each / down, DEPTH / G::BK, 0);
+        if (run_) CK(cudaProfilerStop());
+      }
+}
 int main(int argc, char** argv) {
-  OUT = fopen((std::string(argc > 1 ? argv[1] : ".") + "/wide.csv").c_str(), "w");
+  const bool files = argc < 2 || std::string(argv[1]) != "once";
+  OUT = files ? fopen((std::string(argc > 1 ? argv[1] : ".") + "/wide.csv").c_str(), "w") : stdout;
   fprintf(OUT, "kernel,each,down,sms,pad_a,ns,least,most,shallow,deep\n");
   std::vector<int> gpc = gpcs_of_sms(), seen;
   for (int sm : gpc_of_sm0().sm) gpc[sm] = gpc[0];  // half of them join no cluster
@@ -71,6 +85,13 @@ int main(int argc, char** argv) {
     auto at = std::find(seen.begin(), seen.end(), g);
     RANK.push_back(at - seen.begin());
     if (at == seen.end()) seen.push_back(g);
+  }
+  if (!files) {
+    let(132, false);
+    once<H64>({1, 2, 4});
+    once<H128w8>({2});
+    once<H128w4>({2});
+    return 0;
   }
   product<H64>("hgemm_64x64x32", {1, 2, 4});
   product<H128w4>("hgemm_128x128x32_4warps", {2});

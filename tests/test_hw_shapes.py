@@ -11,18 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job, Memory, Tensor
-from workloads.hw.hgemm import BK, H64, H128W4, H128W8, Hgemm, hgemm
-from workloads.hw.sgemm import S32, S64, S128, sgemm
+from pysim.job import Job
+from workloads.hw.hgemm import BK, H64, Hgemm
 
 from .core.harness import config, execute
+from .test_hw_lone import KINDS, everywhere, products
 from .thin import thin
 
 MEASURED = Path(__file__).resolve().parents[1] / "workloads" / "measured"
 ROWS = MEASURED / "h200_shapes.csv"
 SECTORS = MEASURED / "h200_wide_sectors.csv"
-KINDS = {kind.name: kind for kind in (H64, H128W8, H128W4, S64, S128, S32)}
-DEPTHS = 512, 1792
 
 
 def measured(type_):
@@ -35,33 +33,15 @@ def measured(type_):
         }
 
 
-def products(name, each, down):
-    """Return products of so many rows of TBs, ``each`` on every SM, of both depths at the same places."""
-    kind, memory = KINDS[name], Memory()
-    half = isinstance(kind, Hgemm)
-    m, n, item = kind.bm * down, kind.bn * 132 * each // down, 2 if half else 4
-    places = [memory.tensor("", *size, item).address for size in ((m, DEPTHS[1]), (DEPTHS[1], n), (m, n))]
-    kernels = []
-    for k in DEPTHS:
-        sizes = zip("ABC", ((m, k), (k, n), (m, n)), places, strict=True)
-        a, b, c = (Tensor(which, *size, item, place) for which, size, place in sizes)
-        kernels.append((hgemm if half else sgemm)(name, a, b, c, kind).kernel)
-    return kernels
-
-
-def step(name, each, down):
-    """Return ns a step: of two kernels of unequal depth, each for the second time."""
-    kind = KINDS[name]
-    tbs = execute(Job("step", products(name, each, down) * 2), "stream", config("h200")).tbs
-    few, many = (tbs[tbs["kernel"] == i] for i in (2, 3))
-    took = [int(ran["end"].max()) - int(ran["start"].min()) for ran in (few, many)]
-    return (
-        (took[1] - took[0]) / 1024 / ((DEPTHS[1] - DEPTHS[0]) // (BK if isinstance(kind, Hgemm) else kind.bk))
-    )
+def shape(name, each, down):
+    """Return the kind of product, rows and columns of TBs, and the steps of both depths."""
+    kind = KINDS["plain", name]
+    bk = BK if isinstance(kind, Hgemm) else kind.bk
+    return kind, down, 132 * each // down, (512 // bk, 1792 // bk)
 
 
 def off(rows, card):
-    return np.array([step(*row) / card[row] - 1 for row in rows])
+    return np.array([everywhere(*shape(*row)) / card[row] - 1 for row in rows])
 
 
 def test_a_row_of_tbs_takes_longer_than_many():
@@ -72,7 +52,7 @@ def test_a_row_of_tbs_takes_longer_than_many():
     card = measured("hgemm")
     rows = [(H64.name, 4, down) for down in (1, 33)]
     assert card[rows[0]] / card[rows[1]] == pytest.approx(1.93, abs=0.01)
-    assert step(*rows[0]) / step(*rows[1]) == pytest.approx(1.57, rel=0.1)
+    assert everywhere(*shape(*rows[0])) / everywhere(*shape(*rows[1])) == pytest.approx(1.57, rel=0.1)
 
 
 @pytest.mark.deep
@@ -94,7 +74,7 @@ def test_steps_of_all_shapes(type_, mean, worst):
 
 def served(name, each, down):
     """Return sectors that slices serve to the deeper product, for the second time."""
-    kernel = products(name, each, down)[1]
+    kernel = products(*shape(name, each, down))[1]
     once, twice = (execute(Job("read", [kernel] * n), "stream", config("h200")).slices for n in (1, 2))
     return int(twice["sectors_read"].sum()) - int(once["sectors_read"].sum())
 

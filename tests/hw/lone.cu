@@ -39,16 +39,7 @@ struct Others {
 };
 template <class G, int MODE>
 static float run(cudaStream_t s, int each, bool all, int steps) {
-  cudaEvent_t a, b;
-  CK(cudaEventCreate(&a)); CK(cudaEventCreate(&b));
-  CK(cudaEventRecord(a, s));
-  launch_product<G, MODE>(all ? 11 * each : each, all ? 12 : 1, steps, s);
-  CK(cudaEventRecord(b, s));
-  CK(cudaStreamSynchronize(s));
-  float ms;
-  CK(cudaEventElapsedTime(&ms, a, b));
-  CK(cudaEventDestroy(a)); CK(cudaEventDestroy(b));
-  return ms * 1e6f;
+  return event_ns(s, [&] { launch_product<G, MODE>(all ? 11 * each : each, all ? 12 : 1, steps, s); });
 }
 template <class G, int MODE>
 static void product(FILE* f, const char* name, int most) {

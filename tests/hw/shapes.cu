@@ -5,17 +5,7 @@
 #include "products.cuh"
 template <class G>
 static float run(int down, int across, int steps) {
-  cudaEvent_t a, b;
-  CK(cudaEventCreate(&a)); CK(cudaEventCreate(&b));
-  CK(cudaEventRecord(a));
-  launch_product<G, -1>(down, across, steps);
-  CK(cudaGetLastError());
-  CK(cudaEventRecord(b));
-  CK(cudaDeviceSynchronize());
-  float ms;
-  CK(cudaEventElapsedTime(&ms, a, b));
-  CK(cudaEventDestroy(a)); CK(cudaEventDestroy(b));
-  return ms * 1e6f;
+  return event_ns(0, [&] { launch_product<G, -1>(down, across, steps); });
 }
 template <class G>
 static void product(FILE* f, const char* name, std::vector<int> eachs) {

@@ -19,21 +19,7 @@ static FILE* OUT;
 static std::vector<int> RANK;  // of each SM's GPC, by its first SM
 template <class G>
 static float run(int down, int across, int steps, int pad_a) {
-  using T = typename G::T;
-  const int m = G::BM * down, n = G::BN * across, k = G::BK * steps;
-  T* p = numbers<T>();
-  GemmArgs<T> g{p, p + FIRST_B, p + FIRST_C, m, n, k, DEPTH + pad_a, n, n, 0, 0, 0, 0};
-  cudaEvent_t a, b;
-  CK(cudaEventCreate(&a)); CK(cudaEventCreate(&b));
-  CK(cudaEventRecord(a));
-  gemm_k<G, -1><<<dim3(across, down), G::NT, G::SMEM>>>(g, Sync());
-  CK(cudaGetLastError());
-  CK(cudaEventRecord(b));
-  CK(cudaDeviceSynchronize());
-  float ms;
-  CK(cudaEventElapsedTime(&ms, a, b));
-  CK(cudaEventDestroy(a)); CK(cudaEventDestroy(b));
-  return ms * 1e6f;
+  return event_ns(0, [&] { launch_product<G, -1>(down, across, steps, 0, Sync(), DEPTH + pad_a); });
 }
 static void let(int gpcs, bool one_a_tpc) {
   unsigned mask[8] = {};
@@ -44,7 +30,6 @@ static void let(int gpcs, bool one_a_tpc) {
 template <class G>
 static void product(const char* name, std::vector<int> eachs) {
   struct Some { const char* name; int gpcs; bool one_a_tpc; };
-  CK(cudaFuncSetAttribute(gemm_k<G, -1>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
   const int few = 512 / G::BK, many = DEPTH / G::BK;
   for (int each : eachs)
     for (int down : {1, 132})
@@ -66,13 +51,12 @@ static void product(const char* name, std::vector<int> eachs) {
 }
 template <class G>
 static void once(std::vector<int> eachs) {
-  CK(cudaFuncSetAttribute(gemm_k<G, -1>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)G::SMEM));
   for (int each : eachs)
     for (int down : {1, 4, 33, 132})
-      for (int run_ : {0, 1}) {
-        if (run_) CK(cudaProfilerStart());
+      for (bool counted : {false, true}) {
+        if (counted) CK(cudaProfilerStart());
         run<G>(down, 132 * each / down, DEPTH / G::BK, 0);
-        if (run_) CK(cudaProfilerStop());
+        if (counted) CK(cudaProfilerStop());
       }
 }
 int main(int argc, char** argv) {

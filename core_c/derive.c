@@ -16,6 +16,11 @@ static void derive_l1(gs_sim *sim)
     sim->credits[GS_POOL_STORES] = (u32)p->stores_in_flight;
     for (u32 pool = 0; pool < GS_POOLS; pool++) {
         sim->pool[pool] = sim->credits[pool] ? pool : GS_POOL_LOADS;
+        /* no more than it takes: they are gone through in turn, and all SMs' would fill the host's caches */
+        sim->credit_mask[pool] = 63;
+        while (sim->credit_mask[pool] < sim->credits[pool]) {
+            sim->credit_mask[pool] = 2 * sim->credit_mask[pool] + 1;
+        }
     }
     sim->in_flight = (u32)(p->in_flight + p->copies_in_flight + p->stores_in_flight);
     sim->keep_stores = (u32)p->keep_stores;

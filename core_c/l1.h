@@ -29,6 +29,11 @@ static inline u32 gs_l1_fold(const gs_sim *sim, u32 line)
     return sim->l1_hash[0][line >> 9 & 255] ^ sim->l1_hash[1][line >> 17 & 255] ^ sim->l1_hash[2][line >> 25];
 }
 
+static inline u32 gs_l1_set(u32 line, u32 fold)
+{
+    return ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
+}
+
 /* Ways of a set, a bit each: those that hold the line of that key; those that are free and have no line on
    its way; the one that goes next; those with a line that was found. gs_l1_give_up: of those with a line that
    has arrived the one that goes next gives it up, and is the next to take one; returns how many did, 1 or 0.
@@ -181,10 +186,13 @@ static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
     s->key[i] = key | rank;
 }
 
-/* the four neighbouring sets whose turn it is to give up lines */
-static inline gs_l1set *gs_l1_in_turn(gs_sm *sm)
+/* turns follow one another as turn * GS_L1_STEP + GS_L1_ADD */
+enum { GS_L1_STEP = 109, GS_L1_ADD = 73 };
+
+/* the four neighbouring sets whose turn that is to give up lines */
+static inline gs_l1set *gs_l1_in_turn(gs_sm *sm, u32 turn)
 {
-    return &sm->l1[1 + (sm->l1_turn & (GS_L1_SETS / 4 - 1)) * 4];
+    return &sm->l1[1 + (turn & (GS_L1_SETS / 4 - 1)) * 4];
 }
 
 /* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
@@ -194,16 +202,17 @@ static inline int gs_l1_make_room(gs_sm *sm, u32 c)
 {
     u32 freed = 0;
     for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
-        gs_l1set *s = gs_l1_in_turn(sm);
-        sm->l1_turn = sm->l1_turn * 109 + 73;
+        gs_l1set *s = gs_l1_in_turn(sm, sm->l1_turn);
+        sm->l1_turn = sm->l1_turn * GS_L1_STEP + GS_L1_ADD;
         freed =
             gs_l1_give_up(s, c) + gs_l1_give_up(s + 1, c) + gs_l1_give_up(s + 2, c) + gs_l1_give_up(s + 3, c);
     }
     sm->l1_lines -= freed;
-    /* whose turn is next is known, and seldom in the host's cache */
-    const gs_l1set *next = gs_l1_in_turn(sm);
-    __builtin_prefetch(next, 1);
-    __builtin_prefetch(next + 2, 1);
+    /* whose turn comes is known, and seldom in the host's caches: asked for four turns ahead */
+    enum { STEP2 = GS_L1_STEP * GS_L1_STEP, ADD2 = GS_L1_ADD * (GS_L1_STEP + 1) };
+    const gs_l1set *ahead = gs_l1_in_turn(sm, (sm->l1_turn * STEP2 + ADD2) * STEP2 + ADD2);
+    __builtin_prefetch(ahead, 1);
+    __builtin_prefetch(ahead + 2, 1);
     return freed != 0;
 }
 
@@ -231,7 +240,7 @@ static inline u32 gs_l1_take(gs_sm *sm, gs_l1set *s, u32 c)
 static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
                                                               u32 *place, u32 *fill)
 {
-    u32 at = ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
+    u32 at = gs_l1_set(line, fold);
     gs_l1set *s = &sm->l1[at];
     u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
     if (match) {
@@ -263,7 +272,7 @@ static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 lin
    writes any in part, with those that were there alone. Returns where, or 0. */
 static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
 {
-    u32 at = ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
+    u32 at = gs_l1_set(line, fold);
     gs_l1set *s = &sm->l1[at];
     u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
     u32 i = match ? gs_ctz(match) : gs_l1_take(sm, s, c);
@@ -317,7 +326,7 @@ static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 /* An L1 without lines. */
 static inline void gs_l1_init(gs_sm *sm)
 {
-    sm->l1_turn = 73;
+    sm->l1_turn = GS_L1_ADD;
     for (u32 i = 0; i < (GS_L1_SETS + 1) * GS_L1_WAYS; i++) {
         sm->l1[i / GS_L1_WAYS].key[i % GS_L1_WAYS] = i % GS_L1_WAYS * GS_L1_RANK;
     }

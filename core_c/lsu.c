@@ -20,9 +20,9 @@ static inline u32 pool_of(const gs_sim *sim, int load, int copy)
     return sim->pool[!load ? GS_POOL_STORES : copy ? GS_POOL_COPIES : GS_POOL_LOADS];
 }
 
-static inline u32 *release_time(gs_sm *sm, u32 pool, u32 number)
+static inline u32 *release_time(const gs_sim *sim, gs_sm *sm, u32 pool, u32 number)
 {
-    return &sm->release_time[pool][number & (GS_CREDITS - 1)];
+    return &sm->release_time[pool][number & sim->credit_mask[pool]];
 }
 
 /* wakes the first of those that wait when it may go, if that is known */
@@ -44,7 +44,7 @@ static void credit_arm(const gs_sim *sim, gs_sm *sm, u64 least)
     }
     u32 need = sm->acquired[pool] - sim->credits[pool] + 1;
     if ((i32)(sm->released[pool] - need) >= 0) {
-        gs_sm_wake(sm, w, gs_max(*release_time(sm, pool, need - 1), least));
+        gs_sm_wake(sm, w, gs_max(*release_time(sim, sm, pool, need - 1), least));
         sm->armed = 1;
     } else {
         sm->armed = 0;
@@ -59,7 +59,7 @@ static inline int credit_free(const gs_sim *sim, gs_sm *sm, u32 pool, u64 c)
         return 1;
     }
     u32 need = sm->acquired[pool] - sim->credits[pool] + 1;
-    return (i32)(sm->released[pool] - need) >= 0 && *release_time(sm, pool, need - 1) <= c;
+    return (i32)(sm->released[pool] - need) >= 0 && *release_time(sim, sm, pool, need - 1) <= c;
 }
 
 static int credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool, u64 c)
@@ -82,9 +82,9 @@ static int credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool, u64 c)
     return 0;
 }
 
-static inline void credit_give(gs_sm *sm, u32 pool, u32 c)
+static inline void credit_give(const gs_sim *sim, gs_sm *sm, u32 pool, u32 c)
 {
-    *release_time(sm, pool, sm->released[pool]++) = c;
+    *release_time(sim, sm, pool, sm->released[pool]++) = c;
     if (sm->fifo_head != sm->fifo_tail && !sm->armed) {
         u32 first = sm->fifo[sm->fifo_head & (GS_WARPS - 1)];
         if (first / GS_WARPS == pool && (i32)(sm->released[pool] - sm->need) >= 0) {
@@ -288,6 +288,26 @@ static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const
     return store_joins(this, &reach) ? reach.part : NULL;
 }
 
+void gs_lsu_ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
+{
+    const gs_warp *w = &sm->warp[wi];
+    i64 k = (i64)w->k[op->level] + op->count_plus;
+    if (op->bypass_l1 || (op->count && k >= (i64)op->count)) {
+        return;
+    }
+    const gs_reach reach = reach_of(sim, w, &sm->tb[w->tb], pattern_of(sim, w, op), k);
+    u64 above = GS_NEVER;
+    u32 fold = 0;
+    for (const gs_part *part = reach.part, *end = part + reach.template->lines; part < end; part++) {
+        u64 line = reach.line + (u64)(i64)part->line;
+        if (line >> 9 != above) {
+            above = line >> 9;
+            fold = gs_l1_fold(sim, (u32)line);
+        }
+        __builtin_prefetch(&sm->l1[gs_l1_set((u32)line, fold)], 1);
+    }
+}
+
 int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -467,7 +487,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             }
             gs_stores_acknowledged(ctx, sm, o, c);
         }
-        credit_give(sm, pool, c);
+        credit_give(sim, sm, pool, c);
     }
     return others;
 }

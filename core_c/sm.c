@@ -225,6 +225,15 @@ static int lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
     return gs_launches(sim)[sm->tb[w->tb].kernel].refetch != 0;
 }
 
+/* What a warp's next op needs of L1 has left the host's caches since the SM had its turn: it comes while
+ * others run. */
+static inline void ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *next)
+{
+    if (next->kind == GS_OP_LOAD) {
+        gs_lsu_ahead(sim, sm, wi, next);
+    }
+}
+
 static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -278,6 +287,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
             } else {
                 w->pc++;
                 u64 at_once = compute(sm, wi, op, c, sim->read_load);
+                ahead(sim, sm, wi, op + 1);
                 if (by_age > GS_BY_AGE) {
                     gs_hold(&sm->sub[wi & 3], wi, at_once);
                 }
@@ -310,6 +320,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
             w->pc++;
             if (w->ready > c) {
                 gs_sm_wake(sm, wi, w->ready);
+                ahead(sim, sm, wi, op + 1);
                 return;
             }
             break;
@@ -494,6 +505,10 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     u32 here = (u32)gs_min(GS_GROUP, sim->sms - group * GS_GROUP);
     u64 first = gs_clock_cycle(gs_clock_of(sim, sms), ctx->q0);
     for (u32 i = 0; i < here; i++) {
+        /* what every event of an SM touches has left the host's caches since its last turn */
+        for (u32 at = 0; sms[i].live_tbs && at < offsetof(gs_sm, warp); at += 64) {
+            __builtin_prefetch((const char *)&sms[i] + at, 1);
+        }
         if (GS_UNLIKELY(i && sms[i].gpc != sms[i - 1].gpc)) {
             first = gs_clock_cycle(gs_clock_of(sim, &sms[i]), ctx->q0);
         }

@@ -10,6 +10,8 @@ u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm);
 /* Adds what an SM counted since its last sample boundary. */
 void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c);
 /* Executes a memory op at cycle c; 0: the warp was parked until request credits are free. */
+/* Asks the host for the sets of L1 that the warp's next op, a load, will look at. */
+void gs_lsu_ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op);
 int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
 /* Applies the replies from L2 among a group's messages; 1: there are others. */
 int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n);
@@ -61,6 +63,9 @@ static inline void gs_sm_fills(gs_sm *sm, u64 c)
 /* a line comes at cycle c, and holds the array for so many 64ths of one */
 static inline void gs_sm_fill(gs_sm *sm, u32 c, u32 hold)
 {
+    if (sm->filled == sm->held_fills) {
+        sm->filled = sm->held_fills = 0; /* the first places again, which the host has in its caches */
+    }
     if (sm->filled - sm->held_fills == GS_FILLS) {
         /* more than there may be under way, so that the oldest came before this quantum: nothing can ask for
            the array before it any more */

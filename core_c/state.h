@@ -360,10 +360,11 @@ struct gs_sim {
     u32 by_age;               /* gpu.sm.warp_order: 0 or GS_BY_AGE, GS_GREEDY_BY_AGE */
     u32 read_copy, read_load; /* cycles in which a sub-core reads the registers of one */
     u32 l1_latency, port_sms, keep_stores;
-    u32 credits[GS_POOLS]; /* lines that an SM may have under way of each pool; 0: they count as loads */
-    u32 pool[GS_POOLS];    /* the one that they count for */
-    u32 in_flight;         /* of all pools */
-    u16 l1_hash[3][256];   /* what each byte of a line number above bit 8 adds to its set in L1 */
+    u32 credits[GS_POOLS];     /* lines that an SM may have under way of each pool; 0: they count as loads */
+    u32 pool[GS_POOLS];        /* the one that they count for */
+    u32 credit_mask[GS_POOLS]; /* of the numbers of releases that are remembered */
+    u32 in_flight;             /* of all pools */
+    u16 l1_hash[3][256];       /* what each byte of a line number above bit 8 adds to its set in L1 */
     u16 reply_hold[2][16]; /* 64ths of a cycle that a reply with these sectors holds a port: loads, others */
     /* cycles that a request with these sectors holds its SM's port, by SMs that share it now: stores, loads
      */

@@ -99,7 +99,7 @@ enum { GS_RETURNS = 16 };
 typedef struct gs_returns {
     u32 done[GS_RETURNS];
     u16 waves[GS_RETURNS]; /* wavefronts of each */
-    u8 last;
+    u8 last, many;         /* many: how many there were, up to all */
 } gs_returns;
 
 typedef struct gs_turns {

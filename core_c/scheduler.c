@@ -137,7 +137,7 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
     }
 }
 
-enum { SOURCE_RELEASE, SOURCE_COMPLETE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW, SOURCES };
+enum { SOURCE_RELEASE, SOURCE_COMPLETE, SOURCE_READY, SOURCE_ADMIT, SOURCE_WINDOW };
 
 static u64 next_of(const gs_sim *sim, const gs_ring *r)
 {
@@ -145,17 +145,22 @@ static u64 next_of(const gs_sim *sim, const gs_ring *r)
     return r->head == r->tail ? GS_NEVER : all[r->head & r->mask].time;
 }
 
+/* the first of both; of two at once the one that was there before */
+static inline u64 sooner(u64 time, u32 whose, u64 first, u32 *source)
+{
+    *source = time < first ? whose : *source;
+    return time < first ? time : first;
+}
+
 static u64 next_event(const gs_sim *sim, u32 *source)
 {
     const gs_sched *d = &sim->sched;
-    const u64 t[SOURCES] = {next_of(sim, &d->release), next_of(sim, &d->complete), next_of(sim, &d->ready),
-                            next_of(sim, &d->admit), d->admit_at};
-    u32 best = 0;
-    for (u32 i = 1; i < SOURCES; i++) {
-        best = t[i] < t[best] ? i : best;
-    }
-    *source = best;
-    return t[best];
+    u64 first = next_of(sim, &d->release);
+    *source = SOURCE_RELEASE;
+    first = sooner(next_of(sim, &d->complete), SOURCE_COMPLETE, first, source);
+    first = sooner(next_of(sim, &d->ready), SOURCE_READY, first, source);
+    first = sooner(next_of(sim, &d->admit), SOURCE_ADMIT, first, source);
+    return sooner(d->admit_at, SOURCE_WINDOW, first, source);
 }
 
 u64 gs_sched_next(const gs_sim *sim)
@@ -240,6 +245,13 @@ void gs_sched_run(gs_ctx *ctx)
     u32 n = gs_mail_take(ctx, sim->boxes - 1, &m, GS_FETCH_NOTHING, NULL), i = 0, source;
     u64 end = ctx->q0 + sim->quantum;
     ctx->t->events += n;
+    for (u32 j = 0; j < n; j++) {
+        if (GS_PAY_KIND(m[j].pay) == GS_MSG_DONE) {
+            /* seldom in the host's caches */
+            __builtin_prefetch(GS_TABLE(sim, gs_resident, at_residents) + gs_key_sender(m[j].key) * GS_TBS +
+                               GS_PAY_WARP(m[j].pay));
+        }
+    }
     for (;;) {
         u64 event = next_event(sim, &source);
         u64 message = i < n ? gs_key_time(m[i].key) : GS_NEVER;

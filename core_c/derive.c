@@ -16,9 +16,10 @@ static void derive_l1(gs_sim *sim)
     sim->credits[GS_POOL_STORES] = (u32)p->stores_in_flight;
     for (u32 pool = 0; pool < GS_POOLS; pool++) {
         sim->pool[pool] = sim->credits[pool] ? pool : GS_POOL_LOADS;
-        /* no more than it takes: they are gone through in turn, and all SMs' would fill the host's caches */
-        sim->credit_mask[pool] = 63;
-        while (sim->credit_mask[pool] < sim->credits[pool]) {
+        /* Who asks for the release of a credit asks for one of the last so many. No more than that, for they
+           are gone through in turn, and all SMs' would fill the host's caches. */
+        sim->credit_mask[pool] = 31;
+        while (sim->credit_mask[pool] + 1 < gs_min32(sim->credits[pool], GS_CREDITS)) {
             sim->credit_mask[pool] = 2 * sim->credit_mask[pool] + 1;
         }
     }

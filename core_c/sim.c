@@ -159,8 +159,9 @@ static void init_parts(gs_sim *sim)
 
 enum { PAGE = 2 << 20 };
 
-/* SMs, slices and the messages between them lie on large pages where the system has them: all are gone
-   through every quantum, and their 4 KiB pages are more than a processor remembers the places of. */
+/* SMs, slices, L2's sets and the first few MiB of messages (of one thread those in use) lie on large pages
+   where the system has them: all are gone through every quantum, and 4 KiB pages of theirs are more than a
+   processor remembers the places of. */
 static void ask_for_large_pages(gs_sim *sim)
 {
 #if defined(MADV_HUGEPAGE)

@@ -120,7 +120,7 @@ typedef struct gs_tb {
     /* semaphores known to be complete: as of the last barrier, so that all warps see the same; and as polled
        since */
     u32 ready, ready_end, polled, polled_end;
-} gs_tb;
+} gs_tb; /* gs_tb_start sets every member */
 
 enum {
     GS_TB_OPEN = 1, /* the kernels that it depends on have ended */

@@ -58,7 +58,7 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     const gs_program *program = gs_programs(sim) + launch->program;
     gs_tb *tb = &sm->tb[at];
     u32 rest = id / launch->grid[0];
-    /* member by member: gcc's memset of two cache lines takes longer than all else here */
+    /* member by member: gcc makes a slow string instruction of a memset of two cache lines */
     tb->kernel = kernel;
     tb->tb = id;
     tb->x = id % launch->grid[0];

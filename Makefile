@@ -15,7 +15,7 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
-.PHONY: help setup build gru test deep check sanitize fuzz oracle guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
+.PHONY: help setup build gru test deep check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
 	@echo "make oracle    10,000 random jobs, and 10,000 with an edge too few, checked (an hour on two cores); FIRST=, JOBS="
 	@echo "               a job runs under every scheme that takes it, checked and again in slices and threads; with an edge too few under one"
+	@echo "make golden    the stored hashes of the golden runs, anew: after a change that is meant to change results"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator, and of dependences of a million TBs (60 s and 4 GB at most)"
 	@echo "make readme    what README.md and docs/ show of the GRU, dependences, bank camping, long runs and parameters, anew"
@@ -79,6 +80,10 @@ FIRST ?= 0
 JOBS ?= 10000
 oracle: $(CORE)
 	$(PY) -m tests.oracle --first $(FIRST) --jobs $(JOBS)
+
+# after a change that is meant to change results
+golden: $(CORE)
+	$(PY) -m tests.golden.store
 
 guard: $(CORE)
 	$(PY) tests/bench/guard.py

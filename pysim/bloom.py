@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import hardware
+from .access_regions import regions_of
 from .behind import waiters_of
 from .errors import WorkloadError
 from .order import written_by_job
 from .params import PARAMS
-from .regions import SECTOR, distinct, merge, pointers, regions_of
+from .regions import SECTOR, distinct, merge, pointers
 from .sweep import parts_of
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .costs import Costs, Loads
     from .dependences import Dependences
-    from .floors import Costs, Loads
     from .job import Job
     from .ops import Programs
     from .schemes import Choice

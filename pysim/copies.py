@@ -10,18 +10,18 @@ either: no gap, no admission, no table update, no host time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .footprint import WRITE, Footprint
+from .host_copy import Copy
 from .job import Kernel
 from .program import OP, Op, Program
 from .regions import SECTOR, common, union
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -30,38 +30,6 @@ if TYPE_CHECKING:
 NAME = "MemcpyHtoD"
 # what the tables need of a kernel; it is never run
 _PROGRAM = Program(NAME, ((Op(OP["EXIT"], issue=1),),), 1, 8, 0, 0)
-_TICKS_US = 1024 * 1000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Copy:
-    """What a copy writes: ``spans``, sorted disjoint (n, 2) byte ranges.
-
-    ``timed``: it takes the link's time.
-    """
-
-    spans: Ints
-    timed: bool
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that come over the link."""
-        return int((self.spans[:, 1] - self.spans[:, 0]).sum())
-
-    def ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
-        """Return the ticks before the first byte and from there to the last, of encoded parameters."""
-        if not self.timed:
-            return 0, 0
-        # GB/s are given in MB/s: bytes / (MB/s) = us
-        spent = -(-self.nbytes * _TICKS_US // values["host.copy_bandwidth"])
-        return values["host.copy_latency"], max(1, spent)
-
-    def sectors(self) -> Ints:
-        """Return the sectors that it writes as sorted disjoint (n, 2) ranges."""
-        made = self.spans.copy()
-        made[:, 0] //= SECTOR
-        made[:, 1] = -(-made[:, 1] // SECTOR)
-        return union(made)
 
 
 def copy_of(spans: Ints, timed: bool, stream: int) -> Kernel:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .access_regions import regions_of
 from .errors import DependenceError
 from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
-from .regions import SECTOR, Regions, pointers, regions_of, spread, union
+from .regions import SECTOR, Regions, pointers, spread, union
 from .sweep import Part, parts_of, sweep
 
 if TYPE_CHECKING:

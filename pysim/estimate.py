@@ -219,7 +219,7 @@ class Estimator:
     """Estimates the time of a job.
 
     ``slow``, ``work``: of each kernel's variants, what a TB takes alone with loads from L2 and from DRAM, in
-    cycles, with the share of these (``floors.Costs``), and its counters; ``kinds``: the variant of each TB;
+    cycles, with the share of these (``costs.Costs``), and its counters; ``kinds``: the variant of each TB;
     ``link``: cycles of copies, which take no SM; ``before``: ticks before the first issue.
     """
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .costs import Costs
 from .one_pass import look_at
 from .program import Recorded
 
@@ -18,38 +18,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .costs import Loads
     from .dependences import Dependences
     from .job import Job, Tensor
     from .ops import Programs
 
     Floats = NDArray[np.float64]
-    Loads = tuple[int, int, int]
 
 EVERY = 0xFFFFFFFF  # arguments
 L1 = (0, 0, 0)  # of loads nothing is known: they may all find L1
 LINE = 128
 _MOST = 64  # lines of a tensor that are looked at one by one
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What one TB of each variant of a program costs without contention: cycles, and work counters.
-
-    A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
-    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB of a kernel takes
-    alone, by the kernel's number: if all of its loads find L2, if those of the arguments that are not there
-    go to DRAM, and which share of these does (None: not known by argument; all of them do). ``single``: the
-    floors of kernels of one TB, by their number, with what its addresses tell: wherever it runs, and on the
-    first SM. ``passed``: what kernels of a job that touches nothing twice move, by their number
-    (``gs_passed``, one a slice).
-    """
-
-    floor: Floats
-    work: NDArray[np.void]
-    far: dict[Loads, Floats] = field(default_factory=dict)
-    slow: dict[int, tuple[Floats, Floats, float | None]] = field(default_factory=dict)
-    single: dict[int, tuple[float, float]] = field(default_factory=dict)
-    passed: dict[int, NDArray[np.void]] = field(default_factory=dict)
 
 
 def loads_of(job: Job) -> list[Loads]:

@@ -19,10 +19,10 @@ from .errors import WorkloadError
 from .job import Job, Kernel, Tensor
 from .occupancy import occupancy
 from .order import rewritten_by_job
+from .plan import Plan
 from .program import OP, Code, Op, Program, Sem, Stage
 from .regions import meets
 from .semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
-from .waits import Plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,8 +14,8 @@ from .program import Recorded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .copies import Copy
     from .footprint import Footprint
+    from .host_copy import Copy
     from .program import Program
 
 Mode = Literal["read", "write", "update"]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from .dependences import Dependences
     from .job import Job
+    from .plan import Plan
     from .schemes import Scheme
-    from .waits import Plan
 
 NONE = 0xFFFFFFFF
 _NUMBERS = (

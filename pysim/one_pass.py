@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .floors import Costs
+    from .costs import Costs
     from .job import Job
     from .ops import Programs
 

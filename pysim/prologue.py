@@ -16,10 +16,10 @@ import numpy as np
 
 from .errors import ConfigError
 from .order import coherence_of
+from .plan import Plan
 from .program import OP, Op, Program, Recorded
 from .regions import meets, union
 from .semaphores import changed
-from .waits import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .access_regions import regions_of
 from .errors import WorkloadError
 from .job import ALIGN, Access, Job, Kernel, Tensor
-from .regions import SECTOR, regions_of, union
+from .regions import SECTOR, union
 
 RAGGED = 1 << 25  # cells between edges of written rectangles that are looked at
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .bounds import Bounds, Family, bounds, family_of
+from .costs import Costs
 from .dependences import Dependences, dependences
 from .errors import WorkloadError
-from .floors import Costs, costs_of, loads_of, lone_tbs
+from .floors import costs_of, loads_of, lone_tbs
 from .lower import Lowered, lower
 from .occupancy import carveout
 from .ops import Programs, lower_programs

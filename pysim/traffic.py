@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .access_regions import regions_of
 from .order import written_by_job
-from .regions import SECTOR, meets, outside, regions_of, spread, union
+from .regions import SECTOR, meets, outside, spread, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable

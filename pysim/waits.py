@@ -10,16 +10,19 @@ programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .awaited import edges_of
 from .errors import ConfigError, WorkloadError
+from .fused import fused_plan
 from .job import Job, Kernel
 from .occupancy import occupancy, smem_of
+from .plan import Plan
 from .program import OP, Code, Op, Place, Program, Recorded, Sem
+from .prologue import prologue_plan
 from .semaphores import (
     Counters,
     Edges,
@@ -69,39 +72,16 @@ class Settings:
     each: bool = False  # poll each semaphore
 
 
-@dataclass(slots=True)
-class Plan:
-    """A job as a scheme launches it. ``early``, ``semaphores``, ``priority``, ``preds``: one a launch."""
-
-    job: Job
-    early: list[int]
-    semaphores: list[tuple[int, int, int, int]]
-    needs: NDArray[np.uint32]
-    priority: list[int]
-    preds: list[tuple[int, ...]]
-    number: list[int] = field(default_factory=list)  # which launch each kernel of the job became
-    cooperative: list[int] = field(default_factory=list)  # 1: its TBs are resident together; empty: none
-    order: dict[str, int] = field(default_factory=dict)
-    turns: bool = False  # only TBs of a kernel wait inside; the scheme says what launches wait for
-    gated: list[int] = field(default_factory=list)  # a table scheme's prologues: 1 where the program has one
-    source: Job | None = None  # the job without them, by which its edges are found
-    writes: Job | None = None  # of a fused job: what it was made of, which says what is written
-
-
 def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:
     """Return how a scheme that waits inside the program launches a job; None: it does not wait there."""
     kind, values = choice.waits, config.encoded()
     if not kind and values["scheme.prologue"] and choice.scheme.edges == "tb":
-        from .prologue import prologue_plan
-
         if _in_turn(job, values) is not None:
             raise WorkloadError("scheme.prologue = 1: TBs that wait for each other wait inside already")
         return prologue_plan(job, choice.scheme, values)
     if not kind:
         return _in_turn(job, values)
     if kind == "fused":
-        from .fused import fused_plan
-
         return fused_plan(job, deps, config.word("scheme.sync.fused") == "tile", values)
     launch = "" if kind == "code" else config.word("scheme.sync.launch")
     if launch in ("pdl", "graph") and not config["scheme.hypothetical"]:

@@ -18,11 +18,11 @@ from pysim.job import Access, Job, Kernel, Memory
 from pysim.lower import lower
 from pysim.occupancy import carveout
 from pysim.ops import lower_programs
+from pysim.plan import Plan
 from pysim.program import Code, Pattern, Program, Sem
 from pysim.program import Place as At
 from pysim.schemes import parse_scheme
 from pysim.simulation import Sim
-from pysim.waits import Plan
 from workloads.registry import make
 
 from .harness import config, drive, execute, outcome, tiny

@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 DEV := $(VENV)/.stamp-dev
 CORE := build/.stamp-core
-TABLES := pysim/params.py pysim/counters.py pysim/isa.py pysim/trace/opcodes.py pysim/_tables.py
+TABLES := pysim/params.py pysim/counters.py pysim/isa.py pysim/opcodes.py pysim/_tables.py
 SOURCES := $(wildcard core_c/*.c core_c/*.h core_c/templates/*.j2)
 C_FILES := $(wildcard core_c/*.c)
 STRICT := -std=c17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \

@@ -73,7 +73,7 @@ def render() -> dict[str, str]:
     params = runpy.run_path(str(ROOT / "pysim" / "params.py"))
     counters = runpy.run_path(str(ROOT / "pysim" / "counters.py"))["GROUPS"]
     isa = runpy.run_path(str(ROOT / "pysim" / "isa.py"))
-    opcodes = runpy.run_path(str(ROOT / "pysim" / "trace" / "opcodes.py"))
+    opcodes = runpy.run_path(str(ROOT / "pysim" / "opcodes.py"))
     tables_hash = runpy.run_path(str(ROOT / "pysim" / "_tables.py"))["tables_hash"]
     choices = [
         {

@@ -35,7 +35,7 @@ typedef struct gs_trace_header {
 typedef struct gs_trace_inst {
     uint32_t pc;
     uint32_t mask;    /* active and not predicated off */
-    uint16_t opcode;  /* row of OPCODES (pysim/trace/opcodes.py) */
+    uint16_t opcode;  /* row of OPCODES (pysim/opcodes.py) */
     uint16_t variant; /* what the dots after it say that timing needs: GS_VARIANT_* bits */
     uint8_t dsts, srcs;
     uint8_t space; /* GS_SPACE_* */

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from . import counters, isa, params
+from . import counters, isa, opcodes, params
 from ._tables import tables_hash
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
-from .trace import opcodes
 
 STALE = "the compiled core is stale: run python build.py"
 

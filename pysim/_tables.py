@@ -11,7 +11,7 @@ def tables_hash(
 ) -> int:
     """Return 64 bits over names, order, units and choices.
 
-    ``isa`` and ``opcodes`` are the names of pysim/isa.py and of pysim/trace/opcodes.py.
+    ``isa`` and ``opcodes`` are the names of pysim/isa.py and of pysim/opcodes.py.
 
     Docs, defaults and ranges are left out: they may change without a rebuild, because the core
     never sees them.

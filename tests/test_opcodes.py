@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from pysim import params
-from pysim.trace import opcodes
+from pysim import opcodes, params
 
 ROWS = opcodes.OPCODES
 # what the two recorded traces and ordinary code of each architecture hold

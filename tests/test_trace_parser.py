@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pysim._ffi import lib
 from pysim.errors import ConfigError
+from pysim.opcodes import OPCODES
 from pysim.trace.folder import read_list
-from pysim.trace.opcodes import OPCODES
 from pysim.trace.reader import read_kernel, read_text
 from pysim.trace.unknown import resolve_unknown
 

@@ -19,12 +19,12 @@ from pysim.__main__ import main
 from pysim._ffi import ffi, lib
 from pysim.errors import ConfigError, WorkloadError
 from pysim.job import Job, Kernel, Memory
+from pysim.opcodes import OPCODES
 from pysim.params import PIPES
 from pysim.program import OP, Code, Pattern, Program, Recorded
 from pysim.simulation import Sim
 from pysim.trace import writer
 from pysim.trace.folder import read_list
-from pysim.trace.opcodes import OPCODES
 from pysim.trace.reader import Header
 from pysim.trace.reader import read_kernel as parsed
 from pysim.trace.sass import BINARIES

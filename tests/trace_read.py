@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from pysim.errors import WorkloadError
-from pysim.trace.opcodes import OPCODES
+from pysim.opcodes import OPCODES
 from pysim.trace.reader import Header, read_kernel, read_text
 
 from .trace_text import EXIT, header, line_of, tb, text

@@ -1,4 +1,4 @@
-/* Generated from pysim/trace/opcodes.py by build.py. Do not edit. */
+/* Generated from pysim/opcodes.py by build.py. Do not edit. */
 #pragma once
 #include "gs_isa.h"
 #include <stdint.h>

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pysim.errors import ConfigError
-
-from .opcodes import OPCODES
+from pysim.opcodes import OPCODES
 
 # a pipe's name stands for its plainest opcode
 _PIPES = {

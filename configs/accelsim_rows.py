@@ -70,8 +70,8 @@ def run_rows(args, script, show):
     """Replay the rows and print them; return rows of ``validation``, and tables ``runs`` and ``host``."""
     import tempfile
 
-    from pysim.config import Config
-    from pysim.devices import device
+    from pysim.machine.config import Config
+    from pysim.machine.devices import device
     from workloads import peer
 
     measured = peer.rows()

@@ -53,7 +53,7 @@ def table_of(suite, steps, cases, found):
 def main():
     # imported here, where Ctrl-C already ends in one line
     from pysim.errors import ConfigError
-    from pysim.mechanisms import MECHANISMS, without
+    from pysim.machine.mechanisms import MECHANISMS, without
     from pysim.options import SINGLE, make_parser, name_list
     from pysim.script import Script, choice
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from writing import DOCS, replace, table
 
 from pysim import Config
-from pysim.devices import device
 from pysim.energy import EVENTS
+from pysim.machine.devices import device
 from workloads import power
 
 NEAR = 0.15

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
 
 if TYPE_CHECKING:
-    from .config import Config
-    from .devices import device
     from .estimates import bound
     from .job import Access, Job, Kernel, Memory, Tensor
+    from .machine.config import Config
+    from .machine.devices import device
     from .program import Code, Op, Pattern, Program
     from .result import Result
     from .run import simulate
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Access": "job",
     "Code": "program",
-    "Config": "config",
+    "Config": "machine.config",
     "Job": "job",
     "Kernel": "job",
     "Memory": "job",
@@ -37,7 +37,7 @@ _LAZY = {
     "SCHEMES": "schemes",
     "Tensor": "job",
     "bound": "estimates",
-    "device": "devices",
+    "device": "machine.devices",
     "simulate": "run",
 }
 

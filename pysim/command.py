@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .devices import DEVICES, device
 from .energy import EVENTS
 from .errors import ConfigError
-from .mechanisms import MECHANISMS
+from .machine.devices import DEVICES, device
+from .machine.mechanisms import MECHANISMS
 from .options import Parser, natural_int, number_ranges, positive_int
 from .params import PARAMS
 from .schemes import SCHEMES
@@ -143,8 +143,8 @@ def _write_trace(args: argparse.Namespace) -> None:
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    from .calibrate import calibrate
-    from .devices import device as read_device
+    from .machine.calibrate import calibrate
+    from .machine.devices import device as read_device
 
     base = args.base or "h200"
     text, kept = calibrate(Path(args.name), base)

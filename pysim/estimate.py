@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .config import bus_refresh
 from .dependences import reduced
+from .machine.config import bus_refresh
 from .occupancy import occupancy
 from .regions import SECTOR, pointers
 from .traffic import dram_bytes

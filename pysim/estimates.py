@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from .bounds import Bounds, estimator
 from .clock import Clock
-from .config import Config
-from .devices import device
+from .machine.config import Config
+from .machine.devices import device
 from .schemes import parse_scheme
 from .session import Session
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from .config import Config
-from .devices import device
 from .errors import ConfigError, InternalError
-from .mechanisms import without
+from .machine.config import Config
+from .machine.devices import device
+from .machine.mechanisms import without
 from .start import EXIT_USAGE
 from .units import Value, parse, row_of, suggest
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .errors import ConfigError
 
 if TYPE_CHECKING:
-    from .config import Config
+    from .machine.config import Config
 
 NEAR = 0.03  # of the limit; as boards hold it: 678 to 723 W of 700 (h200_power.csv, h200_power_second.csv)
 RUNS = 4  # at most: the first tells about what the second needs, as what waits for DRAM takes its time

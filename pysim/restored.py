@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .bounds import Bounds
-    from .config import Config
     from .dependences import Dependences
     from .job import Job
     from .lower import Lowered
+    from .machine.config import Config
     from .replay import Contraction, Gap
     from .schemes import Choice
     from .series import Series

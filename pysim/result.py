@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from .config import Config
     from .dependences import Dependences
     from .job import Job
+    from .machine.config import Config
 
     Table = NDArray[np.void]
 

@@ -15,11 +15,11 @@ import numpy as np
 from . import columns, energy, power, series
 from .bounds import Bounds
 from .clock import Clock
-from .config import Config
 from .dependences import Dependences
-from .devices import device
 from .errors import ConfigError, InternalError, SimError, WorkloadError
 from .lower import Lowered
+from .machine.config import Config
+from .machine.devices import device
 from .ops import Programs
 from .outcome import NUMBERS
 from .params import TICKS_PER_NS

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .config import Config
 from .errors import ConfigError, WorkloadError
+from .machine.config import Config
 from .options import Options, Parser
 from .schemes import parse_schemes
 from .units import suggest

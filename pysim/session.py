@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .clock import Clock
-    from .config import Config
     from .job import Job
+    from .machine.config import Config
     from .replay import Contraction
 
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .config import Config
     from .dependences import Dependences
+    from .machine.config import Config
     from .schemes import Choice
 
 STARTED = 3  # which of a launch's semaphores; 0: its own, 1 and 2: of the kernels that it reads from

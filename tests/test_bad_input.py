@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.config import Config
-from pysim.devices import device
 from pysim.errors import ConfigError, DependenceError, SimError, WorkloadError
 from pysim.job import Access, Job, Kernel, Memory, Tensor
+from pysim.machine.config import Config
+from pysim.machine.devices import device
 from pysim.program import Code, Pattern, Program
 from workloads.registry import make
 from workloads.tiling import Tiling

@@ -11,7 +11,7 @@ import pytest
 
 import stats
 from pysim import Config
-from pysim.devices import device
+from pysim.machine.devices import device
 from stats import schema
 from stats.suite import format_suite, geometric, losses
 from workloads import make

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.bounds import family_of
-from pysim.config import Config, bus_refresh
 from pysim.dependences import dependences
-from pysim.devices import device
 from pysim.floors import loads_of, lone_tbs
 from pysim.job import Access, Job, Kernel, Memory
+from pysim.machine.config import Config, bus_refresh
+from pysim.machine.devices import device
 from pysim.program import Code, Program
 from pysim.regions import union
 from pysim.schemes import SCHEMES, parse_scheme

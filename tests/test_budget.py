@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pysim import Config
-from pysim.devices import device
-from pysim.mechanisms import MECHANISMS
+from pysim.machine.devices import device
+from pysim.machine.mechanisms import MECHANISMS
 from stats import schema
 from stats.budget import format_budget, markdown_budget
 from workloads.validation import budget

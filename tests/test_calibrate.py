@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pysim.calibrate import FILE, NEEDED, RULES, calibrate
-from pysim.devices import DEVICES, device
 from pysim.errors import ConfigError
+from pysim.machine.calibrate import FILE, NEEDED, RULES, calibrate
+from pysim.machine.devices import DEVICES, device
 from workloads.microbench import MEASURED
 
 from .calls import pysim

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import Config, simulate
-from pysim.devices import device
 from pysim.job import Job, Memory
+from pysim.machine.devices import device
 from pysim.program import OP
 from workloads.choose import (
     FP16,

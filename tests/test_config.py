@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysim.config import Config
-from pysim.devices import device
 from pysim.errors import ConfigError
+from pysim.machine.config import Config
+from pysim.machine.devices import device
 from pysim.params import PARAMS, encode
 from pysim.units import ROWS, Value, parse, row_of, show
 

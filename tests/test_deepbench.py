@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pysim import Config, simulate
-from pysim.devices import device
 from pysim.job import Job, Kernel
+from pysim.machine.devices import device
 from pysim.program import Code, Program
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.gemm import column_major

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pysim import simulate
-from pysim.config import Config
-from pysim.devices import DEVICES, GPU_PATHS, device
 from pysim.errors import ConfigError
+from pysim.machine.config import Config
+from pysim.machine.devices import DEVICES, GPU_PATHS, device
 from workloads.registry import make
 
 CARDS = ("titan_v", "v100")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pysim import Config, simulate
-from pysim.devices import DEVICES, device
 from pysim.energy import EVENTS
 from pysim.job import Job, Memory
+from pysim.machine.devices import DEVICES, device
 from pysim.program import Code
 from workloads import micro, power
 from workloads.hw import launch_of

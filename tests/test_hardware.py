@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pysim import Config, hardware, simulate
-from pysim.devices import device
 from pysim.hardware import Sizes, Structure, width
+from pysim.machine.devices import device
 from workloads import make
 
 

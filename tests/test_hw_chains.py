@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pysim import Config, simulate
-from pysim.devices import device
 from pysim.errors import WorkloadError
 from pysim.job import Memory
+from pysim.machine.devices import device
 from pysim.occupancy import occupancy
 from workloads.hw.chain_kernels import gru_tile, softmax_rows
 from workloads.hw.chains import CHAINS, TILES, chain_job, chain_of

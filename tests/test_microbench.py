@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import stats
-from pysim.config import Config
-from pysim.devices import device
 from pysim.errors import ConfigError
+from pysim.machine.config import Config
+from pysim.machine.devices import device
 from workloads import microbench
 from workloads.microbench.bench import Bench
 

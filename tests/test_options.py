@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysim.errors import ConfigError, InternalError
-from pysim.mechanisms import MECHANISMS
+from pysim.machine.mechanisms import MECHANISMS
 from pysim.options import OPTIONS, Options, counts, machine_threads, make_parser, positive_int
 from pysim.script import Script
 from pysim.start import run_script

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pysim import Config, simulate
-from pysim.devices import device
 from pysim.errors import SimError, WorkloadError
+from pysim.machine.devices import device
 from pysim.program import OP
 from workloads.persistent_rnn import fit, persistent_rnn
 from workloads.registry import make

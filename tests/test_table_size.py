@@ -9,7 +9,7 @@ import pytest
 
 import stats
 from pysim import Config
-from pysim.devices import device
+from pysim.machine.devices import device
 from workloads import table_size
 from workloads.table_search import KEPT, smallest
 from workloads.table_size import (

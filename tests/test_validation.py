@@ -16,7 +16,7 @@ import pytest
 
 import stats
 from pysim import Config, ConfigError
-from pysim.devices import device
+from pysim.machine.devices import device
 from stats import validation
 from workloads.validation import cache, cases, nulls, parallel
 from workloads.validation.suites import SUITES, cases_of, tasks_of

@@ -34,7 +34,7 @@ from .tiling import Tiling
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pysim.config import Config
+    from pysim.machine.config import Config
 
     from .cutlass import Multistage
 

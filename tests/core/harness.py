@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from pysim._ffi import check, lib
-from pysim.config import Config
 from pysim.counters import IDLES, STALLS
 from pysim.dependences import dependences
-from pysim.devices import device
 from pysim.floors import costs_of, loads_of, lone_tbs
 from pysim.lower import lower
+from pysim.machine.config import Config
+from pysim.machine.devices import device
 from pysim.occupancy import carveout
 from pysim.ops import lower_programs
 from pysim.schemes import parse_scheme

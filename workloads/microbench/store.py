@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pysim.measured import read_measured
+from pysim.machine.measured import read_measured
 
 __all__ = ["MEASURED", "read_measured"]
 

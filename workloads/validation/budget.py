@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysim import Config
-from pysim.mechanisms import MECHANISMS, without
+from pysim.machine.mechanisms import MECHANISMS, without
 
 from .cases import Case, Outcome
 from .parallel import run_task

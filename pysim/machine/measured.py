@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from .errors import ConfigError
+from pysim.errors import ConfigError
 
 _BYTES = 1 << 24  # larger than any such file
 

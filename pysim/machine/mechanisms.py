@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .errors import ConfigError
-from .units import parse, row_of, suggest
+from pysim.errors import ConfigError
+from pysim.units import parse, row_of, suggest
 
 if TYPE_CHECKING:
-    from .units import Value
+    from pysim.units import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pysim.errors import ConfigError
+from pysim.params import encode
+from pysim.units import ROWS, Value, parse, row_of, show
+
 from .devices import Device
-from .errors import ConfigError
-from .params import encode
-from .units import ROWS, Value, parse, row_of, show
 
 L2_WAYS = 16
 LINE = 128

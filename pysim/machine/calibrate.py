@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pysim.errors import ConfigError
+from pysim.units import parse, row_of
+
 from .config import bus_refresh
 from .devices import Device, device
-from .errors import ConfigError
 from .measured import gpu_name, read_measured
-from .units import parse, row_of
 
 FILE = "micro.json"
 WAYS, LINE = 16, 128  # of an L2 set

@@ -1,6 +1,6 @@
 """Programs whose warps differ: a row of op lists for each class of TBs, one list a warp.
 
-A :class:`~pysim.program.Program` has one op list for all warps and knows of a TB only whether it is the last
+A :class:`~pysim.Program` has one op list for all warps and knows of a TB only whether it is the last
 in x, y or z. What a source does by warp (``if (threadIdx.x < 72)``) or by place in the grid (a halo at the
 edge) becomes rows here; the core runs them as it runs recorded code.
 """

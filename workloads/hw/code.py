@@ -135,7 +135,7 @@ class Warp:
         ahead: int = 0,
         smem: int = 0,
     ) -> None:
-        """Add a load of a pattern, or of one a warp; see :meth:`pysim.program.Code.load`."""
+        """Add a load of a pattern, or of one a warp; see :meth:`pysim.Code.load`."""
         self.code.load(slot, *patterns, bypass_l1=bypass, stages=stages, level=level, ahead=ahead, smem=smem)
         self._count()
 
@@ -204,7 +204,7 @@ class Warp:
         self._count()
 
     def needs(self, part: Part, *, level: int = 2, ahead: int = 0) -> None:
-        """Mark that what follows reads a part of an argument; see :meth:`pysim.program.Code.needs`."""
+        """Mark that what follows reads a part of an argument; see :meth:`pysim.Code.needs`."""
         self.code.needs(part, level=level, ahead=ahead)
         self._count()
 

@@ -60,7 +60,7 @@ def main():
     import numpy as np
 
     import stats
-    from pysim.rename import renamed
+    from pysim.program.rename import renamed
     from stats.graph_layout import layout
     from stats.graph_picture import to_png, to_svg
     from workloads.gru import gru

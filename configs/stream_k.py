@@ -18,7 +18,7 @@ def micros(config, kernel):
 
 def times(config, tiling, sizes, kinds, least=1):
     """Return the time of a product by name: plain, and each kind of Stream-K."""
-    from pysim.job import Memory
+    from pysim.program.job import Memory
     from workloads.cutlass import product
     from workloads.streamk import resident, stream_k, workspace
 

@@ -14,28 +14,28 @@ from .errors import ConfigError, DeadlockError, DependenceError, InternalError, 
 
 if TYPE_CHECKING:
     from .estimates import bound
-    from .job import Access, Job, Kernel, Memory, Tensor
     from .machine.config import Config
     from .machine.devices import device
-    from .program import Code, Op, Pattern, Program
+    from .program.job import Access, Job, Kernel, Memory, Tensor
+    from .program.warp_program import Code, Op, Pattern, Program
     from .result import Result
     from .run import simulate
     from .schemes import SCHEMES
 
 # found at first use, so that importing the package needs neither numpy nor the compiled core
 _LAZY = {
-    "Access": "job",
-    "Code": "program",
+    "Access": "program.job",
+    "Code": "program.warp_program",
     "Config": "machine.config",
-    "Job": "job",
-    "Kernel": "job",
-    "Memory": "job",
-    "Op": "program",
-    "Pattern": "program",
-    "Program": "program",
+    "Job": "program.job",
+    "Kernel": "program.job",
+    "Memory": "program.job",
+    "Op": "program.warp_program",
+    "Pattern": "program.warp_program",
+    "Program": "program.warp_program",
     "Result": "result",
     "SCHEMES": "schemes",
-    "Tensor": "job",
+    "Tensor": "program.job",
     "bound": "estimates",
     "device": "machine.devices",
     "simulate": "run",

@@ -16,7 +16,7 @@ from .behind import one_workspace
 from .covered import Known
 from .dependences import reduced
 from .groups import RAW
-from .semaphores import Edge, Edges, loaded, marks, parts, posts_last, tiles, turns, waits_of, where
+from .program.semaphores import Edge, Edges, loaded, marks, parts, posts_last, tiles, turns, waits_of, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job, Tensor
+    from .program.job import Job, Tensor
 
 
 def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:

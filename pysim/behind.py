@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import Dependences, Group, assemble
-from .regions import pointers, spread
+from .program.regions import pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .job import Job, Kernel
+    from .program.job import Job, Kernel
 
     Ints = NDArray[np.int64]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import hardware
-from .access_regions import regions_of
 from .behind import waiters_of
 from .errors import WorkloadError
 from .order import written_by_job
 from .params import PARAMS
-from .regions import SECTOR, distinct, merge, pointers
+from .program.access_regions import regions_of
+from .program.regions import SECTOR, distinct, merge, pointers
 from .sweep import parts_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .job import Job, Kernel
+    from .program.job import Job, Kernel
 
     Ints = NDArray[np.int64]
     # (written, first sectors, ends, sets, TBs of all sets, where those of each set begin)

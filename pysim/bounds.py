@@ -9,10 +9,10 @@ import numpy as np
 
 from .estimate import PIPES, Estimator
 from .floors import lone_tbs
-from .job import variants
 from .one_pass import drained
 from .params import PARAMS
-from .regions import SECTOR
+from .program.job import variants
+from .program.regions import SECTOR
 from .traffic import compulsory_bytes, written_bytes
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from .costs import Costs, Loads
     from .dependences import Dependences
-    from .job import Job
-    from .ops import Programs
+    from .program.job import Job
+    from .program.ops import Programs
     from .schemes import Choice
 
     Floats = NDArray[np.float64]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .bloom import Hints
-    from .job import Job
     from .learned import Report
     from .machine.devices.card import Energies
+    from .program.job import Job
 
     Table = NDArray[np.void]
 

@@ -19,7 +19,7 @@ from .schemes import SCHEMES
 from .units import ROWS, allowed, show, suggest
 
 if TYPE_CHECKING:
-    from .job import Job
+    from .program.job import Job
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> None:
@@ -188,7 +188,7 @@ def _dependences(args: argparse.Namespace) -> None:
     from stats.graph_report import format_dependences
 
     from .graph_tables import Study, digest
-    from .rename import renamed
+    from .program.rename import renamed
     from .script import VERSION, source_digest
 
     drawers: dict[str, Callable[[Any], bytes]] = {
@@ -278,7 +278,7 @@ TOPICS: dict[str, Topic] = {
 
 
 def _granularity(text: str) -> str:
-    from .regions import GRANULES
+    from .program.regions import GRANULES
 
     if text not in GRANULES:
         hint = suggest(text, GRANULES) or f": must be one of {', '.join(GRANULES)}"

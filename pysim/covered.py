@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import RAW, WAR, WAW
-from .regions import distinct, pointers, spread
+from .program.regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .access_regions import regions_of
 from .errors import DependenceError
 from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
-from .regions import SECTOR, Regions, pointers, spread, union
+from .program.access_regions import regions_of
+from .program.regions import SECTOR, Regions, pointers, spread, union
 from .sweep import Part, parts_of, sweep
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .job import Access, Job
+    from .program.job import Access, Job
 
     Ints = NDArray[np.int64]
     # kernel ranks and numbers of producer TBs, kinds of edges, consumer TBs

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .job import variants
 from .params import PIPES
 from .power import Watts
-from .program import OP, PIPE
+from .program.job import variants
+from .program.warp_program import OP, PIPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from .job import Job, Kernel
-    from .ops import Programs
+    from .program.job import Job, Kernel
+    from .program.ops import Programs
 
     Table = NDArray[np.void]
     Counts = NDArray[np.int64]

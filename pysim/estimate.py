@@ -17,8 +17,8 @@ import numpy as np
 
 from .dependences import reduced
 from .machine.config import bus_refresh
-from .occupancy import occupancy
-from .regions import SECTOR, pointers
+from .program.occupancy import occupancy
+from .program.regions import SECTOR, pointers
 from .traffic import dram_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job, Kernel
+    from .program.job import Job, Kernel
 
     Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from .session import Session
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .job import Job
+    from .program.job import Job
 
 KINDS = {
     "free": (False, False),

@@ -11,7 +11,7 @@ import numpy as np
 
 from .costs import Costs
 from .one_pass import look_at
-from .program import Recorded
+from .program.warp_program import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from .costs import Loads
     from .dependences import Dependences
-    from .job import Job, Tensor
-    from .ops import Programs
+    from .program.job import Job, Tensor
+    from .program.ops import Programs
 
     Floats = NDArray[np.float64]
 

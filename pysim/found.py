@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job
+    from .program.job import Job
     from .schemes import Scheme
 
 

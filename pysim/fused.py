@@ -16,19 +16,19 @@ import numpy as np
 from .awaited import edges_of
 from .dependences import dependences
 from .errors import WorkloadError
-from .job import Job, Kernel, Tensor
-from .occupancy import occupancy
 from .order import rewritten_by_job
 from .plan import Plan
-from .program import OP, Code, Op, Program, Sem, Stage
-from .regions import meets
-from .semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
+from .program.job import Job, Kernel, Tensor
+from .program.occupancy import occupancy
+from .program.regions import meets
+from .program.semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
+from .program.warp_program import OP, Code, Op, Program, Sem, Stage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .semaphores import Counters
+    from .program.semaphores import Counters
 
 
 def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:

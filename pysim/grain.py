@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import NODE
-from .occupancy import occupancy
-from .regions import RANGE, pointers, spread, strided_all
-from .semaphores import inside
+from .program.occupancy import occupancy
+from .program.regions import RANGE, pointers, spread, strided_all
+from .program.semaphores import inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .dependences import Dependences
     from .groups import Groups
-    from .job import Job
+    from .program.job import Job
 
     Ints = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .alike import alike, mixed, sums
 from .errors import WorkloadError
-from .regions import distinct, pointers, spread
+from .program.regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

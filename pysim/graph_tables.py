@@ -15,14 +15,14 @@ from .errors import ConfigError, WorkloadError
 from .graph import graph_of
 from .groups import RAW
 from .patterns import PAIR, ahead, pairs_of
-from .regions import GRANULES
+from .program.regions import GRANULES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
     from .graph import Graph
-    from .job import Job
+    from .program.job import Job
 
     Ints = NDArray[np.int64]
     Table = NDArray[np.void]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import Dependences, Groups, assemble
-from .regions import distinct, pointers, spread
+from .program.regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,16 +18,16 @@ import numpy as np
 
 from .dependences import Dependences, dependences
 from .groups import Groups, assemble
-from .job import Access, Job, Tensor
 from .order import in_memory
-from .regions import GRANULES, SECTOR, pointers, spread
+from .program.job import Access, Job, Tensor
+from .program.regions import GRANULES, SECTOR, pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .job import Kernel, Mode
+    from .program.job import Kernel, Mode
 
     Ints = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job
+    from .program.job import Job
 
 
 def levels(deps: Dependences) -> NDArray[np.int64]:

@@ -11,11 +11,11 @@ import numpy as np
 from .errors import WorkloadError
 from .found import Found, found_of
 from .grain import forms_of
-from .ops import Programs, lane_table, sem_table, table_of
 from .order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
 from .ordering import Ordering, ordering_of
-from .program import OP, Accesses
-from .regions import common, meets, pointers
+from .program.ops import Programs, lane_table, sem_table, table_of
+from .program.regions import common, meets, pointers
+from .program.warp_program import OP, Accesses
 from .schemes import PRIORITY, Choice
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job
     from .plan import Plan
+    from .program.job import Job
     from .schemes import Scheme
 
 NONE = 0xFFFFFFFF

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .job import variants
-from .occupancy import occupancy
-from .regions import SECTOR
+from .program.job import variants
+from .program.occupancy import occupancy
+from .program.regions import SECTOR
 from .traffic import compulsory_bytes, written_bytes
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .costs import Costs
-    from .job import Job
-    from .ops import Programs
+    from .program.job import Job
+    from .program.ops import Programs
 
     Floats = NDArray[np.float64]
 

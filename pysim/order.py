@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import hardware
-from .copies import rewritten
 from .dependences import reduced
 from .params import GPC_ORDERS, PARAMS
-from .regions import union
+from .program.copies import rewritten
+from .program.regions import union
 from .schemes import PRIORITY
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job
+    from .program.job import Job
     from .schemes import Scheme
 
 COHERENCE = next(p for p in PARAMS["scheme"] if p.name == "coherence").choices

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .dependences import Dependences
     from .found import Found
     from .grain import Forms
-    from .job import Job
+    from .program.job import Job
     from .schemes import Scheme
 
 QUEUE_MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices

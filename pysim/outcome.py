@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .job import Job
     from .lower import Lowered
     from .machine.devices.card import Energies
+    from .program.job import Job
     from .restored import Replay
 
 # columns of ``runs`` that are no number for a scheme that was refused

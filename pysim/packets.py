@@ -14,7 +14,7 @@ from .groups import reduced
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .job import Job
+    from .program.job import Job
 
 SIGNALS = 5  # a barrier-AND packet names up to five (HSA platform system architecture, 2.9.4)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW
-from .regions import pointers, spread, strided_all
+from .program.regions import pointers, spread, strided_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

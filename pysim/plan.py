@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .job import Job
+    from .program.job import Job
 
 
 @dataclass(slots=True)

@@ -17,16 +17,16 @@ import numpy as np
 from .errors import ConfigError
 from .order import coherence_of
 from .plan import Plan
-from .program import OP, Op, Program, Recorded
-from .regions import meets, union
-from .semaphores import changed
+from .program.regions import meets, union
+from .program.semaphores import changed
+from .program.warp_program import OP, Op, Program, Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .job import Job, Kernel
+    from .program.job import Job, Kernel
     from .schemes import Scheme
 
     Ints = NDArray[np.int64]

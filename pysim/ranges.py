@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import reduced
-from .regions import SECTOR
+from .program.regions import SECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .job import Access, Job, Kernel
+    from .program.job import Access, Job, Kernel
 
     Ints = NDArray[np.int64]
 

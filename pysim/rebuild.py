@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConfigError, WorkloadError
 
 if TYPE_CHECKING:
-    from .job import Job
+    from .program.job import Job
 
     Make = Callable[[str], Job]
 
@@ -66,7 +66,7 @@ def job_of_result(
     """
     from .dependences import dependences
     from .graph_tables import digest
-    from .rename import renamed
+    from .program.rename import renamed
 
     script, known = configuration.get("script"), configuration.get("workload")
     if "graph" not in attributes or not isinstance(known, Mapping):

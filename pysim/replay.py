@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .dependences import dependences
-from .job import Job, Kernel, Tensor
-from .program import Recorded
+from .program.job import Job, Kernel, Tensor
+from .program.warp_program import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from .bounds import Bounds
     from .dependences import Dependences
-    from .job import Job
     from .lower import Lowered
     from .machine.config import Config
+    from .program.job import Job
     from .replay import Contraction, Gap
     from .schemes import Choice
     from .series import Series

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependences import Dependences
-    from .job import Job
     from .machine.config import Config
+    from .program.job import Job
 
     Table = NDArray[np.void]
 

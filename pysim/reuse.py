@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .job import Job
+    from .program.job import Job
 
 
 class _Sums:

@@ -20,9 +20,9 @@ from .errors import ConfigError, InternalError, SimError, WorkloadError
 from .lower import Lowered
 from .machine.config import Config
 from .machine.devices import device
-from .ops import Programs
 from .outcome import NUMBERS
 from .params import TICKS_PER_NS
+from .program.ops import Programs
 from .restored import Replay
 from .result import Result
 from .schemes import Choice, parse_scheme, parse_schemes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .job import Job
+    from .program.job import Job
 
     Progress = Callable[[str, int, int], None]
 

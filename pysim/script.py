@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .clock import Clock
-    from .job import Job
+    from .program.job import Job
     from .result import Result
 
 VERSION = "0.1.0"
@@ -193,7 +193,7 @@ class Script:
 
     def job(self, job: Job) -> Job:
         """Return the job as the shared options want it."""
-        from .rename import renamed
+        from .program.rename import renamed
 
         return renamed(job) if self.options.rename else job
 

@@ -10,8 +10,8 @@ from .dependences import Dependences, dependences
 from .errors import WorkloadError
 from .floors import costs_of, loads_of, lone_tbs
 from .lower import Lowered, lower
-from .occupancy import carveout
-from .ops import Programs, lower_programs
+from .program.occupancy import carveout
+from .program.ops import Programs, lower_programs
 from .prologue import tail_job
 from .schemes import Choice, parse_scheme
 from .simulation import Sim
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .clock import Clock
-    from .job import Job
     from .machine.config import Config
+    from .program.job import Job
     from .replay import Contraction
 
 

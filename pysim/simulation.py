@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .lower import Lowered
-    from .ops import Programs
+    from .program.ops import Programs
 
 SLICE_SECONDS = 0.07
 SLICE_QUANTA = 1 << 32  # at most

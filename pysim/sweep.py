@@ -12,14 +12,14 @@ import numpy as np
 
 from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW, Groups
-from .regions import distinct, empty, pointers, spread, strided_all
+from .program.regions import distinct, empty, pointers, spread, strided_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from .footprint import Touched
+    from .program.footprint import Touched
 
     Ints = NDArray[np.int64]
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .access_regions import regions_of
 from .order import written_by_job
-from .regions import SECTOR, meets, outside, spread, union
+from .program.access_regions import regions_of
+from .program.regions import SECTOR, meets, outside, spread, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from .job import Access, Job, Kernel
+    from .program.job import Access, Job, Kernel
 
     Ints = NDArray[np.int64]
     Piece = tuple[tuple[int, ...], int]  # what memory it is, and its bytes

@@ -18,12 +18,10 @@ import numpy as np
 from .awaited import edges_of
 from .errors import ConfigError, WorkloadError
 from .fused import fused_plan
-from .job import Job, Kernel
-from .occupancy import occupancy, smem_of
 from .plan import Plan
-from .program import OP, Code, Op, Place, Program, Recorded, Sem
-from .prologue import prologue_plan
-from .semaphores import (
+from .program.job import Job, Kernel
+from .program.occupancy import occupancy, smem_of
+from .program.semaphores import (
     Counters,
     Edges,
     Ops,
@@ -40,6 +38,8 @@ from .semaphores import (
     published,
     turns,
 )
+from .program.warp_program import OP, Code, Op, Place, Program, Recorded, Sem
+from .prologue import prologue_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

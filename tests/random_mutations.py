@@ -20,10 +20,10 @@ import pysim.ranges
 from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.groups import KINDS
-from pysim.job import Kernel
-from pysim.program import OP, Code
+from pysim.program.job import Kernel
+from pysim.program.semaphores import Table
+from pysim.program.warp_program import OP, Code
 from pysim.ranges import conflicts
-from pysim.semaphores import Table
 
 from .core.harness import execute, lowered_of, oracle, tiny
 from .core.workloads_small import WIDE, product, random_dag

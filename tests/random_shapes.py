@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 from workloads.conv_chain import conv_chain
 from workloads.gemm import gemm
 from workloads.mlp_pair import mlp_pair, tiling

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from pysim._ffi import dtype_of
-from pysim.job import Job, variants
-from pysim.ops import lower_programs
-from pysim.program import OP, Accesses, Recorded, Tables
+from pysim.program.job import Job, variants
+from pysim.program.ops import lower_programs
+from pysim.program.warp_program import OP, Accesses, Recorded, Tables
 
 from .walker import walk
 

@@ -7,8 +7,8 @@ import pytest
 
 from pysim.dependences import dependences
 from pysim.errors import WorkloadError
-from pysim.job import Memory
-from pysim.program import Place
+from pysim.program.job import Memory
+from pysim.program.warp_program import Place
 from workloads import make
 from workloads.apps.region import Block, region_kernel
 from workloads.apps.suite import APPS

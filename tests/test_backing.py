@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 from workloads.apps.suite import APPS
 from workloads.registry import make
 

@@ -7,10 +7,10 @@ import pytest
 
 from pysim import simulate
 from pysim.errors import ConfigError, DependenceError, SimError, WorkloadError
-from pysim.job import Access, Job, Kernel, Memory, Tensor
 from pysim.machine.config import Config
 from pysim.machine.devices import device
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import Code, Pattern, Program
 from workloads.registry import make
 from workloads.tiling import Tiling
 

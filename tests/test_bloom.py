@@ -15,8 +15,8 @@ from pysim import simulate
 from pysim.bloom import RATE, analytic_rate, hints_of, unit_size
 from pysim.dependences import dependences
 from pysim.errors import ConfigError, DependenceError, WorkloadError
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Code, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Program
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle, tiny

@@ -14,11 +14,11 @@ from pysim import simulate
 from pysim.bounds import family_of
 from pysim.dependences import dependences
 from pysim.floors import loads_of, lone_tbs
-from pysim.job import Access, Job, Kernel, Memory
 from pysim.machine.config import Config, bus_refresh
 from pysim.machine.devices import device
-from pysim.program import Code, Program
-from pysim.regions import union
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.regions import union
+from pysim.program.warp_program import Code, Program
 from pysim.schemes import SCHEMES, parse_scheme
 from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from workloads import micro

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import Config, simulate
-from pysim.job import Job, Memory
 from pysim.machine.devices import device
-from pysim.program import OP
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import OP
 from workloads.choose import (
     FP16,
     FP32,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.copies import NAME, copy_of
 from pysim.dependences import dependences, without
 from pysim.errors import ConfigError, DependenceError, WorkloadError
-from pysim.job import Job, Memory
 from pysim.machine.config import Config
+from pysim.program.copies import NAME, copy_of
+from pysim.program.job import Job, Memory
 from pysim.run import simulate
 from pysim.trace.convert import convert
 from pysim.trace.copies import copies_before, with_copies

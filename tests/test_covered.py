@@ -8,8 +8,8 @@ from pysim import covered
 from pysim.awaited import edges_of
 from pysim.dependences import dependences
 from pysim.errors import WorkloadError
-from pysim.job import Job, Memory
-from pysim.program import Place
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import Place
 from workloads.apps.region import Block, region_kernel
 from workloads.conv_chain import convolution
 from workloads.cutlass import multistage

@@ -9,8 +9,8 @@ import pytest
 
 from pysim import simulate
 from pysim.errors import WorkloadError
-from pysim.job import Job, Memory
-from pysim.program import OP, PIPE
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import OP, PIPE
 from workloads.conv_chain import conv_chain, registers_of
 from workloads.cutlass import multistage, product
 from workloads.mlp_pair import mlp_pair, tiling

@@ -8,8 +8,8 @@ import pytest
 import stats
 from pysim import Config, simulate
 from pysim.errors import WorkloadError
-from pysim.job import Job, Memory
 from pysim.machine.devices import device
+from pysim.program.job import Job, Memory
 from stats import schema
 from stats.models import BEST, Layer, format_layers, layer_rows
 from workloads.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pysim import Config, simulate
-from pysim.job import Job, Kernel
 from pysim.machine.devices import device
-from pysim.program import Code, Program
+from pysim.program.job import Job, Kernel
+from pysim.program.warp_program import Code, Program
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.gemm import column_major
 from workloads.registry import make

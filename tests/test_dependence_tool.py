@@ -13,7 +13,7 @@ import stats
 from pysim import command
 from pysim.graph_tables import DTYPES, Study, digest
 from pysim.groups import KINDS
-from pysim.job import Job, Tensor
+from pysim.program.job import Job, Tensor
 from pysim.start import run_script
 from stats.graph_layout import MOST_NODES, layout
 from stats.graph_picture import FILLS, to_dot, to_png, to_svg
@@ -93,7 +93,7 @@ def test_csr_in_hdf5_is_the_graph(tool, tmp_path: Path) -> None:
     assert tool(SMALL, "-o", "a.h5", "--rename")[0] == 0
     results = stats.load("a.h5")
     results.verify()
-    from pysim.rename import renamed
+    from pysim.program.rename import renamed
 
     study = Study(renamed(make(SMALL)))
     first, edges = (results.array(name) for name in ("tb_ptr", "tb_edges"))

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import pysim.dependences as module
 from pysim.dependences import Dependences, dependences, reduced, without
 from pysim.errors import DependenceError
-from pysim.job import Access, Job, Kernel, Mode, Tensor
-from pysim.program import Program
-from pysim.regions import strided
+from pysim.program.job import Access, Job, Kernel, Mode, Tensor
+from pysim.program.regions import strided
+from pysim.program.warp_program import Program
 from workloads.registry import make
 
 if TYPE_CHECKING:

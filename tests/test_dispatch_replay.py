@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from pysim.errors import WorkloadError
-from pysim.job import Job
-from pysim.profiled import profiled
+from pysim.program.job import Job
+from pysim.program.profiled import profiled
 
 from .core.harness import config, execute
 

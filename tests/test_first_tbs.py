@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Program
 
 from .core.harness import config, execute
 from .test_ordering import LATE, kernel

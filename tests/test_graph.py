@@ -16,10 +16,10 @@ from pysim.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.graph import graph_of
 from pysim.groups import RAW, WAR, WAW, without
-from pysim.job import Access, Job, Kernel, Tensor
 from pysim.patterns import PATTERNS, ahead, free_tbs, pairs_of
-from pysim.regions import GRANULES
-from pysim.rename import renamed
+from pysim.program.job import Access, Job, Kernel, Tensor
+from pysim.program.regions import GRANULES
+from pysim.program.rename import renamed
 from workloads.registry import make
 
 from .test_dependences import PROGRAM, closure, jobs, kernel, tiles

@@ -9,9 +9,9 @@ import pytest
 
 from pysim import Config, simulate
 from pysim.errors import WorkloadError
-from pysim.job import Memory
 from pysim.machine.devices import device
-from pysim.occupancy import occupancy
+from pysim.program.job import Memory
+from pysim.program.occupancy import occupancy
 from workloads.hw.chain_kernels import gru_tile, softmax_rows
 from workloads.hw.chains import CHAINS, TILES, chain_job, chain_of
 from workloads.hw.hgemm import Hgemm, hgemm

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from pysim.job import Job, Memory
-from pysim.program import Code, Pattern
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import Code, Pattern
 from workloads.microbench.bench import buffer, kernel
 
 from .core.harness import config, execute

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 from workloads.microbench.bench import buffer
 
 from .core.harness import config, execute

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.job import Job, Memory
-from pysim.program import Code, Pattern
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import Code, Pattern
 from workloads.microbench.bench import buffer, kernel
 
 ROWS = Path(__file__).parents[1] / "workloads" / "measured" / "h200_keep.csv"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.job import Job, Memory
-from pysim.program import Code, Pattern
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import Code, Pattern
 from workloads.microbench.bench import buffer, kernel
 
 from .thin import thin

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job, Memory, Tensor
+from pysim.program.job import Job, Memory, Tensor
 from workloads.hw.chains import TILES
 from workloads.hw.hgemm import H64, H128W4, H128W8, Hgemm, hgemm
 from workloads.hw.sgemm import S32, S64, S128, sgemm

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pysim import simulate
-from pysim.job import Job, Kernel
-from pysim.program import Code, Program
+from pysim.program.job import Job, Kernel
+from pysim.program.warp_program import Code, Program
 from workloads.hw.chains import STAGED, chain_job, chain_of
 from workloads.hw.code import Warp
 from workloads.validation import h200

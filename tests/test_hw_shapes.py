@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job
+from pysim.program.job import Job
 from workloads.hw.hgemm import BK, H64, Hgemm
 
 from .core.harness import config, execute

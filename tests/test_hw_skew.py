@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job, Kernel
-from pysim.program import Code, Program
-from pysim.rows import rows as per_warp
+from pysim.program.job import Job, Kernel
+from pysim.program.rows import rows as per_warp
+from pysim.program.warp_program import Code, Program
 
 from .core.harness import config, execute
 

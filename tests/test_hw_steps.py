@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job
-from pysim.program import OP
+from pysim.program.job import Job
+from pysim.program.warp_program import OP
 from workloads import hw
 
 from .core.harness import config, execute

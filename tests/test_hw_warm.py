@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pysim.job import Job
+from pysim.program.job import Job
 from workloads import hw
 
 from .core.harness import config, execute

@@ -8,7 +8,7 @@ import pytest
 from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.implied import without_implied
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 from workloads.registry import make
 
 from .core.harness import execute, oracle

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from pysim import semaphores
 from pysim.errors import DependenceError
-from pysim.job import Job, Memory
-from pysim.program import OP
+from pysim.program import semaphores
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import OP
 from pysim.simulation import Sim
 from workloads.cutlass import multistage, product
 from workloads.pointwise import Field, elementwise, flat

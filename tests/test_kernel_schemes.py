@@ -8,8 +8,8 @@ import pytest
 import pysim.ordering
 from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
-from pysim.footprint import Footprint
-from pysim.job import Job, Kernel, Memory
+from pysim.program.footprint import Footprint
+from pysim.program.job import Job, Kernel, Memory
 from pysim.ranges import MOST, conflicts, segments_of
 
 from .core.harness import execute, tiny

@@ -13,9 +13,9 @@ from pysim import simulate
 from pysim.dependences import dependences
 from pysim.errors import DependenceError
 from pysim.groups import without
-from pysim.job import Access, Job, Kernel, Memory
 from pysim.learned import hulls, learned
-from pysim.regions import SECTOR
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.regions import SECTOR
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle
@@ -120,7 +120,7 @@ def both(name, program, args):
 
 
 def copying():
-    from pysim.program import Code, Pattern, Program
+    from pysim.program.warp_program import Code, Pattern, Program
 
     code = Code()
     code.load(0, Pattern(0, 4, bx=128, s0=4))
@@ -159,7 +159,7 @@ def test_a_footprint_that_did_not_follow_its_arguments_is_caught_before_launch()
 
 
 def test_kernels_with_listed_addresses_are_not_learned():
-    from pysim.footprint import WRITE, Footprint
+    from pysim.program.footprint import WRITE, Footprint
 
     a, b, _ = store_to(Memory())
     plain = both("k", copying(), (a, b))

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from pysim import semaphores, waits
+from pysim import waits
 from pysim.dependences import dependences, without
 from pysim.errors import DeadlockError, DependenceError
+from pysim.program import semaphores
 
 from .core.harness import execute, lowered_of, oracle
 from .core.test_waits import JOBS, PDL

@@ -10,9 +10,9 @@ import pytest
 from pysim.adjacent import adjacent
 from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
-from pysim.job import Access, Job, Kernel, Memory
 from pysim.levels import levels, sequence
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, tiny

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pysim.dependences import dependences, without
 from pysim.errors import DependenceError
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 from workloads.registry import make
 
 from .core.harness import SCHEMES, execute, oracle, tiny

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job
-from pysim.occupancy import carveout
-from pysim.profiled import profiled
+from pysim.program.job import Job
+from pysim.program.occupancy import carveout
+from pysim.program.profiled import profiled
 
 from .core.harness import config, execute
 

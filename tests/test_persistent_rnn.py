@@ -7,7 +7,7 @@ import pytest
 from pysim import Config, simulate
 from pysim.errors import SimError, WorkloadError
 from pysim.machine.devices import device
-from pysim.program import OP
+from pysim.program.warp_program import OP
 from workloads.persistent_rnn import fit, persistent_rnn
 from workloads.registry import make
 

@@ -11,8 +11,8 @@ import pytest
 from pysim import simulate
 from pysim.energy import watts
 from pysim.errors import ConfigError
-from pysim.job import Job, Memory
 from pysim.power import NEAR, Watts, next_share
+from pysim.program.job import Job, Memory
 from workloads import micro
 from workloads.power import STEADY
 from workloads.validation.h200 import pause_us

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pysim import simulate
 from pysim.dependences import dependences, without
 from pysim.errors import ConfigError, DependenceError
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import OP, Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import OP, Code, Pattern, Program
 from pysim.prologue import needs_of, prologue_plan, tail_job
 from pysim.schemes import SCHEMES
 

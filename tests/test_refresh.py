@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 from workloads import micro
 from workloads.registry import make
 

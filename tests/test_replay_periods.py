@@ -9,7 +9,7 @@ import pytest
 
 from pysim import simulate
 from pysim.dependences import dependences
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 from pysim.replay import Run, contract, gaps_of, runs_of
 from pysim.reuse import missed_bytes
 from workloads import make, micro

@@ -6,12 +6,12 @@ import pytest
 
 from pysim.dependences import dependences
 from pysim.errors import ConfigError, WorkloadError
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.occupancy import carveout, occupancy
-from pysim.ops import alignment, cut, lower_programs
 from pysim.order import order_of, preds_of, ranks
 from pysim.params import PARAMS, encode
-from pysim.program import OP, Code, Op, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.occupancy import carveout, occupancy
+from pysim.program.ops import alignment, cut, lower_programs
+from pysim.program.warp_program import OP, Code, Op, Pattern, Program
 from pysim.schemes import SCHEMES, parse_schemes
 
 VALUES = {f"{group}.{row.name}": encode(row, row.default) for group, rows in PARAMS.items() for row in rows}

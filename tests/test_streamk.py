@@ -13,8 +13,8 @@ from pysim import Config, simulate, waits
 from pysim.behind import held_back
 from pysim.dependences import dependences
 from pysim.errors import SimError, WorkloadError
-from pysim.job import Job, Memory
 from pysim.machine.devices import device
+from pysim.program.job import Job, Memory
 from pysim.schemes import parse_scheme
 from pysim.waits import plan_of
 from workloads.copy import fill

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.job import Job
-from pysim.program import Code
+from pysim.program.job import Job
+from pysim.program.warp_program import Code
 from workloads.hw.sgemm import sgemm_64x64x16
 from workloads.microbench.kernels import arithmetic, chained, write
 from workloads.microbench.kernels import kernel as made

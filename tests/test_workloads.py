@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.errors import WorkloadError
-from pysim.job import Memory
+from pysim.program.job import Memory
 from workloads import make, micro
 from workloads.batched import batched_gemm
 from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy

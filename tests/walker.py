@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pysim.isa import OPS
-from pysim.job import Kernel
 from pysim.params import PIPES
-from pysim.program import Op, Recorded
+from pysim.program.job import Kernel
+from pysim.program.warp_program import Op, Recorded
 
 
 class Step(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Kernel, Mode, Tensor
+from pysim.program.job import Access, Kernel, Mode, Tensor
 
 from .gemm import Case, program_of
 from .tiling import Tiling

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Job, Kernel, Memory, Mode, Tensor
-from pysim.program import Code, Part, Pattern, Place, Program, Recorded
+from pysim.program.job import Access, Job, Kernel, Memory, Mode, Tensor
+from pysim.program.warp_program import Code, Part, Pattern, Place, Program, Recorded
 
 from .gemm import GROUPS
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn

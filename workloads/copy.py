@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysim.errors import WorkloadError
-from pysim.job import Kernel, Tensor
+from pysim.program.job import Kernel, Tensor
 
 from .pointwise import Field, elementwise, flat
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory, Tensor
+from pysim.program.job import Job, Kernel, Memory, Tensor
 
 from .conv_chain import conv_chain
 from .cutlass import Multistage, product

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Kernel, Mode, Tensor
-from pysim.program import SLOTS, Code, Part, Place, Program, Recorded
+from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.warp_program import SLOTS, Code, Part, Place, Program, Recorded
 
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
 from .tiles import WARP, Tile, blocks_of, tile_ops

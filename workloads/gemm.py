@@ -17,8 +17,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Kernel, Mode, Tensor
-from pysim.program import Code, Part, Pattern, Place, Program, Recorded
+from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.warp_program import Code, Part, Pattern, Place, Program, Recorded
 
 from .raster import turned_ops, turned_variant
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pysim.errors import WorkloadError
-from pysim.job import ALIGN, Job, Kernel, Memory, Tensor
+from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
 
 from .choose import Dtype, MachineHints, choose_gemm
 from .copy import fill

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 
 from .choose import Dtype, MachineHints, choose_gemm
 from .gemm import gemm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 
 from .cutlass import Multistage, product
 from .gemm import gemm

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import ALIGN, Access, Job, Kernel, Memory, Tensor
 from pysim.machine.config import Config
 from pysim.machine.devices import device
-from pysim.program import OP, Code, Place, Program, Sem
+from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import OP, Code, Place, Program, Sem
 
 from .choose import choose_gemm
 from .gemm import gemm

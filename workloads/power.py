@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pysim import simulate
 from pysim.energy import EVENTS, joules
-from pysim.job import Job, Kernel, Memory
-from pysim.program import Code
+from pysim.program.job import Job, Kernel, Memory
+from pysim.program.warp_program import Code
 
 from .hw import job_of
 from .microbench import kernels as micro

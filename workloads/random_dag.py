@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory
+from pysim.program.job import Job, Kernel, Memory
 
 from .copy import copy
 from .pointwise import Field, elementwise, flat

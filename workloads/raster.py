@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pysim.program import Op, Part, Place
+from pysim.program.warp_program import Op, Part, Place
 
 from .serial import LAST_X, LAST_Y
 

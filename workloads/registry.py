@@ -7,7 +7,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory
+from pysim.program.job import Job, Kernel, Memory
 
 from . import copy as copies
 from . import micro, streamk

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Kernel, Mode, Tensor
-from pysim.program import Code, Part, Pattern, Place, Program
+from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.warp_program import Code, Part, Pattern, Place, Program
 
 from .tiles import WARP, Tile, emit_loads, tile_ops, vector_width
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.rows import rows
+from pysim.program.rows import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pysim.program import Code, Pattern, Recorded
+    from pysim.program.warp_program import Code, Pattern, Recorded
 
     Loads = list[tuple[Pattern, ...]]
 

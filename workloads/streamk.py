@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Kernel, Memory, Tensor
-from pysim.occupancy import occupancy
-from pysim.program import OP, SLOTS, Code, Op, Pattern, Place, Program, Recorded
-from pysim.rows import rows
+from pysim.program.job import Access, Kernel, Memory, Tensor
+from pysim.program.occupancy import occupancy
+from pysim.program.rows import rows
+from pysim.program.warp_program import OP, SLOTS, Code, Op, Pattern, Place, Program, Recorded
 
 from . import cutlass, gemm
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program import Code, Pattern
+from pysim.program.warp_program import Code, Pattern
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pysim.job import Tensor
+    from pysim.program.job import Tensor
 
 WARP = 32
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pysim import Config, simulate
 from pysim.errors import SimError
-from pysim.job import Job, Kernel, Memory, Tensor
+from pysim.program.job import Job, Kernel, Memory, Tensor
 
 from .choose import MachineHints, choose_gemm
 from .copy import fill

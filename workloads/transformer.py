@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory, Tensor
+from pysim.program.job import Job, Kernel, Memory, Tensor
 
 from .batched import batched_gemm
 from .choose import Dtype, MachineHints, choose_gemm

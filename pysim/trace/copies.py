@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.copies import copy_of
 from pysim.errors import WorkloadError
-from pysim.regions import outside, pointers, union
+from pysim.program.copies import copy_of
+from pysim.program.regions import outside, pointers, union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pysim.job import Kernel
+    from pysim.program.job import Kernel
 
     from .store import Store
 

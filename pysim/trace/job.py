@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim._ffi import dtype_of, error_of, ffi, lib, params_struct
-from pysim.copies import rewritten
 from pysim.errors import ConfigError
-from pysim.footprint import Footprint, Rows
-from pysim.job import Job, Kernel, Tensor
-from pysim.program import Accesses, Recorded, Tables
+from pysim.program.copies import rewritten
+from pysim.program.footprint import Footprint, Rows
+from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.warp_program import Accesses, Recorded, Tables
 
 from .copies import MODES, copies_before, with_copies
 from .store import Store

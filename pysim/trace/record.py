@@ -20,9 +20,9 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.isa import OPS, UNNEEDED
-from pysim.ops import mixture
 from pysim.params import PIPES
-from pysim.program import OP, Op, Pattern, Program
+from pysim.program.ops import mixture
+from pysim.program.warp_program import OP, Op, Pattern, Program
 
 from .sass import (
     LANES,

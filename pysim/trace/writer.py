@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.errors import ConfigError, WorkloadError
-from pysim.program import OP, Op, Program, Recorded
+from pysim.program.warp_program import OP, Op, Program, Recorded
 
 from .record import LOCAL_WINDOW, SHARED_WINDOW, Code, Layout, Piece, Shape, shape_of
 from .sass import LANES
@@ -26,7 +26,7 @@ from .sass import LANES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pysim.job import Job, Kernel
+    from pysim.program.job import Job, Kernel
 
 LIST = "kernelslist.g"
 PRESET = 1  # of xz: traces repeat themselves, higher ones take ten times as long for little

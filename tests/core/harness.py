@@ -15,8 +15,8 @@ from pysim.floors import costs_of, loads_of, lone_tbs
 from pysim.lower import lower
 from pysim.machine.config import Config
 from pysim.machine.devices import device
-from pysim.occupancy import carveout
-from pysim.ops import lower_programs
+from pysim.program.occupancy import carveout
+from pysim.program.ops import lower_programs
 from pysim.schemes import parse_scheme
 from pysim.simulation import Sim
 from pysim.waits import plan_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 from workloads import micro
 
 SLOW = 0.8

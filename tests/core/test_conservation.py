@@ -9,9 +9,9 @@ import pytest
 
 from pysim._ffi import ffi, lib
 from pysim.isa import OPS
-from pysim.job import variants
-from pysim.occupancy import smem_of
 from pysim.params import PIPES
+from pysim.program.job import variants
+from pysim.program.occupancy import smem_of
 from pysim.simulation import Sim
 from tests.walker import walk
 

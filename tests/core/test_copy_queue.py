@@ -6,9 +6,9 @@ import pytest
 
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
-from pysim.job import Job, Kernel, Memory
-from pysim.ops import cut
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Job, Kernel, Memory
+from pysim.program.ops import cut
+from pysim.program.warp_program import Code, Pattern, Program
 
 from .harness import config, execute
 

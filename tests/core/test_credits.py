@@ -2,8 +2,8 @@
 
 import pytest
 
-from pysim.job import Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 
 from .harness import config, execute
 

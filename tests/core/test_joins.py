@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pysim._ffi import ffi, lib
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 from pysim.simulation import Sim
 from workloads.micro import read
 from workloads.registry import make

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 
 from .harness import execute, tiny
 

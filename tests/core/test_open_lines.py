@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim.copies import copy_of
 from pysim.errors import SimError
-from pysim.job import Access, Job, Kernel, Memory
-from pysim.program import Code, Pattern, Program
+from pysim.program.copies import copy_of
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
 from tests.thin import thin
 from workloads.hw import job_of

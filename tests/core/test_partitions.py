@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pysim.errors import SimError
-from pysim.job import Job, Memory
+from pysim.program.job import Job, Memory
 from workloads import micro
 from workloads.copy import fill
 

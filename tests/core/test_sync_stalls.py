@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.program import Code, Sem
+from pysim.program.warp_program import Code, Sem
 from tests.test_prologue import chain
 from workloads.registry import make
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from pysim import simulate, waits
-from pysim.copies import copy_of
 from pysim.dependences import dependences
 from pysim.errors import SimError, WorkloadError
-from pysim.job import Access, Job, Kernel, Memory
 from pysim.lower import lower
-from pysim.occupancy import carveout
-from pysim.ops import lower_programs
 from pysim.plan import Plan
-from pysim.program import Code, Pattern, Program, Sem
-from pysim.program import Place as At
+from pysim.program.copies import copy_of
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.occupancy import carveout
+from pysim.program.ops import lower_programs
+from pysim.program.warp_program import Code, Pattern, Program, Sem
+from pysim.program.warp_program import Place as At
 from pysim.schemes import parse_scheme
 from pysim.simulation import Sim
 from workloads.registry import make

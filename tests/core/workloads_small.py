@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pysim.copies import copy_of
-from pysim.job import Job, Memory
+from pysim.program.copies import copy_of
+from pysim.program.job import Job, Memory
 from pysim.trace.copies import with_copies
 from workloads import micro
 from workloads.copy import fill

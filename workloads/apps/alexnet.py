@@ -8,8 +8,8 @@ channel of a layer. The products are narrowed to 512 outputs, which leaves out 9
 from __future__ import annotations
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory, Tensor
-from pysim.program import Place
+from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import Place
 
 from .region import Block, region_kernel
 

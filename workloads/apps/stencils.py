@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory, Tensor
-from pysim.program import Place
+from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import Place
 
 from .linear import whole
 from .region import Block, region_kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pysim.job import Job
+from pysim.program.job import Job
 
 from .alexnet import alexnet
 from .linear import bicg, gaussian, gramschm, lud, mvt, three_mm

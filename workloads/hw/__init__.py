@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 
 from pysim.errors import WorkloadError
-from pysim.job import Job
+from pysim.program.job import Job
 
 from .cells import gru_cell, lstm_cell
 from .code import Launch

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Mode, Tensor
-from pysim.program import Part, Pattern, Place
+from pysim.program.job import Access, Mode, Tensor
+from pysim.program.warp_program import Part, Pattern, Place
 from workloads.tiles import collapse
 
 from . import blocks_persist

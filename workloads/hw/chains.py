@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pysim.errors import WorkloadError
-from pysim.job import ALIGN, Job, Kernel, Memory, Tensor
+from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
 
 from . import blocks_persist as persist
 from .blocks_chain import HGEMM8, HGEMM8_OUT, HGEMM64, SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT

@@ -19,9 +19,9 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
-from pysim.job import Access, Kernel, Tensor
-from pysim.program import OP, Code, Op, Part, Pattern, Program, Recorded
-from pysim.rows import rows
+from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.rows import rows
+from pysim.program.warp_program import OP, Code, Op, Part, Pattern, Program, Recorded
 
 from .blocks import Block
 from .lanes import sectors

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Memory
-from pysim.program import Pattern
+from pysim.program.job import Access, Memory
+from pysim.program.warp_program import Pattern
 
 from .blocks import CONV
 from .code import Launch, Warp, launch

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Memory, Tensor
-from pysim.program import Part, Pattern, Place
+from pysim.program.job import Memory, Tensor
+from pysim.program.warp_program import Part, Pattern, Place
 from workloads.tiles import collapse
 
 from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pysim.program import Pattern
+from pysim.program.warp_program import Pattern
 
 
 def mask(lanes: int) -> int:

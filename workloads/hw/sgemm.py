@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Memory, Tensor
-from pysim.program import Part, Pattern, Place
+from pysim.program.job import Access, Memory, Tensor
+from pysim.program.warp_program import Part, Pattern, Place
 from workloads.tiles import collapse
 
 from .blocks_gemm import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.job import Access, Memory, Mode, Tensor
-from pysim.program import Pattern
+from pysim.program.job import Access, Memory, Mode, Tensor
+from pysim.program.warp_program import Pattern
 
 from .code import Launch, Warp, launch
 from .lanes import mask

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.job import Access, Memory
-from pysim.program import Pattern
+from pysim.program.job import Access, Memory
+from pysim.program.warp_program import Pattern
 from workloads.tiles import blocks_of
 
 from .blocks import NAIVE, TILED

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory, Tensor
-from pysim.program import Place
+from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import Place
 from workloads.apps.region import Block, region_kernel
 
 HALO = 3  # rows of pixels: for filters of up to 7 x 7

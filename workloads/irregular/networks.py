@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from pysim.errors import WorkloadError
-from pysim.job import Job
+from pysim.program.job import Job
 
 from .layers import Net, Value
 

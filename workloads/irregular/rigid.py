@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Kernel, Memory, Tensor
-from pysim.program import Place
+from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import Place
 from workloads.apps.region import Block, region_kernel
 
 THREADS = 128

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim import simulate
-from pysim.job import Access, Job, Kernel, Memory, Tensor
-from pysim.program import Code, Pattern, Program
+from pysim.program.job import Access, Job, Kernel, Memory, Tensor
+from pysim.program.warp_program import Code, Pattern, Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

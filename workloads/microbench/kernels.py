@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
-from pysim.job import Job, Memory
-from pysim.program import Code, Part, Place
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import Code, Part, Place
 
 from .bench import VECTOR, buffer, kernel, pattern
 
 if TYPE_CHECKING:
-    from pysim.job import Kernel
+    from pysim.program.job import Kernel
 
 SHIFT = 4
 LOOP = {"int": 2, "control": 1}  # count, compare, branch

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pysim.job import Kernel, Memory
+from pysim.program.job import Kernel, Memory
 from workloads.micro import chase
 
 from . import kernels as make

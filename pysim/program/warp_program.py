@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .errors import WorkloadError
-from .isa import OPS, UNNEEDED
-from .params import PIPES
+from pysim.errors import WorkloadError
+from pysim.isa import OPS, UNNEEDED
+from pysim.params import PIPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import WorkloadError
+from pysim.errors import WorkloadError
+
 from .ops import Programs, add_variant, lane_table, table_of
-from .program import Op, Recorded, Tables
+from .warp_program import Op, Recorded, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import WorkloadError
+
 from .access_regions import regions_of
-from .errors import WorkloadError
 from .job import ALIGN, Access, Job, Kernel, Tensor
 from .regions import SECTOR, union
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .errors import WorkloadError
+from pysim.errors import WorkloadError
+
 from .regions import SECTOR, merge, union
 
 if TYPE_CHECKING:

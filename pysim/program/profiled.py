@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import WorkloadError
+from pysim.errors import WorkloadError
+
 from .job import Kernel
-from .program import OP, Recorded, Tables
+from .warp_program import OP, Recorded, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ def profiled(
     each, which = np.unique(cycles, return_inverse=True)
 
     def lowered(values: Mapping[str, int]) -> Tables:
-        from ._ffi import dtype_of
+        from pysim._ffi import dtype_of
 
         del values  # a time is a time on every device
         ops = np.zeros(2 * len(each), dtype_of("gs_op"))

@@ -17,8 +17,8 @@ import numpy as np
 from .footprint import WRITE, Footprint
 from .host_copy import Copy
 from .job import Kernel
-from .program import OP, Op, Program
 from .regions import SECTOR, common, union
+from .warp_program import OP, Op, Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .errors import WorkloadError
-from .program import Recorded
+from pysim.errors import WorkloadError
+
+from .warp_program import Recorded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .footprint import Footprint
     from .host_copy import Copy
-    from .program import Program
+    from .warp_program import Program
 
 Mode = Literal["read", "write", "update"]
 MAX_TBS = 2**31 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors import WorkloadError
+from pysim.errors import WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

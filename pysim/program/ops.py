@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import WorkloadError
-from .isa import UNNEEDED
-from .program import OP, PIPE, Op, Pattern, Place, Program, Recorded, Sem, Tables
+from pysim.errors import WorkloadError
+from pysim.isa import UNNEEDED
+
+from .warp_program import OP, PIPE, Op, Pattern, Place, Program, Recorded, Sem, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,7 +239,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
 
 def table_of(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
     """Return dict rows as an array with the core's layout."""
-    from ._ffi import dtype_of
+    from pysim._ffi import dtype_of
 
     table = np.zeros(len(rows), dtype_of(ctype))
     for name in rows[0] if rows else ():

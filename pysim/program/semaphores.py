@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import WorkloadError
-from .program import OP, Code, Op, Part, Place, Program, Recorded, Sem
+from pysim.errors import WorkloadError
+
+from .warp_program import OP, Code, Op, Part, Place, Program, Recorded, Sem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""What runs: jobs, kernels, warp programs and the memory that their TBs touch."""

@@ -232,7 +232,7 @@ def _paced(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.fl
 def energy_table(run: int, counts: Mapping[str, float], energies: Energies, voltage: float = 1.0) -> Table:
     """Return the rows of ``energy`` of a run, one an event of the device's table; none without a table.
 
-    ``voltage``: what is left of what an event takes at full clocks, see :func:`pysim.energy.joules`.
+    ``voltage``: what is left of what an event takes at full clocks, see ``energy.joules``.
     """
     units = {event.name: event for event in EVENTS}
     joule = [joules(units[name], counts[name], each, voltage) for name, each, _, _ in energies]

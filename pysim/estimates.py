@@ -42,7 +42,7 @@ def bound(
     scheme: str = "stream",
     overrides: Mapping[str, float | int | str] | None = None,
 ) -> Bounds:
-    """Return what :func:`pysim.simulate` writes as ``bound_us`` and ``estimate_us``, without the run.
+    """Return what ``simulate`` writes as ``bound_us`` and ``estimate_us``, without the run.
 
     No scheme of the family of ``scheme`` beats the bound (TBs that wait inside their programs have another
     one than those that wait before dispatch); the estimate is a list schedule, and no limit. ``gpu``,

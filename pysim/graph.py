@@ -1,6 +1,6 @@
 """The graph of thread blocks (TBs) that a job's dependences make: each edge once, by pairs of kernels.
 
-Group nodes (:mod:`pysim.groups`) may say the same edge twice and mix producers of several kernels. Here each
+Group nodes (``groups``) may say the same edge twice and mix producers of several kernels. Here each
 TB has at most one set of producers in each earlier kernel, and TBs with equal needs share a set: what edges
 there are, how many, and what patterns they make is asked of the sets, so that all-to-all stays linear.
 """

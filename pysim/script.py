@@ -206,7 +206,7 @@ class Script:
     ) -> Result:
         """Simulate a job as the options say, or under other schemes or on another ``config``.
 
-        ``more``: arguments of :func:`pysim.simulate`.
+        ``more``: arguments of ``simulate``.
         Ctrl-C ends the script also where some schemes have run.
         """
         from .run import simulate

@@ -1,7 +1,7 @@
 """How small may the dependence table be? Points of its sizes and speeds, and the search for the smallest one.
 
 A point is a network under a scheme with some parameters set. What a point costs in bits follows from the
-declared fields (:mod:`pysim.hardware`) and the network alone, so only times are simulated.
+declared fields (``hardware``) and the network alone, so only times are simulated.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .groups import Dependences, Group, assemble
+from .dependence.groups import Dependences, Group, assemble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

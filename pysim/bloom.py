@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import hardware
-from .behind import waiters_of
+from .dependence.behind import waiters_of
+from .dependence.sweep import parts_of
 from .errors import WorkloadError
 from .order import written_by_job
 from .params import PARAMS
 from .program.access_regions import regions_of
 from .program.regions import SECTOR, distinct, merge, pointers
-from .sweep import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .costs import Costs, Loads
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .program.job import Job
     from .program.ops import Programs
     from .schemes import Choice

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependences import reduced
+from .dependence.dependences import reduced
 from .machine.config import bus_refresh
 from .program.occupancy import occupancy
 from .program.regions import SECTOR, pointers
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .program.job import Job, Kernel
 
     Floats = NDArray[np.float64]

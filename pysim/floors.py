@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .costs import Loads
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .program.job import Job, Tensor
     from .program.ops import Programs
 

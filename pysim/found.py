@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .behind import held_back
 from .bloom import Hints, hints_of
-from .implied import without_implied
+from .dependence.behind import held_back
+from .dependence.implied import without_implied
 from .learned import Report, learned
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .program.job import Job
     from .schemes import Scheme
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .awaited import edges_of
-from .dependences import dependences
+from .dependence.awaited import edges_of
+from .dependence.dependences import dependences
 from .errors import WorkloadError
 from .order import rewritten_by_job
 from .plan import Plan
@@ -27,7 +27,7 @@ from .program.warp_program import OP, Code, Op, Program, Sem, Stage
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .program.semaphores import Counters
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .groups import NODE
+from .dependence.groups import NODE
 from .program.occupancy import occupancy
 from .program.regions import RANGE, pointers, spread, strided_all
 from .program.semaphores import inside
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
-    from .groups import Groups
+    from .dependence.dependences import Dependences
+    from .dependence.groups import Groups
     from .program.job import Job
 
     Ints = NDArray[np.int64]

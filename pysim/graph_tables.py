@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .columns import clip
-from .dependences import dependences
+from .dependence.dependences import dependences
+from .dependence.graph import graph_of
+from .dependence.groups import RAW
+from .dependence.patterns import PAIR, ahead, pairs_of
 from .errors import ConfigError, WorkloadError
-from .graph import graph_of
-from .groups import RAW
-from .patterns import PAIR, ahead, pairs_of
 from .program.regions import GRANULES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
-    from .graph import Graph
+    from .dependence.dependences import Dependences
+    from .dependence.graph import Graph
     from .program.job import Job
 
     Ints = NDArray[np.int64]

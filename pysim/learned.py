@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .dependences import Dependences, dependences
-from .groups import Groups, assemble
+from .dependence.dependences import Dependences, dependences
+from .dependence.groups import Groups, assemble
 from .order import in_memory
 from .program.job import Access, Job, Tensor
 from .program.regions import GRANULES, SECTOR, pointers, spread

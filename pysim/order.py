@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import hardware
-from .dependences import reduced
+from .dependence.dependences import reduced
 from .params import GPC_ORDERS, PARAMS
 from .program.copies import rewritten
 from .program.regions import union
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .program.job import Job
     from .schemes import Scheme
 

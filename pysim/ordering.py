@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .found import Found
     from .grain import Forms
     from .program.job import Job

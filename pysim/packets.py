@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .groups import reduced
+from .dependence.groups import reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

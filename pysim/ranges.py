@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .groups import reduced
+from .dependence.groups import reduced
 from .program.regions import SECTOR
 
 if TYPE_CHECKING:

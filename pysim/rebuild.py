@@ -64,7 +64,7 @@ def job_of_result(
     hash of the edges, in the file's attribute ``graph``, tells whether today's workload makes the same ones.
     ``make``: from the name of a workload to a job.
     """
-    from .dependences import dependences
+    from .dependence.dependences import dependences
     from .graph_tables import digest
     from .program.rename import renamed
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependences import dependences
+from .dependence.dependences import dependences
 from .program.job import Job, Kernel, Tensor
 from .program.warp_program import Recorded
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
 
 LONGEST = 512  # kernels of a period
 FEWEST = 4  # repeats below which nothing is left out

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .bounds import Bounds
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .lower import Lowered
     from .machine.config import Config
     from .program.job import Job

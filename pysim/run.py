@@ -15,7 +15,7 @@ import numpy as np
 from . import columns, energy, power, series
 from .bounds import Bounds
 from .clock import Clock
-from .dependences import Dependences
+from .dependence.dependences import Dependences
 from .errors import ConfigError, InternalError, SimError, WorkloadError
 from .lower import Lowered
 from .machine.config import Config

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .bounds import Bounds, Family, bounds, family_of
 from .costs import Costs
-from .dependences import Dependences, dependences
+from .dependence.dependences import Dependences, dependences
 from .errors import WorkloadError
 from .floors import costs_of, loads_of, lone_tbs
 from .lower import Lowered, lower

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .awaited import edges_of
+from .dependence.awaited import edges_of
 from .errors import ConfigError, WorkloadError
 from .fused import fused_plan
 from .plan import Plan
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependences import Dependences
+    from .dependence.dependences import Dependences
     from .machine.config import Config
     from .schemes import Choice
 

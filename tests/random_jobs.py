@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from pysim.clock import Clock
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.schemes import parse_scheme
 from pysim.session import Session

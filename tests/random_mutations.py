@@ -17,9 +17,9 @@ import numpy as np
 
 import pysim.ordering
 import pysim.ranges
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
+from pysim.dependence.groups import KINDS
 from pysim.errors import DependenceError
-from pysim.groups import KINDS
 from pysim.program.job import Kernel
 from pysim.program.semaphores import Table
 from pysim.program.warp_program import OP, Code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
 from pysim.program.warp_program import Place

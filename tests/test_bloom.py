@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.bloom import RATE, analytic_rate, hints_of, unit_size
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program

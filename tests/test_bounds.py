@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.bounds import family_of
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.floors import loads_of, lone_tbs
 from pysim.machine.config import Config, bus_refresh
 from pysim.machine.devices import device

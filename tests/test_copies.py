@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.machine.config import Config
 from pysim.program.copies import NAME, copy_of

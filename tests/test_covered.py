@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pysim import covered
-from pysim.awaited import edges_of
-from pysim.dependences import dependences
+from pysim.dependence import covered
+from pysim.dependence.awaited import edges_of
+from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Place

@@ -11,8 +11,8 @@ import pytest
 
 import stats
 from pysim import command
+from pysim.dependence.groups import KINDS
 from pysim.graph_tables import DTYPES, Study, digest
-from pysim.groups import KINDS
 from pysim.program.job import Job, Tensor
 from pysim.start import run_script
 from stats.graph_layout import MOST_NODES, layout

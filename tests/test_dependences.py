@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pysim.dependences as module
-from pysim.dependences import Dependences, dependences, reduced, without
+import pysim.dependence.dependences as module
+from pysim.dependence.dependences import Dependences, dependences, reduced, without
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Mode, Tensor
 from pysim.program.regions import strided

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
-from pysim.dependences import dependences, reduced, without
+from pysim.dependence.dependences import dependences, reduced, without
 from pysim.errors import DependenceError, WorkloadError
 from pysim.lower import _bypass
 from pysim.order import written_by_job
@@ -135,7 +135,7 @@ def test_kernels_of_both_kinds_mix(job: Job, which: list[bool]) -> None:
 def test_small_blocks_change_nothing(job: Job, chunk: int) -> None:
     whole = dependences(job)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pysim.sweep._CHUNK", chunk)
+        patch.setattr("pysim.dependence.sweep._CHUNK", chunk)
         cut = dependences(job)
     for name in ("nodes", "ranges", "outs", "tb_outs", "edges"):
         assert (getattr(whole, name) == getattr(cut, name)).all()
@@ -160,7 +160,7 @@ def test_order_and_repeats_of_rows_change_nothing(job: Job, random) -> None:
 @given(traces(), st.integers(0, 3))
 def test_colliding_signatures_change_nothing(job: Job, bits: int) -> None:
     """Where the first word of a signature tells nothing, the second does."""
-    from pysim import alike, sweep
+    from pysim.dependence import alike, sweep
 
     whole, mixed = dependences(job), alike.mixed
 

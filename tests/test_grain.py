@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.grain import COUNTERS, forms_of, sizes
 from workloads.registry import make
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysim import graph as graph_module
 from pysim import simulate
-from pysim.dependences import dependences
+from pysim.dependence import graph as graph_module
+from pysim.dependence.dependences import dependences
+from pysim.dependence.graph import graph_of
+from pysim.dependence.groups import RAW, WAR, WAW, without
+from pysim.dependence.patterns import PATTERNS, ahead, free_tbs, pairs_of
 from pysim.errors import WorkloadError
-from pysim.graph import graph_of
-from pysim.groups import RAW, WAR, WAW, without
-from pysim.patterns import PATTERNS, ahead, free_tbs, pairs_of
 from pysim.program.job import Access, Job, Kernel, Tensor
 from pysim.program.regions import GRANULES
 from pysim.program.rename import renamed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
+from pysim.dependence.implied import without_implied
 from pysim.errors import DependenceError
-from pysim.implied import without_implied
 from pysim.program.job import Job, Memory
 from workloads.registry import make
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pysim import simulate
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from workloads import make
 from workloads.irregular.layers import Net, Value

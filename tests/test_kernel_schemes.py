@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pysim.ordering
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.program.footprint import Footprint
 from pysim.program.job import Job, Kernel, Memory

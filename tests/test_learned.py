@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
+from pysim.dependence.groups import without
 from pysim.errors import DependenceError
-from pysim.groups import without
 from pysim.learned import hulls, learned
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import SECTOR

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from pysim import waits
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import DeadlockError, DependenceError
 from pysim.program import semaphores
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pysim.adjacent import adjacent
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.levels import levels, sequence
 from pysim.program.job import Access, Job, Kernel, Memory

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import ConfigError, DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Pattern, Program

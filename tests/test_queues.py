@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.packets import SIGNALS, packets
 from pysim.program.job import Job, Memory

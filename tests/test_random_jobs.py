@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from pysim.clock import Clock
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.learned import learned
 from pysim.params import PARAMS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.program.job import Job, Memory
 from pysim.replay import Run, contract, gaps_of, runs_of
 from pysim.reuse import missed_bytes

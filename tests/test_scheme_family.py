@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pysim.ordering
 from pysim import simulate
-from pysim.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from workloads.registry import make
 

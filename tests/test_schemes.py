@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, WorkloadError
 from pysim.order import order_of, preds_of, ranks
 from pysim.params import PARAMS, encode

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import Config, simulate, waits
-from pysim.behind import held_back
-from pysim.dependences import dependences
+from pysim.dependence.behind import held_back
+from pysim.dependence.dependences import dependences
 from pysim.errors import SimError, WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pysim import Config, Job, hardware, simulate
-from pysim.dependences import Dependences, dependences
+from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import InternalError, SimError
 from pysim.hardware import Sizes, Structure
 from pysim.order import in_memory

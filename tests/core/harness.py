@@ -10,7 +10,7 @@ import numpy as np
 
 from pysim._ffi import check, lib
 from pysim.counters import IDLES, STALLS
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.floors import costs_of, loads_of, lone_tbs
 from pysim.lower import lower
 from pysim.machine.config import Config

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pysim import simulate, waits
-from pysim.dependences import dependences
+from pysim.dependence.dependences import dependences
 from pysim.errors import SimError, WorkloadError
 from pysim.lower import lower
 from pysim.plan import Plan

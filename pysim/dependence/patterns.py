@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.program.regions import pointers, spread, strided_all
+
 from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW
-from .program.regions import pointers, spread, strided_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

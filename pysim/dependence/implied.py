@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.program.regions import distinct, pointers, spread
+
 from .groups import Dependences, Groups, assemble
-from .program.regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

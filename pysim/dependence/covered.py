@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.program.regions import distinct, pointers, spread
+
 from .groups import RAW, WAR, WAW
-from .program.regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

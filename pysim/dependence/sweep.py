@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.program.regions import distinct, empty, pointers, spread, strided_all
+
 from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW, Groups
-from .program.regions import distinct, empty, pointers, spread, strided_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from .program.footprint import Touched
+    from pysim.program.footprint import Touched
 
     Ints = NDArray[np.int64]
 

@@ -12,19 +12,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.program.semaphores import (
+    Edge,
+    Edges,
+    loaded,
+    marks,
+    parts,
+    posts_last,
+    tiles,
+    turns,
+    waits_of,
+    where,
+)
+
 from .behind import one_workspace
 from .covered import Known
 from .dependences import reduced
 from .groups import RAW
-from .program.semaphores import Edge, Edges, loaded, marks, parts, posts_last, tiles, turns, waits_of, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from pysim.program.job import Job, Tensor
+
     from .dependences import Dependences
-    from .program.job import Job, Tensor
 
 
 def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:

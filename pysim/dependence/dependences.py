@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import DependenceError
+from pysim.errors import DependenceError
+from pysim.program.access_regions import regions_of
+from pysim.program.regions import SECTOR, Regions, pointers, spread, union
+
 from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
-from .program.access_regions import regions_of
-from .program.regions import SECTOR, Regions, pointers, spread, union
 from .sweep import Part, parts_of, sweep
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .program.job import Access, Job
+    from pysim.program.job import Access, Job
 
     Ints = NDArray[np.int64]
     # kernel ranks and numbers of producer TBs, kinds of edges, consumer TBs

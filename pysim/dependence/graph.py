@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import WorkloadError
+from pysim.program.regions import distinct, pointers, spread
+
 from .alike import alike, mixed, sums
-from .errors import WorkloadError
-from .program.regions import distinct, pointers, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

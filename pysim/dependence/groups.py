@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from .program.regions import empty, pointers, spread, strided_all
+from pysim.program.regions import empty, pointers, spread, strided_all
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

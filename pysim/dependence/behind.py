@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.program.regions import pointers, spread
+
 from .groups import Dependences, Group, assemble
-from .program.regions import pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .program.job import Job, Kernel
+    from pysim.program.job import Job, Kernel
 
     Ints = NDArray[np.int64]
 

@@ -1,0 +1,1 @@
+"""Which TBs need which: dependences from footprints, as group nodes, and the graph that they make."""

@@ -30,14 +30,14 @@ BUFFERS, NARROW = "scheme.blockmaestro.entries", ("blockmaestro:kernels4", "narr
 
 def sizes_of(jobs, values):
     """Return what the widths of fields follow from, a job (a counter waits for a kernel at most)."""
-    from pysim.hardware import Sizes
+    from pysim.schemes.hardware import Sizes
 
     return [Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]
 
 
 def equal_bits(jobs, values):
     """Return the bits of BlockMaestro's buffers and the entries of a table that fit in them for all jobs."""
-    from pysim import hardware
+    from pysim.schemes import hardware
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
     bits = hardware.on_chip(hardware.blockmaestro(rival, children))
@@ -47,7 +47,7 @@ def equal_bits(jobs, values):
 
 def taken(jobs, values):
     """Return the bits that a table takes, a job."""
-    from pysim import hardware
+    from pysim.schemes import hardware
 
     form = [values[f"scheme.table.{name}"] for name in ("entries", *HELD)]
     return [hardware.on_chip(hardware.table(size, *form)) for size in sizes_of(jobs, values)]
@@ -55,7 +55,7 @@ def taken(jobs, values):
 
 def narrow(jobs, values):
     """Return the entries of BlockMaestro's buffers if they named TBs in as few bits as we count for ours."""
-    from pysim import hardware
+    from pysim.schemes import hardware
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
     tb = max(hardware.width(size.tbs) for size in sizes_of(jobs, values))

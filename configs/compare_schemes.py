@@ -9,7 +9,7 @@ def main():
     # all is imported in here, where Ctrl-C ends in one line
     from pysim.errors import WorkloadError
     from pysim.options import make_parser
-    from pysim.schemes import SCHEMES
+    from pysim.schemes.registry import SCHEMES
     from pysim.script import Script
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": tuple(SCHEMES)})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .program.warp_program import Code, Op, Pattern, Program
     from .result import Result
     from .run import simulate
-    from .schemes import SCHEMES
+    from .schemes.registry import SCHEMES
 
 # found at first use, so that importing the package needs neither numpy nor the compiled core
 _LAZY = {
@@ -34,7 +34,7 @@ _LAZY = {
     "Pattern": "program.warp_program",
     "Program": "program.warp_program",
     "Result": "result",
-    "SCHEMES": "schemes",
+    "SCHEMES": "schemes.registry",
     "Tensor": "program.job",
     "bound": "estimates",
     "device": "machine.devices",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .dependence.dependences import Dependences
     from .program.job import Job
     from .program.ops import Programs
-    from .schemes import Choice
+    from .schemes.registry import Choice
 
     Floats = NDArray[np.float64]
 

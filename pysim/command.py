@@ -15,7 +15,7 @@ from .machine.devices import DEVICES, device
 from .machine.mechanisms import MECHANISMS
 from .options import Parser, natural_int, number_ranges, positive_int
 from .params import PARAMS
-from .schemes import SCHEMES
+from .schemes.registry import SCHEMES
 from .units import ROWS, allowed, show, suggest
 
 if TYPE_CHECKING:

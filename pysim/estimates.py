@@ -8,7 +8,7 @@ from .bounds import Bounds, estimator
 from .clock import Clock
 from .machine.config import Config
 from .machine.devices import device
-from .schemes import parse_scheme
+from .schemes.registry import parse_scheme
 from .session import Session
 
 if TYPE_CHECKING:

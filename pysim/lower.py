@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import WorkloadError
-from .found import Found, found_of
-from .grain import forms_of
-from .order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
-from .ordering import Ordering, ordering_of
 from .program.ops import Programs, lane_table, sem_table, table_of
 from .program.regions import common, meets, pointers
 from .program.warp_program import OP, Accesses
-from .schemes import PRIORITY, Choice
+from .schemes.found import Found, found_of
+from .schemes.grain import forms_of
+from .schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
+from .schemes.ordering import Ordering, ordering_of
+from .schemes.registry import PRIORITY, Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dependence.dependences import Dependences
-    from .plan import Plan
     from .program.job import Job
-    from .schemes import Scheme
+    from .schemes.plan import Plan
+    from .schemes.registry import Scheme
 
 NONE = 0xFFFFFFFF
 _NUMBERS = (

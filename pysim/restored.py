@@ -15,10 +15,10 @@ import numpy as np
 
 from .columns import TICKS_US
 from .errors import WorkloadError
-from .found import found_of
-from .ordering import ordering_of
 from .replay import contract
 from .reuse import missed_bytes
+from .schemes.found import found_of
+from .schemes.ordering import ordering_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .machine.config import Config
     from .program.job import Job
     from .replay import Contraction, Gap
-    from .schemes import Choice
+    from .schemes.registry import Choice
     from .series import Series
 
     Table = NDArray[np.void]

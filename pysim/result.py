@@ -10,7 +10,7 @@ import numpy as np
 
 from .columns import DTYPES, waits_of
 from .errors import ConfigError
-from .schemes import parse_scheme
+from .schemes.registry import parse_scheme
 from .series import TABLES as SERIES
 
 if TYPE_CHECKING:

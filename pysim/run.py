@@ -25,7 +25,7 @@ from .params import TICKS_PER_NS
 from .program.ops import Programs
 from .restored import Replay
 from .result import Result
-from .schemes import Choice, parse_scheme, parse_schemes
+from .schemes.registry import Choice, parse_scheme, parse_schemes
 from .session import Session
 from .simulation import Sim
 

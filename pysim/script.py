@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConfigError, WorkloadError
 from .machine.config import Config
 from .options import Options, Parser
-from .schemes import parse_schemes
+from .schemes.registry import parse_schemes
 from .units import suggest
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from .floors import costs_of, loads_of, lone_tbs
 from .lower import Lowered, lower
 from .program.occupancy import carveout
 from .program.ops import Programs, lower_programs
-from .prologue import tail_job
-from .schemes import Choice, parse_scheme
+from .schemes.prologue import tail_job
+from .schemes.registry import Choice, parse_scheme
+from .schemes.waits import plan_of
 from .simulation import Sim
 from .traffic import missing
-from .waits import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

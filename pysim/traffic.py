@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .order import written_by_job
 from .program.access_regions import regions_of
 from .program.regions import SECTOR, meets, outside, spread, union
+from .schemes.order import written_by_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from random import Random
 from pysim.clock import Clock
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
-from pysim.schemes import parse_scheme
+from pysim.schemes.registry import parse_scheme
 from pysim.session import Session
 from pysim.simulation import Sim
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.bloom import RATE, analytic_rate, hints_of, unit_size
 from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program
+from pysim.schemes.bloom import RATE, analytic_rate, hints_of, unit_size
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle, tiny

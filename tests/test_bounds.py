@@ -19,7 +19,7 @@ from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import union
 from pysim.program.warp_program import Code, Program
-from pysim.schemes import SCHEMES, parse_scheme
+from pysim.schemes.registry import SCHEMES, parse_scheme
 from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from workloads import micro
 from workloads.apps.suite import APPS

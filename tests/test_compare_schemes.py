@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stats
-from pysim.schemes import SCHEMES
+from pysim.schemes.registry import SCHEMES
 
 from .calls import caller
 

@@ -17,10 +17,10 @@ from pysim._ffi import ffi, lib
 from pysim.dependence.dependences import dependences, reduced, without
 from pysim.errors import DependenceError, WorkloadError
 from pysim.lower import _bypass
-from pysim.order import written_by_job
 from pysim.program.footprint import MODES, READ, UPDATE, WRITE, Footprint
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.regions import common, merge, outside, pointers, strided, strided_all, union
+from pysim.schemes.order import written_by_job
 from pysim.simulation import Sim
 from pysim.traffic import compulsory_bytes, dram_bytes
 from workloads.registry import make

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pysim import Config, hardware, simulate
-from pysim.hardware import Sizes, Structure, width
+from pysim import Config, simulate
 from pysim.machine.devices import device
+from pysim.schemes import hardware
+from pysim.schemes.hardware import Sizes, Structure, width
 from workloads import make
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import pysim.ordering
+import pysim.schemes.ordering
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.program.footprint import Footprint
 from pysim.program.job import Job, Kernel, Memory
-from pysim.ranges import MOST, conflicts, segments_of
+from pysim.schemes.ranges import MOST, conflicts, segments_of
 
 from .core.harness import execute, tiny
 from .core.workloads_small import ALL
@@ -85,7 +85,7 @@ def test_a_job_without_its_only_edge_is_caught(scheme, kind, first, second, monk
     job = two(first, second)
     execute(job, scheme, tiny(sim__oracle=1))
     less = without(dependences(job), kind=kind)
-    monkeypatch.setattr(pysim.ordering, "conflicts", lambda job: ([(), ()], [1, 1]))
+    monkeypatch.setattr(pysim.schemes.ordering, "conflicts", lambda job: ([(), ()], [1, 1]))
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, scheme, tiny(sim__oracle=1), deps=less)
 

@@ -13,9 +13,9 @@ from pysim import simulate
 from pysim.dependence.dependences import dependences
 from pysim.dependence.groups import without
 from pysim.errors import DependenceError
-from pysim.learned import hulls, learned
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import SECTOR
+from pysim.schemes.learned import hulls, learned
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, oracle

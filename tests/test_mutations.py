@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from pysim import waits
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DeadlockError, DependenceError
 from pysim.program import semaphores
+from pysim.schemes import waits
 
 from .core.harness import execute, lowered_of, oracle
 from .core.test_waits import JOBS, PDL

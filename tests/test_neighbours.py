@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysim.adjacent import adjacent
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
-from pysim.levels import levels, sequence
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.schemes.adjacent import adjacent
+from pysim.schemes.levels import levels, sequence
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, tiny

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.order import ranks
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.schemes.order import ranks
 
 from .core.harness import execute, tiny
 from .test_ordering import LATE, kernel, two

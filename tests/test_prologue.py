@@ -12,8 +12,8 @@ from pysim.dependence.dependences import dependences, without
 from pysim.errors import ConfigError, DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Pattern, Program
-from pysim.prologue import needs_of, prologue_plan, tail_job
-from pysim.schemes import SCHEMES
+from pysim.schemes.prologue import needs_of, prologue_plan, tail_job
+from pysim.schemes.registry import SCHEMES
 
 from .core.harness import execute, lowered_of, oracle, tiny
 from .core.workloads_small import ALL, random_dag

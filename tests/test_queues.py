@@ -9,8 +9,8 @@ import pytest
 
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
-from pysim.packets import SIGNALS, packets
 from pysim.program.job import Job, Memory
+from pysim.schemes.packets import SIGNALS, packets
 
 from .core.harness import config, execute, tiny
 from .core.workloads_small import ALL

@@ -6,13 +6,13 @@ import pytest
 
 from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, WorkloadError
-from pysim.order import order_of, preds_of, ranks
 from pysim.params import PARAMS, encode
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout, occupancy
 from pysim.program.ops import alignment, cut, lower_programs
 from pysim.program.warp_program import OP, Code, Op, Pattern, Program
-from pysim.schemes import SCHEMES, parse_schemes
+from pysim.schemes.order import order_of, preds_of, ranks
+from pysim.schemes.registry import SCHEMES, parse_schemes
 
 VALUES = {f"{group}.{row.name}": encode(row, row.default) for group, rows in PARAMS.items() for row in rows}
 

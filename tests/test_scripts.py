@@ -255,7 +255,7 @@ SCRIPTS = [str(path) for path in sorted(CONFIGS.glob("*.py"))]
 @pytest.mark.parametrize(
     ("script", "late"),
     [
-        *((path, name) for path in SCRIPTS for name in ("pysim.options", "pysim.schemes")),
+        *((path, name) for path in SCRIPTS for name in ("pysim.options", "pysim.schemes.registry")),
         ("pysim", "pysim.command"),
     ],
     ids=lambda word: Path(word).stem,

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysim import Config, simulate, waits
+from pysim import Config, simulate
 from pysim.dependence.behind import held_back
 from pysim.dependence.dependences import dependences
 from pysim.errors import SimError, WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
-from pysim.schemes import parse_scheme
-from pysim.waits import plan_of
+from pysim.schemes import waits
+from pysim.schemes.registry import parse_scheme
+from pysim.schemes.waits import plan_of
 from workloads.copy import fill
 from workloads.cutlass import multistage, product
 from workloads.gemm import gemm

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pysim import Config, Job, hardware, simulate
+from pysim import Config, Job, simulate
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import InternalError, SimError
-from pysim.hardware import Sizes, Structure
-from pysim.order import in_memory
-from pysim.schemes import parse_scheme
+from pysim.schemes import hardware
+from pysim.schemes.hardware import Sizes, Structure
+from pysim.schemes.order import in_memory
+from pysim.schemes.registry import parse_scheme
 from workloads.registry import make
 from workloads.validation import cache, kept
 from workloads.validation.kept import Figures

@@ -17,9 +17,9 @@ from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
-from pysim.schemes import parse_scheme
+from pysim.schemes.registry import parse_scheme
+from pysim.schemes.waits import plan_of
 from pysim.simulation import Sim
-from pysim.waits import plan_of
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
 # of other people's designs, and for comparison; tests/test_scheme_family.py runs them

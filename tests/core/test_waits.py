@@ -10,18 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pysim import simulate, waits
+from pysim import simulate
 from pysim.dependence.dependences import dependences
 from pysim.errors import SimError, WorkloadError
 from pysim.lower import lower
-from pysim.plan import Plan
 from pysim.program.copies import copy_of
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
 from pysim.program.warp_program import Code, Pattern, Program, Sem
 from pysim.program.warp_program import Place as At
-from pysim.schemes import parse_scheme
+from pysim.schemes import waits
+from pysim.schemes.plan import Plan
+from pysim.schemes.registry import parse_scheme
 from pysim.simulation import Sim
 from workloads.registry import make
 

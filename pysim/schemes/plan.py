@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .program.job import Job
+    from pysim.program.job import Job
 
 
 @dataclass(slots=True)

@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .dependence.dependences import Dependences, dependences
-from .dependence.groups import Groups, assemble
+from pysim.dependence.dependences import Dependences, dependences
+from pysim.dependence.groups import Groups, assemble
+from pysim.program.job import Access, Job, Tensor
+from pysim.program.regions import GRANULES, SECTOR, pointers, spread
+
 from .order import in_memory
-from .program.job import Access, Job, Tensor
-from .program.regions import GRANULES, SECTOR, pointers, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .program.job import Kernel, Mode
+    from pysim.program.job import Kernel, Mode
 
     Ints = NDArray[np.int64]
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.groups import NODE
-from .program.occupancy import occupancy
-from .program.regions import RANGE, pointers, spread, strided_all
-from .program.semaphores import inside
+from pysim.dependence.groups import NODE
+from pysim.program.occupancy import occupancy
+from pysim.program.regions import RANGE, pointers, spread, strided_all
+from pysim.program.semaphores import inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .dependence.groups import Groups
-    from .program.job import Job
+    from pysim.dependence.dependences import Dependences
+    from pysim.dependence.groups import Groups
+    from pysim.program.job import Job
 
     Ints = NDArray[np.int64]
 

@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.awaited import edges_of
-from .dependence.dependences import dependences
-from .errors import WorkloadError
+from pysim.dependence.awaited import edges_of
+from pysim.dependence.dependences import dependences
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.occupancy import occupancy
+from pysim.program.regions import meets
+from pysim.program.semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
+from pysim.program.warp_program import OP, Code, Op, Program, Sem, Stage
+
 from .order import rewritten_by_job
 from .plan import Plan
-from .program.job import Job, Kernel, Tensor
-from .program.occupancy import occupancy
-from .program.regions import meets
-from .program.semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
-from .program.warp_program import OP, Code, Op, Program, Sem, Stage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .program.semaphores import Counters
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.semaphores import Counters
 
 
 def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:

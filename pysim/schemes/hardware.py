@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .program.job import Job
+    from pysim.program.job import Job
 
 GRID = 4096  # TBs of a kernel that widths allow for at the least (our choice: all networks here have fewer)
 POINTER = 64

@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.dependence.behind import waiters_of
+from pysim.dependence.sweep import parts_of
+from pysim.errors import WorkloadError
+from pysim.params import PARAMS
+from pysim.program.access_regions import regions_of
+from pysim.program.regions import SECTOR, distinct, merge, pointers
+
 from . import hardware
-from .dependence.behind import waiters_of
-from .dependence.sweep import parts_of
-from .errors import WorkloadError
 from .order import written_by_job
-from .params import PARAMS
-from .program.access_regions import regions_of
-from .program.regions import SECTOR, distinct, merge, pointers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from .program.job import Job, Kernel
+    from pysim.program.job import Job, Kernel
 
     Ints = NDArray[np.int64]
     # (written, first sectors, ends, sets, TBs of all sets, where those of each set begin)
@@ -188,7 +189,7 @@ class _Builder:
 
     def tables(self) -> dict[str, NDArray[np.generic]]:
         """Return the core's tables by the name of their member of ``gs_job``."""
-        from ._ffi import dtype_of
+        from pysim._ffi import dtype_of
 
         none = np.zeros(0, np.int64)
         runs = np.concatenate([np.zeros((0, 2), np.int64), *self.runs])

@@ -14,20 +14,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import ConfigError
+from pysim.errors import ConfigError
+from pysim.program.regions import meets, union
+from pysim.program.semaphores import changed
+from pysim.program.warp_program import OP, Op, Program, Recorded
+
 from .order import coherence_of
 from .plan import Plan
-from .program.regions import meets, union
-from .program.semaphores import changed
-from .program.warp_program import OP, Op, Program, Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .program.job import Job, Kernel
-    from .schemes import Scheme
+    from pysim.program.job import Job, Kernel
+
+    from .registry import Scheme
 
     Ints = NDArray[np.int64]
     Ops = tuple[Op, ...]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .dependence.groups import reduced
+from pysim.dependence.groups import reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .program.job import Job
+    from pysim.program.job import Job
 
 SIGNALS = 5  # a barrier-AND packet names up to five (HSA platform system architecture, 2.9.4)
 

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.awaited import edges_of
-from .errors import ConfigError, WorkloadError
-from .fused import fused_plan
-from .plan import Plan
-from .program.job import Job, Kernel
-from .program.occupancy import occupancy, smem_of
-from .program.semaphores import (
+from pysim.dependence.awaited import edges_of
+from pysim.errors import ConfigError, WorkloadError
+from pysim.program.job import Job, Kernel
+from pysim.program.occupancy import occupancy, smem_of
+from pysim.program.semaphores import (
     Counters,
     Edges,
     Ops,
@@ -38,7 +36,10 @@ from .program.semaphores import (
     published,
     turns,
 )
-from .program.warp_program import OP, Code, Op, Place, Program, Recorded, Sem
+from pysim.program.warp_program import OP, Code, Op, Place, Program, Recorded, Sem
+
+from .fused import fused_plan
+from .plan import Plan
 from .prologue import prologue_plan
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .machine.config import Config
-    from .schemes import Choice
+    from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
+
+    from .registry import Choice
 
 STARTED = 3  # which of a launch's semaphores; 0: its own, 1 and 2: of the kernels that it reads from
 # behind STARTED, in the same stretch: what stands for the counter and the table of tiles, and from TURNS on,

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.params import PARAMS
+
 from . import hardware
 from .adjacent import adjacent
 from .bloom import signature_bytes
 from .levels import sequence
 from .order import in_memory, order_of, preds_of
 from .packets import packets
-from .params import PARAMS
 from .ranges import conflicts
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job
+
     from .found import Found
     from .grain import Forms
-    from .program.job import Job
-    from .schemes import Scheme
+    from .registry import Scheme
 
 QUEUE_MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
 PRIORITIES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
@@ -58,7 +60,7 @@ class Ordering:
 
     def fill(self, launches: NDArray[np.void]) -> dict[str, NDArray[Any]]:
         """Fill the launches' own fields and return the tables of nodes."""
-        from ._ffi import dtype_of
+        from pysim._ffi import dtype_of
 
         for name, column in self.launches.items():
             launches[name] = column

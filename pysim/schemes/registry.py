@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .errors import ConfigError
-from .params import PARAMS
+from pysim.errors import ConfigError
+from pysim.params import PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.dependence.dependences import reduced
+from pysim.params import GPC_ORDERS, PARAMS
+from pysim.program.copies import rewritten
+from pysim.program.regions import union
+
 from . import hardware
-from .dependence.dependences import reduced
-from .params import GPC_ORDERS, PARAMS
-from .program.copies import rewritten
-from .program.regions import union
-from .schemes import PRIORITY
+from .registry import PRIORITY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .program.job import Job
-    from .schemes import Scheme
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job
+
+    from .registry import Scheme
 
 COHERENCE = next(p for p in PARAMS["scheme"] if p.name == "coherence").choices
 CARVEOUT = next(p for p in PARAMS["scheme"] if p.name == "carveout").choices

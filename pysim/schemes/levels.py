@@ -9,8 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .program.job import Job
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job
 
 
 def levels(deps: Dependences) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.groups import Dependences, Group, assemble
+from pysim.dependence.groups import Dependences, Group, assemble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

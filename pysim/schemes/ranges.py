@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.groups import reduced
-from .program.regions import SECTOR
+from pysim.dependence.groups import reduced
+from pysim.program.regions import SECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .program.job import Access, Job, Kernel
+    from pysim.program.job import Access, Job, Kernel
 
     Ints = NDArray[np.int64]
 

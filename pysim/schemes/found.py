@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.dependence.behind import held_back
+from pysim.dependence.implied import without_implied
+
 from .bloom import Hints, hints_of
-from .dependence.behind import held_back
-from .dependence.implied import without_implied
 from .learned import Report, learned
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .program.job import Job
-    from .schemes import Scheme
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job
+
+    from .registry import Scheme
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .bounds import Bounds, estimator
+from .analysis.bounds import Bounds, estimator
 from .clock import Clock
 from .machine.config import Config
 from .machine.devices import device

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .analysis.reuse import missed_bytes
 from .columns import TICKS_US
 from .errors import WorkloadError
 from .replay import contract
-from .reuse import missed_bytes
 from .schemes.found import found_of
 from .schemes.ordering import ordering_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .bounds import Bounds
+    from .analysis.bounds import Bounds
     from .dependence.dependences import Dependences
     from .lower import Lowered
     from .machine.config import Config

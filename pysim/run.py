@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import columns, energy, power, series
-from .bounds import Bounds
+from .analysis.bounds import Bounds
 from .clock import Clock
 from .dependence.dependences import Dependences
 from .errors import ConfigError, InternalError, SimError, WorkloadError

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .bounds import Bounds, Family, bounds, family_of
-from .costs import Costs
+from .analysis.bounds import Bounds, Family, bounds, family_of
+from .analysis.costs import Costs
+from .analysis.floors import costs_of, loads_of, lone_tbs
+from .analysis.traffic import missing
 from .dependence.dependences import Dependences, dependences
 from .errors import WorkloadError
-from .floors import costs_of, loads_of, lone_tbs
 from .lower import Lowered, lower
 from .program.occupancy import carveout
 from .program.ops import Programs, lower_programs
@@ -16,7 +17,6 @@ from .schemes.prologue import tail_job
 from .schemes.registry import Choice, parse_scheme
 from .schemes.waits import plan_of
 from .simulation import Sim
-from .traffic import missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.bounds import family_of
+from pysim.analysis.bounds import family_of
+from pysim.analysis.floors import loads_of, lone_tbs
+from pysim.analysis.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from pysim.dependence.dependences import dependences
-from pysim.floors import loads_of, lone_tbs
 from pysim.machine.config import Config, bus_refresh
 from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import union
 from pysim.program.warp_program import Code, Program
 from pysim.schemes.registry import SCHEMES, parse_scheme
-from pysim.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from workloads import micro
 from workloads.apps.suite import APPS
 from workloads.copy import copy

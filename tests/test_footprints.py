@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
+from pysim.analysis.traffic import compulsory_bytes, dram_bytes
 from pysim.dependence.dependences import dependences, reduced, without
 from pysim.errors import DependenceError, WorkloadError
 from pysim.lower import _bypass
@@ -22,7 +23,6 @@ from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.regions import common, merge, outside, pointers, strided, strided_all, union
 from pysim.schemes.order import written_by_job
 from pysim.simulation import Sim
-from pysim.traffic import compulsory_bytes, dram_bytes
 from workloads.registry import make
 
 from .core.harness import SCHEMES, execute, lowered_of, tiny

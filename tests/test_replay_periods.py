@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pysim import simulate
+from pysim.analysis.reuse import missed_bytes
 from pysim.dependence.dependences import dependences
 from pysim.program.job import Job, Memory
 from pysim.replay import Run, contract, gaps_of, runs_of
-from pysim.reuse import missed_bytes
 from workloads import make, micro
 
 from .core.harness import config, tiny

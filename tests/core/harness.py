@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pysim._ffi import check, lib
+from pysim.analysis.floors import costs_of, loads_of, lone_tbs
 from pysim.counters import IDLES, STALLS
 from pysim.dependence.dependences import dependences
-from pysim.floors import costs_of, loads_of, lone_tbs
 from pysim.lower import lower
 from pysim.machine.config import Config
 from pysim.machine.devices import device

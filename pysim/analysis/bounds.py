@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.params import PARAMS
+from pysim.program.job import variants
+from pysim.program.regions import SECTOR
+
 from .estimate import PIPES, Estimator
 from .floors import lone_tbs
 from .one_pass import drained
-from .params import PARAMS
-from .program.job import variants
-from .program.regions import SECTOR
 from .traffic import compulsory_bytes, written_bytes
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job
+    from pysim.program.ops import Programs
+    from pysim.schemes.registry import Choice
+
     from .costs import Costs, Loads
-    from .dependence.dependences import Dependences
-    from .program.job import Job
-    from .program.ops import Programs
-    from .schemes.registry import Choice
 
     Floats = NDArray[np.float64]
 

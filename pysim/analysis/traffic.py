@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .program.access_regions import regions_of
-from .program.regions import SECTOR, meets, outside, spread, union
-from .schemes.order import written_by_job
+from pysim.program.access_regions import regions_of
+from pysim.program.regions import SECTOR, meets, outside, spread, union
+from pysim.schemes.order import written_by_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from .program.job import Access, Job, Kernel
+    from pysim.program.job import Access, Job, Kernel
 
     Ints = NDArray[np.int64]
     Piece = tuple[tuple[int, ...], int]  # what memory it is, and its bytes

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.program.warp_program import Recorded
+
 from .costs import Costs
 from .one_pass import look_at
-from .program.warp_program import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job, Tensor
+    from pysim.program.ops import Programs
+
     from .costs import Loads
-    from .dependence.dependences import Dependences
-    from .program.job import Job, Tensor
-    from .program.ops import Programs
 
     Floats = NDArray[np.float64]
 
@@ -134,7 +136,7 @@ class _Rows:
 
     def alone(self, tensor: Tensor, last: int) -> bool:
         """Whether no other tensor that kernels up to ``last`` touch shares a row; False if it is large."""
-        from ._ffi import ffi, lib
+        from pysim._ffi import ffi, lib
 
         mine = (tensor.address, tensor.address + tensor.nbytes)
         lines = range(mine[0] // LINE, -(-mine[1] // LINE))
@@ -159,7 +161,7 @@ def _singles(
     In whichever half of the chip it runs, and in the first, where an empty chip's first SM is. ``lone``:
     kernels (:func:`lone_tbs`) before which none behind them has opened a DRAM row.
     """
-    from ._ffi import ffi, lib
+    from pysim._ffi import ffi, lib
 
     made: dict[int, tuple[float, float]] = {}
     rows = _Rows(sim, job, values)
@@ -192,7 +194,7 @@ def costs_of(
     alone (0: not asked for); ``away``: which arguments come from DRAM (:func:`traffic.missing`); ``job``,
     ``values``, ``lone``: for the floors of kernels of one TB.
     """
-    from ._ffi import dtype_of, ffi, lib
+    from pysim._ffi import dtype_of, ffi, lib
 
     made = []
     wanted: dict[int, set[Loads]] = {}

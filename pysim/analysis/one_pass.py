@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .program.job import variants
-from .program.occupancy import occupancy
-from .program.regions import SECTOR
+from pysim.program.job import variants
+from pysim.program.occupancy import occupancy
+from pysim.program.regions import SECTOR
+
 from .traffic import compulsory_bytes, written_bytes
 
 if TYPE_CHECKING:
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pysim.program.job import Job
+    from pysim.program.ops import Programs
+
     from .costs import Costs
-    from .program.job import Job
-    from .program.ops import Programs
 
     Floats = NDArray[np.float64]
 
@@ -43,7 +45,7 @@ def _moved(job: Job, costs: Sequence[Costs]) -> tuple[int, int]:
 
 def look_at(sim: Any, job: Job, programs: Programs, made: Sequence[Costs], values: Mapping[str, int]) -> None:
     """Fill ``passed`` of the costs if the job touches no sector twice and L2 cannot hold what it writes."""
-    from ._ffi import dtype_of, ffi, lib
+    from pysim._ffi import dtype_of, ffi, lib
 
     costs = [made[number] for number in programs.index]
     if any(kernel.copy is not None for kernel in job.kernels):

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .program.job import Job
+    from pysim.program.job import Job
 
 
 class _Sums:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.dependences import reduced
-from .machine.config import bus_refresh
-from .program.occupancy import occupancy
-from .program.regions import SECTOR, pointers
+from pysim.dependence.dependences import reduced
+from pysim.machine.config import bus_refresh
+from pysim.program.occupancy import occupancy
+from pysim.program.regions import SECTOR, pointers
+
 from .traffic import dram_bytes
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .program.job import Job, Kernel
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job, Kernel
 
     Floats = NDArray[np.float64]
 

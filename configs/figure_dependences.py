@@ -38,7 +38,7 @@ def options_of():
 def graph_and_runs(script, job, again, log, show):
     """Return the tables of a job's graph and of its runs under the schemes; print both."""
     import stats
-    from pysim.graph_tables import Study
+    from pysim.results.graph_tables import Study
     from stats.graph_report import format_dependences
 
     result = script.simulate(job, tables=script.tables, progress=log)

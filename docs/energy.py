@@ -5,8 +5,8 @@ from __future__ import annotations
 from writing import DOCS, replace, table
 
 from pysim import Config
-from pysim.energy import EVENTS
 from pysim.machine.devices import device
+from pysim.results.energy import EVENTS
 from workloads import power
 
 NEAR = 0.15

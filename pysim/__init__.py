@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .machine.devices import device
     from .program.job import Access, Job, Kernel, Memory, Tensor
     from .program.warp_program import Code, Op, Pattern, Program
-    from .result import Result
+    from .results.result import Result
     from .run import simulate
     from .schemes.registry import SCHEMES
 
@@ -33,7 +33,7 @@ _LAZY = {
     "Op": "program.warp_program",
     "Pattern": "program.warp_program",
     "Program": "program.warp_program",
-    "Result": "result",
+    "Result": "results.result",
     "SCHEMES": "schemes.registry",
     "Tensor": "program.job",
     "bound": "estimates",

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .energy import EVENTS
 from .errors import ConfigError
 from .machine.devices import DEVICES, device
 from .machine.mechanisms import MECHANISMS
 from .options import Parser, natural_int, number_ranges, positive_int
 from .params import PARAMS
+from .results.energy import EVENTS
 from .schemes.registry import SCHEMES
 from .units import ROWS, allowed, show, suggest
 
@@ -187,8 +187,8 @@ def _dependences(args: argparse.Namespace) -> None:
     from stats.graph_picture import to_dot, to_png, to_svg
     from stats.graph_report import format_dependences
 
-    from .graph_tables import Study, digest
     from .program.rename import renamed
+    from .results.graph_tables import Study, digest
     from .script import VERSION, source_digest
 
     drawers: dict[str, Callable[[Any], bytes]] = {

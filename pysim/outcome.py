@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from . import columns, energy, series
 from .restored import Records
+from .results import columns, energy, series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -326,7 +326,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "sim": (
         Param("quantum", 0, "cycle", 0, 100000, "Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it."),
         Param("oracle", 0, "bool", 0, 1, "Check every access against the exact footprints; stop at the first broken dependence."),
-        Param("sustained", 0, "bool", 0, 1, "The job is one of many like it, sim.pause between two: SM clocks are what gpu.power_limit leaves (pysim/power.py). A job that would take more is simulated again, up to three times."),
+        Param("sustained", 0, "bool", 0, 1, "The job is one of many like it, sim.pause between two: SM clocks are what gpu.power_limit leaves (pysim/results/power.py). A job that would take more is simulated again, up to three times."),
         Param("pause", 0.0, "us", 0, 1e6, "Between two runs of a sustained job the board does nothing for so long."),
         Param("clock_share", 1.0, "share", 0.25, 1, "What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set."),
         Param("sample", 0.0, "us", 0, 1e6, "Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run."),

@@ -65,8 +65,8 @@ def job_of_result(
     ``make``: from the name of a workload to a job.
     """
     from .dependence.dependences import dependences
-    from .graph_tables import digest
     from .program.rename import renamed
+    from .results.graph_tables import digest
 
     script, known = configuration.get("script"), configuration.get("workload")
     if "graph" not in attributes or not isinstance(known, Mapping):

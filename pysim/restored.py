@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .analysis.reuse import missed_bytes
-from .columns import TICKS_US
 from .errors import WorkloadError
 from .replay import contract
+from .results.columns import TICKS_US
 from .schemes.found import found_of
 from .schemes.ordering import ordering_of
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .machine.config import Config
     from .program.job import Job
     from .replay import Contraction, Gap
+    from .results.series import Series
     from .schemes.registry import Choice
-    from .series import Series
 
     Table = NDArray[np.void]
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import columns, energy, power, series
 from .analysis.bounds import Bounds
 from .clock import Clock
 from .dependence.dependences import Dependences
@@ -24,7 +23,8 @@ from .outcome import NUMBERS
 from .params import TICKS_PER_NS
 from .program.ops import Programs
 from .restored import Replay
-from .result import Result
+from .results import columns, energy, power, series
+from .results.result import Result
 from .schemes.registry import Choice, parse_scheme, parse_schemes
 from .session import Session
 from .simulation import Sim

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .clock import Clock
     from .program.job import Job
-    from .result import Result
+    from .results.result import Result
 
 VERSION = "0.1.0"
 _ROOT = Path(__file__).resolve().parents[1]
@@ -283,7 +283,7 @@ class Run:
         """
         from importlib import import_module
 
-        from .graph_tables import digest
+        from .results.graph_tables import digest
 
         script, path = self.script, self.script.path
         tables, picture = script.written(self.listed), None
@@ -303,7 +303,7 @@ class Run:
 
 
 def _check_tables(names: tuple[str, ...] | None) -> None:
-    from .result import NAMES
+    from .results.result import NAMES
 
     known = ("all", "none", *NAMES)
     for name in names or ():

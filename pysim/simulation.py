@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import series
-from .energy import late_operands
 from .outcome import Outcome
+from .results import series
+from .results.energy import late_operands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -12,8 +12,8 @@ import pytest
 import stats
 from pysim import command
 from pysim.dependence.groups import KINDS
-from pysim.graph_tables import DTYPES, Study, digest
 from pysim.program.job import Job, Tensor
+from pysim.results.graph_tables import DTYPES, Study, digest
 from pysim.start import run_script
 from stats.graph_layout import MOST_NODES, layout
 from stats.graph_picture import FILLS, to_dot, to_png, to_svg
@@ -298,7 +298,7 @@ def test_pictures_are_the_same_bytes() -> None:
 
 
 def test_too_many_edges_for_a_window(monkeypatch: pytest.MonkeyPatch, tool) -> None:
-    monkeypatch.setattr("pysim.graph_tables.MAX_WINDOW", 10)
+    monkeypatch.setattr("pysim.results.graph_tables.MAX_WINDOW", 10)
     assert "at most 10 can be shown: choose fewer kernels" in tool(SMALL, "--window", "0:5")[2]
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pysim import Config, simulate
-from pysim.energy import EVENTS
 from pysim.machine.devices import DEVICES, device
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code
+from pysim.results.energy import EVENTS
 from workloads import micro, power
 from workloads.hw import launch_of
 from workloads.microbench.bench import kernel as make_kernel

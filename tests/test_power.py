@@ -1,4 +1,4 @@
-"""What a board's power limit leaves of the SM clock (pysim/power.py)."""
+"""What a board's power limit leaves of the SM clock (pysim/results/power.py)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.energy import watts
 from pysim.errors import ConfigError
-from pysim.power import NEAR, Watts, next_share
 from pysim.program.job import Job, Memory
+from pysim.results.energy import watts
+from pysim.results.power import NEAR, Watts, next_share
 from workloads import micro
 from workloads.power import STEADY
 from workloads.validation.h200 import pause_us

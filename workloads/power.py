@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysim import simulate
-from pysim.energy import EVENTS, joules
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code
+from pysim.results.energy import EVENTS, joules
 
 from .hw import job_of
 from .microbench import kernels as micro

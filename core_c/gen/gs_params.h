@@ -499,7 +499,7 @@ typedef struct gs_sim_params {
     int64_t quantum;
     /* Check every access against the exact footprints; stop at the first broken dependence. [bool] */
     int64_t oracle;
-    /* The job is one of many like it, sim.pause between two: SM clocks are what gpu.power_limit leaves (pysim/power.py). A job that would take more is simulated again, up to three times. [bool] */
+    /* The job is one of many like it, sim.pause between two: SM clocks are what gpu.power_limit leaves (pysim/results/power.py). A job that would take more is simulated again, up to three times. [bool] */
     int64_t sustained;
     /* Between two runs of a sustained job the board does nothing for so long. [tick] */
     int64_t pause;

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 import stats
-from pysim.graph_tables import Study
 from pysim.program.footprint import READ, WRITE, Footprint
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Program
+from pysim.results.graph_tables import Study
 
 KERNELS, TBS, DEGREE = 256, 4096, 10
 # Of each job, whose making does not count in the time. One thread: its processor time is what a machine takes

@@ -7,7 +7,7 @@ import pytest
 
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
-from pysim.series import TABLES
+from pysim.results.series import TABLES
 from pysim.simulation import Sim
 from workloads.registry import make
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim import Config
-    from pysim.result import Result
+    from pysim.results.result import Result
 
 LANES = 32
 VECTOR = 16 * LANES  # bytes of a warp that moves 16 B a lane

@@ -17,7 +17,7 @@ class Device:
 
     ``carveouts`` are the shared-memory sizes that an SM can be set to, in bytes, ascending.
     ``mma_rate`` is the fp16 multiply-adds a cycle of one sub-core's tensor cores. ``energies`` are what
-    the events of ``pysim/energy.py`` take, empty where nobody measured it.
+    the events of ``pysim/results/energy.py`` take, empty where nobody measured it.
     """
 
     name: str

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import ConfigError
+from pysim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from .machine.config import Config
+    from pysim.machine.config import Config
 
 NEAR = 0.03  # of the limit; as boards hold it: 678 to 723 W of 700 (h200_power.csv, h200_power_second.csv)
 RUNS = 4  # at most: the first tells about what the second needs, as what waits for DRAM takes its time

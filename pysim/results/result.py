@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .columns import DTYPES, waits_of
-from .errors import ConfigError
-from .schemes.registry import parse_scheme
+from pysim.errors import ConfigError
+from pysim.schemes.registry import parse_scheme
 from .series import TABLES as SERIES
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .machine.config import Config
-    from .program.job import Job
+    from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
+    from pysim.program.job import Job
 
     Table = NDArray[np.void]
 

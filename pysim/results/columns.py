@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .counters import IDLES, STALLS
+from pysim.counters import IDLES, STALLS
 from .energy import EVENTS, joules
-from .schemes.bloom import RATE, signature_bytes
+from pysim.schemes.bloom import RATE, signature_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from .machine.devices.card import Energies
-    from .program.job import Job
-    from .schemes.bloom import Hints
-    from .schemes.learned import Report
+    from pysim.machine.devices.card import Energies
+    from pysim.program.job import Job
+    from pysim.schemes.bloom import Hints
+    from pysim.schemes.learned import Report
 
     Table = NDArray[np.void]
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .params import PIPES
+from pysim.params import PIPES
 from .power import Watts
-from .program.job import variants
-from .program.warp_program import OP, PIPE
+from pysim.program.job import variants
+from pysim.program.warp_program import OP, PIPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from .program.job import Job, Kernel
-    from .program.ops import Programs
+    from pysim.program.job import Job, Kernel
+    from pysim.program.ops import Programs
 
     Table = NDArray[np.void]
     Counts = NDArray[np.int64]

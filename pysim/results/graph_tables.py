@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .columns import clip
-from .dependence.dependences import dependences
-from .dependence.graph import graph_of
-from .dependence.groups import RAW
-from .dependence.patterns import PAIR, ahead, pairs_of
-from .errors import ConfigError, WorkloadError
-from .program.regions import GRANULES
+from pysim.dependence.dependences import dependences
+from pysim.dependence.graph import graph_of
+from pysim.dependence.groups import RAW
+from pysim.dependence.patterns import PAIR, ahead, pairs_of
+from pysim.errors import ConfigError, WorkloadError
+from pysim.program.regions import GRANULES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .dependence.graph import Graph
-    from .program.job import Job
+    from pysim.dependence.dependences import Dependences
+    from pysim.dependence.graph import Graph
+    from pysim.program.job import Job
 
     Ints = NDArray[np.int64]
     Table = NDArray[np.void]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .columns import TICKS_US
-from .counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
-from .errors import ConfigError
+from pysim.counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
+from pysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

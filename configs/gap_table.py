@@ -15,7 +15,7 @@ def cells(script, text, job, log):
     """Return the rows `runs` of a network, and its line of the table."""
     import numpy as np
 
-    from pysim.estimates import estimates
+    from pysim.engine.estimates import estimates
 
     schemes = ("stream", *(s for s in script.options.schemes if s != "stream"))
     runs = script.simulate(job, schemes, tables="none", progress=log).listed()["runs"]

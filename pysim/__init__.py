@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
 
 if TYPE_CHECKING:
-    from .estimates import bound
+    from .engine.estimates import bound
+    from .engine.run import simulate
     from .machine.config import Config
     from .machine.devices import device
     from .program.job import Access, Job, Kernel, Memory, Tensor
     from .program.warp_program import Code, Op, Pattern, Program
     from .results.result import Result
-    from .run import simulate
     from .schemes.registry import SCHEMES
 
 # found at first use, so that importing the package needs neither numpy nor the compiled core
@@ -36,9 +36,9 @@ _LAZY = {
     "Result": "results.result",
     "SCHEMES": "schemes.registry",
     "Tensor": "program.job",
-    "bound": "estimates",
+    "bound": "engine.estimates",
     "device": "machine.devices",
-    "simulate": "run",
+    "simulate": "engine.run",
 }
 
 __all__ = [

@@ -209,7 +209,7 @@ class Script:
         ``more``: arguments of ``simulate``.
         Ctrl-C ends the script also where some schemes have run.
         """
-        from .run import simulate
+        from .engine.run import simulate
 
         schemes = self.options.schemes if schemes is None else schemes
         result = simulate(config or self.config, job, schemes, threads=self.options.threads, **more)

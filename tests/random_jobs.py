@@ -11,10 +11,10 @@ from random import Random
 
 from pysim.clock import Clock
 from pysim.dependence.dependences import dependences
+from pysim.engine.session import Session
+from pysim.engine.simulation import Sim
 from pysim.errors import WorkloadError
 from pysim.schemes.registry import parse_scheme
-from pysim.session import Session
-from pysim.simulation import Sim
 
 from .core.harness import FAMILY, SCHEMES, drive, outcome, tiny
 from .core.workloads_small import random_dag

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pysim.dependence.dependences import dependences, without
+from pysim.engine.run import simulate
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.machine.config import Config
 from pysim.program.copies import NAME, copy_of
 from pysim.program.job import Job, Memory
-from pysim.run import simulate
 from pysim.trace.convert import convert
 from pysim.trace.copies import copies_before, with_copies
 from pysim.trace.job import trace_job

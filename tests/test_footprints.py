@@ -16,13 +16,13 @@ from pysim import simulate
 from pysim._ffi import ffi, lib
 from pysim.analysis.traffic import compulsory_bytes, dram_bytes
 from pysim.dependence.dependences import dependences, reduced, without
+from pysim.engine.lower import _bypass
+from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError, WorkloadError
-from pysim.lower import _bypass
 from pysim.program.footprint import MODES, READ, UPDATE, WRITE, Footprint
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.regions import common, merge, outside, pointers, strided, strided_all, union
 from pysim.schemes.order import written_by_job
-from pysim.simulation import Sim
 from workloads.registry import make
 
 from .core.harness import SCHEMES, execute, lowered_of, tiny

@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
+from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError
 from pysim.program import semaphores
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP
-from pysim.simulation import Sim
 from workloads.cutlass import multistage, product
 from workloads.pointwise import Field, elementwise, flat
 from workloads.registry import make

@@ -232,7 +232,7 @@ def test_a_program_without_a_wait_is_named():
     job = chain(2, body=LATE)
     made, _ = lowered_of(job, "tb_static", oracle(), order={"prologue": 1})
     made.launches["prologue"][1] = 1
-    from pysim.simulation import Sim
+    from pysim.engine.simulation import Sim
 
     from .core.harness import drive
 

@@ -10,8 +10,8 @@ import pytest
 from pysim import simulate
 from pysim.analysis.reuse import missed_bytes
 from pysim.dependence.dependences import dependences
+from pysim.engine.replay import Run, contract, gaps_of, runs_of
 from pysim.program.job import Job, Memory
-from pysim.replay import Run, contract, gaps_of, runs_of
 from workloads import make, micro
 
 from .core.harness import config, tiny

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from pysim._ffi import lib
-from pysim.simulation import Sim
+from pysim.engine.simulation import Sim
 
 
 def test_slices_that_full_records_end_do_not_grow_without_end() -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim._ffi import dtype_of, ffi, lib
+from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError, SimError, WorkloadError
 from pysim.isa import OPS
 from pysim.opcodes import OPCODES
-from pysim.simulation import Sim
 from pysim.trace.convert import convert
 from pysim.trace.job import trace_job
 from pysim.trace.store import Store

@@ -32,7 +32,7 @@ import pytest
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
-from pysim.simulation import Sim
+from pysim.engine.simulation import Sim
 from pysim.trace.convert import convert
 from pysim.trace.job import trace_job
 from pysim.trace.store import Store

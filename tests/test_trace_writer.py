@@ -17,12 +17,12 @@ import pytest
 
 from pysim.__main__ import main
 from pysim._ffi import ffi, lib
+from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError, WorkloadError
 from pysim.opcodes import OPCODES
 from pysim.params import PIPES
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Pattern, Program, Recorded
-from pysim.simulation import Sim
 from pysim.trace import writer
 from pysim.trace.folder import read_list
 from pysim.trace.reader import Header

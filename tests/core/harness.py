@@ -12,14 +12,14 @@ from pysim._ffi import check, lib
 from pysim.analysis.floors import costs_of, loads_of, lone_tbs
 from pysim.counters import IDLES, STALLS
 from pysim.dependence.dependences import dependences
-from pysim.lower import lower
+from pysim.engine.lower import lower
+from pysim.engine.simulation import Sim
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
 from pysim.schemes.registry import parse_scheme
 from pysim.schemes.waits import plan_of
-from pysim.simulation import Sim
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
 # of other people's designs, and for comparison; tests/test_scheme_family.py runs them

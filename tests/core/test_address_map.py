@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim._ffi import ffi, lib
+from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError
-from pysim.simulation import Sim
 from workloads.registry import make
 
 from .harness import config, execute, lowered_of

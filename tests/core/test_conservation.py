@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pysim._ffi import ffi, lib
+from pysim.engine.simulation import Sim
 from pysim.isa import OPS
 from pysim.params import PIPES
 from pysim.program.job import variants
 from pysim.program.occupancy import smem_of
-from pysim.simulation import Sim
 from tests.walker import walk
 
 from .harness import SCHEMES, execute, lowered_of, tiny, total_of

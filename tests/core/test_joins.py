@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pysim._ffi import ffi, lib
+from pysim.engine.simulation import Sim
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from pysim.simulation import Sim
 from workloads.micro import read
 from workloads.registry import make
 

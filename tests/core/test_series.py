@@ -7,8 +7,8 @@ import pytest
 
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
+from pysim.engine.simulation import Sim
 from pysim.results.series import TABLES
-from pysim.simulation import Sim
 from workloads.registry import make
 
 from .harness import config, drive, lowered_of, tiny

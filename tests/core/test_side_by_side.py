@@ -9,7 +9,7 @@ import pytest
 
 from pysim import simulate
 from pysim._ffi import check, lib
-from pysim.simulation import Sim
+from pysim.engine.simulation import Sim
 
 from .harness import drive, execute, lowered_of, outcome, tiny
 from .workloads_small import JOBS

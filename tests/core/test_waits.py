@@ -12,8 +12,9 @@ import pytest
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
+from pysim.engine.lower import lower
+from pysim.engine.simulation import Sim
 from pysim.errors import SimError, WorkloadError
-from pysim.lower import lower
 from pysim.program.copies import copy_of
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout
@@ -23,7 +24,6 @@ from pysim.program.warp_program import Place as At
 from pysim.schemes import waits
 from pysim.schemes.plan import Plan
 from pysim.schemes.registry import parse_scheme
-from pysim.simulation import Sim
 from workloads.registry import make
 
 from .harness import config, drive, execute, outcome, tiny

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .analysis.bounds import Bounds, estimator
-from .clock import Clock
-from .machine.config import Config
-from .machine.devices import device
-from .schemes.registry import parse_scheme
+from pysim.analysis.bounds import Bounds, estimator
+from pysim.clock import Clock
+from pysim.machine.config import Config
+from pysim.machine.devices import device
+from pysim.schemes.registry import parse_scheme
+
 from .session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .program.job import Job
+    from pysim.program.job import Job
 
 KINDS = {
     "free": (False, False),

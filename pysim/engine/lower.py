@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import WorkloadError
-from .program.ops import Programs, lane_table, sem_table, table_of
-from .program.regions import common, meets, pointers
-from .program.warp_program import OP, Accesses
-from .schemes.found import Found, found_of
-from .schemes.grain import forms_of
-from .schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
-from .schemes.ordering import Ordering, ordering_of
-from .schemes.registry import PRIORITY, Choice
+from pysim.errors import WorkloadError
+from pysim.program.ops import Programs, lane_table, sem_table, table_of
+from pysim.program.regions import common, meets, pointers
+from pysim.program.warp_program import OP, Accesses
+from pysim.schemes.found import Found, found_of
+from pysim.schemes.grain import forms_of
+from pysim.schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
+from pysim.schemes.ordering import Ordering, ordering_of
+from pysim.schemes.registry import PRIORITY, Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
-    from .program.job import Job
-    from .schemes.plan import Plan
-    from .schemes.registry import Scheme
+    from pysim.dependence.dependences import Dependences
+    from pysim.program.job import Job
+    from pysim.schemes.plan import Plan
+    from pysim.schemes.registry import Scheme
 
 NONE = 0xFFFFFFFF
 _NUMBERS = (
@@ -144,7 +144,7 @@ def _bypass(job: Job, plan: Plan | None = None) -> list[int]:
 
 def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> NDArray[np.void]:
     """Return the sectors that the job's copies write; fills what their launches say of them."""
-    from ._ffi import dtype_of
+    from pysim._ffi import dtype_of
 
     parts: list[NDArray[np.void]] = [np.zeros(0, dtype_of("gs_copy"))]
     at = 0
@@ -227,7 +227,7 @@ def lower(
     ``plan``: of a scheme that waits inside the program; ``job`` is the plan's then. ``found``: the edges to
     go by, if not those that the scheme finds.
     """
-    from ._ffi import dtype_of, ffi
+    from pysim._ffi import dtype_of, ffi
 
     scheme = choice.scheme
     count = len(job.kernels)

@@ -4,7 +4,7 @@ A *period* is a sequence of kernels that the launch order repeats: the same prog
 operands were last used as many kernels ago. Kernels of the periods that are left out are taken out of the
 job; what would have read their results reads those of the last period before the gap, which are as old to it.
 So dependences, reuse in the caches and the window are as they would be, and the job that is left is simulated
-as any other: :class:`Contraction`. ``pysim.restored`` then puts the time of the gaps back.
+as any other: :class:`Contraction`. ``pysim.engine.restored`` then puts the time of the gaps back.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .dependence.dependences import dependences
-from .program.job import Job, Kernel, Tensor
-from .program.warp_program import Recorded
+from pysim.dependence.dependences import dependences
+from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.warp_program import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .dependence.dependences import Dependences
+    from pysim.dependence.dependences import Dependences
 
 LONGEST = 512  # kernels of a period
 FEWEST = 4  # repeats below which nothing is left out

@@ -1,4 +1,4 @@
-"""What a contracted job (``pysim.replay``) says of the whole one: the time of its gaps is put back.
+"""What a contracted job (``pysim.engine.replay``) says of the whole one: the time of its gaps is put back.
 
 A period that was left out took what the periods on either side of its gap took, and it came when the period
 before it was over. So each kernel of the whole job has the time of the kernel that stands for it, moved by
@@ -13,26 +13,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .analysis.reuse import missed_bytes
-from .errors import WorkloadError
+from pysim.analysis.reuse import missed_bytes
+from pysim.errors import WorkloadError
+from pysim.results.columns import TICKS_US
+from pysim.schemes.found import found_of
+from pysim.schemes.ordering import ordering_of
+
 from .replay import contract
-from .results.columns import TICKS_US
-from .schemes.found import found_of
-from .schemes.ordering import ordering_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .analysis.bounds import Bounds
-    from .dependence.dependences import Dependences
+    from pysim.analysis.bounds import Bounds
+    from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
+    from pysim.program.job import Job
+    from pysim.results.series import Series
+    from pysim.schemes.registry import Choice
+
     from .lower import Lowered
-    from .machine.config import Config
-    from .program.job import Job
     from .replay import Contraction, Gap
-    from .results.series import Series
-    from .schemes.registry import Choice
 
     Table = NDArray[np.void]
 

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.results import series
+from pysim.results.energy import late_operands
+
 from .outcome import Outcome
-from .results import series
-from .results.energy import late_operands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
+    from pysim.program.ops import Programs
+
     from .lower import Lowered
-    from .program.ops import Programs
 
 SLICE_SECONDS = 0.07
 SLICE_QUANTA = 1 << 32  # at most
@@ -30,7 +32,7 @@ class Sim:
     """
 
     def __init__(self, lowered: Lowered) -> None:
-        from ._ffi import error_of, ffi, lib, params_struct
+        from pysim._ffi import error_of, ffi, lib, params_struct
 
         self.ffi, self.lib = ffi, lib
         code, text = ffi.new("int *"), ffi.new("char[512]")
@@ -53,7 +55,7 @@ class Sim:
 
     def fetch(self, call: str, ctype: str, count: int) -> NDArray[np.void]:
         """Return the ``count`` rows that a function ``gs_..._get`` of the core fills in."""
-        from ._ffi import dtype_of
+        from pysim._ffi import dtype_of
 
         rows = np.zeros(count, dtype_of(ctype))
         if count:
@@ -64,7 +66,7 @@ class Sim:
         self, values: Mapping[str, int], end: int, wanted: Collection[str] = series.TABLES
     ) -> series.Series | None:
         """Return the time series of a run that ended at ``end``, None if it has none or none is wanted."""
-        from ._ffi import dtype_of
+        from pysim._ffi import dtype_of
 
         totals = self.totals()
         slices = values["gpu.l2.slices"]
@@ -116,7 +118,7 @@ class Sim:
 
     def take(self, room: int) -> NDArray[np.void]:
         """Return TB records that wait to be taken, the oldest first; at most ``room``."""
-        from ._ffi import dtype_of
+        from pysim._ffi import dtype_of
 
         rows = np.zeros(room, dtype_of("gs_tb_record"))
         got = self.lib.gs_take_tbs(self.sim, self.ffi.cast("gs_tb_record *", rows.ctypes.data), room)
@@ -132,7 +134,7 @@ class Sim:
         stop: Callable[[], bool],
     ) -> tuple[NDArray[np.void], bool]:
         """Run to the end in slices; return the TB records and whether the job ended."""
-        from ._ffi import check
+        from pysim._ffi import check
 
         kept: list[NDArray[np.void]] = [self.take(0)]
         quanta, done = 64, False

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .analysis.bounds import Bounds
-from .clock import Clock
-from .dependence.dependences import Dependences
-from .errors import ConfigError, InternalError, SimError, WorkloadError
+from pysim.analysis.bounds import Bounds
+from pysim.clock import Clock
+from pysim.dependence.dependences import Dependences
+from pysim.errors import ConfigError, InternalError, SimError, WorkloadError
+from pysim.machine.config import Config
+from pysim.machine.devices import device
+from pysim.params import TICKS_PER_NS
+from pysim.program.ops import Programs
+from pysim.results import columns, energy, power, series
+from pysim.results.result import Result
+from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
+
 from .lower import Lowered
-from .machine.config import Config
-from .machine.devices import device
 from .outcome import NUMBERS
-from .params import TICKS_PER_NS
-from .program.ops import Programs
 from .restored import Replay
-from .results import columns, energy, power, series
-from .results.result import Result
-from .schemes.registry import Choice, parse_scheme, parse_schemes
 from .session import Session
 from .simulation import Sim
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .program.job import Job
+    from pysim.program.job import Job
 
     Progress = Callable[[str, int, int], None]
 
@@ -56,7 +57,7 @@ def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
 
 
 def _host(run: int, session: Session, seconds: Mapping[str, float]) -> NDArray[np.void]:
-    from ._ffi import ffi, lib
+    from pysim._ffi import ffi, lib
 
     build = ffi.string(lib.gs_build_info()).decode()
     versions = f"core {build}; python {platform.python_version()}; numpy {np.__version__}"

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pysim.results import columns, energy, series
+
 from .restored import Records
-from .results import columns, energy, series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pysim.machine.devices.card import Energies
+    from pysim.program.job import Job
+
     from .lower import Lowered
-    from .machine.devices.card import Energies
-    from .program.job import Job
     from .restored import Replay
 
 # columns of ``runs`` that are no number for a scheme that was refused

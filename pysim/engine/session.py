@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .analysis.bounds import Bounds, Family, bounds, family_of
-from .analysis.costs import Costs
-from .analysis.floors import costs_of, loads_of, lone_tbs
-from .analysis.traffic import missing
-from .dependence.dependences import Dependences, dependences
-from .errors import WorkloadError
+from pysim.analysis.bounds import Bounds, Family, bounds, family_of
+from pysim.analysis.costs import Costs
+from pysim.analysis.floors import costs_of, loads_of, lone_tbs
+from pysim.analysis.traffic import missing
+from pysim.dependence.dependences import Dependences, dependences
+from pysim.errors import WorkloadError
+from pysim.program.occupancy import carveout
+from pysim.program.ops import Programs, lower_programs
+from pysim.schemes.prologue import tail_job
+from pysim.schemes.registry import Choice, parse_scheme
+from pysim.schemes.waits import plan_of
+
 from .lower import Lowered, lower
-from .program.occupancy import carveout
-from .program.ops import Programs, lower_programs
-from .schemes.prologue import tail_job
-from .schemes.registry import Choice, parse_scheme
-from .schemes.waits import plan_of
 from .simulation import Sim
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .clock import Clock
-    from .machine.config import Config
-    from .program.job import Job
+    from pysim.clock import Clock
+    from pysim.machine.config import Config
+    from pysim.program.job import Job
+
     from .replay import Contraction
 
 

@@ -1,0 +1,1 @@
+"""From a job to result tables: lowering, the run in the core, and replay of equal periods."""

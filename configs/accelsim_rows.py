@@ -1,6 +1,6 @@
 """How close do devices with Accel-Sim's parameters come to its cycles? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 
 def convert_all(cases, folder):
@@ -39,8 +39,8 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
-    from pysim.options import SINGLE, make_parser, name_list, positive_int
-    from pysim.script import Script
+    from pysim.cli.options import SINGLE, make_parser, name_list, positive_int
+    from pysim.cli.script import Script
     from pysim.units import suggest
     from workloads import peer
 

@@ -1,6 +1,6 @@
 """What do schemes make of graphs that depend on the input: rigid bodies, dynamic networks? ``--help``."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 LAUNCH = (
     3571.0  # 5000 cycles of the 1.4 GHz that it simulates: what Accel-Sim's SM86_RTX3070 takes for a launch
@@ -25,8 +25,8 @@ MORE = 4  # times the environments: longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
-    from pysim.options import SINGLE, make_parser, names_of
-    from pysim.script import Script, choice
+    from pysim.cli.options import SINGLE, make_parser, names_of
+    from pysim.cli.script import Script, choice
     from workloads.irregular.suite import GRAPHS
 
     parser = make_parser(

@@ -1,6 +1,6 @@
 """What do schemes make of BlockMaestro's applications, under its conditions and on an H200? ``--help``."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 # its launches take 5 us; those of an H200 were measured
 MACHINES = {"titan_x_pascal": {"gpu.cp.launch": 5000.0, "gpu.cp.stream_gap": 5000.0}, "h200": {}}
@@ -93,8 +93,8 @@ def runs_of(script, name, job, small, relieved, log):
 
 def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
-    from pysim.options import SINGLE, make_parser, names_of
-    from pysim.script import Script
+    from pysim.cli.options import SINGLE, make_parser, names_of
+    from pysim.cli.script import Script
     from workloads.apps.suite import APPS
 
     parser = make_parser(

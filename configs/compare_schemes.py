@@ -1,16 +1,16 @@
 """What does each way of ordering work make of a workload? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 WORKLOAD = "gru:hidden=512,batch=16,timesteps=10"
 
 
 def main():
     # all is imported in here, where Ctrl-C ends in one line
+    from pysim.cli.options import make_parser
+    from pysim.cli.script import Script
     from pysim.errors import WorkloadError
-    from pysim.options import make_parser
     from pysim.schemes.registry import SCHEMES
-    from pysim.script import Script
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": tuple(SCHEMES)})
     text = f"name:key=value,key=value, see `pysim workloads` (default: {WORKLOAD})"

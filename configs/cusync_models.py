@@ -1,6 +1,6 @@
 """What do cuSync, Stream-K and table schemes make of cuSync's models, layer by layer? ``--help``."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 # model: device, sizes (tokens, or pictures at a time), and what the paper says is cut end to end
 MODELS = {
@@ -14,8 +14,8 @@ QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
 def options_of():
     """Read the command line; ``--gpu`` takes the place of the models' own devices."""
-    from pysim.options import SINGLE, counts, make_parser, names_of
-    from pysim.script import Script
+    from pysim.cli.options import SINGLE, counts, make_parser, names_of
+    from pysim.cli.script import Script
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",

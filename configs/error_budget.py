@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 SUITES = ("h200-kernels", "deepbench-gemm")
 
@@ -52,10 +52,10 @@ def table_of(suite, steps, cases, found):
 
 def main():
     # imported here, where Ctrl-C already ends in one line
+    from pysim.cli.options import SINGLE, make_parser, name_list
+    from pysim.cli.script import Script, choice
     from pysim.errors import ConfigError
     from pysim.machine.mechanisms import MECHANISMS, without
-    from pysim.options import SINGLE, make_parser, name_list
-    from pysim.script import Script, choice
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?", {"gpu": None}, ("schemes", *SINGLE), "the suite says what is run"

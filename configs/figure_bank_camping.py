@@ -1,6 +1,6 @@
 """Which slices, channels and banks does a strided walk use, with the address hash and without? ``--help``."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 # planes of 256 x 256 fp32 pixels, as images in NCHW: all TBs read the same pixels of different planes
 WORKLOAD = "columns:rows=4096,cols=1024,lead=65536"
@@ -13,8 +13,8 @@ OFF = {
 
 def main():
     # all is imported in here, where Ctrl-C ends in one line
-    from pysim.options import make_parser
-    from pysim.script import Script, choice
+    from pysim.cli.options import make_parser
+    from pysim.cli.script import Script, choice
 
     defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5}
     parser = make_parser(__doc__.partition("?")[0] + "?", defaults, ("explain",), "it shows two runs")

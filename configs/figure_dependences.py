@@ -1,6 +1,6 @@
 """Which TBs of a GRU step may start early, and what does it cost that buffers are used again? ``--help``."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 SIZES = {"hidden": 256, "batch": 8, "timesteps": 4, "layers": 2}
 FIRST, LAST = 2, 5  # the cell of the first step, then the three kernels of the second
@@ -10,8 +10,8 @@ TITLES = {False: "gates lie where those before lay", True: "every value has memo
 
 def options_of():
     """Read the command line."""
-    from pysim.options import make_parser, positive_int
-    from pysim.script import Script
+    from pysim.cli.options import make_parser, positive_int
+    from pysim.cli.script import Script
 
     defaults = {"gpu": "titan_v", "schemes": ("stream", "graph", "tb_static")}
     parser = make_parser(

@@ -1,12 +1,12 @@
 """How much of the arithmetic pipes do kernels of training use? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 
 def options_of():
     """Read the command line."""
-    from pysim.options import SINGLE, make_parser
-    from pysim.script import Script, choice
+    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.script import Script, choice
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",

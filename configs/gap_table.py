@@ -1,6 +1,6 @@
 """How much of the way from stream order to the estimate does each scheme win? ``--help``."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 SCHEMES = ("graph", "pool", "tb_static", "tb_learned", "blockmaestro", "queues", "wireframe", "tb_ideal")
 NETWORKS = (
@@ -33,8 +33,8 @@ def cells(script, text, job, log):
 
 def main():
     # all is imported in here, where Ctrl-C ends in one line
-    from pysim.options import SINGLE, make_parser
-    from pysim.script import Script
+    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.script import Script
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",

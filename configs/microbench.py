@@ -1,6 +1,6 @@
 """What do the microbenchmarks of a real GPU give on the simulated one? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 # beyond this share a constant needs a reason
 NEAR = 0.05
@@ -67,8 +67,8 @@ def main():
 
     import stats
     from pysim import ConfigError
-    from pysim.options import SINGLE, make_parser
-    from pysim.script import Script, choice
+    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.script import Script, choice
     from workloads import microbench
     from workloads.microbench.bench import Bench
 

@@ -1,6 +1,6 @@
 """What do weights that stay in registers win a recurrent layer? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 LAUNCHED = ("stream", "graph", "tb_static", "fused:grid", "fused:tile")
 SYNCS = ("grid", "tile")
@@ -41,9 +41,9 @@ def table(script):
 
 def main():
     # imported here, where Ctrl-C already ends in one line
+    from pysim.cli.options import SINGLE, make_parser, positive_int
+    from pysim.cli.script import Script, choice
     from pysim.errors import WorkloadError
-    from pysim.options import SINGLE, make_parser, positive_int
-    from pysim.script import Script, choice
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",

@@ -1,6 +1,6 @@
 """How long does a recorded run take, in stream order and in others? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 KEPT = "results/traces"
 
@@ -30,8 +30,8 @@ def chosen_kernels(ranges, last):
 
 def options_of():
     """Read the command line."""
-    from pysim.options import make_parser, number_ranges
-    from pysim.script import Script, choice
+    from pysim.cli.options import make_parser, number_ranges
+    from pysim.cli.script import Script, choice
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v"})
     text = "folder with kernelslist.g, such a list, or a converted trace (.pysim)"

@@ -1,6 +1,6 @@
 """What does it win to share the steps of a product among all TBs (Stream-K)? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 TILES = (1, 27, 54, 108, 109, 135, 162, 216, 217, 325)
 TABLES = ("tiles", "measured")
@@ -75,9 +75,9 @@ def measured(config, most):
 
 def main():
     # imported here, where Ctrl-C already ends in one line
+    from pysim.cli.options import SINGLE, counts, make_parser, positive_int
+    from pysim.cli.script import Script, choice
     from pysim.errors import WorkloadError
-    from pysim.options import SINGLE, counts, make_parser, positive_int
-    from pysim.script import Script, choice
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",

@@ -1,12 +1,12 @@
 """How small may the dependence table be, and what do its bits buy? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 
 def options_of():
     """Read the command line."""
-    from pysim.options import SINGLE, make_parser, names_of
-    from pysim.script import Script, choice
+    from pysim.cli.options import SINGLE, make_parser, names_of
+    from pysim.cli.script import Script, choice
     from workloads.table_size import NETWORKS
 
     parser = make_parser(

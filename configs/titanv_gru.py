@@ -1,6 +1,6 @@
 """What does the order of thread blocks decide in a GRU on a Titan V? ``--help`` lists the options."""
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
 SIZES = {"hidden": 1536, "batch": 32, "timesteps": 20, "layers": 3}
@@ -9,8 +9,8 @@ KEYS = (*SIZES, "input", "dtype", "buffers")
 
 def main():
     # all is imported in here, where Ctrl-C ends in one line
-    from pysim.options import make_parser, positive_int
-    from pysim.script import Script, choice
+    from pysim.cli.options import make_parser, positive_int
+    from pysim.cli.script import Script, choice
 
     parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v", "schemes": SCHEMES})
     for name, default in SIZES.items():

@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from pysim.start import run_script
+from pysim.cli.start import run_script
 
 
 def simulated(suite, cases, script, fresh, log):
@@ -62,8 +62,8 @@ def report(suite, table, nulls, show):
 
 def started(suites):
     """Read the options; return the suite, all its cases, how many rows were left out, and the script."""
-    from pysim.options import SINGLE, make_parser
-    from pysim.script import Script, choice
+    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.script import Script, choice
     from workloads.validation.suites import cases_of
 
     lines = [f"{suite.name} ({suite.doc}; {suite.gpu})" for suite in suites.values()]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .start import run_script
+from .cli.start import run_script
 
 
 def _run() -> None:
-    from .command import run
+    from .cli.command import run
 
     run()
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import stats
-from pysim import command
+from pysim.cli import command
+from pysim.cli.start import run_script
 from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
 from pysim.results.graph_tables import DTYPES, Study, digest
-from pysim.start import run_script
 from stats.graph_layout import MOST_NODES, layout
 from stats.graph_picture import FILLS, to_dot, to_png, to_svg
 from stats.graph_report import format_dependences

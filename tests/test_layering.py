@@ -13,7 +13,7 @@ FORBIDDEN = {
     "stats": {"pysim", "workloads", "configs"},
     "workloads": {"configs"},
 }
-LAZY = {"pysim/command.py"}
+LAZY = {"pysim/cli/command.py"}
 # a library neither prints nor ends its process, and its results depend on nothing outside its inputs
 BANNED_C = re.compile(r"\b(printf|fprintf|puts|exit|_exit|abort|getenv|setlocale|time|clock|rand|srand)\s*\(")
 # a broken assertion of a debug build may stop the process: such a line says so

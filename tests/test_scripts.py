@@ -255,8 +255,8 @@ SCRIPTS = [str(path) for path in sorted(CONFIGS.glob("*.py"))]
 @pytest.mark.parametrize(
     ("script", "late"),
     [
-        *((path, name) for path in SCRIPTS for name in ("pysim.options", "pysim.schemes.registry")),
-        ("pysim", "pysim.command"),
+        *((path, name) for path in SCRIPTS for name in ("pysim.cli.options", "pysim.schemes.registry")),
+        ("pysim", "pysim.cli.command"),
     ],
     ids=lambda word: Path(word).stem,
 )

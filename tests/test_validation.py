@@ -340,7 +340,7 @@ def test_the_key_holds_all_that_decides_an_outcome(monkeypatch):
 
 
 def test_the_digest_of_the_code_sees_core_and_templates(monkeypatch, tmp_path):
-    from pysim import script
+    from pysim.cli import script
 
     for name in ("pysim/_core.so", "pysim/engine/run.py", "workloads/hw/code.py"):
         path = tmp_path / name

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConfigError, WorkloadError
+from pysim.errors import ConfigError, WorkloadError
 
 if TYPE_CHECKING:
-    from .program.job import Job
+    from pysim.program.job import Job
 
     Make = Callable[[str], Job]
 
@@ -20,9 +20,9 @@ SCRIPTS = {"titanv_gru": "gru"}
 
 def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None) -> Job:
     """Return the job of a folder, list or converted trace; ``kernels``: ranges of numbers from 1."""
-    from .clock import Clock
-    from .trace.job import trace_job
-    from .trace.prepare import count_kernels, prepare
+    from pysim.clock import Clock
+    from pysim.trace.job import trace_job
+    from pysim.trace.prepare import count_kernels, prepare
 
     chosen = None
     if kernels is not None:
@@ -37,8 +37,8 @@ def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None)
 
 def _job_of_kept_trace(path: Path, known: Mapping[str, Any]) -> Job:
     """Return the job that a script replayed, from its converted form."""
-    from .trace.job import trace_job
-    from .trace.store import Store
+    from pysim.trace.job import trace_job
+    from pysim.trace.store import Store
 
     for file in sorted(KEPT.glob("*.pysim")):
         try:
@@ -64,9 +64,9 @@ def job_of_result(
     hash of the edges, in the file's attribute ``graph``, tells whether today's workload makes the same ones.
     ``make``: from the name of a workload to a job.
     """
-    from .dependence.dependences import dependences
-    from .program.rename import renamed
-    from .results.graph_tables import digest
+    from pysim.dependence.dependences import dependences
+    from pysim.program.rename import renamed
+    from pysim.results.graph_tables import digest
 
     script, known = configuration.get("script"), configuration.get("workload")
     if "graph" not in attributes or not isinstance(known, Mapping):

@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from .errors import InternalError, SimError
+from pysim.errors import InternalError, SimError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,11 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConfigError, WorkloadError
-from .machine.config import Config
+from pysim.errors import ConfigError, WorkloadError
+from pysim.machine.config import Config
+from pysim.schemes.registry import parse_schemes
+from pysim.units import suggest
+
 from .options import Options, Parser
-from .schemes.registry import parse_schemes
-from .units import suggest
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .clock import Clock
-    from .program.job import Job
-    from .results.result import Result
+    from pysim.clock import Clock
+    from pysim.program.job import Job
+    from pysim.results.result import Result
 
 VERSION = "0.1.0"
 _ROOT = Path(__file__).resolve().parents[1]
@@ -193,7 +194,7 @@ class Script:
 
     def job(self, job: Job) -> Job:
         """Return the job as the shared options want it."""
-        from .program.rename import renamed
+        from pysim.program.rename import renamed
 
         return renamed(job) if self.options.rename else job
 
@@ -209,7 +210,7 @@ class Script:
         ``more``: arguments of ``simulate``.
         Ctrl-C ends the script also where some schemes have run.
         """
-        from .engine.run import simulate
+        from pysim.engine.run import simulate
 
         schemes = self.options.schemes if schemes is None else schemes
         result = simulate(config or self.config, job, schemes, threads=self.options.threads, **more)
@@ -283,7 +284,7 @@ class Run:
         """
         from importlib import import_module
 
-        from .results.graph_tables import digest
+        from pysim.results.graph_tables import digest
 
         script, path = self.script, self.script.path
         tables, picture = script.written(self.listed), None
@@ -303,7 +304,7 @@ class Run:
 
 
 def _check_tables(names: tuple[str, ...] | None) -> None:
-    from .results.result import NAMES
+    from pysim.results.result import NAMES
 
     known = ("all", "none", *NAMES)
     for name in names or ():

@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import ConfigError
-from .machine.devices import DEVICES, device
-from .machine.mechanisms import MECHANISMS
+from pysim.errors import ConfigError
+from pysim.machine.devices import DEVICES, device
+from pysim.machine.mechanisms import MECHANISMS
+from pysim.params import PARAMS
+from pysim.results.energy import EVENTS
+from pysim.schemes.registry import SCHEMES
+from pysim.units import ROWS, allowed, show, suggest
+
 from .options import Parser, natural_int, number_ranges, positive_int
-from .params import PARAMS
-from .results.energy import EVENTS
-from .schemes.registry import SCHEMES
-from .units import ROWS, allowed, show, suggest
 
 if TYPE_CHECKING:
-    from .program.job import Job
+    from pysim.program.job import Job
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> None:
@@ -120,9 +121,8 @@ def _parameters(args: argparse.Namespace) -> None:
 
 
 def _write_trace(args: argparse.Namespace) -> None:
+    from pysim.trace.writer import write_trace
     from workloads.registry import make
-
-    from .trace.writer import write_trace
 
     job = make(args.name)
     count = len(job.kernels)
@@ -143,8 +143,8 @@ def _write_trace(args: argparse.Namespace) -> None:
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    from .machine.calibrate import calibrate
-    from .machine.devices import device as read_device
+    from pysim.machine.calibrate import calibrate
+    from pysim.machine.devices import device as read_device
 
     base = args.base or "h200"
     text, kept = calibrate(Path(args.name), base)
@@ -183,12 +183,12 @@ def _job(args: argparse.Namespace) -> tuple[Job, bool]:
 
 def _dependences(args: argparse.Namespace) -> None:
     import stats
+    from pysim.program.rename import renamed
+    from pysim.results.graph_tables import Study, digest
     from stats.graph_layout import layout
     from stats.graph_picture import to_dot, to_png, to_svg
     from stats.graph_report import format_dependences
 
-    from .program.rename import renamed
-    from .results.graph_tables import Study, digest
     from .script import VERSION, source_digest
 
     drawers: dict[str, Callable[[Any], bytes]] = {
@@ -278,7 +278,7 @@ TOPICS: dict[str, Topic] = {
 
 
 def _granularity(text: str) -> str:
-    from .program.regions import GRANULES
+    from pysim.program.regions import GRANULES
 
     if text not in GRANULES:
         hint = suggest(text, GRANULES) or f": must be one of {', '.join(GRANULES)}"

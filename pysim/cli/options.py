@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from .errors import ConfigError, InternalError
-from .machine.config import Config
-from .machine.devices import device
-from .machine.mechanisms import without
+from pysim.errors import ConfigError, InternalError
+from pysim.machine.config import Config
+from pysim.machine.devices import device
+from pysim.machine.mechanisms import without
+from pysim.units import Value, parse, row_of, suggest
+
 from .start import EXIT_USAGE
-from .units import Value, parse, row_of, suggest
 
 
 def _integer(text: str, least: int, kind: str) -> int:

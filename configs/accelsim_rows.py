@@ -1,6 +1,6 @@
 """How close do devices with Accel-Sim's parameters come to its cycles? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 
 def convert_all(cases, folder):

@@ -1,6 +1,6 @@
 """What do schemes make of graphs that depend on the input: rigid bodies, dynamic networks? ``--help``."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 LAUNCH = (
     3571.0  # 5000 cycles of the 1.4 GHz that it simulates: what Accel-Sim's SM86_RTX3070 takes for a launch

@@ -1,6 +1,6 @@
 """What do schemes make of BlockMaestro's applications, under its conditions and on an H200? ``--help``."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 # its launches take 5 us; those of an H200 were measured
 MACHINES = {"titan_x_pascal": {"gpu.cp.launch": 5000.0, "gpu.cp.stream_gap": 5000.0}, "h200": {}}
@@ -30,37 +30,37 @@ BUFFERS, NARROW = "scheme.blockmaestro.entries", ("blockmaestro:kernels4", "narr
 
 def sizes_of(jobs, values):
     """Return what the widths of fields follow from, a job (a counter waits for a kernel at most)."""
-    from pysim.schemes.hardware import Sizes
+    from pysim.schemes.hardware_cost import Sizes
 
     return [Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]
 
 
 def equal_bits(jobs, values):
     """Return the bits of BlockMaestro's buffers and the entries of a table that fit in them for all jobs."""
-    from pysim.schemes import hardware
+    from pysim.schemes import hardware_cost
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
-    bits = hardware.on_chip(hardware.blockmaestro(rival, children))
+    bits = hardware_cost.on_chip(hardware_cost.blockmaestro(rival, children))
     form = [values[f"scheme.table.{name}"] for name in HELD]
-    return bits, min(hardware.largest_table(bits, size, *form) for size in sizes_of(jobs, values))
+    return bits, min(hardware_cost.largest_table(bits, size, *form) for size in sizes_of(jobs, values))
 
 
 def taken(jobs, values):
     """Return the bits that a table takes, a job."""
-    from pysim.schemes import hardware
+    from pysim.schemes import hardware_cost
 
     form = [values[f"scheme.table.{name}"] for name in ("entries", *HELD)]
-    return [hardware.on_chip(hardware.table(size, *form)) for size in sizes_of(jobs, values)]
+    return [hardware_cost.on_chip(hardware_cost.table(size, *form)) for size in sizes_of(jobs, values)]
 
 
 def narrow(jobs, values):
     """Return the entries of BlockMaestro's buffers if they named TBs in as few bits as we count for ours."""
-    from pysim.schemes import hardware
+    from pysim.schemes import hardware_cost
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
-    tb = max(hardware.width(size.tbs) for size in sizes_of(jobs, values))
-    bits = hardware.on_chip(hardware.blockmaestro(rival, children))
-    return bits // hardware.on_chip(hardware.blockmaestro(1, children, tb, tb))
+    tb = max(hardware_cost.width(size.tbs) for size in sizes_of(jobs, values))
+    bits = hardware_cost.on_chip(hardware_cost.blockmaestro(rival, children))
+    return bits // hardware_cost.on_chip(hardware_cost.blockmaestro(1, children, tb, tb))
 
 
 def runs_of(script, name, job, small, relieved, log):

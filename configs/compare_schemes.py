@@ -1,6 +1,6 @@
 """What does each way of ordering work make of a workload? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 WORKLOAD = "gru:hidden=512,batch=16,timesteps=10"
 

@@ -1,6 +1,6 @@
 """What do cuSync, Stream-K and table schemes make of cuSync's models, layer by layer? ``--help``."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 # model: device, sizes (tokens, or pictures at a time), and what the paper says is cut end to end
 MODELS = {

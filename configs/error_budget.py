@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 SUITES = ("h200-kernels", "deepbench-gemm")
 

@@ -1,6 +1,6 @@
 """Which slices, channels and banks does a strided walk use, with the address hash and without? ``--help``."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 # planes of 256 x 256 fp32 pixels, as images in NCHW: all TBs read the same pixels of different planes
 WORKLOAD = "columns:rows=4096,cols=1024,lead=65536"

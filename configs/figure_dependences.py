@@ -1,6 +1,6 @@
 """Which TBs of a GRU step may start early, and what does it cost that buffers are used again? ``--help``."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 SIZES = {"hidden": 256, "batch": 8, "timesteps": 4, "layers": 2}
 FIRST, LAST = 2, 5  # the cell of the first step, then the three kernels of the second

@@ -1,6 +1,6 @@
 """How much of the arithmetic pipes do kernels of training use? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 
 def options_of():

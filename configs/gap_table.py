@@ -1,6 +1,6 @@
 """How much of the way from stream order to the estimate does each scheme win? ``--help``."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 SCHEMES = ("graph", "pool", "tb_static", "tb_learned", "blockmaestro", "queues", "wireframe", "tb_ideal")
 NETWORKS = (
@@ -15,7 +15,7 @@ def cells(script, text, job, log):
     """Return the rows `runs` of a network, and its line of the table."""
     import numpy as np
 
-    from pysim.engine.estimates import estimates
+    from pysim.engine.limits import estimates
 
     schemes = ("stream", *(s for s in script.options.schemes if s != "stream"))
     runs = script.simulate(job, schemes, tables="none", progress=log).listed()["runs"]

@@ -1,6 +1,6 @@
 """What do the microbenchmarks of a real GPU give on the simulated one? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 # beyond this share a constant needs a reason
 NEAR = 0.05

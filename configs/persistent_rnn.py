@@ -1,6 +1,6 @@
 """What do weights that stay in registers win a recurrent layer? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 LAUNCHED = ("stream", "graph", "tb_static", "fused:grid", "fused:tile")
 SYNCS = ("grid", "tile")

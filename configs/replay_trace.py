@@ -1,6 +1,6 @@
 """How long does a recorded run take, in stream order and in others? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 KEPT = "results/traces"
 

@@ -1,6 +1,6 @@
 """What does it win to share the steps of a product among all TBs (Stream-K)? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 TILES = (1, 27, 54, 108, 109, 135, 162, 216, 217, 325)
 TABLES = ("tiles", "measured")

@@ -1,6 +1,6 @@
 """How small may the dependence table be, and what do its bits buy? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 
 def options_of():

@@ -1,6 +1,6 @@
 """What does the order of thread blocks decide in a GRU on a Titan V? ``--help`` lists the options."""
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
 SIZES = {"hidden": 1536, "batch": 32, "timesteps": 20, "layers": 3}

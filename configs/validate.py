@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 
 def simulated(suite, cases, script, fresh, log):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
 
 if TYPE_CHECKING:
-    from .engine.estimates import bound
+    from .engine.limits import bound
     from .engine.run import simulate
     from .machine.config import Config
     from .machine.devices import device
@@ -36,7 +36,7 @@ _LAZY = {
     "Result": "results.result",
     "SCHEMES": "schemes.registry",
     "Tensor": "program.job",
-    "bound": "engine.estimates",
+    "bound": "engine.limits",
     "device": "machine.devices",
     "simulate": "engine.run",
 }

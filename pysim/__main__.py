@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cli.start import run_script
+from .cli.entry import run_script
 
 
 def _run() -> None:

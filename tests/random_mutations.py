@@ -15,15 +15,15 @@ from unittest.mock import patch
 
 import numpy as np
 
+import pysim.schemes.kernel_window
 import pysim.schemes.ordering
-import pysim.schemes.ranges
 from pysim.dependence.dependences import dependences, without
 from pysim.dependence.groups import KINDS
 from pysim.errors import DependenceError
 from pysim.program.job import Kernel
 from pysim.program.semaphores import Table
 from pysim.program.warp_program import OP, Code
-from pysim.schemes.ranges import conflicts
+from pysim.schemes.kernel_window import conflicts
 
 from .core.harness import execute, lowered_of, oracle, tiny
 from .core.workloads_small import WIDE, product, random_dag
@@ -224,7 +224,7 @@ def mutated(case, job, deps, first):
         def clash(before, own):
             return ((before | own) != 0) & ~((before == kind[0]) & (own == kind[1]))
 
-        return {"deps": deps}, patch.object(pysim.schemes.ranges, "clash", clash)
+        return {"deps": deps}, patch.object(pysim.schemes.kernel_window, "clash", clash)
     # of edges that others do not imply, those that the scheme goes by: some of the true ones would do no harm
     reduced = case.scheme.startswith("tb_static") and case.chosen["scheme.table.reduce"]
     if case.scheme in GIVEN and not reduced:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.analysis.bounds import family_of
-from pysim.analysis.floors import loads_of, lone_tbs
+from pysim.analysis.lower_bound import family_of
+from pysim.analysis.tb_cost import loads_of, lone_tbs
 from pysim.analysis.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from pysim.dependence.dependences import dependences
 from pysim.machine.config import Config, bus_refresh

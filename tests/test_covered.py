@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pysim.dependence import covered
-from pysim.dependence.awaited import edges_of
+from pysim.dependence import sync_coverage
 from pysim.dependence.dependences import dependences
+from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Place
@@ -151,7 +151,7 @@ def test_what_is_not_proven_is_said():
 
 def test_more_than_can_be_looked_at_is_not_taken_to_be_proven(monkeypatch):
     assert found(used_again(0)) == ([True, False, False], [[], [0], [1]])
-    monkeypatch.setattr(covered, "_MOST", 0)
+    monkeypatch.setattr(sync_coverage, "_MOST", 0)
     assert found(used_again(0)) == ([True, False, True], [[], [0], []])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import stats
 from pysim.cli import command
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
 from pysim.results.graph_tables import DTYPES, Study, digest

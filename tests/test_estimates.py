@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pysim import Config, bound, device, simulate
-from pysim.engine.estimates import KINDS, estimates
+from pysim.engine.limits import KINDS, estimates
 from workloads.registry import make
 
 from .calls import caller

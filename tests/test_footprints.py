@@ -135,7 +135,7 @@ def test_kernels_of_both_kinds_mix(job: Job, which: list[bool]) -> None:
 def test_small_blocks_change_nothing(job: Job, chunk: int) -> None:
     whole = dependences(job)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pysim.dependence.sweep._CHUNK", chunk)
+        patch.setattr("pysim.dependence.interval_sweep._CHUNK", chunk)
         cut = dependences(job)
     for name in ("nodes", "ranges", "outs", "tb_outs", "edges"):
         assert (getattr(whole, name) == getattr(cut, name)).all()
@@ -160,16 +160,16 @@ def test_order_and_repeats_of_rows_change_nothing(job: Job, random) -> None:
 @given(traces(), st.integers(0, 3))
 def test_colliding_signatures_change_nothing(job: Job, bits: int) -> None:
     """Where the first word of a signature tells nothing, the second does."""
-    from pysim.dependence import alike, sweep
+    from pysim.dependence import interval_sweep, set_hash
 
-    whole, mixed = dependences(job), alike.mixed
+    whole, mixed = dependences(job), set_hash.mixed
 
     def weak(numbers, salt):
         # odd salts are first words
         return mixed(numbers, salt) & np.uint64((1 << bits) - 1) if salt % 2 else mixed(numbers, salt)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (alike, sweep):
+        for module in (set_hash, interval_sweep):
             patch.setattr(module, "mixed", weak)
         other = dependences(job)
     for name in ("nodes", "ranges", "outs", "tb_outs", "edges"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysim.dependence.dependences import dependences
-from pysim.schemes.grain import COUNTERS, forms_of, sizes
+from pysim.schemes.coarsening import COUNTERS, forms_of, sizes
 from workloads.registry import make
 
 from .core.harness import execute, oracle, tiny

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pysim.program.job import Job, Kernel
-from pysim.program.rows import rows as per_warp
 from pysim.program.warp_program import Code, Program
+from pysim.program.warp_specialized import rows as per_warp
 
 from .core.harness import config, execute
 

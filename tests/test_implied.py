@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysim.dependence.dependences import dependences, without
-from pysim.dependence.implied import without_implied
+from pysim.dependence.transitive_reduction import without_implied
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
 from workloads.registry import make

@@ -10,7 +10,7 @@ from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.program.footprint import Footprint
 from pysim.program.job import Job, Kernel, Memory
-from pysim.schemes.ranges import MOST, conflicts, segments_of
+from pysim.schemes.kernel_window import MOST, conflicts, segments_of
 
 from .core.harness import execute, tiny
 from .core.workloads_small import ALL

@@ -13,7 +13,7 @@ import pytest
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DeadlockError, DependenceError
 from pysim.program import semaphores
-from pysim.schemes import waits
+from pysim.schemes import in_kernel_sync
 
 from .core.harness import execute, lowered_of, oracle
 from .core.test_waits import JOBS, PDL
@@ -101,6 +101,6 @@ def test_posts_that_are_not_waited_for(monkeypatch, scheme):
 @pytest.mark.parametrize("scheme", SEMAPHORES)
 def test_posts_that_are_left_out(monkeypatch, scheme):
     """Then nobody goes on, and who waits is named."""
-    monkeypatch.setattr(waits, "published", lambda *_: ())
+    monkeypatch.setattr(in_kernel_sync, "published", lambda *_: ())
     with pytest.raises(DeadlockError, match=r"waits for semaphore \d+, posted 0 times of"):
         execute(JOBS["chain"](), scheme, oracle(**PDL))

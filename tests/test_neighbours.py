@@ -11,8 +11,8 @@ from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from pysim.schemes.adjacent import adjacent
-from pysim.schemes.levels import levels, sequence
+from pysim.schemes.blockmaestro import adjacent
+from pysim.schemes.wavefront_levels import levels, sequence
 from workloads.registry import make
 
 from .core.harness import execute, lowered_of, tiny

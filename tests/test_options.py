@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pysim.cli.entry import run_script
 from pysim.cli.options import OPTIONS, Options, counts, machine_threads, make_parser, positive_int
 from pysim.cli.script import Script
-from pysim.cli.start import run_script
 from pysim.errors import ConfigError, InternalError
 from pysim.machine.mechanisms import MECHANISMS
 from workloads import make
@@ -237,7 +237,7 @@ def test_interrupt_and_terminate(capsys: pytest.CaptureFixture[str]) -> None:
 def test_broken_pipe_is_quiet() -> None:
     code = (
         "import sys\n"
-        "from pysim.cli.start import run_script\n"
+        "from pysim.cli.entry import run_script\n"
         "def main():\n"
         "    while True: print('x' * 1000)\n"
         "run_script(main)\n"

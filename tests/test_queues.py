@@ -10,7 +10,7 @@ import pytest
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
-from pysim.schemes.packets import SIGNALS, packets
+from pysim.schemes.aql_queues import SIGNALS, packets
 
 from .core.harness import config, execute, tiny
 from .core.workloads_small import ALL

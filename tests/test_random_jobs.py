@@ -13,9 +13,9 @@ from pysim.dependence.dependences import dependences
 from pysim.engine.session import Session
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
+from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.learned import learned
 from pysim.schemes.registry import SCHEMES, parse_scheme
-from pysim.schemes.waits import plan_of
 
 from . import oracle, random_jobs, random_mutations
 from .core.harness import tiny

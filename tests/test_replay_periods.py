@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.analysis.reuse import missed_bytes
+from pysim.analysis.reuse_distance import missed_bytes
 from pysim.dependence.dependences import dependences
 from pysim.engine.replay import Run, contract, gaps_of, runs_of
 from pysim.program.job import Job, Memory

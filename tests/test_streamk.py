@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import Config, simulate
-from pysim.dependence.behind import held_back
 from pysim.dependence.dependences import dependences
+from pysim.dependence.intra_kernel_sync import held_back
 from pysim.errors import SimError, WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
-from pysim.schemes import waits
+from pysim.schemes import in_kernel_sync
+from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.registry import parse_scheme
-from pysim.schemes.waits import plan_of
 from workloads.copy import fill
 from workloads.cutlass import multistage, product
 from workloads.gemm import gemm
@@ -183,7 +183,7 @@ def test_a_tb_waits_for_what_those_that_it_waits_for_need():
 
 def test_owners_wait_for_flags(monkeypatch):
     """Without the posts the run ends with an error that names who waits."""
-    monkeypatch.setattr(waits, "published", lambda ops, sem, level: [])
+    monkeypatch.setattr(in_kernel_sync, "published", lambda ops, sem, level: [])
     with pytest.raises(SimError, match=r"deadlock .* TB \d+ of kernel 1 waits for semaphore"):
         execute(chain("basic", count=1), "stream")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.rows import rows
+from pysim.program.warp_specialized import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.occupancy import occupancy
-from pysim.program.rows import rows
 from pysim.program.warp_program import OP, SLOTS, Code, Op, Pattern, Place, Program, Recorded
+from pysim.program.warp_specialized import rows
 
 from . import cutlass, gemm
 from .serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z

@@ -17,8 +17,8 @@ import numpy as np
 from pysim import Config, Job, simulate
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import InternalError, SimError
-from pysim.schemes import hardware
-from pysim.schemes.hardware import Sizes, Structure
+from pysim.schemes import hardware_cost
+from pysim.schemes.hardware_cost import Sizes, Structure
 from pysim.schemes.order import in_memory
 from pysim.schemes.registry import parse_scheme
 from workloads.registry import make
@@ -166,32 +166,36 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
     sizes = sizes_of(point.text, values)
     made: list[Structure] = []
     if name == "pool":
-        made = hardware.pool(sizes)
+        made = hardware_cost.pool(sizes)
     elif name in (TABLE, "tb_learned"):
         held = values[HELD] if values[IN_MEMORY] and name == TABLE else 0
-        made = hardware.table(sizes, values[ENTRIES], values[CONSUMERS], held, values[REFERENCES])
-        made.append(hardware.lists(len(built(point.text)[1].tb_outs)))
+        made = hardware_cost.table(sizes, values[ENTRIES], values[CONSUMERS], held, values[REFERENCES])
+        made.append(hardware_cost.lists(len(built(point.text)[1].tb_outs)))
         if name == "tb_learned":
             known, kept = (int(figures.values.get(key, 0)) for key in ("signatures", "recorded_bytes"))
             size = values["scheme.learned.entry_bytes"]
-            made += hardware.learned(known, kept // in_memory(size), size)
+            made += hardware_cost.learned(known, kept // in_memory(size), size)
     elif name == "tb_bloom":
         count = values["scheme.bloom.signatures"]
-        unit = hardware.signature(values["scheme.bloom.bits"], count)
-        made = [Structure("signatures", count, unit), *hardware.pool(sizes)]
+        unit = hardware_cost.signature(values["scheme.bloom.bits"], count)
+        made = [Structure("signatures", count, unit), *hardware_cost.pool(sizes)]
     elif name == "acs_hw":
         count = values["scheme.acs.window"]
-        made = [Structure("window", count, hardware.acs_slot(count))]
+        made = [Structure("window", count, hardware_cost.acs_slot(count))]
     elif name == "blockmaestro":
         count, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
-        made = hardware.blockmaestro(count, children)
-    more = {"balanced": hardware.balanced, "affinity": hardware.affinity, "prologue": hardware.prologue}
+        made = hardware_cost.blockmaestro(count, children)
+    more = {
+        "balanced": hardware_cost.balanced,
+        "affinity": hardware_cost.affinity,
+        "prologue": hardware_cost.prologue,
+    }
     return made + [more[option](sizes) for option in rest.split("+") if option in more]
 
 
 def price(point: Point, config: Config, figures: Figures | None = None) -> int:
     """Return the bits on the chip that a point's scheme takes."""
-    return hardware.on_chip(structures(point, config, figures or Figures()))
+    return hardware_cost.on_chip(structures(point, config, figures or Figures()))
 
 
 def swept(text: str, dimension: Dimension, config: Config) -> dict[int, Point]:

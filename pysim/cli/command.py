@@ -170,7 +170,7 @@ def _job(args: argparse.Namespace) -> tuple[Job, bool]:
     import stats
     from workloads.registry import WORKLOADS, make
 
-    from .rebuild import job_of_result, job_of_trace
+    from .job_source import job_of_result, job_of_trace
 
     text, path = args.name, Path(args.name)
     if path.suffix == ".h5":

@@ -15,7 +15,7 @@ from pysim.machine.devices import device
 from pysim.machine.mechanisms import without
 from pysim.units import Value, parse, row_of, suggest
 
-from .start import EXIT_USAGE
+from .entry import EXIT_USAGE
 
 
 def _integer(text: str, least: int, kind: str) -> int:

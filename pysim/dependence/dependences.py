@@ -17,7 +17,7 @@ from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, Regions, pointers, spread, union
 
 from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
-from .sweep import Part, parts_of, sweep
+from .interval_sweep import Part, parts_of, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.regions import distinct, pointers, spread
 
-from .alike import alike, mixed, sums
+from .set_hash import alike, mixed, sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,8 +11,8 @@ import numpy as np
 
 from pysim.program.regions import pointers, spread, strided_all
 
-from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW
+from .set_hash import alike, mixed, sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from pysim.errors import WorkloadError
 from pysim.program.ops import Programs, lane_table, sem_table, table_of
 from pysim.program.regions import common, meets, pointers
 from pysim.program.warp_program import OP, Accesses
-from pysim.schemes.found import Found, found_of
-from pysim.schemes.grain import forms_of
+from pysim.schemes.coarsening import forms_of
+from pysim.schemes.edge_discovery import Found, found_of
 from pysim.schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
 from pysim.schemes.ordering import Ordering, ordering_of
 from pysim.schemes.registry import PRIORITY, Choice
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job
-    from pysim.schemes.plan import Plan
+    from pysim.schemes.launch_plan import Plan
     from pysim.schemes.registry import Scheme
 
 NONE = 0xFFFFFFFF

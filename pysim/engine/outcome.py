@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pysim.results import columns, energy, series
+from pysim.results import energy, tables, time_series
 
-from .restored import Records
+from .extrapolate import Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pysim.machine.devices.card import Energies
     from pysim.program.job import Job
 
+    from .extrapolate import Replay
     from .lower import Lowered
-    from .restored import Replay
 
 # columns of ``runs`` that are no number for a scheme that was refused
 NUMBERS = (
@@ -49,7 +49,7 @@ class Outcome:
     slices: NDArray[np.void]
     samples: NDArray[np.void]
     interval: int
-    series: series.Series | None
+    series: time_series.Series | None
     end: int
     ended: bool
     slowed: int
@@ -83,11 +83,11 @@ class Outcome:
     def energy(self, run: int, energies: Energies) -> NDArray[np.void]:
         """Return the rows of ``energy``; none without a device's table of energies."""
         if not energies:
-            return columns.energy_table(run, {}, ())
+            return tables.energy_table(run, {}, ())
         values = self.lowered.values
         counts = energy.counts(self.sms, self.slices, self.end, values, self.late)
         voltage = (values["sim.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
-        return columns.energy_table(run, counts, energies, voltage)
+        return tables.energy_table(run, counts, energies, voltage)
 
     def row(self) -> dict[str, Any]:
         """Return the columns of ``runs`` that the records give."""
@@ -96,19 +96,19 @@ class Outcome:
         space = max(1, self.end * values["gpu.sms"])
         moved = self.slices["dram_read_sectors"].sum() + self.slices["dram_write_sectors"].sum()
         asked = self.slices["sectors_read"].sum() + self.slices["sectors_written"].sum()
-        busy = int(columns.busiest(work).sum())
+        busy = int(tables.busiest(work).sum())
         return {
             "status": "ok" if self.ended else "failed",
             "reason": "" if self.ended else "stopped before the end",
             "window": int(self.lowered.order.window) if self.lowered.order.tb_edges else 0,
-            "time_us": self.end / columns.TICKS_US,
+            "time_us": self.end / tables.TICKS_US,
             "cycles": cycles,
             "warp_instructions": int(work["warp_instructions"].sum()),
             "tbs": int(self.sms["tbs"].sum()),
             "alu_utilization": busy / max(1.0, 64 * cycles * values["gpu.sms"] * 4),
             "sm_idle": 1 - int(self.sms["busy"].sum()) / space,
-            "dram_bytes": columns.SECTOR * int(moved),
-            "l2_bytes": columns.SECTOR * int(asked),
+            "dram_bytes": tables.SECTOR * int(moved),
+            "l2_bytes": tables.SECTOR * int(asked),
             "replayed": self.left_out,
             "replay_error": self.error,
         } | self._held()
@@ -124,7 +124,7 @@ class Outcome:
             "table_entries": entries + lists,
             "table_bytes": math.ceil(entries * self.lowered.entry_bytes + lists * self.lowered.list_bytes),
             "table_spills": int(self.totals.table_spills),
-            "table_l2_bytes": columns.SECTOR * self._tables_moved(),
+            "table_l2_bytes": tables.SECTOR * self._tables_moved(),
             "table_coarse": int(self.totals.table_coarse_kernels),
             "table_shared": int(self.totals.table_shared_kernels),
         }
@@ -134,15 +134,15 @@ class Outcome:
         values, made = self.lowered.values, self.lowered.found.learned
         hints, totals = self.lowered.found.hints, self.totals
         return {
-            "kernels": lambda: columns.kernels_table(run, self.job, self.kernels),
-            "tbs": lambda: columns.tbs_table(run, self.job, self.tbs, self.kernels, barriers),
-            "sm": lambda: columns.counters_table(run, "sm", self.sms, ("busy", "tbs")),
-            "l2": lambda: columns.counters_table(run, "slice", self.slices),
-            "samples": lambda: columns.samples_table(run, self.samples, self.interval, self.end, values),
-            "stalls": lambda: columns.stalls_table(run, self.kernels, self.sms),
-            "bloom": lambda: columns.bloom_table(
+            "kernels": lambda: tables.kernels_table(run, self.job, self.kernels),
+            "tbs": lambda: tables.tbs_table(run, self.job, self.tbs, self.kernels, barriers),
+            "sm": lambda: tables.counters_table(run, "sm", self.sms, ("busy", "tbs")),
+            "l2": lambda: tables.counters_table(run, "slice", self.slices),
+            "samples": lambda: tables.samples_table(run, self.samples, self.interval, self.end, values),
+            "stalls": lambda: tables.stalls_table(run, self.kernels, self.sms),
+            "bloom": lambda: tables.bloom_table(
                 run, self.lowered.launched, hints, totals.bloom, int(totals.table_peak_entries), values
             ),
-            "learned": lambda: columns.learned_table(run, made, values),
-            **series.makers(run, self.series),
+            "learned": lambda: tables.learned_table(run, made, values),
+            **time_series.makers(run, self.series),
         }

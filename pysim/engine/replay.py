@@ -4,7 +4,7 @@ A *period* is a sequence of kernels that the launch order repeats: the same prog
 operands were last used as many kernels ago. Kernels of the periods that are left out are taken out of the
 job; what would have read their results reads those of the last period before the gap, which are as old to it.
 So dependences, reuse in the caches and the window are as they would be, and the job that is left is simulated
-as any other: :class:`Contraction`. ``pysim.engine.restored`` then puts the time of the gaps back.
+as any other: :class:`Contraction`. ``pysim.engine.extrapolate`` then puts the time of the gaps back.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.analysis.bounds import Bounds
+from pysim.analysis.lower_bound import Bounds
 from pysim.clock import Clock
 from pysim.dependence.dependences import Dependences
 from pysim.errors import ConfigError, InternalError, SimError, WorkloadError
@@ -20,13 +20,15 @@ from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.params import TICKS_PER_NS
 from pysim.program.ops import Programs
-from pysim.results import columns, energy, power, series
+from pysim.results import energy, power, time_series
 from pysim.results.result import Result
+from pysim.results.tables import DTYPES, names_table
+from pysim.results.tables import table as rows_of
 from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
+from .extrapolate import Replay
 from .lower import Lowered
 from .outcome import NUMBERS
-from .restored import Replay
 from .session import Session
 from .simulation import Sim
 
@@ -47,7 +49,7 @@ TICKS_S = TICKS_PER_NS * 1e9
 
 def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
     words = tables.split(",") if isinstance(tables, str) else list(tables)
-    known = ("all", "none", *columns.DTYPES, "sm", "l2", *series.TABLES)
+    known = ("all", "none", *DTYPES, "sm", "l2", *time_series.TABLES)
     for word in words:
         if word not in known:
             raise ConfigError(f"no table {word!r}: there are {', '.join(known)}")
@@ -62,7 +64,7 @@ def _host(run: int, session: Session, seconds: Mapping[str, float]) -> NDArray[n
     build = ffi.string(lib.gs_build_info()).decode()
     versions = f"core {build}; python {platform.python_version()}; numpy {np.__version__}"
     unit = 1 if sys.platform == "darwin" else 1024
-    return columns.table(
+    return rows_of(
         "host",
         1,
         run=run,
@@ -78,7 +80,7 @@ def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDAr
     pairs, launch = deps.edges, np.array(number, np.int64)
     who = launch[pairs["consumer"]]
     streams = np.array([k.stream for k in job.kernels], np.int64)
-    return columns.table(
+    return rows_of(
         "edges",
         len(pairs),
         run=run,
@@ -135,9 +137,7 @@ def _one(
         with clock.phase("load"):
             lowered, programs, replay, sim = _loaded(session, choice, config, known, replays)
     except REFUSED as error:
-        result.add(
-            "runs", columns.table("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)}))
-        )
+        result.add("runs", rows_of("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)})))
         return True
     with sim:
         keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
@@ -151,7 +151,9 @@ def _one(
         with clock.phase("simulate"):
             records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
         done = time.perf_counter()
-        found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else series.TABLES)
+        found = sim.outcome(
+            lowered, programs, records, ended, wanted if replay is None else time_series.TABLES
+        )
     if replay is not None and ended:
         found = found.replayed(replay)
         result.notes.append(replay.note(choice.name, config))
@@ -167,12 +169,12 @@ def _one(
         result.notes.append(f"{choice.name}: {note}")
     row |= found.row()
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
-    result.add("runs", columns.table("runs", 1, run=run, **row))
-    result.add("names", columns.names_table(run, found.job))
+    result.add("runs", rows_of("runs", 1, run=run, **row))
+    result.add("names", names_table(run, found.job))
     made = found.tables(run, choice.scheme.barriers)
     made["energy"] = lambda: spent
     made["edges"] = lambda: _edges(run, session.deps, found.job, found.number)
-    result.notes += series.coarser(found.series, choice.name, found.lowered.values["sim.sample"])
+    result.notes += time_series.coarser(found.series, choice.name, found.lowered.values["sim.sample"])
     for table, make in made.items():
         if table in wanted:
             result.add(table, make())
@@ -239,7 +241,7 @@ def simulate(
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
-    series.check(float(config.number("sim.sample")), tables)
+    time_series.check(float(config.number("sim.sample")), tables)
     power.check(config)
     count = min(threads or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pysim.analysis.bounds import Bounds, Family, bounds, family_of
-from pysim.analysis.costs import Costs
-from pysim.analysis.floors import costs_of, loads_of, lone_tbs
+from pysim.analysis.lower_bound import Bounds, Family, bounds, family_of
+from pysim.analysis.program_cost import Costs
+from pysim.analysis.tb_cost import costs_of, loads_of, lone_tbs
 from pysim.analysis.traffic import missing
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.occupancy import carveout
 from pysim.program.ops import Programs, lower_programs
+from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.prologue import tail_job
 from pysim.schemes.registry import Choice, parse_scheme
-from pysim.schemes.waits import plan_of
 
 from .lower import Lowered, lower
 from .simulation import Sim

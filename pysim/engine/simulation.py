@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.results import series
+from pysim.results import time_series
 from pysim.results.energy import late_operands
 
 from .outcome import Outcome
@@ -63,8 +63,8 @@ class Sim:
         return rows
 
     def series(
-        self, values: Mapping[str, int], end: int, wanted: Collection[str] = series.TABLES
-    ) -> series.Series | None:
+        self, values: Mapping[str, int], end: int, wanted: Collection[str] = time_series.TABLES
+    ) -> time_series.Series | None:
         """Return the time series of a run that ended at ``end``, None if it has none or none is wanted."""
         from pysim._ffi import dtype_of
 
@@ -78,14 +78,14 @@ class Sim:
         sms, parts, banks = (
             np.zeros((int(totals.series), *shape), dtype_of(name)) for name, shape in shapes.items()
         )
-        if not totals.series or not {*wanted} & {*series.TABLES}:
+        if not totals.series or not {*wanted} & {*time_series.TABLES}:
             return None
         places = (
             self.ffi.cast(f"{name} *", rows.ctypes.data)
             for name, rows in zip(shapes, (sms, parts, banks), strict=True)
         )
         self.lib.gs_series_get(self.sim, *places)
-        return series.Series(sms, parts, banks, int(totals.series_interval), end)
+        return time_series.Series(sms, parts, banks, int(totals.series_interval), end)
 
     def outcome(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .columns import clip
+from .tables import clip
 from pysim.dependence.dependences import dependences
 from pysim.dependence.graph import graph_of
 from pysim.dependence.groups import RAW

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .columns import DTYPES, waits_of
+from .tables import DTYPES, waits_of
 from pysim.errors import ConfigError
 from pysim.schemes.registry import parse_scheme
-from .series import TABLES as SERIES
+from .time_series import TABLES as SERIES
 
 if TYPE_CHECKING:
     import pandas as pd

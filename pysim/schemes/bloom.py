@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.behind import waiters_of
-from pysim.dependence.sweep import parts_of
+from pysim.dependence.interval_sweep import parts_of
+from pysim.dependence.intra_kernel_sync import waiters_of
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, distinct, merge, pointers
 
-from . import hardware
+from . import hardware_cost
 from .order import written_by_job
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def analytic_rate(granules: NDArray[np.int64], bits: int, hashes: int) -> NDArra
 
 def signature_bytes(values: Mapping[str, int]) -> int:
     """Return what the memory holds for a unit: two signatures, and a bit for each unit that may wait."""
-    each = hardware.signature(values["scheme.bloom.bits"], values["scheme.bloom.signatures"])
-    return math.ceil(hardware.each_bytes(each))
+    each = hardware_cost.signature(values["scheme.bloom.bits"], values["scheme.bloom.signatures"])
+    return math.ceil(hardware_cost.each_bytes(each))
 
 
 def unit_size(tbs: int, values: Mapping[str, int]) -> int:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.awaited import edges_of
 from pysim.dependence.dependences import dependences
+from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.occupancy import occupancy
@@ -22,8 +22,8 @@ from pysim.program.regions import meets
 from pysim.program.semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
 from pysim.program.warp_program import OP, Code, Op, Program, Sem, Stage
 
+from .launch_plan import Plan
 from .order import rewritten_by_job
-from .plan import Plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from pysim.params import GPC_ORDERS, PARAMS
 from pysim.program.copies import rewritten
 from pysim.program.regions import union
 
-from . import hardware
+from . import hardware_cost
 from .registry import PRIORITY
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def order_of(scheme: Scheme, job: Job, values: Mapping[str, int]) -> dict[str, A
         "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch or lists else 0,
         "lists": lists,
         "children": references,
-        "list_bytes": in_memory(hardware.NAME / 8 * references) if lists else 0,
+        "list_bytes": in_memory(hardware_cost.NAME / 8 * references) if lists else 0,
         "computed": int(scheme.finds == "learned"),
         "update": values["scheme.table.update"],
         "latency": values["scheme.table.latency"],

@@ -9,13 +9,13 @@ import numpy as np
 
 from pysim.params import PARAMS
 
-from . import hardware
-from .adjacent import adjacent
+from . import hardware_cost
+from .aql_queues import packets
+from .blockmaestro import adjacent
 from .bloom import signature_bytes
-from .levels import sequence
+from .kernel_window import conflicts
 from .order import in_memory, order_of, preds_of
-from .packets import packets
-from .ranges import conflicts
+from .wavefront_levels import sequence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job
 
-    from .found import Found
-    from .grain import Forms
+    from .coarsening import Forms
+    from .edge_discovery import Found
     from .registry import Scheme
 
 QUEUE_MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
@@ -126,7 +126,7 @@ def _acs(scheme: Scheme, job: Job, values: Mapping[str, int], order: dict[str, i
         cycle = values["gpu.clock"]
         order["admit"] += size * cycle
         order |= {"end": (size - 1) * cycle, "ahead": values["scheme.acs.list"]}
-        each = hardware.each_bytes(hardware.acs_slot(size))
+        each = hardware_cost.each_bytes(hardware_cost.acs_slot(size))
         return Ordering(preds, order, launches=launches, entry_bytes=each)
     submit = values["host.launch"] + values["gpu.cp.launch"]
     order |= {
@@ -153,8 +153,8 @@ def _blockmaestro(job: Job, deps: Dependences, values: Mapping[str, int], order:
     made = adjacent(deps, values["scheme.blockmaestro.parents"], unknown)
     consumer = PRIORITIES[values["scheme.blockmaestro.priority"]] == "consumer"
     entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
-    counter = hardware.each_bytes(hardware.blockmaestro_counter())
-    listed = hardware.each_bytes(hardware.blockmaestro_list(children))
+    counter = hardware_cost.each_bytes(hardware_cost.blockmaestro_counter())
+    listed = hardware_cost.each_bytes(hardware_cost.blockmaestro_list(children))
     order |= {
         "window": min(len(made.preds), values["scheme.blockmaestro.kernels"]),
         "in_order": 1,

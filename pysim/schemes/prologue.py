@@ -19,8 +19,8 @@ from pysim.program.regions import meets, union
 from pysim.program.semaphores import changed
 from pysim.program.warp_program import OP, Op, Program, Recorded
 
+from .launch_plan import Plan
 from .order import coherence_of
-from .plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

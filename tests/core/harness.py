@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pysim._ffi import check, lib
-from pysim.analysis.floors import costs_of, loads_of, lone_tbs
+from pysim.analysis.tb_cost import costs_of, loads_of, lone_tbs
 from pysim.counters import IDLES, STALLS
 from pysim.dependence.dependences import dependences
 from pysim.engine.lower import lower
@@ -18,8 +18,8 @@ from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
+from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.registry import parse_scheme
-from pysim.schemes.waits import plan_of
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
 # of other people's designs, and for comparison; tests/test_scheme_family.py runs them

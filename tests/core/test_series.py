@@ -8,7 +8,7 @@ import pytest
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
 from pysim.engine.simulation import Sim
-from pysim.results.series import TABLES
+from pysim.results.time_series import TABLES
 from workloads.registry import make
 
 from .harness import config, drive, lowered_of, tiny

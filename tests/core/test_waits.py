@@ -21,8 +21,8 @@ from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
 from pysim.program.warp_program import Code, Pattern, Program, Sem
 from pysim.program.warp_program import Place as At
-from pysim.schemes import waits
-from pysim.schemes.plan import Plan
+from pysim.schemes import in_kernel_sync
+from pysim.schemes.launch_plan import Plan
 from pysim.schemes.registry import parse_scheme
 from workloads.registry import make
 
@@ -300,7 +300,7 @@ def test_threads_and_slices(scheme):
 
 
 def test_a_poll_too_few_is_caught(monkeypatch):
-    monkeypatch.setattr(waits, "polls", lambda *_: [])
+    monkeypatch.setattr(in_kernel_sync, "polls", lambda *_: [])
     with pytest.raises(
         SimError,
         match=r"RAW dependence broken: TB \d+ of kernel 1 reads sector 0x[0-9a-f]+ .* TB \d+ of kernel 0",
@@ -330,7 +330,7 @@ def test_a_post_before_the_stores_is_caught(monkeypatch):
         code.post(sem, level=level, fence=False)
         return code.ops
 
-    whole = waits.edited
+    whole = in_kernel_sync.edited
 
     def first(ops, change, front=()):
         marks = [op for op in ops if op.mark == "made"]
@@ -338,8 +338,8 @@ def test_a_post_before_the_stores_is_caught(monkeypatch):
         start = [] if not marks else list(change(marks[0]) or ())
         return whole(ops, change, [*front, *start])
 
-    monkeypatch.setattr(waits, "published", early)
-    monkeypatch.setattr(waits, "edited", first)
+    monkeypatch.setattr(in_kernel_sync, "published", early)
+    monkeypatch.setattr(in_kernel_sync, "edited", first)
     with pytest.raises(SimError, match="RAW dependence broken"):
         execute(JOBS["chain"](), "cusync:tile+pdl", tiny(sim__oracle=1, **PDL))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pysim.cli.start import run_script
+from pysim.cli.entry import run_script
 
 from . import TEMPLATES
 from .code import COUNTERS, SECTORS

@@ -20,8 +20,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.program.job import Access, Kernel, Tensor
-from pysim.program.rows import rows
 from pysim.program.warp_program import OP, Code, Op, Part, Pattern, Program, Recorded
+from pysim.program.warp_specialized import rows
 
 from .blocks import Block
 from .lanes import sectors

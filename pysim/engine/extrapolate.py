@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pysim.analysis.reuse import missed_bytes
+from pysim.analysis.reuse_distance import missed_bytes
 from pysim.errors import WorkloadError
-from pysim.results.columns import TICKS_US
-from pysim.schemes.found import found_of
+from pysim.results.tables import TICKS_US
+from pysim.schemes.edge_discovery import found_of
 from pysim.schemes.ordering import ordering_of
 
 from .replay import contract
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pysim.analysis.bounds import Bounds
+    from pysim.analysis.lower_bound import Bounds
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
     from pysim.program.job import Job
-    from pysim.results.series import Series
+    from pysim.results.time_series import Series
     from pysim.schemes.registry import Choice
 
     from .lower import Lowered

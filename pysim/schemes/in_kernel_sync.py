@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.awaited import edges_of
+from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
 from pysim.program.occupancy import occupancy, smem_of
@@ -39,7 +39,7 @@ from pysim.program.semaphores import (
 from pysim.program.warp_program import OP, Code, Op, Place, Program, Recorded, Sem
 
 from .fused import fused_plan
-from .plan import Plan
+from .launch_plan import Plan
 from .prologue import prologue_plan
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from pysim.program.warp_program import Recorded
 
-from .costs import Costs
-from .one_pass import look_at
+from .program_cost import Costs
+from .writeback_bound import look_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job, Tensor
     from pysim.program.ops import Programs
 
-    from .costs import Loads
+    from .program_cost import Loads
 
     Floats = NDArray[np.float64]
 

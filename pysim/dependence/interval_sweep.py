@@ -12,8 +12,8 @@ import numpy as np
 
 from pysim.program.regions import distinct, empty, pointers, spread, strided_all
 
-from .alike import alike, mixed, sums
 from .groups import RAW, WAR, WAW, Groups
+from .set_hash import alike, mixed, sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,9 +12,9 @@ from pysim.program.job import variants
 from pysim.program.regions import SECTOR
 
 from .estimate import PIPES, Estimator
-from .floors import lone_tbs
-from .one_pass import drained
+from .tb_cost import lone_tbs
 from .traffic import compulsory_bytes, written_bytes
+from .writeback_bound import drained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pysim.program.ops import Programs
     from pysim.schemes.registry import Choice
 
-    from .costs import Costs, Loads
+    from .program_cost import Costs, Loads
 
     Floats = NDArray[np.float64]
 

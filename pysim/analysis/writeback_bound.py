@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
     from pysim.program.ops import Programs
 
-    from .costs import Costs
+    from .program_cost import Costs
 
     Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.dependence.behind import held_back
-from pysim.dependence.implied import without_implied
+from pysim.dependence.intra_kernel_sync import held_back
+from pysim.dependence.transitive_reduction import without_implied
 
 from .bloom import Hints, hints_of
 from .learned import Report, learned

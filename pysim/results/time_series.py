@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .columns import TICKS_US
+from .tables import TICKS_US
 from pysim.counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
 from pysim.errors import ConfigError
 

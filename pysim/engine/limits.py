@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pysim.analysis.bounds import Bounds, estimator
+from pysim.analysis.lower_bound import Bounds, estimator
 from pysim.clock import Clock
 from pysim.machine.config import Config
 from pysim.machine.devices import device

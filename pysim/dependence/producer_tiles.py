@@ -25,10 +25,10 @@ from pysim.program.semaphores import (
     where,
 )
 
-from .behind import one_workspace
-from .covered import Known
 from .dependences import reduced
 from .groups import RAW
+from .intra_kernel_sync import one_workspace
+from .sync_coverage import Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

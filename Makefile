@@ -79,7 +79,7 @@ deep: $(CORE)
 FIRST ?= 0
 JOBS ?= 10000
 oracle: $(CORE)
-	$(PY) -m tests.oracle --first $(FIRST) --jobs $(JOBS)
+	$(PY) -m tests.oracle.__main__ --first $(FIRST) --jobs $(JOBS)
 
 # after a change that is meant to change results
 golden: $(CORE)
@@ -158,8 +158,8 @@ sanitize: $(CORE)
 		(cd $(SAN)/$$mode && GS_BUILD=$$mode $(CURDIR)/$(PY) build.py) || exit 1; \
 	done
 	cd $(SAN)/asan && LD_PRELOAD="$(PRELOAD_asan)" ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=4 PYTHONPATH=. \
-		$(CURDIR)/$(PY) -m pytest -q tests/core tests/test_trace_parser.py tests/test_trace_v6.py tests/test_trace_files.py tests/test_trace_lower.py tests/test_trace_limits.py \
-		tests/test_trace_far.py tests/test_recorded.py
+		$(CURDIR)/$(PY) -m pytest -q tests/core tests/trace/test_trace_parser.py tests/trace/test_trace_v6.py tests/trace/test_trace_files.py tests/trace/test_trace_lower.py tests/trace/test_trace_limits.py \
+		tests/trace/test_trace_far.py tests/core/test_recorded_programs.py
 	cd $(SAN)/tsan && LD_PRELOAD="$(PRELOAD_tsan)" TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=. \
 		$(CURDIR)/$(PY) -m pytest -q -m threads tests/core
 

@@ -22,7 +22,7 @@ from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.registry import parse_scheme
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
-# of other people's designs, and for comparison; tests/test_scheme_family.py runs them
+# of other people's designs, and for comparison; tests/oracle/test_scheme_family.py runs them
 FAMILY = ("pool", "acs_hw", "acs_sw", "acs_sw:threads1+window16", "blockmaestro")
 FAMILY += ("blockmaestro:consumer+kernels4", "wireframe", "tb_bloom", "tb_bloom:exact")
 FAMILY += ("queues", "queues:stream+aware")

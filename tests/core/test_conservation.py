@@ -13,7 +13,7 @@ from pysim.isa import OPS
 from pysim.params import PIPES
 from pysim.program.job import variants
 from pysim.program.occupancy import smem_of
-from tests.walker import walk
+from tests.support.walker import walk
 
 from .harness import SCHEMES, execute, lowered_of, tiny, total_of
 from .workloads_small import JOBS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.thin import DRAWS
+from tests.support.thin import DRAWS
 from workloads.registry import make
 
 from .harness import SCHEMES, config, execute, tiny

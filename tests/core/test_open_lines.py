@@ -13,7 +13,7 @@ from pysim.program.copies import copy_of
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
-from tests.thin import thin
+from tests.support.thin import thin
 from workloads.hw import job_of
 
 from .harness import config, execute, tiny

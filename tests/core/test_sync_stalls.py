@@ -7,7 +7,7 @@ import pytest
 
 from pysim import simulate
 from pysim.program.warp_program import Code, Sem
-from tests.test_prologue import chain
+from tests.schemes.test_prologue import chain
 from workloads.registry import make
 
 from .harness import execute, tiny, total_of

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from trace_text import header, tb, text
+from tests.trace.text import header, tb, text
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 

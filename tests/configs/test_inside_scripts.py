@@ -1,0 +1,47 @@
+"""The scripts about kernels whose TBs wait for each other: Stream-K, persistent recurrent layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.calls import caller, refused
+
+stream_k, persistent_rnn = caller("stream_k"), caller("persistent_rnn", "--threads", "1")
+TINY = ("--tile", "64x64x32x32x32x32", "--depth", "96")
+
+
+def cells(text):
+    """Return the rows of a table but its heads."""
+    return [[word.strip() for word in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+
+
+def test_stream_k_prints_a_row_a_size(tmp_path):
+    done = stream_k(tmp_path, "--tiles", "1,9", "--set", "gpu.sms=2", "--least", "1", *TINY)
+    assert done.returncode == 0, done.stderr
+    found = cells(done.stdout)
+    assert [row[0] for row in found] == ["1", "9"]
+    assert all(float(word) > 0 for row in found for word in row[1:-1])
+
+
+def test_persistent_rnn_prints_a_row_an_order(tmp_path):
+    size = ("--hidden", "128", "--timesteps", "3", "--set", "gpu.sms=4")
+    done = persistent_rnn(tmp_path, *size)
+    assert done.returncode == 0, done.stderr
+    found = cells(done.stdout)
+    assert len(found) == 7
+    assert found[0][4] == "1.00x"
+    assert float(found[5][1]) < float(found[0][1])
+
+
+@pytest.mark.parametrize(
+    ("run", "args", "message"),
+    [
+        (stream_k, ("--tile", "64x64"), "tile '64x64': must be six sizes"),
+        (stream_k, ("--tiles", "a"), "--tiles: must be a positive integer, not 'a'"),
+        (stream_k, ("--least", "0", "--tiles", "1", *TINY), "--least: must be a positive integer, not '0'"),
+        (persistent_rnn, ("--hidden", "9000"), "hidden = 9000: an SM of titan_x_pascal would hold"),
+        (persistent_rnn, ("--timesteps", "0"), "--timesteps: must be a positive integer, not '0'"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, run, args, message):
+    refused(run(tmp_path, *args), message)

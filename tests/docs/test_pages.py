@@ -1,0 +1,61 @@
+"""What makes the pages: a make target for each, and tables that follow from others."""
+
+import csv
+import re
+
+import numpy as np
+
+from tests.support.pages import ROOT, block, writer
+
+
+def test_every_page_has_a_target():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    for page in writer("refresh").PAGES:
+        assert f"\n{page.option}: $(CORE)\n\t$(PY) docs/refresh.py --{page.option}" in makefile
+        assert page.option in phony.split()
+        assert f'@echo "make {page.option} ' in makefile
+
+
+def test_published_means_come_from_the_tables():
+    path = ROOT / "docs" / "acs.md"
+    long, short = block(path, "long"), block(path, "short")
+    made = writer("suites").published(long, short).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in made]
+    assert all(len(row) == 5 for row in cells)
+    # the mean of all is the last row; acs_hw stands where its heading does
+    for table, at in ((long, 2), (short, 4)):
+        rows = [line.strip("|").split("|") for line in table.splitlines()]
+        heads = [cell.strip() for cell in rows[0]]
+        assert cells[2][at] == rows[-1][heads.index("acs_hw")].strip(" *")
+    assert cells[2][3] == long.splitlines()[-1].split("|")[-4].strip(" *")
+    # groups, two of them in a cell; what was not run is empty
+    assert re.fullmatch(r"\d\.\d\d, \d\.\d\d", cells[-1][2])
+    assert cells[-1][3] == ""
+    assert block(path, "published").splitlines() == made
+
+
+def test_the_chains_are_off_by_what_their_page_says():
+    """docs/h200_deps_rows.csv against the tables of docs/validation.md."""
+    with (ROOT / "docs" / "h200_deps_rows.csv").open(encoding="utf-8", newline="") as file:
+        rows = {tuple(row["case"].rsplit("|", 1)): row for row in csv.DictReader(file)}
+    times = {key: (float(row["measured_us"]), float(row["simulated_us"])) for key, row in rows.items()}
+    errors = [abs(ours / real - 1) for real, ours in times.values()]
+    off, sides = [], []
+    for (group, mode), (real_us, our_us) in times.items():
+        if mode != "1_stream":
+            stream = times[group, "1_stream"]
+            real, ours = stream[0] / real_us, stream[1] / our_us
+            off.append(abs(ours - real))
+            if abs(real - 1) > 0.03:
+                sides.append((ours > 1) == (real > 1))
+    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    mean = f"{np.mean(errors):.1%}"
+    assert re.search(rf"^all +{len(rows)} +0 +{mean} ", page, re.MULTILINE)
+    right = f"{sum(sides)} of {len(sides)}"
+    assert re.search(rf"^all +{len(off)} +{np.mean(off):.3f} {right} ", page, re.MULTILINE)
+    assert len(rows) == 70 * 15
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(rows):,} rows, are off by {mean[:-1]} % (" in readme
+    assert f"over stream order by {np.mean(off):.3f} (" in readme
+    assert f"{right} that differ from 1" in readme

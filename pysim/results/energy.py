@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.params import PIPES
-from .power import Watts
 from pysim.program.job import variants
 from pysim.program.warp_program import OP, PIPE
+
+from .power import Watts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .tables import clip
 from pysim.dependence.dependences import dependences
 from pysim.dependence.graph import graph_of
 from pysim.dependence.groups import RAW
 from pysim.dependence.patterns import PAIR, ahead, pairs_of
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.regions import GRANULES
+
+from .tables import clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .tables import DTYPES, waits_of
 from pysim.errors import ConfigError
 from pysim.schemes.registry import parse_scheme
+
+from .tables import DTYPES, waits_of
 from .time_series import TABLES as SERIES
 
 if TYPE_CHECKING:

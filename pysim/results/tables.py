@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.counters import IDLES, STALLS
-from .energy import EVENTS, joules
 from pysim.schemes.bloom import RATE, signature_bytes
+
+from .energy import EVENTS, joules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

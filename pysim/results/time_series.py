@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .tables import TICKS_US
 from pysim.counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
 from pysim.errors import ConfigError
+
+from .tables import TICKS_US
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

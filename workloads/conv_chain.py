@@ -4,7 +4,7 @@ Y[pixels, K] = im2col(X)[pixels, 9 C] W^T, channels last; a TB owns ``tm`` pixel
 K runs over chunks of channels and, for each, over the nine taps. A tap moves a pixel's address by whole
 pixels, so rows of X are read nine times, from L1 and L2. X has a halo of a row and a pixel at both ends for
 what lies beyond the borders. Parts of a split K take every n-th chunk and add to Y in turn
-(:mod:`workloads.serial`).
+(``serial``).
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _multiply(code: Code, t: Tiling, moves: dict[str, int]) -> None:
 
 
 def _variant(t: Tiling, channels: int, side: int, pixels: int, form: Form, number: int) -> Code:
-    """Ops of the TBs whose place in the grid the bits of ``number`` tell (:mod:`workloads.serial`)."""
+    """Ops of the TBs whose place in the grid the bits of ``number`` tell (``serial``)."""
     gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
     cols = channels - (gx - 1) * t.tn if number & LAST_X else t.tn
     rows = pixels - (gy - 1) * t.tm if number & LAST_Y else t.tm

@@ -1,7 +1,7 @@
 """Layers of cuSync's models end to end: GPT-3 and LLaMA on one of eight GPUs, ResNet-38 and VGG-19.
 
 A layer is parts that run one after another; cuSync overlaps the kernels within a part. Products and
-convolutions are cut as the authors list it for each of their modes (:mod:`workloads.validation.cusync`).
+convolutions are cut as the authors list it for each of their modes (``validation.cusync``).
 """
 
 from __future__ import annotations

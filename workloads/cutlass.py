@@ -8,7 +8,7 @@ rows a warp at a time. Instruction counts follow from these shapes; integer work
 not in SASS.
 
 All tensors are row-major. x of the grid runs over tiles of N, y over tiles of M, z over parts of K (CUTLASS's
-horizontal swizzle), which add to C in turn (:mod:`workloads.serial`).
+horizontal swizzle), which add to C in turn (``serial``).
 """
 
 from __future__ import annotations

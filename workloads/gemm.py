@@ -2,7 +2,7 @@
 
 All tensors are row-major; cuBLAS is column-major and computes C^T, so its M is our N (:func:`column_major`).
 The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K; in one that is
-``turned`` x and y have changed places (:mod:`workloads.raster`).
+``turned`` x and y have changed places (``raster``).
 
 The program is double-buffered in shared memory: the next tile travels from global memory to registers
 (plain LDG, through L1: Volta has no asynchronous copy) while the present one is computed, then it is stored
@@ -187,7 +187,7 @@ def valid_of(case: Case, number: int) -> tuple[int, int]:
 
 
 def _variant(case: Case, number: int) -> Code:
-    """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (:mod:`workloads.serial`)."""
+    """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (``serial``)."""
     t = case.tiling
     gz = t.grid(case.m, case.n, case.k)[2]
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 or case.batch > 1 else t.chunk(case.k)
@@ -368,7 +368,7 @@ def gemm(
 
     ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N].
 
-    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (:func:`workloads.copy.fill`); those
+    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (``copy.fill``); those
     of CUTLASS do so in turn. Of a CUTLASS product A may have several times K columns: the first K are read,
     and a step waits for its columns in every K of them, as a gated unit in between would.
     """

@@ -44,7 +44,7 @@ def gemm(
 ) -> Job:
     """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C.
 
-    ``stream_k``: ``slots`` TBs share the steps of all tiles (:mod:`workloads.streamk`): basic, one_tile or
+    ``stream_k``: ``slots`` TBs share the steps of all tiles (``streamk``): basic, one_tile or
     two_tile. ``slots`` 0: as many as a V100 holds at once.
     """
     if min(m, n, k) < 1:
@@ -141,12 +141,12 @@ def transformer(
     ffn: int = 2048,
     dtype: Dtype = "fp16",
 ) -> Job:
-    """Make encoder layers of a Transformer, see :func:`workloads.transformer.transformer`."""
+    """Make encoder layers of a Transformer, see ``transformer.transformer``."""
     return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype)
 
 
 def mlp(layers: int = 8, width: int = 1024, batch: int = 128, dtype: Dtype = "fp16") -> Job:
-    """Make a multi-layer perceptron, a product a layer, see :func:`workloads.mlp.mlp`."""
+    """Make a multi-layer perceptron, a product a layer, see ``mlp.mlp``."""
     return make_mlp(layers, width, batch, dtype)
 
 

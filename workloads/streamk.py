@@ -306,7 +306,7 @@ def stream_k(
     beta: float = 0.0,
     stream: int = 0,
 ) -> Kernel:
-    """Make the kernel C = A B + beta C (:func:`workloads.gemm.gemm`) of ``slots`` TBs.
+    """Make the kernel C = A B + beta C (``gemm.gemm``) of ``slots`` TBs.
 
     ``sums`` is the workspace (:func:`workspace`); slots: as many TBs as are resident at once (0: as it has
     rows); least: see :func:`schedule`. A product in fp16 as CUTLASS writes it for Ampere takes row-major

@@ -44,7 +44,7 @@ class Tiling:
     ``split_k`` > 1 makes grid z and turns the stores of C into updates; ``slices`` > 1 lets groups of warps
     compute different k of each tile and add their sums through shared memory (cuBLAS's ``sliced1x4``).
     ``stages`` is 1 (one buffer, two barriers a step) or 2. ``cutlass``: parts of a split add to C in turn
-    (:mod:`workloads.serial`), a step loads B before A, and sums leave a few rows at a time. ``warp``: rows
+    (``serial``), a step loads B before A, and sums leave a few rows at a time. ``warp``: rows
     and columns of a warp's tile where they are known; (0, 0): as square as the TB tile allows. CUTLASS for
     Volta computes only a part of a large one (``VOLTA_STORED``).
 

@@ -1,7 +1,7 @@
 """What each stretch of the measured kernels' SASS executes, from cuobjdump of the measured program.
 
 It was built with CUDA 13.0, ``nvcc -O3 -arch=sm_90a``. A run of instructions is ``(stall, wavefronts, {pipe:
-instructions})``, see :mod:`workloads.hw.code`; in order, ``ld1 a 512`` is a load of slot 1 through pointer
+instructions})``, see ``code``; in order, ``ld1 a 512`` is a load of slot 1 through pointer
 ``a`` at 512 bytes, ``wait1`` is where the SASS first uses what slot 1 loads, ``st`` a store, ``bar`` a
 BAR.SYNC. Loads that are first used in one place share a slot, and neighbours do where there are more such
 places than slots. A fourth figure of a run says that what follows waits for shared memory, but not for that

@@ -1,4 +1,4 @@
-"""What the kernels of the measured chains execute; see :mod:`workloads.hw.blocks`.
+"""What the kernels of the measured chains execute; see ``blocks``.
 
 It is other code than that of the plain ones: they are compiled with switches for traces, waits and posts
 (``suite.cuh``, MODE 2), which all modes of a run share. Here is the path with all of them off, and without
@@ -6,7 +6,7 @@ the relu between layers. What was not branched past is counted where it stands, 
 Where loads from shared memory stand behind arithmetic a run is split, so that they are not asked for early.
 
 What a run stalls is here not assumed: each instruction issues as late as the compiler wrote into it (the
-stall counts of its control word), one that waits for a scoreboard as :mod:`workloads.hw.code` says, and
+stall counts of its control word), one that waits for a scoreboard as ``code`` says, and
 branch instructions take cycles beyond their counts, as sampled on an H200 (``h200_samples.csv``; a branch
 taken 6, BSYNC 9, YIELD 42: the samples of the instruction behind it that wait for the branch unit or to be
 fetched, over those that an issue takes). Those of HGEMM8 are assumed as in plain kernels: its copies hold

@@ -1,4 +1,4 @@
-"""What each stretch of the measured matrix products' SASS executes; see :mod:`workloads.hw.blocks`.
+"""What each stretch of the measured matrix products' SASS executes; see ``blocks``.
 
 ``cp`` is a LDGSTS (cp.async), ``group`` waits for the oldest group of them. ``*_OUT`` are the stores of a
 tile one after another, each as it is and as it is where its rows do not exist. The nine LDSM that HGEMM8

@@ -1,4 +1,4 @@
-"""What the persistent kernels of the measured chains execute; see :mod:`workloads.hw.blocks`.
+"""What the persistent kernels of the measured chains execute; see ``blocks``.
 
 They are ``mlp_persist``, ``gru_persist`` and ``attn_persist`` of the measured program, with a barrier of all
 TBs between stages: one tile from the top of the loop over tiles to its end, with all switches of

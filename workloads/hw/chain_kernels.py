@@ -1,6 +1,6 @@
 """The kernels of measured chains that no suite of plain kernels has: a GRU cell and a softmax by tiles.
 
-Their stretches are those of :mod:`workloads.hw.blocks_chain`. Loads go past L1.
+Their stretches are those of ``blocks_chain``. Loads go past L1.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class Warp:
         self._count()
 
     def run(self, block: Block, at: At | None = None, level: int = 2, bypass: bool = False) -> None:
-        """Add a stretch of SASS (:mod:`workloads.hw.blocks`).
+        """Add a stretch of SASS (``blocks``).
 
         ``at(name, offset)`` makes the pattern of a memory op, or one a warp; ops without a name are "0",
         "1", ... in order. Loop counter ``level`` moves them; ``bypass``: loads go past L1.

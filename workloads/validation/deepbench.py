@@ -87,7 +87,7 @@ def padded(dtype: str, m: int, n: int, k: int, transposes: str) -> tuple[int, in
 
 
 def _gemm(config: Config, dtype: Dtype, m_text: str, n_text: str, k_text: str, transposes: str) -> Outcome:
-    """Simulate launches back to back; of a GEMM of many waves a shorter one (:mod:`workloads.sampling`)."""
+    """Simulate launches back to back; of a GEMM of many waves a shorter one (``sampling``)."""
     a_t, b_t = (int(letter == "T") for letter in transposes)
     m, n, k = padded(dtype, int(m_text), int(n_text), int(k_text), transposes)
     rows, cols, depth, left_t, right_t = column_major(m, n, k, bool(a_t), bool(b_t))

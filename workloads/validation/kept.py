@@ -27,7 +27,7 @@ def all_of(
     fresh: bool,
     progress: Callable[[int, int], None],
 ) -> dict[Task, Figures]:
-    """Return what ``work`` gives of each task; ``keys``: by :func:`workloads.validation.cache.key_of`.
+    """Return what ``work`` gives of each task; ``keys``: by ``validation.cache.key_of``.
 
     ``fresh``: nothing is read back. What has a ``reason`` is not kept, nor what took its process down.
     """

@@ -8,12 +8,12 @@ def convert_all(cases, folder):
     from pathlib import Path
 
     from pysim.trace.convert import convert
-    from workloads import peer
+    from workloads.validation import peer_traces
 
     made = {}
     for case in cases:
         made[case] = Path(folder) / f"{case}.pysim"
-        convert(peer.write(peer.INPUTS[case], Path(folder) / case), made[case])
+        convert(peer_traces.write(peer_traces.INPUTS[case], Path(folder) / case), made[case])
     return made
 
 
@@ -42,9 +42,9 @@ def options_of():
     from pysim.cli.options import SINGLE, make_parser, name_list, positive_int
     from pysim.cli.script import Script
     from pysim.units import suggest
-    from workloads import peer
+    from workloads.validation import peer_traces
 
-    names = list(peer.INPUTS)
+    names = list(peer_traces.INPUTS)
     parser = make_parser(
         __doc__.partition("?")[0] + "?",
         {"gpu": None},
@@ -57,7 +57,7 @@ def options_of():
     parser.add_argument("--repeats", type=positive_int, default=5, metavar="N", help=text)
     args = parser.parse_args()
     # each row has its own device unless --gpu names one for all; speed is that of one thread unless --threads
-    args.device, args.gpu = args.gpu, args.gpu or peer.DEVICES["TITANV"]
+    args.device, args.gpu = args.gpu, args.gpu or peer_traces.DEVICES["TITANV"]
     args.threads = args.threads or 1
     script = Script.start("accelsim_rows", parser, args, ("inputs", "device"))
     for name in args.inputs:
@@ -72,10 +72,10 @@ def run_rows(args, script, show):
 
     from pysim.machine.config import Config
     from pysim.machine.devices import device
-    from workloads import peer
+    from workloads.validation import peer_traces
 
-    measured = peer.rows()
-    null = peer.null_model(measured, 3)[1]
+    measured = peer_traces.rows()
+    null = peer_traces.null_model(measured, 3)[1]
     found, parts = [], {"runs": [], "host": []}
     show(
         f"{'input':<22}{'device':<18}{'peer':>9}{'cycles':>9}{'error':>8}{'null':>8}"

@@ -27,7 +27,7 @@ def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
     from pysim.cli.options import SINGLE, make_parser, names_of
     from pysim.cli.script import Script, choice
-    from workloads.irregular.suite import GRAPHS
+    from workloads.applications.acs import GRAPHS
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",
@@ -57,7 +57,7 @@ def conditions(script, settings, text, log):
     """Return rows of acs_hw under each of CONDITIONS, and with more environments."""
     import dataclasses
 
-    from workloads.irregular.rigid import rigid
+    from workloads.applications.rigid_bodies import rigid
     from workloads.registry import make, parse
 
     rows = []
@@ -85,7 +85,7 @@ def main():
     import stats
     from stats.groups import format_groups, group_rows
     from stats.suite import draw_suite
-    from workloads.irregular.suite import GRAPHS
+    from workloads.applications.acs import GRAPHS
     from workloads.registry import make
 
     options, chosen = first.options, first.workload

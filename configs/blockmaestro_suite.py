@@ -95,7 +95,7 @@ def options_of():
     """Read the command line; ``--gpu`` leaves one machine."""
     from pysim.cli.options import SINGLE, make_parser, names_of
     from pysim.cli.script import Script
-    from workloads.apps.suite import APPS
+    from workloads.applications.blockmaestro import APPS
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",
@@ -124,7 +124,7 @@ def main():
 
     import stats
     from stats.suite import draw_suite, format_suite
-    from workloads.apps.suite import APPS
+    from workloads.applications.blockmaestro import APPS
     from workloads.registry import make
 
     options, chosen = first.options, first.workload

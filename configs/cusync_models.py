@@ -76,7 +76,7 @@ def main():
 
     import stats
     from stats.models import Layer, draw_layers, format_layers, layer_rows
-    from workloads.cusync_models import pieces_of, published, schemes_of
+    from workloads.validation.cusync_models import pieces_of, published, schemes_of
 
     options, chosen = script.options, script.workload
     stats.check_writable(script.path, options.force, script.configuration)

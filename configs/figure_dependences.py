@@ -63,7 +63,7 @@ def main():
     from pysim.program.rename import renamed
     from stats.graph_layout import layout
     from stats.graph_picture import to_png, to_svg
-    from workloads.gru import gru
+    from workloads.networks.rnn import gru
 
     options, path, size = script.options, script.path, script.workload
     stats.check_writable(path, options.force, script.configuration)

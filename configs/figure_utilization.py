@@ -54,7 +54,7 @@ def main():
 
     import stats
     from stats.utilization import draw_utilization, format_utilization
-    from workloads.training import LAYERS, QUICK, RECURRENT, simulated, tasks_of
+    from workloads.studies.training import LAYERS, QUICK, RECURRENT, simulated, tasks_of
     from workloads.validation import cache, kept
 
     options, config = script.options, script.config

@@ -10,7 +10,7 @@ NAMES = ("kind", "hidden", "batch", "timesteps", "sms")
 def table(script):
     """Yield the rows of the table: kernels launched step by step, then the persistent kernel."""
     from workloads import make
-    from workloads.gru import CELLS
+    from workloads.networks.rnn import CELLS
 
     chosen, config = script.workload, script.config
     steps, gates = chosen["timesteps"], CELLS[chosen["kind"]][0]

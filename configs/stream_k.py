@@ -19,8 +19,8 @@ def micros(config, kernel):
 def times(config, tiling, sizes, kinds, least=1):
     """Return the time of a product by name: plain, and each kind of Stream-K."""
     from pysim.program.job import Memory
-    from workloads.cutlass import product
-    from workloads.streamk import resident, stream_k, workspace
+    from workloads.kernels.cutlass import product
+    from workloads.kernels.stream_k import resident, stream_k, workspace
 
     m, n, k = sizes
     memory = Memory()
@@ -36,7 +36,7 @@ def times(config, tiling, sizes, kinds, least=1):
 
 def by_tiles(config, tiling, depth, tiles, least):
     """Yield the rows of a table of products of so many tiles."""
-    from workloads.streamk import KINDS, resident
+    from workloads.kernels.stream_k import KINDS, resident
 
     yield ("tiles", "waves", "plain us", *(f"`{kind}` us" for kind in KINDS), "best")
     for number in tiles:
@@ -48,7 +48,7 @@ def by_tiles(config, tiling, depth, tiles, least):
 
 def measured(config, most):
     """Yield the rows of a table of products whose Stream-K was measured on an A100."""
-    from workloads.cutlass import multistage
+    from workloads.kernels.cutlass import multistage
     from workloads.validation.table import packaged, rows_of
 
     yield ("product", "tile", "waves", "plain us", "Stream-K us", "measured us", "error")
@@ -106,7 +106,7 @@ def main():
         ("table", "tile", "stages", "depth", "tiles", "least", "most"),
     )
 
-    from workloads.cutlass import multistage
+    from workloads.kernels.cutlass import multistage
 
     chosen = script.workload
     try:

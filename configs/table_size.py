@@ -7,7 +7,7 @@ def options_of():
     """Read the command line."""
     from pysim.cli.options import SINGLE, make_parser, names_of
     from pysim.cli.script import Script, choice
-    from workloads.table_size import NETWORKS
+    from workloads.studies.table_size import NETWORKS
 
     parser = make_parser(
         __doc__.partition("?")[0] + "?",
@@ -35,7 +35,7 @@ def main():
 
     import stats
     from stats.hardware import draw_table_size, plain, sections
-    from workloads.table_search import Study, tables_of
+    from workloads.studies.table_search import Study, tables_of
 
     options, config = script.options, script.config
     stats.check_writable(script.path, options.force, script.configuration)

@@ -29,7 +29,7 @@ def main():
 
     # after what is quick to refuse
     import stats
-    from workloads.gru import gru
+    from workloads.networks.rnn import gru
 
     job = gru(**script.workload)
     run = script.run(job, stats, stats.Log(script.options.quiet))

@@ -7,7 +7,7 @@ from writing import DOCS, replace, table
 from pysim import Config
 from pysim.machine.devices import device
 from pysim.results.energy import EVENTS
-from workloads import power
+from workloads.studies import power
 
 NEAR = 0.15
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from writing import DOCS, README, replace, run, table, wrapped
 
-from workloads import peer
+from workloads.validation import peer_traces
 
 # What each setting decides: first what follows from how the peer works, then the length of our blocks, then
 # the numbers that were set while looking at these rows.
@@ -56,9 +56,9 @@ def _seconds(host: Mapping[str, Any]) -> float:
     return float(host["load_seconds"] + host["simulate_seconds"])
 
 
-def checked(tables: Tables) -> list[peer.Row]:
+def checked(tables: Tables) -> list[peer_traces.Row]:
     """Return what was measured; refuse a part of the rows."""
-    measured = peer.rows()
+    measured = peer_traces.rows()
     if [row["case"] for row in tables["validation"]] != [row.name for row in measured]:
         raise SystemExit("these are not all rows of the peer")
     return measured
@@ -67,7 +67,7 @@ def checked(tables: Tables) -> list[peer.Row]:
 def rows(tables: Tables) -> str:
     """Return the table of cycles and speed."""
     measured = checked(tables)
-    null = [peer.null_model(measured, constants)[1] for constants in (2, 3)]
+    null = [peer_traces.null_model(measured, constants)[1] for constants in (2, 3)]
     made = []
     for at, (row, found, host) in enumerate(zip(measured, tables["validation"], tables["host"], strict=True)):
         rate = row.instructions / _seconds(host)
@@ -87,7 +87,7 @@ def summary(tables: Tables) -> str:
     errors = np.abs([row["error"] for row in tables["validation"]])
     said = []
     for constants in (2, 3):
-        found, null = peer.null_model(measured, constants)
+        found, null = peer_traces.null_model(measured, constants)
         words = ("a sectors a port", "b instructions an SM", "c kernels")[:constants]
         values = ", ".join(f"{name} = {value:.3g}" for name, value in zip("abc", found, strict=False))
         said.append(
@@ -118,7 +118,7 @@ def variants(base: Tables, changed: Mapping[str, Tables]) -> str:
         checked(tables)
         errors = [float(row["error"]) for row in tables["validation"]]
         made.append([name, *(f"{error:+.1%}" for error in errors), f"{np.abs(errors).mean():.1%}"])
-    heads = ["changed", *(row.name for row in peer.rows()), "mean"]
+    heads = ["changed", *(row.name for row in peer_traces.rows()), "mean"]
     return table(heads, [False, *[True] * (len(heads) - 1)], made)
 
 
@@ -126,7 +126,7 @@ def readme(tables: Tables) -> str:
     """Return the paragraph of README.md."""
     measured = checked(tables)
     errors = np.abs([row["error"] for row in tables["validation"]])
-    null = np.abs(peer.null_model(measured, 3)[1])
+    null = np.abs(peer_traces.null_model(measured, 3)[1])
     speeds = [
         row.instructions / _seconds(host) / row.rate
         for row, host in zip(measured, tables["host"], strict=True)

@@ -9,21 +9,23 @@ from difflib import get_close_matches
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory
 
-from . import copy as copies
-from . import micro, streamk
-from .apps.suite import APPS
-from .choose import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, suited
-from .gemm import column_major
-from .gemm import gemm as gemm_kernel
-from .gru import gru, lstm, vanilla
-from .irregular.networks import network
-from .irregular.rigid import rigid
-from .mlp import mlp as make_mlp
-from .persistent_rnn import persistent_rnn
-from .pointwise import cell
-from .pointwise import pointwise as pointwise_kernel
-from .random_dag import random_dag
-from .transformer import transformer as make_transformer
+from .applications.blockmaestro import APPS
+from .applications.dynamic_networks import network
+from .applications.random_dag import random_dag
+from .applications.rigid_bodies import rigid
+from .kernels import copy as copies
+from .kernels import micro
+from .kernels.gemm import column_major
+from .kernels.gemm import gemm as gemm_kernel
+from .kernels.gemm_choice import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, suited
+from .kernels.pointwise import cell
+from .kernels.pointwise import pointwise as pointwise_kernel
+from .kernels.stream_k import stream_k as stream_k_gemm
+from .kernels.stream_k import workspace
+from .networks.mlp import mlp as make_mlp
+from .networks.persistent_rnn import persistent_rnn
+from .networks.rnn import gru, lstm, vanilla
+from .networks.transformer import transformer as make_transformer
 
 Factory = Callable[..., Job]
 
@@ -66,8 +68,8 @@ def gemm(
     c = memory.tensor("c", rows, cols, item)
     if stream_k:
         slots = slots or MachineHints().sms * occupancy(tiling, item, MachineHints())
-        sums = streamk.workspace(memory, "sums", tiling, slots)
-        made = streamk.stream_k(
+        sums = workspace(memory, "sums", tiling, slots)
+        made = stream_k_gemm(
             "gemm", a, b, c, tiling, sums, kind=stream_k, a_t=left_t, b_t=right_t, beta=float(beta)
         )
         return Job(f"gemm:m={m},n={n},k={k},stream_k={stream_k}", [made] * repeat)

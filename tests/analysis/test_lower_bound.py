@@ -27,12 +27,12 @@ from tests.oracle.random_jobs import FREE, LAUNCHES
 from tests.oracle.random_shapes import SMALL, attention, convolutions, gated
 from tests.schemes.test_prologue import chain, weighted
 from tests.support.thin import thin
-from workloads import micro
-from workloads.apps.suite import APPS
-from workloads.copy import copy
-from workloads.irregular.networks import KINDS
-from workloads.irregular.rigid import SYSTEMS, THREADS
-from workloads.mlp_pair import mlp_pair, tiling
+from workloads.applications.blockmaestro import APPS
+from workloads.applications.dynamic_networks import KINDS
+from workloads.applications.rigid_bodies import SYSTEMS, THREADS
+from workloads.kernels import micro
+from workloads.kernels.copy import copy
+from workloads.networks.mlp_pair import mlp_pair, tiling
 from workloads.registry import WORKLOADS, make
 
 EVERY = ",".join(SCHEMES) + ",tb_static:prologue,pdl:late,cusync:row,fused:tile,blockmaestro:kernels4"

@@ -12,8 +12,8 @@ from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import tiny
+from workloads.kernels.tiling import Tiling
 from workloads.registry import make
-from workloads.tiling import Tiling
 
 
 def plain(warps=1, registers=32, smem=0, grid=(1, 1, 1), name="mine"):

@@ -16,7 +16,7 @@ from stats import schema
 from stats.suite import format_suite, geometric, losses
 from tests.support.calls import CONFIGS, caller, refused
 from workloads import make
-from workloads.apps.suite import APPS
+from workloads.applications.blockmaestro import APPS
 
 run = caller("blockmaestro_suite", "--small", "--threads", "1", "--quiet")
 SCRIPT = runpy.run_path(str(CONFIGS / "blockmaestro_suite.py"))

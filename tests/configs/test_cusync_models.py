@@ -13,9 +13,9 @@ from pysim.program.job import Job, Memory
 from stats import schema
 from stats.models import BEST, Layer, format_layers, layer_rows
 from tests.support.calls import caller, refused
-from workloads.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
-from workloads.cutlass import multistage, product
-from workloads.pointwise import Field, elementwise
+from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.pointwise import Field, elementwise
+from workloads.validation.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
 
 run = caller("cusync_models", "--threads", "1", "--quiet")
 

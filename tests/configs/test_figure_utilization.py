@@ -11,7 +11,7 @@ import stats
 from stats import schema
 from stats.utilization import draw_utilization, format_utilization, levels
 from tests.support.calls import caller, refused
-from workloads.training import LAYERS, RECURRENT, Layer, Task, tasks_of
+from workloads.studies.training import LAYERS, RECURRENT, Layer, Task, tasks_of
 
 run = caller("figure_utilization", "--threads", "1", "--quiet")
 

@@ -11,9 +11,9 @@ import stats
 from pysim import Config
 from pysim.machine.devices import device
 from tests.support.calls import caller, refused
-from workloads import table_size
-from workloads.table_search import KEPT, smallest
-from workloads.table_size import (
+from workloads.studies import table_size
+from workloads.studies.table_search import KEPT, smallest
+from workloads.studies.table_size import (
     DIMENSIONS,
     ENTRIES,
     NETWORKS,

@@ -9,7 +9,7 @@ import pytest
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
-from workloads import micro
+from workloads.kernels import micro
 
 SLOW = 0.8
 EPOCH_US = 997920 / 1024e3

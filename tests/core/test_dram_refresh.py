@@ -11,7 +11,7 @@ import pytest
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from workloads import micro
+from workloads.kernels import micro
 from workloads.registry import make
 
 from .harness import config, execute

@@ -10,7 +10,7 @@ from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from workloads.micro import read
+from workloads.kernels.micro import read
 from workloads.registry import make
 
 from .harness import config, execute, lowered_of, tiny

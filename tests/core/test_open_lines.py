@@ -14,7 +14,7 @@ from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
 from tests.support.thin import thin
-from workloads.hw import job_of
+from workloads.mirrored import job_of
 
 from .harness import config, execute, tiny
 

@@ -6,8 +6,8 @@ import pytest
 
 from pysim.errors import SimError
 from pysim.program.job import Job, Memory
-from workloads import micro
-from workloads.copy import fill
+from workloads.kernels import micro
+from workloads.kernels.copy import fill
 
 from .harness import config, execute, tiny
 from .workloads_small import JOBS

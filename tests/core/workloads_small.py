@@ -7,11 +7,11 @@ import numpy as np
 from pysim.program.copies import copy_of
 from pysim.program.job import Job, Memory
 from pysim.trace.copies import with_copies
-from workloads import micro
-from workloads.copy import fill
-from workloads.gemm import gemm
+from workloads.kernels import micro
+from workloads.kernels.copy import fill
+from workloads.kernels.gemm import gemm
+from workloads.kernels.tiling import Tiling
 from workloads.registry import make
-from workloads.tiling import Tiling
 
 F32 = Tiling("t32", 32, 32, 8, 4)
 WIDE = Tiling("t32w", 32, 32, 32, 4)

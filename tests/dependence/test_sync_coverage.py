@@ -13,15 +13,15 @@ from pysim.program.warp_program import Place
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import F32
 from tests.oracle.random_shapes import rows_of
-from workloads.apps.region import Block, region_kernel
-from workloads.conv_chain import convolution
-from workloads.cutlass import multistage
-from workloads.cutlass import product as cutlass
-from workloads.gemm import gemm
-from workloads.mlp_pair import tiling
-from workloads.pointwise import Field, elementwise
+from workloads.kernels.cutlass import multistage
+from workloads.kernels.cutlass import product as cutlass
+from workloads.kernels.gemm import gemm
+from workloads.kernels.implicit_gemm import convolution
+from workloads.kernels.pointwise import Field, elementwise
+from workloads.kernels.region import Block, region_kernel
+from workloads.kernels.stream_k import stream_k, workspace
+from workloads.networks.mlp_pair import tiling
 from workloads.registry import make
-from workloads.streamk import stream_k, workspace
 
 EACH = 4  # rows of a TB, one behind another
 ROWS = 40 * EACH  # an SM holds 32 TBs: the last ones run beside those of the next kernels

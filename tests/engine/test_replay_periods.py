@@ -14,7 +14,8 @@ from pysim.engine.replay import Run, contract, gaps_of, runs_of
 from pysim.program.job import Job, Memory
 from tests.core.harness import config, tiny
 from tests.support.thin import thin
-from workloads import make, micro
+from workloads import make
+from workloads.kernels import micro
 
 SCHEMES = "host,stream,graph,tb_static,tb_ideal"
 GRU = "gru:hidden=128,batch=8,timesteps=24"

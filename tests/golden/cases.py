@@ -38,7 +38,7 @@ def _workload(text: str) -> Callable[[], Job]:
 
 def _chain(*words: str) -> Callable[[], Job]:
     def job() -> Job:
-        from workloads.hw.chains import chain_job
+        from workloads.mirrored.chains import chain_job
 
         return chain_job(*words)
 
@@ -47,7 +47,7 @@ def _chain(*words: str) -> Callable[[], Job]:
 
 def _measured(kernel: str, params: str) -> Callable[[], Job]:
     def job() -> Job:
-        from workloads.hw import job_of
+        from workloads.mirrored import job_of
 
         return job_of(kernel, params)
 

@@ -12,10 +12,10 @@ from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Memory
 from pysim.program.occupancy import occupancy
-from workloads.hw.chain_kernels import gru_tile, softmax_rows
-from workloads.hw.chains import CHAINS, TILES, chain_job, chain_of
-from workloads.hw.hgemm import Hgemm, hgemm
-from workloads.hw.sgemm import sgemm
+from workloads.mirrored.chain_kernels import gru_tile, softmax_rows
+from workloads.mirrored.chains import CHAINS, TILES, chain_job, chain_of
+from workloads.mirrored.hgemm import Hgemm, hgemm
+from workloads.mirrored.sgemm import sgemm
 
 MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_deps.csv"
 ROWS = {

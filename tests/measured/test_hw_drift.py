@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.core.harness import config, execute
-from workloads.hw import job_of
+from workloads.mirrored import job_of
 
 STEPS, GHZ = 200, 0.875 * 1.98
 ROWS = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_drift_sms.csv"

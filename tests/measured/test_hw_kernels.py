@@ -9,9 +9,9 @@ import pytest
 from pysim import simulate
 from pysim.errors import WorkloadError
 from tests.support.thin import thin
-from workloads.hw import job_of, launch_of
-from workloads.hw.code import COUNTERS, SECTORS, Warp
-from workloads.hw.compare import errors, measured, simulated
+from workloads.mirrored import job_of, launch_of
+from workloads.mirrored.code import COUNTERS, SECTORS, Warp
+from workloads.mirrored.compare import errors, measured, simulated
 
 ROWS = measured()
 # wavefronts depend on how lanes meet in banks, and the profiler counts some twice

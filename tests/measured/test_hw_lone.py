@@ -15,9 +15,9 @@ import pytest
 
 from pysim.program.job import Job, Memory, Tensor
 from tests.core.harness import config, execute
-from workloads.hw.chains import TILES
-from workloads.hw.hgemm import H64, H128W4, H128W8, Hgemm, hgemm
-from workloads.hw.sgemm import S32, S64, S128, sgemm
+from workloads.mirrored.chains import TILES
+from workloads.mirrored.hgemm import H64, H128W4, H128W8, Hgemm, hgemm
+from workloads.mirrored.sgemm import S32, S64, S128, sgemm
 
 MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
 ROWS = {"one": MEASURED / "h100_lone.csv", "all": MEASURED / "h200_lone.csv"}

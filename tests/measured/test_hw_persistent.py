@@ -12,8 +12,8 @@ from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
 from tests.core.harness import config, execute
 from tests.support.thin import thin
-from workloads.hw.chains import STAGED, chain_job, chain_of
-from workloads.hw.code import Warp
+from workloads.mirrored.chains import STAGED, chain_job, chain_of
+from workloads.mirrored.code import Warp
 from workloads.validation import h200
 
 from .test_hw_chains import SMALL, instructions_of_a_step

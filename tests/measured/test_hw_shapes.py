@@ -14,7 +14,7 @@ import pytest
 from pysim.program.job import Job
 from tests.core.harness import config, execute
 from tests.support.thin import thin
-from workloads.hw.hgemm import BK, H64, Hgemm
+from workloads.mirrored.hgemm import BK, H64, Hgemm
 
 from .test_hw_lone import KINDS, everywhere, products
 

@@ -12,7 +12,7 @@ import pytest
 from pysim.program.job import Job
 from pysim.program.warp_program import OP
 from tests.core.harness import config, execute
-from workloads import hw
+from workloads import mirrored
 
 MEASURED = Path(__file__).parents[2] / "workloads" / "measured"
 ROWS = MEASURED / "h200_steps.csv"
@@ -63,7 +63,7 @@ def run_without(launched, without, **overrides):
 def cycles(kernel, steps, without):
     """Return the time of one TB."""
     side = TILES[kernel][1]
-    launched = hw.job_of(kernel, f"M={side};N={side};K={32 * steps}").kernels[0]
+    launched = mirrored.job_of(kernel, f"M={side};N={side};K={32 * steps}").kernels[0]
     return run_without(launched, without)[0]
 
 
@@ -106,7 +106,7 @@ def test_tbs_that_share_an_sm_end_as_measured(kernel, order):
     side, depth, counts = SHARED[kernel]
     steps = 96
     for tbs in counts:
-        launched = hw.job_of(f"sgemm_{kernel}", f"M={side};N={side * tbs};K={depth * steps}").kernels[0]
+        launched = mirrored.job_of(f"sgemm_{kernel}", f"M={side};N={side * tbs};K={depth * steps}").kernels[0]
         took = run_without(launched, ("LOAD", "WAIT"), gpu__sms=1, gpu__gpcs=1, gpu__sm__warp_order=order)
         took /= steps
         assert took.max() == pytest.approx(shared(kernel)[tbs][-1], rel=0.09 if tbs > 1 else 0.12)
@@ -116,7 +116,7 @@ def test_tbs_that_share_an_sm_end_as_measured(kernel, order):
 def test_the_older_of_two_leads_by_less_where_warps_issue_until_they_must_wait():
     """Measured: the older of two of 128 x 128 takes as long as the younger; oldest first 0.65 of that."""
     side, depth, _ = SHARED["128x128x8"]
-    launched = hw.job_of("sgemm_128x128x8", f"M={side};N={side * 2};K={depth * 96}").kernels[0]
+    launched = mirrored.job_of("sgemm_128x128x8", f"M={side};N={side * 2};K={depth * 96}").kernels[0]
     shares = []
     for order in ("oldest", "greedy_oldest"):
         took = run_without(launched, ("LOAD", "WAIT"), gpu__sms=1, gpu__gpcs=1, gpu__sm__warp_order=order)

@@ -10,7 +10,7 @@ import pytest
 from pysim.program.job import Job
 from tests.core.harness import config, execute
 from tests.support.thin import thin
-from workloads import hw
+from workloads import mirrored
 
 ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_warm.csv"
 
@@ -25,7 +25,7 @@ def measured(kernel, params):
 
 
 def read(kernel, params, launches):
-    job = Job("warm", hw.job_of(kernel, params).kernels * launches)
+    job = Job("warm", mirrored.job_of(kernel, params).kernels * launches)
     return execute(job, "stream", config("h200")).slices["dram_read_sectors"].sum() * 32e-6
 
 

@@ -12,9 +12,9 @@ import pytest
 from pysim.program.job import Job
 from pysim.program.warp_program import Code
 from tests.core.harness import config, execute
-from workloads.hw.sgemm import sgemm_64x64x16
 from workloads.microbench.kernels import arithmetic, chained, write
 from workloads.microbench.kernels import kernel as made
+from workloads.mirrored.sgemm import sgemm_64x64x16
 
 ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_order.csv"
 TBS = 8

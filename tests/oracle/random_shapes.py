@@ -9,10 +9,10 @@ from pysim.program.job import Job, Memory
 from tests.core.workloads_small import F32, WIDE, product
 from tests.schemes.test_prologue import weighted
 from tests.support.recorded import recorded
-from workloads.conv_chain import conv_chain
-from workloads.gemm import gemm
-from workloads.mlp_pair import mlp_pair, tiling
-from workloads.pointwise import Field, elementwise
+from workloads.kernels.gemm import gemm
+from workloads.kernels.implicit_gemm import conv_chain
+from workloads.kernels.pointwise import Field, elementwise
+from workloads.networks.mlp_pair import mlp_pair, tiling
 
 # tiles of cuSync's products in fp16, small
 SMALL = "64x64x32x32x32x32"

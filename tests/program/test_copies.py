@@ -20,7 +20,7 @@ from tests.core.harness import SCHEMES, config, execute, tiny
 from tests.core.workloads_small import copied, product
 from tests.trace.made_traces import A, B, C, Warp, strided, write
 from tests.trace.made_traces import product as traced
-from workloads import micro
+from workloads.kernels import micro
 
 L2 = 12 * 24 * 16 * 128  # bytes of the tiny machine
 FAR = 1 << 31

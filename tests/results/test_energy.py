@@ -13,10 +13,11 @@ from pysim.machine.devices import DEVICES, device
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code
 from pysim.results.energy import EVENTS
-from workloads import micro, power
-from workloads.hw import launch_of
+from workloads.kernels import micro
 from workloads.microbench.bench import kernel as make_kernel
+from workloads.mirrored import launch_of
 from workloads.registry import make
+from workloads.studies import power
 
 
 def counts_of(result, run=0):

@@ -13,8 +13,8 @@ from pysim.errors import ConfigError
 from pysim.program.job import Job, Memory
 from pysim.results.energy import watts
 from pysim.results.power import NEAR, Watts, next_share
-from workloads import micro
-from workloads.power import STEADY
+from workloads.kernels import micro
+from workloads.studies.power import STEADY
 from workloads.validation.h200 import pause_us
 
 MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"

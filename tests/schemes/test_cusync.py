@@ -12,10 +12,10 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP, PIPE
 from tests.support.thin import thin
-from workloads.conv_chain import conv_chain, registers_of
-from workloads.cutlass import multistage, product
-from workloads.mlp_pair import mlp_pair, tiling
-from workloads.tiling import step_work
+from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.implicit_gemm import conv_chain, registers_of
+from workloads.kernels.tiling import step_work
+from workloads.networks.mlp_pair import mlp_pair, tiling
 from workloads.validation.cusync import MLP, MODES
 from workloads.validation.suites import SUITES, cases_of
 

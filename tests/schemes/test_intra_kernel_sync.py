@@ -14,8 +14,8 @@ from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP
 from tests.core.harness import drive, execute, lowered_of, oracle
 from tests.workloads.test_streamk import chain
-from workloads.cutlass import multistage, product
-from workloads.pointwise import Field, elementwise, flat
+from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.pointwise import Field, elementwise, flat
 from workloads.registry import make
 
 RNN = "persistent_rnn:kind=gru,hidden=128,batch=2,timesteps=4,layers=2,gpu=titan_v,sms=6"

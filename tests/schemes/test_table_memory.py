@@ -10,7 +10,7 @@ from tests.core.harness import config, execute, oracle, tiny
 from tests.core.test_partitions import TWO
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import kernel, two
-from workloads.apps.suite import APPS
+from workloads.applications.blockmaestro import APPS
 from workloads.registry import make
 
 CHAIN = "fft:batch=16,kernels=12"

@@ -39,7 +39,7 @@ from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
-from workloads.choose import FP16, FP32
+from workloads.kernels.gemm_choice import FP16, FP32
 
 PAGE = 21 - 7  # bits of a line
 # a list of kernels on several streams with events is another program without the events

@@ -32,7 +32,7 @@ from pysim.trace.writer import write_trace
 from tests.core.harness import lowered_of, tiny
 from tests.core.workloads_small import JOBS
 from tests.support.walker import position, walk
-from workloads.hw.hgemm import hgemm_64x64x32
+from workloads.mirrored.hgemm import hgemm_64x64x32
 from workloads.registry import make
 
 from .reader import listed, read_kernel, text_of, wavefronts

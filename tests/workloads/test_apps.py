@@ -12,8 +12,8 @@ from pysim.program.warp_program import Place
 from tests.core.harness import FAMILY, execute, tiny
 from tests.support.walker import check_footprints, touched
 from workloads import make
-from workloads.apps.region import Block, region_kernel
-from workloads.apps.suite import APPS
+from workloads.applications.blockmaestro import APPS
+from workloads.kernels.region import Block, region_kernel
 
 
 def small(name):

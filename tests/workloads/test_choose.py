@@ -13,7 +13,8 @@ from pysim import Config, simulate
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP
-from workloads.choose import (
+from workloads.kernels.gemm import gemm
+from workloads.kernels.gemm_choice import (
     FP16,
     FP32,
     SPLIT_DEPTH,
@@ -23,7 +24,6 @@ from workloads.choose import (
     choose_gemm,
     occupancy,
 )
-from workloads.gemm import gemm
 from workloads.validation.deepbench import AHEAD_STEPS, host_us, padded
 
 HINTS = MachineHints()

@@ -9,10 +9,10 @@ from pysim import Config, simulate
 from pysim.machine.devices import device
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
-from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
-from workloads.gemm import column_major
+from workloads.kernels.gemm import column_major
+from workloads.kernels.gemm_choice import FP16, FP32, MachineHints, choose_gemm, occupancy
+from workloads.kernels.gemm_sampling import EXACT_WAVES, plan
 from workloads.registry import make
-from workloads.sampling import EXACT_WAVES, plan
 from workloads.validation import deepbench
 from workloads.validation.suites import cases_of
 

@@ -13,9 +13,9 @@ from pysim.errors import WorkloadError
 from tests.core.harness import execute, tiny
 from tests.support.walker import check_footprints
 from workloads import make
-from workloads.irregular.layers import Net, Value
-from workloads.irregular.networks import KINDS, _wired
-from workloads.irregular.suite import GRAPHS, RIGID
+from workloads.applications.acs import GRAPHS, RIGID
+from workloads.applications.cnn_layers import Net, Value
+from workloads.applications.dynamic_networks import KINDS, _wired
 
 MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_graphs.csv"
 

@@ -15,11 +15,11 @@ from pysim.trace.job import trace_job
 from pysim.trace.store import Store
 from tests.support.calls import CONFIGS, ROOT, call, caller, refused
 from tests.support.pages import block, writer
-from workloads import peer
+from workloads.validation import peer_traces
 
 run = caller("accelsim_rows")
 LARGE = ("sgemm", "sgemm_kk8")
-ROWS = peer.rows()
+ROWS = peer_traces.rows()
 TARGET = 0.10
 
 
@@ -30,7 +30,7 @@ def stores(tmp_path_factory):
 
     def store(case):
         if case not in made:
-            convert(peer.write(peer.INPUTS[case], folder / case), folder / f"{case}.pysim")
+            convert(peer_traces.write(peer_traces.INPUTS[case], folder / case), folder / f"{case}.pysim")
             made[case] = Store(folder / f"{case}.pysim")
         return made[case]
 
@@ -63,18 +63,18 @@ def test_inputs_are_those_that_were_measured():
     for line in (ROOT / "workloads/measured/accelsim.csv").read_text(encoding="utf-8").splitlines()[1:]:
         words = line.split(",")
         stored.setdefault(words[0], int(words[4]))
-    counted = {name: sum(launch.instructions for launch in of) for name, of in peer.INPUTS.items()}
+    counted = {name: sum(launch.instructions for launch in of) for name, of in peer_traces.INPUTS.items()}
     assert counted == stored
     # the peer's own count of sectors that its warps ask of L1
-    assert sum(launch.sectors for launch in peer.INPUTS["vecadd"]) == 24_576
-    assert sum(launch.sectors for launch in peer.INPUTS["sgemm"]) == 2_703_360
+    assert sum(launch.sectors for launch in peer_traces.INPUTS["vecadd"]) == 24_576
+    assert sum(launch.sectors for launch in peer_traces.INPUTS["sgemm"]) == 2_703_360
 
 
 def test_instructions_and_sectors_follow_from_the_text(stores):
     for case in ("vecadd", "pair_2streams"):
-        launches = peer.INPUTS[case]
+        launches = peer_traces.INPUTS[case]
         for launch, kernel in zip(launches, stores(case).kernels, strict=True):
-            text = "".join(peer._kernel(launch, 1))
+            text = "".join(peer_traces._kernel(launch, 1))
             lines = [line.split() for line in text.splitlines() if re.match("[0-9a-f]{4} ffffffff", line)]
             assert len(lines) == launch.instructions
             touched = [int(line[-5]) for line in lines if any(word[:3] in ("LDG", "STG") for word in line)]
@@ -85,11 +85,11 @@ def test_instructions_and_sectors_follow_from_the_text(stores):
 
 def test_null_models_have_seen_the_answers():
     for constants, worst in ((2, 0.4), (3, 0.4)):
-        found, errors = peer.null_model(ROWS, constants)
+        found, errors = peer_traces.null_model(ROWS, constants)
         assert len(found) == constants
         assert 0.1 < np.abs(errors).max() < worst
         # least squares: no other constants do better
-        known = np.array([peer._known(row, constants) for row in ROWS])
+        known = np.array([peer_traces._known(row, constants) for row in ROWS])
         for i in range(constants):
             for factor in (0.98, 1.02):
                 other = found.copy()

@@ -10,7 +10,7 @@ from pysim.machine.devices import device
 from pysim.program.warp_program import OP
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, touched
-from workloads.persistent_rnn import fit, persistent_rnn
+from workloads.networks.persistent_rnn import fit, persistent_rnn
 from workloads.registry import make
 
 SMALL = {"gpu": "titan_v", "sms": 6}

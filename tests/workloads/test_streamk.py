@@ -20,12 +20,12 @@ from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.registry import parse_scheme
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, footprint, touched
-from workloads.copy import fill
-from workloads.cutlass import multistage, product
-from workloads.gemm import gemm
+from workloads.kernels.copy import fill
+from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.gemm import gemm
+from workloads.kernels.stream_k import KINDS, resident, schedule, stream_k, workspace
+from workloads.kernels.tiling import Tiling
 from workloads.registry import make
-from workloads.streamk import KINDS, resident, schedule, stream_k, workspace
-from workloads.tiling import Tiling
 
 F32 = Tiling("t32", 32, 32, 8, 4)
 SLICED = Tiling("sliced", 32, 32, 32, 4, slices=4)

@@ -341,13 +341,13 @@ def test_the_key_holds_all_that_decides_an_outcome(monkeypatch):
 def test_the_digest_of_the_code_sees_core_and_templates(monkeypatch, tmp_path):
     from pysim.cli import script
 
-    for name in ("pysim/_core.so", "pysim/engine/run.py", "workloads/hw/code.py"):
+    for name in ("pysim/_core.so", "pysim/engine/run.py", "workloads/mirrored/code.py"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1", encoding="utf-8")
     monkeypatch.setattr(script, "_ROOT", tmp_path)
     seen = set()
-    for name in (None, "pysim/_core.so", "pysim/engine/run.py", "workloads/hw/code.py"):
+    for name in (None, "pysim/_core.so", "pysim/engine/run.py", "workloads/mirrored/code.py"):
         if name:
             (tmp_path / name).write_text("2", encoding="utf-8")
         script.code_digest.cache_clear()

@@ -11,17 +11,18 @@ from pysim import simulate
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
 from tests.support.walker import check_footprints, footprint, touched
-from workloads import make, micro
-from workloads.batched import batched_gemm
-from workloads.choose import FP16, FP32, MachineHints, choose_gemm, occupancy
-from workloads.conv_chain import conv_chain
-from workloads.copy import copy, fill
-from workloads.gemm import column_major, gemm
-from workloads.mlp_pair import mlp_pair, tiling
-from workloads.pointwise import Field, elementwise, pointwise
+from workloads import make
+from workloads.kernels import micro
+from workloads.kernels.batched_gemm import batched_gemm
+from workloads.kernels.copy import copy, fill
+from workloads.kernels.gemm import column_major, gemm
+from workloads.kernels.gemm_choice import FP16, FP32, MachineHints, choose_gemm, occupancy
+from workloads.kernels.implicit_gemm import conv_chain
+from workloads.kernels.pointwise import Field, elementwise, pointwise
+from workloads.kernels.row_reductions import layernorm, softmax
+from workloads.kernels.tiling import Tiling
+from workloads.networks.mlp_pair import mlp_pair, tiling
 from workloads.registry import parse
-from workloads.rows import layernorm, softmax
-from workloads.tiling import Tiling
 
 SMALL = (
     Tiling("t", 16, 16, 8, 2),

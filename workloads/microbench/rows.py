@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pysim.program.job import Kernel, Memory
-from workloads.micro import chase
+from workloads.kernels.micro import chase
 
 from . import kernels as make
 from .bench import Bench

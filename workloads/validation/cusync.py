@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from pysim import Config, Job, WorkloadError
-from workloads.conv_chain import Form, conv_chain
-from workloads.cutlass import Multistage, multistage
-from workloads.mlp_pair import mlp_pair, tiling
-from workloads.tiling import Tiling
+from workloads.kernels.cutlass import Multistage, multistage
+from workloads.kernels.implicit_gemm import Form, conv_chain
+from workloads.kernels.tiling import Tiling
+from workloads.networks.mlp_pair import mlp_pair, tiling
 
 from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
 from .nulls import roofline_by

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysim import Config, WorkloadError
-from workloads.choose import Dtype, MachineHints, choose_gemm
-from workloads.gemm import column_major
+from workloads.kernels.gemm import column_major
+from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.gemm_sampling import plan
 from workloads.registry import make
-from workloads.sampling import plan
 
 from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
 from .nulls import roofline_by

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysim import Config, Job
-from workloads.hw import job_of
-from workloads.hw.chains import chain_job
+from workloads.mirrored import job_of
+from workloads.mirrored.chains import chain_job
 
 from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .nulls import measured_base, roofline_by

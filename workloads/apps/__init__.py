@@ -1,3 +1,0 @@
-"""Applications of published studies as graphs of kernels: sizes, tiles and bodies where none were published
-are assumed, and each factory says which.
-"""

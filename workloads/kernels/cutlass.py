@@ -1,0 +1,329 @@
+"""Matrix product C[M, N] = A[M, K] B[K, N] in fp16 as CUTLASS 2.x writes it for Ampere.
+
+Its parts are those of CUTLASS's own documentation ("Efficient GEMM in CUDA"): a pipeline of ``stages`` tiles
+in shared memory that cp.async fills past L1, swizzled so that neither the copies nor ldmatrix meet a
+conflict; each warp computes ``wm`` x ``wn`` outputs by mma.m16n8k16 with fp32 sums, and loads the fragments
+of the next 16 of K while it multiplies those at hand; sums go through shared memory to 16-byte stores, eight
+rows a warp at a time. Instruction counts follow from these shapes; integer work is counted in the source,
+not in SASS.
+
+All tensors are row-major. x of the grid runs over tiles of N, y over tiles of M, z over parts of K (CUTLASS's
+horizontal swizzle), which add to C in turn (``serial``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.warp_program import SLOTS, Code, Part, Place, Program, Recorded
+
+from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
+from .tiles import WARP, Tile, blocks_of, tile_ops
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ITEM = 2
+MMA = (16, 8, 16)  # M, N, K of an mma
+VECTOR = 16  # bytes of a copy, of a store and of a row of ldmatrix
+LINE = 128  # bytes that shared memory moves a cycle
+WAVEFRONTS = 4  # of an ldmatrix.x4
+MAX_STEPS = 65535
+# Integer and control instructions, counted in CUTLASS's source: a copy's predicate, its two 64-bit addresses
+# and its slot; a step's wraps of both slots, compare and branch; a fragment load's swizzled address.
+INTS_COPY, INTS_STEP, INTS_GROUP = 5, 14, 4
+INTS_BEGIN = 180  # iterators of a TB
+INTS_STORE = 8  # predicate and address of a store
+LDSM_LATENCY = 29  # cycles; as on Hopper
+MMA_LATENCY = 25
+# GELU of an output: its argument, erff (a polynomial of nine FMAs and a tail with one exponential) and the
+# two products; to and from fp16
+GELU = {"fp32": 21, "int": 6, "sfu": 1}
+_TILE = re.compile(r"(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Multistage:
+    """How a product is cut: ``tm`` x ``tn`` x ``tk`` a TB, ``wm`` x ``wn`` a warp, K in ``split_k`` parts."""
+
+    tm: int
+    tn: int
+    tk: int
+    wm: int
+    wn: int
+    stages: int = 3
+    split_k: int = 1
+    gelu: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what CUTLASS's tensor cores and copies cannot be cut into."""
+        if self.wm <= 0 or self.wn <= 0 or self.tm % self.wm or self.tn % self.wn:
+            raise WorkloadError(f"tile {self.name}: the TB's sizes must be multiples of the warp's")
+        if self.wm % MMA[0] or self.wn % MMA[0] or self.tk not in (32, 64) or self.warps > 32:
+            raise WorkloadError(
+                f"tile {self.name}: a warp's sizes must be multiples of 16, K 32 or 64, and a TB has at most"
+                " 32 warps"
+            )
+        if self.tm * self.tk * ITEM % (VECTOR * WARP * self.warps) or (
+            self.tn * self.tk * ITEM % (VECTOR * WARP * self.warps)
+        ):
+            raise WorkloadError(f"tile {self.name}: its threads cannot share the copies evenly")
+        if not 3 <= self.stages <= SLOTS:
+            raise WorkloadError(f"tile {self.name}: stages = {self.stages}: must be from 3 to {SLOTS}")
+        if self.split_k < 1:
+            raise WorkloadError(f"tile {self.name}: split K = {self.split_k}: must be positive")
+
+    @property
+    def name(self) -> str:
+        """M, N and K of a TB and of a warp."""
+        return f"{self.tm}x{self.tn}x{self.tk}x{self.wm}x{self.wn}x{self.tk}"
+
+    @property
+    def warps(self) -> int:
+        """Warps of a TB."""
+        return (self.tm // self.wm) * (self.tn // self.wn)
+
+    @property
+    def groups(self) -> int:
+        """Groups of 16 of K in a step."""
+        return self.tk // MMA[2]
+
+    @property
+    def mmas(self) -> int:
+        """The mma of a warp for a group."""
+        return (self.wm // MMA[0]) * (self.wn // MMA[1])
+
+    @property
+    def fragments(self) -> int:
+        """The ldmatrix.x4 of a warp for a group; each loads 16 x 16 values in four wavefronts."""
+        return self.wm // 16 + self.wn // 16
+
+    @property
+    def registers(self) -> int:
+        """32-bit registers a thread: sums, two fragments an operand, addresses."""
+        sums = self.wm * self.wn // WARP
+        fragments = 2 * (self.wm + self.wn) * MMA[2] * ITEM // (4 * WARP)
+        return min(255, -(-(sums + fragments + 40) // 8) * 8)
+
+    @property
+    def smem(self) -> int:
+        """Shared memory of a TB in bytes."""
+        return self.stages * (self.tm + self.tn) * self.tk * ITEM
+
+    def chunk(self, k: int) -> int:
+        """K of one part of the split: whole steps."""
+        steps = -(-k // self.tk)
+        return -(-steps // self.split_k) * self.tk
+
+    def grid(self, m: int, n: int, k: int) -> tuple[int, int, int]:
+        """TBs in x (N), y (M) and z (K); fewer parts than split_k where K is too short."""
+        return -(-n // self.tn), -(-m // self.tm), -(-k // self.chunk(k))
+
+
+def multistage(tile: str, stages: int, split_k: int, *, gelu: bool = False) -> Multistage:
+    """Return the tiling of ``"128x256x32x64x64x32"``: M, N, K of a TB, then of a warp (K the same)."""
+    match = _TILE.fullmatch(tile)
+    if match is None:
+        raise WorkloadError(f"tile {tile[:40]!r}: must be six sizes, MxNxK of a TB and of a warp")
+    tm, tn, tk, wm, wn, wk = (int(size) for size in match.groups())
+    if wk != tk:
+        raise WorkloadError(f"tile {tile}: K of a warp must be K of the TB")
+    return Multistage(tm, tn, tk, wm, wn, stages, split_k, gelu)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the program depends on: the tiling, sizes in elements, the pitch of A and what it waits for."""
+
+    tiling: Multistage
+    m: int
+    n: int
+    k: int
+    a_pitch: int
+    halves: int  # A has so many times K columns: the first are read, all are waited for
+
+    def operands(self) -> tuple[Tile, Tile, Tile]:
+        """Tiles of A, B and C."""
+        t, chunk, row = self.tiling, self.tiling.chunk(self.k), self.n * ITEM
+        a = Tile(0, self.a_pitch, ITEM, t.tm, t.tk, by=t.tm * self.a_pitch, bz=chunk * ITEM, step=t.tk * ITEM)
+        b = Tile(1, row, ITEM, t.tk, t.tn, bx=t.tn * ITEM, bz=chunk * row, step=t.tk * row)
+        return a, b, Tile(2, row, ITEM, t.tm, t.tn, bx=t.tn * ITEM, by=t.tm * row)
+
+    def needed(self, step: int) -> Part:
+        """Return what a step reads of A, ``step`` steps from where the loop is."""
+        t = self.tiling
+        deep = Place(base=step * t.tk, bz=t.chunk(self.k), step=t.tk)
+        return Part(0, Place(by=t.tm), t.tm, deep, t.tk, self.halves, self.k if self.halves > 1 else 0)
+
+
+class _Writer:
+    """Writes the main loop of the TBs of which ``rows`` x ``cols`` of C exist.
+
+    Step s is on slot (s - 1) mod stages, so that a loop from step 1 on counts slots from 0.
+    """
+
+    def __init__(self, code: Code, case: Case, rows: int, cols: int, first: int = 0) -> None:
+        self.code, self.case, self.first = code, case, first
+        t = case.tiling
+        a, b, _ = case.operands()
+        near = range(first, first + t.stages)
+        self.ops_a = [tile_ops(a, t.warps, VECTOR, (rows, t.tk), step * a.step) for step in near]
+        self.ops_b = [tile_ops(b, t.warps, VECTOR, (t.tk, cols), step * b.step) for step in near]
+        self.ahead = t.stages - 1
+
+    def fetch(self, step: int, share: int, of: int) -> None:
+        """Add part ``share`` of ``of`` of the copies of a step; -1: of the step that a loop fetches."""
+        code, t, loop = self.code, self.case.tiling, step < 0
+        near = 1 if loop else step
+        if share == 0:
+            code.loads()
+        for of_a, ops in ((False, self.ops_b[near]), (True, self.ops_a[near])):
+            first, last = (-(-len(ops) * part // of) for part in (share, share + 1))
+            if of_a and share == 0:
+                part = self.case.needed(self.first + near)
+                code.needs(part, level=0 if loop else 2, ahead=self.ahead if loop else 0)
+            code.compute(int=INTS_COPY * (last - first))
+            for patterns in ops[first:last]:
+                if loop:
+                    code.load(0, *patterns, bypass_l1=True, stages=t.stages, ahead=self.ahead)
+                else:
+                    code.load((step + self.ahead) % t.stages, *patterns, bypass_l1=True, level=2)
+
+    def step(self, number: int, steps: int) -> None:
+        """Multiply the last group of the step before and all of this one but its last; -1: in a loop."""
+        code, t = self.code, self.case.tiling
+        if number < 0:
+            code.wait(0, stages=t.stages)
+        else:
+            code.wait((number + self.ahead) % t.stages)
+        code.barrier()
+        waves = WAVEFRONTS * t.fragments
+        for group in range(t.groups):
+            if number < 0 or number + self.ahead < steps:
+                self.fetch(-1 if number < 0 else number + self.ahead, group, t.groups)
+            first = number == 0 and group == 0
+            code.compute(
+                smem=waves, smem_ops=t.fragments, chain=LDSM_LATENCY, smem_back=None if first else waves,
+                int=INTS_GROUP + (INTS_STEP if group == 0 else 0), control=1, tensor=0 if first else t.mmas,
+            )  # fmt: skip
+
+
+def valid_of(case: Case, number: int) -> tuple[int, int]:
+    """Return how many rows and columns of a tile exist that is last in x and y as ``number`` says."""
+    t = case.tiling
+    gx, gy, _ = t.grid(case.m, case.n, case.k)
+    rows = case.m - (gy - 1) * t.tm if number & LAST_Y else t.tm
+    return rows, case.n - (gx - 1) * t.tn if number & LAST_X else t.tn
+
+
+def _variant(case: Case, number: int) -> Code:
+    """Ops of the TBs that are last in x, y, z as the bits of ``number`` say."""
+    t = case.tiling
+    gz = t.grid(case.m, case.n, case.k)[2]
+    depth = case.k - (gz - 1) * t.chunk(case.k) if number & LAST_Z else t.chunk(case.k)
+    code, valid = Code(), valid_of(case, number)
+    main_loop(code, case, valid, 0, depth // t.tk)
+    code.main_done()
+    epilogue(code, case, valid, number)
+    code.exit()
+    return code
+
+
+def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, steps: int) -> None:
+    """Multiply so many steps of a tile from step ``first`` on; ``valid`` rows and columns of C exist."""
+    t = case.tiling
+    if not 0 < steps <= MAX_STEPS:
+        raise WorkloadError(f"product {t.name}: {steps} steps a TB: must be from 1 to {MAX_STEPS}")
+    loop = _Writer(code, case, *valid, first)
+    code.compute(int=INTS_BEGIN, control=8)
+    for number in range(min(loop.ahead, steps)):
+        loop.fetch(number, 0, 1)
+    loop.step(0, steps)
+    looped = max(0, steps - t.stages)
+    if looped:
+        mark = code.loop_begin()
+        loop.step(-1, steps)
+        code.loop_end(mark, looped)
+    for rest in range(1 + looped, steps):
+        loop.step(rest, steps)
+    code.compute(tensor=t.mmas, chain=MMA_LATENCY)
+
+
+def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> None:
+    """Exchange the sums through shared memory, eight rows a warp at a time, and store or add them."""
+    t = case.tiling
+    stores = in_rounds(tile_ops(case.operands()[2], t.warps, VECTOR, valid), t.wm)
+    each = t.wm * t.wn // WARP // len(stores)  # sums of a thread in a round
+    written = each * 4 * WARP // LINE
+    last = number & LAST_Z or t.split_k == 1
+    unit = GELU if t.gelu and last else {}
+    work = {"fp32": each, "int": 2 * each} | {pipe: each * count for pipe, count in unit.items()}
+
+    def exchange(at: int) -> None:
+        code.barrier()
+        code.compute(smem=written, smem_ops=-(-each // 2), int=4, chain=4)
+        code.barrier()
+        code.compute(smem=written, smem_ops=-(-each // 4), chain=LDSM_LATENCY)
+        code.compute(**(work | {"int": work["int"] + INTS_STORE * len(stores[at]), "control": 1}))
+
+    add_in_turn(code, 0, stores, number if t.split_k > 1 else LAST_Z | FIRST_Z, exchange)
+    if last:
+        code.made(Part(2, Place(by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
+
+
+@lru_cache(maxsize=1024)
+def _program(case: Case) -> Program | Recorded:
+    t = case.tiling
+    name = f"cutlass_{t.name}"
+    if t.split_k > 1:
+        return in_turn(
+            name, t.grid(case.m, case.n, case.k), partial(_variant, case),
+            warps=t.warps, registers=t.registers, smem=t.smem, args=3,
+        )  # fmt: skip
+    variants = tuple(tuple(_variant(case, number).ops) for number in range(8))
+    return Program(name, variants, t.warps, t.registers, t.smem, 3)
+
+
+def case_of(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage) -> Case:
+    """Return the case of a product of tensors whose shapes and items must agree."""
+    m, n, k = a.rows, b.cols, b.rows
+    if a.cols % k or (c.rows, c.cols) != (m, n) or {x.item for x in (a, b, c)} != {ITEM}:
+        raise WorkloadError(
+            f"{name}: A {m} x {a.cols}, B {k} x {n}, C {c.rows} x {c.cols}: no product in fp16"
+        )
+    if n % (VECTOR // ITEM) or k % tiling.tk:
+        raise WorkloadError(
+            f"{name}: N = {n}, K = {k}: must be multiples of {VECTOR // ITEM} and {tiling.tk}"
+        )
+    return Case(tiling, m, n, k, a.pitch, a.cols // k)
+
+
+def product(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, stream: int = 0) -> Kernel:
+    """Make the kernel C = A B: a is [M, K], b [K, N], c [M, N], all in fp16.
+
+    Where A has several times K columns, the first K are read, and each step waits for its columns in every
+    K of them, as a gated unit in between would.
+    """
+    case = case_of(name, a, b, c, tiling)
+    m, k = case.m, case.k
+    gx, gy, gz = tiling.grid(m, case.n, k)
+    chunk = tiling.chunk(k)
+    tm, tn = tiling.tm, tiling.tn
+
+    def of_a(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        tb = np.asarray(tbs, np.int64)
+        row, deep = tb // gx % gy * tm, tb // (gx * gy) * chunk
+        return np.stack([row, np.minimum(row + tm, m), deep, np.minimum(deep + chunk, k)], axis=1)
+
+    b_reads = blocks_of(b, (chunk, tn), lambda tb: tb // (gx * gy), lambda tb: tb % gx)
+    c_tiles = blocks_of(c, (tm, tn), lambda tb: tb // gx % gy, lambda tb: tb % gx)
+    mode: Mode = "update" if tiling.split_k > 1 else "write"
+    accesses = (Access(a, "read", of_a), Access(b, "read", b_reads), Access(c, mode, c_tiles))
+    return Kernel(name, _program(case), (gx, gy, gz), (a, b, c), accesses, stream)

@@ -1,0 +1,236 @@
+"""Which kernel a vendor library would take for a GEMM: a list of tiles, an analytic cost of each, habits.
+
+The cost is what a library knows before it launches: how many thread blocks (TBs) share an SM, what a k-step
+of one takes of the arithmetic pipe and how long it waits for its tile, bytes over bandwidths, and the cost of
+adding split sums. It is not the simulator: like cuBLAS it is wrong for some shapes.
+
+Tile names are those of public profiles of cuBLAS 9 and 10 on a V100. How a kernel walks its k-steps is
+CUTLASS's (``overlap`` in ``tiling.Tiling``). Nobody published when the library takes which;
+the habits below were read off classes of DeepBench's times (half ``fit``), not off single rows:
+
+- large products without a transposed A (NN, NT) reach 13.1 of 15.7 TFLOP/s, TN 13.8: their loops yield for
+  two cycles and for one (``YIELD``);
+- the smallest fp32 tile is taken where its grid has at most a TB an SM;
+- a kernel for few columns (``gemmSN``) where the other side is small, too;
+- K is split only from ``SPLIT_FROM`` on, and each part stays deep;
+- in fp16 small tiles take k-steps of 64: 64 x 64 where its grid fills at most half the SMs, else 128 x 64.
+  But where that streams rows of K beyond L2 that are no multiple of 1024, 64 x 64 takes steps of 32. It then
+  reads 64 B of a row at a time, each from another DRAM row;
+- where one operand fits in L2 and the other does not, TBs that share the large one are dispatched together,
+  so that it is streamed once: what CUTLASS orders its TBs for (``efficient_gemm.md``, threadblock
+  rasterization). Without it an LSTM of 4096 with a batch of 128 takes half as long again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pysim.errors import WorkloadError
+
+from .gemm import MAX_STEPS
+from .tiles import WARP
+from .tiling import FETCH, INTS_A_STEP, Tiling, step_work
+
+Dtype = Literal["fp32", "fp16"]
+YIELD = {
+    False: 2,
+    True: 1,
+}  # cycles of a yield; True: unsliced kernels of products with A (cuBLAS's) transposed
+
+
+@dataclass(frozen=True, slots=True)
+class MachineHints:
+    """Published figures of the device, a V100 by default (rates in GB/s, latencies in cycles)."""
+
+    sms: int = 80
+    clock_mhz: float = 1455.0
+    dram_gbs: float = 900.0
+    l2_gbs: float = 2155.0
+    dram_latency: int = 450
+    l2_latency: int = 220
+    l2_bytes: int = 6 << 20
+    row_gbs: float = 6.4  # DRAM rows opened a nanosecond: what bounds streams of short pieces
+    registers: int = 65536
+    smem: int = 98304
+    warps: int = 64
+    tbs: int = 32
+    launch_us: float = 2.0
+
+
+def _ffma(name: str, tm: int, tn: int, tk: int, warps: int, slices: int = 1) -> Tiling:
+    return Tiling(name, tm, tn, tk, warps, slices=slices, overlap=True, passes=4, fetch=FETCH)
+
+
+def _hmma(name: str, tm: int, tn: int, tk: int, warps: int, slices: int = 1) -> Tiling:
+    return Tiling(name, tm, tn, tk, warps, "hmma", slices=slices, overlap=True, passes=8, fetch=FETCH)
+
+
+# cuBLAS's M (our tn) comes first in a name.
+FP32 = (
+    _ffma("sgemm_128x128", 128, 128, 8, 8),
+    _ffma("sgemm_128x64", 64, 128, 8, 4),
+    _ffma("sgemm_64x64", 64, 64, 8, 2),
+    _ffma("sgemm_128x32", 32, 128, 8, 4),
+    _ffma("sgemm_32x128", 128, 32, 8, 4),
+    _ffma("sgemm_64x32_sliced1x4", 32, 64, 32, 4, 4),
+    _ffma("sgemm_32x32_sliced1x4", 32, 32, 32, 4, 4),
+    _ffma("gemmSN_64x16", 16, 64, 32, 4, 4),
+)
+SMALLEST, NARROW = FP32[-2:]
+FP16 = (
+    _hmma("fp16_s884gemm_256x128", 128, 256, 32, 8),
+    _hmma("fp16_s884gemm_128x128", 128, 128, 32, 4),
+    _hmma("fp16_s884gemm_128x64", 64, 128, 32, 4),
+    _hmma("fp16_s884gemm_128x64_sliced1x2", 64, 128, 64, 8, 2),
+    _hmma("fp16_s884gemm_64x64_sliced1x2", 64, 64, 64, 4, 2),
+    _hmma("fp16_s884gemm_64x64", 64, 64, 32, 4, 2),
+)
+WIDE, DEEP, SHALLOW = FP16[-3:]
+SPLITS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64)
+SPLIT_FROM = {"fp32": 4096, "fp16": 8192}  # K from which on it is split
+SPLIT_DEPTH = 1024  # K of a part at the least
+NARROW_N, NARROW_M = 16, 1024  # most columns and rows of C (cuBLAS's N and M) for `gemmSN`
+WHOLE_ROWS = 1024  # rows of K of a multiple of this are streamed in steps of 64
+
+
+def occupancy(tiling: Tiling, item: int, hints: MachineHints) -> int:
+    """TBs that fit an SM."""
+    by_registers = hints.registers // (tiling.registers(item) * WARP * tiling.warps)
+    by_smem = hints.smem // tiling.smem(item)
+    return max(0, min(by_registers, by_smem, hints.warps // tiling.warps, hints.tbs))
+
+
+def estimate_us(
+    tiling: Tiling,
+    m: int,
+    n: int,
+    k: int,
+    item: int,
+    hints: MachineHints,
+    beta: bool,
+    rows_of_k: tuple[bool, bool] = (False, False),
+) -> float:
+    """Estimated time of C[m, n] = A[m, k] B[k, n] in microseconds; infinite where the tiling cannot run.
+
+    ``rows_of_k``: which of A and B lie in memory as rows of K, so that a k-step takes a piece of each.
+    """
+    gx, gy, gz = tiling.grid(m, n, k)
+    tbs = gx * gy * gz
+    together = min(occupancy(tiling, item, hints), -(-tbs // hints.sms))
+    steps = -(-tiling.chunk(k) // tiling.tk)
+    if together == 0 or steps > MAX_STEPS:
+        return float("inf")
+    work = step_work(tiling, tiling.tk, item)
+    moved = (tiling.tm + tiling.tn) * tiling.tk * item
+    # each byte of a tile is loaded once and stored to shared memory once, 4 B a lane at worst
+    issue = work.math + work.lds + INTS_A_STEP + 2 + moved / (WARP * tiling.warps) / 4 * 1.25
+    shared = work.wavefronts * tiling.warps + moved / 64
+    math = work.math * 2 + work.conflicts
+
+    def busy(many: int) -> float:
+        """Cycles of a k-step of so many TBs of an SM: the fullest sub-core's, or shared memory's."""
+        return max(max(math, issue) * -(-many * tiling.warps // 4), shared * many)
+
+    small = (m * k + k * n) * item < hints.l2_bytes
+    alone = max(math, hints.l2_latency if small else hints.dram_latency) + moved / 64
+    epilogue = tiling.fetch + 4 * hints.dram_latency
+    waves = -(-tbs // (hints.sms * together))
+    last = -(-(tbs - (waves - 1) * hints.sms * together) // hints.sms)
+    cycles = sum(
+        max(steps * busy(many), steps * alone + epilogue) for many in [together] * (waves - 1) + [last]
+    )
+    # the TBs of an SM fill each other's pauses but for one epilogue
+    cycles += tiling.fetch / together
+    whole = hints.dram_gbs * 1e3
+    pieces = min(whole, tiling.tk * item * hints.row_gbs * 1e3)
+    a_rate, b_rate = (pieces if rows and not small else whole for rows in rows_of_k)
+    # an operand beyond L2 is read anew by each row or column of tiles unless these run at once
+    a_passes = min(gx, waves) if tiling.turned and m * k * item > hints.l2_bytes else 1
+    b_passes = min(gy, waves) if not tiling.turned and k * n * item > hints.l2_bytes else 1
+    read_us = a_passes * m * k * item / a_rate + b_passes * k * n * item / b_rate
+    dram_us = read_us + m * n * item * (1 + beta) / whole
+    l2_bytes = tbs * (tiling.tm + tiling.tn) * tiling.chunk(k) * item + m * n * item * gz
+    updates_us = m * n * 32 * (gz > 1) * gz / (hints.l2_gbs * 1e3)
+    memory_us = max(dram_us, l2_bytes / (hints.l2_gbs * 1e3))
+    extra = updates_us + (hints.launch_us if gz > 1 and not beta else 0.0)
+    # two resources near saturation wait for each other: a smooth maximum
+    both: float = ((cycles / hints.clock_mhz) ** 3 + memory_us**3) ** (1 / 3)
+    return both + extra
+
+
+def _taken(base: Tiling, m: int, n: int, k: int, rows_of_k: tuple[bool, bool], hints: MachineHints) -> bool:
+    """Whether the library's habits let a tile be: ``rows_of_k`` says which operands lie so in memory."""
+    gx, gy, _ = base.grid(m, n, k)
+    if base is SMALLEST:
+        return gx * gy <= hints.sms
+    if base is NARROW:
+        return m <= NARROW_N and n <= NARROW_M and not rows_of_k[1]
+    if base in (WIDE, DEEP, SHALLOW):
+        gx, gy, _ = DEEP.grid(m, n, k)
+        few = 2 * gx * gy <= hints.sms and k < SPLIT_FROM["fp16"]
+        streamed = max(m, n) * k * 2 > hints.l2_bytes
+        pieces = rows_of_k[0 if m > n else 1] and k % WHOLE_ROWS != 0 and streamed
+        return base is (SHALLOW if pieces else DEEP if few else WIDE)
+    return True
+
+
+def _turned(base: Tiling, m: int, n: int, k: int, item: int, hints: MachineHints) -> bool:
+    """Whether TBs that share a part of B are dispatched one after another: A stays in L2 and B does not."""
+    return base.tm < m and m * k * item <= hints.l2_bytes < k * n * item
+
+
+def suited(base: Tiling, a_t: bool, b_t: bool) -> Tiling:
+    """Return a tile of the lists as the library has it for operands that lie so: the yields of its loop."""
+    fast = b_t and not a_t and base.slices == 1
+    return replace(base, yields=YIELD[fast]) if base.math == "ffma" else base
+
+
+def candidates(
+    m: int,
+    n: int,
+    k: int,
+    dtype: Dtype,
+    hints: MachineHints,
+    beta: bool,
+    a_t: bool = False,
+    b_t: bool = False,
+) -> list[tuple[float, Tiling]]:
+    """All tilings with their estimated time (us), cheapest first."""
+    if dtype not in ("fp32", "fp16"):
+        raise WorkloadError(f"dtype {dtype}: must be fp32 or fp16")
+    item = 4 if dtype == "fp32" else 2
+    found = []
+    for base in FP32 if dtype == "fp32" else FP16:
+        rows_of_k = not a_t, b_t
+        if not _taken(base, m, n, k, rows_of_k, hints):
+            continue
+        made = replace(suited(base, a_t, b_t), turned=_turned(base, m, n, k, item, hints))
+        for split in SPLITS:
+            tiling = made if split == 1 else replace(made, name=f"{base.name}_splitK{split}", split_k=split)
+            if split > 1 and (
+                k < max(SPLIT_FROM[dtype], SPLIT_DEPTH * split) or tiling.grid(m, n, k)[2] != split
+            ):
+                continue  # K is too short
+            found.append((estimate_us(tiling, m, n, k, item, hints, beta, rows_of_k), tiling))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def choose_gemm(
+    m: int,
+    n: int,
+    k: int,
+    dtype: Dtype = "fp32",
+    *,
+    a_t: bool = False,
+    b_t: bool = False,
+    beta: float = 0.0,
+    hints: MachineHints | None = None,
+    split: bool = True,
+) -> Tiling:
+    """Tiling for C[m, n] = A[m, k] B[k, n] (row-major); ``split=False`` leaves split-K out.
+
+    ``a_t``, ``b_t``: A lies in memory as [k, m], B as [n, k].
+    """
+    ranked = candidates(m, n, k, dtype, hints or MachineHints(), beta != 0.0, a_t, b_t)
+    return next(tiling for _, tiling in ranked if split or tiling.split_k == 1)

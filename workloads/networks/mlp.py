@@ -1,0 +1,37 @@
+"""A multi-layer perceptron, launched a product a layer as a framework with fused epilogues launches it."""
+
+from __future__ import annotations
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
+from workloads.kernels.gemm import gemm
+from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+
+MOST = 1 << 16
+
+
+def mlp(
+    layers: int = 8,
+    width: int = 1024,
+    batch: int = 128,
+    dtype: Dtype = "fp16",
+    hints: MachineHints | None = None,
+) -> Job:
+    """Make ``layers`` products X[batch, width] W[width, width], each behind the one before.
+
+    The nonlinearity is in the epilogue. Two activations take turns, as a caching allocator gives them out.
+    """
+    for label, value in {"layers": layers, "width": width, "batch": batch}.items():
+        if not 1 <= value <= MOST:
+            raise WorkloadError(f"mlp: {label} = {value}: must be from 1 to {MOST}")
+    item = 4 if dtype == "fp32" else 2
+    if width * item % 16:
+        raise WorkloadError(f"mlp: width = {width}: rows must be multiples of 16 B")
+    tiling = choose_gemm(batch, width, width, dtype, b_t=True, hints=hints or MachineHints(), split=False)
+    memory = Memory()
+    held = [memory.tensor(f"x{i}", batch, width, item) for i in range(2)]
+    kernels = []
+    for layer in range(layers):
+        w = memory.tensor(f"w{layer}", width, width, item)
+        kernels.append(gemm("layer", held[layer % 2], w, held[1 - layer % 2], tiling, b_t=True))
+    return Job(f"mlp:layers={layers},width={width}", kernels, steps=layers)

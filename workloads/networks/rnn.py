@@ -1,0 +1,156 @@
+"""Recurrent networks, launched as a framework launches them: one stream, layer by layer, step by step."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pysim.errors import WorkloadError
+from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
+from workloads.kernels.copy import fill
+from workloads.kernels.gemm import gemm
+from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.pointwise import GRU_CELL, LSTM_CELL, RELU_CELL, cell
+from workloads.kernels.tiling import Tiling
+
+Input = Literal["per-step", "skip", "hoisted"]
+CELLS = {"gru": (3, GRU_CELL), "lstm": (4, LSTM_CELL), "vanilla": (1, RELU_CELL)}
+INPUTS = ("per-step", "skip", "hoisted")
+
+
+def _steps_of(
+    memory: Memory, name: str, timesteps: int, batch: int, cols: int, item: int
+) -> tuple[Tensor, list[Tensor]]:
+    """Allocate a [timesteps * batch, cols] tensor; return it and its slices, one [batch, cols] a step."""
+    whole = memory.tensor(name, timesteps * batch, cols, item)
+    size = batch * cols * item
+    if size % ALIGN == 0:
+        at = whole.address
+        return whole, [Tensor(f"{name}[{t}]", batch, cols, item, at + t * size) for t in range(timesteps)]
+    # kernels take base addresses of 256 B only, so odd shapes get a buffer a step
+    return whole, [memory.tensor(f"{name}[{t}]", batch, cols, item) for t in range(timesteps)]
+
+
+def _product(name: str, a: Tensor, w: Tensor, c: Tensor, tiling: Tiling) -> list[Kernel]:
+    """Kernels of C = A W^T; a split product adds to C, which is zeroed first."""
+    zero = [fill(f"{name}_zero", c)] if tiling.split_k > 1 else []
+    return [*zero, gemm(name, a, w, c, tiling, b_t=True)]
+
+
+def rnn(
+    kind: str = "gru",
+    hidden: int = 1536,
+    batch: int = 32,
+    timesteps: int = 20,
+    layers: int = 3,
+    input: Input = "per-step",
+    dtype: Dtype = "fp32",
+    buffers: int = 1,
+    split: bool = False,
+    hints: MachineHints | None = None,
+) -> Job:
+    """Make a recurrent network: ``kind`` is gru, lstm or vanilla.
+
+    Parameters
+    ----------
+    input : what a step does with its input x [batch, hidden]. ``per-step``: an input product in every step
+        (PyTorch without cuDNN); ``hoisted``: one product a layer over all steps; ``skip``: none, x is
+        added to each gate (cuDNN's SKIP_INPUT, as DeepBench runs it).
+    buffers : gate buffers that steps take in turn. A caching allocator gives each step the block that the
+        step before freed: 1 (the default) or 2; the WAR edges are real.
+    split : allow split-K products (each then needs a fill first).
+
+    Notes
+    -----
+    Weights are [gates * hidden, hidden], used transposed; to cuBLAS M is gates * hidden and N is batch.
+    """
+    if kind not in CELLS:
+        raise WorkloadError(f"rnn: kind {kind}: must be one of {', '.join(CELLS)}")
+    if input not in INPUTS:
+        raise WorkloadError(f"rnn: input {input}: must be one of {', '.join(INPUTS)}")
+    sizes = {"hidden": hidden, "batch": batch, "timesteps": timesteps, "layers": layers, "buffers": buffers}
+    for label, value in sizes.items():
+        if value < 1:
+            raise WorkloadError(f"rnn: {label} = {value}: must be positive")
+    gates, work = CELLS[kind]
+    item = 4 if dtype == "fp32" else 2
+    wide = gates * hidden
+    if input == "hoisted" and batch * hidden * item % ALIGN:
+        raise WorkloadError(f"rnn: hoisted input needs batch * hidden * {item} B in multiples of {ALIGN} B")
+    hints = hints or MachineHints()
+    step_tiling = choose_gemm(batch, wide, hidden, dtype, b_t=True, hints=hints, split=split)
+    all_tiling = choose_gemm(batch * timesteps, wide, hidden, dtype, b_t=True, hints=hints, split=split)
+    memory = Memory()
+    _, x_steps = xs = _steps_of(memory, "x", timesteps, batch, hidden, item)
+    x_all = xs[0]
+    gate_h = [memory.tensor(f"gates_hh{i}", batch, wide, item) for i in range(buffers)]
+    own = buffers if input == "per-step" else 0
+    gate_i = [memory.tensor(f"gates_ih{i}", batch, wide, item) for i in range(own)]
+    kernels: list[Kernel] = []
+    gates_all: tuple[Tensor, list[Tensor]] | None = None
+    if input == "hoisted":
+        gates_all = _steps_of(memory, "gates_all", timesteps, batch, wide, item)
+    for layer in range(layers):
+        w_hh = memory.tensor(f"w_hh{layer}", wide, hidden, item)
+        w_ih = memory.tensor(f"w_ih{layer}", wide, hidden, item) if input != "skip" else None
+        h = memory.tensor(f"h0_{layer}", batch, hidden, item)
+        state = memory.tensor(f"c{layer}", batch, hidden, item) if kind == "lstm" else None
+        out_all, outs = _steps_of(memory, f"h{layer}", timesteps, batch, hidden, item)
+        if gates_all is not None and w_ih is not None:
+            kernels += _product("gemm_ih", x_all, w_ih, gates_all[0], all_tiling)
+        for step in range(timesteps):
+            products = x_steps[step]
+            if gates_all is not None:
+                products = gates_all[1][step]
+            elif w_ih is not None:
+                products = gate_i[step % buffers]
+                kernels += _product("gemm_ih", x_steps[step], w_ih, products, step_tiling)
+            hh = gate_h[step % buffers]
+            kernels += _product("gemm_hh", h, w_hh, hh, step_tiling)
+            kernels.append(
+                cell(f"{kind}_cell", hh, products, h, outs[step], gates=gates, per_element=work, state=state)
+            )
+            h = outs[step]
+        x_all, x_steps = out_all, outs
+    return Job(f"{kind}:hidden={hidden},batch={batch}", kernels, steps=timesteps)
+
+
+def gru(
+    hidden: int = 1536,
+    batch: int = 32,
+    timesteps: int = 20,
+    layers: int = 3,
+    input: Input = "per-step",
+    dtype: Dtype = "fp32",
+    buffers: int = 1,
+    split: bool = False,
+) -> Job:
+    """Make a GRU network, see :func:`rnn`; DeepBench's own rows have layers=1 and input='skip'."""
+    return rnn("gru", hidden, batch, timesteps, layers, input, dtype, buffers, split)
+
+
+def lstm(
+    hidden: int = 1024,
+    batch: int = 64,
+    timesteps: int = 25,
+    layers: int = 1,
+    input: Input = "skip",
+    dtype: Dtype = "fp32",
+    buffers: int = 1,
+    split: bool = False,
+) -> Job:
+    """Make an LSTM network, see :func:`rnn`; the defaults are a DeepBench row."""
+    return rnn("lstm", hidden, batch, timesteps, layers, input, dtype, buffers, split)
+
+
+def vanilla(
+    hidden: int = 1760,
+    batch: int = 16,
+    timesteps: int = 50,
+    layers: int = 1,
+    input: Input = "skip",
+    dtype: Dtype = "fp32",
+    buffers: int = 1,
+    split: bool = False,
+) -> Job:
+    """Make a ReLU network, see :func:`rnn`; the defaults are a DeepBench row."""
+    return rnn("vanilla", hidden, batch, timesteps, layers, input, dtype, buffers, split)

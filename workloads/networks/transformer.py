@@ -1,0 +1,96 @@
+"""Transformer encoder layers, launched as a framework without fused attention launches them."""
+
+from __future__ import annotations
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Kernel, Memory, Tensor
+from workloads.kernels.batched_gemm import batched_gemm
+from workloads.kernels.gemm import gemm
+from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.row_reductions import layernorm, softmax
+from workloads.kernels.tiling import Tiling
+
+
+def transformer(
+    layers: int = 6,
+    hidden: int = 512,
+    heads: int = 8,
+    sequence: int = 128,
+    batch: int = 4,
+    ffn: int = 2048,
+    dtype: Dtype = "fp16",
+    hints: MachineHints | None = None,
+) -> Job:
+    """Make encoder layers with layer norm behind each half (Vaswani et al. 2017): eleven kernels a layer.
+
+    Products for Q, K and V, scores and context of all heads as batched products with a softmax between them,
+    output product, residual and layer norm, two products (the first with a ReLU in its epilogue), residual
+    and layer norm. The defaults are that paper's base model. Tokens go position by position, as Megatron-LM
+    lays them, so that each head of each sequence is a block of columns. Activations lie where those of the
+    layer before lay, as a caching allocator puts them.
+    """
+    sizes = {
+        "layers": layers, "hidden": hidden, "heads": heads, "sequence": sequence, "batch": batch, "ffn": ffn,
+    }  # fmt: skip
+    for label, value in sizes.items():
+        if value < 1:
+            raise WorkloadError(f"transformer: {label} = {value}: must be positive")
+    if hidden % heads:
+        raise WorkloadError(f"transformer: hidden = {hidden}: must be a multiple of heads = {heads}")
+    item, tokens, size = 4 if dtype == "fp32" else 2, batch * sequence, hidden // heads
+    if size * item % 16 or sequence * item % 16:
+        raise WorkloadError(
+            f"transformer: {size} columns a head, {sequence} a row of scores: need 16 B steps"
+        )
+    memory, pairs = Memory(), batch * heads
+    machine = hints or MachineHints()
+
+    def tile(m: int, n: int, k: int, products: int = 1) -> Tiling:
+        # the chooser sees all products as one with more rows
+        return choose_gemm(m * products, n, k, dtype, hints=machine, split=False)
+
+    def wide(tensor: Tensor) -> Tensor:
+        """See [tokens, hidden] as [positions, sequences x heads x columns of a head]."""
+        return Tensor(tensor.name, sequence, batch * hidden, item, tensor.address)
+
+    x, other, y, q, k, v, context, projected, outer = (
+        memory.tensor(name, tokens, hidden, item)
+        for name in ("x", "z", "y", "q", "k", "v", "context", "projected", "outer")
+    )
+    scores, shares = (memory.tensor(name, pairs * sequence, sequence, item) for name in ("scores", "shares"))
+    inner = memory.tensor("inner", tokens, ffn, item)
+    square, score, mix = (
+        tile(tokens, hidden, hidden),
+        tile(sequence, sequence, size, pairs),
+        tile(sequence, size, sequence, pairs),
+    )
+    up, down = tile(tokens, ffn, hidden), tile(tokens, hidden, ffn)
+    kernels: list[Kernel] = []
+    for layer in range(layers):
+
+        def held(name: str, rows: int, cols: int, layer: int = layer) -> Tensor:
+            return memory.tensor(f"{name}{layer}", rows, cols, item)
+
+        def norm(name: str, inputs: list[Tensor], target: Tensor) -> Kernel:
+            return layernorm(
+                name, inputs, held(f"{name}_gain", 1, hidden), held(f"{name}_bias", 1, hidden), target
+            )
+
+        for name, target in (("q", q), ("k", k), ("v", v)):
+            kernels.append(
+                gemm(f"project_{name}", x, held(f"w_{name}", hidden, hidden), target, square, b_t=True)
+            )
+        kernels += [
+            batched_gemm(
+                "scores", wide(q), wide(k), scores, (sequence, sequence, size), score, pairs, b_t=True
+            ),
+            softmax("softmax", scores, shares),
+            batched_gemm("context", shares, wide(v), wide(context), (sequence, size, sequence), mix, pairs),
+            gemm("project_out", context, held("w_out", hidden, hidden), projected, square, b_t=True),
+            norm("norm1", [x, projected], y),
+            gemm("ffn_up", y, held("w_up", ffn, hidden), inner, up, b_t=True),
+            gemm("ffn_down", inner, held("w_down", hidden, ffn), outer, down, b_t=True),
+            norm("norm2", [y, outer], other),
+        ]
+        x, other = other, x
+    return Job(f"transformer:layers={layers},hidden={hidden}", kernels, steps=layers)

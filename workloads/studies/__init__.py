@@ -1,0 +1,1 @@
+"""Studies that make one page or figure: what they sweep, and what they keep of it."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pysim.results.result import Result
 
 VERSION = "0.1.0"
-_ROOT = Path(__file__).resolve().parents[1]
-_PYTHON = ("pysim/*.py", "pysim/*/*.py", "workloads/*.py", "workloads/*/*.py")
+_ROOT = Path(__file__).resolve().parents[2]
+_PYTHON = ("pysim/**/*.py", "workloads/**/*.py")
 
 
 def choice(*names: str) -> Callable[[str], str]:
@@ -49,9 +49,9 @@ def choice(*names: str) -> Callable[[str], str]:
 def source_digest() -> str:
     """Return a digest of the sources that decide a result, so that an edit gives a new file name."""
     digest = hashlib.sha256()
-    for pattern in ("core_c/*.[ch]", "core_c/gen/*.h", *_PYTHON):
+    for pattern in ("core_c/**/*.[ch]", *_PYTHON):
         for path in sorted(_ROOT.glob(pattern)):
-            digest.update(path.name.encode() + path.read_bytes())
+            digest.update(path.relative_to(_ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 

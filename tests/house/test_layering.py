@@ -1,4 +1,4 @@
-"""Imports run one way: configs -> workloads, stats -> pysim -> core_c."""
+"""Imports run one way: which package may import which, in one table, lazy and type-only imports included."""
 
 import ast
 import re
@@ -8,12 +8,38 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FORBIDDEN = {
-    "pysim": {"workloads", "stats", "configs"},
-    "stats": {"pysim", "workloads", "configs"},
-    "workloads": {"configs"},
+TOPS = ("pysim", "workloads", "stats", "configs")
+# Rooms from the ground up: a room may import those before it in its list, and what MORE says. A folder
+# inside a room is part of it.
+PYSIM = (
+    "pysim",  # the files at the root: errors, units, tables of parameters and counters, the compiled core
+    "pysim.machine",
+    "pysim.program",
+    "pysim.dependence",
+    "pysim.schemes",
+    "pysim.analysis",
+    "pysim.results",
+    "pysim.engine",
+    "pysim.trace",
+    "pysim.cli",
+)
+WORKLOADS = (
+    "workloads.kernels",
+    "workloads.mirrored",
+    "workloads.microbench",
+    "workloads.networks",
+    "workloads.applications",
+    "workloads",
+    "workloads.validation",
+    "workloads.studies",
+)
+MORE = {"workloads": PYSIM, "configs": (*PYSIM, *WORKLOADS, "stats")}
+# modules that import a higher room, and why
+LAZY = {
+    "pysim/__init__.py": (*PYSIM,),  # the public API, found at first use
+    "pysim/__main__.py": ("pysim.cli",),
+    "pysim/cli/command.py": ("workloads", "stats"),  # inside functions
 }
-LAZY = {"pysim/cli/command.py"}
 # a library neither prints nor ends its process, and its results depend on nothing outside its inputs
 BANNED_C = re.compile(r"\b(printf|fprintf|puts|exit|_exit|abort|getenv|setlocale|time|clock|rand|srand)\s*\(")
 # a broken assertion of a debug build may stop the process: such a line says so
@@ -37,28 +63,91 @@ def _imports(tree):
                 yield node, f"{base}.{alias.name}" if not base.endswith(".") else base + alias.name
 
 
-@pytest.mark.parametrize("package", sorted(FORBIDDEN))
-def test_arrows_run_one_way(package):
+def _room(module):
+    """Return the room of a module: the longest known package that it lies in."""
+    known = [room for room in (*PYSIM, *WORKLOADS, "stats", "configs") if f"{module}.".startswith(f"{room}.")]
+    return max(known, key=len, default=None)
+
+
+def _name(path):
+    """Return the dotted name of a file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_name(path): path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))}
+
+
+def _imported(name):
+    """Yield (line, module) of all imports of our own modules, wherever in the file they stand."""
+    path = MODULES[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            base = ".".join(part for part in (base, node.module) if part)
+            found = [whole if (whole := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
+        else:
+            continue
+        yield from ((node.lineno, module) for module in found if module.split(".")[0] in TOPS)
+
+
+def _allowed(room):
+    """Return the rooms that a room may import."""
+    floors = next((floors for floors in (PYSIM, WORKLOADS) if room in floors), (room,))
+    return {*floors[: floors.index(room) + 1], *MORE.get(room.split(".")[0], ())}
+
+
+@pytest.mark.parametrize("room", [*PYSIM, *WORKLOADS, "stats", "configs"])
+def test_no_import_points_up(room):
     wrong = []
-    for path in _python(package):
-        name = path.relative_to(ROOT).as_posix()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        inside = {
-            id(node)
-            for function in ast.walk(tree)
-            if isinstance(function, ast.FunctionDef)
-            for node in ast.walk(function)
-        }
-        for node, module in _imports(tree):
-            lazy = name in LAZY and id(node) in inside
-            if module.split(".")[0] in FORBIDDEN[package] and not lazy:
-                wrong.append(f"{name}:{node.lineno}: {module}")
+    for name in MODULES:
+        if _room(name) != room:
+            continue
+        file = MODULES[name].relative_to(ROOT).as_posix()
+        more = LAZY.get(file, ())
+        wrong += [
+            f"{file}:{line}: {module}"
+            for line, module in _imported(name)
+            if _room(module) not in _allowed(room)
+            and not f"{module}.".startswith(tuple(f"{m}." for m in more))
+        ]
     assert not wrong
+
+
+def test_what_the_command_imports_from_above_it_imports_when_it_needs_it():
+    tree = ast.parse((ROOT / "pysim" / "cli" / "command.py").read_text(encoding="utf-8"))
+    top = [
+        module
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
+        for _, module in _imports(node)
+    ]
+    assert not [module for module in top if module.split(".")[0] in ("workloads", "stats")]
+
+
+def test_no_cycle():
+    """Modules can be read one after another: lazy and type-only imports make no circle either."""
+    left = {name: {module for _, module in _imported(name)} - {name} for name in MODULES}
+    del left["pysim"]  # its imports are the public API, found at first use
+    while left:
+        free = {name for name, needs in left.items() if not needs & left.keys()}
+        assert free, f"a cycle among {', '.join(sorted(left))}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
+def test_every_module_has_a_room():
+    assert not [name for name in MODULES if _room(name) is None]
+    rooms = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+    assert {*PYSIM, *WORKLOADS, "stats"} <= rooms
 
 
 def test_only_ffi_imports_the_core():
     wrong = []
-    for package in ("pysim", "workloads", "stats", "configs"):
+    for package in TOPS:
         for path in _python(package):
             name = path.relative_to(ROOT).as_posix()
             for node, module in _imports(ast.parse(path.read_text(encoding="utf-8"))):
@@ -94,5 +183,5 @@ def test_every_package_is_installed():
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
         "packages"
     ]
-    found = [path.parent.relative_to(ROOT) for top in FORBIDDEN for path in (ROOT / top).rglob("__init__.py")]
+    found = [path.parent.relative_to(ROOT) for top in TOPS for path in (ROOT / top).rglob("__init__.py")]
     assert sorted(listed) == sorted(".".join(folder.parts) for folder in found)

@@ -356,6 +356,25 @@ def test_the_digest_of_the_code_sees_core_and_templates(monkeypatch, tmp_path):
     assert len(seen) == 4
 
 
+def test_the_digests_read_the_sources_of_this_tree(monkeypatch):
+    from pysim.cli import script
+
+    read = []
+    whole = script.Path.read_bytes
+    monkeypatch.setattr(script.Path, "read_bytes", lambda path: read.append(path) or whole(path))
+    for digest in (script.source_digest, script.code_digest):
+        digest.cache_clear()
+        digest()
+    names = {path.relative_to(script._ROOT).as_posix() for path in read}
+    deep = (
+        "pysim/machine/devices/volta.py",
+        "workloads/kernels/gemm.py",
+        "core_c/gs_api.h",
+        "core_c/gen/gs_isa.h",
+    )
+    assert names.issuperset(deep)
+
+
 # ------------------------------------------------------------------------------------------------ processes
 
 

@@ -24,7 +24,7 @@ from workloads.mirrored import job_of
 if TYPE_CHECKING:
     from pysim import Config
 
-MEASURED = Path(__file__).with_name("measured") / "h200_power.csv"
+MEASURED = Path(__file__).resolve().parents[1] / "measured" / "h200_power.csv"
 # of the products that ran: whole, as the last wave of a part of one would be a larger part of it
 ROWS = 4096
 SIZE = f"M={ROWS};N=4096;K=4096"

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from pysim import simulate
 from pysim.analysis.lower_bound import family_of
 from pysim.analysis.tb_cost import loads_of, lone_tbs
-from pysim.analysis.traffic import _Stack, compulsory_bytes, dram_bytes, missing, written_bytes
 from pysim.dependence.dependences import dependences
 from pysim.machine.config import Config, bus_refresh
 from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory
-from pysim.program.regions import union
 from pysim.program.warp_program import Code, Program
 from pysim.schemes.registry import SCHEMES, parse_scheme
 from tests.core.harness import config, execute, tiny
@@ -30,7 +28,6 @@ from tests.support.thin import thin
 from workloads.applications.blockmaestro import APPS
 from workloads.applications.dynamic_networks import KINDS
 from workloads.applications.rigid_bodies import SYSTEMS, THREADS
-from workloads.kernels import micro
 from workloads.kernels.copy import copy
 from workloads.networks.mlp_pair import mlp_pair, tiling
 from workloads.registry import WORKLOADS, make
@@ -367,96 +364,3 @@ def test_families():
     assert family("stream").placed
     assert not family("tb_static:affinity").placed
     assert not family("stream", "titan_v").placed
-
-
-# ---- traffic ----
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 50)), max_size=60))
-def test_stack_distances(touches):
-    stack, seen = _Stack(len(touches)), {}
-    for at, (key, size) in enumerate(touches):
-        want = None
-        if key in seen:
-            since = dict(touches[seen[key] + 1 : at])
-            since.pop(key, None)
-            want = sum(since.values())
-        assert stack.distance((key,)) == want
-        stack.touch((key,), size)
-        seen[key] = at
-
-
-def test_parts_of_a_tensor():
-    """Each kernel of PathFinder reads a fifth of the wall."""
-    job = make("pathfinder")
-    reads, writes = dram_bytes(job, 3 << 20)
-    assert sum(reads) == pytest.approx(compulsory_bytes(job), rel=0.1)
-    assert sum(writes) < written_bytes(job) * 3
-
-
-def test_what_is_written_goes_back_once():
-    memory = Memory()
-    big = [memory.tensor(f"t{n}", 1024, 1024, 4) for n in range(3)]
-    job = make("copy:nbytes=8388608")
-    assert written_bytes(job) == 8388608
-    assert dram_bytes(job, 1 << 20)[1] == [8388608]
-    assert dram_bytes(job, 1 << 30)[1] == [0]
-    assert len(union(np.array([[t.address, t.address + t.nbytes] for t in big]))) == 1
-
-
-# ---- estimates ----
-def test_gru_is_near_tb_ideal():
-    row = rows_of("titan_v", make("gru:hidden=1536,batch=32,timesteps=3"), "tb_ideal")[0]
-    assert row["estimate_us"] == pytest.approx(row["time_us"], rel=0.15)
-
-
-@pytest.mark.parametrize("text", ["ffma:tbs=640", "ffma:tbs=1001", "read:tbs=640", "copy:nbytes=67108864"])
-@pytest.mark.parametrize("gpu", ["titan_v", "h200"])
-def test_one_kernel(gpu, text):
-    row = rows_of(gpu, make(text), "tb_ideal")[0]
-    assert row["estimate_us"] == pytest.approx(row["time_us"], rel=0.1)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "gru:hidden=512,batch=16,timesteps=3",
-        "lstm:hidden=512,batch=16,timesteps=3,layers=1",
-        "lud:n=96",
-        "fft",
-    ],
-)
-def test_small_networks(text):
-    """TBs wait for bursts of loads, for each other and for the far half of L2, kernels for the servers."""
-    row = rows_of("h200", make(text), "tb_ideal")[0]
-    assert row["estimate_us"] == pytest.approx(row["time_us"], rel=0.15)
-
-
-def test_which_arguments_come_from_dram():
-    first, second = chain(2).kernels
-    assert missing(Job("two", [first, second]), 1 << 20) == [(0b011, 1.0), (0b001, 1.0)]
-    assert missing(Job("again", [first, first]), 1 << 20) == [(0b011, 1.0), (0, 0.0)]
-    assert missing(Job("small", [first, first]), 512)[1] == (0b011, 1.0)
-
-
-def test_releases_come_one_after_another():
-    """A kernel of many TBs that all wait for those of another: the servers are most of the time."""
-    job = make("fft")
-    slow, fast = (
-        rows_of("h200", job, "tb_ideal", **{"gpu.cp.tb_release": ns})[0]["estimate_us"] for ns in (20.0, 0.6)
-    )
-    assert slow - fast > 0.5 * len(job.kernels) * 256 * (20.0 - 0.6) / 1e3
-
-
-def test_pathfinder_on_the_pascal():
-    rows = rows_of("titan_x_pascal", make("pathfinder"), "stream,tb_ideal")
-    assert rows["estimate_us"][0] < rows["time_us"][0]
-    assert rows["estimate_us"][1] == pytest.approx(rows["time_us"][1], rel=0.1)
-
-
-def test_kernels_side_by_side_share_what_there_is():
-    """FFMA and loads use different things: together they take as long as the longer one."""
-    one = rows_of("titan_v", Job("f", [micro.ffma(160)]), "tb_ideal")[0]["estimate_us"]
-    memory = Memory()
-    reader = micro.read(memory, 160, 4, 1 << 17, stream=1)
-    other = rows_of("titan_v", Job("r", [reader]), "tb_ideal")[0]["estimate_us"]
-    both = rows_of("titan_v", Job("both", [micro.ffma(160), reader]), "tb_ideal")[0]["estimate_us"]
-    assert max(one, other) <= both < 1.1 * max(one, other) < one + other

@@ -1,13 +1,16 @@
-"""A GPU simulator for dependent kernels: what barriers cost and what wins it back.
+"""A GPU simulator for dependent kernels: what barriers between them cost, and what wins it back.
 
 >>> import pysim
 >>> "stream" in pysim.SCHEMES
 True
+
+``simulate`` runs a job under scheduling schemes on a machine; ``device`` and ``System`` compose the machine;
+``Job``, ``Kernel``, ``Program``, ``Code``, ``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by
+hand (``workloads.make`` has ready ones); ``bound`` says what no scheme beats.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
@@ -16,17 +19,20 @@ if TYPE_CHECKING:
     from .engine.limits import bound
     from .engine.run import simulate
     from .machine.config import Config
-    from .machine.devices import device
+    from .machine.system import Gpu, System, device
     from .program.job import Access, Job, Kernel, Memory, Tensor
     from .program.warp_program import Code, Op, Pattern, Program
     from .results.result import Result
     from .schemes.registry import SCHEMES
+
+__version__ = "0.1.0"
 
 # found at first use, so that importing the package needs neither numpy nor the compiled core
 _LAZY = {
     "Access": "program.job",
     "Code": "program.warp_program",
     "Config": "machine.config",
+    "Gpu": "machine.system",
     "Job": "program.job",
     "Kernel": "program.job",
     "Memory": "program.job",
@@ -35,9 +41,10 @@ _LAZY = {
     "Program": "program.warp_program",
     "Result": "results.result",
     "SCHEMES": "schemes.registry",
+    "System": "machine.system",
     "Tensor": "program.job",
     "bound": "engine.limits",
-    "device": "machine.devices",
+    "device": "machine.system",
     "simulate": "engine.run",
 }
 
@@ -49,6 +56,7 @@ __all__ = [
     "ConfigError",
     "DeadlockError",
     "DependenceError",
+    "Gpu",
     "InternalError",
     "Job",
     "Kernel",
@@ -58,8 +66,10 @@ __all__ = [
     "Program",
     "Result",
     "SimError",
+    "System",
     "Tensor",
     "WorkloadError",
+    "__version__",
     "bound",
     "device",
     "simulate",
@@ -68,5 +78,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
+        import importlib
+
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public API."""
+    return sorted(__all__)

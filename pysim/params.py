@@ -336,6 +336,9 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     ),
 }
 
+# Groups that are parts of another one, where a machine is composed of objects: gpu.l1 is gpu.sm.l1, too.
+INSIDE = {"gpu.l1": "gpu.sm"}
+
 _MULTIPLIERS = {
     "count": 1,
     "B": 1,

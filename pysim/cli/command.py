@@ -183,13 +183,14 @@ def _job(args: argparse.Namespace) -> tuple[Job, bool]:
 
 def _dependences(args: argparse.Namespace) -> None:
     import stats
+    from pysim import __version__
     from pysim.program.rename import renamed
     from pysim.results.graph_tables import Study, digest
     from stats.graph_layout import layout
     from stats.graph_picture import to_dot, to_png, to_svg
     from stats.graph_report import format_dependences
 
-    from .script import VERSION, source_digest
+    from .script import source_digest
 
     drawers: dict[str, Callable[[Any], bytes]] = {
         ".svg": lambda drawn: to_svg(drawn).encode(),
@@ -204,7 +205,7 @@ def _dependences(args: argparse.Namespace) -> None:
     chosen = {"kernels": [list(r) for r in args.kernels]} if args.kernels else {}
     configuration = {
         "command": "dependences",
-        "version": f"{VERSION}+{source_digest()}",
+        "version": f"{__version__}+{source_digest()}",
         "name": args.name,
         "granularity": args.granularity,
         "rename": args.rename,

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
 from pysim.schemes.registry import parse_schemes
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
     from pysim.results.result import Result
 
-VERSION = "0.1.0"
 _ROOT = Path(__file__).resolve().parents[2]
 _PYTHON = ("pysim/**/*.py", "workloads/**/*.py")
 
@@ -95,7 +95,7 @@ class Script:
         """All that decides the result: what is written beside the result file."""
         return {
             "script": self.name,
-            "version": f"{VERSION}+{source_digest()}",
+            "version": f"{__version__}+{source_digest()}",
             "workload": dict(self.workload),
             "schemes": [choice.name for choice in parse_schemes(self.options.schemes)],
             "tables": ",".join(self.options.tables or ("all",)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pysim.analysis.lower_bound import Bounds, estimator
 from pysim.clock import Clock
 from pysim.machine.config import Config
-from pysim.machine.devices import device
+from pysim.machine.system import Gpu, System, resolve
 from pysim.schemes.registry import parse_scheme
 
 from .session import Session
@@ -38,7 +38,7 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
 
 
 def bound(
-    gpu: str | Config,
+    gpu: System | Gpu | Config | str,
     job: Job,
     scheme: str = "stream",
     overrides: Mapping[str, float | int | str] | None = None,
@@ -49,6 +49,6 @@ def bound(
     one than those that wait before dispatch); the estimate is a list schedule, and no limit. ``gpu``,
     ``overrides``: as of ``simulate``. Raises ConfigError for names that there are not.
     """
-    config = Config.resolve(device(gpu), overrides) if isinstance(gpu, str) else gpu.replaced(overrides or {})
+    config = resolve(gpu, overrides)
     choice = parse_scheme(scheme)
     return Session(config, job, 1, Clock()).bounds(config.replaced(choice.pins), choice)

@@ -17,7 +17,7 @@ from pysim.clock import Clock
 from pysim.dependence.dependences import Dependences
 from pysim.errors import ConfigError, InternalError, SimError, WorkloadError
 from pysim.machine.config import Config
-from pysim.machine.devices import device
+from pysim.machine.system import Gpu, System, resolve
 from pysim.params import TICKS_PER_NS
 from pysim.program.ops import Programs
 from pysim.results import energy, power, time_series
@@ -212,7 +212,7 @@ def _compare(result: Result) -> None:
 
 
 def simulate(
-    gpu: Config | str,
+    gpu: System | Gpu | Config | str,
     job: Job,
     schemes: str | Sequence[str] = "stream,tb_static",
     *,
@@ -225,18 +225,57 @@ def simulate(
     baseline: bool = True,
     deps: Dependences | None = None,
 ) -> Result:
-    """Simulate ``job`` on ``gpu`` under each scheme.
+    """Simulate a job on a GPU under each scheduling scheme.
 
-    ``progress(scheme, TBs done, TBs)`` is called about 15 times a second; when ``stop()`` is true or the
-    user interrupts, the result holds what was reached. ``stream`` is run too where it is not listed, for
-    ``speedup``, if ``baseline``: its row is in ``Result.unlisted``. A scheme that does not apply is a row
-    ``refused``. ``clock`` is what the table ``host`` is read from (default: one that begins now). ``deps``:
-    the job's dependences, where they are known from an earlier call (``Result.deps``).
+    Parameters
+    ----------
+    gpu
+        A device's name or FILE.toml, a GPU or a System that a script composed, or a Config.
+    job
+        Kernels in launch order.
+    schemes
+        Names with options (``"stream,graph,tb_static:newest"``) or a list of them; ``pysim schemes`` lists
+        them. A scheme that does not apply to the job or the GPU is a row with status ``refused``.
+    threads
+        Threads of the core, at least 1 (default: the processors of the machine). Results do not depend on it.
+    overrides
+        Values by parameter path, as ``--set`` takes them: ``{"gpu.sms": 40, "scheme.window": 16}``.
+    tables
+        ``"all"``, ``"none"`` or names of tables that are wanted beside ``runs``.
+    progress
+        ``progress(scheme, TBs done, TBs)`` is called about 15 times a second.
+    stop
+        When ``stop()`` is true, or the user interrupts, the result holds what was reached.
+    clock
+        What the table ``host`` is read from (default: one that begins now).
+    baseline
+        Run ``stream`` too where it is not listed: ``speedup`` refers to it (``Result.unlisted``).
+    deps
+        The job's dependences, where they are known from an earlier call (``Result.deps``).
+
+    Returns
+    -------
+    Result
+        Tables of all runs; times are in microseconds.
+
+    Raises
+    ------
+    ConfigError
+        An unknown name, a value out of range, or values that do not fit together.
+    WorkloadError
+        A job that cannot be simulated under any scheme.
+    DeadlockError, DependenceError
+        TBs wait for each other; with ``sim.oracle``, a scheme broke a true dependence.
+
+    Examples
+    --------
+    >>> from pysim import simulate
+    >>> from workloads import make
+    >>> result = simulate("titan_v", make("gru:hidden=64,batch=4,timesteps=2,layers=1"), "stream,tb_static")
+    >>> result.time_us("tb_static") < result.time_us("stream")
+    True
     """
-    if isinstance(gpu, str):
-        config = Config.resolve(device(gpu), overrides)
-    else:
-        config = gpu.replaced(overrides) if overrides else gpu
+    config = resolve(gpu, overrides)
     if threads is not None and threads < 1:
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from pysim.errors import ConfigError
 from pysim.params import encode
@@ -29,6 +30,13 @@ def bus_refresh(number: Callable[[str], float]) -> float:
     return number("gpu.dram.refresh_period") / turns
 
 
+class Composed(Protocol):
+    """A GPU that a script composed (``system.Gpu``)."""
+
+    def device(self) -> Device:
+        """Return it as a device."""
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """Values of every parameter path, in the units that users write. Treat it as immutable."""
@@ -37,8 +45,9 @@ class Config:
     values: Mapping[str, Value]
 
     @classmethod
-    def resolve(cls, device: Device, overrides: Mapping[str, Value] | None = None) -> Config:
+    def resolve(cls, device: Device | Composed, overrides: Mapping[str, Value] | None = None) -> Config:
         """Merge defaults, device and overrides; check each value and how they fit together."""
+        device = device if isinstance(device, Device) else device.device()
         values: dict[str, Value] = {path: row.default for path, row in ROWS.items()}
         for given in (device.values, overrides or {}):
             for path, value in given.items():

@@ -87,17 +87,65 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One launch of a program on a grid. ``args[i]`` is the tensor that patterns with arg i address.
+    """One launch: a program, the grid that runs it, and the memory that its TBs touch.
 
-    What its TBs touch is told by ``accesses``, or by ``footprint`` where the kernel was recorded. With
-    ``flags``: what completes each of the kernel's own semaphores, by which its TBs wait for each other; None:
-    they wait by their place in z, or not at all. ``behind``: (n, 2) TB numbers: who waits so, and for whom
-    (lower ones, that wait for nobody before they go by ``Code.turned``). ``together``: all TBs must be
-    resident at once (a cooperative launch). ``parameters``: how many pieces of 64 B of its parameters the
-    code reads before it does anything (``gpu.sm.parameters``).
-    With ``copy`` it is no kernel but a copy from the host (``copies.copy_of``). ``sized(warps)``:
-    the same kernel by TBs of so many warps. ``staged()``: what it is as a stage of a persistent kernel, where
-    a compiler made other code of it.
+    Parameters
+    ----------
+    name
+        Name in result tables.
+    program
+        Code of its TBs: warps a TB, registers a thread, shared memory in bytes, ops.
+    grid
+        TBs in x, y and z, each at least 1, at most 2**31 - 1 in all.
+    args
+        Tensors; a pattern with ``arg`` i addresses ``args[i]``. As many as the program takes.
+    accesses
+        What each TB reads, writes and updates, tensor by tensor: dependences follow from it.
+    stream
+        Number of its CUDA stream.
+    footprint
+        Recorded byte ranges of each TB instead of ``accesses`` (traces).
+    copy
+        The launch is a copy from the host and runs no program (``copies.copy_of``).
+    sized
+        ``sized(warps)`` returns the same kernel with TBs of so many warps.
+    staged
+        ``staged()`` returns it as a stage of a persistent kernel, where a compiler makes other code of it.
+    flags
+        (n,) posts that complete each semaphore by which TBs of this kernel wait for each other. None: a TB
+        waits for the one before it in z, or for nobody.
+    behind
+        (n, 2) TB numbers, (who waits, for whom): TBs that wait for lower ones of the same kernel.
+    together
+        All TBs must be resident at once (a cooperative launch).
+    parameters
+        Pieces of 64 B of its parameters that the code reads first (``gpu.sm.parameters`` cycles each).
+
+    Raises
+    ------
+    WorkloadError
+        A grid that no GPU takes, or both ``accesses`` and a ``footprint``.
+
+    Examples
+    --------
+    A kernel of 80 TBs of one warp, each of which reads 4 KiB of a tensor, a line a load:
+
+    >>> import numpy as np
+    >>> from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, simulate
+    >>> tensor = Memory().tensor("x", rows=80, cols=1024, item=4)
+    >>> code = Code()
+    >>> loop = code.loop_begin()
+    >>> code.load(0, Pattern(0, 4, bx=4096, step=128, s0=4))
+    >>> code.wait(0)
+    >>> code.loop_end(loop, 32)
+    >>> code.exit()
+    >>> program = Program("read", (tuple(code.ops),), warps=1, registers=16, smem=0, args=1)
+    >>> def rows(tbs):  # a TB touches its row: row0, row1, col0, col1
+    ...     return np.stack([tbs, tbs + 1, 0 * tbs, 0 * tbs + 1024], axis=1)
+    >>> kernel = Kernel("read", program, (80, 1, 1), (tensor,), (Access(tensor, "read", rows),))
+    >>> result = simulate("titan_v", Job("read", [kernel]), "stream")
+    >>> int(result.tables()["runs"]["dram_bytes"][0]) == tensor.nbytes
+    True
     """
 
     name: str

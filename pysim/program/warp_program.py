@@ -26,12 +26,37 @@ LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Addresses of a warp's memory op; fields as in ``gs_pattern`` (core_c/gs_api.h).
+    """Addresses that the lanes of a warp access in one memory op, affine in TB, warp and loop counters.
 
-    ``offsets``: 32 distances of the lanes in bytes, where no ``s0``, ``s1`` and ``minor`` describe them.
-    ``into``, ``into_pitch``: a copy into shared memory, of which lane 0 goes ``into`` bytes behind the begin
-    of a line there and each ``minor`` lanes ``into_pitch`` behind those before: what comes to another line
-    of shared memory, or to other sectors there, is asked for by itself.
+    Lane l of a warp accesses ``width`` bytes at ::
+
+        args[arg] + base + bx*x + by*y + bz*z + warp*w + step*i + step2*j + (l // minor)*s1 + (l % minor)*s0
+
+    All distances are in bytes. x, y, z: TB in the grid; w: warp in the TB; i: counter of the op's loop level
+    (plus the op's ``ahead``); j: counter of loop level ``level2``.
+
+    Parameters
+    ----------
+    arg
+        Which of the kernel's ``args`` is addressed.
+    width
+        Bytes a lane: 1, 2, 4, 8 or 16.
+    base, bx, by, bz, warp, step, step2, level2, s0, s1, minor
+        The terms above.
+    lanes
+        Bit mask of active lanes, 32 bits.
+    offsets
+        32 distances of the lanes in bytes, where ``s0``, ``s1`` and ``minor`` do not describe them.
+    into, into_pitch
+        Of a cp.async: lane 0 writes ``into`` bytes after the start of a 128 B line of shared memory, and each
+        ``minor`` lanes ``into_pitch`` bytes after the lanes before. Lanes whose data goes to another line, or
+        to other sectors, of shared memory are a request of their own.
+
+    Raises nothing itself: addresses outside of memory are a WorkloadError when the job is simulated.
+
+    >>> row = Pattern(0, 4, by=4096, warp=128, s0=4)  # a warp reads 128 B of row y, one word a lane
+    >>> row.by, row.lanes == 0xFFFFFFFF
+    (4096, True)
     """
 
     arg: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +44,14 @@ NAMES = (
 WAITS = ("launch", "dependence", "slot", "dispatch")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Result:
-    """Tables of one or more runs of a job (``tables()``), and what a TB waited for (``explain``)."""
+    """Tables of one or more runs of a job, one run a scheme; prints itself as the table of its runs.
+
+    ``tables()`` are structured arrays by name, ``frame(name)`` is one of them as a pandas frame, ``time_us``
+    the time of a scheme and ``explain`` what a TB waited for. ``notes`` are lines for the user: what was left
+    out, races, how replay went. ``docs/parameters.md`` and ``stats.schema`` list columns and units.
+    """
 
     job: Job
     config: Config
@@ -54,6 +60,30 @@ class Result:
     notes: list[str] = field(default_factory=list)
     unlisted: tuple[int, ...] = ()
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        """Return the listed runs as a table, the notes, and the names of the other tables."""
+        rows = self.listed()["runs"]
+        head = f"{self.job.name} on {self.config.device.name}"
+        cells = [("scheme", "time", "speedup", "")]
+        for row in rows.tolist():
+            each = dict(zip(rows.dtype.names or (), row, strict=True))
+            ran = each["status"] == b"ok"
+            cells.append(
+                (
+                    each["scheme"].decode(),
+                    f"{each['time_us']:,.2f} us" if ran else each["status"].decode(),
+                    f"{each['speedup']:.3f}x" if math.isfinite(each["speedup"]) else "",
+                    "" if ran else each["reason"].decode(),
+                )
+            )
+        wide = [max(len(line[i]) for line in cells) for i in range(3)]
+        lines = [
+            f"{name:<{wide[0]}}  {time:>{wide[1]}}  {gain:>{wide[2]}}  {why}".rstrip()
+            for name, time, gain, why in cells
+        ]
+        held = ", ".join(f"{name} ({len(rows)})" for name, rows in self.tables().items() if len(rows))
+        return "\n".join((head, *lines, *self.notes, f"tables (rows): {held}"))
 
     def add(self, name: str, rows: Table) -> None:
         """Append rows to a table."""

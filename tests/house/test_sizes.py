@@ -29,7 +29,7 @@ def _files(*endings):
 
 
 def _python_functions(text):
-    """Yield (name, lines) of all functions, docstrings left out; nested ones count in what holds them, too."""
+    """Yield (name, lines) of functions without docstrings; nested ones count in what holds them, too."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])

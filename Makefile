@@ -15,6 +15,9 @@ ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
 STRICT := $(filter-out -msse4.2,$(STRICT))
 endif
 
+# a command for each C file, as many at once as there are processors
+EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
+
 .PHONY: help setup build gru test deep check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
 .DEFAULT_GOAL := help
 
@@ -69,11 +72,11 @@ gru: $(CORE)
 
 # a process a core
 test: $(CORE)
-	$(PY) -m pytest -q -n auto
+	$(PY) -m pytest -q -n auto --dist worksteal
 
 # whole chips, and cases that are alike
 deep: $(CORE)
-	$(PY) -m pytest -q -n auto -m deep
+	$(PY) -m pytest -q -n auto --dist worksteal -m deep
 
 # a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them; a process a core
 FIRST ?= 0
@@ -137,10 +140,10 @@ check: $(CORE) $(DEV)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	for file in $(C_FILES); do $(CC) $(STRICT) $$file || exit 1; done
-	if command -v clang > /dev/null; then for file in $(C_FILES); do clang $(STRICT) $$file || exit 1; done; fi
+	$(EACH) $(CC) $(STRICT)
+	if command -v clang > /dev/null; then $(EACH) clang $(STRICT); fi
 	if [ -x $(VENV)/bin/clang-format ]; then $(VENV)/bin/clang-format --dry-run -Werror $(wildcard core_c/*.[ch]); fi
-	if [ -x $(VENV)/bin/clang-tidy ]; then $(VENV)/bin/clang-tidy --quiet $(C_FILES) -- $(STRICT); fi
+	if [ -x $(VENV)/bin/clang-tidy ]; then $(EACH) sh -c '$(VENV)/bin/clang-tidy --quiet "$$1" -- $(STRICT)' tidy; fi
 	if command -v cppcheck > /dev/null; then cppcheck -q --std=c11 --error-exitcode=1 --inline-suppr \
 		--enable=warning,portability --suppress=missingIncludeSystem -Icore_c core_c; fi
 

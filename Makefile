@@ -7,8 +7,8 @@ STAMP := $(VENV)/.stamp
 DEV := $(VENV)/.stamp-dev
 CORE := build/.stamp-core
 TABLES := pysim/params.py pysim/counters.py pysim/isa.py pysim/opcodes.py pysim/_tables.py
-SOURCES := $(wildcard core_c/*.c core_c/*.h core_c/templates/*.j2)
-C_FILES := $(wildcard core_c/*.c)
+C_FILES := $(wildcard core_c/*/*.c)
+SOURCES := $(C_FILES) $(wildcard core_c/*.h core_c/*/*.h core_c/templates/*.j2)
 STRICT := -std=c17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
           -msse4.2 -pthread -Icore_c -fsyntax-only
 ifneq ($(filter $(shell uname -m),x86_64 amd64),x86_64)
@@ -142,7 +142,7 @@ check: $(CORE) $(DEV)
 	$(VENV)/bin/mypy
 	$(EACH) $(CC) $(STRICT)
 	if command -v clang > /dev/null; then $(EACH) clang $(STRICT); fi
-	if [ -x $(VENV)/bin/clang-format ]; then $(VENV)/bin/clang-format --dry-run -Werror $(wildcard core_c/*.[ch]); fi
+	if [ -x $(VENV)/bin/clang-format ]; then $(VENV)/bin/clang-format --dry-run -Werror $(C_FILES) $(wildcard core_c/*.h core_c/[a-fh-z]*/*.h); fi
 	if [ -x $(VENV)/bin/clang-tidy ]; then $(EACH) sh -c '$(VENV)/bin/clang-tidy --quiet "$$1" -- $(STRICT)' tidy; fi
 	if command -v cppcheck > /dev/null; then cppcheck -q --std=c11 --error-exitcode=1 --inline-suppr \
 		--enable=warning,portability --suppress=missingIncludeSystem -Icore_c core_c; fi
@@ -169,8 +169,8 @@ sanitize: $(CORE)
 # the seeds are only read; what is found and what breaks stays in build/fuzz
 FUZZ_SECONDS ?= 60
 FUZZ := build/fuzz
-FUZZ_SOURCES := tests/fuzz/fuzz_trace.c $(wildcard core_c/trace*.c)
-$(FUZZ)/fuzz_trace: $(FUZZ_SOURCES) $(wildcard core_c/*.h core_c/gen/*.h)
+FUZZ_SOURCES := tests/fuzz/fuzz_trace.c $(wildcard core_c/trace/trace*.c)
+$(FUZZ)/fuzz_trace: $(FUZZ_SOURCES) $(wildcard core_c/*.h core_c/*/*.h)
 	mkdir -p $(FUZZ)/found
 	clang -std=c17 -O1 -g -msse4.2 -Icore_c -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		$(FUZZ_SOURCES) -o $@

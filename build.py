@@ -137,7 +137,7 @@ def _builder() -> cffi.FFI:
         "pysim._core",
         '#include "gs_api.h"\n#include "gs_convert.h"\n#include "gs_trace.h"\n',
         # relative to the root, where setup.py runs: setuptools refuses absolute paths
-        sources=[f"core_c/{path.name}" for path in sorted(CORE.glob("*.c"))],
+        sources=sorted(f"core_c/{path.relative_to(CORE).as_posix()}" for path in CORE.rglob("*.c")),
         depends=sorted(f"core_c/{path.relative_to(CORE).as_posix()}" for path in CORE.rglob("*.h")),
         include_dirs=["core_c"],
         define_macros=[("GS_BUILD_MODE", f'"{mode}"'), ("GS_BUILD_FLAGS", f'"{" ".join(flags)}"')],

@@ -165,7 +165,7 @@ def test_tables_need_only_the_standard_library(name):
 
 def test_core_neither_prints_nor_exits():
     wrong = []
-    for path in sorted((ROOT / "core_c").glob("*.[ch]")):
+    for path in sorted((ROOT / "core_c").rglob("*.[ch]")):
         text = re.sub(
             r"/\*.*?\*/",
             lambda hit: hit[0] if ALLOWED_C in hit[0] else "\n" * hit[0].count("\n"),

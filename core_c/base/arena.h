@@ -1,0 +1,17 @@
+/* Places in the arena, and sizes of a launch. */
+#include "base/base.h"
+#include "gs_api.h"
+#pragma once
+
+/* The place of n things at the end of what is laid out, on a cache line pair of its own. */
+static inline u64 gs_reserve(u64 *end, u64 n, u64 size)
+{
+    u64 at = (*end + 127) & ~127ull;
+    *end = at + n * size;
+    return at;
+}
+
+static inline u64 gs_tbs_of(const gs_launch *l)
+{
+    return (u64)l->grid[0] * l->grid[1] * l->grid[2];
+}

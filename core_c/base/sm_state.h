@@ -1,0 +1,224 @@
+/* What an SM keeps, and programs as it reads them; see state.h. */
+#pragma once
+#include "base/base.h"
+#include "base/sizes.h"
+#include "gs_api.h"
+
+typedef struct gs_iop {
+    u8 kind, slot, stages, level;
+    u8 bypass_l1, per_warp, npipes;
+    u8 uses; /* bit a pipe */
+    u8 run;  /* COMPUTE: main pipe + 1 of the run that goes on with the next op; 0: it ends here */
+    u8 pipe[GS_PIPES];
+    u32 amount[GS_PIPES]; /* 64ths of a cycle */
+    u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
+    u16 phase;            /* part of the program as the oracle orders them: 0, or stage + 1 */
+    u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
+    u32 smem_late;        /* 64ths: what it is held for behind that, see gpu.sm.smem_late */
+    u32 smem_lsu;         /* cycles of the load/store unit */
+    u32 waves;            /* wavefronts of shared memory */
+    u32 smem_return,
+        smem_slow; /* 64ths: what its results take more to their sub-core; one wavefront's of that */
+    u32 issue, slots, chain;
+    u32 smem_back, smem_wait; /* see gs_op: wavefronts; latency of shared memory, 0: no wait */
+    i32 pattern, count_plus;
+    u32 count, target;
+} gs_iop;
+
+/* of each sector of a line: a bit a byte */
+typedef struct gs_bytes {
+    u32 of[4];
+} gs_bytes;
+
+typedef struct gs_ipattern {
+    i64 base, bx, by, bz, warp, step, step2;
+    u32 templates; /* index of the template for offset 0 */
+    u8 shift;      /* offset in the line >> shift selects the template */
+    u8 arg, level2, recorded;
+} gs_ipattern;
+
+_Static_assert(sizeof(gs_ipattern) == 64, "a pattern is one cache line");
+
+/* packed, so that a warp's state stays one cache line */
+typedef struct __attribute__((packed, aligned(2))) gs_wslot {
+    u32 done; /* cycle from which all that has returned is visible */
+    u16 count;
+} gs_wslot;
+
+typedef struct gs_warp {
+    u64 block; /* its first recorded access */
+    u32 pc;
+    u32 ready, debt, since;
+    u16 k[3];
+    u8 wait;  /* slot + 1 that the warp is parked on */
+    u8 state; /* GS_WARP_* */
+    u8 tb;
+    u8 index; /* warp in TB */
+    gs_wslot slot[GS_SLOTS];
+} gs_warp;
+
+_Static_assert(sizeof(gs_warp) == 64, "a warp's state is one cache line");
+
+enum {
+    GS_WARP_RUNS,
+    GS_WARP_IN_BLOCK, /* in a compute block that issue debt may push back */
+    GS_WARP_IN_QUEUE, /* waits for request credits */
+    GS_WARP_AT_BARRIER,
+    GS_WARP_WAITS_TURN, /* another warp's run has the pipe */
+    GS_WARP_FENCES,
+    GS_WARP_DEPENDS /* waits for kernels to end */
+};
+
+enum { GS_QUEUED = 8 /* see gs_sub */, GS_COPIES = 32 /* see gs_sm */ };
+
+typedef struct gs_sub {
+    u64 issue;  /* first free issue slot behind the blocks' backlog */
+    u64 single; /* first free issue slot for one-slot ops */
+    u64 last;   /* cycle of the blocks' last instruction: from `issue` to there, slots are free to take */
+    u32 debt;
+    u8 owner, owner_pipe; /* warp + 1 whose run has that pipe until it ends; 0: none */
+    u8 holder, pad;       /* warp + 1 that goes on before older ones, see turn.h; 0: none */
+    u64 waiters;          /* warps that wait for the end of the run */
+    u64 pipe[GS_PIPES];   /* when free, 64ths of a cycle */
+    u64 held;             /* until this cycle no other warp issues than `holder` */
+    u64 copy;             /* cycle in which the load/store unit begins its last copy into shared memory, */
+    u64 left;             /* and in which what it queued last has left: loads from there wait behind copies */
+    u64 leaves[GS_QUEUED]; /* the same of the last ones, in turn (gpu.sm.queue) */
+    u32 queued;            /* how many there were */
+    u64 returned;          /* 64ths: when the results of its wavefronts of shared memory are there */
+} gs_sub;
+
+/* what warps wait for where the oldest goes first, behind the pipes: see turn.h */
+enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_QUEUE, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
+/* the oldest goes first, at once or when the one that issues must wait */
+enum { GS_BY_AGE = 1, GS_GREEDY_BY_AGE };
+
+/* when the results of a warp's last loads from shared memory are there, less the latency, in order */
+enum { GS_RETURNS = 16 };
+
+typedef struct gs_returns {
+    u32 done[GS_RETURNS];
+    u16 waves[GS_RETURNS]; /* wavefronts of each */
+    u8 last, many;         /* many: how many there were, up to all */
+} gs_returns;
+
+typedef struct gs_turns {
+    u64 waits[GS_TURNS]; /* warps */
+    u8 next[GS_TURNS];   /* whose turn comes first */
+} gs_turns;
+
+typedef struct gs_tb {
+    _Alignas(64) u32 kernel;
+    u32 tb, x, y, z, code;
+    u16 live, arrived;
+    u8 polls; /* not answered yet */
+    u8 flags; /* GS_TB_* */
+    u16 owner;
+    u64 load_sectors, store_sectors, warps;
+    gs_stalls stalls; /* `issued` counts instructions */
+    u32 tile, phase;  /* phase: of the ops being run, see gs_iop */
+    /* semaphores known to be complete: as of the last barrier, so that all warps see the same; and as polled
+       since */
+    u32 ready, ready_end, polled, polled_end;
+} gs_tb; /* gs_tb_start sets every member */
+
+enum {
+    GS_TB_OPEN = 1, /* the kernels that it depends on have ended */
+    GS_TB_TRIGGERED = 2
+};
+
+_Static_assert(sizeof(gs_tb) == 128, "a TB's state is two cache lines");
+
+/* see l1.h */
+typedef struct gs_l1set {
+    _Alignas(32) u32 key[GS_L1_WAYS];
+    u32 fill[GS_L1_WAYS];
+} gs_l1set;
+
+typedef struct gs_start {
+    u64 time, pay;
+} gs_start;
+
+typedef struct gs_waiter {
+    u16 next;
+    u8 warp, slot;
+} gs_waiter;
+
+/* What a TB has stored and L2 has not acknowledged. A TB gives up its place when its stores have left the SM;
+   they name this entry, which stays until the last of them is acknowledged. */
+typedef struct gs_owner {
+    u32 kernel, tb;
+    u32 left;   /* lines, and posts of semaphores, without an acknowledgement */
+    u32 leaves; /* cycle from which all of them have left the SM */
+    u32 done;   /* cycle of the last acknowledgement so far, of the TB's flush too; 0: none */
+    u16 next;   /* of those that are free */
+    u16 gone;   /* 1: the TB has left its place */
+} gs_owner;
+
+/* what every event touches comes first and lies together; what grows with warps, TBs and lines follows */
+/* a warp's last store, if one may still join it: its first line + 1 and its lines; line 0: none */
+typedef struct gs_stored {
+    u64 line;
+    const gs_part *part;
+    u64 lines;
+} gs_stored;
+
+typedef struct gs_sm {
+    _Alignas(64) u64 occupied[GS_WHEEL / 64];
+    u64 cur;                                                 /* cycle being simulated */
+    u64 lsu, port;                                           /* cycles */
+    u64 arrival;                                             /* until then warps are counted at barriers */
+    u64 reply, shared;                                       /* 64ths of a cycle */
+    u32 acquired[GS_POOLS], released[GS_POOLS], need, armed; /* need: of the pool that the first waits for */
+    u32 fifo_head, fifo_tail;
+    u64 least;
+    u32 l1_lines, l1_room,
+        l1_turn; /* L1: lines that it holds and has room for, whose turn it is to give some up */
+    u32 sharing; /* SMs with TBs on this SM's port */
+    u32 live_tbs;
+    u32 starts;
+    u64 warp_cycles, next_due; /* next_due: not after the end of the sample, nor of that of the time series */
+    gs_work work;
+    u32 waiter_free, waiter_used;
+    u32 id, last_kernel;
+    u32 parameters; /* cycle from which that kernel's parameters are there */
+    u32 refetched;  /* cycle from which code and parameters are there again, behind a launch beside others */
+    u32 gpc;
+    u32 smem_queue, lsu_queue, queue; /* gpu.sm */
+    _Alignas(64) gs_sub sub[4];
+    _Alignas(64) gs_warp warp[GS_WARPS];
+    u64 wheel[GS_WHEEL];
+    gs_stored stored[GS_WARPS];
+    u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
+    gs_turns turns[5];         /* of the sub-cores and of what they share */
+    u32 age[GS_WARPS], born;   /* TBs that have started, and a warp's place among all */
+    u32 slack[GS_WARPS];       /* cycles that a waiting warp may begin before what it waits for is free */
+    u8 turn[GS_WARPS];         /* what it waits for */
+    u32 came[GS_WARPS]; /* cycle + 1 since which it has an op for its sub-core's queue; 0: it has not waited
+                         */
+    gs_tb tb[GS_TBS];
+    u32 release_time[GS_POOLS][GS_CREDITS];
+    u16 fill_hold[GS_FILLS];
+    u32 fill_time[GS_FILLS]; /* cycles in which lines came; the array has not been held for the last ones */
+    u32 filled, held_fills;
+    u32 left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are read
+                         */
+    gs_returns returns[GS_WARPS];
+    u64 begins[GS_COPIES]; /* cycles in which the load/store unit begins the last copies, in turn */
+    u32 copies;            /* how many there were */
+    u8 fifo[GS_WARPS];     /* warp + pool * GS_WARPS */
+    _Alignas(64) u64 free_warps;
+    u64 sampled_warp_cycles, next_sample, sample;
+    gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */
+    u64 series;                  /* samples of the time series that are complete */
+    gs_held held;                /* less what is still to come for those that are resident: see series.c */
+    gs_work sampled;
+    gs_stalls stalls;
+    u64 tbs_done, hash_end;
+    gs_start start[GS_STARTS];
+    u32 owner_free, owner_used;
+    gs_owner owner[GS_OWNERS];
+    gs_waiter waiter[GS_WAITERS];
+} gs_sm;
+
+_Static_assert(offsetof(gs_sm, l1) % 64 == 32, "four neighbouring sets are two cache lines");

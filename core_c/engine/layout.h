@@ -1,0 +1,9 @@
+/* The arena: the place of every table of a simulation, and what a job puts there: layout.c. */
+#pragma once
+#include "program/program.h"
+
+/* Gives every table its place behind sim and returns the end of the last; gs_fill_tables copies the job
+ * there.
+ */
+u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes);
+void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low);

@@ -1,0 +1,5 @@
+/* L2 slices: what their groups do with the messages of a quantum. */
+#pragma once
+#include "base/mail.h"
+
+void gs_slices_run(gs_ctx *ctx, u32 box);

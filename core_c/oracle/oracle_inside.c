@@ -1,0 +1,129 @@
+/* Vector clocks of the TBs of a kernel: see oracle_inside.h. */
+#include "oracle/oracle_inside.h"
+
+#include "base/mail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct spot {
+    u32 tb, first, end; /* places of the same sector, all TBs' */
+    u32 at[3],
+        bytes[3]; /* of each kind of access: the TB's clock at the last one (0: none), what it touches */
+} spot;
+
+struct gs_inside {
+    u32 tbs, semaphores;
+    u32 *clock;  /* of each TB: 1 + posts */
+    u32 *known;  /* a row a TB: the clocks of others up to which it knows what they did */
+    u32 **given; /* of each semaphore that was posted: what its posts passed on */
+    spot *spots;
+};
+
+static int by_sector(const void *x, const void *y)
+{
+    const gs_inside_key *a = x, *b = y;
+    if (a->phase != b->phase) {
+        return a->phase < b->phase ? -1 : 1;
+    }
+    if (a->sector != b->sector) {
+        return a->sector < b->sector ? -1 : 1;
+    }
+    return a->tb < b->tb ? -1 : a->tb > b->tb;
+}
+
+gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n)
+{
+    gs_inside *in = calloc(1, sizeof *in);
+    if (!in) {
+        return NULL;
+    }
+    in->tbs = tbs;
+    in->semaphores = semaphores;
+    in->clock = calloc(tbs, sizeof *in->clock);
+    in->known = calloc((u64)tbs * tbs, sizeof *in->known);
+    in->given = calloc((u64)semaphores + 1, sizeof *in->given);
+    in->spots = calloc(n + 1, sizeof *in->spots);
+    if (!in->clock || !in->known || !in->given || !in->spots) {
+        gs_inside_free(in);
+        return NULL;
+    }
+    for (u32 i = 0; i < tbs; i++) {
+        in->clock[i] = 1;
+    }
+    qsort(keys, n, sizeof *keys, by_sector);
+    for (u64 first = 0, end; first < n; first = end) {
+        for (end = first + 1;
+             end < n && keys[end].sector == keys[first].sector && keys[end].phase == keys[first].phase;
+             end++) {
+        }
+        for (u64 i = first; i < end; i++) {
+            in->spots[i] = (spot){keys[i].tb, (u32)first, (u32)end, {0}, {0}};
+            memcpy(in->spots[i].bytes, keys[i].bytes, sizeof keys[i].bytes);
+        }
+    }
+    return in;
+}
+
+void gs_inside_free(gs_inside *in)
+{
+    if (!in) {
+        return;
+    }
+    for (u32 i = 0; in->given && i < in->semaphores; i++) {
+        free(in->given[i]);
+    }
+    free(in->clock);
+    free(in->known);
+    free(in->given);
+    free(in->spots);
+    free(in);
+}
+
+u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before)
+{
+    spot *own = &in->spots[place];
+    const u32 *known = in->known + (u64)own->tb * in->tbs;
+    own->at[kind] = in->clock[own->tb];
+    for (u32 i = own->first; i < own->end; i++) {
+        const spot *s = &in->spots[i];
+        for (u32 k = GS_MSG_LOAD; k <= GS_MSG_REDUCE; k++) {
+            int in_any_order = k == kind && kind != GS_MSG_STORE;
+            if (s != own && !in_any_order && s->bytes[k] & own->bytes[kind] && s->at[k] > known[s->tb]) {
+                *before = k;
+                return s->tb;
+            }
+        }
+    }
+    return GS_NONE;
+}
+
+int gs_inside_post(gs_inside *in, u32 tb, u32 semaphore)
+{
+    const u32 *known = in->known + (u64)tb * in->tbs;
+    if (semaphore >= in->semaphores) {
+        return 1;
+    }
+    if (!in->given[semaphore]) {
+        in->given[semaphore] = calloc(in->tbs, sizeof(u32));
+    }
+    u32 *given = in->given[semaphore];
+    if (!given) {
+        return 0;
+    }
+    for (u32 i = 0; i < in->tbs; i++) {
+        given[i] = gs_max32(given[i], known[i]);
+    }
+    given[tb] = gs_max32(given[tb], in->clock[tb]++);
+    return 1;
+}
+
+void gs_inside_poll(gs_inside *in, u32 tb, u32 semaphore, u32 count)
+{
+    u32 *known = in->known + (u64)tb * in->tbs;
+    for (u32 s = semaphore; s < semaphore + count && s < in->semaphores; s++) {
+        for (u32 i = 0; in->given[s] && i < in->tbs; i++) {
+            known[i] = gs_max32(known[i], in->given[s][i]);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/* The oracle inside a kernel (a stage of one): TBs of it may read what others of it write, and only
+   semaphores order them. A TB that posts passes on what it has done, and what it knew; a TB that polls comes
+   to know what all who have posted had passed on. Two accesses of a byte by two TBs are right if both read
+   it, both add to it, or the later TB knows of the earlier access: a vector clock a TB. Bytes, for TBs often
+   write parts of one sector; which of a sector a TB touches is known of all its accesses of a kind together,
+   also of those before a post of its own: who reads what it stored then must wait for all that it stores
+   there.
+ */
+#include "base/base.h"
+#pragma once
+
+enum { GS_INSIDE_TBS = 1024 }; /* kernels with more are not checked: clocks grow with the square */
+
+typedef struct gs_inside gs_inside;
+
+/* an access of a TB that others meet; `touch` is the caller's number of it */
+typedef struct gs_inside_key {
+    u64 sector;
+    u32 touch, tb, phase, pad;
+    u32 bytes[3]; /* that it reads, stores, adds to (GS_MSG_LOAD to GS_MSG_REDUCE) */
+} gs_inside_key;
+
+/* Sorts the keys; place i is that of keys[i]. NULL: no memory. */
+gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n);
+void gs_inside_free(gs_inside *in);
+/* An access at a place, of a kind as above; returns a TB whose access it does not know of, and in `before` of
+   what kind that was, or GS_NONE. */
+u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before);
+/* 0: no memory */
+int gs_inside_post(gs_inside *in, u32 tb, u32 semaphore);
+/* `count` semaphores from one on were seen complete */
+void gs_inside_poll(gs_inside *in, u32 tb, u32 semaphore, u32 count);

@@ -1,0 +1,377 @@
+/* Signatures of unfinished TBs: see bloom.h. */
+#include "scheduler/bloom.h"
+
+#include "scheduler/depend.h"
+#include "scheduler/scheduler.h"
+
+#include <string.h>
+
+/* ---- bits ---- */
+static u64 *words(gs_sim *sim, u64 at, u64 row)
+{
+    return (u64 *)(void *)((char *)sim + at) + row * (sim->bloom.slots / 64);
+}
+
+static gs_unit *unit_at(gs_sim *sim, u32 slot)
+{
+    return GS_TABLE(sim, gs_unit, bloom.at_units) + slot;
+}
+
+/* what share of false answers its signatures are expected to give, of reads and of writes */
+static const u32 *rates_of(const gs_sim *sim, const gs_unit *u)
+{
+    u64 number = (u64)gs_launches(sim)[u->kernel].first_unit + u->unit;
+    return GS_CONST_TABLE(sim, u32, bloom.at_rates) + 2 * number;
+}
+
+static void bit_set(u64 *bits, u32 i)
+{
+    bits[i >> 6] |= 1ull << (i & 63);
+}
+
+/* the row of hash `i` for a granule: well mixed, and the same on every machine */
+static u32 row_of(const gs_sim *sim, u64 granule, u32 i)
+{
+    u64 x = granule + ((u64)sim->params.sim.seed << 32) + (i + 1) * 0x9E3779B97F4A7C15ull;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    x ^= x >> 31;
+    return (u32)((x >> 32) * (u64)sim->params.scheme_bloom.bits >> 32);
+}
+
+/* ---- what is really touched ---- */
+static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written)
+{
+    const gs_launch *l = gs_launches(sim) + u->kernel;
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, bloom.at_unit_ptr) + l->first_unit + u->unit;
+    const u32 *sets = GS_CONST_TABLE(sim, u32, bloom.at_unit_sets);
+    const gs_hint *hints = GS_CONST_TABLE(sim, gs_hint, bloom.at_hints);
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        const gs_hint_set *s = GS_CONST_TABLE(sim, gs_hint_set, bloom.at_sets) + sets[i];
+        u32 lo = s->first_hint, hi = s->first_hint + s->hints;
+        if (s->written != written) {
+            continue;
+        }
+        while (lo < hi) { /* the first that ends behind the granule */
+            u32 mid = lo + (hi - lo) / 2;
+            if (hints[mid].end <= granule) {
+                lo = mid + 1;
+            } else {
+                hi = mid;
+            }
+        }
+        if (lo < s->first_hint + s->hints && hints[lo].first <= granule) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* ---- slots ---- */
+static u32 half(const gs_sim *sim)
+{
+    return sim->bloom.slots / 2;
+}
+
+int gs_bloom_room(const gs_sim *sim, u32 kernel)
+{
+    const gs_bloom *b = &sim->bloom;
+    u32 units = gs_launches(sim)[kernel].units;
+    if (sim->params.scheme_bloom.clear == GS_SCHEME_BLOOM_CLEAR_KERNEL) {
+        return b->used + units <= b->slots;
+    }
+    return b->taken[b->epoch] + units <= half(sim) || b->live[b->epoch ^ 1] == 0;
+}
+
+/* clears the columns of the slots in `gone` */
+static void clear(gs_sim *sim, const u64 *gone)
+{
+    u32 n = sim->bloom.slots / 64;
+    for (u32 w = 0; w < n; w++) {
+        if (!gone[w]) {
+            continue;
+        }
+        for (u32 row = 0; row < (u32)sim->params.scheme_bloom.bits; row++) {
+            words(sim, sim->bloom.at_read, row)[w] &= ~gone[w];
+            words(sim, sim->bloom.at_written, row)[w] &= ~gone[w];
+        }
+    }
+}
+
+static void next_epoch(gs_sim *sim)
+{
+    gs_bloom *b = &sim->bloom;
+    u64 *gone = words(sim, b->at_scratch, 0);
+    b->epoch ^= 1;
+    memset(gone, 0, b->slots / 8);
+    for (u32 i = 0; i < b->taken[b->epoch]; i++) {
+        bit_set(gone, b->epoch * half(sim) + i);
+    }
+    clear(sim, gone);
+    b->used -= b->taken[b->epoch];
+    b->taken[b->epoch] = 0;
+}
+
+static u32 take_slot(gs_sim *sim, u32 kernel, u32 unit)
+{
+    gs_bloom *b = &sim->bloom;
+    u64 *held = words(sim, b->at_held, 0);
+    u32 slot;
+    if (sim->params.scheme_bloom.clear == GS_SCHEME_BLOOM_CLEAR_KERNEL) {
+        while (!~held[b->hand]) {
+            b->hand = b->hand + 1 == b->slots / 64 ? 0 : b->hand + 1;
+        }
+        slot = b->hand * 64 + gs_ctz(~held[b->hand]);
+        bit_set(held, slot);
+    } else {
+        slot = b->epoch * half(sim) + b->taken[b->epoch]++;
+        b->live[b->epoch]++;
+    }
+    const gs_launch *l = gs_launches(sim) + kernel;
+    u32 tbs = gs_kernels(sim)[kernel].tbs;
+    b->used++;
+    *unit_at(sim, slot) =
+        (gs_unit){kernel, unit, (u32)gs_min(l->unit_tbs, tbs - (u64)unit * l->unit_tbs), 0, GS_NONE, 0};
+    GS_TABLE(sim, u32, bloom.at_slot_of)[l->first_unit + unit] = slot;
+    return slot;
+}
+
+/* ---- look-up ---- */
+/* One granule against the signatures of `at`: bits of hits in `found`, of true ones in `truly`. */
+static void look_up(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *truly)
+{
+    gs_bloom *b = &sim->bloom;
+    const u64 at = written ? b->at_written : b->at_read, *alive = words(sim, b->at_alive, 0);
+    const u64 *rows[GS_HASHES];
+    u32 hashes = (u32)sim->params.scheme_bloom.hashes, n = b->slots / 64;
+    for (u32 i = 0; i < hashes; i++) {
+        rows[i] = words(sim, at, row_of(sim, granule, i));
+    }
+    b->count.tests += b->alive;
+    b->count.expected += b->rate[written];
+    for (u32 w = 0; w < n; w++) {
+        u64 hit = alive[w];
+        for (u32 i = 0; hit && i < hashes; i++) {
+            hit &= rows[i][w];
+        }
+        for (; hit; hit &= hit - 1) {
+            u32 slot = w * 64 + gs_ctz(hit);
+            const gs_unit *u = unit_at(sim, slot);
+            if (touches(sim, u, granule, written)) {
+                bit_set(truly, slot);
+                bit_set(found, slot);
+                b->count.tests--;
+                b->count.expected -= GS_TABLE(
+                    sim, u32,
+                    bloom.at_rates)[2 * (gs_launches(sim)[u->kernel].first_unit + u->unit) + written];
+            } else {
+                b->count.false_hits++;
+                if (sim->params.scheme_bloom.signature == GS_SCHEME_BLOOM_SIGNATURE_BLOOM) {
+                    bit_set(found, slot);
+                }
+            }
+        }
+    }
+}
+
+/* A set of hints: what its units will read comes after writers, what they will write after all. */
+static void look_up_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
+{
+    gs_bloom *b = &sim->bloom;
+    u32 n = b->slots / 64;
+    u64 *found = words(sim, b->at_scratch, 0), *truly = words(sim, b->at_scratch, 1);
+    const gs_hint *hints = GS_CONST_TABLE(sim, gs_hint, bloom.at_hints);
+    const u32 *units = GS_CONST_TABLE(sim, u32, bloom.at_set_units) + s->first_unit;
+    memset(found, 0, b->slots / 8);
+    memset(truly, 0, b->slots / 8);
+    for (u32 i = s->first_hint; i < s->first_hint + s->hints; i++) {
+        for (u64 g = hints[i].first; g < hints[i].end; g++) {
+            look_up(sim, g, 1, found, truly);
+            if (s->written) {
+                look_up(sim, g, 0, found, truly);
+            }
+        }
+    }
+    for (u32 i = 0; i < s->units; i++) {
+        u32 slot = GS_TABLE(sim, u32, bloom.at_slot_of)[l->first_unit + units[i]];
+        u64 *mine = words(sim, b->at_found, slot), *sure = words(sim, b->at_truly, slot);
+        for (u32 w = 0; w < n; w++) {
+            mine[w] |= found[w];
+            sure[w] |= truly[w];
+        }
+    }
+}
+
+static void enter_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
+{
+    gs_bloom *b = &sim->bloom;
+    const gs_hint *hints = GS_CONST_TABLE(sim, gs_hint, bloom.at_hints);
+    const u32 *units = GS_CONST_TABLE(sim, u32, bloom.at_set_units) + s->first_unit;
+    const u32 *slot_of = GS_CONST_TABLE(sim, u32, bloom.at_slot_of) + l->first_unit;
+    u64 *mask = words(sim, b->at_scratch, 0), at = s->written ? b->at_written : b->at_read;
+    u32 first = b->slots / 64, last = 0, hashes = (u32)sim->params.scheme_bloom.hashes;
+    memset(mask, 0, b->slots / 8);
+    for (u32 i = 0; i < s->units; i++) {
+        u32 slot = slot_of[units[i]];
+        bit_set(mask, slot);
+        first = (u32)gs_min(first, slot >> 6);
+        last = gs_max32(last, slot >> 6);
+    }
+    for (u32 i = s->first_hint; i < s->first_hint + s->hints; i++) {
+        for (u64 g = hints[i].first; g < hints[i].end; g++) {
+            for (u32 h = 0; h < hashes; h++) {
+                u64 *row = words(sim, at, row_of(sim, g, h));
+                for (u32 w = first; w <= last; w++) {
+                    row[w] |= mask[w];
+                }
+            }
+        }
+    }
+}
+
+/* ---- waits ---- */
+static void unit_ready(gs_sim *sim, const gs_unit *u, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[u->kernel];
+    const gs_launch *l = gs_launches(sim) + u->kernel;
+    if (!k->fine) {
+        k->gate = 0;
+        gs_kernel_ready(sim, u->kernel, t, cause_kernel, cause_tb);
+        return;
+    }
+    u64 end = gs_min(((u64)u->unit + 1) * l->unit_tbs, k->tbs);
+    for (u32 tb = u->unit * l->unit_tbs; tb < end; tb++) {
+        gs_depend_tb_ready(sim, u->kernel, tb, t, cause_kernel, cause_tb);
+    }
+}
+
+/* turns what a unit was found to need into waits, and the unit into one that others may wait for */
+static void settle(gs_sim *sim, u32 slot)
+{
+    gs_bloom *b = &sim->bloom;
+    gs_unit *u = unit_at(sim, slot);
+    u64 *mine = words(sim, b->at_found, slot), *sure = words(sim, b->at_truly, slot);
+    const u32 *rate = rates_of(sim, u);
+    for (u32 w = 0; w < b->slots / 64; w++) {
+        b->count.edges += gs_popcount64(mine[w]);
+        b->count.false_edges += gs_popcount64(mine[w] & ~sure[w]);
+        for (u64 left = mine[w]; left; left &= left - 1) {
+            bit_set(words(sim, b->at_waits, w * 64 + gs_ctz(left)), slot);
+            u->open++;
+        }
+        mine[w] = sure[w] = 0;
+    }
+    b->rate[0] += rate[0];
+    b->rate[1] += rate[1];
+    b->alive++;
+    bit_set(words(sim, b->at_alive, 0), slot);
+}
+
+void gs_bloom_admit(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_bloom *b = &sim->bloom;
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_hint_set *sets = GS_CONST_TABLE(sim, gs_hint_set, bloom.at_sets) + l->first_set;
+    const u32 *slot_of = GS_CONST_TABLE(sim, u32, bloom.at_slot_of) + l->first_unit;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    k->admitted = 1;
+    if (l->units == 0) { /* behind barriers */
+        gs_kernel_ready(sim, kernel, t, GS_NONE, GS_NONE);
+        return;
+    }
+    if (sim->params.scheme_bloom.clear == GS_SCHEME_BLOOM_CLEAR_EPOCH &&
+        b->taken[b->epoch] + l->units > half(sim)) {
+        next_epoch(sim);
+    }
+    for (u32 i = 0; i < l->units; i++) {
+        take_slot(sim, kernel, i);
+    }
+    k->units_left = l->units;
+    sim->sched.table_entries = b->used;
+    sim->sched.table_peak = gs_max32(sim->sched.table_peak, b->used);
+    for (u32 i = 0; i < l->sets; i++) {
+        look_up_set(sim, l, &sets[i]);
+    }
+    for (u32 i = 0; i < l->sets; i++) {
+        enter_set(sim, l, &sets[i]);
+    }
+    k->gate = !k->fine;
+    for (u32 i = 0; i < l->units; i++) {
+        settle(sim, slot_of[i]);
+    }
+    for (u32 i = 0; i < l->units; i++) {
+        const gs_unit *u = unit_at(sim, slot_of[i]);
+        if (u->open == 0) {
+            unit_ready(sim, u, t, GS_NONE, GS_NONE);
+        }
+    }
+    if (k->fine) {
+        gs_kernel_ready(sim, kernel, t, GS_NONE, GS_NONE);
+    }
+}
+
+void gs_bloom_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    u32 updates = 1;
+    if (l->units == 0) {
+        return;
+    }
+    u32 slot = GS_CONST_TABLE(sim, u32, bloom.at_slot_of)[l->first_unit + tb / l->unit_tbs];
+    gs_unit *u = unit_at(sim, slot);
+    if (--u->left) {
+        gs_depend_updates(sim, t, updates, kernel);
+        return;
+    }
+    const u64 *waits = words(sim, sim->bloom.at_waits, slot);
+    for (u32 w = 0; w < sim->bloom.slots / 64; w++) {
+        updates += gs_popcount64(waits[w]);
+    }
+    u->last_tb = tb;
+    gs_ring_push(sim, &sim->sched.ready,
+                 (gs_event){gs_depend_updates(sim, t, updates, kernel), GS_EVENT_UNIT, slot, 0, 0});
+}
+
+static void free_slots(gs_sim *sim, u32 kernel)
+{
+    gs_bloom *b = &sim->bloom;
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const u32 *slot_of = GS_CONST_TABLE(sim, u32, bloom.at_slot_of) + l->first_unit;
+    u64 *gone = words(sim, b->at_scratch, 0), *held = words(sim, b->at_held, 0);
+    memset(gone, 0, b->slots / 8);
+    for (u32 i = 0; i < l->units; i++) {
+        bit_set(gone, slot_of[i]);
+    }
+    clear(sim, gone);
+    for (u32 w = 0; w < b->slots / 64; w++) {
+        held[w] &= ~gone[w];
+    }
+    b->used -= l->units;
+    sim->sched.table_entries = b->used;
+}
+
+void gs_bloom_unit_end(gs_sim *sim, u32 slot, u64 t)
+{
+    gs_bloom *b = &sim->bloom;
+    gs_unit *u = unit_at(sim, slot);
+    u64 *waits = words(sim, b->at_waits, slot), *alive = words(sim, b->at_alive, 0);
+    const u32 *rate = rates_of(sim, u);
+    alive[slot >> 6] &= ~(1ull << (slot & 63));
+    b->alive--;
+    b->rate[0] -= rate[0];
+    b->rate[1] -= rate[1];
+    for (u32 w = 0; w < b->slots / 64; w++) {
+        for (u64 left = waits[w]; left; left &= left - 1) {
+            gs_unit *later = unit_at(sim, w * 64 + gs_ctz(left));
+            if (--later->open == 0) {
+                unit_ready(sim, later, t, u->kernel, u->last_tb);
+            }
+        }
+        waits[w] = 0;
+    }
+    if (sim->params.scheme_bloom.clear == GS_SCHEME_BLOOM_CLEAR_EPOCH) {
+        b->live[slot >= half(sim)]--;
+    } else if (--gs_kernels(sim)[u->kernel].units_left == 0) {
+        free_slots(sim, u->kernel);
+    }
+}

@@ -1,0 +1,343 @@
+/* Ready TBs and where they go: which kernel is next, what is kept for older ones, and the time that SMs are
+   idle for want of a TB, by reason. See scheduler.h. */
+#include "scheduler/dispatch.h"
+
+#include "base/clock.h"
+#include "base/mail.h"
+#include "scheduler/backing.h"
+#include "scheduler/depend.h"
+#include "scheduler/gate.h"
+#include "scheduler/lists.h"
+#include "scheduler/place.h"
+#include "scheduler/scheduler.h"
+
+enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
+
+/* ---- ready kernels: a bit a rank, and a bit for each word of those ---- */
+void gs_ready_set(gs_sim *sim, u32 kernel)
+{
+    u32 r = gs_launches(sim)[kernel].rank;
+    GS_TABLE(sim, u64, at_ready_words)[r >> 6] |= 1ull << (r & 63);
+    GS_TABLE(sim, u64, at_ready_summary)[r >> 12] |= 1ull << (r >> 6 & 63);
+}
+
+static void ready_clear(gs_sim *sim, u32 kernel)
+{
+    u32 r = gs_launches(sim)[kernel].rank;
+    u64 *word = GS_TABLE(sim, u64, at_ready_words) + (r >> 6);
+    *word &= ~(1ull << (r & 63));
+    if (*word == 0) {
+        GS_TABLE(sim, u64, at_ready_summary)[r >> 12] &= ~(1ull << (r >> 6 & 63));
+    }
+}
+
+static int is_ready(const gs_sim *sim, u32 kernel)
+{
+    u32 r = gs_launches(sim)[kernel].rank;
+    return GS_CONST_TABLE(sim, u64, at_ready_words)[r >> 6] >> (r & 63) & 1;
+}
+
+u32 gs_ready_tbs(gs_sim *sim, u32 kernel)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    return !is_ready(sim, kernel) ? 0 : k->fine ? k->ready : k->tbs - k->dispatched;
+}
+
+/* the first ready rank at or after `rank`, or GS_NONE */
+static u32 ready_next(const gs_sim *sim, u32 rank)
+{
+    const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words),
+              *summary = GS_CONST_TABLE(sim, u64, at_ready_summary);
+    u32 n = sim->n_launches;
+    if (rank >= n) {
+        return GS_NONE;
+    }
+    u64 x = words[rank >> 6] & (~0ull << (rank & 63));
+    if (x) {
+        return (rank & ~63u) + gs_ctz(x);
+    }
+    for (u32 w = (rank >> 6) + 1; w <= (n - 1) >> 6; w = (w | 63) + 1) {
+        u64 s = summary[w >> 6] & (~0ull << (w & 63));
+        if (s) {
+            u32 at = (w & ~63u) + gs_ctz(s);
+            return at * 64 + gs_ctz(words[at]);
+        }
+    }
+    return GS_NONE;
+}
+
+static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_kernel, u32 *cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    *ready = k->record.ready;
+    *cause_kernel = k->cause_kernel;
+    *cause_tb = k->cause_tb;
+    k->dispatched++;
+    if (!k->fine) {
+        tb = k->next_tb++;
+        if (k->next_tb == k->tbs) {
+            ready_clear(sim, kernel);
+        }
+        return tb;
+    }
+    u64 *bits = gs_fine_bits(sim, k);
+    if (tb == GS_NONE) {
+        u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
+        while (!bits[w]) {
+            w++;
+        }
+        tb = w * 64 + gs_ctz(bits[w]);
+    }
+    bits[tb >> 6] &= ~(1ull << (tb & 63));
+    gs_gate_passed(sim, kernel, tb);
+    const gs_fine *f = &gs_fine_of(sim, k)[tb];
+    if (f->ready > *ready || *cause_kernel == GS_NONE) {
+        *ready = gs_max(*ready, f->ready);
+        *cause_kernel = f->cause_kernel;
+        *cause_tb = f->cause_tb;
+    }
+    if (--k->ready == 0) {
+        ready_clear(sim, kernel);
+    }
+    return tb;
+}
+
+/* ---- idle SM time by reason ---- */
+void gs_idle_init(gs_sim *sim)
+{
+    sim->sched.idle_sms = sim->sms;
+    sim->sched.why = WHY_LAUNCH;
+}
+
+void gs_idle_account(gs_sim *sim, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    u64 dt = t - d->accounted;
+    if (dt == 0) {
+        return;
+    }
+    d->accounted = t;
+    u64 *sum = d->why == WHY_DEPENDENCE ? &d->idle.dependence
+               : d->why == WHY_LAUNCH   ? &d->idle.launch
+                                        : &d->idle.no_tb;
+    *sum += dt;
+    gs_kernel *kernels = gs_kernels(sim);
+    gs_idles *k = &kernels[gs_min(d->oldest, sim->n_launches - 1)].record.idles;
+    u64 *own = d->why == WHY_DEPENDENCE ? &k->dependence : d->why == WHY_LAUNCH ? &k->launch : &k->no_tb;
+    *own += dt * d->idle_sms;
+}
+
+/* the oldest kernel that has TBs left to dispatch */
+static u32 oldest_left(gs_sim *sim)
+{
+    gs_sched *d = &sim->sched;
+    const gs_kernel *kernels = gs_kernels(sim);
+    while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
+        d->oldest++;
+        if (sim->order.reserve && d->oldest < sim->n_launches && !gs_launches(sim)[d->oldest].copies) {
+            const gs_kernel *k = &kernels[d->oldest];
+            d->younger -= (k->dispatched - k->done) * gs_dispatch_warps(sim, k);
+        }
+    }
+    return d->oldest;
+}
+
+/* 1: so much of the chip is kept for older kernels that a TB of this one has to wait */
+static int is_reserved(gs_sim *sim, u32 kernel)
+{
+    if (kernel <= oldest_left(sim)) {
+        return 0;
+    }
+    u64 all = (u64)sim->sms * (u64)sim->params.gpu_sm.warps;
+    u64 warps = sim->sched.younger + gs_dispatch_warps(sim, &gs_kernels(sim)[kernel]);
+    return warps * 65536 > all * (65536 - sim->order.reserve);
+}
+
+void gs_idle_classify(gs_sim *sim)
+{
+    gs_sched *d = &sim->sched;
+    const gs_kernel *kernels = gs_kernels(sim);
+    oldest_left(sim);
+    if (d->oldest == sim->n_launches) {
+        d->why = WHY_NO_TB;
+    } else if (kernels[d->oldest].gate || (kernels[d->oldest].admitted && !sim->order.launchers)) {
+        d->why = WHY_DEPENDENCE;
+    } else {
+        d->why = WHY_LAUNCH;
+    }
+}
+
+/* ---- dispatch ---- */
+void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
+{
+    if (ctx->sim->port_sms > 1) {
+        gs_send_one(ctx, sm / GS_GROUP, time, GS_SENDER_SCHED,
+                    gs_pay_share(sm % GS_GROUP & ~(ctx->sim->port_sms - 1), more));
+    }
+}
+
+/* When a TB begins that goes to an SM at some time: a cluster takes its TBs one after the other, and what is
+   first on its SM begins some time behind what is first on another one of its TPC. */
+static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
+{
+    const gs_gpu_cp_params *p = &sim->params.gpu_cp;
+    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
+    u32 gpc = sim->gpc_of[sm], begin = gs_gpc_first(sim, gpc);
+    u64 *turn = &sim->sched.cluster_free[gpc][sim->cluster_of[sm]];
+    at = gs_max(at, *turn);
+    *turn = at + (u64)p->cluster_start;
+    u64 start = gs_max(at + sim->start_latency, loads[sm].begun);
+    gs_smload *tpc = &loads[sm - (sm - begin) % (u32)sim->params.gpu.tpc_sms];
+    if (first) {
+        start = tpc->tpc_sm == sm ? start : gs_max(start, tpc->tpc_free);
+        tpc->tpc_free = start + (u64)p->tpc_start * gs_min(warps, (u64)p->tpc_warps);
+        tpc->tpc_sm = sm;
+    }
+    loads[sm].begun = start;
+    return start;
+}
+
+static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 gated, u64 t)
+{
+    gs_sim *sim = ctx->sim;
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
+    u32 slot, configure, cause_kernel = GS_NONE, cause_tb = GS_NONE;
+    u64 ready = t;
+    u32 idle = l->tbs == 0;
+    if (idle) {
+        l->idle.dependence += d->idle.dependence - l->idle_at.dependence;
+        l->idle.launch += d->idle.launch - l->idle_at.launch;
+        l->idle.no_tb += d->idle.no_tb - l->idle_at.no_tb;
+        l->since = t;
+        d->idle_sms--;
+    }
+    gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
+    tb = gated ? gs_gate_take(sim, kernel, sm * GS_TBS + slot)
+               : ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
+    if (GS_UNLIKELY(sim->order.reserve)) {
+        d->younger += kernel > d->oldest ? gs_dispatch_warps(sim, k) : 0;
+    }
+    u64 at = gs_max(t, d->start_free);
+    d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
+    u64 start = start_of(sim, sm, gs_dispatch_warps(sim, k), idle, at);
+    if (idle) {
+        gs_dispatch_share(ctx, sm, start, 1);
+    }
+    if (k->record.first_dispatch == GS_NEVER) {
+        k->record.first_dispatch = at;
+        if (sim->order.fetch) {
+            gs_depend_fetch(sim, kernel, t);
+        }
+    }
+    GS_TABLE(sim, gs_resident, at_residents)
+    [sm * GS_TBS + slot] =
+        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, gated, 0, 0, 0};
+    if (sim->order.lists) {
+        gs_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
+    }
+    gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
+                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
+                    (u64)(k->depends == 0 && !gated) << 63);
+}
+
+/* No TB is ready that may go: those of the oldest kernel may run ahead of what they need. 1: with the last of
+   its TBs a kernel became the oldest that has ready ones and was held back for it. */
+static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
+{
+    gs_sim *sim = ctx->sim;
+    for (;;) {
+        u32 kernel = gs_gate_kernel(sim, oldest_left(sim)), rotate = 0;
+        if (kernel != GS_NONE && is_ready(sim, kernel)) {
+            return 1;
+        }
+        u32 sm = kernel == GS_NONE ? GS_NONE : gs_place_find(sim, kernel, hint, &rotate);
+        if (sm == GS_NONE) {
+            return 0;
+        }
+        dispatch_one(ctx, kernel, GS_NONE, sm, rotate, 1, t);
+    }
+}
+
+/* whether a TB of a kernel was dispatched */
+static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
+{
+    gs_sim *sim = ctx->sim;
+    u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
+    if (sim->order.placement == 2 && gs_kernels(sim)[kernel].fine) {
+        sm = gs_place_near(sim, kernel, hint, &rotate, &tb);
+    }
+    if (sm == GS_NONE) {
+        sm = gs_place_find(sim, kernel, hint, &rotate);
+    }
+    if (sm == GS_NONE) {
+        return 0;
+    }
+    dispatch_one(ctx, kernel, tb, sm, rotate, 0, t);
+    return 1;
+}
+
+/* the first rank that is ready, from `rank` on; in turn: from there on and round */
+static u32 next_rank(const gs_sim *sim, u32 rank)
+{
+    u32 r = ready_next(sim, rank);
+    return r == GS_NONE && sim->order.rotate && rank ? ready_next(sim, 0) : r;
+}
+
+/* A kernel whose TB fits nowhere is passed over, so many at once and so often; those passed over are tried
+   again, first, with whatever happens next. */
+void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
+{
+    gs_sim *sim = ctx->sim;
+    const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
+    gs_kernel *kernels = gs_kernels(sim);
+    const int turns = sim->order.rotate != 0;
+    u32 rank = turns ? sim->sched.turn : 0, passed = 0, head = GS_NONE, kept = GS_NONE;
+    for (;;) {
+        u32 r = next_rank(sim, rank);
+        if (r == GS_NONE) {
+            if (sim->order.prologue && passed == 0 && dispatch_gated(ctx, t, hint)) {
+                rank = 0;
+                kept = GS_NONE;
+                continue;
+            }
+            return;
+        }
+        u32 kernel = by_rank[r];
+        gs_kernel *k = &kernels[kernel];
+        if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
+            ((sim->order.lists || sim->order.footprints) && gs_backing_is_behind(sim))) {
+            return;
+        }
+        if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
+            /* it fits, but may not: those behind it may go on, however many may be passed over */
+            if (kernel == kept) {
+                return;
+            }
+            kept = kept == GS_NONE ? kernel : kept;
+            rank = r + 1;
+            continue;
+        }
+        if (dispatch_from(ctx, kernel, t, hint)) {
+            if (head != GS_NONE) {
+                kernels[head].passed++;
+            }
+            k->passed = 0;
+            if (head == GS_NONE) {
+                rank = kept == GS_NONE ? r : 0; /* one that was held back may be the oldest now */
+            }
+            kept = GS_NONE;
+            if (turns) {
+                rank = r + 1;
+                sim->sched.turn = head == GS_NONE ? rank : sim->sched.turn;
+            }
+            continue;
+        }
+        if (passed++ >= sim->order.bypass || k->passed >= (u32)sim->params.scheme.bypass_age) {
+            return;
+        }
+        head = head == GS_NONE ? kernel : head;
+        rank = r + 1;
+    }
+}

@@ -1,0 +1,45 @@
+/* The front end of the GPU: launch path, release and start servers, admission, ready TBs and their placement.
+   One part of its own; everything in it happens in (time, kind, order of arrival). */
+#pragma once
+#include "base/mail.h"
+
+void gs_sched_init(gs_sim *sim);
+void gs_sched_run(gs_ctx *ctx);
+/* Time of the next event that needs no message; GS_NEVER: none. */
+u64 gs_sched_next(const gs_sim *sim);
+
+/* ---- between the files of the scheduler ---- */
+enum {
+    GS_EVENT_NODE,
+    GS_EVENT_KERNEL_END,
+    GS_EVENT_KERNEL_READY,
+    GS_EVENT_COPY,
+    GS_EVENT_EARLY_PLACE,
+    GS_EVENT_LAUNCHED,
+    GS_EVENT_PRELAUNCHED,
+    GS_EVENT_QUANTUM,
+    GS_EVENT_LOADED,
+    GS_EVENT_UNIT,
+    GS_EVENT_FETCHED,
+    GS_EVENT_SPILLED,
+    GS_EVENT_LISTED,
+    GS_EVENT_FOOTPRINTS,
+    GS_EVENT_RECORDED
+};
+
+void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e);
+static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
+{
+    return (gs_event *)(void *)((char *)sim + r->at) + (r->head & r->mask);
+}
+
+static inline gs_fine *gs_fine_of(gs_sim *sim, const gs_kernel *k)
+{
+    return (gs_fine *)(void *)((char *)sim + k->fine_at);
+}
+
+/* bit a TB: ready and not dispatched; behind the gs_fine entries */
+static inline u64 *gs_fine_bits(gs_sim *sim, const gs_kernel *k)
+{
+    return (u64 *)(void *)((char *)sim + k->fine_at + (u64)k->tbs * sizeof(gs_fine));
+}

@@ -1,0 +1,8 @@
+/* Barriers of a TB: its warps are counted one after another, and go on behind it within a few cycles. */
+#pragma once
+#include "base/state.h"
+
+/* A warp arrives at cycle c. */
+void gs_barrier_arrive(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c);
+/* All warps of the TB have arrived, the last one at cycle `last`. */
+void gs_barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last);

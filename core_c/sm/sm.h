@@ -1,0 +1,75 @@
+/* One SM. Nothing ticks: a warp that runs an op reserves what it needs and knows when it can go on. A wheel
+   of cycles holds the warps to wake; within a cycle warps run in slot order. */
+#pragma once
+#include "base/mail.h"
+
+/* Delivers this quantum's messages to the SMs of a group and runs them. */
+void gs_sms_run(gs_ctx *ctx, u32 group);
+/* Time of the next thing that is due without a message; GS_NEVER: nothing. */
+u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm);
+/* Adds what an SM counted since its last sample boundary. */
+void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c);
+
+static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
+{
+    sm->warp[w].ready = (u32)c;
+    if (c < sm->cur) {
+        c = sm->cur;
+    }
+    if (c >= sm->cur + GS_WHEEL) {
+        c = sm->cur + GS_WHEEL - 1; /* too far for the wheel: the warp looks again and goes on waiting */
+    }
+    u32 b = c & (GS_WHEEL - 1);
+    sm->wheel[b] |= 1ull << w;
+    sm->occupied[b >> 6] |= 1ull << (b & 63);
+}
+
+/* A one-slot op issues at once: it takes a free slot of the blocks' span, or pushes all blocks back by one.
+ */
+static inline void gs_sub_steal(gs_sub *b, u64 c)
+{
+    if (b->issue > c) {
+        b->issue++;
+        if (b->last < b->issue) {
+            b->last = b->issue;
+            b->debt++;
+            for (u32 i = 0; i < GS_PIPES; i++) {
+                b->pipe[i] += 64;
+            }
+        }
+    }
+}
+
+/* Lines that come take the array that shared memory lives in for a cycle each, when they come: those until
+   cycle c come before what asks for it in c. */
+static inline void gs_sm_fills(gs_sm *sm, u64 c)
+{
+    while (sm->held_fills != sm->filled) {
+        u64 at = sm->fill_time[sm->held_fills & (GS_FILLS - 1)];
+        if (at > c) {
+            break;
+        }
+        sm->shared = gs_max(sm->shared, at * 64) + sm->fill_hold[sm->held_fills & (GS_FILLS - 1)];
+        sm->held_fills++;
+    }
+}
+
+/* a line comes at cycle c, and holds the array for so many 64ths of one */
+static inline void gs_sm_fill(gs_sm *sm, u32 c, u32 hold)
+{
+    if (sm->filled == sm->held_fills) {
+        sm->filled = sm->held_fills = 0; /* the first places again, which the host has in its caches */
+    }
+    if (sm->filled - sm->held_fills == GS_FILLS) {
+        /* more than there may be under way, so that the oldest came before this quantum: nothing can ask for
+           the array before it any more */
+        gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_FILLS - 1)]);
+    }
+    sm->fill_hold[sm->filled & (GS_FILLS - 1)] = (u16)hold;
+    sm->fill_time[sm->filled++ & (GS_FILLS - 1)] = c;
+}
+
+static inline u32 gs_slot_of(const gs_warp *w, const gs_iop *op)
+{
+    return op->stages ? op->slot + (w->k[op->level] + (u32)op->count_plus) % op->stages : op->slot;
+}

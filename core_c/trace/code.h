@@ -1,0 +1,91 @@
+/* Inside of the lowering of classes: see code.c. */
+#pragma once
+#include "gen/gs_opcodes.h"
+#include "trace/convert.h"
+
+enum {
+    GS_CODE_SLOTS = 5,
+    GS_REGISTERS = 512,
+    GS_OPERANDS = GS_TRACE_DSTS + GS_TRACE_SRCS,
+    GS_NEEDS_COPIES = 0x80 /* in gs_lowering.needs: groups of copies */
+};
+
+/* what an instruction is to the lowering */
+enum {
+    GS_IS_ISSUE,
+    GS_IS_LOAD,
+    GS_IS_STORE,
+    GS_IS_UPDATE,
+    GS_IS_FETCH_UPDATE,
+    GS_IS_COPY,
+    GS_IS_COMMIT,
+    GS_IS_BARRIER,
+    GS_IS_DRAIN,
+    GS_IS_DRAIN_COPIES,
+    GS_IS_END
+};
+
+struct gs_code {
+    gs_vector ops, entries;
+    i32 *plus; /* of each place: what its op adds to the loop counter */
+};
+
+typedef struct gs_lowering {
+    const gs_params *params;
+    const gs_lower_in *in;
+    gs_code *code;
+    const gs_item *items; /* of the class */
+    u64 n;
+    /* of each item */
+    u64 *loop;        /* the end of the innermost loop around it; n: none */
+    u64 *commits;     /* groups of copies that were committed before it, in the first turn of all loops; of a
+                         loop's end: in one turn */
+    u32 *op;          /* its op */
+    u32 *start;       /* the first of its waits, or its op */
+    u32 *head;        /* number + 1 of the loops that begin here */
+    u8 *slot;         /* of a memory op */
+    u8 *needs;        /* slots that it waits for, a bit each */
+    u8 *passed;       /* end of a loop: gone through once */
+    u8 *cut;          /* 1: it stalls for long, so no block goes on with it */
+    const u8 *levels; /* of each place: the loop counter that moves it most */
+    u32 store_slot, copy_slot, copy_slots, load_slots;
+    u8 used; /* slots, a bit each */
+    u32 longest;
+    u32 interval[GS_PIPES], latency[GS_PIPES];
+    u32 smem_latency, l1_latency;
+} gs_lowering;
+
+/* registers, from the first to before the end */
+typedef struct gs_operand {
+    u32 first, end;
+} gs_operand;
+
+/* which slot a group of copies is on: slot + (counter[level] + plus) mod stages; stages = 0: slot */
+typedef struct gs_copy_slot {
+    u8 slot, stages, level;
+    i32 plus;
+} gs_copy_slot;
+
+static inline const gs_sass *gs_code_row(const gs_lowering *l, u64 item)
+{
+    return &l->in->rows[l->items[item].row];
+}
+
+static inline u32 gs_code_pipe(const gs_sass *s)
+{
+    return GS_OPCODE[s->opcode].pipe;
+}
+
+static inline u32 gs_code_wavefronts(const gs_lowering *l, const gs_sass *s)
+{
+    if (s->space != GS_SPACE_SHARED || GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE) {
+        return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE;
+    }
+    return l->params->gpu_sm.smem_conflicts == GS_GPU_SM_SMEM_CONFLICTS_FIRST_WORD ? s->first_words
+                                                                                   : s->wavefronts;
+}
+
+static inline gs_op *gs_code_op(const gs_lowering *l, u32 index)
+{
+    return (gs_op *)l->code->ops.at + index;
+}

@@ -1,0 +1,334 @@
+/* Slots of memory ops, and where to wait for them: see code.c. */
+#include "trace/code_slots.h"
+
+#include "trace/code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NEAR = 1024, /* instructions that are looked through for a load's first use */
+    CLOSE = 4,   /* instructions apart that are the same place for it */
+    NONE = 0xff
+};
+
+int gs_code_what(const gs_lowering *l, u64 item)
+{
+    const gs_sass *s = gs_code_row(l, item);
+    int memory = l->items[item].a != GS_NOWHERE;
+    switch (GS_OPCODE[s->opcode].kind) {
+    case GS_KIND_LOAD:
+        return memory ? GS_IS_LOAD : GS_IS_ISSUE;
+    case GS_KIND_STORE:
+        return memory ? GS_IS_STORE : GS_IS_ISSUE;
+    case GS_KIND_REDUCE:
+    case GS_KIND_BULK_REDUCE:
+        return memory ? GS_IS_UPDATE : GS_IS_ISSUE;
+    case GS_KIND_ATOMIC:
+        return memory ? GS_IS_FETCH_UPDATE : GS_IS_ISSUE;
+    case GS_KIND_BULK_STORE:
+        return memory ? GS_IS_STORE : GS_IS_ISSUE;
+    case GS_KIND_ASYNC_COPY:
+    case GS_KIND_BULK_LOAD:
+    case GS_KIND_BULK_PREFETCH:
+        return memory ? GS_IS_COPY : GS_IS_ISSUE;
+    case GS_KIND_ASYNC_COMMIT:
+    case GS_KIND_BULK_COMMIT:
+        return GS_IS_COMMIT;
+    case GS_KIND_BARRIER:
+        return GS_IS_BARRIER;
+    case GS_KIND_MEMBAR:
+        return GS_IS_DRAIN;
+    case GS_KIND_DEPBAR:
+    case GS_KIND_MBARRIER_WAIT:
+        return GS_IS_DRAIN_COPIES;
+    case GS_KIND_EXIT:
+        return item + 1 == l->n ? GS_IS_END : GS_IS_ISSUE;
+    default:
+        return GS_IS_ISSUE;
+    }
+}
+
+/* ---- registers ---- */
+
+u32 gs_code_place(u16 reg)
+{
+    u32 number = reg & 0xfff;
+    switch (reg >> 12) {
+    case GS_REG_R:
+        return number < 255 ? number : GS_REGISTERS;
+    case GS_REG_UR:
+        return number < 63 ? 256 + number : GS_REGISTERS;
+    case GS_REG_P:
+        return number < 7 ? 320 + number : GS_REGISTERS;
+    default:
+        return number < 7 ? 336 + number : GS_REGISTERS;
+    }
+}
+
+static int touches_memory(const gs_sass *s)
+{
+    return s->width && s->space != GS_SPACE_NONE;
+}
+
+/* Registers of an operand, of which a trace names the first: wide accesses have several, addresses two. */
+static u32 length_of(const gs_sass *s, int address)
+{
+    return !touches_memory(s) ? 1 : address ? 2 : gs_max32(1, s->width / 4u);
+}
+
+u32 gs_code_operands(const gs_sass *s, gs_operand *out, u32 *reads)
+{
+    u32 n = 0;
+    for (u32 i = 0; i < s->srcs; i++) {
+        u32 at = gs_code_place(s->src[i]);
+        out[n] = (gs_operand){at, at + length_of(s, i == 0)};
+        n += at < GS_REGISTERS;
+    }
+    *reads = n;
+    for (u32 i = 0; i < s->dsts; i++) {
+        u32 at = gs_code_place(s->dst[i]);
+        out[n] = (gs_operand){at, at + length_of(s, 0)};
+        n += at < GS_REGISTERS;
+    }
+    for (u32 i = 0; i < n; i++) {
+        out[i].end = out[i].end < GS_REGISTERS ? out[i].end : GS_REGISTERS;
+    }
+    return n;
+}
+
+/* `s` reads or overwrites what `of` writes */
+static int uses(const gs_sass *s, const gs_sass *of)
+{
+    gs_operand mine[GS_OPERANDS], theirs[GS_OPERANDS];
+    u32 reads, n = gs_code_operands(s, mine, &reads), m = gs_code_operands(of, theirs, &reads);
+    for (u32 i = reads; i < m; i++) {
+        for (u32 j = 0; j < n; j++) {
+            if (mine[j].first < theirs[i].end && theirs[i].first < mine[j].end) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- slots of loads ---- */
+
+/* The item that first needs a load's result; n: none that is near. */
+static u64 first_use(const gs_lowering *l, u64 load)
+{
+    const gs_sass *s = gs_code_row(l, load);
+    u64 far = 0, end = l->loop[load], begin = end < l->n ? l->items[end].a : load;
+    for (u64 i = load + 1; i < l->n && far < NEAR; i++, far++) {
+        if (i == end) {
+            for (u64 j = begin; j <= load && far < NEAR; j++, far++) {
+                if (l->items[j].row != GS_LOOP_END && uses(gs_code_row(l, j), s)) {
+                    return j;
+                }
+            }
+        } else if (l->items[i].row != GS_LOOP_END && uses(gs_code_row(l, i), s)) {
+            return i;
+        }
+    }
+    return l->n;
+}
+
+/* ---- slots of copies ---- */
+
+static int what_at(const gs_lowering *l, u64 i)
+{
+    return l->items[i].row == GS_LOOP_END ? GS_IS_ISSUE : gs_code_what(l, i);
+}
+
+/* Groups that were committed before each item, in the first turn of all loops, and in a turn of each loop. */
+static void count_commits(gs_lowering *l)
+{
+    u64 now = 0;
+    for (u64 i = 0; i < l->n; i++) {
+        if (l->items[i].row == GS_LOOP_END) {
+            u64 before = l->commits[l->items[i].a];
+            l->commits[i] = now - before;
+            now = before + l->commits[i] * l->items[i].count;
+        } else {
+            l->commits[i] = now;
+            now += gs_code_what(l, i) == GS_IS_COMMIT;
+        }
+    }
+}
+
+gs_copy_slot gs_code_copy_slot(const gs_lowering *l, u64 item, u32 back)
+{
+    u32 slots = l->copy_slots;
+    gs_copy_slot made = {(u8)l->copy_slot, 0, 0, 0};
+    for (u64 e = l->loop[item]; e < l->n; e = l->loop[e]) {
+        u64 each = l->commits[e] % slots;
+        if (each == 1 && !made.stages) {
+            made.stages = (u8)slots;
+            made.level = (u8)l->items[e].level;
+        } else if (each) {
+            made.stages = NONE; /* no slot and counter say where it is */
+        }
+    }
+    made.plus = (i32)((l->commits[item] + (u64)slots * (back / slots + 1) - back) % slots);
+    if (!made.stages) {
+        made.slot = (u8)(made.slot + made.plus);
+        made.plus = 0;
+    }
+    return made;
+}
+
+/* Whether each copy's and each wait's slot can be told with so many slots. */
+static int slots_told(const gs_lowering *l)
+{
+    for (u64 i = 0; i < l->n; i++) {
+        int what = what_at(l, i);
+        if (what == GS_IS_COPY || what == GS_IS_DRAIN_COPIES) {
+            gs_copy_slot s = gs_code_copy_slot(l, i, 0);
+            if (s.stages == NONE || (what == GS_IS_COPY && s.stages && s.level != l->levels[l->items[i].a])) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* As many slots as groups may be outstanding: one more than the waits allow; at most three. */
+static void choose_copy_slots(gs_lowering *l, u32 below)
+{
+    u32 most = 0, any = 0, commits = 0;
+    for (u64 i = 0; i < l->n; i++) {
+        int what = what_at(l, i);
+        any |= what == GS_IS_COPY;
+        commits |= what == GS_IS_COMMIT;
+        if (what == GS_IS_DRAIN_COPIES && GS_OPCODE[gs_code_row(l, i)->opcode].kind == GS_KIND_DEPBAR) {
+            i32 allowed = gs_code_row(l, i)->imm;
+            most = gs_max32(most, allowed > 0 ? (u32)allowed : 0);
+        }
+    }
+    l->copy_slots = any;
+    if (any && commits) {
+        l->copy_slots = most >= 2 ? 3 : most + 1;
+        count_commits(l);
+        l->copy_slots = slots_told(l) ? l->copy_slots : 1;
+    }
+    l->copy_slot = below - l->copy_slots;
+}
+
+/* ---- all slots ---- */
+static void choose_slots(gs_lowering *l)
+{
+    int stores = 0;
+    for (u64 i = 0; i < l->n; i++) {
+        int what = what_at(l, i);
+        stores |= what == GS_IS_STORE || what == GS_IS_UPDATE;
+    }
+    l->store_slot = GS_CODE_SLOTS - 1;
+    choose_copy_slots(l, GS_CODE_SLOTS - (u32)stores);
+    l->load_slots = l->copy_slot;
+    l->used = (u8)((u32)stores << l->store_slot | ((1u << l->copy_slots) - 1) << l->copy_slot);
+    /* of each slot: who needs what was last put on it, and when that was */
+    u64 user[GS_CODE_SLOTS], since[GS_CODE_SLOTS] = {0};
+    u32 next = 0;
+    memset(user, 0xff, sizeof user);
+    for (u64 i = 0; i < l->n; i++) {
+        l->slot[i] = NONE;
+        int what = what_at(l, i);
+        if (what == GS_IS_STORE || what == GS_IS_UPDATE) {
+            l->slot[i] = (u8)l->store_slot;
+        } else if (what == GS_IS_LOAD || what == GS_IS_FETCH_UPDATE) {
+            u64 by = first_use(l, i);
+            u32 best = l->load_slots;
+            for (u32 s = 0; s < l->load_slots; s++) {
+                if (user[s] != UINT64_MAX && user[s] <= by + CLOSE && by <= user[s] + CLOSE &&
+                    (user[s] > i) == (by > i)) {
+                    best = s; /* needed at the same place */
+                }
+            }
+            for (u32 s = 0; best == l->load_slots && s < l->load_slots; s++) {
+                if (user[s] == UINT64_MAX || (user[s] <= i && user[s] > since[s])) {
+                    best = s; /* empty by now */
+                }
+            }
+            if (best == l->load_slots) {
+                best = next++ % l->load_slots;
+            }
+            user[best] = by;
+            since[best] = i;
+            l->slot[i] = (u8)best;
+            l->used |= (u8)(1u << best);
+        }
+    }
+}
+
+/* ---- where to wait ---- */
+typedef struct pending {
+    u8 on[GS_REGISTERS]; /* slots that will write a register, a bit each */
+} pending;
+
+static u8 needed(const pending *p, const gs_operand *o, u32 n)
+{
+    u8 found = 0;
+    for (u32 i = 0; i < n; i++) {
+        for (u32 j = o[i].first; j < o[i].end; j++) {
+            found |= p->on[j];
+        }
+    }
+    return found;
+}
+
+/* Goes through the code once; *again: a loop's end leaves what its head did not know of. */
+static void find_waits(gs_lowering *l, pending *heads, int *again)
+{
+    pending p;
+    memset(&p, 0, sizeof p);
+    *again = 0;
+    for (u64 i = 0; i < l->n; i++) {
+        const gs_item *item = &l->items[i];
+        if (l->head[i]) {
+            const pending *h = &heads[l->head[i] - 1];
+            for (u32 r = 0; r < GS_REGISTERS; r++) {
+                p.on[r] |= h->on[r];
+            }
+        }
+        if (item->row == GS_LOOP_END) {
+            pending *h = &heads[l->head[item->a] - 1];
+            for (u32 r = 0; r < GS_REGISTERS; r++) {
+                *again |= p.on[r] & ~h->on[r];
+                h->on[r] |= p.on[r];
+            }
+            continue;
+        }
+        const gs_sass *s = gs_code_row(l, i);
+        gs_operand o[GS_OPERANDS];
+        u32 reads, n = gs_code_operands(s, o, &reads);
+        int what = gs_code_what(l, i);
+        u8 wait = needed(&p, o, n);
+        if (what == GS_IS_DRAIN) {
+            wait = 0x1f;
+        }
+        wait &= l->used;
+        l->needs[i] |= wait;
+        if (what == GS_IS_DRAIN_COPIES && l->copy_slots) {
+            l->needs[i] |= GS_NEEDS_COPIES;
+        }
+        for (u32 r = 0; wait && r < GS_REGISTERS; r++) {
+            p.on[r] &= (u8)~wait;
+        }
+        for (u32 d = reads; (what == GS_IS_LOAD || what == GS_IS_FETCH_UPDATE) && d < n; d++) {
+            for (u32 j = o[d].first; j < o[d].end; j++) {
+                p.on[j] |= (u8)(1u << (l->slot[i] & 7));
+            }
+        }
+    }
+}
+
+int gs_code_slots(gs_lowering *l, u32 loops)
+{
+    choose_slots(l);
+    pending *heads = calloc(loops + 1ull, sizeof *heads);
+    for (int again = heads != NULL; again;) {
+        find_waits(l, heads, &again);
+    }
+    free(heads);
+    return heads != NULL;
+}

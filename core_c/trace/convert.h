@@ -1,0 +1,123 @@
+/* Inside of the converter: see gs_convert.h. */
+#pragma once
+#include "base/base.h"
+#include "gen/gs_opcodes.h"
+#include "gs_convert.h"
+
+enum {
+    GS_FITS = 4,          /* x, y, z, warp */
+    GS_SHAPES = 1 << 16,  /* shapes a kernel; accesses of further ones are recorded */
+    GS_SPAN_BITS = 32,    /* what one pattern reaches is less than 4 GiB, and all of its pages are laid out */
+    GS_ACCESS_LINES = 64, /* the most that the core takes for one access */
+    GS_PAGE_BITS = 21,
+    GS_HEIGHT = 2, /* loops in each other */
+    GS_FEW = 8     /* warps of a class for which addresses are rather recorded than a loop unrolled */
+};
+
+/* in gs_record.template_ until gs_convert_far: the rest is a number of convert_far.c's */
+#define GS_FAR_RECORD (1ull << 32)
+
+/* A growing array. */
+typedef struct gs_vector {
+    void *at;
+    u64 n, room;
+} gs_vector;
+
+/* From hashes to numbers of things that the caller compares. */
+typedef struct gs_index {
+    u32 *slot; /* number + 1 */
+    u64 n, room;
+    u64 *hash; /* of each slot */
+} gs_index;
+
+/* One memory access of a class, loops unrolled: how its address follows from where the warp is. */
+typedef struct gs_fit {
+    i64 address; /* of the class's first warp */
+    i64 c[GS_FITS];
+    u32 shape;   /* + 1; 0: none */
+    u32 since;   /* the class's first warp whose access was recorded; GS_NOWHERE: fits so far */
+    u8 known;    /* bit a coefficient */
+    u8 mode;     /* 0 reads, 1 writes, 2 updates, 3: local, nobody else's */
+    u8 recorded; /* it will be, in the end */
+    u8 pad;
+    u32 place; /* which gs_place says so */
+} gs_fit;
+
+typedef struct gs_stream {
+    u32 *ids; /* rows, loops unrolled */
+    gs_fit *fits;
+    u64 n, n_fits, hash;
+    u32 first[GS_FITS]; /* x, y, z, warp of its first warp */
+    u32 lo[GS_FITS], hi[GS_FITS];
+    u64 warps;
+    u64 recorded; /* accesses of one warp, in the end */
+} gs_stream;
+
+struct gs_convert {
+    char error[256];
+    gs_trace_header header;
+    u32 plain;  /* of gs_convert_open */
+    u32 kernel; /* 1 is the first */
+    u32 warps;
+    u64 tbs, came, instructions;
+    u64 local_window; /* bytes of a warp's local memory; 0: not known yet */
+    gs_vector rows, streams, shapes, shape_waves, entries, order, tb_rows;
+    gs_index row_index, stream_index, shape_index, entry_index;
+    gs_vector items, classes, places;
+    gs_vector spilled, touched;
+    gs_vector ids, reach;        /* of the warp at hand */
+    gs_vector runs;              /* of the TB at hand */
+    u64 settle_warp, settle_fit; /* where gs_convert_settle is */
+    u32 settle_open;             /* the warp's block has been given its place */
+    u64 accesses, settled;
+    /* of the whole trace */
+    gs_vector templates, parts;
+    gs_index template_index;
+    gs_vector far, far_parts; /* see convert_far.c */
+    gs_index far_index;
+    gs_vector pages;
+    gs_index page_index;
+    u64 last_page_lo, last_page_hi;
+};
+
+/* a TB as it came, for gs_convert_settle */
+typedef struct gs_came {
+    u32 tb, row;
+} gs_came;
+
+/* an access to memory of the warp at hand */
+typedef struct gs_access {
+    u64 first; /* index of its addresses in the TB */
+    u32 lanes;
+    u32 shape;  /* + 1 */
+    u32 width;  /* bytes at each address */
+    u32 offset; /* bytes behind each address where they begin */
+    u8 mode;
+} gs_access;
+
+/* a line that an access touches, and which of its sectors */
+typedef struct gs_touched_line {
+    u64 line;
+    u32 mask;
+} gs_touched_line;
+
+/* Its addresses; `room` holds them where they are not those of the TB. */
+static inline const u64 *gs_access_addresses(const u64 *addresses, const gs_access *r, u64 room[32])
+{
+    for (u32 i = 0; r->offset && i < r->lanes; i++) {
+        room[i] = addresses[r->first + i] + r->offset;
+    }
+    return r->offset ? room : addresses + r->first;
+}
+
+static inline int gs_is_bulk(u32 kind)
+{
+    return kind == GS_KIND_BULK_LOAD || kind == GS_KIND_BULK_STORE || kind == GS_KIND_BULK_REDUCE ||
+           kind == GS_KIND_BULK_PREFETCH;
+}
+
+int gs_convert_fail(gs_convert *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static inline int gs_convert_no_memory(gs_convert *c)
+{
+    return gs_convert_fail(c, GS_ERR_MEM, "not enough memory to convert the trace");
+}

@@ -1,0 +1,7 @@
+/* The end of a recorded kernel: convert_settle.c. */
+#pragma once
+#include "trace/convert.h"
+
+/* Addresses of a fit's lanes for a warp at `place`. */
+u32 gs_fit_addresses(const gs_convert *c, const gs_stream *s, const gs_fit *f, const u32 *place, u64 *out,
+                     u32 *width);

@@ -1,0 +1,21 @@
+/* Tables of the converter: convert_tables.c. */
+#pragma once
+#include "trace/convert.h"
+
+/* Room for `more` elements behind the last; NULL: not enough memory. Does not change n. */
+void *gs_vector_room(gs_vector *v, u64 more, size_t size);
+u64 gs_hash_bytes(const void *p, u64 n);
+/* The first slot that may hold something of this hash; walk on with gs_index_next until it gives GS_NOWHERE.
+ */
+u32 gs_index_find(const gs_index *x, u64 hash, u64 *at);
+u32 gs_index_next(const gs_index *x, u64 hash, u64 *at);
+int gs_index_add(gs_index *x, u64 hash, u32 number);
+/* One number a hash: puts it in place of the one before, which is returned (GS_NOWHERE: none). */
+u32 gs_index_set(gs_index *x, u64 hash, u32 number);
+void gs_index_clear(gs_index *x);
+/* The lines of an access, and which template has them; `from` are `lanes` addresses of `width` bytes. */
+int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out);
+/* The number of the template with these parts. */
+int gs_template_take(gs_convert *c, const gs_part *parts, u32 n, u64 *number);
+/* Memory from lo to hi belongs together: its pages stay side by side. */
+int gs_convert_claim(gs_convert *c, u64 lo, u64 hi);

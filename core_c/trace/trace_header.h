@@ -1,0 +1,7 @@
+/* The header of a trace: trace_header.c. */
+#pragma once
+#include "trace/trace.h"
+
+/* A header line, which begins with a minus; the line behind the header. 0 or GS_TRACE_ERROR. */
+int gs_trace_header_line(gs_trace *t, const char *line);
+int gs_trace_header_end(gs_trace *t);

@@ -151,7 +151,7 @@ typedef struct gs_launch {
     uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
     uint32_t parameters;           /* cycles for which its first TB on an SM waits for its parameters */
     uint32_t refetch;              /* 1: a launch beside others drops what its TBs hold of code */
-    uint32_t cooperative;          /* 1: its TBs are resident together, see place.c */
+    uint32_t cooperative;          /* 1: its TBs are resident together, see placement.c */
     uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
                                       behind it until it has */
     uint32_t unit_tbs, units; /* TBs that share a signature, and how many signatures that makes; 0: none */
@@ -162,7 +162,7 @@ typedef struct gs_launch {
     uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
                                  touches behind it */
     uint32_t places;          /* of the window that it takes: 1, or more if it stands for others, too */
-    uint32_t footprint;       /* table: B that a TB's ranges take in memory, see footprints.c; 0: not used */
+    uint32_t footprint;       /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
     uint32_t recorded;        /* 1: its TBs write them when they end; 0: all are read before its admission */
     uint64_t first_footprint; /* where those of its TBs begin, one behind the other */
 } gs_launch;
@@ -229,17 +229,17 @@ typedef struct gs_order {
     uint32_t in_order;   /* table, 1: a kernel counts as ended when all before it have, too */
     uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
     uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in
-                            use in two buffers, see lists.c */
-    uint32_t lists;      /* entries of the buffer of lists, each of so many children, or nodes (see lists.c);
+                            use in two buffers, see child_lists.c */
+    uint32_t lists;      /* entries of the buffer of lists, each of so many children, or nodes (see child_lists.c);
                             0: all lists are on the chip and cost nothing */
     uint32_t children;
     uint32_t counters;    /* entries of the buffer of counters */
-    uint32_t nodes;       /* TBs in the buffer of levels.c; 0: there is none */
+    uint32_t nodes;       /* TBs in the buffer of wavefront_buffer.c; 0: there is none */
     uint32_t pending;     /* entries for those that are not in it and have been counted down */
     uint64_t prelaunch;   /* table: from a kernel's admission, which does not wait for `launch` then, to
                               its first dispatch */
     uint32_t entry_bytes; /* table: entries of it lie in memory, too, so many bytes each, and are read and
-                             updated through L2, see backing.c; 0: none does */
+                             updated through L2, see table_memory.c; 0: none does */
     uint32_t list_bytes;  /* the same of an entry of the buffer of lists */
     uint32_t computed;    /* 1: the scheduler finds nodes itself, so it writes those that are to lie there */
     uint32_t rotate;      /* 1: ready kernels in turn, a TB each */
@@ -249,7 +249,7 @@ typedef struct gs_order {
     uint32_t affinity;  /* 2: ready TBs that are looked at for one whose producer ran where a slot is free */
     uint32_t reserve;   /* table: 65536ths of all warps that kernels newer than the oldest with TBs left leave
                            to it */
-    uint32_t queues;    /* queues of packets, see queues.c; 0: there are none */
+    uint32_t queues;    /* queues of packets, see aql_queues.c; 0: there are none */
     uint32_t slots;     /* of them that hardware looks at */
     uint32_t ring;      /* packets that a queue holds */
     uint32_t aware;     /* 1: a queue that can go on takes the slot of one that cannot at once */
@@ -373,7 +373,7 @@ typedef struct gs_totals {
     uint64_t quantum, quanta, sample_interval, samples;
     uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
     uint64_t table_shared_kernels;           /* whose TBs shared counters */
-    uint64_t table_peak_lists, table_spills; /* see lists.c; accesses of memory for want of an entry */
+    uint64_t table_peak_lists, table_spills; /* see child_lists.c; accesses of memory for want of an entry */
     uint64_t series_interval, series;        /* the time series: ticks a sample, samples; 0: none */
     uint64_t arena_bytes;
     gs_bloom_count bloom;

@@ -1,5 +1,5 @@
 /* Places in the arena, and sizes of a launch. */
-#include "base/base.h"
+#include "base/types.h"
 #include "gs_api.h"
 #pragma once
 

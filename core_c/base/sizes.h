@@ -44,6 +44,6 @@ enum {
     GS_SENDER_FORWARD = 2048,  /* a load that the slice opposite passes on for an SM */
     GS_SENDER_COMPLETE = 3072, /* an SM, of a TB that has left: behind what it says of those that leave */
     GS_SENDER_SCHED = 4095,
-    GS_AWAITED = 1 << 16, /* of backing.c */
+    GS_AWAITED = 1 << 16, /* of table_memory.c */
     GS_NO_SM = 0xffff
 };

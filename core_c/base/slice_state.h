@@ -1,7 +1,7 @@
 /* What a slice of L2 keeps, its DRAM channel included; see state.h. */
 #pragma once
-#include "base/base.h"
 #include "base/sizes.h"
+#include "base/types.h"
 #include "gs_api.h"
 
 typedef struct gs_set {
@@ -13,7 +13,7 @@ typedef struct gs_set {
         u64 order; /* lru: ways, most recent in the lowest nibble */
         struct {
             u16 twins; /* two partitions: ways of which the other side has, or had, a copy */
-            u16 open;  /* ways with sectors that were written in part: see open.h */
+            u16 open;  /* ways with sectors that were written in part: see partial_sectors.h */
         };
     };
     u32 fill[GS_WAYS]; /* fill time >> 9 */
@@ -21,7 +21,8 @@ typedef struct gs_set {
 
 _Static_assert(sizeof(gs_set) == 128, "two cache lines a set");
 
-/* lines of a slice with sectors that were written in part, the least lately written one first: see open.h */
+/* lines of a slice with sectors that were written in part, the least lately written one first: see
+ * partial_sectors.h */
 typedef struct gs_open {
     u16 missing[GS_OPEN]; /* words, 4 bits a sector; 0: no entry */
     u16 line[GS_OPEN];    /* set << 4 | way */

@@ -1,7 +1,7 @@
 /* What an SM keeps, and programs as it reads them; see state.h. */
 #pragma once
-#include "base/base.h"
 #include "base/sizes.h"
+#include "base/types.h"
 #include "gs_api.h"
 
 typedef struct gs_iop {
@@ -77,7 +77,7 @@ typedef struct gs_sub {
     u64 last;   /* cycle of the blocks' last instruction: from `issue` to there, slots are free to take */
     u32 debt;
     u8 owner, owner_pipe; /* warp + 1 whose run has that pipe until it ends; 0: none */
-    u8 holder, pad;       /* warp + 1 that goes on before older ones, see turn.h; 0: none */
+    u8 holder, pad;       /* warp + 1 that goes on before older ones, see warp_order.h; 0: none */
     u64 waiters;          /* warps that wait for the end of the run */
     u64 pipe[GS_PIPES];   /* when free, 64ths of a cycle */
     u64 held;             /* until this cycle no other warp issues than `holder` */
@@ -88,7 +88,7 @@ typedef struct gs_sub {
     u64 returned;          /* 64ths: when the results of its wavefronts of shared memory are there */
 } gs_sub;
 
-/* what warps wait for where the oldest goes first, behind the pipes: see turn.h */
+/* what warps wait for where the oldest goes first, behind the pipes: see warp_order.h */
 enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_QUEUE, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
 /* the oldest goes first, at once or when the one that issues must wait */
 enum { GS_BY_AGE = 1, GS_GREEDY_BY_AGE };
@@ -211,7 +211,7 @@ typedef struct gs_sm {
     u64 sampled_warp_cycles, next_sample, sample;
     gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */
     u64 series;                  /* samples of the time series that are complete */
-    gs_held held;                /* less what is still to come for those that are resident: see series.c */
+    gs_held held; /* less what is still to come for those that are resident: see time_series.c */
     gs_work sampled;
     gs_stalls stalls;
     u64 tbs_done, hash_end;

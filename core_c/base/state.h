@@ -44,7 +44,7 @@ typedef struct gs_far {
     u32 box, pad;
 } gs_far;
 
-/* ---- semaphores, see sync.h ---- */
+/* ---- semaphores, see warp_sync.h ---- */
 typedef struct gs_semaphore {
     u32 count, need, head, pad; /* head: first subscriber + 1 */
 } gs_semaphore;
@@ -84,7 +84,7 @@ typedef struct gs_fine {
     u32 open;         /* conditions still open */
     u8 entry, loaded; /* 1: holds a table entry; is in the buffer of TBs */
     u16 sm;           /* where its last producer ran, or GS_NO_SM */
-    u32 gated;        /* see gate.c */
+    u32 gated;        /* see prologue.c */
 } gs_fine;
 
 typedef struct gs_nstate {
@@ -158,7 +158,7 @@ typedef struct gs_bloom {
     u64 at_alive, at_held, at_scratch;
 } gs_bloom;
 
-/* see queues.c */
+/* see aql_queues.c */
 typedef struct gs_queue {
     u32 head;    /* the kernel whose packets are next, or GS_NONE */
     u32 tail;    /* the last kernel, while the queue is laid out */
@@ -173,7 +173,7 @@ typedef struct gs_departed {
     u32 sm, lists, missing; /* as of its gs_resident */
 } gs_departed;
 
-/* A run of bytes that is to be read or updated, and what waits for answers; see backing.c. */
+/* A run of bytes that is to be read or updated, and what waits for answers; see table_memory.c. */
 typedef struct gs_piece {
     u64 first, end;
     u32 awaited, update; /* awaited: 0: nobody waits */
@@ -236,9 +236,9 @@ typedef struct gs_sched {
     u64 segments;         /* of the kernels in the window */
     u64 looked_up;        /* when the footprints of the next kernel that have come are looked up */
     u32 looking, seen;    /* answers that are waited for, of footprints; 1: it need not ask again */
-    gs_ring opens;        /* TBs that wait inside no more, see gate.c */
+    gs_ring opens;        /* TBs that wait inside no more, see prologue.c */
     u32 running;          /* kernels (not copies) that have begun and not ended, behind barriers */
-    u32 in_flight, early; /* kernels in flight, see early.c; 1: the job has early ones */
+    u32 in_flight, early; /* kernels in flight, see pdl.c; 1: the job has early ones */
     u64 link_free;        /* when the copies that have begun have all come */
     u32 tb_head, tb_tail; /* TB record buffer */
 } gs_sched;
@@ -281,7 +281,7 @@ typedef struct gs_clock {
     u64 since, last_period, last_origin; /* when this period came, and what was before */
 } gs_clock;
 
-/* the address map, see address.h */
+/* the address map, see address_map.h */
 typedef struct gs_map {
     u32 slices, sets;   /* slices: those that the hash knows */
     u32 wraps;          /* 0, or the slices that there are */
@@ -302,7 +302,7 @@ typedef struct gs_map {
     u8 unit[256];     /* and back */
 } gs_map;
 
-/* time series, see series.c */
+/* time series, see time_series.c */
 typedef struct gs_series {
     u64 interval;    /* ticks; 0: none */
     u64 limit, room; /* samples: those that are kept, and those that there is room for */
@@ -337,7 +337,7 @@ struct gs_sim {
     char error[256];
 
     u32 sms, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
-    u32 live, places; /* slices, and places of slices, of which a few are of no use: see address.h */
+    u32 live, places; /* slices, and places of slices, of which a few are of no use: see address_map.h */
     u32 n_launches;
     u32 sort_room, far_room, tb_room;
 

@@ -3,10 +3,10 @@
 
 #include "base/arena.h"
 #include "base/fail.h"
-#include "base/mail.h"
+#include "base/mailbox.h"
 #include "memory/semaphore.h"
-#include "program/reach.h"
-#include "scheduler/forms.h"
+#include "program/bounds_check.h"
+#include "scheduler/coarsening.h"
 
 #include <stdlib.h>
 
@@ -242,5 +242,5 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
                            (unsigned long long)job->n_nodes);
         }
     }
-    return gs_forms_check(sim, job);
+    return gs_coarsening_check(sim, job);
 }

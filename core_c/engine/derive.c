@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/mail.h"
-#include "memory/address.h"
-#include "scheduler/backing.h"
+#include "base/mailbox.h"
+#include "memory/address_map.h"
+#include "scheduler/table_memory.h"
 
 /* What each bit of a line number above bit 8 adds to its set in L1: measured on an H200 (h200_l1_bits.csv) */
 static const u16 l1_bits[] = {0x071, 0x01b, 0x176, 0x149, 0x039, 0x1e1, 0x1dd, 0x0ee, 0x194, 0x08d,
@@ -305,7 +305,7 @@ int gs_derive(gs_sim *sim)
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
     most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
-    if (gs_backing_is_used(sim)) {
+    if (gs_table_memory_is_used(sim)) {
         /* the scheduler is as far from L2 as an SM; it and the slices run the same quantum */
         u64 both = (u64)p->gpu_l2.latency * sim->period;
         sim->sched.backing.way_out = both / 2;

@@ -2,11 +2,11 @@
 #include "engine/layout.h"
 
 #include "base/arena.h"
-#include "base/series.h"
+#include "base/time_series.h"
 #include "program/program.h"
-#include "scheduler/backing.h"
 #include "scheduler/bloom_tables.h"
-#include "scheduler/forms.h"
+#include "scheduler/coarsening.h"
+#include "scheduler/table_memory.h"
 
 #include <string.h>
 
@@ -74,10 +74,10 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
     u64 held = sim->sched.early || sim->order.launchers ? n : 0;
-    t = gs_backing_lay_out(sim, t);
+    t = gs_table_memory_lay_out(sim, t);
     u64 rooms[6] = {
         power_of_two(reserve + 1),
-        power_of_two(nodes + n + (gs_backing_is_used(sim) ? GS_AWAITED : 0) + sim->bloom.slots + 1),
+        power_of_two(nodes + n + (gs_table_memory_is_used(sim) ? GS_AWAITED : 0) + sim->bloom.slots + 1),
         power_of_two(n + held + 2),
         power_of_two(held + 1),
         power_of_two(sim->order.prologue ? reserve + 1 : 1),
@@ -200,6 +200,6 @@ void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
     for (u64 i = 0; i < job->n_needs; i++) {
         semaphores[i].need = job->needs[i];
     }
-    gs_forms_init(sim);
-    gs_backing_init(sim);
+    gs_coarsening_init(sim);
+    gs_table_memory_init(sim);
 }

@@ -1,6 +1,6 @@
 /* Results of a simulation, read between calls of gs_run. */
 #include "base/clock.h"
-#include "base/series.h"
+#include "base/time_series.h"
 
 #include <string.h>
 

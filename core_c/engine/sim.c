@@ -17,7 +17,7 @@
 #include "oracle/oracle.h"
 #include "program/program.h"
 #include "scheduler/bloom_tables.h"
-#include "scheduler/place.h"
+#include "scheduler/placement.h"
 #include "scheduler/scheduler.h"
 #include "sm/l1.h"
 

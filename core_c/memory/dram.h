@@ -4,7 +4,7 @@
    longer and closes its row. Writes collect and drain in batches that pay one bus turnaround; a limited queue
    of them holds up what pushes more out of L2. */
 #pragma once
-#include "base/series.h"
+#include "base/time_series.h"
 
 /* slots of word w of the bus map that refreshes take; channels refresh one after another, not all at once,
    and a refresh may have begun before time 0 */

@@ -2,14 +2,14 @@
    bits in the first, fill times in the second. One tag compare covers all ways. */
 #include "memory/l2.h"
 
-#include "base/mail.h"
-#include "base/series.h"
-#include "memory/address.h"
-#include "memory/copy.h"
+#include "base/mailbox.h"
+#include "base/time_series.h"
+#include "memory/address_map.h"
 #include "memory/dram.h"
-#include "memory/fabric.h"
 #include "memory/gpc_link.h"
-#include "memory/open.h"
+#include "memory/host_copy.h"
+#include "memory/l2_partition.h"
+#include "memory/partial_sectors.h"
 #include "memory/semaphore.h"
 
 #if defined(__SSE2__)
@@ -352,8 +352,8 @@ static __attribute__((noinline)) u64 widen(gs_sim *sim, gs_slice *s, gs_set *set
     return filled + sim->fill_latency;
 }
 
-/* The scheduler reads or updates a line of its tables: see backing.c. It lies between the halves of L2, so
-   its way to either is the mean. */
+/* The scheduler reads or updates a line of its tables: see table_memory.c. It lies between the halves of L2,
+   so its way to either is the mean. */
 static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set,
                                                     const gs_msg *m)
 {
@@ -459,7 +459,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 continue;
             }
             if (tag & GS_ACROSS) {
-                t += gs_fabric_take(sim, s, t, sectors, kind);
+                t += gs_partition_link_take(sim, s, t, sectors, kind);
                 tag &= ~GS_ACROSS;
                 across = sim->fabric;
                 passed = kind == GS_MSG_STORE;
@@ -478,7 +478,7 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 if (pay & GS_PAY_BEHIND && behind(ctx, s, set, &sender, m, from)) {
                     continue;
                 }
-                across = sim->fabric_back + gs_fabric_take(sim, s, t, sectors, GS_MSG_LOAD);
+                across = sim->fabric_back + gs_partition_link_take(sim, s, t, sectors, GS_MSG_LOAD);
             }
         }
         gs_joint *joint = shared && load ? joint_of(sim, s, pay, tag, from) : NULL;
@@ -654,8 +654,8 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
 {
     gs_sim *sim = ctx->sim;
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->sm_boxes + group, &m, GS_FETCH_SETS,
-                         GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
+    u32 n = gs_mailbox_take(ctx, sim->sm_boxes + group, &m, GS_FETCH_SETS,
+                            GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
     ctx->t->events += n;
     while (GS_UNLIKELY(sim->series.interval != 0) && n) {
         /* a sample of the time series ends between two messages */

@@ -1,5 +1,5 @@
 /* L2 slices: what their groups do with the messages of a quantum. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 void gs_slices_run(gs_ctx *ctx, u32 box);

@@ -1,7 +1,7 @@
-/* Semaphores at their L2 slice: see sync.h. Only the slice's own part touches them. */
+/* Semaphores at their L2 slice: see warp_sync.h. Only the slice's own part touches them. */
 #include "memory/semaphore.h"
 
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* complete semaphores from `index` on, at most to the end of their line */
 static u32 run_of(const gs_sim *sim, u32 index)

@@ -3,8 +3,8 @@
    posted as often as its need says, and stays so. A TB that finds it incomplete subscribes there: its polls
    are counted, not simulated, and the first of them that finds the semaphore complete is answered. */
 #pragma once
-#include "base/mail.h"
-#include "memory/fabric.h"
+#include "base/mailbox.h"
+#include "memory/l2_partition.h"
 
 /* A message of kind GS_MSG_SYNC that reaches a slice. */
 void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64 key, u64 pay);

@@ -13,9 +13,9 @@
 #include "oracle/oracle.h"
 
 #include "base/fail.h"
-#include "base/mail.h"
+#include "base/mailbox.h"
 #include "oracle/oracle_inside.h"
-#include "program/walk.h"
+#include "program/tb_cost.h"
 
 #include <stdlib.h>
 
@@ -334,7 +334,7 @@ static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
     }
     for (u32 tb = 0; tb < tbs; tb++) {
         bytes_of b = {k, keys, tb};
-        gs_walk_tb(sim, kernel, tb, bytes_visit, &b);
+        gs_tb_walk(sim, kernel, tb, bytes_visit, &b);
     }
     k->inside = gs_inside_create(tbs, sim->n_semaphores, keys, n);
     for (u64 i = 0; i < n; i++) {
@@ -357,7 +357,7 @@ static int take_in(gs_sim *sim, oracle *o, u32 kernel)
     }
     for (u32 tb = 0; tb < tbs; tb++) {
         u64 first = g.n;
-        gs_walk_tb(sim, kernel, tb, gather_visit, &g);
+        gs_tb_walk(sim, kernel, tb, gather_visit, &g);
         g.n = first + unique(g.at + first, g.n - first);
         k->first[tb + 1] = g.n;
     }

@@ -1,7 +1,7 @@
 /* The oracle: an independent check that no access sees memory too early (see oracle.c). Callers
    look at the flag themselves where it matters for speed. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 int gs_oracle_create(gs_sim *sim);
 void gs_oracle_free(gs_sim *sim);

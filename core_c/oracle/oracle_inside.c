@@ -1,7 +1,7 @@
 /* Vector clocks of the TBs of a kernel: see oracle_inside.h. */
 #include "oracle/oracle_inside.h"
 
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 #include <stdlib.h>
 #include <string.h>

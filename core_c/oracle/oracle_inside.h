@@ -6,7 +6,7 @@
    also of those before a post of its own: who reads what it stored then must wait for all that it stores
    there.
  */
-#include "base/base.h"
+#include "base/types.h"
 #pragma once
 
 enum { GS_INSIDE_TBS = 1024 }; /* kernels with more are not checked: clocks grow with the square */

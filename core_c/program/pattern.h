@@ -26,22 +26,23 @@ static inline u64 gs_warp_block(const gs_sim *sim, const gs_launch *l, u64 warp)
     return blocks ? l->first_access + *blocks : 0;
 }
 
-typedef struct gs_reach {
+typedef struct gs_coalesced {
     u64 line; /* parts count from here */
     const gs_template *template;
     const gs_part *part;
-} gs_reach;
+} gs_coalesced;
 
 /* `value`: what the pattern's sum gives; `block`: the warp's first recorded access. */
-static inline gs_reach gs_reach_of(const gs_sim *sim, const gs_ipattern *p, u64 arg, u64 value, u64 block)
+static inline gs_coalesced gs_coalesced_of(const gs_sim *sim, const gs_ipattern *p, u64 arg, u64 value,
+                                           u64 block)
 {
     if (GS_UNLIKELY(p->recorded)) {
         u64 access = ((const u64 *)(uintptr_t)sim->accesses)[block + value];
         const gs_template *t = (const gs_template *)(uintptr_t)sim->recorded_templates + (access >> 32);
-        return (gs_reach){(u32)access, t, (const gs_part *)(uintptr_t)sim->recorded_parts + t->first};
+        return (gs_coalesced){(u32)access, t, (const gs_part *)(uintptr_t)sim->recorded_parts + t->first};
     }
     u64 base = arg + value;
     const gs_template *t =
         GS_CONST_TABLE(sim, gs_template, at_templates) + p->templates + ((base & 127) >> p->shift);
-    return (gs_reach){base >> 7, t, GS_CONST_TABLE(sim, gs_part, at_parts) + t->first};
+    return (gs_coalesced){base >> 7, t, GS_CONST_TABLE(sim, gs_part, at_parts) + t->first};
 }

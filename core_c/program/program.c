@@ -1,10 +1,10 @@
-/* Programs: ops are checked and turned into what the hot loop reads; address patterns in lanes.c, where they
-   reach in reach.c. */
+/* Programs: ops are checked and turned into what the hot loop reads; address patterns in coalesce.c, where
+   they reach in bounds_check.c. */
 #include "program/program.h"
 
 #include "base/fail.h"
-#include "program/lanes.h"
-#include "program/reach.h"
+#include "program/bounds_check.h"
+#include "program/coalesce.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -277,7 +277,7 @@ int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out)
         }
     }
     for (u64 i = 0; i < job->n_launches; i++) {
-        if (gs_reach_check(sim, job, i)) {
+        if (gs_bounds_check(sim, job, i)) {
             return sim->error_code;
         }
     }

@@ -1,16 +1,16 @@
 /* Which kernels are in the window, and when those behind barriers start: once a kernel, none of it hot. */
 #include "scheduler/admission.h"
 
-#include "base/mail.h"
+#include "base/mailbox.h"
 #include "memory/semaphore.h"
 #include "oracle/oracle.h"
+#include "scheduler/aql_queues.h"
 #include "scheduler/copy_engine.h"
-#include "scheduler/depend.h"
-#include "scheduler/early.h"
-#include "scheduler/footprints.h"
-#include "scheduler/levels.h"
-#include "scheduler/queues.h"
+#include "scheduler/dependence_table.h"
+#include "scheduler/learned_footprints.h"
+#include "scheduler/pdl.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/wavefront_buffer.h"
 
 void gs_admit_plan(gs_sim *sim, u64 t)
 {
@@ -76,7 +76,7 @@ void gs_admit_next(gs_sim *sim, u64 t)
     }
     gs_depend_admit(sim, kernel, t);
     if (sim->order.nodes && d->next_admit == sim->n_launches) {
-        gs_levels_fill(sim, t);
+        gs_wavefront_fill(sim, t);
     }
     gs_admit_plan(sim, t);
 }
@@ -118,7 +118,7 @@ void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         u32 s = succs[i];
         if (launches[s].early) {
-            gs_early_pred_end(ctx, s, t);
+            gs_pdl_pred_end(ctx, s, t);
         } else if (--kernels[s].gate == 0) {
             /* a copy has paid the gap before it began */
             u64 gap = launches[kernel].copies ? 0 : sim->order.gap;

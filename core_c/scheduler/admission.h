@@ -1,6 +1,6 @@
 /* Which kernels are in the window, and when those behind barriers start: admission.c. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* when the window takes its next kernel, if it can take one now */
 void gs_admit_plan(gs_sim *sim, u64 t);

@@ -1,7 +1,7 @@
 /* Signatures of unfinished TBs: see bloom.h. */
 #include "scheduler/bloom.h"
 
-#include "scheduler/depend.h"
+#include "scheduler/dependence_table.h"
 #include "scheduler/scheduler.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Copies from the host: see copy_engine.h. */
 #include "scheduler/copy_engine.h"
 
-#include "base/mail.h"
-#include "memory/copy.h"
+#include "base/mailbox.h"
+#include "memory/host_copy.h"
 #include "oracle/oracle.h"
 #include "scheduler/scheduler.h"
 

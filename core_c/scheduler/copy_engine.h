@@ -1,6 +1,6 @@
 /* Copies from the host as the scheduler runs them, piece by piece: see memory/copy.h. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* Plans the first piece; kernel: a launch with copies that is ready at time t. */
 void gs_copy_start(gs_sim *sim, u32 kernel, u64 t);

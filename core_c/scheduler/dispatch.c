@@ -3,13 +3,13 @@
 #include "scheduler/dispatch.h"
 
 #include "base/clock.h"
-#include "base/mail.h"
-#include "scheduler/backing.h"
-#include "scheduler/depend.h"
-#include "scheduler/gate.h"
-#include "scheduler/lists.h"
-#include "scheduler/place.h"
+#include "base/mailbox.h"
+#include "scheduler/child_lists.h"
+#include "scheduler/dependence_table.h"
+#include "scheduler/placement.h"
+#include "scheduler/prologue.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/table_memory.h"
 
 enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
 
@@ -89,7 +89,7 @@ static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_ke
         tb = w * 64 + gs_ctz(bits[w]);
     }
     bits[tb >> 6] &= ~(1ull << (tb & 63));
-    gs_gate_passed(sim, kernel, tb);
+    gs_prologue_passed(sim, kernel, tb);
     const gs_fine *f = &gs_fine_of(sim, k)[tb];
     if (f->ready > *ready || *cause_kernel == GS_NONE) {
         *ready = gs_max(*ready, f->ready);
@@ -214,7 +214,7 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
         d->idle_sms--;
     }
     gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
-    tb = gated ? gs_gate_take(sim, kernel, sm * GS_TBS + slot)
+    tb = gated ? gs_prologue_take(sim, kernel, sm * GS_TBS + slot)
                : ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
     if (GS_UNLIKELY(sim->order.reserve)) {
         d->younger += kernel > d->oldest ? gs_dispatch_warps(sim, k) : 0;
@@ -235,7 +235,7 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
     [sm * GS_TBS + slot] =
         (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, gated, 0, 0, 0};
     if (sim->order.lists) {
-        gs_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
+        gs_child_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
                 gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
@@ -248,7 +248,7 @@ static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     for (;;) {
-        u32 kernel = gs_gate_kernel(sim, oldest_left(sim)), rotate = 0;
+        u32 kernel = gs_prologue_kernel(sim, oldest_left(sim)), rotate = 0;
         if (kernel != GS_NONE && is_ready(sim, kernel)) {
             return 1;
         }
@@ -307,7 +307,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
         u32 kernel = by_rank[r];
         gs_kernel *k = &kernels[kernel];
         if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
-            ((sim->order.lists || sim->order.footprints) && gs_backing_is_behind(sim))) {
+            ((sim->order.lists || sim->order.footprints) && gs_table_memory_is_behind(sim))) {
             return;
         }
         if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {

@@ -1,6 +1,6 @@
 /* Ready TBs and where they go: dispatch.c. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* Dispatches all that fit now; hint: see gs_place_find. Kernels go by rank. */
 void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint);

@@ -3,20 +3,20 @@
 #include "scheduler/scheduler.h"
 
 #include "base/fail.h"
-#include "base/mail.h"
+#include "base/mailbox.h"
 #include "oracle/oracle.h"
 #include "scheduler/admission.h"
-#include "scheduler/backing.h"
+#include "scheduler/aql_queues.h"
+#include "scheduler/child_lists.h"
 #include "scheduler/copy_engine.h"
-#include "scheduler/depend.h"
+#include "scheduler/dependence_table.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/early.h"
-#include "scheduler/footprints.h"
-#include "scheduler/gate.h"
-#include "scheduler/levels.h"
-#include "scheduler/lists.h"
-#include "scheduler/place.h"
-#include "scheduler/queues.h"
+#include "scheduler/learned_footprints.h"
+#include "scheduler/pdl.h"
+#include "scheduler/placement.h"
+#include "scheduler/prologue.h"
+#include "scheduler/table_memory.h"
+#include "scheduler/wavefront_buffer.h"
 
 void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e)
 {
@@ -66,7 +66,7 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
                 gs_queues_end(sim, kernel, t);
             }
             if (d->early) {
-                gs_early_end(sim, t);
+                gs_pdl_end(sim, t);
             }
         }
         if (++d->kernels_done == sim->n_launches) {
@@ -96,13 +96,13 @@ static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departe
     sim->sched.hash = gs_mix(sim->sched.hash, t ^ (u64)kernel << 44 ^ (u64)tb << 12);
     gs_oracle_end(sim, kernel, tb, t);
     if (sim->order.lists) {
-        gs_lists_end(sim, from);
+        gs_child_lists_end(sim, from);
     }
     if (!sim->order.footprints || !gs_footprints_record(sim, kernel, tb, t)) {
         tb_counts(ctx, t, kernel, tb);
     }
     if (sim->order.nodes) {
-        gs_levels_end(sim, t);
+        gs_wavefront_end(sim, t);
     }
 }
 
@@ -140,7 +140,7 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
             r->ready, r->dispatch, r->start, end, r->kernel, r->tb, sm, slot, r->last_kernel, r->last_tb};
     }
     if (d->early && !r->triggered) {
-        gs_early_trigger(sim, r, t);
+        gs_pdl_trigger(sim, r, t);
     }
     const gs_departed departed = {sm, r->lists, r->missing};
     if (what & 1) {
@@ -213,7 +213,7 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_COPY) {
         copy_goes_on(ctx, t, e.a, e.b);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_EARLY_PLACE) {
-        gs_early_place(sim, t);
+        gs_pdl_place(sim, t);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_LAUNCHED) {
         gs_kernel_ready(sim, e.a, t, e.b, e.pad);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_PRELAUNCHED) {
@@ -226,9 +226,9 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else {
         gs_admit_next(sim, t);
     }
-    gs_gate_send(ctx);
+    gs_prologue_send(ctx);
     gs_dispatch(ctx, t, hint);
-    gs_backing_send(ctx, t);
+    gs_table_memory_send(ctx, t);
     gs_idle_classify(sim);
 }
 
@@ -236,16 +236,16 @@ static void run_event(gs_ctx *ctx, u32 source)
 static void table_answers(gs_ctx *ctx, u64 pay, u64 t)
 {
     gs_sim *sim = ctx->sim;
-    int behind = gs_backing_is_behind(sim);
-    gs_backing_answer(sim, pay, t);
-    gs_backing_send(ctx, t);
-    if (behind && !gs_backing_is_behind(sim)) {
+    int behind = gs_table_memory_is_behind(sim);
+    gs_table_memory_answer(sim, pay, t);
+    gs_table_memory_send(ctx, t);
+    if (behind && !gs_table_memory_is_behind(sim)) {
         gs_idle_account(sim, t);
         if (sim->order.nodes) {
-            gs_levels_fill(sim, t);
+            gs_wavefront_fill(sim, t);
         }
         gs_dispatch(ctx, t, GS_NONE);
-        gs_backing_send(ctx, t);
+        gs_table_memory_send(ctx, t);
         gs_idle_classify(sim);
     }
 }
@@ -255,7 +255,7 @@ void gs_sched_run(gs_ctx *ctx)
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, sim->boxes - 1, &m, GS_FETCH_NOTHING, NULL), i = 0, source;
+    u32 n = gs_mailbox_take(ctx, sim->boxes - 1, &m, GS_FETCH_NOTHING, NULL), i = 0, source;
     u64 end = ctx->q0 + sim->quantum;
     ctx->t->events += n;
     for (u32 j = 0; j < n; j++) {
@@ -270,7 +270,7 @@ void gs_sched_run(gs_ctx *ctx)
         u64 message = i < n ? gs_key_time(m[i].key) : GS_NEVER;
         if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_SYNC) {
             u32 sm = gs_key_sender(m[i].key);
-            gs_early_trigger(
+            gs_pdl_trigger(
                 sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + GS_PAY_WARP(m[i].pay), message);
             i++;
         } else if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_TABLE) {

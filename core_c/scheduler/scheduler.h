@@ -1,7 +1,7 @@
 /* The front end of the GPU: launch path, release and start servers, admission, ready TBs and their placement.
    One part of its own; everything in it happens in (time, kind, order of arrival). */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 void gs_sched_init(gs_sim *sim);
 void gs_sched_run(gs_ctx *ctx);

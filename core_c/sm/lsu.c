@@ -6,15 +6,15 @@
 #include "sm/lsu.h"
 
 #include "base/clock.h"
-#include "base/mail.h"
-#include "memory/address.h"
-#include "memory/fabric.h"
+#include "base/mailbox.h"
+#include "memory/address_map.h"
+#include "memory/l2_partition.h"
 #include "oracle/oracle.h"
 #include "program/pattern.h"
 #include "sm/l1.h"
 #include "sm/sm.h"
 #include "sm/tb.h"
-#include "sm/turn.h"
+#include "sm/warp_order.h"
 
 /* Credits: an SM may have so many lines under way, of each pool, or of pools that share those of loads. They
    are numbered: an op may go when the release that it needs lies at or before its cycle. */
@@ -254,16 +254,17 @@ static inline const gs_ipattern *pattern_of(const gs_sim *sim, const gs_warp *w,
 }
 
 /* what a warp touches with a pattern in turn k of its loop */
-static inline __attribute__((always_inline)) gs_reach reach_of(const gs_sim *sim, const gs_warp *w,
-                                                               const gs_tb *tb, const gs_ipattern *p, i64 k)
+static inline __attribute__((always_inline)) gs_coalesced reach_of(const gs_sim *sim, const gs_warp *w,
+                                                                   const gs_tb *tb, const gs_ipattern *p,
+                                                                   i64 k)
 {
     u64 value = (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z + p->warp * w->index +
                       p->step * k + p->step2 * w->k[p->level2]);
-    return gs_reach_of(sim, p, gs_launches(sim)[tb->kernel].arg[p->arg], value, w->block);
+    return gs_coalesced_of(sim, p, gs_launches(sim)[tb->kernel].arg[p->arg], value, w->block);
 }
 
 /* whether a store writes just the sectors of the warp's last one, which it then joins on its way out */
-static int store_joins(const gs_stored *last, const gs_reach *reach)
+static int store_joins(const gs_stored *last, const gs_coalesced *reach)
 {
     if (last->line != reach->line + 1 || last->lines != reach->template->lines) {
         return 0;
@@ -287,7 +288,7 @@ static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const
     if (op->kind != GS_OP_STORE || (op->count && k >= (i64)op->count)) {
         return NULL;
     }
-    gs_reach reach = reach_of(sim, w, tb, pattern_of(sim, w, op), k);
+    gs_coalesced reach = reach_of(sim, w, tb, pattern_of(sim, w, op), k);
     return store_joins(this, &reach) ? reach.part : NULL;
 }
 
@@ -298,7 +299,7 @@ void gs_lsu_ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
     if (op->bypass_l1 || (op->count && k >= (i64)op->count)) {
         return;
     }
-    const gs_reach reach = reach_of(sim, w, &sm->tb[w->tb], pattern_of(sim, w, op), k);
+    const gs_coalesced reach = reach_of(sim, w, &sm->tb[w->tb], pattern_of(sim, w, op), k);
     u64 above = GS_NEVER;
     u32 fold = 0;
     for (const gs_part *part = reach.part, *end = part + reach.template->lines; part < end; part++) {
@@ -322,7 +323,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     }
     const gs_ipattern *p = pattern_of(sim, w, op);
     const gs_launch *launch = gs_launches(sim) + tb->kernel;
-    const gs_reach reach = reach_of(sim, w, tb, p, k);
+    const gs_coalesced reach = reach_of(sim, w, tb, p, k);
     const gs_part *part = reach.part;
     const u32 lines = reach.template->lines;
     u32 n = lines;
@@ -362,7 +363,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     sm->lsu = gs_max(issue, sm->lsu) + lines; /* it is not kept while a copy's registers are read */
     if (GS_UNLIKELY(op->smem)) {
         if (sm->queue) {
-            gs_turn_enter(sm, wi, leaves);
+            gs_warp_order_enter(sm, wi, leaves);
             sm->begins[sm->copies++ % GS_COPIES] = a.at;
         } else {
             /* it leaves its sub-core's queue when the unit begins the one before */

@@ -1,6 +1,6 @@
 /* Load/store unit, L1 and request credits of an SM: lsu.c. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* Asks the host for the sets of L1 that the warp's next op, a load, will look at. */
 void gs_lsu_ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op);

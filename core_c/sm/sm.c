@@ -3,15 +3,15 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/mail.h"
-#include "base/series.h"
+#include "base/mailbox.h"
+#include "base/time_series.h"
 #include "memory/semaphore.h"
 #include "sm/barrier.h"
 #include "sm/lsu.h"
-#include "sm/returns.h"
-#include "sm/sync.h"
+#include "sm/smem_returns.h"
 #include "sm/tb.h"
-#include "sm/turn.h"
+#include "sm/warp_order.h"
+#include "sm/warp_sync.h"
 
 /* Warps are picked greedily: once a run of blocks without a wait has begun, its main pipe is the warp's until
    the run ends; what others have for other pipes goes on in the gaps. The next run is that of the warp that
@@ -69,7 +69,7 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 go = (end - longest) >> 6;
     if (op->smem) {
         gs_sm_fills(sm, c);
-        u64 room = gs_turn_shared(sm);
+        u64 room = gs_warp_order_shared(sm);
         /* in the cycle in which there is room, too, older ones may wait for it */
         if (room > go || (go <= c && room >= c && sm->turns[4].waits[GS_TURN_SHARED])) {
             what = GS_TURN_SHARED;
@@ -79,10 +79,10 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     }
     if (sm->queue && op->smem && !op->npipes) {
         /* it enters behind all that wait */
-        u64 room = gs_turn_queue(sm, b);
+        u64 room = gs_warp_order_queue(sm, b);
         if (room > go || (go <= c && (room >= c || sm->turns[wi & 3].waits[GS_TURN_QUEUE]))) {
             sm->slack[wi] = 0;
-            return gs_turn_take(sm, wi, GS_TURN_QUEUE, gs_max(room, go), c);
+            return gs_warp_order_take(sm, wi, GS_TURN_QUEUE, gs_max(room, go), c);
         }
     }
     if (holds && go <= c) {
@@ -93,7 +93,7 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         sm->slack[wi] = 0;
         go = b->held + 1;
     }
-    return gs_turn_take(sm, wi, what, go, c);
+    return gs_warp_order_take(sm, wi, what, go, c);
 }
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
@@ -128,7 +128,7 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     if (sm->queue && op->smem && !op->npipes) {
-        gs_turn_enter(sm, wi, gs_max(c, b->left) + read_load);
+        gs_warp_order_enter(sm, wi, gs_max(c, b->left) + read_load);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
     if (issued > last && start > c && b->last > start) {
@@ -175,7 +175,7 @@ static int take_turn_of_access(gs_sm *sm, u32 wi, const gs_iop *op, u32 turn, in
         return 1; /* it is skipped, and enters nothing */
     }
     u32 what = queued ? GS_TURN_QUEUE : GS_TURN_LSU;
-    return gs_turn_take(sm, wi, what, gs_turn_free(sm, wi, what), c);
+    return gs_warp_order_take(sm, wi, what, gs_warp_order_free(sm, wi, what), c);
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */
@@ -271,7 +271,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
     const u32 by_age = sim->by_age;
     if (w->state == GS_WARP_WAITS_TURN) {
         if (by_age) {
-            wi = gs_turn_comes(sm, wi);
+            wi = gs_warp_order_comes(sm, wi);
             w = &sm->warp[wi];
             tb = &sm->tb[w->tb];
             turn = sm->turn[wi];
@@ -297,7 +297,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 }
             }
             if (turn < GS_TURNS) {
-                gs_turn_next(sm, wi, turn, c);
+                gs_warp_order_next(sm, wi, turn, c);
             }
             return;
         case GS_OP_LOAD:
@@ -313,12 +313,12 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 !gs_lsu_access(ctx, sm, wi, op, c)) {
                 sm->work.ops--;
                 if (turn < GS_TURNS) {
-                    gs_turn_next(sm, wi, turn, c);
+                    gs_warp_order_next(sm, wi, turn, c);
                 }
                 return;
             }
             if (turn < GS_TURNS) {
-                gs_turn_next(sm, wi, turn, c);
+                gs_warp_order_next(sm, wi, turn, c);
                 turn = GS_TURNS;
             }
             w->pc++;
@@ -521,7 +521,7 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
         }
     }
     const gs_msg *m;
-    u32 n = gs_mail_take(ctx, group, &m, GS_FETCH_LINES, sms);
+    u32 n = gs_mailbox_take(ctx, group, &m, GS_FETCH_LINES, sms);
     ctx->t->events += n;
     if (gs_lsu_replies(ctx, sms, m, n)) {
         for (u32 i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* One SM. Nothing ticks: a warp that runs an op reserves what it needs and knows when it can go on. A wheel
    of cycles holds the warps to wake; within a cycle warps run in slot order. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* Delivers this quantum's messages to the SMs of a group and runs them. */
 void gs_sms_run(gs_ctx *ctx, u32 group);

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/mail.h"
-#include "base/series.h"
+#include "base/mailbox.h"
+#include "base/time_series.h"
 #include "program/pattern.h"
 #include "sm/l1.h"
 #include "sm/sm.h"

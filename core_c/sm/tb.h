@@ -1,6 +1,6 @@
 /* TBs of an SM: they start, end, and have stored what L2 acknowledges after they have left, too. */
 #pragma once
-#include "base/mail.h"
+#include "base/mailbox.h"
 
 /* A TB starts when the message that says so comes. */
 void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s);

@@ -1,6 +1,6 @@
 /* Inside of the converter: see gs_convert.h. */
 #pragma once
-#include "base/base.h"
+#include "base/types.h"
 #include "gen/gs_opcodes.h"
 #include "gs_convert.h"
 

@@ -1,6 +1,6 @@
 /* Insides of the trace reader: its state, its numbers and how it fails. */
 #pragma once
-#include "base/base.h"
+#include "base/types.h"
 #include "gen/gs_opcodes.h"
 #include "gs_trace.h"
 #include <stdbool.h>

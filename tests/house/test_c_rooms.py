@@ -17,7 +17,7 @@ ROOMS = {
     "scheduler": ("base", "memory", "program", "oracle"),
     "engine": ("base", "memory", "program", "oracle", "sm", "scheduler"),
     # the front end for traces knows of the simulator only the fixed-width types
-    "trace": ("base/base.h",),
+    "trace": ("base/types.h",),
 }
 # a function that other files see: it begins a line, and is not static
 EXTERNAL = re.compile(r"^(?!static|typedef|#)[A-Za-z_][\w \t*]*?[ \t*](\w+)\([^;{}]*\)\n\{", re.MULTILINE)

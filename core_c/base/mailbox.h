@@ -1,0 +1,219 @@
+/* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: whoever adds one
+   keeps to the least latencies that derive.c derives the quantum from. Each box holds the messages of one
+   arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the ones in use
+   stay in the host's cache; the thread that filled them takes them back after a quantum, so that readers
+   write nothing that it would have to fetch from their processor. The reader sorts by (time, sender); a
+   sender's own order is kept, see gs_msg. */
+#pragma once
+#include "base/state.h"
+
+#include <string.h>
+
+/* payload of a request and its reply */
+enum {
+    GS_MSG_LOAD,
+    GS_MSG_STORE,
+    GS_MSG_REDUCE,
+    GS_MSG_START,
+    GS_MSG_DONE,
+    GS_MSG_SHARE,
+    GS_MSG_COPY,
+    GS_MSG_SYNC,
+    GS_MSG_COMPLETE = GS_MSG_START, /* to the scheduler: the stores of a TB that has left are acknowledged */
+    GS_MSG_TABLE = GS_MSG_SHARE     /* from the scheduler to slices, and back */
+};
+
+#define GS_PAY_TAG(p)  ((u32)((p) & 0xffff))
+#define GS_PAY_ROW(p)  ((u32)((p) >> 16 & 8191))
+#define GS_PAY_MASK(p) ((u32)((p) >> 29 & 15))
+#define GS_PAY_WARP(p) ((u32)((p) >> 33 & 63))
+#define GS_PAY_SLOT(p) ((u32)((p) >> 39 & 7))
+#define GS_PAY_KIND(p) ((u32)((p) >> 42 & 7))
+#define GS_PAY_L1(p)   ((u32)((p) >> 45 & 4095))
+/* of stores, whose owner takes less than a place in L1: words that are written of each sector, 0: all */
+#define GS_PAY_OWNER(p) ((u32)((p) >> 45 & (GS_OWNERS - 1)))
+#define GS_PAY_WORDS(p) ((u32)((p) >> (45 + GS_OWNER_BITS) & 7))
+#define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
+#define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
+
+/* of a load: it goes to shared memory (of a store the bit belongs to its words) */
+#define GS_PAY_COPY ((u64)1 << 57)
+
+/* of one that was passed on across the fabric: it follows one that it has joined */
+#define GS_PAY_FOLLOWS ((u64)1 << 63)
+/* a load of sectors that are on their way over the fabric already */
+#define GS_PAY_BEHIND ((u64)1 << 62)
+
+/* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
+   payload back as it is. */
+static inline u64 gs_pay_op(u32 warp, u32 slot, u32 kind, u32 sm)
+{
+    return (u64)warp << 33 | (u64)slot << 39 | (u64)kind << 42 | (u64)sm << 58;
+}
+
+/* what differs: `row` counts the sets of all slices of a group */
+static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
+{
+    return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 15) << 45;
+}
+
+/* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3, open 1 */
+enum { GS_KERNEL_LIMIT = 1 << 19 };
+
+static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel, u32 sm)
+{
+    return (u64)tb | (u64)slot << 31 | (u64)rotate << 36 | (u64)configure << 38 |
+           (u64)(kernel >> 13 & 7) << 39 | (u64)GS_MSG_START << 42 | (u64)(kernel & 8191) << 45 |
+           (u64)sm << 58 | (u64)(kernel >> 16) << 60;
+}
+
+/* payload of a change of a port's load: the first SM of the port, and whether one SM more or fewer has TBs */
+static inline u64 gs_pay_share(u32 sm, u32 more)
+{
+    return (u64)more | (u64)GS_MSG_SHARE << 42 | (u64)sm << 58;
+}
+
+/* Payload of a TB's completion: as of its start, with the 10 bits of its gs_owner in the fields of a place.
+ */
+static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
+{
+    return gs_pay_start(tb, owner & 31, owner >> 5 & 3, owner >> 7 & 1, kernel, owner >> 8);
+}
+
+#define GS_COMPLETE_OWNER(p)                                                                                 \
+    (GS_START_SLOT(p) | GS_START_ROTATE(p) << 5 | GS_START_CONFIGURE(p) << 7 | GS_PAY_SM(p) << 8)
+
+#define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))
+#define GS_START_OPEN(p)      ((u32)((p) >> 63))
+#define GS_START_SLOT(p)      ((u32)((p) >> 31 & 31))
+#define GS_START_ROTATE(p)    ((u32)((p) >> 36 & 3))
+#define GS_START_CONFIGURE(p) ((u32)((p) >> 38 & 1))
+#define GS_START_KERNEL(p)    ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
+
+/* the boxes of a quantum */
+typedef struct gs_row {
+    u64 begin, quanta; /* quanta: from the begin of the next one */
+    gs_box *boxes;
+} gs_row;
+
+/* A host thread's view of the arena for the time of one gs_run. */
+typedef struct gs_ctx {
+    gs_sim *sim;
+    gs_thread *t;
+    u32 id, threads;
+    u64 q0, qn;         /* the quantum of the parts that run now: its begin and number */
+    u64 send0, send_qn; /* the next one of those that they send to */
+    gs_row row;         /* that SMs sent to last */
+    gs_box *boxes[GS_THREADS];
+    gs_chunk *chunks;
+    gs_msg *sorted;
+    u16 *count;
+    gs_kcount *kernels;
+} gs_ctx;
+
+void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m);
+/* `soonest`: when the next quantum of the receiver begins */
+void gs_mailbox_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
+/* Moves messages whose quantum has come within the ring; one thread does, at multiples of half the ring. */
+void gs_mailbox_near(gs_ctx *ctx);
+
+typedef enum gs_fetch {
+    GS_FETCH_NOTHING,
+    GS_FETCH_SETS, /* of L2: `base` is a group's first */
+    GS_FETCH_LINES /* of L1: `base` is a group's first SM */
+} gs_fetch;
+
+/* Sorted messages of `box` for this quantum; `what` of `base` they name is asked for ahead. */
+u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_fetch what, const void *base);
+/* Fetches what other threads have sent to `box` for this quantum. */
+void gs_mailbox_ahead(const gs_ctx *ctx, u32 box);
+/* Empties boxes [from, to) of this thread for this quantum, which their readers have read. */
+void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to);
+/* Before another number of threads goes on: makes thread 0's boxes hold all that was sent so far. */
+void gs_mailbox_rehome(gs_sim *sim);
+
+static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
+{
+    u32 at = b->at;
+    if (GS_LIKELY(at & GS_CHUNK)) {
+        units[at] = m;
+        b->at = at + 1;
+    } else {
+        gs_mailbox_append(ctx, b, m);
+    }
+}
+
+/* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
+   it. */
+typedef struct gs_sender {
+    u64 q0, quantum, far, inverse;
+    u64 id; /* a key's part below the time, of messages to the next quantum */
+    gs_box *boxes;
+    gs_msg *units;
+    u32 qn, stride;
+} gs_sender;
+
+static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
+{
+    const gs_sim *sim = ctx->sim;
+    return (gs_sender){.q0 = ctx->send0,
+                       .far = (sim->far_limit - ctx->send_qn) * sim->quantum,
+                       .quantum = sim->quantum,
+                       .inverse = sim->quantum_inverse,
+                       .id = ((u64)id << GS_LATE_BITS) + GS_RING,
+                       .boxes = ctx->boxes[ctx->id],
+                       .units = (gs_msg *)(void *)ctx->chunks,
+                       .qn = (u32)ctx->send_qn,
+                       .stride = sim->boxes};
+}
+
+/* Whole quanta in `ahead`, less than s->far: exact because GS_RING * quantum^2 is below 2^56, for a quantum
+   is at most 1024 cycles of 10240 ticks. */
+static inline u32 gs_quanta_ahead(const gs_sender *s, u64 ahead)
+{
+    return (u32)(ahead * s->inverse >> 56);
+}
+
+/* where messages so many quanta ahead go */
+static inline gs_box *gs_box_of(const gs_sender *s, u32 quanta, u32 box)
+{
+    return &s->boxes[((s->qn + quanta) & (GS_RING - 1)) * s->stride + box];
+}
+
+/* Sends one of many messages whose times lie close together: most go to the boxes of the same quantum. */
+static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_row *row, u32 box, u64 time, u64 pay)
+{
+    gs_msg m = {time << GS_KEY_TIME | s->id, pay};
+    if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
+        u64 ahead = time - s->q0;
+        if (ahead >= s->far) {
+            gs_mailbox_far(ctx, s->q0, box, m);
+            return;
+        }
+        u32 quanta = gs_quanta_ahead(s, ahead);
+        row->begin = s->q0 + quanta * s->quantum;
+        row->boxes = gs_box_of(s, quanta, 0);
+        row->quanta = quanta;
+    }
+    m.key -= row->quanta;
+    gs_box_put(ctx, s->units, &row->boxes[box], m);
+}
+
+static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u64 pay)
+{
+    gs_msg m = {time << GS_KEY_TIME | s->id, pay};
+    u64 ahead = time - s->q0;
+    if (GS_UNLIKELY(ahead >= s->far)) {
+        gs_mailbox_far(ctx, s->q0, box, m);
+        return;
+    }
+    u32 quanta = gs_quanta_ahead(s, ahead);
+    m.key -= quanta;
+    gs_box_put(ctx, s->units, gs_box_of(s, quanta, box), m);
+}
+
+static inline void gs_send_one(gs_ctx *ctx, u32 box, u64 time, u32 sender, u64 pay)
+{
+    gs_sender s = gs_sender_make(ctx, sender);
+    gs_send(ctx, &s, box, time, pay);
+}

@@ -1,0 +1,128 @@
+/* The end of a quantum: see quantum.h. */
+#include "engine/quantum.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/mailbox.h"
+#include "base/time_series.h"
+#include "engine/deadlock.h"
+#include "engine/shares.h"
+#include "engine/team.h"
+#include "oracle/oracle.h"
+#include "scheduler/scheduler.h"
+#include "sm/sm.h"
+
+#include <string.h>
+
+/* Quanta until something can happen: 1, or more when all parts are waiting for a later time. */
+static u64 quanta_to_next(const gs_sim *sim, u32 threads)
+{
+    u64 events = 0, most = GS_RING / 2 - (sim->qn & (GS_RING / 2 - 1));
+    u32 far = sim->far_n, live = 0;
+    for (u32 t = 0; t < threads; t++) {
+        events += sim->thread[t].events;
+    }
+    if (events) {
+        return 1;
+    }
+    for (u32 q = 1; q < GS_RING; q++) {
+        for (u32 t = 0; t < threads; t++) {
+            if (sim->thread[t].any[(sim->qn + q) & (GS_RING - 1)]) {
+                most = gs_min(q, far ? most : GS_RING);
+                q = GS_RING;
+                break;
+            }
+        }
+        if (q == GS_RING - 1 && !far) {
+            most = GS_NEVER;
+        }
+    }
+    u64 next = gs_sched_next(sim);
+    const gs_sm *sms = GS_CONST_TABLE(sim, gs_sm, at_sms);
+    for (u32 i = 0; i < sim->sms; i++) {
+        if (sms[i].live_tbs | sms[i].starts) {
+            u64 sm = gs_sm_next(sim, &sms[i]);
+            live = 1;
+            next = gs_min(next, sm - (sm == GS_NEVER ? 0 : sim->lead));
+        }
+    }
+    /* the clock may change before that, and with it when an SM has something to do */
+    if (live && (next != GS_NEVER || most != GS_NEVER)) {
+        next = gs_min(next, sim->epoch - (sim->epoch == GS_NEVER ? 0 : sim->lead));
+    }
+    if (next == GS_NEVER) {
+        return most;
+    }
+    return gs_min(most, next > sim->q0 + sim->quantum ? gs_div_by(next - sim->q0, sim->by_quantum) : 1);
+}
+
+static void samples_merge(gs_sim *sim)
+{
+    sim->sample_cycles *= 2;
+    for (u32 t = 0; t < GS_THREADS; t++) {
+        gs_sample *s = (gs_sample *)(void *)((char *)sim + sim->thread[t].at_samples);
+        for (u32 i = 0; i < GS_SAMPLES / 2; i++) {
+            u64 *to = (u64 *)&s[i];
+            const gs_sample pair[2] = {s[2 * i], s[2 * i + 1]};
+            for (u32 j = 0; j < sizeof(gs_sample) / 8; j++) {
+                to[j] = ((const u64 *)&pair[0])[j] + ((const u64 *)&pair[1])[j];
+            }
+        }
+        memset(s + GS_SAMPLES / 2, 0, sizeof *s * (GS_SAMPLES / 2));
+    }
+    for (u32 i = 0; i < sim->sms; i++) {
+        gs_sm *sm = &gs_sms(sim)[i];
+        sm->sample /= 2;
+        gs_clock_sample(sim, sm);
+    }
+}
+
+int gs_end_quantum(gs_team *t, gs_ctx *ctx)
+{
+    gs_sim *sim = t->sim;
+    gs_sched *d = &sim->sched;
+    if (sim->oracle && !sim->error_code) {
+        gs_oracle_check(sim);
+    }
+    if (sim->error_code) {
+        return sim->error_code;
+    }
+    sim->quanta++;
+    gs_shares_adapt(t);
+    if (d->finished) {
+        u64 last = gs_div_by(d->end, sim->by_period);
+        while (last / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
+            samples_merge(sim); /* by the end, not by where this quantum began */
+        }
+        for (u32 i = 0; i < sim->sms; i++) {
+            gs_sm_sample(ctx, &gs_sms(sim)[i], gs_sms(sim)[i].cur);
+        }
+        gs_series_fit(sim, d->end);
+        return GS_DONE;
+    }
+    u64 step = quanta_to_next(sim, t->threads);
+    if (step == GS_NEVER && gs_sync_deadlock(sim)) {
+        return sim->error_code;
+    }
+    if (step == GS_NEVER) {
+        return gs_fail(sim, GS_ERR_DEADLOCK,
+                       "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
+                       (double)sim->q0 / 1024e3, d->kernels_done, sim->n_launches);
+    }
+    sim->q0 += step * sim->quantum;
+    sim->qn += step;
+    gs_clock_epochs(sim, sim->q0 + sim->lead);
+    sim->far_limit = (sim->qn & ~(u64)(GS_RING / 2 - 1)) + GS_RING;
+    if (sim->q0 >> 40) {
+        return gs_fail(sim, GS_ERR_LIMIT, "more than 1.07 s of simulated time: cut the job");
+    }
+    u64 cycle = gs_div_by(sim->q0, sim->by_period);
+    while (cycle / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
+        samples_merge(sim);
+    }
+    gs_series_fit(sim, sim->q0);
+    if (++t->quanta == 0 || d->tb_tail - d->tb_head > sim->tb_room - sim->sms * GS_TBS) {
+        return GS_MORE;
+    }
+    return GS_OK;
+}

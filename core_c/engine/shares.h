@@ -1,0 +1,18 @@
+/* Which thread runs which boxes (groups of slices, groups of SMs) of a quantum: each has a share, and who is
+   done takes from the others'. No result depends on it. */
+#pragma once
+#include "base/mailbox.h"
+#include "engine/team.h"
+
+enum { GS_SHARE_SLICES, GS_SHARE_SMS };
+#define GS_NO_BOX 0xffffffffu
+
+/* Gives all threads equal numbers of boxes. */
+void gs_shares_split(gs_sim *sim, u32 threads);
+/* Makes a thread's share ready for a quantum; nobody may be taking from it. */
+void gs_shares_lay_out(gs_team *t, u32 kind, u32 thread);
+/* Moves boxes between neighbours' shares, between two quanta. */
+void gs_shares_adapt(gs_team *t);
+/* The next box that a thread runs: the first that is left of its own share, else the last of another's, which
+   that thread comes to last. GS_NO_BOX: none is left. */
+u32 gs_steal_work(gs_team *t, gs_ctx *ctx, u32 kind);

@@ -1,0 +1,75 @@
+/* What the address map of address_map.h is made of, and its inverse. */
+#include "memory/address_map.h"
+
+/* What each bit of a quad's number changes on an H200: bits 0 to 5 are the lowest of the number whose
+   remainder is the unit, bit 6 the half that is the home; bit 7 is ours. The first 28 are measured
+   (tests/hw/slices.cu, docs/validation/memory.md), the others, of which lines have one at most, assumed. */
+static const u8 changes[32] = {
+    0x88, 0x14, 0x21, 0x48, 0x55, 0x22, 0x44, 0x1f, 0x72, 0x3e, 0x57, 0x0d, 0x75, 0x5b, 0x15, 0x5c,
+    0x26, 0x5d, 0x56, 0x74, 0x51, 0x1b, 0x53, 0x36, 0x2b, 0x54, 0x6d, 0x67, 0x26, 0x5d, 0x56, 0x74,
+};
+
+/* without the hash: lowest digits first, half and set behind them */
+static const u8 plain[8] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
+
+void gs_map_fold(gs_map *m, int hash)
+{
+    for (u32 byte = 0; byte < 4; byte++) {
+        for (u32 value = 0; value < 256; value++) {
+            u8 fold = 0;
+            for (u32 bit = 0; bit < 8; bit++) {
+                u8 of = hash ? changes[byte * 8 + bit] : byte ? 0 : plain[bit];
+                fold ^= value >> bit & 1 ? of : 0;
+            }
+            m->fold[byte][value] = fold;
+        }
+    }
+    for (u32 value = 0; value < 256; value++) {
+        m->low[m->fold[0][value]] = (u8)value;
+    }
+}
+
+void gs_map_deal(gs_map *m)
+{
+    const u32 groups = (m->half + GS_GROUP - 1) / GS_GROUP, full = GS_GROUP - (groups * GS_GROUP - m->half);
+    for (u32 unit = 0; unit < m->half; unit++) {
+        /* all groups have so many, all but the last some more */
+        u32 more = unit >= full * groups, after = more ? unit - full * groups : unit;
+        u32 to = groups - more, place = after % to * GS_GROUP + after / to + more * full;
+        m->place[unit] = (u8)place;
+        m->unit[place] = (u8)unit;
+    }
+}
+
+static u64 quad_line(const gs_map *m, u32 place, u32 at)
+{
+    u32 second = place >= m->half + m->gap, x = m->two ? place - second * (m->half + m->gap) : place;
+    x = m->two ? m->unit[x] : x;
+    u32 row = at & 3, fold = at >> 2 & 1, side = m->two ? second : at >> 3 & 1;
+    x ^= x < m->paired ? side : 0;
+    u32 number = (at >> (m->two ? 3 : 4)) * m->half + x, high = number >> 6;
+    u32 quad = high << 8 | m->low[((number & 63) | side << 6 | fold << 7) ^ gs_fold(m, high)];
+    return (u64)(quad >> 1) << 3 | (quad & 1) << 1 | (row & 1) | (row & 2) << 1;
+}
+
+uint64_t gs_home_line(const gs_sim *sim, uint32_t slice, uint32_t set, uint32_t tag)
+{
+    const gs_map *m = &sim->map;
+    if (m->wraps) {
+        slice += tag & 1 ? m->wraps : 0;
+        tag /= 2;
+    }
+    gs_block b = gs_block_at(m, tag - 1);
+    u32 x = set >= b.set ? set - b.set : set + m->sets - b.set;
+    if (m->chunked) {
+        return quad_line(m, slice >= m->half ? slice + m->gap : slice, (tag - 1) * m->sets + x);
+    }
+    u32 turn = gs_turn(m, &b, x);
+    return b.first + x * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
+}
+
+void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag)
+{
+    gs_home(&sim->map, line, slice, set, tag);
+    *slice -= *slice >= sim->map.half ? sim->map.gap : 0;
+}

@@ -1,0 +1,52 @@
+/* Two partitions of L2. A line has its home in one of them; loads of SMs on the other side look for a copy in
+   the slice that lies opposite the home, and fetch one over the fabric between the partitions if there is
+   none. Stores and reductions go to the home, over the fabric where it lies on the other side. A store from
+   there leaves what it writes in the slice that it comes through; all others drop the copy. A copy's time of
+   arrival is not known where it is kept: until it must be there, further loads ask the home too, which knows.
+   The copy is called the line's twin, to tell it from copies from the host. */
+#pragma once
+#include "base/mailbox.h"
+
+/* a tag's bit: the line's home lies across the fabric from the sender */
+#define GS_ACROSS 0x8000u
+
+/* the box of the slices opposite */
+static inline u32 gs_opposite(const gs_sim *sim, u32 box)
+{
+    return box >= sim->half_boxes ? box - sim->half_boxes : box + sim->half_boxes;
+}
+
+/* 1: the group of slices lies on the other side of that SM */
+static inline int gs_is_across(const gs_sim *sim, u32 sm, u32 box)
+{
+    return (box >= sim->half_boxes) != sim->half_of[sm];
+}
+
+/* Takes a link to the other side for some sectors at time t; returns how long they wait for it. The slices of
+   a group share one: what crosses to few of them does not wait for itself as it would at a link of each.
+   Reductions of one sector pass as fast as an H200 adds to one address, so they are not charged a line of
+   their own. */
+static inline u64 gs_partition_link_take(const gs_sim *sim, gs_slice *s, u64 t, u32 sectors, u32 kind)
+{
+    s -= s->id % GS_GROUP;
+    u64 start = gs_max(t, s->link);
+    s->link = start + (kind == GS_MSG_STORE ? sim->link_store : 0) +
+              sectors * sim->link_sector[kind == GS_MSG_LOAD];
+    return start - t;
+}
+
+static inline u64 gs_across_pay(u64 pay, int to_home)
+{
+    return to_home ? pay & ~(u64)GS_ACROSS : pay | GS_ACROSS;
+}
+
+/* for messages from slices to slices, whose next quantum begins when this one ends */
+static inline gs_sender gs_sender_across(const gs_ctx *ctx, u32 id)
+{
+    const gs_sim *sim = ctx->sim;
+    gs_sender s = gs_sender_make(ctx, id);
+    s.q0 = ctx->q0 + sim->quantum;
+    s.qn = (u32)ctx->qn + 1;
+    s.far = (sim->far_limit - ctx->qn - 1) * sim->quantum;
+    return s;
+}

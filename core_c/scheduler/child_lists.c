@@ -1,0 +1,125 @@
+/* Lists that lie in memory: of each TB, what its end is for. A buffer holds those of resident TBs, so many
+   children an entry, brought in when a TB is dispatched, while there is room; what is not there when the TB
+   ends is read from memory then (table_memory.c). A table of nodes lists the nodes that a TB's end counts
+   down. BlockMaestro's goes edge by edge: its lists are of children, and of each child there is a counter of
+   parents, in memory, too, and in a second buffer while a parent is resident; what is not there is counted
+   in memory. */
+#include "scheduler/child_lists.h"
+
+#include "scheduler/dependence_table.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/table_memory.h"
+
+typedef void visit(gs_sim *sim, u32 node, u32 *count);
+
+/* The nodes that a TB's list is of. In a table of nodes those that all TBs of a kernel count down, or TBs in
+   a row (gs_link), follow from the kernel: lists leave them out. */
+static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
+{
+    const gs_launch *l = gs_launches(sim) + r->kernel;
+    const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
+    u32 count = 0;
+    for (u32 i = 0; sim->order.each && i < l->outs; i++) {
+        each(sim, outs[i], &count);
+    }
+    if (l->first_tb_out != GS_NONE) {
+        const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + r->tb;
+        const u32 *tb_outs = GS_CONST_TABLE(sim, u32, at_tb_outs);
+        for (u32 i = ptr[0]; i < ptr[1]; i++) {
+            each(sim, tb_outs[i], &count);
+        }
+    }
+    return count;
+}
+
+/* Brings in counters of a node's consumers; those for which there is no room are counted in memory, if at
+   all, and `awaited` names who waits for that. Returns how many those are. */
+static u32 bring_in(gs_sim *sim, u32 node, int count, u32 awaited)
+{
+    gs_sched *d = &sim->sched;
+    u64 size = sim->order.entry_bytes;
+    u32 missing = 0;
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    gs_kernel *k = &gs_kernels(sim)[n->kernel];
+    if (!k->admitted || !k->fine) {
+        return 0;
+    }
+    gs_fine *fine = gs_fine_of(sim, k);
+    for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+        for (u32 j = 0; j < ranges[r].count; j++) {
+            u32 tb = ranges[r].start + j * ranges[r].stride;
+            gs_fine *f = &fine[tb];
+            if (f->entry || f->open == 0) {
+                continue;
+            }
+            if (d->table_entries < sim->order.counters) {
+                f->entry = 1;
+                d->table_entries++;
+                d->table_peak = gs_max32(d->table_peak, d->table_entries);
+                gs_table_memory_ask(sim, n->kernel, tb * size, size, 0, 0);
+            } else {
+                missing++;
+                if (count) {
+                    gs_table_memory_ask(sim, n->kernel, tb * size, size, 1, awaited);
+                }
+            }
+        }
+    }
+    return missing;
+}
+
+static void add_children(gs_sim *sim, u32 node, u32 *count)
+{
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_kernel *k = &gs_kernels(sim)[n->kernel];
+    if (k->admitted && !k->coarse) {
+        *count += GS_CONST_TABLE(sim, gs_nstate, at_nstates)[node].consumers;
+        bring_in(sim, node, 0, 0);
+    }
+}
+
+static void add_node(gs_sim *sim, u32 node, u32 *count)
+{
+    *count += (u32)gs_depend_counts(sim, node);
+}
+
+void gs_child_lists_start(gs_sim *sim, gs_resident *r)
+{
+    gs_sched *d = &sim->sched;
+    u32 children = visit_nodes(sim, r, sim->order.each ? add_children : add_node);
+    u32 entries = (children + sim->order.children - 1) / sim->order.children;
+    u32 held = (u32)gs_min(entries, sim->order.lists - d->lists);
+    r->lists = held;
+    d->lists += held;
+    d->lists_peak = gs_max32(d->lists_peak, d->lists);
+    r->missing = entries - held;
+    d->spills += r->missing;
+    gs_table_memory_ask_list(sim, r->kernel, r->tb, 0, held, 0);
+}
+
+void gs_child_lists_end(gs_sim *sim, const gs_departed *tb)
+{
+    sim->sched.lists -= tb->lists;
+    sim->sched.late = tb->missing;
+    sim->sched.behind = tb->lists;
+}
+
+int gs_child_lists_read(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    u32 late = d->late;
+    d->late = 0;
+    if (late == 0) {
+        return 0;
+    }
+    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_LISTED, kernel, tb, d->sm});
+    gs_table_memory_ask_list(sim, kernel, tb, d->behind, late, wait);
+    gs_table_memory_asked(sim, wait, t);
+    return 1;
+}
+
+void gs_child_lists_count(gs_sim *sim, u32 node, u32 awaited)
+{
+    sim->sched.spills += bring_in(sim, node, 1, awaited);
+}

@@ -1,0 +1,96 @@
+/* Forms of a kernel's nodes: its own, one TB after the other, or coarser ones in which some TBs in a row
+   share a counter, so that fewer entries and fewer updates do. Which one the table holds is settled when the
+   kernel is admitted (dependence_table.c); until then all of them are counted. */
+#include "scheduler/coarsening.h"
+
+#include "base/arena.h"
+#include "base/fail.h"
+
+static int check_form(gs_sim *sim, const gs_job *job, u32 kernel, const gs_form *f)
+{
+    u64 tbs = gs_tbs_of(&job->launches[kernel]);
+    if (f->unit == 0 || (u64)f->first_node + f->nodes > job->n_nodes) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %u: a form lies outside the tables", kernel);
+    }
+    for (u32 j = f->first_node; j < f->first_node + f->nodes; j++) {
+        const gs_node *n = &job->nodes[j];
+        if (n->kernel != kernel || n->expect == 0 || (u64)n->first_range + n->ranges > job->n_ranges) {
+            return gs_fail(sim, GS_ERR_ARG, "node %u of a form: kernel, count or ranges out of range", j);
+        }
+        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+            const gs_range *g = &job->ranges[r];
+            if (g->count == 0 || (g->start + (u64)(g->count - 1) * g->stride) * f->unit >= tbs ||
+                (g->count > 1 && g->stride == 0)) {
+                return gs_fail(sim, GS_ERR_ARG, "range %u lies outside its kernel", r);
+            }
+        }
+    }
+    return GS_OK;
+}
+
+int gs_coarsening_check(gs_sim *sim, const gs_job *job)
+{
+    u64 own = 0; /* nodes of forms come behind all others */
+    for (u64 i = 0; i < job->n_launches; i++) {
+        const gs_launch *l = &job->launches[i];
+        own += l->nodes;
+        if ((u64)l->first_form + l->forms > job->n_forms || (u64)l->first_link + l->links > job->n_links) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: its forms or links lie outside the tables",
+                           (unsigned long long)i);
+        }
+        for (u32 f = l->first_form; f < l->first_form + l->forms; f++) {
+            if (check_form(sim, job, (u32)i, &job->forms[f])) {
+                return sim->error_code;
+            }
+            own += job->forms[f].nodes;
+        }
+        for (u32 k = l->first_link; k < l->first_link + l->links; k++) {
+            const gs_link *link = &job->links[k];
+            if (link->size == 0 || link->first_node + (gs_tbs_of(l) - 1) / link->size >= job->n_nodes) {
+                return gs_fail(sim, GS_ERR_ARG, "launch %llu: a link lies outside the nodes",
+                               (unsigned long long)i);
+            }
+        }
+    }
+    for (u64 i = 0; i < job->n_nodes; i++) {
+        own = job->nodes[i].kernel < job->n_launches ? own : GS_NEVER; /* nobody's */
+    }
+    if (own != job->n_nodes) {
+        return gs_fail(sim, GS_ERR_ARG, "%llu nodes, of which kernels have %llu",
+                       (unsigned long long)job->n_nodes, (unsigned long long)own);
+    }
+    return GS_OK;
+}
+
+gs_form gs_form_of(const gs_sim *sim, u32 kernel, u32 form)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    return form ? GS_CONST_TABLE(sim, gs_form, at_forms)[l->first_form + form - 1]
+                : (gs_form){l->first_node, l->nodes, 1};
+}
+
+void gs_coarsening_init(gs_sim *sim)
+{
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    for (u32 kernel = 0; kernel < sim->n_launches; kernel++) {
+        const gs_launch *l = gs_launches(sim) + kernel;
+        gs_kernels(sim)[kernel].unit = 1;
+        for (u32 form = 0; form <= l->forms; form++) {
+            const gs_form f = gs_form_of(sim, kernel, form);
+            u64 units = (gs_tbs_of(l) + f.unit - 1) / f.unit;
+            for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
+                const gs_node *n = &nodes[i];
+                const gs_range *r = &ranges[n->first_range];
+                u32 consumers = 0;
+                for (u32 j = 0; j < n->ranges; j++) {
+                    consumers += r[j].count;
+                }
+                u32 all =
+                    n->ranges == 1 && r->start == 0 && (r->stride == 1 || r->count == 1) && r->count == units;
+                GS_TABLE(sim, gs_nstate, at_nstates)
+                [i] = (gs_nstate){n->expect, 0, GS_NONE, GS_NONE, consumers, 0, form, all};
+            }
+        }
+    }
+}

@@ -1,0 +1,603 @@
+/* The dependence table. A node counts the TB ends it still waits for; when none is left its consumers are
+   released: the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do
+   not fit into the table waits for whole kernels instead, in one entry: coarser, never wrong. While no entry
+   is free, no kernel that waits for anything is admitted: those that hold entries were admitted before and
+   wait for nothing younger, so one will be free. A scheme may say that a kernel waits for whole kernels in
+   any case (gs_launch.whole): that takes an entry, too. */
+#include "scheduler/dependence_table.h"
+
+#include "scheduler/bloom.h"
+#include "scheduler/child_lists.h"
+#include "scheduler/coarsening.h"
+#include "scheduler/copy_engine.h"
+#include "scheduler/dispatch.h"
+#include "scheduler/host_launcher.h"
+#include "scheduler/learned_footprints.h"
+#include "scheduler/prologue.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/table_memory.h"
+#include "scheduler/wavefront_buffer.h"
+
+#include <string.h>
+
+static gs_nstate *nstates(gs_sim *sim)
+{
+    return GS_TABLE(sim, gs_nstate, at_nstates);
+}
+
+static u32 node_entries(const gs_sim *sim, const gs_node *n)
+{
+    u32 per = (u32)sim->params.scheme_table.consumers;
+    u32 e = (n->ranges + per - 1) / per;
+    return e ? e : 1;
+}
+
+/* 1: the entries are those of TBs alone, in buffers */
+static int of_tbs(const gs_sim *sim)
+{
+    return sim->order.each || sim->order.nodes;
+}
+
+static void entries_add(gs_sched *d, u32 n)
+{
+    d->table_entries += n;
+    if (d->table_entries > d->table_peak) {
+        d->table_peak = d->table_entries;
+    }
+}
+
+/* when the table has done `updates` counter updates for the end of a TB of `kernel` at time t */
+static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
+{
+    gs_sched *d = &sim->sched;
+    if (gs_copy_is_free(sim, kernel)) {
+        return t;
+    }
+    d->table_updates += updates;
+    if (sim->order.infinite) {
+        return t;
+    }
+    u64 start = gs_max(t, d->table_free);
+    d->table_wait += start - t;
+    d->table_free = start + updates * sim->order.update;
+    return d->table_free;
+}
+
+/* from an update to the TB that it frees being ready */
+static u64 table_latency(const gs_sim *sim, u32 kernel)
+{
+    return sim->order.infinite || gs_copy_is_free(sim, kernel) ? 0 : sim->order.latency;
+}
+
+u64 gs_depend_updates(gs_sim *sim, u64 t, u32 updates, u32 kernel)
+{
+    return table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
+}
+
+void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    k->record.ready = t;
+    k->cause_kernel = cause_kernel;
+    k->cause_tb = cause_tb;
+    if (gs_launches(sim)[kernel].copies) {
+        gs_copy_start(sim, kernel, t);
+        return;
+    }
+    if (k->gated) {
+        gs_prologue_open(sim, kernel, t);
+    }
+    if (k->fine ? k->ready > 0 : k->next_tb < k->tbs) {
+        gs_ready_set(sim, kernel);
+    }
+}
+
+void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    gs_fine *f = &gs_fine_of(sim, k)[tb];
+    f->ready = t;
+    f->cause_kernel = cause_kernel;
+    f->cause_tb = cause_tb;
+    f->sm = (u16)sim->sched.sm;
+    if (f->entry) {
+        f->entry = 0;
+        sim->sched.table_entries--;
+    }
+    if (sim->order.prologue && gs_prologue_met(sim, kernel, tb, t)) {
+        return;
+    }
+    gs_fine_bits(sim, k)[tb >> 6] |= 1ull << (tb & 63);
+    if (k->ready++ == 0 && k->gate == 0) {
+        gs_ready_set(sim, kernel);
+    }
+}
+
+/* the TBs that share a counter wait for nothing more */
+static void unit_ready(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    u32 first = unit * k->unit, end = (u32)gs_min((u64)first + k->unit, k->tbs);
+    for (u32 tb = first; tb < end; tb++) {
+        gs_depend_tb_ready(sim, kernel, tb, t, cause_kernel, cause_tb);
+    }
+}
+
+/* all conditions of a kernel as a whole are met */
+static void gate_opens(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    if (sim->order.launchers && !gs_copy_is_free(sim, kernel)) {
+        gs_launcher_take(sim, kernel, t, cause_kernel, cause_tb);
+    } else {
+        gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
+    }
+}
+
+/* how many of the first `n` kernels before it have not ended */
+static u32 open_preds(const gs_sim *sim, u32 kernel, u32 n)
+{
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + gs_launches(sim)[kernel].first_pred;
+    const gs_kernel *kernels = GS_CONST_TABLE(sim, gs_kernel, at_kernels);
+    u32 open = 0;
+    for (u32 i = 0; i < n; i++) {
+        open += !kernels[preds[i]].ended;
+    }
+    return open;
+}
+
+/* it waits for the ends of kernels, in one entry */
+static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
+{
+    int entry = waits > 0 && !of_tbs(sim);
+    k->waits = waits;
+    k->gate += waits;
+    if (entry && sim->order.fetch && sim->sched.table_entries >= sim->order.entries) {
+        k->spilled = 1; /* not even that one fits: it stays in memory */
+        sim->sched.spills++;
+        return;
+    }
+    entries_add(&sim->sched, (u32)entry);
+}
+
+static void admit_coarse(gs_sim *sim, u32 kernel)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    k->coarse = 1;
+    k->fine = 0;
+    k->record.coarse = 1;
+    sim->sched.coarse++;
+    admit_waits(sim, k, open_preds(sim, kernel, gs_launches(sim)[kernel].preds));
+}
+
+int gs_depend_room(const gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates);
+    if (sim->order.bloom) {
+        return gs_bloom_room(sim, kernel);
+    }
+    if (sim->order.infinite || sim->sched.table_entries < sim->order.entries) {
+        return 1;
+    }
+    if (l->shared && l->forms == 0) {
+        return open_preds(sim, kernel, l->preds) == 0;
+    }
+    const gs_form f = gs_form_of(sim, kernel, l->shared != 0);
+    for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
+        if (!states[i].done && nodes[i].ranges) {
+            return 0;
+        }
+    }
+    return open_preds(sim, kernel, l->whole) == 0;
+}
+
+/* Entries that a form of a kernel's nodes takes; fills in how many conditions each unit of TBs waits for. */
+static u32 count_conditions(gs_sim *sim, u32 kernel, const gs_form *form)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    const gs_nstate *states = nstates(sim);
+    gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    u32 need = 0;
+    for (u32 i = form->first_node; i < form->first_node + form->nodes; i++) {
+        const gs_node *n = &nodes[i];
+        if (states[i].done || n->ranges == 0) {
+            continue;
+        }
+        need += node_entries(sim, n);
+        for (u32 r = n->first_range; !states[i].whole && r < n->first_range + n->ranges; r++) {
+            for (u32 j = 0; j < ranges[r].count; j++) {
+                need += ++fine[(ranges[r].start + j * ranges[r].stride) * form->unit].open == 2;
+            }
+        }
+    }
+    return of_tbs(sim) ? 0 : need;
+}
+
+static void forget_conditions(gs_sim *sim, u32 kernel)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    for (u32 tb = 0; k->fine && tb < k->tbs; tb++) {
+        gs_fine_of(sim, k)[tb].open = 0;
+    }
+}
+
+/* Returns the finest form of a kernel's nodes, from one on, that the table may take, with its conditions
+   filled in, and the entries that it needs. A kernel that has coarser forms takes but a share of what is
+   free, so that those behind it find room, too. One more than there are: none fits. */
+static u32 choose_form(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
+    for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
+        const gs_form f = gs_form_of(sim, kernel, form);
+        *need = count_conditions(sim, kernel, &f) + (waits && !of_tbs(sim));
+        u64 room = form == l->forms ? free : free * sim->order.share >> 16;
+        if (sim->order.infinite || *need <= room) {
+            return form;
+        }
+        forget_conditions(sim, kernel);
+    }
+    *need = 1;
+    return l->forms + 1;
+}
+
+/* the table takes in what a kernel waits for, in a form from one on */
+static void take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    const gs_nstate *states = nstates(sim);
+    gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
+    for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
+        fine[tb].open = 1; /* it is not in the buffer */
+    }
+    u32 form = choose_form(sim, kernel, from, waits, &need);
+    if (form > gs_launches(sim)[kernel].forms) {
+        admit_coarse(sim, kernel);
+        return;
+    }
+    const gs_form f = gs_form_of(sim, kernel, form);
+    k->form = k->record.form = form;
+    k->unit = k->record.unit = f.unit;
+    d->shared += form > 0;
+    entries_add(d, need - (need && waits > 0));
+    admit_waits(sim, k, waits);
+    for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
+        k->gate += !states[i].done && states[i].whole;
+    }
+    for (u32 tb = 0; k->fine && tb < k->tbs; tb += f.unit) {
+        fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
+        if (fine[tb].open == 0) {
+            unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
+        }
+    }
+}
+
+/* 1: what a kernel waits for may stay in memory: all its TBs wait, and no TB that they wait for has been
+   dispatched */
+static int may_be_away(gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
+    const gs_kernel *kernels = gs_kernels(sim), *k = kernels + kernel;
+    const gs_nstate *states = nstates(sim);
+    const gs_form own = gs_form_of(sim, kernel, 0);
+    int all = 0;
+    for (u32 i = 0; i < l->preds; i++) {
+        if (gs_launches(sim)[preds[i]].copies || kernels[preds[i]].dispatched) {
+            return 0;
+        }
+    }
+    for (u32 i = own.first_node; i < own.first_node + own.nodes; i++) {
+        all |= !states[i].done && states[i].whole;
+    }
+    if (!all && k->fine) {
+        count_conditions(sim, kernel, &own);
+        all = 1;
+        for (u32 tb = 0; tb < k->tbs; tb++) {
+            all &= gs_fine_of(sim, k)[tb].open > 0;
+        }
+        forget_conditions(sim, kernel);
+    }
+    return all;
+}
+
+/* nodes that the scheduler has found itself go to memory, in their finest form */
+static void put_away(gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_form f = gs_form_of(sim, kernel, l->shared && l->forms);
+    if (sim->order.computed) {
+        u64 entries = count_conditions(sim, kernel, &f);
+        forget_conditions(sim, kernel);
+        gs_table_memory_ask(sim, kernel, 0, entries * sim->order.entry_bytes, 1, 0);
+    }
+}
+
+void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    if (sim->order.bloom) {
+        gs_bloom_admit(sim, kernel, t);
+        return;
+    }
+    k->admitted = 1;
+    d->sm = GS_NO_SM;
+    if (sim->order.fetch && may_be_away(sim, kernel)) {
+        k->away = 1;
+        k->gate++;
+        put_away(sim, kernel);
+    } else {
+        take_in(sim, kernel, 0, t);
+    }
+    if (k->gate == 0) {
+        gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
+    }
+}
+
+/* Asks for a kernel's nodes, in the form that there is room for now, from one on. */
+static void ask_nodes(gs_sim *sim, u32 kernel, u32 from, u64 t)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
+    k->asked = choose_form(sim, kernel, from, waits, &need);
+    forget_conditions(sim, kernel);
+    sim->sched.spills += need;
+    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_FETCHED, kernel, 0, 0});
+    gs_table_memory_ask(sim, kernel, 0, (u64)need * sim->order.entry_bytes, 0, wait);
+    gs_table_memory_asked(sim, wait, t);
+}
+
+void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t)
+{
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        gs_kernel *k = &gs_kernels(sim)[succs[i]];
+        if (k->away == 1) {
+            k->away = 2;
+            ask_nodes(sim, succs[i], 0, t);
+        }
+    }
+}
+
+static void fetched(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
+    u32 form = choose_form(sim, kernel, k->asked, waits, &need);
+    forget_conditions(sim, kernel);
+    if (form > k->asked) {
+        ask_nodes(sim, kernel, form, t); /* meanwhile others have taken the room */
+        return;
+    }
+    k->away = 0;
+    sim->sched.sm = GS_NO_SM;
+    take_in(sim, kernel, form, t);
+    gs_depend_gate(sim, kernel, t, GS_NONE, GS_NONE);
+}
+
+/* 1: the table holds the form of its kernel's nodes that a node is of, or will have to hold it */
+static int in_table(const gs_sim *sim, u32 kernel, u32 form)
+{
+    const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
+    if (!k->admitted || k->away) {
+        return form == (gs_launches(sim)[kernel].shared != 0);
+    }
+    return !k->coarse && k->form == form;
+}
+
+int gs_depend_counts(const gs_sim *sim, u32 node)
+{
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_nstate *s = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + node;
+    return n->ranges && in_table(sim, n->kernel, s->form);
+}
+
+static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
+{
+    gs_nstate *s = &nstates(sim)[node];
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    s->left--;
+    if (n->ranges == 0) {
+        return;
+    }
+    if (!in_table(sim, n->kernel, s->form)) {
+        /* costs nothing; but its kernel may still take it in */
+        if (s->left == 0) {
+            s->done = 1;
+        }
+        return;
+    }
+    u32 updates = sim->order.each ? s->consumers : 1;
+    if (s->left == 0) {
+        s->cause_kernel = kernel;
+        s->cause_tb = tb;
+        s->sm = sim->sched.sm;
+        updates += sim->order.each || s->whole ? 0 : s->consumers;
+        u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
+        if (sim->order.each) {
+            u32 wait = gs_table_memory_await(sim, (gs_event){at - t, GS_EVENT_NODE, node, 0, 0});
+            gs_child_lists_count(sim, node, wait);
+            gs_table_memory_asked(sim, wait, t);
+        } else {
+            gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
+        }
+    } else {
+        table_time(sim, t, updates, kernel);
+        if (sim->order.each) {
+            gs_child_lists_count(sim, node, 0);
+        }
+    }
+}
+
+static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t);
+
+void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    if (sim->order.bloom) {
+        gs_bloom_tb_end(sim, kernel, tb, t);
+    } else if (!sim->order.lists || !gs_child_lists_read(sim, kernel, tb, t)) {
+        count_all(sim, kernel, tb, t);
+    }
+}
+
+static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
+    for (u32 i = 0; i < l->outs; i++) {
+        count_down(sim, outs[i], kernel, tb, t);
+    }
+    const gs_link *links = GS_CONST_TABLE(sim, gs_link, at_links) + l->first_link;
+    for (u32 i = 0; i < l->links; i++) {
+        count_down(sim, links[i].first_node + tb / links[i].size, kernel, tb, t);
+    }
+    if (l->first_tb_out != GS_NONE) {
+        const u32 *ptr = GS_CONST_TABLE(sim, u32, at_tb_out_ptr) + l->first_tb_out + tb;
+        const u32 *tb_outs = GS_CONST_TABLE(sim, u32, at_tb_outs);
+        for (u32 i = ptr[0]; i < ptr[1]; i++) {
+            count_down(sim, tb_outs[i], kernel, tb, t);
+        }
+    }
+}
+
+/* 1: `kernel` waits for the end of kernel `pred` */
+static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
+    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
+    if (!k->admitted || k->coarse || l->whole == l->preds) {
+        return k->admitted;
+    }
+    for (u32 i = 0; i < l->whole; i++) {
+        if (preds[i] == pred) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
+{
+    if (sim->order.bloom) {
+        return; /* nothing waits for a kernel */
+    }
+    u32 updates = 0;
+    u64 at = t;
+    if (!sim->order.infinite && !gs_copy_is_free(sim, kernel)) {
+        const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+        const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+        for (u32 i = ptr[0]; i < ptr[1]; i++) {
+            updates += gs_launches(sim)[succs[i]].whole > 0 && waits_for(sim, succs[i], kernel);
+        }
+        sim->sched.table_free = gs_max(t, sim->sched.table_free) + sim->order.end;
+        at = table_time(sim, t, updates ? updates : 1, kernel) + table_latency(sim, kernel) + sim->order.seen;
+    }
+    gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, last});
+}
+
+void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    if (--gs_kernels(sim)[kernel].gate == 0) {
+        gate_opens(sim, kernel, t, cause_kernel, cause_tb);
+    }
+}
+
+void gs_depend_tb(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_kernel *k = &gs_kernels(sim)[kernel];
+    if (--gs_fine_of(sim, k)[unit * k->unit].open == 0) {
+        unit_ready(sim, kernel, unit, t, cause_kernel, cause_tb);
+    }
+}
+
+static void node_done(gs_sim *sim, u32 node, u64 t)
+{
+    gs_nstate *s = &nstates(sim)[node];
+    const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    gs_kernel *k = &gs_kernels(sim)[n->kernel];
+    s->done = 1;
+    if (!k->admitted || k->away || k->coarse || k->form != s->form) {
+        return;
+    }
+    sim->sched.table_entries -= of_tbs(sim) ? 0 : node_entries(sim, n);
+    if (s->whole) {
+        gs_depend_gate(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
+        return;
+    }
+    sim->sched.sm = s->sm;
+    for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+        for (u32 j = 0; j < ranges[r].count; j++) {
+            u32 unit = ranges[r].start + j * ranges[r].stride;
+            if (sim->order.nodes) {
+                gs_wavefront_pending(sim, n->kernel, unit);
+            }
+            gs_depend_tb(sim, n->kernel, unit, t, s->cause_kernel, s->cause_tb);
+        }
+    }
+}
+
+static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
+{
+    gs_kernel *kernels = gs_kernels(sim);
+    kernels[kernel].ended = 1;
+    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
+    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
+    for (u32 i = ptr[0]; i < ptr[1]; i++) {
+        gs_kernel *k = &kernels[succs[i]];
+        if (!waits_for(sim, succs[i], kernel)) {
+            continue;
+        }
+        k->waits--;
+        if (k->spilled) {
+            u32 size = sim->order.entry_bytes;
+            if (k->waits) {
+                gs_table_memory_ask(sim, succs[i], 0, size, 1, 0);
+                gs_depend_gate(sim, succs[i], t, last, tb);
+            } else {
+                u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_SPILLED, succs[i], tb, last});
+                gs_table_memory_ask(sim, succs[i], 0, size, 1, wait);
+                gs_table_memory_asked(sim, wait, t);
+            }
+            continue;
+        }
+        if (k->waits == 0) {
+            sim->sched.table_entries -= !of_tbs(sim);
+        }
+        gs_depend_gate(sim, succs[i], t, last, tb);
+    }
+    if (sim->order.launchers) {
+        gs_launcher_free(sim, kernel, t);
+    }
+}
+
+void gs_depend_event(gs_sim *sim, gs_event e)
+{
+    if (e.what == GS_EVENT_NODE) {
+        node_done(sim, e.a, e.time);
+    } else if (e.what == GS_EVENT_LOADED) {
+        gs_wavefront_loaded(sim, e.a, e.b, e.time);
+    } else if (e.what == GS_EVENT_FETCHED) {
+        fetched(sim, e.a, e.time);
+    } else if (e.what == GS_EVENT_LISTED) {
+        sim->sched.sm = e.pad;
+        count_all(sim, e.a, e.b, e.time);
+    } else if (e.what == GS_EVENT_FOOTPRINTS) {
+        gs_footprints_came(sim, e.a, e.b, e.time);
+    } else if (e.what == GS_EVENT_SPILLED) {
+        gs_depend_gate(sim, e.a, e.time, e.pad, e.b);
+    } else if (e.what == GS_EVENT_UNIT) {
+        sim->sched.sm = GS_NO_SM; /* a unit may have run anywhere */
+        gs_bloom_unit_end(sim, e.a, e.time);
+    } else {
+        kernel_ended(sim, e.a, e.pad, e.b, e.time);
+    }
+}

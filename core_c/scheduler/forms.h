@@ -1,8 +1,0 @@
-/* Forms of nodes: forms.c. */
-#include "base/state.h"
-#pragma once
-
-int gs_forms_check(gs_sim *sim, const gs_job *job);
-void gs_forms_init(gs_sim *sim);
-/* form 0: the kernel's own nodes */
-gs_form gs_form_of(const gs_sim *sim, u32 kernel, u32 form);

@@ -1,0 +1,38 @@
+/* Launchers: so many threads of the host take kernels that wait for nothing more, oldest first, launch each
+   and wait until they see its end. So as many kernels are in flight at most, and each pays its launch. */
+#include "scheduler/host_launcher.h"
+
+#include "scheduler/copy_engine.h"
+#include "scheduler/scheduler.h"
+
+static void launch(gs_sim *sim, gs_event e, u64 t)
+{
+    sim->sched.launched++;
+    gs_ring_push(sim, &sim->sched.admit,
+                 (gs_event){t + sim->order.submit, GS_EVENT_LAUNCHED, e.a, e.b, e.pad});
+}
+
+void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+{
+    gs_sched *d = &sim->sched;
+    gs_event e = {t, GS_EVENT_LAUNCHED, kernel, cause_kernel, cause_tb};
+    if (d->launched < sim->order.launchers) {
+        launch(sim, e, t);
+    } else {
+        gs_ring_push(sim, &d->held, e);
+    }
+}
+
+void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    if (gs_copy_is_free(sim, kernel)) {
+        return;
+    }
+    d->launched--;
+    if (d->held.head != d->held.tail) {
+        gs_event e = *gs_ring_head(sim, &d->held);
+        d->held.head++;
+        launch(sim, e, t);
+    }
+}

@@ -1,7 +1,0 @@
-/* Threads of the host that launch a kernel each and wait for its end: launcher.c. */
-#include "base/state.h"
-#pragma once
-
-void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
-/* the end of a kernel has been seen */
-void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);

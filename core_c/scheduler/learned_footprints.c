@@ -1,0 +1,59 @@
+/* Footprints that were learned, in memory: of each TB of a launch the ranges that it touched. They are
+   written when the TB ends, which counts for nobody before they are there, and read before a later launch of
+   the same kind is admitted. They are compared as they come: that takes its time from the first line on, and
+   ends no sooner than the last has come. */
+#include "scheduler/learned_footprints.h"
+
+#include "base/arena.h"
+#include "scheduler/admission.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/table_memory.h"
+
+enum { REST, FIRST };
+
+int gs_footprints_record(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    if (!l->recorded || !l->footprint) {
+        return 0;
+    }
+    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_RECORDED, kernel, tb, sim->sched.sm});
+    gs_table_memory_ask_footprints(sim, l->first_footprint + (u64)tb * l->footprint, l->footprint, 1, wait);
+    gs_table_memory_asked(sim, wait, t);
+    return 1;
+}
+
+static void ask(gs_sim *sim, u32 kernel, u32 which, u64 at, u64 bytes, u64 t)
+{
+    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_FOOTPRINTS, kernel, which, 0});
+    sim->sched.looking++;
+    gs_table_memory_ask_footprints(sim, at, bytes, 0, wait);
+    gs_table_memory_asked(sim, wait, t);
+}
+
+int gs_footprints_wait(gs_sim *sim, u32 kernel, u64 t)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    if (!gs_footprints_due(sim, kernel)) {
+        sim->sched.seen = 0;
+        return 0;
+    }
+    u64 bytes = (u64)l->footprint * gs_tbs_of(l), line = gs_min(bytes, 128);
+    ask(sim, kernel, FIRST, l->first_footprint, line, t);
+    if (bytes > line) {
+        ask(sim, kernel, REST, l->first_footprint + line, bytes - line, t);
+    }
+    return 1;
+}
+
+void gs_footprints_came(gs_sim *sim, u32 kernel, u32 first, u64 t)
+{
+    gs_sched *d = &sim->sched;
+    if (first) {
+        d->looked_up = t + gs_admit_checks(sim, kernel);
+    }
+    if (--d->looking == 0) {
+        d->seen = 1;
+        d->admit_at = gs_max(t, d->looked_up);
+    }
+}

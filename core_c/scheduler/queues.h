@@ -1,9 +1,0 @@
-/* Queues of packets: queues.c. */
-#include "base/state.h"
-#pragma once
-
-void gs_queues_init(gs_sim *sim);
-/* all that a kernel waits for has ended, and it sees it at time `at` */
-void gs_queues_open(gs_sim *sim, u32 kernel, u64 at, u64 t);
-void gs_queues_end(gs_sim *sim, u32 kernel, u64 t);
-void gs_queues_quantum(gs_sim *sim, u64 t);

@@ -25,7 +25,7 @@ class Case:
     ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` what stands
     for ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
     which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; they are for
-    null models alone and may be 0.
+    baseline models alone and may be 0.
     """
 
     case: str
@@ -64,7 +64,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class Baseline:
     """A model that knows almost nothing: its time (us) for each case, NaN where it has none."""
 
     name: str
@@ -76,8 +76,8 @@ class Suite:
     """A set of cases.
 
     ``file`` is the table in ``workloads/measured`` (``--measured`` takes another of the same ``columns``),
-    ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``nulls`` fits the null
-    models, the one that is shown beside each case first. Cases whose mode is ``base`` are what speedups
+    ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``baselines`` fits the
+    baseline models; the first is shown beside each case. Cases whose mode is ``base`` are what speedups
     (``compare`` "speedup") or gains ("gain") of the other modes of their group refer to. ``note`` says what
     a reader of the errors must know.
     """
@@ -89,7 +89,7 @@ class Suite:
     columns: tuple[str, ...]
     cases: Callable[[Sequence[Row]], list[Case]]
     run: Callable[..., Outcome]
-    nulls: Callable[[Sequence[Case]], list[Null]]
+    baselines: Callable[[Sequence[Case]], list[Baseline]]
     note: str
     base: str = ""
     compare: str = ""

@@ -20,8 +20,8 @@ from workloads.kernels.implicit_gemm import Form, conv_chain
 from workloads.kernels.tiling import Tiling
 from workloads.networks.mlp_pair import mlp_pair, tiling
 
-from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
-from .nulls import roofline_by
+from .baselines import roofline_by
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .table import Row, packaged, rows_of
 
 BASE = "baseline"
@@ -267,7 +267,7 @@ def _events(config: Config, job: Job, scheme: str, detail: str) -> Outcome:
     return outcome_of(tables, {"pair": ran + launched}, detail)
 
 
-def _nulls(cases: Sequence[Case]) -> list[Null]:
+def _baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [roofline_by(cases, "roofline", lambda case: "")]
 
 
@@ -280,7 +280,7 @@ def _suite_mlp(name: str, device: str) -> Suite:
         columns=MLP_COLUMNS,
         cases=partial(_mlp_cases, device=device),
         run=_mlp,
-        nulls=_nulls,
+        baselines=_baselines,
         note=f"{device}: rows in modes {', '.join(MODES)}; above_peak = 1 rows are left out, as they"
         " claim more than the card's peak and cannot be right",
         base=BASE,
@@ -298,7 +298,7 @@ CONV = Suite(
     columns=CONV_COLUMNS,
     cases=_conv_cases,
     run=_conv,
-    nulls=_nulls,
+    baselines=_baselines,
     note="rows with above_peak = 1 are left out: they claim more than the card's peak and cannot be right",
     base=BASE,
     compare="gain",

@@ -8,8 +8,8 @@ from pysim import Config, Job
 from workloads.mirrored import job_of
 from workloads.mirrored.chains import chain_job
 
-from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, thinned, unique
-from .nulls import measured_base, roofline_by
+from .baselines import measured_base, roofline_by
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .table import Row
 
 # ncu's gpu__time_duration runs from a time stamp before the launch to one after the last store is flushed.
@@ -156,11 +156,11 @@ def _chain(config: Config, chain: str, dtype: str, tile: str, params: str, schem
     return outcome_of(tables, {"chain": behind + time})
 
 
-def _kernel_nulls(cases: Sequence[Case]) -> list[Null]:
+def _kernel_baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [roofline_by(cases, "roofline", lambda case: case.mode)]
 
 
-def _chain_nulls(cases: Sequence[Case]) -> list[Null]:
+def _chain_baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [measured_base(cases, STREAM)]
 
 
@@ -172,7 +172,7 @@ KERNELS = Suite(
     columns=("id", "kernel", "params", "flops", "min_bytes", "time_us_warm_back_to_back", "ncu_cold_time_us"),
     cases=_kernel_cases,
     run=_kernel,
-    nulls=_kernel_nulls,
+    baselines=_kernel_baselines,
     note=f"cold adds {NCU_OUTSIDE_US} us to the time from the first TB's start until L2 has acknowledged the"
     " last store, for what ncu's duration holds besides",
 )
@@ -184,7 +184,7 @@ DEPS = Suite(
     columns=("chain", "dtype", "tile", "params", "mode", "time_us_median"),
     cases=_chain_cases,
     run=_chain,
-    nulls=_chain_nulls,
+    baselines=_chain_baselines,
     note=f"measured is the median less {EVENTS_US} us of event cost; simulated behind a fence, with the"
     " launch of the first kernel",
     base=STREAM,

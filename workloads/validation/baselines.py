@@ -1,5 +1,6 @@
-"""Models that know almost nothing. They are fitted to every row they are asked about, so they flatter
-themselves; a simulator that does not beat them clearly has shown nothing.
+"""Baseline models: models with almost no knowledge, fitted to every row that they predict.
+
+That flatters them; a simulator that does not beat them clearly has shown nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def roofline(flops: Errors, nbytes: Errors, times_us: Errors) -> tuple[tuple[flo
 
 
 def roofline_by(cases: Sequence[Case], name: str, group: Callable[[Case], str]) -> Baseline:
-    """Return a roofline a group of cases, of one step where a case has many."""
+    """Return a roofline for each group of cases; of one step where a case has many."""
     times = np.zeros(len(cases))
     groups = [group(case) for case in cases]
     texts = []

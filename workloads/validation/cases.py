@@ -22,10 +22,10 @@ Errors = NDArray[np.float64]
 class Case:
     """One measured time.
 
-    ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` what stands
-    for ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
-    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; they are for
-    baseline models alone and may be 0.
+    ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` the scheme of
+    ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
+    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; only
+    baseline models use them, and they may be 0.
     """
 
     case: str
@@ -53,7 +53,8 @@ class Case:
 class Outcome:
     """What a simulation gave: times (us) and SM cycles by part, and what was simulated.
 
-    ``reason``: why there is no time. ``trace``: of a bug of ours; such an outcome is not kept.
+    ``reason``: why there is no time. ``trace``: traceback of a bug in the simulator; such an outcome is not
+    cached.
     """
 
     times_us: Mapping[str, float] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A model that knows almost nothing: its time (us) for each case, NaN where it has none."""
+    """A baseline model: its time (us) for each case, NaN where it has none."""
 
     name: str
     times_us: Errors
@@ -105,12 +106,12 @@ def split_of(key: str) -> str:
 
 
 def thinned(key: str, every: int) -> bool:
-    """Return whether a key is among the one in ``every`` of a quick subset; halves stay as they are."""
+    """Return whether a key is in a quick subset of one in ``every``, drawn independently of the halves."""
     return (_digest(key) >> 1) % every == 0
 
 
 def unique(cases: list[Case]) -> list[Case]:
-    """Return the cases; refuse a table that has one twice, as an error could not be told from another."""
+    """Return the cases; refuse a table with duplicates, which messages could not tell apart."""
     seen: set[str] = set()
     for case in cases:
         if case.case in seen:

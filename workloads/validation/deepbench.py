@@ -95,7 +95,7 @@ def _gemm(config: Config, dtype: Dtype, m_text: str, n_text: str, k_text: str, t
     text = f"gemm:m={m},k={k},a_t={a_t},b_t={b_t},dtype={dtype}"
     launch = config.number("gpu.cp.launch") / 1e3
     sample = plan(rows, cols, depth, tiling, MachineHints(sms=config.integer("gpu.sms")))
-    if sample is not None and not tiling.turned:
+    if sample is not None and not tiling.column_raster:
         # the shorter GEMM must run the same kernel, not the one that suits its own size
         job = make(f"{text},n={sample.rows},tile={tiling.name}")
         tables = tables_of(config, job, "stream", "kernels,tbs")

@@ -83,7 +83,7 @@ def _kernel(config: Config, kernel: str, params: str, launches: str) -> Outcome:
     kernels = tables["kernels"]
     count = len(kernels) // int(launches)  # kernels of a launch
     ends = kernels["complete_us"][count - 1 :: count]
-    # of a kernel's completion the profiler's outside holds what follows the last acknowledgement
+    # of a kernel's completion, what follows the last acknowledgement is part of the profiler's overhead
     after = config.number("gpu.cp.tb_flush") / config.number("gpu.clock")
     after += config.number("gpu.cp.tb_done_latency") / 1e3
     alone = float(ends[0] - kernels["first_dispatch_us"][0]) - after
@@ -120,7 +120,7 @@ def _group(row: Row) -> str:
 
 
 def pause_us(kernels: int, scheme: str) -> float:
-    """Return the time between two runs of a chain as it was measured, in which the board did nothing.
+    """Return the measured idle time between two runs of a chain (us).
 
     Before up to 16 runs in a row a kernel of one thread spun while the host filled the queue, for 200 us
     and for 4 us a launch and 40 more of each run (`launches`, `per`, `k_gate` of the measured program).
@@ -139,10 +139,9 @@ def pause_us(kernels: int, scheme: str) -> float:
 def _chain(config: Config, chain: str, dtype: str, tile: str, params: str, scheme: str) -> Outcome:
     """Simulate a chain twice, a fence between; the second run's time, as the events around it see it.
 
-    They see the launch of the first kernel behind an event too, which takes in every mode what a kernel takes
-    behind another in a stream (micro.json: an empty kernel 1.45 us behind an event, 1.48 us in a stream).
-    All modes were measured one after another, some 50 runs of each, so the board's power limit tells, but
-    for what it saves between the runs.
+    The events include the launch of the first kernel, which after an event takes what it takes after a kernel
+    in a stream (micro.json: 1.45 us and 1.48 us for an empty kernel). All modes were measured one after
+    another, some 50 runs of each, so the board's power limit applies, less what the pauses save.
     """
     job = chain_job(chain, dtype, tile, params)
     if config.device.energies:
@@ -185,7 +184,7 @@ DEPS = Suite(
     cases=_chain_cases,
     run=_chain,
     baselines=_chain_baselines,
-    note=f"measured is the median less {EVENTS_US} us of event cost; simulated behind a fence, with the"
+    note=f"measured is the median less {EVENTS_US} us of event cost; simulated after a fence, with the"
     " launch of the first kernel",
     base=STREAM,
     compare="speedup",

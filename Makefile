@@ -18,7 +18,7 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites clean
+.PHONY: help setup build gru test deep check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation clean
 .DEFAULT_GOAL := help
 
 help:
@@ -44,6 +44,7 @@ help:
 	@echo "make gaps      docs/estimates.md: schemes against the estimate, anew (minutes)"
 	@echo "make kernels   docs/schemes.md: its tables of Stream-K and of persistent RNNs, anew (minutes)"
 	@echo "make suites    docs/acs.md and docs/cusync.md: their tables and pictures, anew (ten minutes)"
+	@echo "make validation  docs/validation.md and docs/validation/: measured against simulated times, anew (hours)"
 	@echo "make peer      what is said of Accel-Sim in README.md and docs/peer.md, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
@@ -127,6 +128,9 @@ kernels: $(CORE)
 
 suites: $(CORE)
 	$(PY) docs/refresh.py --suites
+
+validation: $(CORE)
+	$(PY) docs/refresh.py --validation
 
 peer: $(CORE)
 	$(PY) docs/refresh.py --peer

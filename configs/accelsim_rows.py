@@ -75,15 +75,15 @@ def run_rows(args, script, show):
     from workloads.validation import peer_traces
 
     measured = peer_traces.rows()
-    null = peer_traces.null_model(measured, 3)[1]
+    baseline = peer_traces.baseline_model(measured, 3)[1]
     found, parts = [], {"runs": [], "host": []}
     show(
-        f"{'input':<22}{'device':<18}{'peer':>9}{'cycles':>9}{'error':>8}{'null':>8}"
+        f"{'input':<22}{'device':<18}{'peer':>9}{'cycles':>9}{'error':>8}{'baseline':>10}"
         f"{'peer kinstr/s':>15}{'Minstr/s':>10}{'speed-up':>10}"
     )
     with tempfile.TemporaryDirectory() as folder:
         converted = convert_all(args.inputs, folder)
-        for row, beside in zip(measured, null, strict=True):
+        for row, beside in zip(measured, baseline, strict=True):
             if row.case not in args.inputs:
                 continue
             name = args.device or row.device
@@ -103,7 +103,7 @@ def run_rows(args, script, show):
             speed = f"{'-':>15}{rate / 1e6:10.1f}{'-':>10}"
             if row.rate == row.rate:
                 speed = f"{row.rate / 1e3:15.1f}{rate / 1e6:10.1f}{rate / row.rate:9.0f}x"
-            show(f"{row.name:<22}{name:<18}{row.cycles:9,}{cycles:9,.0f}{error:8.1%}{beside:8.1%}{speed}")
+            show(f"{row.name:<22}{name:<18}{row.cycles:9,}{cycles:9,.0f}{error:8.1%}{beside:10.1%}{speed}")
     return found, parts
 
 
@@ -121,7 +121,8 @@ def main():
     show = log.say if options.json else print
     found, parts = run_rows(args, script, show)
     errors = np.abs([row[10] for row in found])
-    show(f"absolute error: mean {errors.mean():.1%}, worst {errors.max():.1%} (null: fitted to all rows)")
+    text = f"absolute error: mean {errors.mean():.1%}, worst {errors.max():.1%}"
+    show(f"{text} (baseline model: fitted to all rows)")
     names = [column.name for column in stats.schema.VALIDATION]
     tables = {name: np.concatenate(rows) for name, rows in parts.items()}
     columns = dict(zip(names, zip(*found, strict=True), strict=True))

@@ -19,7 +19,7 @@ def micros(config, kernel):
 def times(config, tiling, sizes, kinds, least=1):
     """Return the time of a product by name: plain, and each kind of Stream-K."""
     from pysim.program.job import Memory
-    from workloads.kernels.cutlass import product
+    from workloads.kernels.cutlass import cutlass_gemm
     from workloads.kernels.stream_k import resident, stream_k, workspace
 
     m, n, k = sizes
@@ -28,7 +28,7 @@ def times(config, tiling, sizes, kinds, least=1):
         memory.tensor(name, *shape, 2) for name, shape in zip("abc", ((m, k), (k, n), (m, n)), strict=True)
     )
     sums = workspace(memory, "sums", tiling, resident(tiling, config))
-    found = {"plain": micros(config, product("plain", a, b, c, tiling))}
+    found = {"plain": micros(config, cutlass_gemm("plain", a, b, c, tiling))}
     for kind in kinds:
         found[kind] = micros(config, stream_k(kind, a, b, c, tiling, sums, kind=kind, least=least))
     return found

@@ -33,7 +33,7 @@ def simulated(suite, cases, script, fresh, log):
     return known
 
 
-def table_of(suite, cases, nulls, outcomes, clean):
+def table_of(suite, cases, baselines, outcomes, clean):
     """Return the table ``validation``, a row a case in the order of the measured table."""
     import stats
 
@@ -43,19 +43,19 @@ def table_of(suite, cases, nulls, outcomes, clean):
         time = got.times_us.get(case.part, 0.0)
         status, error = ("ok", time / case.measured_us - 1) if not got.reason else ("unsupported", 1.0)
         about = (suite.name, case.case, case.group, case.mode, case.kind, case.scheme, "us")
-        null, cycles = nulls[0].times[number], got.cycles.get(case.part, 0.0)
-        figures = (case.measured_us, time, error, status, case.split, null, case.measured_cycles, cycles)
+        baseline, cycles = baselines[0].times[number], got.cycles.get(case.part, 0.0)
+        figures = (case.measured_us, time, error, status, case.split, baseline, case.measured_cycles, cycles)
         rows.append((0, *about, *figures, clean(got.reason or got.detail)))
     names = [column.name for column in stats.schema.VALIDATION]
     return stats.schema.from_columns("validation", dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
-def report(suite, table, nulls, show):
-    """Print the rows, then errors and what the null models score."""
+def report(suite, table, baselines, show):
+    """Print the rows, then errors and what the baseline models score."""
     from stats import validation
 
     show(validation.format_rows(table))
-    show(validation.format_errors(table, nulls))
+    show(validation.format_errors(table, baselines))
     if suite.compare:
         show(validation.COMPARISONS[suite.compare](table, suite.base))
 
@@ -109,14 +109,15 @@ def main():
     chosen = [at for at, case in enumerate(every) if script.workload["subset"] == "all" or case.quick]
     cases = [every[at] for at in chosen]
     # fitted to every case of the table, also where only some are simulated
-    nulls = [stats.validation.Null(null.name, null.times_us[np.array(chosen)]) for null in suite.nulls(every)]
+    at = np.array(chosen)
+    baselines = [stats.validation.Baseline(each.name, each.times_us[at]) for each in suite.baselines(every)]
     for line in script.machine_lines():
         show(line)
     show(f"suite     {suite.name}: {suite.doc}; {len(cases)} of {len(every)} cases, {left_out} rows left out")
     show(f"note      {suite.note}\n")
     outcomes = simulated(suite, cases, script, fresh, log)
-    table = table_of(suite, cases, nulls, outcomes, lambda text: " ".join(text.split()))
-    report(suite, table, nulls, show)
+    table = table_of(suite, cases, baselines, outcomes, lambda text: " ".join(text.split()))
+    report(suite, table, baselines, show)
     title = f"{suite.name} on {script.config.device.name}"
     draw = partial(stats.draw_scatter, table, title)
     script.save(stats, {"validation": table}, show, draw, {"suite": suite.name})

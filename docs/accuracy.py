@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import validation
 from writing import DOCS, README, replace, run, shown, table, wrapped
 
 import stats
 from stats.budget import markdown_budget
 from stats.validation import BESIDE, FIGURES, HALVES, summary
-from workloads.validation.cases import Case, Null
+from workloads.validation.cases import Baseline, Case
 from workloads.validation.suites import SUITES, cases_of
 
 WORST = {"fp32": 16, "fp16": 8}  # the types of the page, and how many of their worst rows are shown
@@ -23,10 +24,10 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @cache
-def measured(suite: str) -> tuple[list[Case], list[Null]]:
-    """Return the cases of a suite that the page tells of, and null models of them."""
+def measured(suite: str) -> tuple[list[Case], list[Baseline]]:
+    """Return the cases of a suite that the page shows, and baseline models of them."""
     cases = [case for case in cases_of(SUITES[suite])[0] if case.group in WORST]
-    return cases, SUITES[suite].nulls(cases)
+    return cases, SUITES[suite].baselines(cases)
 
 
 def chosen(rows: Rows, suite: str) -> list[Mapping[str, Any]]:
@@ -38,17 +39,17 @@ def chosen(rows: Rows, suite: str) -> list[Mapping[str, Any]]:
     return found
 
 
-def null_errors(suite: str, number: int = 0) -> np.ndarray:
-    """Return the errors of a null model."""
-    cases, nulls = measured(suite)
-    return nulls[number].times_us / np.array([case.measured_us for case in cases]) - 1
+def baseline_errors(suite: str, number: int = 0) -> np.ndarray:
+    """Return the errors of a baseline model."""
+    cases, baselines = measured(suite)
+    return baselines[number].times_us / np.array([case.measured_us for case in cases]) - 1
 
 
 def classes(rows: Rows, suite: str) -> str:
-    """Return the errors of each class of rows, of each type and its halves, beside the null model's."""
+    """Return the errors of each class of rows, of each type and its halves, beside the baseline model's."""
     found = chosen(rows, suite)
     cases, _ = measured(suite)
-    errors, null = np.array([row["error"] for row in found]), null_errors(suite)
+    errors, baseline = np.array([row["error"] for row in found]), baseline_errors(suite)
     columns = ("kind", "group", "split")
     kinds, groups, splits = (np.array([getattr(case, name) for case in cases]) for name in columns)
     masks = {name: kinds == name for name in dict.fromkeys(kinds.tolist())}
@@ -57,7 +58,7 @@ def classes(rows: Rows, suite: str) -> str:
         masks |= {f"all {group}, half {half}": (groups == group) & (splits == half) for half in HALVES}
     made = []
     for name, here in masks.items():
-        mine, other = summary(errors[here]), summary(null[here])
+        mine, other = summary(errors[here]), summary(baseline[here])
         figures = [f"{mine[key]:.1%}" for key in FIGURES] + [f"{other[key]:.1%}" for key in BESIDE]
         made.append([name, str(int(here.sum())), *figures])
     heads = ["rows", "n", *FIGURES, f"roofline {BESIDE[0]}", *BESIDE[1:]]
@@ -66,7 +67,7 @@ def classes(rows: Rows, suite: str) -> str:
 
 def every_row(rows: Rows, suite: str, worst: str = "") -> str:
     """Return the rows one by one, or the worst of a type."""
-    found, null = chosen(rows, suite), null_errors(suite)
+    found, baseline = chosen(rows, suite), baseline_errors(suite)
     order = list(range(len(found)))
     if worst:
         mine = [at for at in order if found[at]["case"].startswith(f"{worst}|")]
@@ -78,20 +79,21 @@ def every_row(rows: Rows, suite: str, worst: str = "") -> str:
         figures = [f"{row['measured']:,.1f}", f"{row['simulated']:,.1f}", f"{row['error']:.1%}"]
         why = row["detail"] if row["status"] == "ok" else f"{row['status']}: {row['detail']}"
         case = row["case"].replace("|", " ")
-        made.append([case, *figures, f"{null[at]:.1%}", *([why] if details else [])])
+        made.append([case, *figures, f"{baseline[at]:.1%}", *([why] if details else [])])
     heads = ["case", "measured us", "simulated us", "error", "roofline", *(["tile"] if details else [])]
     return table(heads, [False, *[True] * 4, *[False] * details], made)
 
 
-def null_model(rows: Rows) -> str:
+def baseline_model(rows: Rows) -> str:
     """Say what the rooflines know, and how one does that knows less."""
     chosen(rows, "deepbench-gemm")
     cases, _ = measured("deepbench-gemm")
-    one = np.abs(null_errors("deepbench-gemm", 1))
+    one = np.abs(baseline_errors("deepbench-gemm", 1))
     part = [f"{one[[case.group == group for case in cases]].mean():.1%} ({group})" for group in WORST]
     return wrapped(
-        "The null model is a roofline, launch + max(work / rate, bytes / bandwidth), with constants fitted to"
-        " all rows of a type and pair of transposes (recurrent rows: of a type): it has seen every answer."
+        "The baseline model is a roofline, launch + max(work / rate, bytes / bandwidth), with constants"
+        " fitted to all rows of a type and pair of transposes (recurrent networks: of a type), so it has seen"
+        " every answer."
         f" One roofline for all GEMMs of a type has a mean error of {' and '.join(part)}."
     )
 
@@ -101,7 +103,7 @@ def readme(rows: Rows) -> str:
     mine, null = {}, {}
     for suite in ("deepbench-gemm", "deepbench-rnn"):
         cases, _ = measured(suite)
-        errors, roofline = np.array([row["error"] for row in chosen(rows, suite)]), null_errors(suite)
+        errors, roofline = np.array([row["error"] for row in chosen(rows, suite)]), baseline_errors(suite)
         for group in WORST:
             for half in ("", *HALVES):
                 here = np.array([case.group == group and half in ("", case.split) for case in cases])
@@ -130,7 +132,7 @@ def readme(rows: Rows) -> str:
 def blocks(rows: Rows) -> dict[str, str]:
     """Return every block of docs/accuracy.md by its mark."""
     return {
-        "null": null_model(rows),
+        "baseline": baseline_model(rows),
         "gemm": classes(rows, "deepbench-gemm"),
         "worst": every_row(rows, "deepbench-gemm", "fp32"),
         "worst_fp16": every_row(rows, "deepbench-gemm", "fp16"),
@@ -153,6 +155,7 @@ def write(*paths: str) -> None:
             ]
     rows = [row for text in texts for row in json.loads(text)["validation"]]
     replace(DOCS / "accuracy.md", blocks(rows))
+    replace(DOCS / "validation.md", validation.summaries())
     replace(README, {"accuracy": readme(rows)})
 
 

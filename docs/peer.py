@@ -67,7 +67,7 @@ def checked(tables: Tables) -> list[peer_traces.Row]:
 def rows(tables: Tables) -> str:
     """Return the table of cycles and speed."""
     measured = checked(tables)
-    null = [peer_traces.null_model(measured, constants)[1] for constants in (2, 3)]
+    null = [peer_traces.baseline_model(measured, constants)[1] for constants in (2, 3)]
     made = []
     for at, (row, found, host) in enumerate(zip(measured, tables["validation"], tables["host"], strict=True)):
         rate = row.instructions / _seconds(host)
@@ -87,7 +87,7 @@ def summary(tables: Tables) -> str:
     errors = np.abs([row["error"] for row in tables["validation"]])
     said = []
     for constants in (2, 3):
-        found, null = peer_traces.null_model(measured, constants)
+        found, null = peer_traces.baseline_model(measured, constants)
         words = ("a sectors a port", "b instructions an SM", "c kernels")[:constants]
         values = ", ".join(f"{name} = {value:.3g}" for name, value in zip("abc", found, strict=False))
         said.append(
@@ -126,7 +126,7 @@ def readme(tables: Tables) -> str:
     """Return the paragraph of README.md."""
     measured = checked(tables)
     errors = np.abs([row["error"] for row in tables["validation"]])
-    null = np.abs(peer_traces.null_model(measured, 3)[1])
+    null = np.abs(peer_traces.baseline_model(measured, 3)[1])
     speeds = [
         row.instructions / _seconds(host) / row.rate
         for row, host in zip(measured, tables["host"], strict=True)

@@ -23,6 +23,7 @@ import peer
 import performance
 import readme
 import suites
+import validation
 
 import stats
 
@@ -69,6 +70,12 @@ PAGES = (
         FILES,
     ),
     Page("utilization", "docs/utilization.md (two minutes)", figures.utilization),
+    Page(
+        "validation",
+        "docs/validation.md and its parts (hours), or from saved output of validate.py",
+        validation.write,
+        FILES,
+    ),
 )
 # without an option
 USUAL = (readme.write, figures.camping, long_runs.write, figures.dependences, figures.parameters)

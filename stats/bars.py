@@ -1,4 +1,4 @@
-"""Picture of many schemes beside each other: time against stream order, and where the SMs' time went."""
+"""Picture of many schemes beside each other: time against stream order, and the stall stack of the SMs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _HIGH, _CHARACTER = 18.0, 6.6
 
 
 class Node(NamedTuple):
-    """A TB, or several that are alike: a box around (x, y). ``wait`` -1: those left out."""
+    """A TB, or several with equal edges: a box around (x, y). ``wait`` -1: those left out."""
 
     kernel: int
     label: str
@@ -34,7 +34,7 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A line through points, level in each; ``raw``: some of what it stands for is a read after a write."""
+    """A line through points, level in each; ``raw``: some of its edges are RAW."""
 
     points: tuple[tuple[float, float], ...]
     raw: bool
@@ -51,7 +51,7 @@ class Picture(NamedTuple):
     nodes: list[Node]
     edges: list[Edge]
     hubs: list[tuple[float, float, bool]]
-    links: list[tuple[int, int, bool]]  # producer and consumer node, raw: the same without places
+    links: list[tuple[int, int, bool]]  # producer and consumer node, raw: the same without positions
 
 
 def _runs(numbers: list[int]) -> str:
@@ -64,7 +64,7 @@ def _runs(numbers: list[int]) -> str:
 
 
 def layout(tables: Mapping[str, Table], title: str, run: int = 0) -> Picture:
-    """Place the window of one run."""
+    """Lay out the window of one run."""
     tbs, edges, names, every = (
         tables[name][tables[name]["run"] == run]
         for name in ("window_tbs", "window_edges", "names", "dependence_kernels")

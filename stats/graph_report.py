@@ -1,4 +1,4 @@
-"""The graph of thread blocks in lines: what kernels wait for, and how little of it stands in their way."""
+"""The graph of thread blocks as text: what kernels wait for, and how little of that holds them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of `pysim dependences`: who waits for whom, by pairs of kernels and TB by TB."""
+"""The tables of `pysim dependences`: dependences by pairs of kernels and TB by TB."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FLOOR, _SHOWN = -0.5, 0.6  # far below it is only slower; an axis begins here at the least
-MOST = 1 << 20  # a window of so many kernels has room for all
+MOST = 1 << 20  # a window of so many kernels holds all
 LABELS = {
     "entries": "entries of the table",
     "consumers": "consumer ranges an entry",
@@ -24,7 +24,7 @@ LABELS = {
     "latency": "from update to ready (SM cycles)",
     "update": "a counter's update (SM cycles)",
 }
-# sweeps that are told in numbers alone
+# sweeps that are reported in numbers alone
 _MORE = {"fetch": "entries on the chip, the others in memory until a producer runs"}
 
 
@@ -115,7 +115,7 @@ def _networks(rows: Table) -> Section:
         gains = [percent(_gain(rows, network, s)) for s in ("graph", "pool", "tb_static")]
         body.append([network, f"{stream:,.1f}", f"{ideal:,.1f}", f"{stream / ideal:.2f}x", *gains])
     heads = ["network", "stream us", "tb_ideal us", "speedup", "graph", "pool", "tb_static"]
-    return Section("networks", "what is to be won, and the null models", heads, body)
+    return Section("networks", "what is to be won, and the baseline models", heads, body)
 
 
 def _smallest(table: Table) -> Section:
@@ -251,7 +251,7 @@ def draw_table_size(tables: Mapping[str, Table], title: str) -> bytes:
 
 def _lines(axes: Axes, mine: Table, rows: Table, colours: Mapping[str, str]) -> None:
     ticks = sorted({int(v) for v in mine["value"]})
-    # a window of all kernels stands one step behind the largest
+    # a window of all kernels is drawn one step after the largest
     shown = {v: (2 * ticks[-2] if v == MOST and len(ticks) > 1 else v) for v in ticks}
     for network, colour in colours.items():
         own = np.sort(_where(mine, network=network), order="value")

@@ -58,7 +58,7 @@ HARDWARE = (
     _NETWORK,
     Column("scheme", "S64", "", "Scheme with its options, as configured."),
     Column("structure", "S32", "", "What is kept."),
-    Column("on_chip", "|u1", "", "0: it lies in memory."),
+    Column("on_chip", "|u1", "", "0: it is in memory."),
     Column("count", "<i8", "count", "Its entries."),
     Column("field", "S16", "", "A field of an entry."),
     Column("bits", "<i4", "bit", "Width of the field."),

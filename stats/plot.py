@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# told apart by colour-blind readers too (after Okabe and Ito, and Tol); none is near white or grey
+# distinguishable for colour-blind readers, too (after Okabe and Ito, and Tol); none is near white or grey
 PALETTE = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9",
     "#882255", "#999933", "#332288", "#44AA99", "#6B4423",

@@ -297,7 +297,7 @@ def _replace_all(files: Mapping[Path, bytes]) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-    except BaseException:  # also Ctrl-C: nothing half-made stays behind
+    except BaseException:  # also Ctrl-C: no partial file is left
         for temporary, _ in ready:
             with suppress(OSError):
                 temporary.unlink()

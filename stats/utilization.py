@@ -67,7 +67,7 @@ def format_utilization(table: Table) -> str:
 
 
 def _summary(rows: Table) -> list[str]:
-    """Say in a line a network at which levels its products are, and its other kernels."""
+    """Return a line for each network: the levels of its GEMMs and of its other kernels."""
     lines = []
     for network in dict.fromkeys(rows["network"].tolist()):
         mine = rows[rows["network"] == network]

@@ -1,7 +1,7 @@
-"""What the table `validation` says: errors by class and by half, beside those of null models.
+"""What the table `validation` says: errors by class and by half, beside those of baseline models.
 
-A case that could not be simulated counts as an error of 100 %, and its speedup or gain as off by 1 and on
-the wrong side; none is left out.
+A case that could not be simulated counts as an error of 100 %, and its speedup or gain as off by 1 with the
+wrong sign; none is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .schema import Table
 Mask = NDArray[np.bool_]
 Values = NDArray[np.float64]
 
-NEAR = 0.03  # a speedup nearer to 1 has no side
+NEAR = 0.03  # a speedup nearer to 1 has no sign
 LOSS = 0.01  # a gain below minus this is a loss
 FEW = 4
 HALVES = ("fit", "check")
@@ -61,16 +61,16 @@ def parts(table: Table) -> dict[str, Mask]:
     return found
 
 
-class Null(NamedTuple):
-    """A null model: its name and its time (us) for each row of the table, NaN where it has none."""
+class Baseline(NamedTuple):
+    """A baseline model: its name and its time (us) for each row of the table, NaN where it has none."""
 
     name: str
     times: Values
 
 
-def null_errors(table: Table, null: Null, where: Mask | None = None) -> Values:
-    """Return the errors of a null model where it has a time."""
-    errors = null.times / table["measured"] - 1
+def baseline_errors(table: Table, baseline: Baseline, where: Mask | None = None) -> Values:
+    """Return the errors of a baseline model where it has a time."""
+    errors = baseline.times / table["measured"] - 1
     if where is not None:
         errors = errors[where]
     return np.asarray(errors[np.isfinite(errors)], np.float64)
@@ -81,15 +81,15 @@ def format_rows(table: Table) -> str:
     cases = words(table, "case")
     wide = max([len(case) for case in cases] + [4])
     cycles = bool(np.isfinite(table["measured_cycles"]).any())
-    head = f"{'case':<{wide}}{'measured us':>13}{'simulated us':>14}{'error':>9}{'null':>9}"
+    head = f"{'case':<{wide}}{'measured us':>13}{'simulated us':>14}{'error':>9}{'baseline':>10}"
     if cycles:
         head += f"{'measured cycles':>17}{'simulated':>13}"
     lines = [head + "  half   simulated as"]
     schemes, details = words(table, "scheme"), words(table, "detail")
     for row, case, scheme, detail in zip(table, cases, schemes, details, strict=True):
-        null = row["null"] / row["measured"] - 1
+        baseline = row["null"] / row["measured"] - 1
         line = f"{case:<{wide}}{row['measured']:13,.2f}{row['simulated']:14,.2f}{row['error']:9.1%}"
-        line += f"{null:9.1%}" if np.isfinite(null) else f"{'-':>9}"
+        line += f"{baseline:10.1%}" if np.isfinite(baseline) else f"{'-':>10}"
         if cycles:
             known = np.isfinite(row["measured_cycles"])
             line += f"{row['measured_cycles']:17,.0f}" if known else f"{'-':>17}"
@@ -100,30 +100,32 @@ def format_rows(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_errors(table: Table, nulls: Sequence[Null]) -> str:
-    """Lay out the errors of time of all cases, halves, modes and kinds; then what the null models score."""
+def format_errors(table: Table, baselines: Sequence[Baseline]) -> str:
+    """Lay out the errors of time of all cases, halves, modes and kinds; then those of the baseline models."""
     masks = parts(table)
     wide = max(len(name) for name in masks) + 2
     head = f"{'absolute error of time':<{max(wide, 24)}}{'cases':>6}{'none':>6}"
     wide = max(wide, 24)
-    head += "".join(f"{name:>9}" for name in FIGURES) + "  | null" + "".join(f"{name:>9}" for name in BESIDE)
+    head += (
+        "".join(f"{name:>9}" for name in FIGURES) + "  | baseline" + "".join(f"{name:>9}" for name in BESIDE)
+    )
     lines = [head]
     bad = table["status"] != b"ok"
     for name, where in masks.items():
         mine = summary(table["error"][where])
-        other = summary(null_errors(table, nulls[0], where)) if nulls else summary(np.zeros(0))
+        other = summary(baseline_errors(table, baselines[0], where)) if baselines else summary(np.zeros(0))
         lines.append(
             f"{name:<{wide}}{int(where.sum()):6d}{int((bad & where).sum()):6d}"
             + "".join(f"{_percent(mine[key]):>9}" for key in FIGURES)
-            + "  |     "
+            + "  |         "
             + "".join(f"{_percent(other[key]):>9}" for key in BESIDE)
         )
     lines.append("none: cases without a simulated time, each counted as an error of 100 %")
-    for null in nulls:
-        errors = null_errors(table, null)
+    for baseline in baselines:
+        errors = baseline_errors(table, baseline)
         found = summary(errors)
         figures = ", ".join(f"{key} {_percent(found[key])}" for key in BESIDE)
-        lines.append(f"null model: {null.name}: {figures} over {len(errors)} cases")
+        lines.append(f"baseline model: {baseline.name}: {figures} over {len(errors)} cases")
     return "\n".join(lines) + "\n"
 
 
@@ -186,23 +188,21 @@ def format_speedups(table: Table, base: str) -> str:
     if not len(found.rows):
         return f"no speedups: no group has both {base} and another mode\n"
     part = table[found.rows]
-    null = constants(found.measured, words(part, "mode"))
+    guess = constants(found.measured, words(part, "mode"))
     big = np.abs(found.measured - 1) > NEAR
-    right, guessed = sides(found.measured, found.simulated, 1), sides(found.measured, null, 1)
+    right, guessed = sides(found.measured, found.simulated, 1), sides(found.measured, guess, 1)
     masks = parts(part)
     wide = max(24, *(len(name) + 2 for name in masks))
-    head = f"{f'speedup over {base}':<{wide}}{'cases':>6}{'off by':>9}{'right side':>16}"
-    lines = [f"{head}  | one constant a mode: off by, right side"]
+    head = f"{f'speedup over {base}':<{wide}}{'cases':>6}{'off by':>9}{'sign right':>16}"
+    lines = [f"{head}  | one constant a mode: off by, sign right"]
     for name, where in masks.items():
         here = big & where
-        off = np.abs(null - found.measured)[where].mean()
+        off = np.abs(guess - found.measured)[where].mean()
         lines.append(
             f"{name:<{wide}}{int(where.sum()):6d}{found.off[where].mean():9.3f}"
             f"{_share(right[here]):>16}  | {off:.3f}, {_share(guessed[here])}"
         )
-    lines.append(
-        f"right side of 1: of the cases whose measured speedup differs from 1 by more than {NEAR:.0%}"
-    )
+    lines.append(f"sign right: of the cases whose measured speedup differs from 1 by more than {NEAR:.0%}")
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from .kernels import copy as copies
 from .kernels import micro
 from .kernels.gemm import column_major
 from .kernels.gemm import gemm as gemm_kernel
-from .kernels.gemm_choice import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, suited
+from .kernels.gemm_choice import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, with_loop_yields
 from .kernels.pointwise import cell
 from .kernels.pointwise import pointwise as pointwise_kernel
 from .kernels.stream_k import stream_k as stream_k_gemm
@@ -46,7 +46,7 @@ def gemm(
 ) -> Job:
     """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C.
 
-    ``stream_k``: ``slots`` TBs share the steps of all tiles (``streamk``): basic, one_tile or
+    ``stream_k``: ``slots`` TBs share the steps of all tiles (``stream_k``): basic, one_tile or
     two_tile. ``slots`` 0: as many as a V100 holds at once.
     """
     if min(m, n, k) < 1:
@@ -60,7 +60,7 @@ def gemm(
         known = {t.name: t for t in FP32 + FP16}
         if tile not in known:
             raise WorkloadError(f"gemm: no tile {tile!r}: tiles are {', '.join(known)}")
-        tiling = suited(known[tile], left_t, right_t)
+        tiling = with_loop_yields(known[tile], left_t, right_t)
     item = 4 if dtype == "fp32" else 2
     memory = Memory()
     a = memory.tensor("a", *((depth, rows) if left_t else (rows, depth)), item)
@@ -148,7 +148,7 @@ def transformer(
 
 
 def mlp(layers: int = 8, width: int = 1024, batch: int = 128, dtype: Dtype = "fp16") -> Job:
-    """Make a multi-layer perceptron, a product a layer, see ``mlp.mlp``."""
+    """Make a multi-layer perceptron, a GEMM a layer, see ``mlp.mlp``."""
     return make_mlp(layers, width, batch, dtype)
 
 

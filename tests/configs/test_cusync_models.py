@@ -13,7 +13,7 @@ from pysim.program.job import Job, Memory
 from stats import schema
 from stats.models import BEST, Layer, format_layers, layer_rows
 from tests.support.calls import caller, refused
-from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.cutlass import cutlass_gemm, multistage
 from workloads.kernels.pointwise import Field, elementwise
 from workloads.validation.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
 
@@ -38,12 +38,12 @@ def test_policies_obey_the_dependences_of_attention(policy):
     }
     at = {name: memory.tensor(name, *size, 2) for name, size in sizes.items()}
     kernels = [
-        product("qkv", at["x"], at["w"], at["qkv"], kind),
+        cutlass_gemm("qkv", at["x"], at["w"], at["qkv"], kind),
         elementwise(
             "softmax", [Field(at["qkv"], i * 128) for i in range(3)], [Field(at["mixed"])], cols=128,
             per_element={"fp32": 4}, threads=32, rows_per_tb=16,
         ),
-        product("out", at["mixed"], at["w2"], at["out"], kind),
+        cutlass_gemm("out", at["mixed"], at["w2"], at["out"], kind),
     ]  # fmt: skip
     schemes = [
         f"cusync:{policy}+{more}" for more in ("streams", "streams+wait_early+tile_order", "pdl+poll_each")

@@ -13,8 +13,8 @@ from pysim.program.warp_program import Place
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import F32
 from tests.oracle.random_shapes import rows_of
+from workloads.kernels.cutlass import cutlass_gemm as cutlass
 from workloads.kernels.cutlass import multistage
-from workloads.kernels.cutlass import product as cutlass
 from workloads.kernels.gemm import gemm
 from workloads.kernels.implicit_gemm import convolution
 from workloads.kernels.pointwise import Field, elementwise

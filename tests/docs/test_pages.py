@@ -4,6 +4,7 @@ import csv
 import re
 
 import numpy as np
+import pytest
 
 from tests.support.pages import ROOT, block, writer
 
@@ -36,7 +37,7 @@ def test_published_means_come_from_the_tables():
 
 
 def test_the_chains_are_off_by_what_their_page_says():
-    """docs/h200_deps_rows.csv against the tables of docs/validation.md."""
+    """docs/h200_deps_rows.csv against the tables of docs/validation/chains.md."""
     with (ROOT / "docs" / "h200_deps_rows.csv").open(encoding="utf-8", newline="") as file:
         rows = {tuple(row["case"].rsplit("|", 1)): row for row in csv.DictReader(file)}
     times = {key: (float(row["measured_us"]), float(row["simulated_us"])) for key, row in rows.items()}
@@ -49,7 +50,7 @@ def test_the_chains_are_off_by_what_their_page_says():
             off.append(abs(ours - real))
             if abs(real - 1) > 0.03:
                 sides.append((ours > 1) == (real > 1))
-    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "validation" / "chains.md").read_text(encoding="utf-8")
     mean = f"{np.mean(errors):.1%}"
     assert re.search(rf"^all +{len(rows)} +0 +{mean} ", page, re.MULTILINE)
     right = f"{sum(sides)} of {len(sides)}"
@@ -59,3 +60,23 @@ def test_the_chains_are_off_by_what_their_page_says():
     assert f"{len(rows):,} rows, are off by {mean[:-1]} % (" in readme
     assert f"over stream order by {np.mean(off):.3f} (" in readme
     assert f"{right} that differ from 1" in readme
+
+
+def test_the_summary_of_validation_follows_from_its_parts():
+    made = writer("validation").summaries()
+    assert len(made["times"].splitlines()) == 11
+    assert "| `h200-deps` | 1,050 | 5.1% |" in made["times"]
+    assert "| 564 of 620 (91%) |" in made["orders"]
+    for name, text in made.items():
+        assert block(ROOT / "docs" / "validation.md", name) == text
+
+
+def test_what_validate_prints_becomes_a_table_of_its_suite():
+    page = writer("validation")
+    text = "suite     cusync-mlp: pairs; 69 of 69 cases, 0 rows left out\nnote\n\ncase a\n"
+    text += "absolute error of time  x\nall 1\nwrote f\n"
+    assert page.named(text) == ("cusync-mlp", "all")
+    assert page.named(text.replace("69 of", "9 of")) == ("cusync-mlp", "quick")
+    assert page.errors(text) == "absolute error of time  x\nall 1"
+    with pytest.raises(SystemExit, match="absolute error of time"):
+        page.errors("suite     cusync-mlp")

@@ -58,7 +58,7 @@ def test_a_row_of_tbs_takes_longer_than_many():
 @pytest.mark.deep
 @pytest.mark.parametrize(("type_", "mean", "worst"), [("hgemm", 0.11, 0.31), ("sgemm", 0.045, 0.24)])
 def test_steps_of_all_shapes(type_, mean, worst):
-    """Nothing is fitted to them. In fp16 tiles of 64 x 64 are 12 % too fast (docs/validation.md).
+    """Nothing is fitted to them. In fp16 tiles of 64 x 64 are 12 % too fast (docs/validation/chains.md).
 
     A model that is told the median of a kernel's shapes is off by 12 % in fp16, where they differ, and by 2 %
     in fp32, where they do not, and which this one does not beat.

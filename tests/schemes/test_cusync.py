@@ -12,7 +12,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP, PIPE
 from tests.support.thin import thin
-from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.cutlass import cutlass_gemm, multistage
 from workloads.kernels.implicit_gemm import conv_chain, registers_of
 from workloads.kernels.tiling import step_work
 from workloads.networks.mlp_pair import mlp_pair, tiling
@@ -87,7 +87,7 @@ def test_instructions_of_a_tile(tile, stages, steps):
     memory = Memory()
     k = steps * kind.tk
     a, b = memory.tensor("a", kind.tm, k, 2), memory.tensor("b", k, kind.tn, 2)
-    kernel = product("p", a, b, memory.tensor("c", kind.tm, kind.tn, 2), kind)
+    kernel = cutlass_gemm("p", a, b, memory.tensor("c", kind.tm, kind.tn, 2), kind)
     sums = totals(kernel.program.variants[7])
     assert sums["tensor"] * 16 * 8 * 16 == kind.wm * kind.wn * k
     rounds, each = kind.wm // 8, kind.wm * kind.wn // 32 // (kind.wm // 8)
@@ -121,10 +121,10 @@ def test_tiles_that_cannot_be(tile, stages, split, message):
 def test_products_that_cannot_be():
     memory, kind = Memory(), multistage(SMALL, 3, 1)
     a, b, c = memory.tensor("a", 64, 96, 2), memory.tensor("b", 96, 64, 2), memory.tensor("c", 64, 64, 2)
-    with pytest.raises(WorkloadError, match="no product in fp16"):
-        product("p", a, memory.tensor("b", 64, 64, 2), c, kind)
+    with pytest.raises(WorkloadError, match="no GEMM in fp16"):
+        cutlass_gemm("p", a, memory.tensor("b", 64, 64, 2), c, kind)
     with pytest.raises(WorkloadError, match="multiples of 8 and 64"):
-        product("p", a, b, c, multistage("64x64x64x32x32x64", 3, 1))
+        cutlass_gemm("p", a, b, c, multistage("64x64x64x32x32x64", 3, 1))
 
 
 def pair(device, *, split=1, gated=False, m=200):
@@ -248,7 +248,7 @@ def test_parts_of_k_take_turns():
     kinds = {split: multistage(SMALL, 3, split) for split in (2, 4, 8)}
     ends = {}
     for split, kind in kinds.items():
-        kernel = product("p", x, w, memory.tensor("c", 64, 64, 2), kind)
+        kernel = cutlass_gemm("p", x, w, memory.tensor("c", 64, 64, 2), kind)
         made = simulate("a100", Job("p", [kernel]), "stream", threads=1, overrides={"sim.oracle": 1})
         tbs = made.frame("tbs").sort_values("tb")
         assert (np.diff(tbs["end_ns"]) > 300).all()

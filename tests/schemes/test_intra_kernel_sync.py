@@ -14,7 +14,7 @@ from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP
 from tests.core.harness import drive, execute, lowered_of, oracle
 from tests.workloads.test_streamk import chain
-from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.cutlass import cutlass_gemm, multistage
 from workloads.kernels.pointwise import Field, elementwise, flat
 from workloads.registry import make
 
@@ -30,7 +30,7 @@ def split(parts=2):
     """Parts of a split K, which add to C in turn."""
     memory = Memory()
     a, b, c = (memory.tensor(name, 64, 64, 2) for name in "abc")
-    return Job("split", [product("gemm", a, b, c, multistage("64x64x32x32x32x32", 3, parts))])
+    return Job("split", [cutlass_gemm("gemm", a, b, c, multistage("64x64x32x32x32x32", 3, parts))])
 
 
 JOBS = {

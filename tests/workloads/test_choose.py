@@ -126,7 +126,7 @@ def test_tbs_that_share_a_weight_run_at_once():
     m, n, k = 256, 22528, 512
     reads = {}
     for turned in (False, True):
-        kernel = product(m, n, k, replace(FP16[0], turned=turned))
+        kernel = product(m, n, k, replace(FP16[0], column_raster=turned))
         assert kernel.grid == ((2, 88, 1) if turned else (88, 2, 1))
         ran = simulate(Config.resolve(device("v100")), Job("j", [kernel]), "stream", threads=1)
         reads[turned] = 32 * int(ran.tables()["l2"]["dram_read_sectors"].sum())
@@ -136,10 +136,10 @@ def test_tbs_that_share_a_weight_run_at_once():
 
 
 def test_the_library_streams_a_weight_once_where_the_other_operand_stays_in_l2():
-    assert choose_gemm(128, 16384, 4096, "fp16", b_t=True).turned
+    assert choose_gemm(128, 16384, 4096, "fp16", b_t=True).column_raster
     # both fit, neither does, or there is one row of tiles
     for m, n, k in ((128, 512, 512), (8192, 16384, 4096), (16, 16384, 4096)):
-        assert not choose_gemm(m, n, k, "fp16", b_t=True).turned
+        assert not choose_gemm(m, n, k, "fp16", b_t=True).column_raster
 
 
 def test_short_pieces_where_they_are_streamed():

@@ -83,9 +83,9 @@ def test_instructions_and_sectors_follow_from_the_text(stores):
     assert [job.stream for job in trace_job(stores("pair_2streams")).kernels] == [0, 1]
 
 
-def test_null_models_have_seen_the_answers():
+def test_baseline_models_have_seen_the_answers():
     for constants, worst in ((2, 0.4), (3, 0.4)):
-        found, errors = peer_traces.null_model(ROWS, constants)
+        found, errors = peer_traces.baseline_model(ROWS, constants)
         assert len(found) == constants
         assert 0.1 < np.abs(errors).max() < worst
         # least squares: no other constants do better

@@ -10,7 +10,7 @@ from pysim.machine.devices import device
 from pysim.program.warp_program import OP
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, touched
-from workloads.networks.persistent_rnn import fit, persistent_rnn
+from workloads.networks.persistent_rnn import layout_of, persistent_rnn
 from workloads.registry import make
 
 SMALL = {"gpu": "titan_v", "sms": 6}
@@ -93,14 +93,14 @@ def test_it_beats_kernels_that_read_their_weights_in_each_step():
 
 def test_what_fits():
     titan = Config.resolve(device("titan_x_pascal"))
-    found = fit("vanilla", 1152, 4, titan)
+    found = layout_of("vanilla", 1152, 4, titan)
     assert (found.units, found.tbs, found.registers) == (42, 28, 248)
     assert 8 * 32 * (found.held + found.spilled) * 4 >= found.units * 1152 * 4
     # 255 registers of 256 threads and 96 KiB hold a layer of 1344, and no larger one
-    assert fit("vanilla", 1344, 4, titan).tbs == 28
+    assert layout_of("vanilla", 1344, 4, titan).tbs == 28
     for kind, hidden in (("vanilla", 1408), ("gru", 832)):
         with pytest.raises(WorkloadError, match=rf"hidden = {hidden}: an SM of titan_x_pascal .* are there"):
-            fit(kind, hidden, 4, titan)
+            layout_of(kind, hidden, 4, titan)
 
 
 @pytest.mark.parametrize(

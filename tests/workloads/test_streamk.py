@@ -21,7 +21,7 @@ from pysim.schemes.registry import parse_scheme
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, footprint, touched
 from workloads.kernels.copy import fill
-from workloads.kernels.cutlass import multistage, product
+from workloads.kernels.cutlass import cutlass_gemm, multistage
 from workloads.kernels.gemm import gemm
 from workloads.kernels.stream_k import KINDS, resident, schedule, stream_k, workspace
 from workloads.kernels.tiling import Tiling
@@ -76,7 +76,11 @@ def pair(tiling, m, n, k, kind, slots, a_t=False, b_t=False, beta=0.0):
     b = memory.tensor("b", *((n, k) if b_t else (k, n)), item)
     c, sums = memory.tensor("c", m, n, item), workspace(memory, "sums", tiling, slots)
     how = {"a_t": a_t, "b_t": b_t, "beta": beta}
-    plain = gemm("g", a, b, c, tiling, **how) if isinstance(tiling, Tiling) else product("g", a, b, c, tiling)
+    plain = (
+        gemm("g", a, b, c, tiling, **how)
+        if isinstance(tiling, Tiling)
+        else cutlass_gemm("g", a, b, c, tiling)
+    )
     return plain, stream_k("g", a, b, c, tiling, sums, kind=kind, **how)
 
 

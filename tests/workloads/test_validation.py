@@ -1,4 +1,4 @@
-"""Suites of measured times: rows, halves, null models, what is kept, processes, and the script."""
+"""Suites of measured times: rows, halves, baseline models, what is kept, processes, and the script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import stats
 from stats import validation
 from tests.support.calls import caller
-from workloads.validation import cases, nulls
+from workloads.validation import baselines, cases
 from workloads.validation.suites import SUITES, cases_of, tasks_of
 from workloads.validation.table import rows_of
 
@@ -109,7 +109,7 @@ def test_tasks_are_shared_and_the_longest_come_first():
     assert tasks[0] == longest.task
 
 
-# ------------------------------------------------------------------------------------------------ null models
+# -------------------------------------------------------------------------------------------- baseline models
 
 
 def figures(errors):
@@ -117,8 +117,8 @@ def figures(errors):
     return [round(100 * found[name], 1) for name in ("mean", "p90", "worst")]
 
 
-def null_errors(every, null):
-    errors = null.times_us / np.array([case.measured_us for case in every]) - 1
+def baseline_errors(every, baseline):
+    errors = baseline.times_us / np.array([case.measured_us for case in every]) - 1
     return errors[np.isfinite(errors)]
 
 
@@ -138,11 +138,11 @@ def null_errors(every, null):
         ("deepbench-rnn", "fp16", 0, [23.2, 38.1, 144.4]),
     ],
 )
-def test_null_models_score_what_was_published_of_them(suite, picked, number, expected, monkeypatch):
+def test_baseline_models_score_what_was_published_of_them(suite, picked, number, expected, monkeypatch):
     # the published figures are of DeepBench's times as they are, half a us is not added
     monkeypatch.setattr("workloads.validation.deepbench.TRUNCATED_US", 0.0)
     every = cases_of(SUITES[suite])[0]
-    errors = null_errors(every, SUITES[suite].nulls(every)[number])
+    errors = baseline_errors(every, SUITES[suite].baselines(every)[number])
     chosen = [picked in (case.mode, case.group, "") for case in every]
     assert figures(errors[chosen]) == expected
 
@@ -150,7 +150,7 @@ def test_null_models_score_what_was_published_of_them(suite, picked, number, exp
 def test_roofline_finds_the_constants_that_made_the_times():
     flops, nbytes = np.array([1e6, 1e9, 1e3, 5e9]), np.array([1e6, 1e3, 1e9, 1e6])
     times = 3 + np.maximum(flops / 20e6, nbytes / 2e6)
-    constants, model = nulls.roofline(flops, nbytes, times)
+    constants, model = baselines.roofline(flops, nbytes, times)
     assert constants == (3, 20, 2)
     assert model == pytest.approx(times)
 
@@ -198,10 +198,10 @@ def test_errors_of_all_halves_and_kinds():
 
 def test_what_could_not_be_simulated_counts_in_full():
     table = made([10, 10, 5, 20], [10, 0, 5, 19], ["a", "a", "b", "b"], ["s", "x", "s", "x"])
-    text = validation.format_errors(table, [validation.Null("n", np.full(4, 10.0))])
+    text = validation.format_errors(table, [validation.Baseline("n", np.full(4, 10.0))])
     # 0, 100, 0 and 5 %
     assert re.search(r"all +4 +1 +26\.2% +2\.5%", text)
-    assert "null model: n: mean 37.5%, p90 50.0%, worst 100.0% over 4 cases" in text
+    assert "baseline model: n: mean 37.5%, p90 50.0%, worst 100.0% over 4 cases" in text
     found = validation.ratios(table, "s", "speedup")
     assert found.measured.tolist() == [1.0, 0.25]
     assert found.off.tolist() == pytest.approx([1.0, 5 / 19 - 0.25])

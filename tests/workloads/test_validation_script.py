@@ -199,7 +199,7 @@ def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
     assert "nosuch" in rows[2]["detail"]
     assert [row["measured_cycles"] for row in rows] == [None, 4298, None, None]
     assert re.search(r"all +4 +2 +5\d\.\d%", done.stderr)
-    assert "null model: roofline" in done.stderr
+    assert "baseline model: roofline" in done.stderr
     assert len(list(tmp_path.glob("results/validate-*.h5"))) == 1
     assert len(list(tmp_path.glob("results/validate-*.png"))) == 1
 

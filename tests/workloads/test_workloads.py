@@ -30,8 +30,8 @@ SMALL = (
     Tiling("t", 32, 16, 8, 2, stages=1),
     Tiling("t", 32, 32, 32, 4, slices=4),
     Tiling("t", 16, 32, 8, 2, split_k=3),
-    Tiling("t", 16, 32, 8, 2, turned=True),
-    Tiling("t", 16, 32, 8, 2, split_k=3, turned=True),
+    Tiling("t", 16, 32, 8, 2, column_raster=True),
+    Tiling("t", 16, 32, 8, 2, split_k=3, column_raster=True),
 )
 
 

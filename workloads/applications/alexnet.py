@@ -1,8 +1,9 @@
-"""AlexNet as 22 kernels (Tango's count), one image: convolutions by channels, norms, pools, three products.
+"""AlexNet as 22 kernels (Tango's count), one image: convolutions, norms, pools, fully connected layers.
 
 The published list of launches is not known; this one is assumed: the first convolution in four parts, each
-later one in two groups, and a rectifier of its own behind the first two products. As in Tango a TB makes one
-channel of a layer. The products are narrowed to 512 outputs, which leaves out 90 % of their weights.
+later one in two groups, and a ReLU of its own after the first two fully connected layers. As in Tango a TB
+makes one channel of a layer. Fully connected layers are narrowed to 512 outputs, which leaves out 90 % of
+their weights.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _product(memory: Memory, name: str, x: Tensor, out: Tensor) -> Kernel:
 
 
 def alexnet(width: int = 512, thin: int = 1) -> Job:
-    """AlexNet (Tango), 22 kernels, one image. Assumed: list of launches, products of ``width`` outputs.
+    """AlexNet (Tango), 22 kernels, one image. Assumed: list of launches, layers of ``width`` outputs.
 
     ``thin``: layers have so many times fewer channels, for tests.
     """
@@ -91,7 +92,7 @@ def alexnet(width: int = 512, thin: int = 1) -> Job:
             out = memory.tensor(f"pool{number}", channels + 4, pooled * pooled, 4)
             made.append(_channels("pool", x, out, 1, {"fp32": side * side // 128, "int": side * side // 64}))
             x = out
-    # the halo of channels is no input of the products
+    # the halo of channels is no input of the fully connected layers
     x = Tensor("features", x.rows - 4, x.cols, 4, x.address + 2 * x.pitch)
     for number, outputs in enumerate((width, width, width), 6):
         out = memory.tensor(f"fc{number}", 1, outputs, 4)

@@ -1,8 +1,8 @@
-"""Layers of one picture in fp32, batch 1: what convolutions, pools and sums are as kernels, and their memory.
+"""CNN layers in fp32, batch 1: convolutions, pools and sums as kernels, and their memory.
 
-A value is a matrix: a row a channel, and in it the picture row by row, with a halo of three rows of pixels at
-both ends that nobody writes. (At the left and right border a filter reads its neighbour's pixels.) Values
-that nobody reads any more give their memory to the next of their shape, as a caching allocator does.
+A value is a matrix: a row a channel, and in it the image row by row, with a halo of three rows of pixels at
+both ends that is never written. (At the left and right border a filter reads its neighbour's pixels.) A value
+that is no longer read frees its memory for the next of its shape, as under a caching allocator.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Net:
     # layers
 
     def conv(self, x: Value, channels: int, side: int = 1, stride: int = 1, name: str = "conv") -> Value:
-        """Convolve by ``side`` x ``side``, with norm and rectifier: 16 channels x about 128 pixels a TB."""
+        """Convolve by ``side`` x ``side``, with norm and ReLU: 16 channels x about 128 pixels a TB."""
         weights = self.memory.tensor(f"{name}_weights", channels, x.channels * side * side, 4)
         return self._product(x, channels, side, stride, name, lambda tensors: weights)
 
@@ -165,7 +165,7 @@ class Net:
         return self.add(make, (x, by), out)
 
     def cat(self, values: Sequence[Value]) -> Value:
-        """Put the channels of values one behind the other: a kernel that copies, two rows of pixels a TB."""
+        """Concatenate the channels of values: a kernel that copies, two rows of pixels a TB."""
         x = values[0]
         out = Value(sum(value.channels for value in values), x.high, x.wide)
         band = min(2, x.high)

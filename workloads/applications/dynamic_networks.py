@@ -1,7 +1,7 @@
-"""Networks that choose their path by the picture, and cells with many branches: ACS's two kinds, batch 1.
+"""Networks whose path depends on the image, and cells with many branches: ACS's two kinds, batch 1.
 
 Of the dynamic ones the path is drawn by ``seed`` and known to the host before the first launch, as a
-controller's answer would be; what decides it is left out, but for CondConv's, which stays on the GPU.
+controller's answer would be; the controller is left out, except CondConv's, which runs on the GPU.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _separable(net: Net, x: Value, channels: int, side: int, stride: int, times:
 
 
 def _cell(net: Net, genes: Cell, kept: Sequence[int], inputs: list[Value], stride: int) -> Value:
-    """Make a cell of five sums of two operations each, of which ``kept`` are put side by side."""
+    """Make a cell of five sums of two operations each, of which ``kept`` are concatenated."""
     states = list(inputs)
     for at in range(0, len(genes), 2):
         ends = []
@@ -77,7 +77,7 @@ def _cells(name: str, layers: int, width: int) -> Net:
     for layer in range(layers):
         halve = layer in (layers // 3, 2 * layers // 3) and layers > 2
         width *= 1 + halve
-        # what comes from in front of a reduction is halved, too
+        # inputs from before a reduction are halved, too
         both = [
             net.conv(before, width, 1, before.high // x.high, name="squeeze"),
             net.conv(x, width, 1, name="squeeze"),
@@ -215,7 +215,7 @@ def network(kind: str = "instanas", layers: int = 0, seed: int = 1) -> Job:
 
     ``instanas`` (MobileNetV2, five options a layer), ``routing`` (Dynamic Routing's cells on four scales),
     ``condconv`` (EfficientNet-B4, four experts); ``nasnet``, ``amoebanet``, ``squeezenet``, ``randwire``.
-    ``layers`` (0: 6 cells, 16 layers of routing, 16 nodes a stage) has a say in nasnet, amoebanet, routing
+    ``layers`` (0: 6 cells, 16 layers of routing, 16 nodes a stage) applies to nasnet, amoebanet, routing
     and randwire. Assumed: pictures of 32 x 32 (routing 256 x 512, seen from a quarter on; condconv 64 x 64,
     nothing halved below four pixels), 32 channels (routing 64) at the start, how many options and gates are
     open, tiles of 16 channels x 128 pixels, all weights in fp32.

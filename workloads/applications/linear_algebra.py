@@ -18,7 +18,7 @@ def whole(what: str, size: int, unit: int) -> int:
 
 
 def three_mm(n: int = 512) -> Job:
-    """3MM (PolyBench): E = A B, F = C D, G = E F, all n x n fp32. Assumed: 512, and cuBLAS-like products."""
+    """3MM (PolyBench): E = A B, F = C D, G = E F, all n x n fp32. Assumed: 512, and cuBLAS-like GEMMs."""
     whole("3mm: n", n, 32)
     memory = Memory()
     a, b, c, d, e, f, g = (memory.tensor(name, n, n, 4) for name in "abcdefg")
@@ -97,7 +97,7 @@ def gramschm(cols: int = 64, rows: int = 512) -> Job:
         rest = Block(a, 32, max(left, 1), row=Place(step=32), col=Place(base=min(k + 1, cols - 1)))
         row = Block(r, 1, max(left, 1), row=here, col=Place(base=min(k + 1, cols - 1)))
         reads = [Block(q, 32, 1, row=Place(step=32), col=here)]
-        # the last column has nothing behind it: its third kernel is launched and finds nothing to do
+        # no column follows the last one: its third kernel is launched and has nothing to do
         made.append(
             region_kernel(
                 "update", (1, 1), 8, [*reads, rest] if left else reads, [row, rest] if left else [],
@@ -110,8 +110,8 @@ def gramschm(cols: int = 64, rows: int = 512) -> Job:
 def gaussian(n: int = 256) -> Job:
     """GAUSSIAN (Rodinia), 2 kernels a column, 510 for n = 256: Fan1 makes multipliers, Fan2 takes rows off.
 
-    Assumed: tiles of 16 x 16 that lie still (Rodinia's move with the pivot), a grid of TBs with work alone,
-    and a Fan1 that keeps multipliers and pivot row as rows of two matrices; no right-hand side.
+    Assumed: tiles of 16 x 16 that stay in place (Rodinia's move with the pivot), a grid of TBs with work
+    alone, and a Fan1 that keeps multipliers and pivot row as rows of two matrices; no right-hand side.
     """
     blocks = whole("gaussian: n", n, 16)
     memory = Memory()

@@ -15,7 +15,7 @@ from pysim.program.warp_program import Place
 from workloads.kernels.region import Block, region_kernel
 
 THREADS = 128
-FLOATS = 16  # of a body: place, turn, speed and spin, padded to two sectors
+FLOATS = 16  # of a body: position, rotation, velocity and angular velocity, padded to two sectors
 GROUND = -1
 # chance that a pair begins to touch in a substep, and that it ceases to
 TOUCH, PART = 0.3, 0.3

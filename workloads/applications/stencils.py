@@ -9,7 +9,7 @@ from workloads.kernels.region import Block, region_kernel
 
 from .linear_algebra import whole
 
-PAD = 8  # a sector of fp32: what a halo of one column lies in
+PAD = 8  # a sector of fp32, which holds a halo of one column
 
 
 def fdtd2d(n: int = 384, steps: int = 8) -> Job:
@@ -83,9 +83,9 @@ def pathfinder(cols: int = 101088, kernels: int = 5) -> Job:
 def _diagonals(memory: Memory, side: int, size: int) -> list[tuple[Tensor, int]]:
     """Return (blocks, up) of the anti-diagonals of a square of blocks of ``size`` x ``size``.
 
-    The blocks of a diagonal lie one after another, between two that nobody writes: what the edge reads.
-    Block i stands at i + 1; the one above it stands at i + ``up`` of the diagonal before, the one to the left
-    behind that. So each block lies whole in memory, and no diagonal overlaps another.
+    The blocks of a diagonal are adjacent, between two that are never written, which the edge reads. Block i
+    is at i + 1; the one above it is at i + ``up`` of the diagonal before, and the one to the left follows
+    that. So each block is contiguous in memory, and no diagonal overlaps another.
     """
     made = []
     for d in range(2 * side - 1):
@@ -118,8 +118,8 @@ def _sweep(
 def nw(n: int = 2048) -> Job:
     """NW (Rodinia), a kernel a diagonal of blocks of 16 x 16, 2 n/16 - 1: 255 for n = 2048.
 
-    Assumed: blocks lie whole in memory, diagonal after diagonal; the corner is left out, as its block is done
-    when those beside it are.
+    Assumed: blocks are contiguous in memory, diagonal after diagonal; the corner is left out, as its block is
+    done when those beside it are.
     """
     blocks = whole("nw: n", n, 16)
     work = {"int": 12, "smem_ops": 4}

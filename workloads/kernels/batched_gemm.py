@@ -1,4 +1,4 @@
-"""Many products of one shape in one launch, as the attention of a Transformer needs them."""
+"""Batched GEMM: many GEMMs of one shape in one launch, as the attention of a Transformer needs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _beside(name: str, tensor: Tensor, rows: int, cols: int, batch: int) -> bool:
-    """Whether a tensor holds its matrices side by side; else one below the other."""
+    """Whether a tensor holds its matrices side by side; else they are stacked."""
     if (tensor.rows, tensor.cols) == (rows, cols * batch):
         return True
     if (tensor.rows, tensor.cols) != (rows * batch, cols):
@@ -42,15 +42,15 @@ def batched_gemm(
     b_t: bool = False,
     stream: int = 0,
 ) -> Kernel:
-    """Make C_i = A_i B_i for ``batch`` products of ``size`` (M, N, K), B_i being [N, K] with ``b_t``.
+    """Make C_i = A_i B_i for ``batch`` GEMMs of ``size`` (M, N, K), B_i being [N, K] with ``b_t``.
 
-    The matrices of a tensor lie one below the other or side by side (a strided batch of cuBLAS either way);
-    its shape tells which. A TB's z is its product.
+    The matrices of a tensor are stacked or side by side (a strided batch of cuBLAS either way), as its shape
+    says. The grid's z is the index of the GEMM.
     """
     m, n, k = size
     item = 4 if tiling.math == "ffma" else 2
     if a.item != item or b.item != item or tiling.split_k > 1:
-        raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands, and K goes as a whole")
+        raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands, and K is not split")
     shapes = (m, k), (n, k) if b_t else (k, n), (m, n)
     beside = tuple(_beside(name, t, *shape, batch) for t, shape in zip((a, b, c), shapes, strict=True))
     case = Case(tiling, m, n, k, item, c.item, False, b_t, False, batch, (beside[0], beside[1], beside[2]))

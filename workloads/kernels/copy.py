@@ -33,7 +33,7 @@ def copy(
 
 
 def fill(name: str, target: Tensor, *, threads: int = 256, unroll: int = 1, stream: int = 0) -> Kernel:
-    """Write all of a tensor (a memset: what split-K products need before their updates)."""
+    """Write all of a tensor (a memset, which split-K GEMMs need before their updates)."""
     view = flat(target)
     return elementwise(
         name, [], [Field(view)], cols=view.cols, per_element={}, threads=threads, unroll=unroll, stream=stream

@@ -1,14 +1,14 @@
-"""Matrix product C[M, N] = A[M, K] B[K, N] in fp16 as CUTLASS 2.x writes it for Ampere.
+"""GEMM C[M, N] = A[M, K] B[K, N] in fp16 as CUTLASS 2.x writes it for Ampere.
 
 Its parts are those of CUTLASS's own documentation ("Efficient GEMM in CUDA"): a pipeline of ``stages`` tiles
-in shared memory that cp.async fills past L1, swizzled so that neither the copies nor ldmatrix meet a
-conflict; each warp computes ``wm`` x ``wn`` outputs by mma.m16n8k16 with fp32 sums, and loads the fragments
+in shared memory that cp.async fills past L1, swizzled so that neither cp.async nor ldmatrix has bank
+conflicts; each warp computes ``wm`` x ``wn`` outputs by mma.m16n8k16 with fp32 sums, and loads the fragments
 of the next 16 of K while it multiplies those at hand; sums go through shared memory to 16-byte stores, eight
 rows a warp at a time. Instruction counts follow from these shapes; integer work is counted in the source,
 not in SASS.
 
 All tensors are row-major. x of the grid runs over tiles of N, y over tiles of M, z over parts of K (CUTLASS's
-horizontal swizzle), which add to C in turn (``serial``).
+horizontal swizzle), which add to C in turn (``split_k_serial``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import SLOTS, Code, Part, Place, Program, Recorded
 
-from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
+from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
 from .tiles import WARP, Tile, blocks_of, tile_ops
 
 if TYPE_CHECKING:
@@ -32,26 +32,27 @@ if TYPE_CHECKING:
 
 ITEM = 2
 MMA = (16, 8, 16)  # M, N, K of an mma
-VECTOR = 16  # bytes of a copy, of a store and of a row of ldmatrix
+VECTOR = 16  # bytes of a cp.async, of a store and of a row of ldmatrix
 LINE = 128  # bytes that shared memory moves a cycle
 WAVEFRONTS = 4  # of an ldmatrix.x4
 MAX_STEPS = 65535
-# Integer and control instructions, counted in CUTLASS's source: a copy's predicate, its two 64-bit addresses
-# and its slot; a step's wraps of both slots, compare and branch; a fragment load's swizzled address.
+# Integer and control instructions, counted in CUTLASS's source: predicate of a cp.async, its two 64-bit
+# addresses and its slot; a step's wraps of both slots, compare and branch; a fragment load's swizzled
+# address.
 INTS_COPY, INTS_STEP, INTS_GROUP = 5, 14, 4
 INTS_BEGIN = 180  # iterators of a TB
 INTS_STORE = 8  # predicate and address of a store
 LDSM_LATENCY = 29  # cycles; as on Hopper
 MMA_LATENCY = 25
 # GELU of an output: its argument, erff (a polynomial of nine FMAs and a tail with one exponential) and the
-# two products; to and from fp16
+# two multiplications; to and from fp16
 GELU = {"fp32": 21, "int": 6, "sfu": 1}
 _TILE = re.compile(r"(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})")
 
 
 @dataclass(frozen=True, slots=True)
 class Multistage:
-    """How a product is cut: ``tm`` x ``tn`` x ``tk`` a TB, ``wm`` x ``wn`` a warp, K in ``split_k`` parts."""
+    """How a GEMM is tiled: ``tm`` x ``tn`` x ``tk`` a TB, ``wm`` x ``wn`` a warp, K in ``split_k`` parts."""
 
     tm: int
     tn: int
@@ -63,7 +64,7 @@ class Multistage:
     gelu: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what CUTLASS's tensor cores and copies cannot be cut into."""
+        """Refuse tiles that CUTLASS's mma and cp.async cannot be cut into."""
         if self.wm <= 0 or self.wn <= 0 or self.tm % self.wm or self.tn % self.wn:
             raise WorkloadError(f"tile {self.name}: the TB's sizes must be multiples of the warp's")
         if self.wm % MMA[0] or self.wn % MMA[0] or self.tk not in (32, 64) or self.warps > 32:
@@ -166,7 +167,7 @@ class Case:
 class _Writer:
     """Writes the main loop of the TBs of which ``rows`` x ``cols`` of C exist.
 
-    Step s is on slot (s - 1) mod stages, so that a loop from step 1 on counts slots from 0.
+    Step s uses slot (s - 1) mod stages, so that a loop from step 1 on counts slots from 0.
     """
 
     def __init__(self, code: Code, case: Case, rows: int, cols: int, first: int = 0) -> None:
@@ -179,7 +180,7 @@ class _Writer:
         self.ahead = t.stages - 1
 
     def fetch(self, step: int, share: int, of: int) -> None:
-        """Add part ``share`` of ``of`` of the copies of a step; -1: of the step that a loop fetches."""
+        """Add part ``share`` of ``of`` of the cp.async of a step; -1: of the step that a loop fetches."""
         code, t, loop = self.code, self.case.tiling, step < 0
         near = 1 if loop else step
         if share == 0:
@@ -240,7 +241,7 @@ def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, steps:
     """Multiply so many steps of a tile from step ``first`` on; ``valid`` rows and columns of C exist."""
     t = case.tiling
     if not 0 < steps <= MAX_STEPS:
-        raise WorkloadError(f"product {t.name}: {steps} steps a TB: must be from 1 to {MAX_STEPS}")
+        raise WorkloadError(f"GEMM {t.name}: {steps} steps a TB: must be from 1 to {MAX_STEPS}")
     loop = _Writer(code, case, *valid, first)
     code.compute(int=INTS_BEGIN, control=8)
     for number in range(min(loop.ahead, steps)):
@@ -259,7 +260,7 @@ def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, steps:
 def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> None:
     """Exchange the sums through shared memory, eight rows a warp at a time, and store or add them."""
     t = case.tiling
-    stores = in_rounds(tile_ops(case.operands()[2], t.warps, VECTOR, valid), t.wm)
+    stores = epilogue_rounds(tile_ops(case.operands()[2], t.warps, VECTOR, valid), t.wm)
     each = t.wm * t.wn // WARP // len(stores)  # sums of a thread in a round
     written = each * 4 * WARP // LINE
     last = number & LAST_Z or t.split_k == 1
@@ -273,7 +274,7 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> Non
         code.compute(smem=written, smem_ops=-(-each // 4), chain=LDSM_LATENCY)
         code.compute(**(work | {"int": work["int"] + INTS_STORE * len(stores[at]), "control": 1}))
 
-    add_in_turn(code, 0, stores, number if t.split_k > 1 else LAST_Z | FIRST_Z, exchange)
+    serial_epilogue(code, 0, stores, number if t.split_k > 1 else LAST_Z | FIRST_Z, exchange)
     if last:
         code.made(Part(2, Place(by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
 
@@ -283,7 +284,7 @@ def _program(case: Case) -> Program | Recorded:
     t = case.tiling
     name = f"cutlass_{t.name}"
     if t.split_k > 1:
-        return in_turn(
+        return serial_program(
             name, t.grid(case.m, case.n, case.k), partial(_variant, case),
             warps=t.warps, registers=t.registers, smem=t.smem, args=3,
         )  # fmt: skip
@@ -292,12 +293,10 @@ def _program(case: Case) -> Program | Recorded:
 
 
 def case_of(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage) -> Case:
-    """Return the case of a product of tensors whose shapes and items must agree."""
+    """Return the case of a GEMM of tensors whose shapes and items must agree."""
     m, n, k = a.rows, b.cols, b.rows
     if a.cols % k or (c.rows, c.cols) != (m, n) or {x.item for x in (a, b, c)} != {ITEM}:
-        raise WorkloadError(
-            f"{name}: A {m} x {a.cols}, B {k} x {n}, C {c.rows} x {c.cols}: no product in fp16"
-        )
+        raise WorkloadError(f"{name}: A {m} x {a.cols}, B {k} x {n}, C {c.rows} x {c.cols}: no GEMM in fp16")
     if n % (VECTOR // ITEM) or k % tiling.tk:
         raise WorkloadError(
             f"{name}: N = {n}, K = {k}: must be multiples of {VECTOR // ITEM} and {tiling.tk}"
@@ -305,7 +304,9 @@ def case_of(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage) -> C
     return Case(tiling, m, n, k, a.pitch, a.cols // k)
 
 
-def product(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, stream: int = 0) -> Kernel:
+def cutlass_gemm(
+    name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, stream: int = 0
+) -> Kernel:
     """Make the kernel C = A B: a is [M, K], b [K, N], c [M, N], all in fp16.
 
     Where A has several times K columns, the first K are read, and each step waits for its columns in every

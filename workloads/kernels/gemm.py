@@ -1,10 +1,10 @@
-"""Tiled matrix product C[M, N] = A[M, K] B[K, N] as vendor libraries write it for Volta.
+"""Tiled GEMM C[M, N] = A[M, K] B[K, N] as vendor libraries write it for Volta.
 
 All tensors are row-major; cuBLAS is column-major and computes C^T, so its M is our N (:func:`column_major`).
-The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K; in one that is
-``turned`` x and y have changed places (``raster``).
+The grid's x runs over tiles of N (cuBLAS's M tiles), y over tiles of M, z over parts of K; with
+``column_raster`` x and y are swapped (``raster``).
 
-The program is double-buffered in shared memory: the next tile travels from global memory to registers
+The program is double-buffered in shared memory: the next tile is loaded from global memory to registers
 (plain LDG, through L1: Volta has no asynchronous copy) while the present one is computed, then it is stored
 to shared memory, one barrier a k-step. Edge tiles load and store exactly what exists (masked lanes) but
 compute the whole tile in M and N, as SASS kernels do; the K remainder is computed exactly.
@@ -20,8 +20,8 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Code, Part, Pattern, Place, Program, Recorded
 
-from .raster import turned_ops, turned_variant
-from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
+from .raster import swap_xy_ops, swap_xy_variant
+from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 from .tiling import FFMA_LATENCY, HMMA_LATENCY, INTS_A_STEP, LDS_LATENCY, Tiling, step_work
 
@@ -68,7 +68,7 @@ class Case:
         return (a, b, c) if self.batch == 1 else self._many()
 
     def _many(self) -> tuple[Tile, Tile, Tile]:
-        """Tiles where z is the product."""
+        """Tiles of a batch, where z is the GEMM."""
         t, made = self.tiling, []
         shapes = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))
         for (rows, cols), item, beside in zip(
@@ -85,7 +85,7 @@ class Case:
         return a, b, Tile(2, cp, ci, t.tm, t.tn, bx=t.tn * ci, by=t.tm * cp, bz=cz)
 
     def place(self, operand: int, row: Place, col: Place) -> tuple[Place, Place]:
-        """Return where a part of an operand begins, with the product's place added."""
+        """Return where a part of an operand begins, with the offset of the GEMM in a batch."""
         if self.batch == 1:
             return row, col
         rows, cols = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))[
@@ -122,7 +122,7 @@ def _shared_stores(case: Case, widths: tuple[int, int]) -> int:
 
 
 def _load(code: Code, both: Sequence[tuple[Part, Loads]], *, together: bool, level: int, ahead: int) -> None:
-    """Add the loads of a step; what they need is told before all of them ``together``, or before each."""
+    """Add the loads of a step; their semaphore waits come before all of them ``together``, or before each."""
     code.loads()
     if together:
         for part, _ in both:
@@ -187,7 +187,7 @@ def valid_of(case: Case, number: int) -> tuple[int, int]:
 
 
 def _variant(case: Case, number: int) -> Code:
-    """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (``serial``)."""
+    """Ops of the TBs that are last in x, y, z as the bits of ``number`` say (``split_k_serial``)."""
     t = case.tiling
     gz = t.grid(case.m, case.n, case.k)[2]
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 or case.batch > 1 else t.chunk(case.k)
@@ -266,7 +266,7 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, add
         emit_loads(code, 1, ops)
         code.compute(fp32=mine, int=len(ops), chain=FFMA_LATENCY)
         code.wait(1)
-    rounds = in_rounds(ops, t.warp_tile[0]) if t.cutlass else [ops]
+    rounds = epilogue_rounds(ops, t.warp_tile[0]) if t.cutlass else [ops]
 
     def scale(at: int) -> None:
         if t.cutlass:
@@ -282,7 +282,7 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, add
         for patterns in ops:
             code.reduce(2, *patterns, level=2)
     else:
-        add_in_turn(code, 1, rounds, number if t.cutlass and t.split_k > 1 else FIRST_Z | LAST_Z, scale)
+        serial_epilogue(code, 1, rounds, number if t.cutlass and t.split_k > 1 else FIRST_Z | LAST_Z, scale)
     row, col = case.place(2, Place(by=t.tm), Place(bx=t.tn))
     if not t.cutlass:
         code.made(Part(2, row, valid[0], col, valid[1]), level=2)
@@ -319,13 +319,13 @@ def program_of(case: Case) -> Program | Recorded:
     """Build a program once: launches of one shape share it."""
     t = case.tiling
     if t.cutlass and t.split_k > 1:
-        return in_turn(
+        return serial_program(
             f"gemm_{t.name}", t.grid(case.m, case.n, case.k), partial(_variant, case),
             warps=t.warps, registers=t.registers(case.item), smem=t.smem(case.item), args=3,
         )  # fmt: skip
     made = [tuple(_variant(case, number).ops) for number in range(8)]
-    if t.turned and case.batch == 1:
-        made = [turned_ops(made[turned_variant(number)]) for number in range(8)]
+    if t.column_raster and case.batch == 1:
+        made = [swap_xy_ops(made[swap_xy_variant(number)]) for number in range(8)]
     variants = tuple(made)
     return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), 3)
 
@@ -338,7 +338,7 @@ def column_major(m: int, n: int, k: int, a_t: bool, b_t: bool) -> tuple[int, int
 def case_of(
     name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Tiling, *, a_t: bool, b_t: bool, beta: float
 ) -> Case:
-    """Return the case of a product of tensors whose shapes and items must agree."""
+    """Return the case of a GEMM of tensors whose shapes and items must agree."""
     m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
     kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)
     times = k // kb if tiling.cutlass and not a_t and k % kb == 0 else 1
@@ -369,7 +369,7 @@ def gemm(
     ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N].
 
     With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (``copy.fill``); those
-    of CUTLASS do so in turn. Of a CUTLASS product A may have several times K columns: the first K are read,
+    of CUTLASS do so in turn. The A of a CUTLASS GEMM may have several times K columns: the first K are read,
     and a step waits for its columns in every K of them, as a gated unit in between would.
     """
     case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
@@ -378,7 +378,7 @@ def gemm(
     chunk = tiling.chunk(k)
     xs, ys, zs = (lambda t: t % gx), (lambda t: t // gx % gy), (lambda t: t // (gx * gy))
     grid = (gx, gy, gz)
-    if tiling.turned:
+    if tiling.column_raster:
         xs, ys, grid = (lambda t: t // gy % gx), (lambda t: t % gy), (gy, gx, gz)
     a_reads = blocks_of(a, (chunk, tiling.tm), zs, ys) if a_t else blocks_of(a, (tiling.tm, chunk), ys, zs)
     b_reads = blocks_of(b, (tiling.tn, chunk), xs, zs) if b_t else blocks_of(b, (chunk, tiling.tn), zs, xs)

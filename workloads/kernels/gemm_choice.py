@@ -8,7 +8,7 @@ Tile names are those of public profiles of cuBLAS 9 and 10 on a V100. How a kern
 CUTLASS's (``overlap`` in ``tiling.Tiling``). Nobody published when the library takes which;
 the habits below were read off classes of DeepBench's times (half ``fit``), not off single rows:
 
-- large products without a transposed A (NN, NT) reach 13.1 of 15.7 TFLOP/s, TN 13.8: their loops yield for
+- large GEMMs without a transposed A (NN, NT) reach 13.1 of 15.7 TFLOP/s, TN 13.8: their loops yield for
   two cycles and for one (``YIELD``);
 - the smallest fp32 tile is taken where its grid has at most a TB an SM;
 - a kernel for few columns (``gemmSN``) where the other side is small, too;
@@ -36,7 +36,7 @@ Dtype = Literal["fp32", "fp16"]
 YIELD = {
     False: 2,
     True: 1,
-}  # cycles of a yield; True: unsliced kernels of products with A (cuBLAS's) transposed
+}  # cycles of a yield; True: unsliced kernels of GEMMs with A (cuBLAS's) transposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def estimate_us(
 ) -> float:
     """Estimated time of C[m, n] = A[m, k] B[k, n] in microseconds; infinite where the tiling cannot run.
 
-    ``rows_of_k``: which of A and B lie in memory as rows of K, so that a k-step takes a piece of each.
+    ``rows_of_k``: which of A and B are stored as rows of K, so that a k-step takes a piece of each.
     """
     gx, gy, gz = tiling.grid(m, n, k)
     tbs = gx * gy * gz
@@ -140,14 +140,14 @@ def estimate_us(
     cycles = sum(
         max(steps * busy(many), steps * alone + epilogue) for many in [together] * (waves - 1) + [last]
     )
-    # the TBs of an SM fill each other's pauses but for one epilogue
+    # the TBs of an SM hide each other's stalls but for one epilogue
     cycles += tiling.fetch / together
     whole = hints.dram_gbs * 1e3
     pieces = min(whole, tiling.tk * item * hints.row_gbs * 1e3)
     a_rate, b_rate = (pieces if rows and not small else whole for rows in rows_of_k)
     # an operand beyond L2 is read anew by each row or column of tiles unless these run at once
-    a_passes = min(gx, waves) if tiling.turned and m * k * item > hints.l2_bytes else 1
-    b_passes = min(gy, waves) if not tiling.turned and k * n * item > hints.l2_bytes else 1
+    a_passes = min(gx, waves) if tiling.column_raster and m * k * item > hints.l2_bytes else 1
+    b_passes = min(gy, waves) if not tiling.column_raster and k * n * item > hints.l2_bytes else 1
     read_us = a_passes * m * k * item / a_rate + b_passes * k * n * item / b_rate
     dram_us = read_us + m * n * item * (1 + beta) / whole
     l2_bytes = tbs * (tiling.tm + tiling.tn) * tiling.chunk(k) * item + m * n * item * gz
@@ -160,7 +160,7 @@ def estimate_us(
 
 
 def _taken(base: Tiling, m: int, n: int, k: int, rows_of_k: tuple[bool, bool], hints: MachineHints) -> bool:
-    """Whether the library's habits let a tile be: ``rows_of_k`` says which operands lie so in memory."""
+    """Whether the library's habits allow a tile; ``rows_of_k``: which operands are stored as rows of K."""
     gx, gy, _ = base.grid(m, n, k)
     if base is SMALLEST:
         return gx * gy <= hints.sms
@@ -175,13 +175,13 @@ def _taken(base: Tiling, m: int, n: int, k: int, rows_of_k: tuple[bool, bool], h
     return True
 
 
-def _turned(base: Tiling, m: int, n: int, k: int, item: int, hints: MachineHints) -> bool:
+def _column_raster(base: Tiling, m: int, n: int, k: int, item: int, hints: MachineHints) -> bool:
     """Whether TBs that share a part of B are dispatched one after another: A stays in L2 and B does not."""
     return base.tm < m and m * k * item <= hints.l2_bytes < k * n * item
 
 
-def suited(base: Tiling, a_t: bool, b_t: bool) -> Tiling:
-    """Return a tile of the lists as the library has it for operands that lie so: the yields of its loop."""
+def with_loop_yields(base: Tiling, a_t: bool, b_t: bool) -> Tiling:
+    """Return a tile of the lists with the loop yields of the library's kernel for this storage order."""
     fast = b_t and not a_t and base.slices == 1
     return replace(base, yields=YIELD[fast]) if base.math == "ffma" else base
 
@@ -205,7 +205,9 @@ def candidates(
         rows_of_k = not a_t, b_t
         if not _taken(base, m, n, k, rows_of_k, hints):
             continue
-        made = replace(suited(base, a_t, b_t), turned=_turned(base, m, n, k, item, hints))
+        made = replace(
+            with_loop_yields(base, a_t, b_t), column_raster=_column_raster(base, m, n, k, item, hints)
+        )
         for split in SPLITS:
             tiling = made if split == 1 else replace(made, name=f"{base.name}_splitK{split}", split_k=split)
             if split > 1 and (
@@ -230,7 +232,7 @@ def choose_gemm(
 ) -> Tiling:
     """Tiling for C[m, n] = A[m, k] B[k, n] (row-major); ``split=False`` leaves split-K out.
 
-    ``a_t``, ``b_t``: A lies in memory as [k, m], B as [n, k].
+    ``a_t``, ``b_t``: A is stored as [k, m], B as [n, k].
     """
     ranked = candidates(m, n, k, dtype, hints or MachineHints(), beta != 0.0, a_t, b_t)
     return next(tiling for _, tiling in ranked if split or tiling.split_k == 1)

@@ -1,4 +1,4 @@
-"""GEMMs of very many waves from a shorter run of the same kernel.
+"""Sampled GEMMs: the time of very many waves from a shorter run of the same kernel.
 
 Thread blocks of a GEMM are equal, so past the first waves they are dispatched at a steady rate. A GEMM of
 more than ``EXACT_WAVES`` waves is cut in our M (cuBLAS's N) to about ``WAVES`` waves that end on the same
@@ -44,7 +44,7 @@ def plan(m: int, n: int, k: int, tiling: Tiling, hints: MachineHints) -> Plan | 
     row = gx * gz  # TBs of a row of tiles
 
     def off(rows: int) -> tuple[int, int]:
-        """TBs that the rows left out are off from whole waves."""
+        """TBs by which the rows left out differ from whole waves."""
         return abs((row * (gy - rows) + wave // 2) % wave - wave // 2), rows
 
     kept = min(range(-(-WAVES * wave // row), -(-(WAVES + 1) * wave // row) + 1), key=off)

@@ -1,10 +1,10 @@
-"""Dependent 3 x 3 convolutions in fp16, as CUTLASS computes them on Volta: an implicit product a layer.
+"""Dependent 3 x 3 convolutions in fp16, as CUTLASS computes them on Volta: an implicit GEMM a layer.
 
 Y[pixels, K] = im2col(X)[pixels, 9 C] W^T, channels last; a TB owns ``tm`` pixels and ``tn`` output channels.
 K runs over chunks of channels and, for each, over the nine taps. A tap moves a pixel's address by whole
 pixels, so rows of X are read nine times, from L1 and L2. X has a halo of a row and a pixel at both ends for
-what lies beyond the borders. Parts of a split K take every n-th chunk and add to Y in turn
-(``serial``).
+the pixels beyond the borders. Parts of a split K take every n-th chunk and add to Y in turn
+(``split_k_serial``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pysim.program.job import Access, Job, Kernel, Memory, Mode, Tensor
 from pysim.program.warp_program import Code, Part, Pattern, Place, Program, Recorded
 
 from .gemm import GROUPS
-from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, add_in_turn, in_rounds, in_turn
+from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 from .tiling import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
 
@@ -117,8 +117,8 @@ def _straight(code: Code, count: int) -> None:
 def _steps(t: Tiling, channels: int, side: int, last: bool) -> list[tuple[int, int] | None]:
     """Offsets in X and W of each step; None: beyond the channels, so nothing is loaded.
 
-    All parts of a split run the same number of chunks. Which of them lie beyond the channels is told for the
-    last part; the others are taken to be as the last but one.
+    All parts of a split run the same number of chunks. Which of them are beyond the channels is decided for
+    the last part; the others are taken to be as the last but one.
     """
     pixel, apart = channels * ITEM, t.split_k * t.tk * ITEM
     part = t.split_k - 1 if last else max(0, t.split_k - 2)
@@ -173,7 +173,7 @@ class _Loads:
         deep = Place(base=step // TAPS * t.split_k * t.tk, bz=t.tk)
         code.needs(Part(0, Place(by=t.tm), t.tm + 2 * (self.side + 1), deep, t.tk))
         if again:
-            # one lane of the TB asks; a line of the pixels stands for the semaphore's
+            # one lane of the TB polls; a line of the pixels stands in for the semaphore's
             poll = Pattern(0, 4, base=at, by=x.by, bz=x.bz, lanes=1)
             code.load(3, poll, *[replace(poll, lanes=0)] * (t.warps - 1), bypass_l1=True, level=2)
             code.wait(3)
@@ -214,7 +214,7 @@ def _multiply(code: Code, t: Tiling, moves: dict[str, int]) -> None:
 
 
 def _variant(t: Tiling, channels: int, side: int, pixels: int, form: Form, number: int) -> Code:
-    """Ops of the TBs whose place in the grid the bits of ``number`` tell (``serial``)."""
+    """Ops of the TBs at the edges of the grid that the bits of ``number`` name (``split_k_serial``)."""
     gx, gy = -(-channels // t.tn), -(-pixels // t.tm)
     cols = channels - (gx - 1) * t.tn if number & LAST_X else t.tn
     rows = pixels - (gy - 1) * t.tm if number & LAST_Y else t.tm
@@ -239,8 +239,8 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, form: Form, numbe
         _multiply(code, t, moves)
     _multiply(code, t, {})
     _straight(code, EXIT)
-    # lanes lie side by side along the channels
-    stores = in_rounds(tile_ops(y, t.warps, ITEM * form.elements, valid, first), t.warp_tile[0])
+    # lanes are side by side along the channels
+    stores = epilogue_rounds(tile_ops(y, t.warps, ITEM * form.elements, valid, first), t.warp_tile[0])
     each = -(-t.tm * t.tn // (lanes * len(stores)))
     added = t.split_k > 1 and not number & FIRST_Z
     share = int(each * OUTPUT[form.elements][added])
@@ -253,7 +253,7 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, form: Form, numbe
         ints = max(0, share - 3 * each - len(stores[at]) * (1 + added))
         code.compute(smem=each, smem_ops=each, fp32=each, int=ints, chain=STRAIGHT * share - 2 * ints)
 
-    add_in_turn(code, 1, stores, number if t.split_k > 1 else FIRST_Z | LAST_Z, exchange)
+    serial_epilogue(code, 1, stores, number if t.split_k > 1 else FIRST_Z | LAST_Z, exchange)
     if last or t.split_k == 1:
         code.made(Part(2, Place(base=side + 1, by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
     code.exit()
@@ -265,7 +265,7 @@ def _program(t: Tiling, pixels: int, channels: int, side: int, form: Form) -> Pr
     name, variant = f"conv3x3_{t.name}", partial(_variant, t, channels, side, pixels, form)
     if t.split_k > 1:
         grid = (-(-channels // t.tn), -(-pixels // t.tm), t.split_k)
-        return in_turn(
+        return serial_program(
             name, grid, variant, warps=t.warps, registers=registers_of(t), smem=t.smem(ITEM), args=3
         )
     variants = tuple(tuple(variant(number).ops) for number in range(8))
@@ -304,7 +304,7 @@ def convolution(
 def conv_chain(batch: int, channels: int, side: int, layers: int, tiling: Tiling, form: Form = PLAIN) -> Job:
     """Make ``layers`` convolutions of ``batch`` images, each reading what the one before wrote.
 
-    ``form``: what the machine code of those behind the first has for waiting inside.
+    ``form``: what the machine code of layers after the first has for waiting inside the kernel.
     """
     for name, value in {"batch": batch, "channels": channels, "side": side, "layers": layers}.items():
         if not 1 <= value <= MOST:

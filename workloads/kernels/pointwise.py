@@ -1,4 +1,4 @@
-"""Elementwise kernels: generic ones, and the cells of recurrent layers."""
+"""Element-wise (pointwise) kernels: generic ones, and those of recurrent cells."""
 
 from __future__ import annotations
 
@@ -231,12 +231,12 @@ def cell(
     state: Tensor | None = None,
     stream: int = 0,
 ) -> Kernel:
-    """Make the cell of a recurrent step: one thread an element of [batch, H], 256 threads a TB.
+    """Make the pointwise kernel of a recurrent step: one thread an element of [batch, H], 256 threads a TB.
 
     Parameters
     ----------
-    hidden : [batch, gates * H] products of the hidden state.
-    inputs : [batch, gates * H] products of the input, or [batch, H]: an input that is added to each gate.
+    hidden : [batch, gates * H], the GEMM of the hidden state.
+    inputs : [batch, gates * H], the GEMM of the input, or [batch, H]: an input that is added to each gate.
     h_prev, h_next : [batch, H]; h_prev is read by a GRU (3 gates) only.
     state : [batch, H], the cell state of an LSTM, updated in place.
 

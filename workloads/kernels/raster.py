@@ -1,7 +1,7 @@
-"""Which way a grid runs over the tiles of a product: the order in which TBs are dispatched.
+"""Raster order: which way a grid runs over the tiles of a GEMM, and so in which order TBs are dispatched.
 
 The grid's x is dispatched first. A kernel made for x along a row of C's tiles runs down a column when x and
-y change places everywhere: in the grid, in the places of what is read and written, and in which TBs are last.
+y are swapped everywhere: in the grid, in the addresses read and written, and in which TBs are last.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def _part(part: Part) -> Part:
     return replace(part, row=_place(part.row), col=_place(part.col))
 
 
-def turned_op(op: Op) -> Op:
-    """Return an op in which x and y have changed places; its semaphores, if any, would not follow."""
+def swap_xy(op: Op) -> Op:
+    """Return an op with x and y swapped; its semaphores, if any, are not."""
     assert op.sem is None
     patterns = tuple(replace(each, bx=each.by, by=each.bx) for each in op.patterns)
     return replace(op, patterns=patterns, part=None if op.part is None else _part(op.part))
 
 
-def turned_ops(ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Return code in which x and y have changed places."""
-    return tuple(map(turned_op, ops))
+def swap_xy_ops(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Return code with x and y swapped."""
+    return tuple(map(swap_xy, ops))
 
 
-def turned_variant(number: int) -> int:
-    """Return the variant of an unturned program for TBs that are last in x, y, z as the bits say."""
+def swap_xy_variant(number: int) -> int:
+    """Return the variant of a program with x first for TBs that are last in x, y, z as the bits say."""
     kept = number & ~(LAST_X | LAST_Y)
     return kept | LAST_Y * bool(number & LAST_X) | LAST_X * bool(number & LAST_Y)

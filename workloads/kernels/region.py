@@ -1,4 +1,4 @@
-"""A kernel whose TBs read and write rectangles of matrices at places that are affine in x and y.
+"""A kernel whose TBs read and write rectangles of matrices at positions that are affine in x and y.
 
 Nothing is cut at an edge: matrices are as large as grid and halo need, so all TBs run one list of ops and the
 footprint of each is exact.
@@ -30,8 +30,8 @@ _FIRST = Place()
 class Block:
     """A ``rows`` x ``cols`` rectangle of a tensor, at ``row`` and ``col`` (elements; ``Place.bx``, ``by``).
 
-    With ``step`` in one of its places it is what each iteration of the kernel's loop touches, and its
-    neighbour of the next iteration lies right behind it: the step is its height or its width.
+    With a ``step`` in its position it is what one iteration of the kernel's loop touches, and the next
+    iteration's rectangle is adjacent: the step is its height or its width.
     """
 
     tensor: Tensor
@@ -60,7 +60,7 @@ class _Shape:
 
 
 def _width(layout: _Layout) -> int:
-    """Bytes of a lane: the widest that every row of the block at every place is aligned to."""
+    """Bytes of a lane: the widest to which every row of the block is aligned at every position."""
     _, pitch, item, _, cols, row, col = layout
     strides = [cols * item, *(n * item for n in (col.base, col.bx, col.by, col.step))]
     if layout[3] > 1 or row.base or row.bx or row.by or row.step:
@@ -178,7 +178,7 @@ def region_kernel(
 
     ``work``: warp instructions an iteration, pipe and warp (``smem_ops``: accesses of shared memory without
     conflicts); ``chain``: cycles from an iteration's last instruction to what needs it. Blocks that do not
-    move are read before the loop and written behind it. With ``smem`` (bytes) the warps of a TB meet at a
+    move are read before the loop and written after it. With ``smem`` (bytes) the warps of a TB have a
     barrier in every iteration. Raises ``WorkloadError`` for blocks that leave their tensors.
     """
     if min(*grid, warps, steps) < 1:

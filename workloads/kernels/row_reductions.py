@@ -123,7 +123,7 @@ def _warps(cols: int, item: int) -> int:
 
 
 def softmax(name: str, source: Tensor, target: Tensor, *, stream: int = 0) -> Kernel:
-    """Softmax of each row: a maximum and a sum; an exponential and a product an element."""
+    """Softmax of each row: a maximum and a sum; an exponential and a multiplication an element."""
     work = (("fp32", 4), ("sfu", 1))
     shape = _Shape("softmax", source.cols, source.item, _warps(source.cols, source.item), 1, 0, 2, work)
     return _kernel(name, shape, [source], [], target, stream)

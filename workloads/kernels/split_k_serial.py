@@ -1,7 +1,7 @@
-"""Kernels whose parts of a split K add to C in turn, as CUTLASS's serial split K does.
+"""Serial split K: the parts of a split K add to C in turn, as in CUTLASS.
 
 The TBs of one tile of C wait for each other by a semaphore of the kernel's own: the first part stores, each
-other one loads what is there, adds and stores. Parts lie along z, so a TB's predecessor starts before it.
+other one loads the sum so far, adds and stores. Parts are along z, so a TB's predecessor starts before it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     Loads = list[tuple[Pattern, ...]]
 
 ROUND = 8  # rows of a warp that an epilogue exchanges through shared memory at a time
-LAST_X, LAST_Y, LAST_Z, FIRST_Z = 1, 2, 4, 8  # bits of a class of TBs
+LAST_X, LAST_Y, LAST_Z, FIRST_Z = 1, 2, 4, 8  # bits of a class of TBs: at which edges of the grid they are
 
 
-def in_turn(
+def serial_program(
     name: str,
     grid: tuple[int, int, int],
     variant: Callable[[int], Code],
@@ -33,7 +33,7 @@ def in_turn(
     smem: int,
     args: int,
 ) -> Recorded:
-    """Make a program of ``variant(bits)``, one for each class of TBs that the grid has."""
+    """Make a program with one ``variant(bits)`` for each class of TBs that the grid has."""
     gx, gy, gz = grid
     tb = np.arange(gx * gy * gz, dtype=np.int64)
     x, y, z = tb % gx, tb // gx % gy, tb // (gx * gy)
@@ -48,13 +48,15 @@ def in_turn(
     return rows(name, code, row[kinds], registers=registers, smem=smem, args=args)
 
 
-def in_rounds(ops: Loads, rows: int) -> list[Loads]:
+def epilogue_rounds(ops: Loads, rows: int) -> list[Loads]:
     """Cut the stores of a tile, of which a warp has so many rows, into the rounds of CUTLASS's epilogue."""
     many = max(1, rows // ROUND)
     return [ops[len(ops) * i // many : len(ops) * (i + 1) // many] for i in range(many)]
 
 
-def add_in_turn(code: Code, slot: int, rounds: list[Loads], kind: int, work: Callable[[int], None]) -> None:
+def serial_epilogue(
+    code: Code, slot: int, rounds: list[Loads], kind: int, work: Callable[[int], None]
+) -> None:
     """Add the stores of an epilogue, ``work(i)`` before those of round i, and the TB's turn around them."""
     if not kind & FIRST_Z:
         code.turn()

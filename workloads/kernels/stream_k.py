@@ -1,10 +1,10 @@
-"""Stream-K: a fixed grid of TBs shares the steps of a product's main loops (Osama et al., PPoPP 2023).
+"""Stream-K: a fixed grid of TBs shares the steps of a GEMM's main loops (Osama et al., PPoPP 2023).
 
 All tiles of C have ``steps`` steps of the main loop each. Every TB takes an even share of them, which may
-begin and end within a tile. Who ends a tile within its share owns it; others leave their sums in a workspace
-and post a flag, and the owner waits for the flags, adds the sums in the order of K, and stores C. As
-CUTLASS 2.11 does, a TB takes the tiles of its share backwards, so that what it leaves comes first, and waits
-for lower TBs only: these have started before it and wait for nobody before they post, so nothing can lock.
+begin and end within a tile. The TB that runs a tile's last step owns it; others leave their sums in a
+workspace and post a flag, and the owner waits for the flags, adds the sums in the order of K, and stores C.
+As CUTLASS 2.11 does, a TB takes the tiles of its share backwards, so that partial sums come first, and waits
+only for lower TBs: these have started before it and post before they wait, so no deadlock is possible.
 
 Kinds: ``basic`` shares all steps; ``one_tile`` runs whole tiles, as many as fill all TBs, and shares the
 steps of the rest; ``two_tile`` shares the steps of the rest and of one round of tiles more first, so that
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 Kind = Literal["basic", "one_tile", "two_tile"]
 KINDS = get_args(Kind)
 SUM = 4  # bytes of a sum
-# loads of 16 B that an owner has under way: as many registers as a warp has to spare. Assumed
+# loads of 16 B that an owner has in flight: as many registers as a warp has to spare. Assumed
 UNDER_WAY = 8
 INTS = 4  # a slot's address; the others are constants beside it
-MOST = 1 << 20  # stretches of a product
+MOST = 1 << 20  # stretches of a GEMM
 SLOT = 1  # of the sums' loads; stores go by the next
 
 
@@ -225,7 +225,7 @@ class _Writer:
         main, last = _stretch(self.case, edges, part.first, part.end, begins)
         code = self.code
         if not begins:
-            code.barrier()  # all have read what lies in shared memory
+            code.barrier()  # all have read their part of shared memory
         at = len(code.ops)
         code.ops += [_placed(op, x, y, at) for op in main]
         if part.end < steps_of(self.case):
@@ -261,7 +261,7 @@ def _listed(table: Table) -> Callable[[Table], Table]:
 
 
 def _accesses(case: Case, made: Schedule, a: Tensor, b: Tensor, c: Tensor, sums: Tensor) -> list[Access]:
-    """Return what TBs touch: an access for each tensor and place in their schedules."""
+    """Return what TBs touch: an access for each tensor and position in their schedules."""
     t, steps = case.tiling, steps_of(case)
     gx = t.grid(case.m, case.n, case.k)[0]
     a_t, b_t, beta = (case.a_t, case.b_t, case.beta) if isinstance(case, gemm.Case) else (False,) * 3
@@ -309,7 +309,7 @@ def stream_k(
     """Make the kernel C = A B + beta C (``gemm.gemm``) of ``slots`` TBs.
 
     ``sums`` is the workspace (:func:`workspace`); slots: as many TBs as are resident at once (0: as it has
-    rows); least: see :func:`schedule`. A product in fp16 as CUTLASS writes it for Ampere takes row-major
+    rows); least: see :func:`schedule`. An fp16 GEMM as CUTLASS writes it for Ampere takes row-major
     operands and beta = 0.
     """
     slots = slots or sums.rows
@@ -317,7 +317,7 @@ def stream_k(
     if isinstance(tiling, Tiling):
         case = gemm.case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
     elif a_t or b_t or beta:
-        raise WorkloadError(f"{name}: a product of CUTLASS for Ampere has no transposes and no beta here")
+        raise WorkloadError(f"{name}: a CUTLASS GEMM for Ampere has no transposes and no beta here")
     else:
         case = cutlass.case_of(name, a, b, c, tiling)
     if sums.rows < slots or sums.cols != tiling.tm * tiling.tn or sums.item != SUM:

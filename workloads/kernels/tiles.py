@@ -60,7 +60,7 @@ def tile_ops(
 ) -> list[tuple[Pattern, ...]]:
     """List the memory instructions that touch exactly the ``valid`` (rows, cols) of a tile.
 
-    Lanes lie along a row first, so a warp's instruction covers ``32 * width`` contiguous bytes or several
+    Lanes run along a row first, so a warp's instruction covers ``32 * width`` contiguous bytes or several
     shorter rows. Lanes outside are masked; an instruction without any lane in all warps is left out.
     """
     vector = width // tile.item

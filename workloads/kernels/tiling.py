@@ -1,4 +1,4 @@
-"""How a product is cut into tiles, and what a warp issues for one of them."""
+"""How a GEMM is cut into tiles, and what a warp issues for one of them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ FFMA_LATENCY = 4
 HMMA_LATENCY = 10
 # Vendor loops of this generation yield to another warp every 7 FFMA, and yielding seldom gains about 10 %,
 # up to 93 % of a V100's peak: Yan et al., PPoPP 2020, on cuDNN 7.6 (93 % is in the abstract; 7 and 10 % are
-# quoted from memory). The cost is assumed, in view of the rates of DeepBench's large products: a cycle for
+# quoted from memory). The cost is assumed, in view of the rates of DeepBench's large GEMMs: a cycle for
 # the switch and one for the next FFMA, which finds the reuse cache empty.
 YIELD_EVERY = 7  # FFMA
 YIELD_COST = 2  # cycles of the fp32 pipe
 FFMA_REGISTERS = 128  # at most: maxas's SGEMM of 8 x 8 a thread takes 127, so that 512 threads fit an SM
 INTS_A_STEP = 8  # address bumps, buffer flips and the loop compare of a k-step
 # Rows and columns of a warp's tile, at most, that CUTLASS's fp32 epilogue for Volta stores. Its iterators
-# (fragment_iterator_volta_tensor_op.h, tile_iterator_volta_tensor_op.h of 3.1) tell rows apart by two bits
-# of an index and columns by three, so of a larger warp tile the rest of the sums is never stored, and the
-# compiler drops what computes them. Built by ptxas 12.2 for sm_70, warps of 64 x 64, 64 x 128, 128 x 64 and
-# 128 x 128 alike have 512 HMMA and 32 LDS a step, those of 32 x 64, 32 x 128 and 128 x 32 have 256 and 24.
+# (fragment_iterator_volta_tensor_op.h, tile_iterator_volta_tensor_op.h of 3.1) address rows by two bits of an
+# index and columns by three, so the other sums of a larger warp tile are never stored, and the compiler drops
+# the code that computes them. Built by ptxas 12.2 for sm_70, warps of 64 x 64, 64 x 128, 128 x 64 and 128 x
+# 128 alike have 512 HMMA and 32 LDS a step, those of 32 x 64, 32 x 128 and 128 x 32 have 256 and 24.
 VOLTA_STORED = 64
 # Wavefronts of an LDS.128 of CUTLASS's fragments for Volta. 256 of its 512 bytes are distinct, but that lanes
 # i and i ^ 8 (A) or i ^ 4 (B) share an address does not make it shorter: measured on an H200, 4.02 cycles an
 # instruction of 16 warps, as with 512 distinct bytes (2.01 where all lanes share one address).
 VOLTA_LDS = 4
 # Cycles of a TB in which its straight-line code (addresses, first k-step, epilogue) waits to be fetched:
-# assumed to be the reason. Fitted (DeepBench, half `fit`): without it products of few TBs come out 3 to 4 us
+# assumed to be the reason. Fitted (DeepBench, half `fit`): without it GEMMs of few TBs come out 3 to 4 us
 # short whatever their K, and fp16 tiles of 256 x 128, alone on their SM, as much a wave.
 FETCH = 5000
 Math = Literal["ffma", "hmma"]
@@ -44,16 +44,16 @@ class Tiling:
     ``split_k`` > 1 makes grid z and turns the stores of C into updates; ``slices`` > 1 lets groups of warps
     compute different k of each tile and add their sums through shared memory (cuBLAS's ``sliced1x4``).
     ``stages`` is 1 (one buffer, two barriers a step) or 2. ``cutlass``: parts of a split add to C in turn
-    (``serial``), a step loads B before A, and sums leave a few rows at a time. ``warp``: rows
+    (``split_k_serial``), a step loads B before A, and sums leave a few rows at a time. ``warp``: rows
     and columns of a warp's tile where they are known; (0, 0): as square as the TB tile allows. CUTLASS for
     Volta computes only a part of a large one (``VOLTA_STORED``).
 
     ``overlap``: the tile in flight is stored to shared memory among the arithmetic of the last group but one,
-    and the last group runs behind the barrier on fragments that are in registers already (CUTLASS's
+    and the last group runs after the barrier on fragments that are in registers already (CUTLASS's
     ``mma_pipelined.h``). ``passes``: C leaves in so many rounds, each through shared memory; where
     C is read, each waits for its part (CUTLASS's epilogue; maxas's SGEMM). ``fetch``: cycles of a TB in which
     straight-line code before and after the loop waits to be fetched; ``yields``: cycles of a yield.
-    ``turned``: the tiles of a column of C are dispatched one after another, not those of a row.
+    ``column_raster``: the tiles of a column of C are dispatched one after another, not those of a row.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Tiling:
     passes: int = 1
     fetch: int = 0
     yields: int = YIELD_COST
-    turned: bool = False
+    column_raster: bool = False
     warp: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:

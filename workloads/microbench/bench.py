@@ -1,4 +1,4 @@
-"""Runs one kernel or chain on a simulated GPU and reads off what the real measurement reads off."""
+"""Runs one kernel or chain on a simulated GPU and takes the same readings as the real measurement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VECTOR = 16 * LANES  # bytes of a warp that moves 16 B a lane
 
 
 def whole(tensor: Tensor, mode: str) -> Access:
-    """Let every TB touch the whole tensor: addresses decide nothing where kernels come one after another."""
+    """Let every TB touch the whole tensor: addresses decide nothing where kernels run one after another."""
 
     def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.tile(np.array([[0, tensor.rows, 0, tensor.cols]], np.int64), (len(tbs), 1))
@@ -79,7 +79,7 @@ class Bench:
     ) -> Result:
         """Simulate with one thread."""
         made = job if isinstance(job, Job) else Job(job.name, (job,))
-        # what was measured in cycles is cycles of the SM's own counter, so all of them are of one length here
+        # measured cycles are of the SM's own counter, so the clock is fixed here
         steady = {"gpu.clock_tensor": 1.0} | {k.replace("__", "."): v for k, v in overrides.items()}
         config = self.config.replaced(steady)
         return simulate(config, made, scheme, threads=1, tables=tables)
@@ -115,5 +115,5 @@ def pattern(
     width: int = 16,
     lanes: int = 0xFFFFFFFF,
 ) -> Pattern:
-    """Lanes move ``width`` bytes side by side; ``grid`` bytes from TB to TB, ``warp`` from warp to warp."""
+    """Lanes access ``width`` bytes side by side; ``grid`` bytes from TB to TB, ``warp`` from warp to warp."""
     return Pattern(arg, width, base=base, bx=grid, warp=warp, step=step, s0=width, lanes=lanes)

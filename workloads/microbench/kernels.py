@@ -38,7 +38,7 @@ def arithmetic(pipe: str, tbs: int, threads: int, ops: int, iterations: int, *, 
 
 
 def chained(pipe: str, count: int, latency: int) -> Kernel:
-    """Make one warp run instructions each of which needs the one before, without a loop's instructions."""
+    """Make one warp run a chain of dependent instructions, without a loop's instructions."""
     code = Code()
     mark = code.loop_begin()
     if pipe == "shfl":
@@ -51,7 +51,7 @@ def chained(pipe: str, count: int, latency: int) -> Kernel:
 
 
 def read(tbs: int, iterations: int, threads: int = 512) -> Kernel:
-    """Read once through memory as the grid strides: four 16 B loads a lane, then their sums."""
+    """Read memory once in a grid-stride loop: four 16 B loads a lane, then their sums."""
     stride = tbs * threads * 16
     source = buffer(Memory(), "source", 4 * stride * iterations)
     code = Code()
@@ -68,7 +68,7 @@ def read(tbs: int, iterations: int, threads: int = 512) -> Kernel:
 
 
 def write(tbs: int, iterations: int, passes: int = 1, threads: int = 512) -> Kernel:
-    """Write 16 B a lane as the grid strides, ``passes`` times over the same memory."""
+    """Write 16 B a lane in a grid-stride loop, ``passes`` times over the same memory."""
     stride = tbs * threads * 16
     target = buffer(Memory(), "target", stride * iterations)
     code = Code()
@@ -82,7 +82,7 @@ def write(tbs: int, iterations: int, passes: int = 1, threads: int = 512) -> Ker
 
 
 def copy(tbs: int, iterations: int, threads: int = 512) -> Kernel:
-    """Copy as the grid strides: four loads of 16 B a lane, then four stores."""
+    """Copy in a grid-stride loop: four loads of 16 B a lane, then four stores."""
     stride = tbs * threads * 16
     memory = Memory()
     source = buffer(memory, "source", 4 * stride * iterations)
@@ -101,11 +101,11 @@ def copy(tbs: int, iterations: int, threads: int = 512) -> Kernel:
 
 
 def l2_read(tbs: int, steps: int, turns: int, fold: int = 1, threads: int = 512) -> Kernel:
-    """Walk a set past L1 ``turns`` times there and back, four loads of 16 B a lane at a time.
+    """Read a set bypassing L1, ``turns`` times forwards and backwards, four loads of 16 B a lane at a time.
 
-    The set is ``steps`` times what the grid reads at once; with ``fold`` so many TBs read the same part.
+    The set is ``steps`` times what the grid reads at once; ``fold`` TBs read the same part.
     Every second pass has TBs in opposite order, so that a line is read by another SM each time, most often on
-    the other side of the chip: ``SHIFT`` TBs on, as TBs are handed out to the GPCs of both sides in turn.
+    the other side of the chip: ``SHIFT`` TBs on, as TBs are dispatched to the GPCs of both sides in turn.
     """
     if tbs % fold:
         raise WorkloadError(f"l2_read: {tbs} TBs in {fold} equal parts: must come out even")
@@ -197,7 +197,7 @@ def empty(tbs: int, threads: int, *, stream: int = 0) -> Kernel:
 
 
 def chain(count: int, tbs: int, threads: int, streams: int = 1) -> Job:
-    """Return empty kernels each of which waits for the one before.
+    """Return a chain of dependent empty kernels.
 
     By stream order, graph edge or event; or inside its program, where the scheme launches early.
     """

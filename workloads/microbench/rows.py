@@ -1,4 +1,4 @@
-"""Which constants are simulated, and how: one row each, named as the measurement names it."""
+"""The constants that are simulated: a row each, under the key of the measurement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PIPES = {
     "shfl": "shfl",
 }
 SHAPES = ((1, 32), (132, 128), (132, 1024), (1056, 256))
-# in the words of the keys, and the scheme that stands for it
+# launch mode in the words of the keys, and its scheme
 SCHEMES = {"stream": "stream", "graph": "graph", "pdl": "pdl", "graph_pdl": "pdl:graph"}
 GRIDS = (132, 264, 1056, 4224, 16896, 67584, 270336, 1081344)
 EVENTS = "event_to_event_us.nothing_between"
@@ -92,7 +92,7 @@ def _mma(b: Bench, warps: int) -> float:
 
 
 def _mma_sustained(b: Bench) -> float:
-    # so long that the clock has come to its own
+    # so long that the clock has settled
     flop = 2 * b.config.device.mma_rate * b.config.number("gpu.sm.tensor_interval")
     share = b.config["gpu.clock_tensor"]
     few, many = (

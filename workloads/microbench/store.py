@@ -1,4 +1,4 @@
-"""What was measured of which GPU."""
+"""Files of measured constants, by GPU."""
 
 from __future__ import annotations
 

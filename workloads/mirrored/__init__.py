@@ -1,4 +1,4 @@
-"""The kernels that were measured on an H200, line by line as their sources and their SASS have them.
+"""Templates that mirror the kernels measured on an H200, line by line after their sources and SASS.
 
 ``job_of("vecadd", "n=270336")`` is one launch of one of them. Names and parameters are those of
 ``workloads/measured/h200_counters.csv``. Instruction counts follow from the SASS and the sizes; none is
@@ -42,7 +42,7 @@ TEMPLATES: dict[str, Callable[..., Launch]] = {
     "hgemm_128x128x32_4warps": hgemm_128x128x32_4warps,
     "hgemm_64x64x32": hgemm_64x64x32,
 }
-# how the measured table spells a parameter that is no Python name
+# the measured table's spelling of parameters that are no Python names
 _SPELLED = {"H=W": "size"}
 
 
@@ -77,7 +77,7 @@ def job_of(kernel: str, params: str | Mapping[str, int]) -> Job:
     """Return a job of one launch; ``params`` as in the measured table, such as ``"rows=512;cols=1024"``.
 
     Raises a WorkloadError for a kernel or a parameter that is not known. For the measured warm times run the
-    kernel several times in one stream: ``Job(name, [job.kernels[0]] * n)``; tensors stay where they are.
+    kernel several times in one stream: ``Job(name, [job.kernels[0]] * n)``; tensors keep their addresses.
     """
     spelled = params if isinstance(params, str) else ";".join(f"{k}={v}" for k, v in params.items())
     return Job(f"{kernel}:{spelled}", [launch_of(kernel, params).kernel])

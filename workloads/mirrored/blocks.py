@@ -3,9 +3,9 @@
 It was built with CUDA 13.0, ``nvcc -O3 -arch=sm_90a``. A run of instructions is ``(stall, wavefronts, {pipe:
 instructions})``, see ``code``; in order, ``ld1 a 512`` is a load of slot 1 through pointer
 ``a`` at 512 bytes, ``wait1`` is where the SASS first uses what slot 1 loads, ``st`` a store, ``bar`` a
-BAR.SYNC. Loads that are first used in one place share a slot, and neighbours do where there are more such
-places than slots. A fourth figure of a run says that what follows waits for shared memory, but not for that
-many wavefronts, the latest; for ``void`` (LDS RZ that no lane executes) nothing waits. Stretches are named by
+BAR.SYNC. Loads whose first use is the same instruction share a slot, and neighbours do where slots run
+out. A fourth figure of a run means that the next instruction waits for shared memory except for that
+many latest wavefronts; for ``void`` (LDS RZ that no lane executes) nothing waits. Stretches are named by
 what the source does there; loops repeat a stretch.
 """
 

@@ -1,9 +1,8 @@
-"""What each stretch of the measured matrix products' SASS executes; see ``blocks``.
+"""What each stretch of the measured GEMMs' SASS executes; see ``blocks``.
 
 ``cp`` is a LDGSTS (cp.async), ``group`` waits for the oldest group of them. ``*_OUT`` are the stores of a
-tile one after another, each as it is and as it is where its rows do not exist. The nine LDSM that HGEMM8
-begins a step with are runs of their own, here and in chains: they queue one by one, between those of other
-warps.
+tile one after another, each with and without rows that exist. The nine LDSM at the start of an HGEMM8 step
+are runs of their own, here and in chains: they queue one by one, between those of other warps.
 """
 
 # fmt: off

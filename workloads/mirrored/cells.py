@@ -1,4 +1,4 @@
-"""Recurrent cells, one thread an element of [batch, hidden]."""
+"""Pointwise kernels of recurrent cells, one thread an element of [batch, hidden]."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _cell(
     order: tuple[tuple[int, int], ...],
     registers: int,
 ) -> Launch:
-    """Make a cell; ``order`` are (argument, gate) of the memory ops as the SASS has them.
+    """Make a cell's kernel; ``order`` are (argument, gate) of the memory ops as the SASS has them.
 
-    Arguments 0 and 1 are the recurrent and the input products [batch, gates * hidden], the others
+    Arguments 0 and 1 are the results of the recurrent and the input GEMM [batch, gates * hidden], the others
     [batch, hidden].
     """
     positive(name, hidden=hidden, batch=batch)
@@ -65,12 +65,12 @@ def _cell(
 
 
 def gru_cell(hidden: int = 1536, batch: int = 32) -> Launch:
-    """GRU cell: h' = (1 - z) n + z h of the recurrent products G and the input products X."""
+    """GRU cell: h' = (1 - z) n + z h of the recurrent GEMM's G and the input GEMM's X."""
     order = ((0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2), (2, 0), (3, 0))
     return _cell("gru_cell", hidden, batch, 3, GRU["all"], order, 18)
 
 
 def lstm_cell(hidden: int = 1536, batch: int = 32) -> Launch:
-    """LSTM cell: c' and h' of the products G and X and the state c."""
+    """LSTM cell: c' and h' of the GEMMs' G and X and the state c."""
     order = ((1, 0), (0, 0), (1, 1), (0, 1), (1, 2), (1, 3), (0, 3), (0, 2), (2, 0), (3, 0), (4, 0))
     return _cell("lstm_cell", hidden, batch, 4, LSTM["all"], order, 22)

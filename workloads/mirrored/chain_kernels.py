@@ -1,6 +1,6 @@
-"""The kernels of measured chains that no suite of plain kernels has: a GRU cell and a softmax by tiles.
+"""Kernels that only the measured chains have: a GRU cell and a softmax by tiles.
 
-Their stretches are those of ``blocks_chain``. Loads go past L1.
+Their stretches are those of ``blocks_chain``. Loads bypass L1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workloads.kernels.tiles import collapse
 
 from . import blocks_persist
 from .blocks_chain import GRU16, GRU32, SOFTMAX
-from .code import STORES, Launch, Warp, launch, sized, staged
+from .code import STORES, Launch, Warp, as_stage, launch, resizable
 from .stream import WARPS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GATES = 3
 SOFTMAX_ROWS = 16  # of a TB
 PAIRS = 64  # elements that the lanes of a warp read at once
-# pairs a lane that the compiler takes at once; what does not fill the least is read before, one by one
+# pairs a lane that the compiler loads at once; a remainder below the least is read before, one by one
 BY4, BY8, BY16 = 4, 8, 16
 # arguments and gates in the order in which a GRU cell's SASS loads and stores them; the last two are h and h'
 ORDER = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 0), (3, 0))
@@ -56,9 +56,9 @@ def gru_tile(
     *,
     persistent: bool = False,
 ) -> Launch:
-    """GRU cell by tiles: h' of the products G and X [batch, 3 hidden] and h [batch, hidden].
+    """GRU cell by tiles: h' of the GEMMs' G and X [batch, 3 hidden] and h [batch, hidden].
 
-    A thread takes an element of each of several rows, one after another; rows that do not exist are skipped.
+    A thread computes an element of each of several rows in turn; rows that do not exist are skipped.
     ``persistent``: the code of a stage of ``gru_persist``.
     """
     (bm, bn), item = tile, before.item
@@ -113,8 +113,8 @@ def gru_tile(
     def other(number: int, persistent: bool) -> Launch:
         return gru_tile(name, products, inputs, before, after, tile, number, persistent=persistent)
 
-    made = sized(made, lambda number: other(number, persistent))
-    return made if persistent else staged(made, lambda: other(warps, True))
+    made = resizable(made, lambda number: other(number, persistent))
+    return made if persistent else as_stage(made, lambda: other(warps, True))
 
 
 def _row(w: Warp, pitch: int, row: int, count: int, warps: int) -> None:
@@ -205,14 +205,14 @@ def softmax_rows(name: str, source: Tensor, target: Tensor, warps: int = WARPS) 
     made = launch(
         name, grid, [[w]], None, (source, target), accesses, warps=warps, registers=32, parameters=2
     )
-    return sized(made, lambda n: softmax_rows(name, source, target, n))
+    return resizable(made, lambda n: softmax_rows(name, source, target, n))
 
 
 def fence(name: str, last: Tensor, first: Tensor) -> Launch:
-    """One warp that reads of ``last`` and writes of ``first``, and is said to touch all of both.
+    """One warp that reads from ``last`` and writes to ``first``; its footprint is all of both.
 
-    Between two runs of a chain it stands for the memset and the events there: nothing of the second run
-    starts before all of the first has ended.
+    It stands in for the memset and the events between two runs of a chain: nothing of the second run starts
+    before all of the first has ended.
     """
 
     def whole(tensor: Tensor, mode: Mode) -> Access:

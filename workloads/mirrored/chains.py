@@ -1,8 +1,8 @@
 """The chains of dependent kernels that were measured on an H200 (``deps.cu``), each as one stream of kernels.
 
 ``chain_of("mlp", "fp16", "64x64x32_128thr", "widths=1024-4096-1024;layers=2;tokens=64")`` is one run of one
-of them; the words are those of ``workloads/measured/h200_deps.csv``. The relu between layers, a maximum an
-output, is left out.
+of them; parameters are spelled as in ``workloads/measured/h200_deps.csv``. The relu between layers, a maximum
+an output, is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
 from . import blocks_persist as persist
 from .blocks_chain import HGEMM8, HGEMM8_OUT, HGEMM64, SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
 from .chain_kernels import fence, gru_tile, softmax_rows
-from .code import Launch, staged
+from .code import Launch, as_stage
 from .hgemm import H64, H128W8, Hgemm, hgemm
 from .sgemm import S32, S64, S128, Sgemm, sgemm
 
@@ -32,7 +32,7 @@ TILES: Mapping[tuple[str, str], Hgemm | Sgemm] = {
 _H128, _H64 = TILES["fp16", "128x128x32_256thr"], TILES["fp16", "64x64x32_128thr"]
 _S128, _S64 = TILES["fp32", "128x128x8_256thr"], TILES["fp32", "64x64x16_256thr"]
 _S32 = TILES["fp32", "32x32x32_256thr"]
-# products as stages of the persistent kernels, by what they are a stage of
+# GEMMs as stages of the persistent kernels, by the kernel they are a stage of
 STAGED: Mapping[tuple[str, str], Hgemm | Sgemm] = {
     ("mlp", _H128.name): replace(_H128, registers=128, blocks=persist.HGEMM8, out=persist.HGEMM8_OUT),
     ("mlp", _H64.name): replace(_H64, blocks=persist.HGEMM64, out=persist.HGEMM64_OUT),
@@ -56,7 +56,7 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Matrix products of one tiling."""
+    """GEMMs of one tiling."""
 
     tile: Hgemm | Sgemm
 
@@ -75,7 +75,7 @@ class _Product:
 
         other = STAGED.get((stage, self.tile.name))
         return (
-            made(self.tile).kernel if other is None else staged(made(self.tile), lambda: made(other)).kernel
+            made(self.tile).kernel if other is None else as_stage(made(self.tile), lambda: made(other)).kernel
         )
 
 
@@ -94,7 +94,7 @@ def _read(chain: str, params: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _mlp(chain: str, product: _Product, params: str) -> Chain:
-    """Make [tokens, w0] -> [tokens, w1] -> ..., a product a layer; the table lists four widths at most."""
+    """Make [tokens, w0] -> [tokens, w1] -> ..., a GEMM a layer; the table lists four widths at most."""
     given = _read(chain, params, ("widths", "layers", "tokens"))
     layers, tokens = (_count(f"chain {chain}: {name}", given[name]) for name in ("layers", "tokens"))
     widths = [_count(f"chain {chain}: widths", text) for text in given["widths"].split("-")]
@@ -111,7 +111,7 @@ def _mlp(chain: str, product: _Product, params: str) -> Chain:
 
 
 def _gru(chain: str, product: _Product, params: str) -> Chain:
-    """Make steps of [batch, hidden] x [hidden, 3 hidden] and a cell; products of inputs are given."""
+    """Make steps of [batch, hidden] x [hidden, 3 hidden] and a cell; the input GEMMs are given."""
     given = _read(chain, params, ("hidden", "batch", "steps"))
     hidden, batch, steps = (_count(f"chain {chain}: {name}", text) for name, text in given.items())
     item, memory = product.item, Memory()
@@ -121,7 +121,7 @@ def _gru(chain: str, product: _Product, params: str) -> Chain:
         )
 
     def slices(name: str, count: int, cols: int) -> list[Tensor]:
-        """Tensors of one step each, one behind the other."""
+        """Adjacent tensors of one step each."""
         return [memory.tensor(f"{name}{i}", batch, cols, item) for i in range(count)]
 
     states, inputs = slices("h", steps + 1, hidden), slices("X", steps, 3 * hidden)
@@ -177,6 +177,6 @@ def chain_job(chain: str, dtype: str, tile: str, params: str) -> Job:
     made = chain_of(chain, dtype, tile, params)
     between = fence("fence", made.last, made.first).kernel
     count = len(made.kernels)
-    # behind an event nothing is launched early, as behind those of the measurement
+    # nothing is launched early after an event, as in the measurement
     events = [(count - 1, count), (count, count + 1)]
     return Job(f"{chain}:{params}", [*made.kernels, between, *made.kernels], events)

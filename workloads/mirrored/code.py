@@ -1,7 +1,7 @@
-"""Code of one warp as its SASS has it: runs of instructions by pipe, what they wait for, and their counts.
+"""Code of one warp after its SASS: runs of instructions by pipe, what they wait for, and their counts.
 
-A run (:meth:`Warp.mix`) stands for the instructions between two memory ops, waits or barriers of the SASS.
-``stall`` are the cycles in which a lone warp would wait inside of it for results of fixed latency, beyond the
+A run (:meth:`Warp.mix`) is the instructions between two memory ops, waits or barriers of the SASS.
+``stall`` are the cycles for which a lone warp would wait inside it for results of fixed latency, beyond the
 time that its pipes take, found by issuing the SASS in order: FFMA, IMAD and ALU results after 4 cycles,
 shared memory 23, SHFL 24, MUFU 17, HMMA 24 (measured, H200); IMAD.WIDE 5, LDSM 29, LDC, S2R and S2UR 25 to
 30, ULDC 10, uniform results 7 (assumed: nobody published them).
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Where Hopper executes an instruction: the pipe of the simulator, and the counter of the profiler.
-# The counters of 82 kernels agree with this table to the last instruction: a load of a special register goes
-# through lsu for thread indices and through adu for TB indices, VIADD through fma, and branches, ULDC and
+# The counters of 82 kernels agree with this table to the last instruction: a load of a special register runs
+# on lsu for thread indices and through adu for TB indices, VIADD through fma, and branches, ULDC and
 # UMOV through none.
 PIPES: Mapping[str, tuple[str, str]] = {
     "ffma": ("fp32", "fma"),  # FFMA, FADD, FMUL: either half
@@ -53,7 +53,7 @@ PIPES: Mapping[str, tuple[str, str]] = {
     "s2r": ("", "lsu"),  # S2R of a thread index: a shared-memory wavefront each
     "lsu": ("", "lsu"),  # LDGDEPBAR
     "smem": ("", "lsu"),  # LDS, STS, LDSM, SHFL
-    "void": ("", "lsu"),  # @!PT LDS RZ, which lies before copies and loads nothing
+    "void": ("", "lsu"),  # @!PT LDS RZ, which stands before cp.async and loads nothing
     "lds64": ("", "lsu"),  # LDS among FFMAs, see WRITES
     "lds128": ("", "lsu"),
 }
@@ -99,7 +99,7 @@ class Warp:
     def mix(self, stall: int = 0, waves: int = 0, back: int | None = None, **pipes: int) -> None:
         """Add a run of instructions, by :data:`PIPES`; ``waves``: shared-memory wavefronts of smem.
 
-        ``back``: what follows waits for shared memory, but not for the last ``back`` wavefronts.
+        ``back``: the next instruction waits for shared memory except for the last ``back`` wavefronts.
         """
         waves += pipes.get("s2r", 0)
         if "void" in pipes:
@@ -145,7 +145,7 @@ class Warp:
         self._count()
 
     def wait(self, *slots: int, stages: int = 0, level: int = 2) -> None:
-        """Wait until the loads of slots are there."""
+        """Wait until the loads of slots have arrived."""
         for slot in slots:
             self.code.wait(slot, stages=stages, level=level)
         self._count()
@@ -154,7 +154,7 @@ class Warp:
         """Add a stretch of SASS (``blocks``).
 
         ``at(name, offset)`` makes the pattern of a memory op, or one a warp; ops without a name are "0",
-        "1", ... in order. Loop counter ``level`` moves them; ``bypass``: loads go past L1.
+        "1", ... in order. Loop counter ``level`` moves them; ``bypass``: loads bypass L1.
         """
         unnamed = 0
         for part in block:
@@ -204,17 +204,17 @@ class Warp:
         self._count()
 
     def needs(self, part: Part, *, level: int = 2, ahead: int = 0) -> None:
-        """Mark that what follows reads a part of an argument; see :meth:`pysim.Code.needs`."""
+        """Mark that the code from here reads a part of an argument; see :meth:`pysim.Code.needs`."""
         self.code.needs(part, level=level, ahead=ahead)
         self._count()
 
     def main_done(self) -> None:
-        """Mark where the main loop is over."""
+        """Mark the end of the main loop."""
         self.code.main_done()
         self._count()
 
     def exit(self) -> None:
-        """Add EXIT, behind the mark of what the warp has stored."""
+        """Add EXIT, after the mark of what the warp has stored."""
         if self.output is not None:
             self.code.made(self.output, level=2)
         self.code.exit()
@@ -272,7 +272,7 @@ def launch(
 ) -> Launch:
     """Make a kernel of ``code[row][warp]``, or ``code[row][0]`` where all warps of a row run the same.
 
-    ``tb_rows`` tells the row of each TB (None: all are of row 0). ``registers`` a thread, ``smem``
+    ``tb_rows`` is the row of each TB (None: all are of row 0). ``registers`` a thread, ``smem``
     bytes a TB. ``parameters``: pieces of 64 B from c[0x0][0x200] on that its SASS reads.
     """
     total = grid[0] * grid[1] * grid[2]
@@ -293,11 +293,11 @@ def launch(
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
 
 
-def staged(made: Launch, of: Callable[[], Launch]) -> Launch:
-    """Return a launch whose kernel tells what it is as a stage of a persistent one."""
+def as_stage(made: Launch, of: Callable[[], Launch]) -> Launch:
+    """Return a launch whose kernel knows its form as a stage of a persistent kernel, ``of()``."""
     return replace(made, kernel=replace(made.kernel, staged=lambda: of().kernel))
 
 
-def sized(made: Launch, of: Callable[[int], Launch]) -> Launch:
-    """Return a launch whose kernel tells how TBs of other sizes do the same."""
+def resizable(made: Launch, of: Callable[[int], Launch]) -> Launch:
+    """Return a launch whose kernel knows its form with another number of warps a TB, ``of(warps)``."""
     return replace(made, kernel=replace(made.kernel, sized=lambda warps: of(warps).kernel))

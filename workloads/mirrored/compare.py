@@ -1,4 +1,4 @@
-"""Counts of the templates beside the profiler's: instructions a pipe, sectors of L1 and L2, DRAM reads."""
+"""Compares counts of the templates with the profiler's: instructions, L1 and L2 sectors, DRAM reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .code import COUNTERS, SECTORS
 
 MEASURED = Path(__file__).resolve().parents[1] / "measured" / "h200_counters.csv"
 MEMORY = ("l2_sectors", "dram_read_bytes")
-# rows that move less contain what the profiler and its flush add
+# in rows that move less the traffic of the profiler and its flush counts
 LEAST = {"l1_load_sectors": 32, "l1_store_sectors": 32, "l2_sectors": 32, "dram_read_bytes": 1}
 MEGABYTE = 1 << 20
 
@@ -24,7 +24,7 @@ def measured() -> list[dict[str, str]]:
 
 
 def simulated(row: Mapping[str, str], gpu: str = "h200") -> dict[str, int]:
-    """Return L2 sectors that SMs ask for and bytes read from DRAM of one launch on an empty L2."""
+    """Return L2 sectors that SMs request and bytes read from DRAM of one launch on an empty L2."""
     l2 = simulate(gpu, job_of(row["kernel"], row["params"]), "stream").frame("l2")
     asked = int(l2["sectors_read"].sum() + l2["sectors_written"].sum())
     return {"l2_sectors": asked, "dram_read_bytes": 32 * int(l2["dram_read_sectors"].sum())}

@@ -25,7 +25,7 @@ TAPS = 9
 
 
 class _Shape:
-    """Sizes of one convolution and the place of one tile in it."""
+    """Sizes of one convolution and the position of one tile in it."""
 
     def __init__(self, channels: int, size: int, kernels: int, tile: tuple[int, int]) -> None:
         """Sizes in elements; ``tile`` is the first row and column of the tile."""

@@ -60,7 +60,7 @@ H64 = Hgemm("hgemm_64x64x32", 64, 64, 32, 32, 80, HGEMM64)
 
 
 def _into(first: int, row: int) -> int:
-    """Return where in a line of shared memory a copy goes: row ``first`` of ``row`` bytes and the padding."""
+    """Return where in a line of shared memory a cp.async writes: row ``first`` of ``row`` bytes, padded."""
     return first * (row + PAD) % 128
 
 
@@ -102,7 +102,7 @@ class _Tile:
         )  # fmt: skip
 
     def copied(self, of_a: bool, warp: int, j: int, step: int) -> Pattern:
-        """Copy of A or of B."""
+        """Return the pattern of a cp.async of A or of B."""
         return self.a(warp, j, step) if of_a else self.b(warp, j, step)
 
     def needed(self, step: int) -> Part:
@@ -135,7 +135,7 @@ def _out(w: Warp, tile: _Tile, warps: range) -> None:
         return collapse([tile.c(warp, row, col) for warp in warps])
 
     def drain() -> None:
-        """Wait for all copies: none is left."""
+        """Wait for all cp.async."""
 
     kind = tile.kind
     if not kind.out:
@@ -206,14 +206,14 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
 def hgemm(
     name: str, a: Tensor, b: Tensor, c: Tensor, kind: Hgemm, *, batch: int = 1, stream: int = 0
 ) -> Launch:
-    """C = A B of ``batch`` products one below the other: a is [batch M, K], b [batch K, N], c [batch M, N].
+    """C = A B of ``batch`` stacked GEMMs: a is [batch M, K], b [batch K, N], c [batch M, N].
 
     N must be a multiple of the tile's columns and K of 32, as in the source.
     """
     m, k, n = c.rows // batch, a.cols, c.cols
     if (a.rows, b.rows, b.cols) != (batch * m, batch * k, n) or c.rows % batch:
         raise WorkloadError(
-            f"{name}: A {a.rows} x {a.cols}, B {b.rows} x {b.cols}, C {c.rows} x {n}: no product"
+            f"{name}: A {a.rows} x {a.cols}, B {b.rows} x {b.cols}, C {c.rows} x {n}: no GEMM"
         )
     if n % kind.bn or k % BK or not 1 <= k // BK <= MAX_STEPS:
         raise WorkloadError(f"{name}: N = {n}, K = {k}: must be multiples of {kind.bn} and {BK}")
@@ -237,7 +237,7 @@ def hgemm(
     return launch(
         name, grid, code, which, (a, b, c), accesses,
         warps=kind.warps, registers=kind.registers, smem=kind.smem, stream=stream,
-        parameters=3 if kind.static else 2,  # those of chains have what they wait for behind the operands
+        parameters=3 if kind.static else 2,  # in chains the semaphores are arguments after the operands
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Patterns whose lanes lie where a list says."""
+"""Address patterns with a list of lane offsets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mask(lanes: int) -> int:
 
 
 def lane_pattern(base: Pattern, offsets: Sequence[int | None]) -> Pattern:
-    """Place each of 32 lanes at its own offset in bytes behind ``base``; None: the lane is off."""
+    """Return a pattern with an offset in bytes from ``base`` for each of 32 lanes; None: the lane is off."""
     lanes = sum(1 << lane for lane, at in enumerate(offsets) if at is not None)
     on = [(lane, at) for lane, at in enumerate(offsets) if at is not None]
     if not on:
@@ -24,7 +24,7 @@ def lane_pattern(base: Pattern, offsets: Sequence[int | None]) -> Pattern:
     step = base.width
     if all(at == start + (lane - first) * step for lane, at in on):
         return replace(base, base=base.base + start - first * step, s0=step, minor=32, lanes=lanes)
-    # from the first lane on, so that warps whose lanes lie alike differ in their base alone
+    # from the first lane on, so that warps with the same lane offsets differ in their base alone
     spots = tuple(0 if at is None else at - start for at in offsets)
     return replace(base, base=base.base + start, lanes=lanes, offsets=spots)
 
@@ -33,8 +33,8 @@ def lane_pattern(base: Pattern, offsets: Sequence[int | None]) -> Pattern:
 def sectors(pattern: Pattern) -> int:
     """Return the sectors that L1 counts for an access, where TBs and loops move it by whole sectors.
 
-    Of a copy into shared memory each line counts one more whose sectors lie across sectors there (measured
-    on an H200, ``l1tex__t_sectors_pipe_lsu_mem_global_op_ld``: 20 and 18 for 16 of the fp16 products).
+    For cp.async a line whose sectors straddle sectors of shared memory counts one more (measured on an H200,
+    ``l1tex__t_sectors_pipe_lsu_mem_global_op_ld``: 20 and 18 for 16 of the fp16 GEMMs).
     """
     lanes = [lane for lane in range(32) if pattern.lanes >> lane & 1]
     if pattern.offsets:

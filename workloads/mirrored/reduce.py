@@ -1,6 +1,6 @@
 """Kernels that reduce a row: block sum, softmax, layer norm and matrix times vector.
 
-The compiler unrolls their loops over a row by 16, 8 and 4 behind up to three single rounds; lanes of a warp
+The compiler unrolls their loops over a row by 16, 8 and 4 after up to three single rounds; lanes of a warp
 that have no element of a round are masked in it.
 """
 
@@ -50,7 +50,7 @@ class Rounds:
     def places(
         self, base: dict[str, Pattern], done: Sequence[int], active: Sequence[bool], moves: int = 0
     ) -> Callable[[str, int], tuple[Pattern, ...]]:
-        """Return where memory ops go ``done[l]`` rounds behind lane l's first; a loop moves ``moves``."""
+        """Return addresses of memory ops ``done[l]`` rounds after lane l's first; a loop moves ``moves``."""
 
         def at(name: str, offset: int) -> tuple[Pattern, ...]:
             p = base[name]

@@ -65,7 +65,7 @@ class _Tile:
     m: int
 
     def a(self, warp: int) -> Pattern:
-        """Read A past L1; threads whose row does not exist read the first one."""
+        """Read A bypassing L1; threads whose row does not exist read the first one."""
         across = self.kind.bk // 4
         down = 32 // across
         pitch = ITEM * self.k
@@ -176,14 +176,14 @@ def _code(tile: _Tile, steps: int, warps: range) -> Warp:
 def sgemm(
     name: str, a: Tensor, b: Tensor, c: Tensor, kind: Sgemm, *, batch: int = 1, stream: int = 0
 ) -> Launch:
-    """C = A B of ``batch`` products one below the other: a is [batch M, K], b [batch K, N], c [batch M, N].
+    """C = A B of ``batch`` stacked GEMMs: a is [batch M, K], b [batch K, N], c [batch M, N].
 
     N must be a multiple of the tile's columns and K of its depth, as in the source.
     """
     m, k, n = c.rows // batch, a.cols, c.cols
     if (a.rows, b.rows, b.cols) != (batch * m, batch * k, n) or c.rows % batch:
         raise WorkloadError(
-            f"{name}: A {a.rows} x {a.cols}, B {b.rows} x {b.cols}, C {c.rows} x {n}: no product"
+            f"{name}: A {a.rows} x {a.cols}, B {b.rows} x {b.cols}, C {c.rows} x {n}: no GEMM"
         )
     if n % kind.bn or k % kind.bk or not 1 <= k // kind.bk <= MAX_STEPS:
         raise WorkloadError(f"{name}: N = {n}, K = {k}: must be multiples of {kind.bn} and {kind.bk}")
@@ -204,14 +204,14 @@ def sgemm(
     return launch(
         name, grid, code, which, (a, b, c), accesses,
         warps=WARPS, registers=kind.registers, smem=kind.smem, stream=stream,
-        parameters=3 if kind.static else 2,  # those of chains have what they wait for behind the operands
+        parameters=3 if kind.static else 2,  # in chains the semaphores are arguments after the operands
     )  # fmt: skip
 
 
 def gemm_accesses(
     a: Tensor, b: Tensor, c: Tensor, grid: tuple[int, int, int], tile: tuple[int, int, int, int]
 ) -> tuple[Access, ...]:
-    """Footprint of the TBs of a product: rows of A, columns of B, a tile of C; ``tile`` is bm, bn, M, K."""
+    """Footprint of the TBs of a GEMM: rows of A, columns of B, a tile of C; ``tile`` is bm, bn, M, K."""
     bm, bn, m, k = tile
 
     def spans(tbs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:

@@ -1,4 +1,4 @@
-"""Transposes of 32 x 32 tiles by 32 x 8 threads: straight, and through shared memory."""
+"""Transposes of 32 x 32 tiles by 32 x 8 threads: naive, and through shared memory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _read(rows: int, cols: int, y: int, wide: int, high: int, k: int) -> tuple[P
 
 
 def _naive_warp(rows: int, cols: int, y: int, wide: int, high: int) -> Warp:
-    """Row r of the tile goes to column r: each lane writes a row of its own."""
+    """Row r of the tile is written to column r: each lane writes a row of its own."""
     pitch = 4 * rows
     ops = [_read(rows, cols, y, wide, high, k) for k in range(4)]
     ops = [

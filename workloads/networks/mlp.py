@@ -1,4 +1,4 @@
-"""A multi-layer perceptron, launched a product a layer as a framework with fused epilogues launches it."""
+"""A multi-layer perceptron: one GEMM a layer, as a framework with fused epilogues launches it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mlp(
     dtype: Dtype = "fp16",
     hints: MachineHints | None = None,
 ) -> Job:
-    """Make ``layers`` products X[batch, width] W[width, width], each behind the one before.
+    """Make ``layers`` dependent GEMMs X[batch, width] W[width, width].
 
     The nonlinearity is in the epilogue. Two activations take turns, as a caching allocator gives them out.
     """

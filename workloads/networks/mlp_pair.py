@@ -1,4 +1,4 @@
-"""Two dependent matrix products of a Transformer's MLP in fp16, as CUTLASS tiles them on Volta or Ampere."""
+"""Two dependent GEMMs of a Transformer's MLP in fp16, as CUTLASS tiles them on Volta or Ampere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
-from workloads.kernels.cutlass import Multistage, product
+from workloads.kernels.cutlass import Multistage, cutlass_gemm
 from workloads.kernels.gemm import gemm
 from workloads.kernels.tiling import FETCH, Tiling
 
@@ -53,7 +53,7 @@ def mlp_pair(
     kernels = []
     for name, tensors, tiling in (("gemm1", (x, w1, c1), first), ("gemm2", (a, w2, c2), second)):
         if isinstance(tiling, Multistage):
-            kernels.append(product(name, *tensors, tiling))
+            kernels.append(cutlass_gemm(name, *tensors, tiling))
         else:
             kernels.append(gemm(name, *tensors, tiling))
     return Job(f"mlp_pair:m={m},n1={n1},k1={k1}", kernels)

@@ -1,13 +1,13 @@
 """Recurrent layers of one kernel, whose weights stay in registers (Diamos et al., ICML 2016).
 
 A TB an SM keeps the rows of the recurrent weights of its hidden units in registers, and in shared memory what
-these do not hold. A step loads the whole state of the step before past L1, multiplies, makes the TB's units,
-stores them, and waits: by a barrier of all TBs (``grid``), or by a flag a TB (``tile``), where parts of the
-state are loaded as soon as the eight TBs that made them have posted. Inputs of a step are loaded ahead of the
-wait. Their products with the input weights are made before, for all steps at once (``hoisted``), or the input
-is added to each gate (``skip``, as DeepBench runs cuDNN).
+these do not hold. A step loads the whole state of the previous step, bypassing L1, multiplies, computes the
+TB's units, stores them, and waits: by a barrier of all TBs (``grid``), or by a flag a TB (``tile``), where
+parts of the state are loaded as soon as the eight TBs that made them have posted. Inputs of a step are loaded
+before the wait. The input GEMM runs before, for all steps at once (``hoisted``), or the input is added to
+each gate (``skip``, as DeepBench runs cuDNN).
 
-What the authors' code does beyond that was not at hand; here a warp has whole rows, its lanes take columns
+The authors' code beyond that was not available; here a warp has whole rows, its lanes take columns
 in turn, sums of a lane are added by shuffles that halve the values, and all is unrolled. Counts follow from
 that.
 """
@@ -44,18 +44,18 @@ KINDS, SYNCS, INPUTS = ("vanilla", "gru"), ("grid", "tile"), ("skip", "hoisted")
 WARPS = 8  # 255 registers of 256 threads are all that an SM has
 ITEM = 4
 MOST_REGISTERS = 255
-OTHERS = 24  # registers for addresses, counters and the values at hand: assumed
-SUMS = 32  # registers for sums: rows are done in blocks of so many products of a column
+OTHERS = 24  # registers for addresses, counters and current values: assumed
+SUMS = 32  # registers for sums: rows are computed in blocks of so many multiplications of a column
 MOST_BATCH = 32
 PATIENCE = 8  # TBs whose flags a warp polls at once
-LINE = 32  # semaphores a line: those of a step lie in lines of their own
+LINE = 32  # semaphores a line: those of a step have lines of their own
 LATENCY, SHUFFLE = 30, 25  # cycles: shared memory and an FFMA; a shuffle and an addition (Volta)
 MAX_STEPS = 65000
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """How a layer lies on a GPU: ``units`` hidden units a TB, of whose weights a lane holds ``held``.
+class Layout:
+    """How a layer is laid out on a GPU: ``units`` hidden units a TB, of whose weights a lane holds ``held``.
 
     ``spilled`` weights a lane are in shared memory; ``block`` rows are multiplied at once.
     """
@@ -70,7 +70,7 @@ class Fit:
     smem: int
 
 
-def fit(kind: str, hidden: int, batch: int, config: Config, sms: int = 0) -> Fit:
+def layout_of(kind: str, hidden: int, batch: int, config: Config, sms: int = 0) -> Layout:
     """Spread a layer over (at most ``sms`` of) the SMs of a GPU; a WorkloadError where it does not fit."""
     values, gates = config.encoded(), CELLS[kind][0]
     units = -(-hidden // (min(sms, values["gpu.sms"]) if sms else values["gpu.sms"]))
@@ -93,7 +93,7 @@ def fit(kind: str, hidden: int, batch: int, config: Config, sms: int = 0) -> Fit
         )
     registers = min(MOST_REGISTERS, -(-(held + others) // 8) * 8)
     tbs = -(-hidden // units)
-    return Fit(units, tbs, rows, held, weights - held, block, registers, smem)
+    return Layout(units, tbs, rows, held, weights - held, block, registers, smem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Case:
     steps: int
     wide: int  # columns of the inputs: the hidden size, or that of each gate
     sync: str
-    fit: Fit
+    layout: Layout
 
 
 def _across(count: int) -> int:
@@ -124,13 +124,13 @@ class _Writer:
         pitch = case.hidden * ITEM
         for gate in range(CELLS[case.kind][0]):
             cols = -(-case.hidden // 128) * 128
-            tile = Tile(0, pitch, ITEM, case.fit.units, cols, bx=case.fit.units * pitch)
+            tile = Tile(0, pitch, ITEM, case.layout.units, cols, bx=case.layout.units * pitch)
             for patterns in tile_ops(tile, WARPS, 16, (self.units, case.hidden), gate * case.hidden * pitch):
                 code.load(0, *patterns, level=2)
         code.compute(int=64, control=4)
         code.wait(0)
         # the weights that registers do not hold
-        moved = case.fit.spilled
+        moved = case.layout.spilled
         code.compute(smem=moved, smem_ops=-(-moved // 4), chain=4)
 
     def _inputs(self, level: int, step: int) -> None:
@@ -138,7 +138,7 @@ class _Writer:
         case = self.case
         pitch = case.wide * ITEM
         tile = Tile(
-            1, pitch, ITEM, case.batch, _across(case.fit.units), bx=case.fit.units * ITEM,
+            1, pitch, ITEM, case.batch, _across(case.layout.units), bx=case.layout.units * ITEM,
             step=case.batch * pitch,
         )  # fmt: skip
         for gate in range(case.wide // case.hidden):
@@ -149,14 +149,14 @@ class _Writer:
     def _state(self, level: int, step: int) -> None:
         """Wait for the state of the step before and load it."""
         case, code, pitch = self.case, self.code, self.case.hidden * ITEM
-        many = case.fit.units * PATIENCE if case.sync == "tile" else case.hidden
+        many = case.layout.units * PATIENCE if case.sync == "tile" else case.hidden
         for part, first in enumerate(range(0, case.hidden, many)):
             mine = min(many, case.hidden - first)
             if step and case.sync == "grid":
                 code.turn(Sem(row=Place(step=1), stride=LINE), level=level)
             elif step:
-                flags = min(PATIENCE, case.fit.tbs - part * PATIENCE)
-                stride = -(-case.fit.tbs // LINE) * LINE
+                flags = min(PATIENCE, case.layout.tbs - part * PATIENCE)
+                stride = -(-case.layout.tbs // LINE) * LINE
                 code.turn(
                     Sem(row=Place(step=1), stride=stride, first=part * PATIENCE, times=flags, apart=1),
                     level=level,
@@ -171,16 +171,16 @@ class _Writer:
 
     def _multiply(self) -> None:
         """Multiply the rows of a warp with the state of each sequence, and add the sums of its lanes."""
-        case, fit = self.case, self.case.fit
-        blocks = -(-fit.rows // fit.block)
+        case, layout = self.case, self.case.layout
+        blocks = -(-layout.rows // layout.block)
         read = blocks * -(-case.hidden * case.batch * ITEM // 128)
         code = self.code
         code.compute(
-            fp32=fit.rows * -(-case.hidden // WARP) * case.batch,
-            smem=read + fit.spilled, smem_ops=-(-read // 4) + -(-fit.spilled // 4),
+            fp32=layout.rows * -(-case.hidden // WARP) * case.batch,
+            smem=read + layout.spilled, smem_ops=-(-read // 4) + -(-layout.spilled // 4),
             int=4 * blocks, control=blocks, chain=LATENCY,
         )  # fmt: skip
-        values = fit.rows * case.batch
+        values = layout.rows * case.batch
         halved = [max(1, -(-values // 2**level)) for level in range(1, 6)]
         for count in halved:
             code.compute(smem=count, smem_ops=count, fp32=count, int=count, chain=SHUFFLE)
@@ -188,18 +188,18 @@ class _Writer:
 
     def step(self, level: int, step: int) -> None:
         """Add a step: the first one, or with ``step`` 1 one of a loop."""
-        case, code, fit = self.case, self.code, self.case.fit
+        case, code, layout = self.case, self.code, self.case.layout
         gates, work = CELLS[case.kind]
         self._inputs(level, step)
         self._state(level, step)
         self._multiply()
-        each = -(-fit.units * case.batch // (WARP * WARPS))
+        each = -(-layout.units * case.batch // (WARP * WARPS))
         code.compute(smem=gates * each, smem_ops=gates * each, chain=LATENCY)
         code.wait(1)
         code.compute(**{pipe: count * each for pipe, count in work.items()})
         pitch = case.hidden * ITEM
         tile = Tile(
-            2, pitch, ITEM, case.batch, _across(fit.units), bx=fit.units * ITEM, step=case.batch * pitch
+            2, pitch, ITEM, case.batch, _across(layout.units), bx=layout.units * ITEM, step=case.batch * pitch
         )
         for patterns in tile_ops(tile, WARPS, ITEM, (case.batch, self.units), (step + 1) * tile.step):
             code.store(2, *patterns, level=level)
@@ -207,7 +207,7 @@ class _Writer:
         if case.sync == "grid":
             code.turned(Sem(row=row, stride=LINE), level=level)
         else:
-            code.turned(Sem(row=row, col=Place(bx=1), stride=-(-fit.tbs // LINE) * LINE), level=level)
+            code.turned(Sem(row=row, col=Place(bx=1), stride=-(-layout.tbs // LINE) * LINE), level=level)
 
     def all(self) -> Code:
         """Return the whole program."""
@@ -223,21 +223,21 @@ class _Writer:
 
 @lru_cache(maxsize=64)
 def _program(case: _Case) -> Program:
-    fit = case.fit
-    last = case.hidden - (fit.tbs - 1) * fit.units
-    ops = [tuple(_Writer(case, units).all().ops) for units in (fit.units, last)]
+    layout = case.layout
+    last = case.hidden - (layout.tbs - 1) * layout.units
+    ops = [tuple(_Writer(case, units).all().ops) for units in (layout.units, last)]
     variants = tuple(ops[number & 1] for number in range(8))
     assert all(op.kind != OP["REDUCE"] for op in ops[0])
-    return Program(f"persistent_{case.kind}", variants, WARPS, fit.registers, fit.smem, 3)
+    return Program(f"persistent_{case.kind}", variants, WARPS, layout.registers, layout.smem, 3)
 
 
-def _columns(first: int, rows: tuple[int, int], fit: Fit, hidden: int) -> Callable[[Table], Table]:
+def _columns(first: int, rows: tuple[int, int], layout: Layout, hidden: int) -> Callable[[Table], Table]:
     """Footprint of the columns of a TB's units, ``first`` columns on, in some rows."""
 
     def regions(tbs: Table) -> Table:
-        at = np.asarray(tbs, np.int64) * fit.units
+        at = np.asarray(tbs, np.int64) * layout.units
         full = np.full(len(at), 0, np.int64)
-        end = np.minimum(at + fit.units, hidden)
+        end = np.minimum(at + layout.units, hidden)
         return np.stack([full + rows[0], full + rows[1], at + first, end + first], axis=1)
 
     return regions
@@ -245,12 +245,12 @@ def _columns(first: int, rows: tuple[int, int], fit: Fit, hidden: int) -> Callab
 
 def _layer(name: str, case: _Case, w: Tensor, x: Tensor, h: Tensor) -> Kernel:
     """Make the kernel of a layer: w [gates * H, H], x [steps * batch, wide], h [(steps + 1) * batch, H]."""
-    fit, hidden, batch, steps = case.fit, case.hidden, case.batch, case.steps
+    layout, hidden, batch, steps = case.layout, case.hidden, case.batch, case.steps
 
     def rows_of(gate: int) -> Callable[[Table], Table]:
         def regions(tbs: Table) -> Table:
-            at = np.asarray(tbs, np.int64) * fit.units + gate * hidden
-            end = np.minimum(at + fit.units, (gate + 1) * hidden)
+            at = np.asarray(tbs, np.int64) * layout.units + gate * hidden
+            end = np.minimum(at + layout.units, (gate + 1) * hidden)
             none = np.zeros(len(at), np.int64)
             return np.stack([at, end, none, none + hidden], axis=1)
 
@@ -261,21 +261,21 @@ def _layer(name: str, case: _Case, w: Tensor, x: Tensor, h: Tensor) -> Kernel:
 
     accesses = [Access(w, "read", rows_of(gate)) for gate in range(CELLS[case.kind][0])]
     accesses += [
-        Access(x, "read", _columns(gate * hidden, (0, steps * batch), fit, hidden))
+        Access(x, "read", _columns(gate * hidden, (0, steps * batch), layout, hidden))
         for gate in range(case.wide // hidden)
     ]
     accesses.append(Access(h, "read", before))
-    accesses.append(Access(h, "write", _columns(0, (batch, (steps + 1) * batch), fit, hidden)))
-    # a step's semaphores lie in lines of their own
+    accesses.append(Access(h, "write", _columns(0, (batch, (steps + 1) * batch), layout, hidden)))
+    # a step's semaphores have lines of their own
     if case.sync == "grid":
         flags = np.zeros((steps, LINE), np.int64)
-        flags[:, 0] = fit.tbs
+        flags[:, 0] = layout.tbs
     else:
-        flags = np.ones((steps, -(-fit.tbs // LINE) * LINE), np.int64)
+        flags = np.ones((steps, -(-layout.tbs // LINE) * LINE), np.int64)
     return Kernel(
         name,
         _program(case),
-        (fit.tbs, 1, 1),
+        (layout.tbs, 1, 1),
         (w, x, h),
         tuple(accesses),
         flags=flags.reshape(-1),
@@ -313,7 +313,7 @@ def persistent_rnn(
             f"persistent_rnn: hidden = {hidden}, batch = {batch}: hidden must be a multiple of 4, and with"
             f" several layers hidden * batch one of {ALIGN // ITEM}"
         )
-    shape = fit(kind, hidden, batch, Config.resolve(device(gpu)), sms)
+    shape = layout_of(kind, hidden, batch, Config.resolve(device(gpu)), sms)
     memory, gates, kernels = Memory(), CELLS[kind][0], list[Kernel]()
     wide = gates * hidden if input == "hoisted" else hidden
     case = _Case(kind, hidden, batch, timesteps, wide, sync, shape)

@@ -31,7 +31,7 @@ def _steps_of(
 
 
 def _product(name: str, a: Tensor, w: Tensor, c: Tensor, tiling: Tiling) -> list[Kernel]:
-    """Kernels of C = A W^T; a split product adds to C, which is zeroed first."""
+    """Kernels of C = A W^T; a split-K GEMM adds to C, which is zeroed first."""
     zero = [fill(f"{name}_zero", c)] if tiling.split_k > 1 else []
     return [*zero, gemm(name, a, w, c, tiling, b_t=True)]
 
@@ -52,12 +52,12 @@ def rnn(
 
     Parameters
     ----------
-    input : what a step does with its input x [batch, hidden]. ``per-step``: an input product in every step
-        (PyTorch without cuDNN); ``hoisted``: one product a layer over all steps; ``skip``: none, x is
+    input : what a step does with its input x [batch, hidden]. ``per-step``: an input GEMM in every step
+        (PyTorch without cuDNN); ``hoisted``: one GEMM a layer over all steps; ``skip``: none, x is
         added to each gate (cuDNN's SKIP_INPUT, as DeepBench runs it).
     buffers : gate buffers that steps take in turn. A caching allocator gives each step the block that the
         step before freed: 1 (the default) or 2; the WAR edges are real.
-    split : allow split-K products (each then needs a fill first).
+    split : allow split-K GEMMs (each then needs a fill first).
 
     Notes
     -----

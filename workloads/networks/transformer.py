@@ -21,13 +21,13 @@ def transformer(
     dtype: Dtype = "fp16",
     hints: MachineHints | None = None,
 ) -> Job:
-    """Make encoder layers with layer norm behind each half (Vaswani et al. 2017): eleven kernels a layer.
+    """Make encoder layers with layer norm after each sub-layer (Vaswani et al. 2017): eleven kernels a layer.
 
-    Products for Q, K and V, scores and context of all heads as batched products with a softmax between them,
-    output product, residual and layer norm, two products (the first with a ReLU in its epilogue), residual
-    and layer norm. The defaults are that paper's base model. Tokens go position by position, as Megatron-LM
-    lays them, so that each head of each sequence is a block of columns. Activations lie where those of the
-    layer before lay, as a caching allocator puts them.
+    GEMMs for Q, K and V, scores and context of all heads as batched GEMMs with a softmax between them, output
+    GEMM, residual and layer norm, two GEMMs (the first with a ReLU in its epilogue), residual and layer norm.
+    The defaults are that paper's base model. Tokens are ordered by position, as in Megatron-LM, so that each
+    head of each sequence is a block of columns. Each layer reuses the activation buffers of the one before,
+    as under a caching allocator.
     """
     sizes = {
         "layers": layers, "hidden": hidden, "heads": heads, "sequence": sequence, "batch": batch, "ffn": ffn,
@@ -45,9 +45,9 @@ def transformer(
     memory, pairs = Memory(), batch * heads
     machine = hints or MachineHints()
 
-    def tile(m: int, n: int, k: int, products: int = 1) -> Tiling:
-        # the chooser sees all products as one with more rows
-        return choose_gemm(m * products, n, k, dtype, hints=machine, split=False)
+    def tile(m: int, n: int, k: int, gemms: int = 1) -> Tiling:
+        # the chooser takes the batch for one GEMM with more rows
+        return choose_gemm(m * gemms, n, k, dtype, hints=machine, split=False)
 
     def wide(tensor: Tensor) -> Tensor:
         """See [tokens, hidden] as [positions, sequences x heads x columns of a head]."""

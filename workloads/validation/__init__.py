@@ -1,1 +1,1 @@
-"""Suites of published and measured times, what the simulator says of them, and what null models say."""
+"""Suites of published and measured times, simulated, beside baseline models."""

@@ -1,4 +1,4 @@
-"""What each mechanism of the machine model is worth: errors of a suite with all of them, and without one."""
+"""Error budget: errors of a suite with all mechanisms of the machine model, and without each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .parallel import run_task
 from .suites import tasks_of
 
 ALL = "none"  # what is off in the first run
-TARGETS_US = (12.0,)  # of each class the task nearest to these times is taken: short ones
+TARGETS_US = (12.0,)  # of each class the tasks nearest to these times are taken: short ones
 AGAIN = 1  # a task is timed as the best of so many
 
 
@@ -30,7 +30,7 @@ class Timed(Outcome):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run of the cases: ``off`` names a mechanism, or a part of the machine whose all are off."""
+    """One run of the cases: ``off`` names a mechanism, or a part of the machine that is all off."""
 
     off: str
     part: str
@@ -69,7 +69,7 @@ def short(cases: Sequence[Case]) -> list[Case]:
 
 
 def timed(suite: str, config: Config, job: tuple[Step, tuple[str, ...]]) -> Timed:
-    """Simulate a task without something; its time is the best of a few."""
+    """Simulate a task without some mechanisms; its processor time is the best of a few."""
     step, task = job
     best, outcome = float("inf"), Outcome()
     for _ in range(AGAIN):

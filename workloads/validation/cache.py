@@ -1,8 +1,8 @@
-"""Outcomes of earlier runs, kept by what decides them.
+"""Cache of outcomes of earlier runs, by a hash of all that decides them.
 
 A key is the hash of: the bytes of the compiled core, all Python sources of ``pysim`` and ``workloads``, every
 parameter of the configuration, and suite and task. So nothing that could change an outcome keeps its key,
-and an outcome is only ever read back by the code that made it. Files lie in ``results/cache``; removing the
+and an outcome is only ever read back by the code that made it. Files are in ``results/cache``; removing the
 folder is safe at any time.
 """
 
@@ -31,7 +31,7 @@ def key_of(suite: str, task: tuple[str, ...], config: Config) -> str:
 
 
 def path_of(key: str, folder: Path = FOLDER) -> Path:
-    """Return where the outcome of a key lies."""
+    """Return the path of the outcome of a key."""
     return folder / key[:2] / f"{key}.json"
 
 

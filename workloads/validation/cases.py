@@ -22,10 +22,10 @@ Errors = NDArray[np.float64]
 class Case:
     """One measured time.
 
-    ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` what stands
-    for ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
-    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; they are for
-    null models alone and may be 0.
+    ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` the scheme of
+    ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
+    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; only
+    baseline models use them, and they may be 0.
     """
 
     case: str
@@ -53,7 +53,8 @@ class Case:
 class Outcome:
     """What a simulation gave: times (us) and SM cycles by part, and what was simulated.
 
-    ``reason``: why there is no time. ``trace``: of a bug of ours; such an outcome is not kept.
+    ``reason``: why there is no time. ``trace``: traceback of a bug in the simulator; such an outcome is not
+    cached.
     """
 
     times_us: Mapping[str, float] = field(default_factory=dict)
@@ -64,8 +65,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
-    """A model that knows almost nothing: its time (us) for each case, NaN where it has none."""
+class Baseline:
+    """A baseline model: its time (us) for each case, NaN where it has none."""
 
     name: str
     times_us: Errors
@@ -76,8 +77,8 @@ class Suite:
     """A set of cases.
 
     ``file`` is the table in ``workloads/measured`` (``--measured`` takes another of the same ``columns``),
-    ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``nulls`` fits the null
-    models, the one that is shown beside each case first. Cases whose mode is ``base`` are what speedups
+    ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``baselines`` fits the
+    baseline models; the first is shown beside each case. Cases whose mode is ``base`` are what speedups
     (``compare`` "speedup") or gains ("gain") of the other modes of their group refer to. ``note`` says what
     a reader of the errors must know.
     """
@@ -89,7 +90,7 @@ class Suite:
     columns: tuple[str, ...]
     cases: Callable[[Sequence[Row]], list[Case]]
     run: Callable[..., Outcome]
-    nulls: Callable[[Sequence[Case]], list[Null]]
+    baselines: Callable[[Sequence[Case]], list[Baseline]]
     note: str
     base: str = ""
     compare: str = ""
@@ -105,12 +106,12 @@ def split_of(key: str) -> str:
 
 
 def thinned(key: str, every: int) -> bool:
-    """Return whether a key is among the one in ``every`` of a quick subset; halves stay as they are."""
+    """Return whether a key is in a quick subset of one in ``every``, drawn independently of the halves."""
     return (_digest(key) >> 1) % every == 0
 
 
 def unique(cases: list[Case]) -> list[Case]:
-    """Return the cases; refuse a table that has one twice, as an error could not be told from another."""
+    """Return the cases; refuse a table with duplicates, which messages could not tell apart."""
     seen: set[str] = set()
     for case in cases:
         if case.case in seen:

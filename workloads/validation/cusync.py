@@ -1,9 +1,9 @@
-"""Suites of cuSync (CGO 2024): pairs of dependent products on an A100 and a V100, convolutions on a V100.
+"""Suites of cuSync (CGO 2024): pairs of dependent GEMMs on an A100 and a V100, convolutions on a V100.
 
 Published by the authors: stream order (``baseline``), row and tile semaphores, with tiles (TB, then warp:
 M x N x K), stages and split-K. Their script has more of these than their results: other tiles for a mode,
 the tiles of M > 2048, and which of their optimisations were on (``cusync_mlp_tiles.csv``); where it has a
-problem, it is what ran. How they took the times, by their programs at commit 345b60a: on the V100 by the
+problem, it is what ran. How times were taken, by their programs at commit 345b60a: on the V100 by the
 host's clock, ``baseline`` with a synchronisation of the host after *each* kernel (so its scheme here is
 ``host``), the others with one at the end; on the A100 by events, each run enqueued on an idle GPU.
 """
@@ -20,16 +20,17 @@ from workloads.kernels.implicit_gemm import Form, conv_chain
 from workloads.kernels.tiling import Tiling
 from workloads.networks.mlp_pair import mlp_pair, tiling
 
-from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
-from .nulls import roofline_by
+from .baselines import roofline_by
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .table import Row, packaged, rows_of
 
 BASE = "baseline"
 BASES = {"a100": "stream", "v100": "host"}
-CARDS = {"a100": "a100", "v100": "v100_32gb"}  # the devices that stand for those of the tables
+CARDS = {"a100": "a100", "v100": "v100_32gb"}  # the simulated devices of the tables' GPUs
 MODES = (BASE, "rowsync", "tilesync")
 # Of cuSync's code: two streams, a fence of the system before each post. Its optimisations W, T and R leave
-# out the kernel that waits for the producer's first TB, the look-up of the tile, and the wait before weights.
+# out the kernel that waits for the producer's first TB, the look-up of the tile, and the wait before the
+# weights.
 CUSYNC = "cusync:{policy}+streams+fence_system+poll_each"
 FLAGS = {
     "AvoidWaitKernel": ("gate_first", "no_gate"),
@@ -126,12 +127,12 @@ def _scheme(device: str, mode: str, policy: str, flags: frozenset[str]) -> str:
 
 
 def _numbers(text: str, what: str) -> tuple[int, int]:
-    """Return the numbers of both products: ``"3"`` or ``"4/3"``."""
+    """Return the numbers of both GEMMs: ``"3"`` or ``"4/3"``."""
     parts = text.split("/") if text else []
     if len(parts) not in (1, 2) or not all(
         part.isascii() and part.isdigit() and len(part) < 4 for part in parts
     ):
-        raise WorkloadError(f"{what} {text[:20]!r}: must be a number, or one a product as in 4/3")
+        raise WorkloadError(f"{what} {text[:20]!r}: must be a number, or one a GEMM as in 4/3")
     return int(parts[0]), int(parts[-1])
 
 
@@ -139,7 +140,7 @@ def _mlp(
     config: Config, m: str, n1: str, k1: str, n2: str, k2: str,
     tile1: str, tile2: str, stages: str, split_k: str, model: str, scheme: str,
 ) -> Outcome:  # fmt: skip
-    """Simulate a pair of products; the time is what the authors' clock saw of it."""
+    """Simulate a pair of GEMMs; the time is what the authors' clock measured."""
     if not tile1:
         raise WorkloadError("no tiles are listed for this problem")
     ampere = config.device.compute_capability[0] >= 8
@@ -153,11 +154,11 @@ def _mlp(
 
 
 def tilings(model: str, ampere: bool, tiles: Sequence[str]) -> list[Tiling | Multistage]:
-    """Return how both products of a pair are cut; ``tiles``: of each, then stages and split-K of both."""
+    """Return the tilings of a pair of GEMMs; ``tiles``: of each, then stages and split-K of both."""
     made: list[Tiling | Multistage] = []
     both = zip(tiles[:2], _numbers(tiles[2], "stages"), _numbers(tiles[3], "split-K"), strict=True)
     for tile, depth, parts in both:
-        # the first product of a GPT-3 ends in its GELU
+        # the first GEMM of a GPT-3 has the GELU in its epilogue
         gelu = model == "gpt3" and not made
         made.append(multistage(tile, depth, parts, gelu=gelu) if ampere else tiling(tile, depth, parts))
     return made
@@ -166,7 +167,7 @@ def tilings(model: str, ampere: bool, tiles: Sequence[str]) -> list[Tiling | Mul
 def listed_pair(
     device: str, model: str, m: int, mode: str, policy: str
 ) -> tuple[list[Tiling | Multistage], str]:
-    """Return how the authors' script cuts the products of a mode, and the scheme of its optimisations."""
+    """Return the tilings of a mode in the authors' script, and the scheme of its optimisations."""
     key = (device, model, str(m), mode)
     if key not in _scripts():
         raise WorkloadError(f"{model} on {device}: no tiles are listed for {m} tokens")
@@ -259,7 +260,7 @@ def _timed(config: Config, job: Job, scheme: str, detail: str, part: str, clears
 
 
 def _events(config: Config, job: Job, scheme: str, detail: str) -> Outcome:
-    """Simulate a job as events around it on an idle GPU saw it: the host launches behind the first."""
+    """Simulate a job as events around it on an idle GPU saw it: the host launches after the first event."""
     tables = tables_of(config, job, scheme)
     launched = (config.number("host.launch") + config.number("gpu.cp.launch")) / 1e3
     kernels = tables["kernels"]
@@ -267,22 +268,22 @@ def _events(config: Config, job: Job, scheme: str, detail: str) -> Outcome:
     return outcome_of(tables, {"pair": ran + launched}, detail)
 
 
-def _nulls(cases: Sequence[Case]) -> list[Null]:
+def _baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [roofline_by(cases, "roofline", lambda case: "")]
 
 
 def _suite_mlp(name: str, device: str) -> Suite:
     return Suite(
         name=name,
-        doc=f"pairs of products on {'an A100' if device == 'a100' else 'a V100'} from cuSync's authors",
+        doc=f"pairs of GEMMs on {'an A100' if device == 'a100' else 'a V100'} from cuSync's authors",
         gpu=CARDS[device],
         file="cusync_mlp.csv",
         columns=MLP_COLUMNS,
         cases=partial(_mlp_cases, device=device),
         run=_mlp,
-        nulls=_nulls,
+        baselines=_baselines,
         note=f"{device}: rows in modes {', '.join(MODES)}; above_peak = 1 rows are left out, as they"
-        " claim more than the card's peak and cannot be right",
+        " claim more than the GPU's peak and cannot be right",
         base=BASE,
         compare="gain",
     )
@@ -298,8 +299,8 @@ CONV = Suite(
     columns=CONV_COLUMNS,
     cases=_conv_cases,
     run=_conv,
-    nulls=_nulls,
-    note="rows with above_peak = 1 are left out: they claim more than the card's peak and cannot be right",
+    baselines=_baselines,
+    note="rows with above_peak = 1 are left out: they claim more than the GPU's peak and cannot be right",
     base=BASE,
     compare="gain",
 )

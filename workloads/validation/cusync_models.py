@@ -1,7 +1,7 @@
 """Layers of cuSync's models end to end: GPT-3 and LLaMA on one of eight GPUs, ResNet-38 and VGG-19.
 
-A layer is parts that run one after another; cuSync overlaps the kernels within a part. Products and
-convolutions are cut as the authors list it for each of their modes (``validation.cusync``).
+A layer is parts that run one after another; cuSync overlaps the kernels within a part. GEMMs and convolutions
+have the tilings that the authors list for each of their modes (``validation.cusync``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
-from workloads.kernels.cutlass import Multistage, product
+from workloads.kernels.cutlass import Multistage, cutlass_gemm
 from workloads.kernels.gemm import gemm
 from workloads.kernels.implicit_gemm import conv_chain
 from workloads.kernels.pointwise import Field, elementwise
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 ITEM = 2  # fp16
 GPUS = 8  # that share a layer
 STREAM_K = "stream-K"
-THEIRS = ", cusync's tiles"  # a scheme behind which this stands has the tiles of the mode tilesync
+THEIRS = ", cusync's tiles"  # a scheme with this suffix has the tiles of the mode tilesync
 MODES = {"cusync:row": "rowsync", "cusync:tile": "tilesync", "cusync:strided": "tilesync"}
-# scores of a token with itself, exponential, random number and product, a column of a head; assumed
+# scores of a token with itself, exponential, random number and multiplication, a column of a head; assumed
 SOFTMAX = {"fp32": 12, "sfu": 1, "int": 16}
-HEAD_ROWS = 16  # of a TB of the kernel between the products of attention
+HEAD_ROWS = 16  # of a TB of the kernel between the GEMMs of attention
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """``hidden`` columns; the MLP's first product makes ``wide`` columns, and the second reads ``narrow``."""
+    """``hidden`` columns; the MLP's first GEMM makes ``wide`` columns, and the second reads ``narrow``."""
 
     hidden: int
     wide: int
@@ -57,9 +57,9 @@ MODELS = (*LANGUAGE, *IMAGES)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a model that comes ``times`` times; ``build(scheme)`` gives its job and the scheme in full.
+    """A part of a model that occurs ``times`` times; ``build(scheme)`` gives its job and the scheme in full.
 
-    ``row``: what the measured tables know of it: model, size, and channels or 0. ``clears``: launches that
+    ``row``: its key in the measured tables: model, size, and channels or 0. ``clears``: launches that
     the authors' baseline on a V100 has besides; each clears the semaphores of a kernel that splits K.
     """
 
@@ -90,7 +90,7 @@ def _multiply(
         slots = _slots(config, whole)
         return stream_k(name, *tensors, whole, workspace(memory, f"{name}_sums", whole, slots))
     if isinstance(tiling, Multistage):
-        return product(name, *tensors, tiling)
+        return cutlass_gemm(name, *tensors, tiling)
     return gemm(name, *tensors, tiling)
 
 
@@ -100,7 +100,7 @@ def card_of(device: str) -> str:
 
 
 def _listed(config: Config, model: str, m: int, scheme: str) -> tuple[list[Tiling | Multistage], str]:
-    """Return tilings of two products and the scheme to run; what cuSync does not know has its baseline's."""
+    """Return tilings of two GEMMs and the scheme to run; schemes other than cuSync's have its baseline's."""
     device = card_of(config.device.name)
     gated = LANGUAGE[model].wide != LANGUAGE[model].narrow
     mode, policy = _mode(scheme), scheme.partition(":")[2]
@@ -113,7 +113,7 @@ def _listed(config: Config, model: str, m: int, scheme: str) -> tuple[list[Tilin
 
 
 def _mlp(config: Config, model: str, m: int, scheme: str) -> tuple[Job, str]:
-    """Make two products, a GELU between them (GPT-3), or a gated unit (LLaMA) that is left out, as there."""
+    """Make two GEMMs, a GELU between them (GPT-3), or a gated unit (LLaMA) that is left out, as there."""
     at = LANGUAGE[model]
     tilings, run = _listed(config, model, m, scheme)
     if scheme != STREAM_K:
@@ -133,7 +133,7 @@ def _mlp(config: Config, model: str, m: int, scheme: str) -> tuple[Job, str]:
 
 
 def _attention(config: Config, model: str, m: int, scheme: str) -> tuple[Job, str]:
-    """Make Q, K and V in one product, a kernel that reads columns of all three, and a second product."""
+    """Make Q, K and V in one GEMM, a kernel that reads columns of all three, and a second GEMM."""
     hidden, part = LANGUAGE[model].hidden, LANGUAGE[model].hidden // GPUS
     tilings, run = _listed(config, model, m, scheme)
     if scheme == "cusync:tile":

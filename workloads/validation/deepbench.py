@@ -2,8 +2,8 @@
 
 DeepBench launches a GEMM 400 times back to back in one stream, with beta 1 (C is read), and divides: the
 time of a row is the steady period of such launches. It cuts times to whole microseconds, so half of one is
-added. A recurrent row is the forward pass of one layer without input product (SKIP_INPUT), whole: of each
-step one product and one cell in one stream, and before them the host (:func:`host_us`).
+added. A recurrent row is the whole forward pass of one layer without input GEMM (SKIP_INPUT): for each step
+one GEMM and one pointwise kernel in one stream, after a wait for the host (:func:`host_us`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
 from workloads.kernels.gemm_sampling import plan
 from workloads.registry import make
 
-from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, unique
-from .nulls import roofline_by
+from .baselines import roofline_by
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .table import Row
 
 TRUNCATED_US = 0.5  # the mean of what DeepBench cuts off
 MOST_STEPS = 200
 GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
-# What the GPU waits for the host in a call of cuDNN's forward pass, fitted (half `fit`): us a call, us a
+# How long the GPU waits for the host in a call of cuDNN's forward pass, fitted (half `fit`): us a call, us a
 # step, and steps after which the host is ahead. Rows of 375 to 1500 steps, which the suite leaves out, agree:
-# their times are a line in the steps that begins at 2 to 3 ms.
+# their times over the steps are a line that begins at 2 to 3 ms.
 CALL_US, STEP_US, AHEAD_STEPS = 40.0, 30.0, 100
-# of a longer GEMM the gap to the one before is less than 1 %, so one launch is enough
+# the launch gap of a longer GEMM is less than 1 % of its time, so one launch is enough
 LONG_FLOPS = {"fp32": 4e9, "fp16": 3e10}
 EIGHT = 8  # tensor cores want sizes in multiples of this
 QUICK_US = {"gemm": 700.0, "rnn": 3000.0}
@@ -78,7 +78,7 @@ def _gemm_cases(rows: Sequence[Row]) -> list[Case]:
 def padded(dtype: str, m: int, n: int, k: int, transposes: str) -> tuple[int, int, int]:
     """Return M, N, K as DeepBench runs them: in fp16 it rounds up what tensor cores want in eights.
 
-    That is M, and K or, where B alone is transposed, N (``gemm_bench.cu``).
+    M is rounded up, and K or, where B alone is transposed, N (``gemm_bench.cu``).
     """
     if dtype == "fp32":
         return m, n, k
@@ -87,7 +87,7 @@ def padded(dtype: str, m: int, n: int, k: int, transposes: str) -> tuple[int, in
 
 
 def _gemm(config: Config, dtype: Dtype, m_text: str, n_text: str, k_text: str, transposes: str) -> Outcome:
-    """Simulate launches back to back; of a GEMM of many waves a shorter one (``sampling``)."""
+    """Simulate launches back to back; a shorter GEMM for one of many waves (``gemm_sampling``)."""
     a_t, b_t = (int(letter == "T") for letter in transposes)
     m, n, k = padded(dtype, int(m_text), int(n_text), int(k_text), transposes)
     rows, cols, depth, left_t, right_t = column_major(m, n, k, bool(a_t), bool(b_t))
@@ -95,7 +95,7 @@ def _gemm(config: Config, dtype: Dtype, m_text: str, n_text: str, k_text: str, t
     text = f"gemm:m={m},k={k},a_t={a_t},b_t={b_t},dtype={dtype}"
     launch = config.number("gpu.cp.launch") / 1e3
     sample = plan(rows, cols, depth, tiling, MachineHints(sms=config.integer("gpu.sms")))
-    if sample is not None and not tiling.turned:
+    if sample is not None and not tiling.column_raster:
         # the shorter GEMM must run the same kernel, not the one that suits its own size
         job = make(f"{text},n={sample.rows},tile={tiling.name}")
         tables = tables_of(config, job, "stream", "kernels,tbs")
@@ -137,7 +137,7 @@ def _rnn_cases(rows: Sequence[Row]) -> list[Case]:
                 task=(dtype, cell, str(hidden), str(batch), str(steps)),
                 part="forward",
                 measured_us=measured,
-                # of one step, the recurrent product alone
+                # of one step, the recurrent GEMM alone
                 flops=2.0 * wide * hidden * batch,
                 nbytes=float(item) * (wide * hidden + hidden * batch + wide * batch),
                 steps=steps,
@@ -160,29 +160,29 @@ def _rnn(config: Config, dtype: str, cell: str, hidden: str, batch: str, steps: 
     text = f"{cell}:hidden={hidden},batch={batch},timesteps={steps},layers=1,input=skip,dtype={dtype}"
     tables = tables_of(config, make(text), "stream", "none")
     time = float(tables["runs"]["time_us"][0]) + host_us(int(steps))
-    return outcome_of(tables, {"forward": time}, "a product and a cell a step, host first")
+    return outcome_of(tables, {"forward": time}, "a GEMM and a pointwise kernel a step, after the host")
 
 
-def _gemm_nulls(cases: Sequence[Case]) -> list[Null]:
+def _gemm_baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [
         roofline_by(cases, "roofline per transposes", lambda case: f"{case.group} {case.key.split()[-1]}"),
         roofline_by(cases, "one roofline", lambda case: case.group),
     ]
 
 
-def _rnn_nulls(cases: Sequence[Case]) -> list[Null]:
+def _rnn_baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [roofline_by(cases, "roofline of a step", lambda case: case.group)]
 
 
 GEMM = Suite(
     name="deepbench-gemm",
-    doc="DeepBench's 160 matrix products on a V100, fp32 and fp16",
+    doc="DeepBench's 160 GEMMs on a V100, fp32 and fp16",
     gpu="v100",
     file="deepbench_gemm.csv",
     columns=("device", "precision", "M", "N", "K", "A_transpose", "B_transpose", "time_ms"),
     cases=_gemm_cases,
     run=_gemm,
-    nulls=_gemm_nulls,
+    baselines=_gemm_baselines,
     note="rows of a V100 only; measured times were cut to whole us, so 0.5 us is added",
 )
 RNN = Suite(
@@ -193,7 +193,8 @@ RNN = Suite(
     columns=("device", "precision", "cell", "hidden", "N", "timesteps", "fwd_ms"),
     cases=_rnn_cases,
     run=_rnn,
-    nulls=_rnn_nulls,
+    baselines=_rnn_baselines,
     note="rows of a V100 of at most 200 steps only; the library's own list of kernels is not known: assumed"
-    " are a product and a cell a step in one stream, and 30 us of the host for each of the first 100 steps",
+    " are a GEMM and a pointwise kernel a step in one stream, and 30 us of the host for each of the first"
+    " 100 steps",
 )

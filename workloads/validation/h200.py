@@ -8,8 +8,8 @@ from pysim import Config, Job
 from workloads.mirrored import job_of
 from workloads.mirrored.chains import chain_job
 
-from .cases import Case, Null, Outcome, Suite, outcome_of, tables_of, thinned, unique
-from .nulls import measured_base, roofline_by
+from .baselines import measured_base, roofline_by
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .table import Row
 
 # ncu's gpu__time_duration runs from a time stamp before the launch to one after the last store is flushed.
@@ -83,7 +83,7 @@ def _kernel(config: Config, kernel: str, params: str, launches: str) -> Outcome:
     kernels = tables["kernels"]
     count = len(kernels) // int(launches)  # kernels of a launch
     ends = kernels["complete_us"][count - 1 :: count]
-    # of a kernel's completion the profiler's outside holds what follows the last acknowledgement
+    # of a kernel's completion, what follows the last acknowledgement is part of the profiler's overhead
     after = config.number("gpu.cp.tb_flush") / config.number("gpu.clock")
     after += config.number("gpu.cp.tb_done_latency") / 1e3
     alone = float(ends[0] - kernels["first_dispatch_us"][0]) - after
@@ -120,7 +120,7 @@ def _group(row: Row) -> str:
 
 
 def pause_us(kernels: int, scheme: str) -> float:
-    """Return the time between two runs of a chain as it was measured, in which the board did nothing.
+    """Return the measured idle time between two runs of a chain (us).
 
     Before up to 16 runs in a row a kernel of one thread spun while the host filled the queue, for 200 us
     and for 4 us a launch and 40 more of each run (`launches`, `per`, `k_gate` of the measured program).
@@ -139,10 +139,9 @@ def pause_us(kernels: int, scheme: str) -> float:
 def _chain(config: Config, chain: str, dtype: str, tile: str, params: str, scheme: str) -> Outcome:
     """Simulate a chain twice, a fence between; the second run's time, as the events around it see it.
 
-    They see the launch of the first kernel behind an event too, which takes in every mode what a kernel takes
-    behind another in a stream (micro.json: an empty kernel 1.45 us behind an event, 1.48 us in a stream).
-    All modes were measured one after another, some 50 runs of each, so the board's power limit tells, but
-    for what it saves between the runs.
+    The events include the launch of the first kernel, which after an event takes what it takes after a kernel
+    in a stream (micro.json: 1.45 us and 1.48 us for an empty kernel). All modes were measured one after
+    another, some 50 runs of each, so the board's power limit applies, less what the pauses save.
     """
     job = chain_job(chain, dtype, tile, params)
     if config.device.energies:
@@ -156,11 +155,11 @@ def _chain(config: Config, chain: str, dtype: str, tile: str, params: str, schem
     return outcome_of(tables, {"chain": behind + time})
 
 
-def _kernel_nulls(cases: Sequence[Case]) -> list[Null]:
+def _kernel_baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [roofline_by(cases, "roofline", lambda case: case.mode)]
 
 
-def _chain_nulls(cases: Sequence[Case]) -> list[Null]:
+def _chain_baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [measured_base(cases, STREAM)]
 
 
@@ -172,7 +171,7 @@ KERNELS = Suite(
     columns=("id", "kernel", "params", "flops", "min_bytes", "time_us_warm_back_to_back", "ncu_cold_time_us"),
     cases=_kernel_cases,
     run=_kernel,
-    nulls=_kernel_nulls,
+    baselines=_kernel_baselines,
     note=f"cold adds {NCU_OUTSIDE_US} us to the time from the first TB's start until L2 has acknowledged the"
     " last store, for what ncu's duration holds besides",
 )
@@ -184,8 +183,8 @@ DEPS = Suite(
     columns=("chain", "dtype", "tile", "params", "mode", "time_us_median"),
     cases=_chain_cases,
     run=_chain,
-    nulls=_chain_nulls,
-    note=f"measured is the median less {EVENTS_US} us of event cost; simulated behind a fence, with the"
+    baselines=_chain_baselines,
+    note=f"measured is the median less {EVENTS_US} us of event cost; simulated after a fence, with the"
     " launch of the first kernel",
     base=STREAM,
     compare="speedup",

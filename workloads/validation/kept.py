@@ -1,4 +1,4 @@
-"""Simulations that are kept: what earlier runs made of a task is read back, the others run in processes."""
+"""Cached simulations: outcomes of earlier runs are read back, the others run in processes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def all_of(
 ) -> dict[Task, Figures]:
     """Return what ``work`` gives of each task; ``keys``: by ``validation.cache.key_of``.
 
-    ``fresh``: nothing is read back. What has a ``reason`` is not kept, nor what took its process down.
+    ``fresh``: nothing is read back. An outcome with a ``reason`` is not cached, nor one that killed its
+    process.
     """
     known: dict[Task, Figures] = {}
     for task, key in keys.items():
         found = None if fresh else cache.get(key, kind=Figures)
         if isinstance(found, Figures) and found.values:
             known[task] = found
-    # tasks with one key are one simulation
+    # tasks with the same key share a simulation
     first: dict[str, Task] = {}
     for task, key in keys.items():
         first.setdefault(key, task)

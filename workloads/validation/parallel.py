@@ -1,4 +1,4 @@
-"""Tasks in processes of their own: one that takes its process down is an outcome, not the end of the run."""
+"""Tasks in processes of their own: one that kills its process is an outcome, not the end of the run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Work = Callable[[Any], Outcome]
 
 
 def run_task(suite: str, config: Config, task: Task) -> Outcome:
-    """Simulate one task; what the simulator refuses, and a bug of ours, is an outcome without a time."""
+    """Simulate one task; a refusal or a bug of the simulator is an outcome without a time."""
     try:
         return SUITES[suite].run(config, *task)
     except InternalError as error:
         return _failed(error)
     except SimError as error:
         return Outcome(reason=" ".join(str(error).split()))
-    except Exception as error:  # the other rows must still be told, and the bug with them
+    except Exception as error:  # the other rows must still be reported, and the bug with them
         return _failed(error)
 
 

@@ -1,8 +1,8 @@
-"""Traces that another simulator was measured on, written anew, and what it said of them.
+"""Traces on which another simulator was measured, written again, and its results.
 
-Two kernels as Volta SASS. ``vecadd`` adds vectors, a float a thread. ``sgemm`` has the shape of a product:
-256 threads take 16 floats of depth a turn for a tile of 64x64, through shared memory; ``kk`` is how often a
-turn reads shared memory and multiplies. Its addresses are those of packed tiles, not of a real matrix.
+Two kernels as Volta SASS. ``vecadd`` adds vectors, a float a thread. ``sgemm`` has the shape of a GEMM: 256
+threads load 16 floats of K an iteration for a tile of 64x64, through shared memory; ``kk`` is how often an
+iteration reads shared memory and multiplies. Its addresses are those of packed tiles, not of a real matrix.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Launch:
 
     @property
     def sectors(self) -> int:
-        """Sectors of 32 B that its warps ask global memory for, one warp at a time."""
+        """Sectors of 32 B that its warps request from global memory, one warp at a time."""
         return self.tbs * WARPS * ((2 * self.k + 4) * 16 if self.k else 3 * 4)
 
 
@@ -273,13 +273,15 @@ _SMS = 80
 
 
 def _known(row: Row, constants: int) -> list[float]:
-    """Return what a null model knows: sectors a port, instructions an SM, and then kernels."""
+    """Return the inputs of the baseline model: sectors a port, instructions an SM, and then kernels."""
     ports = sum(launch.sectors / min(_PORTS[row.config], launch.tbs) for launch in row.launches)
     work = sum(launch.instructions / min(_SMS, launch.tbs) for launch in row.launches)
     return [ports, work, len(row.launches)][:constants]
 
 
-def null_model(measured: Sequence[Row], constants: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def baseline_model(
+    measured: Sequence[Row], constants: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Fit cycles = launch + a * sectors a port + b * instructions an SM (+ c * kernels) to all rows.
 
     Least squares of the relative errors. Returns the constants, and each row's relative error.

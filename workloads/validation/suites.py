@@ -45,7 +45,7 @@ def cases_of(suite: Suite, measured: Path | None = None) -> tuple[list[Case], in
 def tasks_of(cases: Sequence[Case]) -> list[tuple[str, ...]]:
     """Return the tasks of the cases, each once, those that were measured longest first.
 
-    Processes then end at about the same time: what takes a machine long takes its simulation long.
+    Processes then end at about the same time, as a long measured time means a long simulation.
     """
     longest: dict[tuple[str, ...], float] = {}
     for case in cases:

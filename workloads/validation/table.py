@@ -1,4 +1,4 @@
-"""Measured tables: CSV files with a line of column names; what is wrong is told by file and line."""
+"""Measured tables: CSV files with a line of column names; errors name file and line."""
 
 from __future__ import annotations
 

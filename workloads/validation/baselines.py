@@ -1,5 +1,6 @@
-"""Models that know almost nothing. They are fitted to every row they are asked about, so they flatter
-themselves; a simulator that does not beat them clearly has shown nothing.
+"""Baseline models: models with almost no knowledge, fitted to every row that they predict.
+
+That flatters them; a simulator that does not beat them clearly has shown nothing.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .cases import Case, Errors, Null
+from .cases import Baseline, Case, Errors
 
 LAUNCH_US = (1, 1.5, 2, 3, 4, 6, 8, 12, 20, 40)
 TFLOPS = (
@@ -58,8 +59,8 @@ def roofline(flops: Errors, nbytes: Errors, times_us: Errors) -> tuple[tuple[flo
     return constants, found
 
 
-def roofline_by(cases: Sequence[Case], name: str, group: Callable[[Case], str]) -> Null:
-    """Return a roofline a group of cases, of one step where a case has many."""
+def roofline_by(cases: Sequence[Case], name: str, group: Callable[[Case], str]) -> Baseline:
+    """Return a roofline for each group of cases; of one step where a case has many."""
     times = np.zeros(len(cases))
     groups = [group(case) for case in cases]
     texts = []
@@ -73,11 +74,11 @@ def roofline_by(cases: Sequence[Case], name: str, group: Callable[[Case], str]) 
         )
         times[mine] = model * steps
         texts.append(f"{each} {constants[0]:g} us, {constants[1]:g} TFLOP/s, {constants[2]:g} TB/s".strip())
-    return Null(f"{name} ({'; '.join(texts)})" if len(texts) < 4 else name, times)
+    return Baseline(f"{name} ({'; '.join(texts)})" if len(texts) < 4 else name, times)
 
 
-def measured_base(cases: Sequence[Case], base: str) -> Null:
+def measured_base(cases: Sequence[Case], base: str) -> Baseline:
     """Return the measured time of mode ``base`` for every mode of its group: a scheme changes nothing."""
     known = {case.group: case.measured_us for case in cases if case.mode == base}
     times = np.array([known.get(case.group, np.nan) for case in cases])
-    return Null(f"every mode takes the measured time of {base}", times)
+    return Baseline(f"every mode takes the measured time of {base}", times)

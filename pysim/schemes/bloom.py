@@ -1,7 +1,7 @@
 """Hints of what kernels will touch, as ``tb_bloom`` looks them up in signatures of what is unfinished.
 
 Software attaches to each launch the ranges that its TBs will read and write. They are cut into granules; TBs
-that share a signature are a *unit*. What is found when (core_c/scheduler/bloom.c) depends on who has ended by then.
+that share a signature are a *unit*. What is found when (scheduler/bloom.c) depends on who has ended by then.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ It is light, so that a script is inside it before it imports anything else.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import sys
@@ -49,6 +50,10 @@ def _sigterm() -> Iterator[None]:
 
 def run_script(main: Callable[[], int | None]) -> NoReturn:
     """Run a script's main and exit: one clean line for what a user can cause, a traceback for bugs."""
+    for stream in (sys.stdout, sys.stderr):
+        # a file name need not be text in the terminal's encoding
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_status(main))
 
 

@@ -4,7 +4,7 @@ In a form of at most n counters a kernel's TBs are cut into n units, and those o
 n parts, each part a node: a TB's end updates one counter a consuming kernel, and the end of a part those of
 the units that need any of it. Parts and units are whole rows of the grid or even parts of a row, as tiles in
 a row are made at about the same time. Edges are added, none is lost; they run between the same kernels, so
-there is no cycle. Which form the table holds is settled at admission (``core_c/scheduler/dependence_table.c``).
+there is no cycle. Which form the table holds is settled at admission (``dependence_table.c``).
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def test_a_folder_whose_name_is_no_utf8(tmp_path):
         pytest.skip("this file system takes only UTF-8")
     command = [sys.executable, str(CONFIGS / "replay_trace.py"), str(odd_name), "--quiet"]
     # under the C locale Python prints anything; elsewhere it does not
-    env = {**os.environ, "PYTHONUTF8": "1"}
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert b"1 of 1 kernels" in done.stdout

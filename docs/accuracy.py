@@ -1,4 +1,4 @@
-"""Renders what docs/accuracy.md and README.md say of DeepBench from the rows of configs/validate.py."""
+"""Renders what docs/accuracy.md says of DeepBench from the rows of configs/validate.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import validation
-from writing import DOCS, README, replace, run, shown, table, wrapped
+from readme import write_truth
+from writing import DOCS, replace, run, shown, table, wrapped
 
 import stats
 from stats.budget import markdown_budget
@@ -98,37 +99,6 @@ def baseline_model(rows: Rows) -> str:
     )
 
 
-def readme(rows: Rows) -> str:
-    """Return the paragraph of README.md."""
-    mine, null = {}, {}
-    for suite in ("deepbench-gemm", "deepbench-rnn"):
-        cases, _ = measured(suite)
-        errors, roofline = np.array([row["error"] for row in chosen(rows, suite)]), baseline_errors(suite)
-        for group in WORST:
-            for half in ("", *HALVES):
-                here = np.array([case.group == group and half in ("", case.split) for case in cases])
-                mine[suite, group, half] = summary(errors[here])
-                null[suite, group, half] = summary(roofline[here])
-
-    def both(suite: str) -> str:
-        texts = []
-        for group in WORST:
-            name = (f"deepbench-{suite}", group, "")
-            texts.append(f"{mine[name]['mean']:.1%} against {null[name]['mean']:.1%} in {group}")
-        return ", ".join(texts)
-
-    gemm = mine["deepbench-gemm", "fp32", ""]
-    halves = " and ".join(f"{mine['deepbench-gemm', 'fp32', half]['mean']:.1%}" for half in HALVES)
-    return wrapped(
-        "Against the published DeepBench times of a V100: mean absolute errors beside that of a roofline that"
-        f" was fitted to the same rows (products: one a pair of transposes): 160 products {both('gemm')}"
-        f" (median {gemm['median']:.1%}, worst {gemm['worst']:.1%} in fp32), 39 recurrent networks"
-        f" {both('rnn')}: which kernels cuDNN launches a step is assumed. The two halves of the fp32"
-        f" products come out at {halves}, but both had been looked at when the few constants were set, so"
-        " neither proves anything yet."
-    )
-
-
 def blocks(rows: Rows) -> dict[str, str]:
     """Return every block of docs/accuracy.md by its mark."""
     return {
@@ -143,7 +113,7 @@ def blocks(rows: Rows) -> dict[str, str]:
 
 
 def write(*paths: str) -> None:
-    """Write the page and what README.md says of it; ``paths``: saved JSON of validate.py, a suite each."""
+    """Write the page and what README.md quotes of it; ``paths``: saved JSON of validate.py, a suite each."""
     if paths:
         texts = [Path(path).read_text(encoding="utf-8") for path in paths]
     else:
@@ -156,7 +126,7 @@ def write(*paths: str) -> None:
     rows = [row for text in texts for row in json.loads(text)["validation"]]
     replace(DOCS / "accuracy.md", blocks(rows))
     replace(DOCS / "validation.md", validation.summaries())
-    replace(README, {"accuracy": readme(rows)})
+    write_truth()
 
 
 def budget() -> None:

@@ -1,4 +1,4 @@
-"""Renders what docs/peer.md and README.md say of Accel-Sim from the rows of configs/accelsim_rows.py."""
+"""Renders docs/peer.md from the rows of configs/accelsim_rows.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writing import DOCS, README, replace, run, table, wrapped
+from readme import write_truth
+from writing import DOCS, replace, run, table, wrapped
 
 from workloads.validation import peer_traces
 
@@ -67,7 +68,7 @@ def checked(tables: Tables) -> list[peer_traces.Row]:
 def rows(tables: Tables) -> str:
     """Return the table of cycles and speed."""
     measured = checked(tables)
-    null = [peer_traces.baseline_model(measured, constants)[1] for constants in (2, 3)]
+    baseline = [peer_traces.baseline_model(measured, constants)[1] for constants in (2, 3)]
     made = []
     for at, (row, found, host) in enumerate(zip(measured, tables["validation"], tables["host"], strict=True)):
         rate = row.instructions / _seconds(host)
@@ -75,28 +76,28 @@ def rows(tables: Tables) -> str:
         if np.isnan(row.rate):
             speed[0] = speed[2] = "-"
         cycles = [f"{row.cycles:,}", f"{found['simulated']:,.0f}", f"{found['error']:+.1%}"]
-        made.append([row.name, *cycles, *(f"{errors[at]:+.1%}" for errors in null), *speed])
-    heads = ["input and configuration", "its cycles", "ours", "error", "null of 2", "null of 3"]
+        made.append([row.name, *cycles, *(f"{errors[at]:+.1%}" for errors in baseline), *speed])
+    heads = ["input and configuration", "its cycles", "ours", "error", "baseline of 2", "baseline of 3"]
     heads += ["its warp instructions/s", "ours", "speed-up"]
     return table(heads, [False, *[True] * 8], made)
 
 
 def summary(tables: Tables) -> str:
-    """Say how large the errors are, beside those of the null models."""
+    """Say how large the errors are, beside those of the baseline models."""
     measured = checked(tables)
     errors = np.abs([row["error"] for row in tables["validation"]])
     said = []
     for constants in (2, 3):
-        found, null = peer_traces.baseline_model(measured, constants)
+        found, baseline = peer_traces.baseline_model(measured, constants)
         words = ("a sectors a port", "b instructions an SM", "c kernels")[:constants]
         values = ", ".join(f"{name} = {value:.3g}" for name, value in zip("abc", found, strict=False))
         said.append(
-            f"launch latency + {' + '.join(words)} ({values}) scores {np.abs(null).mean():.1%},"
-            f" worst {np.abs(null).max():.1%}"
+            f"launch latency + {' + '.join(words)} ({values}) scores {np.abs(baseline).mean():.1%},"
+            f" worst {np.abs(baseline).max():.1%}"
         )
     return wrapped(
-        f"Mean absolute error {errors.mean():.1%}, worst {errors.max():.1%}. Null models fitted to the same"
-        f" rows: {said[0]}; {said[1]}."
+        f"Mean absolute error {errors.mean():.1%}, worst {errors.max():.1%}. Baseline models fitted to the"
+        f" same rows: {said[0]}; {said[1]}."
     )
 
 
@@ -122,28 +123,8 @@ def variants(base: Tables, changed: Mapping[str, Tables]) -> str:
     return table(heads, [False, *[True] * (len(heads) - 1)], made)
 
 
-def readme(tables: Tables) -> str:
-    """Return the paragraph of README.md."""
-    measured = checked(tables)
-    errors = np.abs([row["error"] for row in tables["validation"]])
-    null = np.abs(peer_traces.baseline_model(measured, 3)[1])
-    speeds = [
-        row.instructions / _seconds(host) / row.rate
-        for row, host in zip(measured, tables["host"], strict=True)
-        if not np.isnan(row.rate)
-    ]
-    return wrapped(
-        "With its parameters (`accelsim_titan_v`, `accelsim_qv100`) and on the same"
-        f" traces: mean absolute error of the cycles of {len(errors)} runs {errors.mean():.1%}, worst"
-        f" {errors.max():.1%} (three constants fitted to the same runs: {null.mean():.1%} and"
-        f" {null.max():.1%}), at"
-        f" {min(speeds):,.0f} to {max(speeds):,.0f} times its speed. Four numbers were set while looking at"
-        " these runs, and none was held out."
-    )
-
-
 def write() -> None:
-    """Write docs/peer.md and what README.md says of Accel-Sim."""
+    """Write docs/peer.md, and the table of README.md that quotes it."""
     with tempfile.TemporaryDirectory() as name:
 
         def replay(*more: str) -> Any:
@@ -164,4 +145,4 @@ def write() -> None:
         "variants": variants(base, changed),
     }
     replace(DOCS / "peer.md", blocks)
-    replace(README, {"peer": readme(base)})
+    write_truth()

@@ -1,14 +1,18 @@
-"""Writes what README.md says of a GRU: its runs, the windows of the table, and what limits it."""
+"""Writes README.md and docs/gru.md: a GRU, its windows and its limit; and how true the simulator is.
+
+The table of errors repeats what other pages say, so it is made from them, after them.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writing import DOCS, README, code, replace, shown
+from writing import DOCS, README, block, code, replace, shown, table
 
 import stats
 
@@ -45,8 +49,75 @@ def reason(rows: dict[str, Any], bandwidth: float) -> str:
     )
 
 
+def _rows(page: str, name: str) -> list[list[str]]:
+    """Return the cells of a table between marks, line by line."""
+    lines = block(DOCS / page, name).splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def _line(name: str, first: str) -> list[str]:
+    """Return the cells of one line of a table of docs/validation.md, without the first."""
+    for cells in _rows("validation.md", name):
+        if cells[0] == first:
+            return cells[1:]
+    raise SystemExit(f"docs/validation.md: no line {first!r} in {name}")
+
+
+def _of(text: str) -> tuple[int, int]:
+    """Return both numbers of ``564 of 620 (91%)``."""
+    right, cases = re.findall(r"\d+", text)[:2]
+    return int(right), int(cases)
+
+
+def truth() -> str:
+    """Return the table of README.md: errors beside those of baseline models, as docs/ has them."""
+    kernels, chains = _line("times", "`h200-kernels`"), _line("times", "`h200-deps`")
+    gemm = [_line("times", f"`deepbench-gemm`, {dtype}") for dtype in ("fp32", "fp16")]
+    _, _, sign, _, _, guess, *_ = _line("orders", "`h200-deps`: speedup")
+    right, cases = _of(sign)
+    guessed, _ = _of(guess)
+    runs = _rows("peer.md", "rows")[2:]
+    peer = re.findall(r"(?:error|scores) ([\d.]+%)", " ".join(block(DOCS / "peer.md", "summary").split()))
+    speeds = [cells[-1].removesuffix("x") for cells in runs if cells[-1] != "-"]
+    speeds.sort(key=lambda text: int(text.replace(",", "")))
+    time = "time, mean absolute error"
+    rows = [
+        ["H200, single kernels", time, kernels[0], kernels[1], kernels[5], "a roofline"],
+        ["H200, dependent kernels under 15 modes", time, chains[0], chains[1], chains[5], "stream time"],
+        [
+            "the same, where the speedup exceeds 3 %",
+            "wrong sign of the speedup",
+            f"{cases:,}",
+            f"{1 - right / cases:.0%}",
+            f"{1 - guessed / cases:.0%}",
+            "one speedup per mode",
+        ],
+        [
+            "V100, DeepBench GEMMs, fp32; fp16",
+            time,
+            *("; ".join(cells[at] for cells in gemm) for at in (0, 1, 5)),
+            "a roofline per dtype and layout",
+        ],
+        [
+            f"Accel-Sim on the same traces, at {speeds[0]} to {speeds[-1]} times its speed",
+            "cycles, mean absolute error",
+            str(len(runs)),
+            peer[0],
+            peer[-1],
+            "three fitted constants",
+        ],
+    ]
+    heads = ("compared with", "what", "rows", "pysim", "baseline", "baseline model")
+    return table(heads, (False, False, True, True, True, False), rows)
+
+
+def write_truth() -> None:
+    """Write the table of errors of README.md from the pages of docs/."""
+    replace(README, {"truth": truth()})
+
+
 def write() -> None:
-    """Simulate, then write the tables of README.md and its picture."""
+    """Simulate, then write README.md, its picture and docs/gru.md."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "titanv_gru.h5"
@@ -60,12 +131,7 @@ def write() -> None:
         path = folder / "renamed.h5"
         shown("titanv_gru", path, *renamed, "--tables", "none")
         own = windows(folder, stats.load(path).array("runs"), *renamed)
-    replace(
-        README,
-        {
-            "output": code(text),
-            "windows": every,
-            "renamed": own,
-            "reason": reason({row["scheme"].decode(): row for row in runs}, bandwidth),
-        },
-    )
+    replace(README, {"output": code(text)})
+    write_truth()
+    limit = reason({row["scheme"].decode(): row for row in runs}, bandwidth)
+    replace(DOCS / "gru.md", {"windows": every, "renamed": own, "reason": limit})

@@ -45,7 +45,7 @@ class Page(NamedTuple):
 PAGES = (
     Page(
         "accuracy",
-        "what is said of DeepBench (ten minutes), or from validate.py's JSON",
+        "docs/accuracy.md: DeepBench (ten minutes), or from validate.py's JSON",
         accuracy.write,
         FILES,
     ),
@@ -61,7 +61,7 @@ PAGES = (
     Page("hardware", "docs/hardware-cost.md (five minutes)", hardware.write),
     Page("kernels", "tables of docs/schemes.md (minutes)", figures.kernels),
     Page("microbench", "docs/microbench.md (a minute)", microbench.write),
-    Page("peer", "what is said of Accel-Sim (three minutes)", peer.write),
+    Page("peer", "docs/peer.md: Accel-Sim (three minutes)", peer.write),
     Page("performance", "docs/performance.md and stored counts (ten minutes)", performance.write, YARDSTICK),
     Page(
         "suites",

@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from writing import DOCS, code, replace, shown, table
+from readme import write_truth
+from writing import DOCS, block, code, replace, shown, table
 
 # which block of which page shows a suite or its quick subset
 BLOCKS = {
@@ -148,18 +149,12 @@ def orders(parts: dict[str, str]) -> str:
     return table(heads, [False, *[True] * 6, False, False], made)
 
 
-def on_page(path: Path, name: str) -> str:
-    """Return what a page shows between its marks."""
-    marks = rf"<!-- begin {name} -->\n(.*?)<!-- end {name} -->"
-    return re.findall(marks, path.read_text(encoding="utf-8"), re.DOTALL)[0]
-
-
 def summaries() -> dict[str, str]:
     """Return the blocks of docs/validation.md, which follow from the tables of the other pages."""
     parts = {
-        suite: on_page(page(name), mark) for (suite, which), (name, mark) in BLOCKS.items() if which == "all"
+        suite: block(page(name), mark) for (suite, which), (name, mark) in BLOCKS.items() if which == "all"
     }
-    parts |= {name: on_page(DOCS / "accuracy.md", name) for name in ("gemm", "rnn")}
+    parts |= {name: block(DOCS / "accuracy.md", name) for name in ("gemm", "rnn")}
     return {"times": times(parts), "orders": orders(parts)}
 
 
@@ -180,3 +175,4 @@ def write(*paths: str) -> None:
         name, mark = BLOCKS[named(text)]
         replace(page(name), {mark: code(errors(text))})
     replace(DOCS / "validation.md", summaries())
+    write_truth()

@@ -41,6 +41,16 @@ def replace(path: Path, blocks: dict[str, str]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def block(path: Path, name: str) -> str:
+    """Return what stands between the marks of a page."""
+    found = re.findall(
+        rf"<!-- begin {name} -->\n(.*?)\n?<!-- end {name} -->", path.read_text(encoding="utf-8"), re.DOTALL
+    )
+    if len(found) != 1:
+        raise SystemExit(f"{path}: no marks for {name}, or more than one pair")
+    return str(found[0])
+
+
 def code(text: str) -> str:
     """Return a code block."""
     return f"```\n{text.rstrip()}\n```"

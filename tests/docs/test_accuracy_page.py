@@ -1,4 +1,4 @@
-"""What docs/accuracy.md and README.md say of DeepBench: one set of rows, rendered by docs/accuracy.py."""
+"""What docs/accuracy.md says of DeepBench: one set of rows, rendered by docs/accuracy.py."""
 
 from __future__ import annotations
 
@@ -53,10 +53,6 @@ def test_the_page_agrees_with_its_rows(accuracy, rows):
             alike(shown, text)
     for name, group in (("worst", "fp32"), ("worst_fp16", "fp16")):
         assert len(block(ROOT / "docs" / "accuracy.md", name).splitlines()) == accuracy.WORST[group] + 2
-
-
-def test_the_readme_agrees_with_the_page(accuracy, rows):
-    alike(block(ROOT / "README.md", "accuracy"), accuracy.readme(rows))
 
 
 def test_a_part_of_the_rows_is_refused(accuracy, rows):

@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,10 +58,14 @@ def test_the_chains_are_off_by_what_their_page_says():
     right = f"{sum(sides)} of {len(sides)}"
     assert re.search(rf"^all +{len(off)} +{np.mean(off):.3f} {right} ", page, re.MULTILINE)
     assert len(rows) == 70 * 15
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{len(rows):,} rows, are off by {mean[:-1]} % (" in readme
-    assert f"over stream order by {np.mean(off):.3f} (" in readme
-    assert f"{right} that differ from 1" in readme
+    readme = block(ROOT / "README.md", "truth")
+    assert f" modes | time, mean absolute error | {len(rows):,} | {mean} |" in readme
+    wrong = f"{1 - sum(sides) / len(sides):.0%}"
+    assert f"| wrong sign of the speedup | {len(sides)} | {wrong} |" in readme
+
+
+def test_the_readme_quotes_the_pages():
+    assert block(ROOT / "README.md", "truth") == writer("readme").truth()
 
 
 def test_the_summary_of_validation_follows_from_its_parts():
@@ -80,3 +86,50 @@ def test_what_validate_prints_becomes_a_table_of_its_suite():
     assert page.errors(text) == "absolute error of time  x\nall 1"
     with pytest.raises(SystemExit, match="absolute error of time"):
         page.errors("suite     cusync-mlp")
+
+
+def test_a_page_without_the_line_is_refused(monkeypatch, tmp_path):
+    readme = writer("readme")
+    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    (tmp_path / "validation.md").write_text(page.replace("| `h200-kernels` | 164", "| - | 164"), "utf-8")
+    monkeypatch.setattr(readme, "DOCS", tmp_path)
+    with pytest.raises(SystemExit, match="no line '`h200-kernels`' in times"):
+        readme.truth()
+
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def _anchors(page):
+    """Return what a link to a heading of a page may name, as the usual renderers make it."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+def test_the_notebook_runs(monkeypatch, tmp_path):
+    """Its code, block after block, on a result file of the script that the README names."""
+    script = [sys.executable, str(ROOT / "configs" / "titanv_gru.py"), "--out", "old.h5", "--quiet"]
+    small = ["--hidden", "64", "--batch", "4", "--timesteps", "2", "--layers", "1", "--schemes", "stream"]
+    subprocess.run([*script, *small], cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code.replace("results/titanv_gru-....h5", "old.h5"), names)
+    assert names["result"].time_us("stream") > 0
+    assert (tmp_path / "half.toml").exists()

@@ -187,7 +187,6 @@ def test_the_page_agrees_with_its_rows(rendering):
 
     same(rendering.rows(tables), block(ROOT / "docs/peer.md", "rows"))
     same(rendering.summary(tables), block(ROOT / "docs/peer.md", "summary"))
-    same(rendering.readme(tables), block(ROOT / "README.md", "peer"))
     lines = block(ROOT / "docs/peer.md", "variants").splitlines()[2:]
     assert [line.split(" | ")[0].strip("| ") for line in lines] == [
         "as it is",

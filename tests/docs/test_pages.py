@@ -121,6 +121,17 @@ def test_links_lead_somewhere(page):
     assert not broken
 
 
+TOPS = "pysim|workloads|stats|configs|tests|docs|core_c"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paths_exist(page):
+    if page.name in ("rooms.md", "CHANGELOG.md"):  # they name what was
+        return
+    named = re.findall(rf"`((?:{TOPS})/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    assert not [path for path in named if not (ROOT / path).exists()]
+
+
 def test_the_notebook_runs(monkeypatch, tmp_path):
     """Its code, block after block, on a result file of the script that the README names."""
     script = [sys.executable, str(ROOT / "configs" / "titanv_gru.py"), "--out", "old.h5", "--quiet"]

@@ -106,7 +106,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("queue", 0, "count", 0, 7, "Copies and loads from shared memory (blocks of nothing else, such as ldmatrix) that a sub-core queues, in the order in which they come, until their registers have been read; 0: as many as come, and copies leave when the unit begins the one before. Where warp_order is oldest or greedy_oldest."),
         Param("queue_read", 32, "count", 4, 384, "Bytes a cycle that a sub-core reads of the registers of what it queues, 384 of a copy and 128 of a block of loads, in whole cycles. A copy leaves its queue when they have been read and the load/store unit has room for it."),
         Param("copy_queue", 4, "count", 1, 32, "Copies that have left their sub-core's queue and that the load/store unit has not begun."),
-        Param("copy_hold", 16.0, "cycle/64", 0, 64, "Cycles that each sector which a copy brings holds the array of L1 and shared memory."),
+        Param("copy_hold", 0.25, "cycle/64", 0, 64, "Cycles that each sector which a copy brings holds the array of L1 and shared memory."),
         Param("lsu_queue", 32, "count", 1, 4096, "Lines that the load/store unit queues: no warp runs further ahead of it."),
         Param("lsu_shared", 0, "bool", 0, 1, "Loads from shared memory take a cycle of the load/store unit, each four wavefronts of them."),
         Param("smem_latency", 19, "cycle", 1, 1024, "Load to use of shared memory without conflicts; shuffles take as long."),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .column import KERNEL, NAME, RUN, STREAM, TBS, Column
+from .columns import KERNEL, NAME, RUN, STREAM, TBS, Column, layout
+from .schema import NAMES
 
 _BY_KIND = (
     Column("raw", "<i8", "count", "Edges that are read after write."),
@@ -99,4 +100,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "tb_edges": TB_EDGES,
     "window_tbs": WINDOW_TBS,
     "window_edges": WINDOW_EDGES,
+    "names": NAMES,
 }
+DTYPES = {name: layout(columns) for name, columns in TABLES.items()}

@@ -17,6 +17,7 @@ from pysim.clock import Clock
 from pysim.dependence.dependences import Dependences
 from pysim.errors import ConfigError, InternalError, SimError, WorkloadError
 from pysim.machine.config import Config
+from pysim.machine.devices import Device
 from pysim.machine.system import Gpu, System, resolve
 from pysim.params import TICKS_PER_NS
 from pysim.program.ops import Programs
@@ -211,7 +212,7 @@ def _compare(result: Result) -> None:
 
 
 def simulate(
-    gpu: System | Gpu | Config | str,
+    gpu: System | Gpu | Device | Config | str,
     job: Job,
     schemes: str | Sequence[str] = "stream,tb_static",
     *,
@@ -229,7 +230,7 @@ def simulate(
     Parameters
     ----------
     gpu
-        A device's name or FILE.toml, a GPU or a System that a script composed, or a Config.
+        A device's name or FILE.toml, a Device, a GPU or a System that a script composed, or a Config.
     job
         Kernels in launch order.
     schemes

@@ -127,7 +127,7 @@ def main():
     tables = {name: np.concatenate(rows) for name, rows in parts.items()}
     columns = dict(zip(names, zip(*found, strict=True), strict=True))
     tables["validation"] = stats.schema.from_columns("validation", columns)
-    stats.write(script.path, tables, {"script": script.name}, script.configuration, options.force)
+    script.store(stats, tables)
     show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
     if options.json:
         print(stats.to_json(tables))

@@ -66,7 +66,7 @@ def main():
     except stats.StoreError as error:  # matplotlib is optional
         log.say(f"no picture: {error}")
     written = script.written(tables)
-    stats.write(path, written, {"script": script.name}, script.configuration, options.force, picture)
+    script.store(stats, written, picture)
     show(f"wrote {path}, {path.with_suffix('.json')}" + (f", {path.with_suffix('.png')}" if picture else ""))
     if options.json:
         print(stats.to_json(written))

@@ -61,6 +61,7 @@ def main():
 
     import stats
     from pysim.program.rename import renamed
+    from pysim.results.graph_schema import TABLES as GRAPH
     from stats.graph_layout import layout
     from stats.graph_picture import to_png, to_svg
     from workloads.networks.rnn import gru
@@ -81,13 +82,13 @@ def main():
             rows["run"] += len(options.schemes) * again
             parts.setdefault(name, []).append(rows)
     tables = {name: np.concatenate(rows) for name, rows in parts.items()}
-    written = script.written(tables) | {n: t for n, t in tables.items() if n in stats.schema.GRAPH}
+    written = script.written(tables) | {n: t for n, t in tables.items() if n in GRAPH}
     picture = None
     try:
         picture = to_png(list(pictures.values()))
     except stats.StoreError as error:  # matplotlib is optional
         log.say(f"no picture: {error}")
-    stats.write(path, written, {"script": script.name}, script.configuration, options.force, picture)
+    script.store(stats, written, picture)
     for again, svg in svgs.items():
         stats.write_bytes(svg, to_svg(pictures[again]).encode())
     made = [path, path.with_suffix(".json"), *svgs.values()]

@@ -17,10 +17,10 @@ class Counter(NamedTuple):
 STALLS: tuple[Counter, ...] = (
     Counter("issued", "warp-cycle", "The warp held an issue slot."),
     Counter("scoreboard", "warp-cycle", "Waiting for a fixed-latency result."),
-    Counter("pipe", "warp-cycle", "Waiting for an issue slot, a pipe or the load/store unit."),
+    Counter("pipe", "warp-cycle", "Waiting for an issue slot, a pipe or the LSU."),
     Counter("memory", "warp-cycle", "Waiting for loads, stores or request credits."),
     Counter("barrier", "warp-cycle", "Waiting at a TB barrier."),
-    Counter("sync", "warp-cycle", "Waiting inside the program for other TBs: semaphores, grid barriers, ends of kernels."),
+    Counter("sync", "warp-cycle", "Waiting inside the program for other TBs: at semaphores, at grid barriers, for ends of kernels."),
 )
 
 # what an SM without a TB waited for: kept a kernel (the one next in line) and an SM
@@ -41,30 +41,30 @@ WORK: tuple[Counter, ...] = (
     Counter("smem", "cycle/64", "Busy time of shared memory."),
     Counter("warp_instructions", "count", "Warp instructions issued."),
     Counter("ops", "count", "Program ops executed."),
-    Counter("l1_lines", "count", "Lines that loads looked up in L1 or sent past it."),
-    Counter("l1_hits", "count", "Lines found in L1."),
-    Counter("l1_merged", "count", "Lines that joined a miss in flight."),
+    Counter("l1_lines", "count", "Lines that loads looked up in L1 or that bypassed it."),
+    Counter("l1_hits", "count", "Lines that hit in L1."),
+    Counter("l1_merged", "count", "Lines that merged with a miss in flight."),
     Counter("load_sectors", "count", "32 B sectors requested from L2 by loads."),
     Counter("store_sectors", "count", "32 B sectors sent to L2 by stores and reductions."),
     Counter("l2_requests", "count", "Line requests sent to L2."),
 )
 
-# how long places of an SM were taken; with this the time series count residence up to any moment
+# how long slots of an SM were taken; with these the time series count residence up to any moment
 HELD: tuple[Counter, ...] = (
     Counter("busy", "tick", "Time with at least one TB, from its first issue to its end."),
-    Counter("tb_time", "tick", "Resident TBs x time."),
-    Counter("warp_time", "tick", "Warp places taken x time; a TB keeps those of all its warps to its end."),
+    Counter("tb_time", "tick", "Time of all resident TBs, added up."),
+    Counter("warp_time", "tick", "Time of all taken warp slots, added up; a TB keeps those of all its warps to its end."),
 )
 
 SLICE: tuple[Counter, ...] = (
     Counter("requests", "count", "Line requests that reached the slice."),
     Counter("sectors_read", "count", "Sectors asked for by loads."),
-    Counter("joined", "count", "Sectors of loads that joined a request of another SM of the GPC."),
+    Counter("joined", "count", "Sectors of loads that merged with a request of another SM of the GPC."),
     Counter("sectors_written", "count", "Sectors written by stores."),
-    Counter("table_read", "count", "Sectors of the scheduler's tables that it read from memory; of sectors_read."),
-    Counter("table_written", "count", "The same, updated or written; of sectors_written."),
+    Counter("table_read", "count", "Sectors of the scheduler's tables that it read from memory; part of sectors_read."),
+    Counter("table_written", "count", "Sectors of the scheduler's tables that it updated or wrote; part of sectors_written."),
     Counter("hits", "count", "Requests that needed no DRAM read."),
-    Counter("pending_hits", "count", "Of these, requests that waited for a fill in flight."),
+    Counter("pending_hits", "count", "Hits that waited for a fill in flight; part of hits."),
     Counter("busy", "tick", "Time that the slice's data port was held."),
 )
 

@@ -1,6 +1,7 @@
 """Results of pysim, a GPU simulator: tables in HDF5 files, pictures and reports.
 
-``stats.load(path)["runs"]`` is a pandas data frame; `stats.schema` says what its columns mean.
+``stats.load(path)["runs"]`` is a pandas data frame; ``stats.load(path).columns("runs")`` says what
+its columns mean.
 """
 
 from __future__ import annotations

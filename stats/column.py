@@ -1,12 +1,32 @@
-"""What a column of a result table is, and the columns that many tables begin with."""
+"""What a column of a result table is, and the one that all tables begin with."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+
+class Declared(Protocol):
+    """A column as whoever makes a table declares it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+
+    @property
+    def dtype(self) -> str:
+        """Its numpy type."""
+
+    @property
+    def unit(self) -> str:
+        """Its unit, "" if none."""
+
+    @property
+    def doc(self) -> str:
+        """Its meaning."""
 
 
 class Column(NamedTuple):
-    """One column of a table: name, stored type, unit ("" if none) and meaning."""
+    """One column of a table: name, numpy type, unit ("" if none) and meaning."""
 
     name: str
     dtype: str
@@ -15,7 +35,3 @@ class Column(NamedTuple):
 
 
 RUN = Column("run", "<i4", "", "Row of `runs`.")
-KERNEL = Column("kernel", "<i4", "", "Launch, in the order of enqueueing.")
-STREAM = Column("stream", "<i4", "", "Stream of the launch.")
-NAME = Column("name", "<i4", "", "Row of `names` with this `name`.")
-TBS = Column("tbs", "<i8", "count", "Thread blocks.")

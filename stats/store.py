@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import schema
-from .schema import Column, Table
+from .column import RUN, Column, Declared
+from .schema import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CHUNK_ROWS = 65536
 _PROBE = 1 << 17  # bytes that a disk must take before a simulation starts
+Tables = Mapping[str, Sequence[Declared]]  # columns by table
 _OWN = ("schema", "configuration", "hash", "complete")  # attributes that only this module sets
 
 
@@ -39,14 +41,22 @@ def write(
     configuration: dict[str, Any],
     force: bool = False,
     picture: bytes | None = None,
+    declared: Tables | None = None,
 ) -> None:
-    """Write tables to one HDF5 file, and beside it the configuration as JSON and a picture as PNG."""
+    """Write tables to one HDF5 file, and beside it the configuration as JSON and a picture as PNG.
+
+    ``tables`` are structured arrays of one dimension; ``declared`` are columns (name, numpy type, unit,
+    meaning) by table, beside those of ``stats.schema``. A table that is declared must have these columns, and
+    is stored with their types, units and meanings; others begin with the column ``run``. Raises StoreError
+    where a table is not as declared, or the file cannot be written.
+    """
     target = _target(path)
-    plain = {name: _plain(name, tables[name]) for name in sorted(tables)}
+    known = {**schema.TABLES, **(declared or {})}
+    plain = {name: _plain(name, tables[name], known.get(name)) for name in sorted(tables)}
     text = _json(configuration)
     digest = hash_tables(plain)
     _check_existing(target, force, text, digest)
-    image = _image(plain, attributes, text, digest)
+    image = _image(plain, known, attributes, text, digest)
     beside = target.with_suffix(".json")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +148,16 @@ class Results(Mapping[str, "pd.DataFrame"]):
         with _open(self.path) as file:
             return cast(Table, file[name][()])
 
+    def columns(self, name: str) -> tuple[Column, ...]:
+        """Return the columns of a table: name, numpy type, unit and meaning, "" where the file has none."""
+        kinds = self.array(name).dtype
+        with _open(self.path) as file:
+            units, docs = (json.loads(file[name].attrs.get(kind, "{}")) for kind in ("units", "docs"))
+        return tuple(
+            Column(field, kinds[field].str, units.get(field, ""), docs.get(field, ""))
+            for field in kinds.names or ()
+        )
+
     def verify(self) -> None:
         """Raise if the tables do not have the hash that was stored with them."""
         if hash_tables({name: self.array(name) for name in self}) != self.attributes["hash"]:
@@ -176,7 +196,7 @@ def _json(configuration: dict[str, Any]) -> str:
         raise StoreError(f"the configuration cannot be written as JSON: {error}") from error
 
 
-def _plain(name: str, rows: Table) -> Table:
+def _plain(name: str, rows: Table, declared: Sequence[Declared] | None) -> Table:
     """Bring a table into the stored form: packed little-endian scalars, declared types where there are any.
 
     Padding would carry stray bytes into the file; vlen, nested and array fields do not open in pandas.
@@ -185,16 +205,14 @@ def _plain(name: str, rows: Table) -> Table:
     if fields is None or rows.ndim != 1:
         raise StoreError(f"table {name} is not a one-dimensional structured array")
     kinds: dict[str, np.dtype[Any]] = {}
-    if name in schema.TABLES:
-        wanted = schema.dtype(name)
+    if declared is not None:
+        wanted = schema.layout(declared)
         if fields != wanted.names:
             wrong = ", ".join(sorted(set(fields) ^ set(wanted.names or ()))) or "their order"
             raise StoreError(f"table {name}: columns differ from the declared ones: {wrong}")
         kinds = {field: wanted[field] for field in fields}
-    else:
-        first = tuple(column.name for column in schema.OPEN.get(name, schema.RUNS[:1]))
-        if fields[: len(first)] != first:
-            raise StoreError(f"table {name} must begin with the columns {', '.join(first)}")
+    elif fields[:1] != (RUN.name,):
+        raise StoreError(f"table {name} must begin with the column {RUN.name}")
     columns = {field: schema.encode(rows[field]) for field in fields}
     for field, values in columns.items():
         kind = values.dtype
@@ -219,7 +237,9 @@ def _plain(name: str, rows: Table) -> Table:
     return out
 
 
-def _image(tables: Mapping[str, Table], attributes: Mapping[str, Any], text: str, digest: str) -> bytes:
+def _image(
+    tables: Mapping[str, Table], declared: Tables, attributes: Mapping[str, Any], text: str, digest: str
+) -> bytes:
     """Make the bytes of the file, in memory: HDF5 does not recover well from a full disk."""
     taken = sorted(set(attributes) & set(_OWN))
     if taken:
@@ -235,10 +255,13 @@ def _image(tables: Mapping[str, Table], attributes: Mapping[str, Any], text: str
             data = file.create_dataset(
                 name, data=rows, maxshape=(None,), track_times=False, **options or {"chunks": (1,)}
             )
-            declared: tuple[Column, ...] = schema.TABLES.get(name) or schema.OPEN.get(name) or ()
-            units = {column.name: column.unit for column in declared if column.unit}
-            if units:
-                data.attrs["units"] = json.dumps(units)
+            columns = declared.get(name, ())
+            for kind, texts in (
+                ("units", {column.name: column.unit for column in columns if column.unit}),
+                ("docs", {column.name: column.doc for column in columns}),
+            ):
+                if texts:
+                    data.attrs[kind] = json.dumps(texts)
         for name in sorted(attributes):
             file.attrs[name] = attributes[name]
         file.attrs["schema"] = schema.VERSION

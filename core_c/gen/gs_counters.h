@@ -7,13 +7,13 @@ typedef struct gs_stalls {
     uint64_t issued;
     /* Waiting for a fixed-latency result. [warp-cycle] */
     uint64_t scoreboard;
-    /* Waiting for an issue slot, a pipe or the load/store unit. [warp-cycle] */
+    /* Waiting for an issue slot, a pipe or the LSU. [warp-cycle] */
     uint64_t pipe;
     /* Waiting for loads, stores or request credits. [warp-cycle] */
     uint64_t memory;
     /* Waiting at a TB barrier. [warp-cycle] */
     uint64_t barrier;
-    /* Waiting inside the program for other TBs: semaphores, grid barriers, ends of kernels. [warp-cycle] */
+    /* Waiting inside the program for other TBs: at semaphores, at grid barriers, for ends of kernels. [warp-cycle] */
     uint64_t sync;
 } gs_stalls;
 
@@ -47,11 +47,11 @@ typedef struct gs_work {
     uint64_t warp_instructions;
     /* Program ops executed. [count] */
     uint64_t ops;
-    /* Lines that loads looked up in L1 or sent past it. [count] */
+    /* Lines that loads looked up in L1 or that bypassed it. [count] */
     uint64_t l1_lines;
-    /* Lines found in L1. [count] */
+    /* Lines that hit in L1. [count] */
     uint64_t l1_hits;
-    /* Lines that joined a miss in flight. [count] */
+    /* Lines that merged with a miss in flight. [count] */
     uint64_t l1_merged;
     /* 32 B sectors requested from L2 by loads. [count] */
     uint64_t load_sectors;
@@ -64,9 +64,9 @@ typedef struct gs_work {
 typedef struct gs_held {
     /* Time with at least one TB, from its first issue to its end. [tick] */
     uint64_t busy;
-    /* Resident TBs x time. [tick] */
+    /* Time of all resident TBs, added up. [tick] */
     uint64_t tb_time;
-    /* Warp places taken x time; a TB keeps those of all its warps to its end. [tick] */
+    /* Time of all taken warp slots, added up; a TB keeps those of all its warps to its end. [tick] */
     uint64_t warp_time;
 } gs_held;
 
@@ -75,17 +75,17 @@ typedef struct gs_l2 {
     uint64_t requests;
     /* Sectors asked for by loads. [count] */
     uint64_t sectors_read;
-    /* Sectors of loads that joined a request of another SM of the GPC. [count] */
+    /* Sectors of loads that merged with a request of another SM of the GPC. [count] */
     uint64_t joined;
     /* Sectors written by stores. [count] */
     uint64_t sectors_written;
-    /* Sectors of the scheduler's tables that it read from memory; of sectors_read. [count] */
+    /* Sectors of the scheduler's tables that it read from memory; part of sectors_read. [count] */
     uint64_t table_read;
-    /* The same, updated or written; of sectors_written. [count] */
+    /* Sectors of the scheduler's tables that it updated or wrote; part of sectors_written. [count] */
     uint64_t table_written;
     /* Requests that needed no DRAM read. [count] */
     uint64_t hits;
-    /* Of these, requests that waited for a fill in flight. [count] */
+    /* Hits that waited for a fill in flight; part of hits. [count] */
     uint64_t pending_hits;
     /* Time that the slice's data port was held. [tick] */
     uint64_t busy;

@@ -5,17 +5,17 @@
 typedef struct gs_gpu_params {
     /* Streaming multiprocessors. [count] */
     int64_t sms;
-    /* Clusters of SMs (GPCs), numbered one after another and as even as whole TPCs allow; TBs are handed out to them in turn. [count] */
+    /* Clusters of SMs (GPCs), numbered in order and as even as whole TPCs allow; TBs are dispatched to them in turn. [count] */
     int64_t gpcs;
-    /* SMs of a TPC; each TPC gets a TB before one of its SMs gets a second share. [count] */
+    /* SMs of a TPC; each TPC gets a TB before one of its SMs gets a second one. [count] */
     int64_t tpc_sms;
     /* SM clock. [ticks a cycle] */
     int64_t clock;
     /* SM clock of a GPC while its tensor cores are busy, as a share of gpu.clock (1: it does not change). [1/65536] */
     int64_t clock_tensor;
-    /* Board power that a job which goes on for long may take (sim.sustained; 0: no limit). [mW] */
+    /* Board power that a sustained job may take (sim.sustained; 0: no limit). [mW] */
     int64_t power_limit;
-    /* Voltage falls with the clock: what an event of an SM or of L2 takes is in proportion to this power of the clock. [1/65536] */
+    /* Exponent: the energy of an event of an SM or of L2 is in proportion to this power of the clock, because the voltage falls with it. [1/65536] */
     int64_t power_slope;
 } gs_gpu_params;
 
@@ -26,19 +26,19 @@ typedef struct gs_gpu_sm_params {
     int64_t tbs;
     /* 32-bit registers an SM. [count] */
     int64_t registers;
-    /* Registers are granted to a warp in such units. [count] */
+    /* Registers are allocated to a warp in units of this size. [count] */
     int64_t register_unit;
     /* Largest shared memory of an SM. [B] */
     int64_t smem;
-    /* Shared memory is granted to a TB in such units. [B] */
+    /* Shared memory is allocated to a TB in units of this size. [B] */
     int64_t smem_unit;
-    /* What a kernel's first TB on an SM waits for each 64 B of the kernel's parameters, of kernels that tell how many they read. [cycle] */
+    /* Delay of a kernel's first TB on an SM for each 64 B of the kernel's parameters; kernels that do not state how many they read have none. [cycle] */
     int64_t parameters;
-    /* A kernel that a stream launches beside others: their TBs and its own, of kernels that tell how many parameters they read, wait so long for code and parameters, which the launch has dropped (not in a graph). [cycle] */
+    /* A kernel that a stream launches beside running ones drops cached code and parameters: its TBs and theirs stall this long, if their kernels state how many parameters they read (not in a graph). [cycle] */
     int64_t refetch;
-    /* A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses; 0: wherever the TB's own shared memory fits. [bool] */
+    /* A busy SM takes a TB only if it is set to at least the carve-out that the TB's kernel chooses (0: wherever the TB's own shared memory fits). [bool] */
     int64_t own_carveout;
-    /* Shared memory that the system keeps of each TB. [B] */
+    /* Shared memory of each TB that the system reserves. [B] */
     int64_t smem_reserved;
     /* Cycles between two warp instructions on the fp32 pipe of a sub-core (FFMA, FADD, FMUL). [1/64 cycle] */
     int64_t fp32_interval;
@@ -68,134 +68,134 @@ typedef struct gs_gpu_sm_params {
     int64_t tensor_latency;
     /* Cycles from an instruction on the control pipe to one that needs its result (BRA, BAR and other control flow). [cycle] */
     int64_t control_latency;
-    /* Cycles a shared-memory wavefront (128 B) holds the shared memory of the SM. [1/64 cycle] */
+    /* Cycles for which a shared-memory wavefront (128 B) holds the shared memory of the SM. [1/64 cycle] */
     int64_t smem_interval;
-    /* Cycles between two wavefronts of a sub-core whose results come back to it; not below smem_interval. [1/64 cycle] */
+    /* Cycles between two wavefronts whose results return to a sub-core; not below smem_interval. [1/64 cycle] */
     int64_t smem_return;
-    /* Cycles more that shared memory is held for each issue slot that fp32 arithmetic loses to late operands beside its loads. [1/64 cycle] */
+    /* Extra cycles for which loads hold shared memory, for each issue slot that fp32 arithmetic beside them loses to late operands. [1/64 cycle] */
     int64_t smem_late;
-    /* Wavefronts of shared memory that an SM queues: no warp runs further ahead of it. Where warp_order is oldest or greedy_oldest, the oldest of those that wait behind them goes first. [count] */
+    /* Wavefronts of shared memory that an SM queues; a warp stalls when the queue is full. With warp_order oldest or greedy_oldest, the oldest stalled warp goes first. [count] */
     int64_t smem_queue;
-    /* Cycles from a copy into shared memory (cp.async) to the next op of its warp. [cycle] */
+    /* Cycles from an async copy (cp.async) to the next op of its warp. [cycle] */
     int64_t copy_gap;
-    /* Copies and loads from shared memory (blocks of nothing else, such as ldmatrix) that a sub-core queues, in the order in which they come, until their registers have been read; 0: as many as come, and copies leave when the unit begins the one before. Where warp_order is oldest or greedy_oldest. [count] */
+    /* Async copies and shared-memory loads (blocks of nothing else, such as ldmatrix) that a sub-core queues, in order, until their registers have been read (0: no limit, and an async copy leaves when the LSU begins the one before it). Needs warp_order oldest or greedy_oldest. [count] */
     int64_t queue;
-    /* Bytes a cycle that a sub-core reads of the registers of what it queues, 384 of a copy and 128 of a block of loads, in whole cycles. A copy leaves its queue when they have been read and the load/store unit has room for it. [count] */
+    /* Register bytes a cycle that a sub-core reads for its queue: 384 for an async copy and 128 for a block of loads, in whole cycles. An async copy leaves the queue when its registers have been read and the LSU has room for it. [count] */
     int64_t queue_read;
-    /* Copies that have left their sub-core's queue and that the load/store unit has not begun. [count] */
+    /* Async copies that have left their sub-core's queue and that the LSU has not begun. [count] */
     int64_t copy_queue;
-    /* Cycles that each sector which a copy brings holds the array of L1 and shared memory. [1/64 cycle] */
+    /* Cycles for which each sector that an async copy delivers holds the array of L1 and shared memory. [1/64 cycle] */
     int64_t copy_hold;
-    /* Lines that the load/store unit queues: no warp runs further ahead of it. [count] */
+    /* Lines that the LSU queues; a warp stalls when the queue is full. [count] */
     int64_t lsu_queue;
-    /* Loads from shared memory take a cycle of the load/store unit, each four wavefronts of them. [bool] */
+    /* A load from shared memory takes a cycle of the LSU for each four wavefronts (0: none). [bool] */
     int64_t lsu_shared;
     /* Load to use of shared memory without conflicts; shuffles take as long. [cycle] */
     int64_t smem_latency;
-    /* Wavefronts of a replayed access to shared memory: as many as some of the 32 banks holds different words of it, a wide one at least one for 8 B a lane; or counting the first word of each lane alone, whatever the width. [choice] */
+    /* How wavefronts of a shared-memory access in a trace are counted. words: as many as the most different words in one of the 32 banks, at least one for each 8 B a lane; first_word: the same for the first word of each lane alone, whatever the width. [choice] */
     int64_t smem_conflicts;
     /* From the last arrival at a TB barrier to the next issue. [cycle] */
     int64_t barrier;
-    /* Cycles that each warp takes to be counted at a barrier, one after another in an SM. [cycle] */
+    /* Cycles to count each warp that arrives at a barrier, one after another in an SM. [cycle] */
     int64_t barrier_warp;
-    /* Behind a barrier the warps of a TB go on so many cycles one after another, in an order that is drawn for each TB (a hash of its SM and of how many came there before it) and stays, so that TBs that do the same drift apart; 0: all at once. [cycle] */
+    /* After a barrier the warps of a TB resume this many cycles apart, in an order that is fixed for each TB (a hash of its SM and of its arrival number there), so that equal TBs drift apart (0: all at once). [cycle] */
     int64_t barrier_leave;
-    /* A TB gives up its place when its stores have left the SM (0: when L2 has acknowledged them). [bool] */
+    /* A TB frees its slot when its stores have left the SM (0: when L2 has acknowledged them). [bool] */
     int64_t leave_stores;
     /* Model issue slots lost to register-bank conflicts (0: none are lost). [bool] */
     int64_t register_ports;
-    /* Which warp of a sub-core issues: the one that did last while it can and then the one that waits longest; all in turn; that of the oldest TB, also where warps wait for pipes or the load/store unit; or the one that did last while its compute blocks need not wait, nor have tensor instructions, and then that of the oldest TB. [choice] */
+    /* Which warp of a sub-core issues. greedy: the last one while it can, then the one that has waited longest; round_robin: all in turn; oldest: that of the oldest TB, also among warps that wait for pipes or the LSU; greedy_oldest: the last one while its compute blocks need not wait and have no tensor instructions, then that of the oldest TB. [choice] */
     int64_t warp_order;
     /* Longest compute block in instructions; kernel times stay within 2 % of length 1. [count] */
     int64_t block_max;
-    /* Longest compute block in instructions of programs with tensor instructions, if less: those of older warps wait for its end. Recorded programs keep block_max. [count] */
+    /* Longest compute block in instructions of programs with tensor instructions, if less than block_max; older warps wait for the end of a block. Programs from traces keep block_max. [count] */
     int64_t block_tensor;
 } gs_gpu_sm_params;
 
 typedef struct gs_gpu_l1_params {
-    /* L1 and shared memory together; L1 has what the carve-out leaves. [B] */
+    /* L1 and shared memory together; L1 gets what the carve-out leaves. [B] */
     int64_t size;
-    /* Of that, what neither L1 nor shared memory has. [B] */
+    /* Part of size that neither L1 nor shared memory gets. [B] */
     int64_t reserved;
     /* Load to use on a hit. [cycle] */
     int64_t latency;
-    /* Line requests that an SM may have outstanding: of loads to registers, and of what has no limit of its own. [count] */
+    /* Outstanding line requests of an SM: of loads to registers, and of other accesses without a limit of their own. [count] */
     int64_t in_flight;
-    /* As many of copies into shared memory by themselves (0: they count among those of in_flight). Warps that wait for either go on in order. [count] */
+    /* Outstanding line requests of async copies (0: they count in in_flight). Stalled warps of either kind proceed in order. [count] */
     int64_t copies_in_flight;
-    /* As many of stores and reductions by themselves (0: they count among those of in_flight). [count] */
+    /* Outstanding line requests of stores and reductions (0: they count in in_flight). [count] */
     int64_t stores_in_flight;
-    /* Lines that loads bring to registers hold the array of L1 and shared memory for a cycle each when they come (0: when they are asked for, as copies into shared memory do). [bool] */
+    /* Lines that loads fetch into registers hold the array of L1 and shared memory for a cycle each when they arrive (0: when they are requested, as for async copies). [bool] */
     int64_t hold_late;
-    /* L1 keeps the lines of stores, which go through to L2 all the same (0: it keeps those of loads). [bool] */
+    /* L1 allocates the lines of stores, which still go through to L2 (0: only those of loads). [bool] */
     int64_t keep_stores;
-    /* A store to just the sectors of the warp's last store joins it on the way to L2; a third one does not. [bool] */
+    /* A store to exactly the sectors of the warp's last store merges with it on the way to L2; a third one does not. [bool] */
     int64_t join_stores;
 } gs_gpu_l1_params;
 
 typedef struct gs_gpu_noc_params {
     /* One way between SM and L2 slice, unloaded; bounds the quantum. [cycle] */
     int64_t latency;
-    /* Cycles that replies take longer for each row of a GPC's TPCs behind its own, one of each cluster (CPC) a row; latencies of L2 and DRAM are means over all SMs. [1/64 cycle] */
+    /* Extra reply cycles for each row of TPCs in the GPC after the SM's own; a row has one TPC of each cluster (CPC). Latencies of L2 and DRAM are means over all SMs. [1/64 cycle] */
     int64_t tpc_distance;
-    /* Cycles that they take longer for each cluster of its GPC before its own. [1/64 cycle] */
+    /* Extra reply cycles for each cluster (CPC) of the GPC before the SM's own. [1/64 cycle] */
     int64_t cluster_distance;
-    /* Bytes a cycle that the reply port of an SM takes. [count] */
+    /* Bytes a cycle that the reply port of an SM receives. [count] */
     int64_t reply_bytes;
     /* SMs that share a port to the network, both ways: 1, 2 or 4. [count] */
     int64_t port_sms;
-    /* Cycles that each sector of a read request holds a port; a line's request holds it for one at least. [1/64 cycle] */
+    /* Cycles for which each sector of a read request holds a port; a line's request holds it for one at least. [1/64 cycle] */
     int64_t read_sector;
-    /* Loads of the same sectors by SMs of a GPC, or by one, that one request serves: they join the last one for the line in front of the L2 slice until its reply leaves (0 or 1: each asks for itself). [count] */
+    /* Loads of the same sectors, by SMs of one GPC or by one SM, that share a request: they merge with the last request for the line at the L2 slice until its reply leaves (0 or 1: none merge). [count] */
     int64_t join_loads;
-    /* Bytes a cycle of L2's replies that a GPC takes from each group of four slices; its clusters of SMs (each third TPC) share them evenly (0: no limit). [count] */
+    /* Bytes a cycle of L2 replies that a GPC receives from each group of four slices; its clusters (CPCs: each third TPC) share them evenly (0: no limit). [count] */
     int64_t gpc_link;
     /* Bytes of store data a cycle that the request port of an SM sends. [count] */
     int64_t write_bytes;
-    /* Cycles more that a line of a store holds it where bytes of the line's sectors are left out. [cycle] */
+    /* Extra cycles for which a store's line holds the port where the store does not write all bytes of its sectors. [cycle] */
     int64_t write_partial;
 } gs_gpu_noc_params;
 
 typedef struct gs_gpu_l2_params {
     /* Capacity of the L2. [B] */
     int64_t size;
-    /* L2 slices; each has a DRAM channel of its own. [count] */
+    /* L2 slices; each has its own DRAM channel. [count] */
     int64_t slices;
-    /* Slices that the address hash picks from; those beyond gpu.l2.slices wrap to the first ones, which take more then (0: as many as there are). [count] */
+    /* Slices that the address hash picks from; those beyond gpu.l2.slices wrap to the first ones, which then get more lines (0: as many as there are). [count] */
     int64_t hash_slices;
     /* Load to use on an L2 hit, unloaded. [cycle] */
     int64_t latency;
-    /* What DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair. [B] */
+    /* Bytes that DRAM delivers for a missing sector: 32, the sector, or 64, the aligned pair. [B] */
     int64_t fill;
     /* Bytes a cycle that a slice delivers. [count] */
     int64_t slice_bytes;
-    /* Cycles that each load takes to enter a slice, whether it joins another or not; where loads join (gpu.noc.join_loads). One of more than 64 B that joins none takes gpu.l2.request besides. [1/64 cycle] */
+    /* Cycles that each load takes to enter a slice, merged or not; only with gpu.noc.join_loads. A load of more than 64 B that merges with none also takes gpu.l2.request. [1/64 cycle] */
     int64_t enter;
-    /* Cycles that a slice takes to look up a load which joins none, apart from what it sends of others meanwhile. [1/64 cycle] */
+    /* Cycles that a slice takes to look up a load that merges with none, while it sends other replies. [1/64 cycle] */
     int64_t request;
-    /* L2 keeps two lines a set with sectors that stores have written in part; when a third comes, it reads the rest of the one written least lately from DRAM, as it does when such a line is pushed out or loaded (0: such sectors count as whole); not with lru replacement. [bool] */
+    /* L2 keeps two lines a set with partially written sectors. When a third comes, L2 reads the rest of the least recently written one from DRAM, as it does when such a line is evicted or loaded (0: partially written sectors count as whole); not with lru replacement. [bool] */
     int64_t open_lines;
-    /* Cycles that each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
+    /* Cycles for which each sector of a reduction holds a slice, if longer than other sectors do. [1/64 cycle] */
     int64_t update;
-    /* Turn slices and sets by a hash of the address, so that strides spread (0: slice and set are the line's number, or with gpu.l2.chunked its quad's, lowest digits first, and strides camp on a few). [bool] */
+    /* Slices and sets are chosen by a hash of the address, so that strides spread (0: by the line's number, or with gpu.l2.chunked by its quad's, lowest digits first, and strides camp on a few slices). [bool] */
     int64_t hash;
-    /* Lines lie in slices as on an H200: of each 1 KiB lines 0, 1, 4 and 5 in one and 2, 3, 6 and 7 in one, which ones the remainder of a folded address by the slices (of a half) says; not with gpu.l2.hash_slices (0: lines in a row lie in slices in a row). [bool] */
+    /* Lines map to slices as on an H200: of each 1 KiB, lines 0, 1, 4 and 5 map to one slice and 2, 3, 6 and 7 to one; the slice is the remainder of a folded address by the number of slices (of a partition); not with gpu.l2.hash_slices (0: consecutive lines map to consecutive slices). [bool] */
     int64_t chunked;
-    /* With gpu.l2.chunked: slices of a half, or of all if there is one partition, that have a unit of the hash to themselves, at most all; the others are two a unit, one of an odd number by itself. [count] */
+    /* With gpu.l2.chunked: slices of a partition that are a unit of the hash by themselves, at most all; the others are two a unit, and one left over by itself. [count] */
     int64_t single;
-    /* Halves of L2: with 2, SMs of one half keep copies of lines whose home lies in the other; not with lru replacement. [count] */
+    /* L2 partitions: with 2, SMs of one partition keep copies of lines whose home is the other; not with lru replacement. [count] */
     int64_t partitions;
     /* Two partitions: one way between them. [cycle] */
     int64_t fabric_latency;
-    /* Two partitions: what a load whose line lies in the other one alone takes beyond a hit (0: both ways and a tag). [cycle] */
+    /* Two partitions: extra latency of a load whose line is cached in the other one alone, beyond a hit (0: both ways and a tag). [cycle] */
     int64_t twin_latency;
-    /* Two partitions: what a hit takes beyond one of a line whose home is the reader's half; gpu.l2.latency is the mean of both. [cycle] */
+    /* Two partitions: extra latency of a hit whose home is the other partition, over one whose home is the reader's; gpu.l2.latency is the mean of both. [cycle] */
     int64_t far_latency;
-    /* Two partitions: what can cross between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit). [MB/s] */
+    /* Two partitions: bandwidth between them, both ways together; a store's line is 44 B and 29 B a sector, byte mask and address included (0: no limit). [MB/s] */
     int64_t fabric_bandwidth;
-    /* Victim among the 16 ways of a set: random among those not referenced of late, least recently used, or the next one in turn that was not referenced since its last turn. [choice] */
+    /* Victim among the 16 ways of a set. random: among those not recently referenced; lru: the least recently used; clock: the next in turn that was not referenced since the clock last passed it. [choice] */
     int64_t replacement;
-    /* Random replacement: of 32 new lines, how many count as referenced at once; few, and scans do not push out what is in use. [count] */
+    /* Random replacement: of 32 new lines, how many count as referenced at once; with few, scans do not evict lines in use. [count] */
     int64_t referenced;
 } gs_gpu_l2_params;
 
@@ -208,7 +208,7 @@ typedef struct gs_gpu_dram_params {
     int64_t banks;
     /* The bank is the row's lowest bits xor higher ones (0: the lowest bits alone, so rows a power of two apart share one). [bool] */
     int64_t bank_hash;
-    /* Bytes of a row that lie in one channel; a power of two. [B] */
+    /* Bytes of a row in one channel; a power of two. [B] */
     int64_t row_bytes;
     /* Precharge and activate (tRP + tRCD). [tick] */
     int64_t row_open;
@@ -216,17 +216,17 @@ typedef struct gs_gpu_dram_params {
     int64_t row_cycle;
     /* Least time between two activates of a channel (tRRD, or a quarter of tFAW). [tick] */
     int64_t row_gap;
-    /* Refresh interval (tREFI) of a channel, or of each bank where banks take turns. [tick] */
+    /* Refresh interval (tREFI) of a channel, or of each bank where banks are refreshed in turn. [tick] */
     int64_t refresh_period;
-    /* A channel's bus is busy this long with each refresh (tRFC); where banks take turns, with each bank's. [tick] */
+    /* Each refresh holds a channel's bus this long (tRFC); where banks are refreshed in turn, each bank's. [tick] */
     int64_t refresh_time;
-    /* Banks take turns: each is away this long with its refresh (tRFCpb) and its row closed, others go on (0: a channel's banks are refreshed together). [tick] */
+    /* Banks are refreshed in turn: each is unavailable this long (tRFCpb) and its row is closed, while others go on (0: a channel's banks are refreshed together). [tick] */
     int64_t bank_refresh_time;
     /* Bus time lost to a batch of writes, both ways together. [tick] */
     int64_t turnaround;
-    /* Bus time lost on top of it by a batch of writes that comes after reads. [tick] */
+    /* Further bus time lost to a batch of writes that follows reads. [tick] */
     int64_t read_turnaround;
-    /* Sectors of writes that a channel may be behind; beyond that a line that pushes out a written one waits (0: no limit). [count] */
+    /* Sectors of writes that a channel may have queued; beyond that an eviction of a written line waits (0: no limit). [count] */
     int64_t write_queue;
     /* Sectors that a channel collects before it drains them as one batch. [count] */
     int64_t write_batch;
@@ -239,45 +239,45 @@ typedef struct gs_gpu_cp_params {
     int64_t stream_gap;
     /* Graph edge: from a kernel's last release to the next kernel's dispatch. [tick] */
     int64_t graph_gap;
-    /* Graph edge: a kernel's dispatch comes at least this long after that of the one before it. [tick] */
+    /* Graph edge: least time from a kernel's dispatch to that of the next one. [tick] */
     int64_t graph_prepare;
     /* Pool and table schemes admit kernels this far apart. [tick] */
     int64_t admit;
-    /* One chip-wide server takes this long for each TB that ends. [tick] */
+    /* Time of one chip-wide server for each TB that ends. [tick] */
     int64_t tb_release;
-    /* One chip-wide server takes this long for each TB that starts. [tick] */
+    /* Time of one chip-wide server for each TB that starts. [tick] */
     int64_t tb_start;
-    /* TBs that go to SMs of one cluster (CPC, three a GPC) start this long one behind the other. [tick] */
+    /* Time between two TB starts on SMs of one cluster (CPC, three a GPC). [tick] */
     int64_t cluster_start;
-    /* The first TB of an idle SM starts this long for each warp behind the first one of another SM of its TPC, where both get theirs at one time. [tick] */
+    /* Where two SMs of a TPC get their first TBs at the same time, the second one's starts this long later for each warp of the first one's. [tick] */
     int64_t tpc_start;
-    /* Warps of that TB that are waited for. [count] */
+    /* Most warps of the first TB that gpu.cp.tpc_start counts. [count] */
     int64_t tpc_warps;
     /* No SM takes more than ceil(TBs / SMs) TBs of a kernel. [bool] */
     int64_t even_tbs;
     /* Added to the gap before a kernel that starts beside running kernels of another stream. [tick] */
     int64_t beside;
-    /* A TB goes to the SM with the fewest warps, ties in turn; or to the one with room for most more TBs of its kernel, ties to the first, and on an empty chip as an H200 places them: GPC by GPC, what is less than a round shared evenly among GPCs. [choice] */
+    /* SM of a TB. load: the one with the fewest warps, ties in turn; room: the one with room for most further TBs of its kernel, ties to the first, and on an empty chip as on an H200: GPC by GPC, where less than a full round is left shared evenly among GPCs. [choice] */
     int64_t place;
-    /* The order in which an empty chip's GPCs are filled (gpu.cp.place = room): by their number, or as measured on an H200, if there are 8 GPCs. [choice] */
+    /* Order in which an empty chip's GPCs are filled (gpu.cp.place = room): by number, or as measured on an H200, if there are 8 GPCs. [choice] */
     int64_t gpc_order;
-    /* SMs of one GPC that take their even share of a cooperative kernel's TBs before others take one, and on an empty chip the first of any (gpu.cp.place = room). [count] */
+    /* SMs of one GPC that get their even share of a cooperative kernel's TBs before others get one, and on an empty chip the first TBs of any kernel (gpu.cp.place = room). [count] */
     int64_t together;
     /* Programmatic dependent launch: from the last trigger to the dependent kernel's dispatch. [tick] */
     int64_t early_gap;
-    /* The same inside a graph. [tick] */
+    /* As gpu.cp.early_gap, inside a graph. [tick] */
     int64_t early_graph_gap;
-    /* Kernels of a stream's programmatic launches that may be in flight at once. [count] */
+    /* Kernels of a stream's programmatic launches in flight at once. [count] */
     int64_t early_depth;
-    /* The same inside a graph. [count] */
+    /* As gpu.cp.early_depth, inside a graph. [count] */
     int64_t early_graph_depth;
-    /* From a kernel's last release until another may be in flight in its place. [tick] */
+    /* From a kernel's last release until another may be in flight in its slot. [tick] */
     int64_t early_reuse;
-    /* From a kernel's last release to the return of the waits for its end. [tick] */
+    /* From a kernel's last release until waits for its end return. [tick] */
     int64_t depend;
-    /* From L2's acknowledgement of a TB's last store, and of the flush behind it (gpu.cp.end_flush), until all of the GPU sees it and the TB counts as complete. [cycle] */
+    /* From L2's acknowledgement of a TB's last store, and of the flush after it (gpu.cp.end_flush), until the store is visible to the whole GPU and the TB counts as complete. [cycle] */
     int64_t tb_flush;
-    /* 1: a TB that has stored sends a flush when it ends, which goes through L2 and back, however long ago the stores were acknowledged; not where gpu.cp.tb_flush is 0. [bool] */
+    /* A TB that has stored sends a flush through L2 and back when it ends, however long ago its stores were acknowledged (0: none); not where gpu.cp.tb_flush is 0. [bool] */
     int64_t end_flush;
     /* From a TB's end on its SM to the release server, and from its completion to the scheduler. [tick] */
     int64_t tb_done_latency;
@@ -288,228 +288,228 @@ typedef struct gs_gpu_cp_params {
 typedef struct gs_gpu_sync_params {
     /* A device-wide fence, beyond the acknowledgement of the stores before it. [cycle] */
     int64_t fence;
-    /* A fence of the whole system, beyond the acknowledgement of the stores before it; no less than gpu.sync.fence. [cycle] */
+    /* A system-wide fence, beyond the acknowledgement of the stores before it; no less than gpu.sync.fence. [cycle] */
     int64_t fence_system;
     /* Round trip of an atomic or an acquiring load within a partition of L2, no less than that of a load. [cycle] */
     int64_t latency;
     /* From a poll's reply to the next op of its warp, or its next poll. [cycle] */
     int64_t acquire;
-    /* A post is acknowledged so much later than a store that arrives when it does; its TB is not complete before. [cycle] */
+    /* Extra latency of the acknowledgement of a post over that of a store that arrives with it; the TB of the post is not complete before. [cycle] */
     int64_t posted;
-    /* L2 takes this long for each atomic or poll of a line of semaphores. [tick] */
+    /* Time of L2 for each atomic or poll of a line of semaphores. [tick] */
     int64_t atomic;
 } gs_gpu_sync_params;
 
 typedef struct gs_host_params {
-    /* prefilled: all is enqueued before the GPU starts; eager: each launch costs host.launch. [choice] */
+    /* prefilled: everything is enqueued before the GPU starts; eager: each launch costs host.launch. [choice] */
     int64_t submit;
     /* Host time of one launch. [tick] */
     int64_t launch;
-    /* A graph is made anew: host time for each kernel in it, to add, instantiate and upload (measured: h200_graphs.csv, CUDA 13.0: 1.8 us on one host, 2.7 on another). [tick] */
+    /* Host time for each kernel of a graph that is made anew: to add, instantiate and upload it (measured: h200_graphs.csv, CUDA 13.0: 1.8 us on one host, 2.7 on another). [tick] */
     int64_t graph_node;
-    /* The same for each edge of it (measured: h200_graphs.csv: 0.9 and 1.5 us). [tick] */
+    /* Host time for each edge of such a graph (measured: h200_graphs.csv: 0.9 and 1.5 us). [tick] */
     int64_t graph_edge;
-    /* Launch and synchronise: what scheme host pays between kernels. [tick] */
+    /* Launch and synchronise: the cost of scheme host between kernels. [tick] */
     int64_t roundtrip;
-    /* Bytes from the host that come over the link, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured). [MB/s] */
+    /* Bandwidth of the link for bytes from the host, where copies take time (PCIe 3.0 x16 from pinned memory: users report 11 to 12.5 of the 15.75 that the standard signals; not measured). [MB/s] */
     int64_t copy_bandwidth;
-    /* Before a copy's first byte, where copies take time (a synchronous copy is waited for as a launch is: host.roundtrip's value). [tick] */
+    /* Time before a copy's first byte, where copies take time (a synchronous copy is waited for as a launch is: host.roundtrip's value). [tick] */
     int64_t copy_latency;
 } gs_host_params;
 
 typedef struct gs_scheme_params {
     /* Kernels that table schemes admit at once. [count] */
     int64_t window;
-    /* Among ready TBs: oldest kernel first, newest first, longest remaining path first, kernels in turn, or the kernel with most kernels one behind the other before it first. [choice] */
+    /* Which ready TB goes first. oldest: of the oldest kernel; newest: of the newest; critical: of the longest remaining path; round_robin: kernels in turn; consumer: of the kernel with the longest chain of kernels before it. [choice] */
     int64_t priority;
-    /* Table schemes: a TB goes where a slot is free; or no SM takes more than an even share of a kernel while an older one has not ended; or to the SM of its last producer where there is room. [choice] */
+    /* SM of a TB under table schemes. first_free: any with a free slot; balanced: as before, but no SM takes more than an even share of a kernel while an older one has not ended; affinity: that of its last producer, if it has room. [choice] */
     int64_t placement;
-    /* Placement affinity: ready TBs of a kernel that are looked at for one whose last producer ran where a slot has come free. [count] */
+    /* Placement affinity: ready TBs of a kernel that are searched for one whose last producer ran on the SM with a free slot. [count] */
     int64_t affinity;
     /* Table schemes: share of all warps that stays free for the oldest kernel with TBs left, so that newer ones cannot starve it. [1/65536] */
     int64_t reserve;
-    /* How data that another kernel wrote gets past L1: invalidate L1 at kernel start, read it past L1, or invalidate L1 at TB start. auto: kernel behind barriers, bypass else. [choice] */
+    /* How L1 is kept from serving old data of another kernel. kernel: invalidate L1 at kernel start; bypass: read such data past L1; tb: invalidate L1 at TB start. auto: kernel for barrier schemes, else bypass. [choice] */
     int64_t coherence;
-    /* Shared-memory carve-out chosen a kernel or once for the job. auto: kernel behind barriers and, with gpu.sm.own_carveout, where kernels wait inside; job else. [choice] */
+    /* Shared-memory carve-out chosen for each kernel or once for the job. auto: kernel for barrier schemes and, with gpu.sm.own_carveout, where kernels wait inside; else job. [choice] */
     int64_t carveout;
-    /* Table schemes look past this many ready kernels whose TBs fit nowhere (barrier schemes: none). [count] */
+    /* Table schemes skip at most this many ready kernels whose TBs fit nowhere (barrier schemes: none). [count] */
     int64_t bypass;
-    /* Schemes with edges of TBs: a TB may be dispatched to a slot that no ready one wants, runs what depends on no other kernel, and waits inside for its counter. [bool] */
+    /* Schemes with edges between TBs: a TB may be dispatched to a slot that no ready one takes, runs its part that depends on no other kernel, and then waits inside for its counter. [bool] */
     int64_t prologue;
     /* graph: the graph depends on the input, so the host makes it (host.graph_node, host.graph_edge) before its launch. [bool] */
     int64_t build;
-    /* Schemes run on GPUs whose hardware lacks what they need, too. [bool] */
+    /* Schemes also run on GPUs whose hardware lacks what they need. [bool] */
     int64_t hypothetical;
-    /* A kernel passed over this often is passed over no more until it fits. [count] */
+    /* A kernel that was skipped this often is not skipped again until it fits. [count] */
     int64_t bypass_age;
 } gs_scheme_params;
 
 typedef struct gs_scheme_table_params {
-    /* Entries of the dependence table; a kernel that does not fit takes one and waits for whole kernels, and while none is free it is not admitted. [count] */
+    /* Entries of the dependence table. A kernel that does not fit takes one entry and waits for whole kernels; while none is free it is not admitted. [count] */
     int64_t entries;
     /* Consumer ranges that one entry holds. [count] */
     int64_t consumers;
-    /* Bytes an entry. [B] */
+    /* Bytes of an entry. [B] */
     int64_t entry_bytes;
-    /* TBs in a row may share a counter where edges of single TBs take too many updates or entries; 0: whole kernels are the only way out. [bool] */
+    /* Consecutive TBs may share a counter where edges of single TBs need too many updates or entries (0: such kernels wait for whole kernels). [bool] */
     int64_t group;
-    /* What a kernel waits for stays in memory until a TB of a kernel that it waits for is dispatched, and is brought in then, in the form for which there is room; not with scheme.prologue (0: it comes with the kernel's admission). [bool] */
+    /* A kernel's dependences stay in memory until a TB of a producer kernel is dispatched, and are fetched then, in the form for which there is room; not with scheme.prologue (0: they come with the kernel's admission). [bool] */
     int64_t fetch;
-    /* Lists of the counters that each TB's end is for lie in memory: those of resident TBs are brought in when they are dispatched, while there is room on the chip, others read when the TB ends. Counters of a whole kernel, or of TBs in a row, need no list; tb_learned, which works its lists out, pays for none (0: all lists are on the chip and cost nothing). [bool] */
+    /* The lists of counters that each TB's end decrements are stored in memory: those of resident TBs are fetched at dispatch while there is room on the chip, others are read when the TB ends. Counters of a whole kernel, or of consecutive TBs, need no list; tb_learned computes its lists and pays for none (0: all lists are on the chip at no cost). [bool] */
     int64_t fetch_lists;
     /* With scheme.table.fetch_lists: entries on the chip for lists of resident TBs (our choice). [count] */
     int64_t lists;
-    /* Counters that such an entry names, in 2 B each, used again as kernels leave the window (our choice). [count] */
+    /* Counters that such an entry names, 2 B each; numbers are reused as kernels leave the window (our choice). [count] */
     int64_t references;
-    /* tb_static: the graph that is given is without edges that two others imply (where C waits for B and B for A, C need not wait for A), and nodes of the same TBs are one. It costs the table nothing. [bool] */
+    /* tb_static: the graph is given after transitive reduction (where C waits for B and B for A, C need not wait for A), and nodes of the same TBs are merged. It costs the table nothing. [bool] */
     int64_t reduce;
-    /* A kernel whose TBs can share counters takes at most this share of the entries that are free; with fewer entries, more TBs share one (our choice). [1/65536] */
+    /* A kernel whose TBs can share counters takes at most this share of the free entries; with fewer entries, more TBs share one (our choice). [1/65536] */
     int64_t share;
-    /* A kernel's edges are kept TB by TB where the updates that all its producers' TBs on the chip ask for take no longer than this: what a TB is taken to last at least (assumed: a launch and a load from DRAM). [tick] */
+    /* A kernel's edges are kept TB by TB where the updates for all resident TBs of its producers take no longer than this: the least duration assumed of a TB (a launch and a load from DRAM). [tick] */
     int64_t shortest;
-    /* The table takes this long for each counter it updates (two banks that update one a nanosecond each). [tick] */
+    /* Time of the table for each counter that it updates (two banks that update one a nanosecond each). [tick] */
     int64_t update;
-    /* From an update that frees a TB to the TB being ready. [tick] */
+    /* From an update that frees a TB until the TB is ready. [tick] */
     int64_t latency;
 } gs_scheme_table_params;
 
 typedef struct gs_scheme_learned_params {
-    /* tb_learned: ranges kept for each TB and argument, of reads and of writes; where a TB touches more, neighbours share one that holds all between them, too: edges are added, none lost (our choice). [count] */
+    /* tb_learned: ranges kept for each TB and argument, for reads and for writes. Where a TB touches more, neighbouring ranges merge with what lies between them: edges are added, none lost (our choice). [count] */
     int64_t ranges;
-    /* tb_learned: a range may be a run of bytes repeated at one distance, so that a tile of a matrix is one (0: runs of bytes alone). [bool] */
+    /* tb_learned: a range may be a run of bytes repeated at one distance, so that a tile of a matrix is one (0: contiguous bytes only). [bool] */
     int64_t strided;
-    /* tb_learned: bytes of a range that is kept: offset, length, distance and count (our choice). [B] */
+    /* tb_learned: bytes of a kept range: offset, length, distance and count (our choice). [B] */
     int64_t entry_bytes;
-    /* tb_learned: each range of a launch takes this long to compare with those in the pool, before its kernel is admitted (assumed: one a nanosecond). [tick] */
+    /* tb_learned: time to compare each range of a launch with those in the pool, before its kernel is admitted (assumed: one a nanosecond). [tick] */
     int64_t lookup;
 } gs_scheme_learned_params;
 
 typedef struct gs_scheme_acs_params {
     /* Kernels in the window whose addresses are compared (Durvasula et al. 2024: 32, ids of 8 bits). [count] */
     int64_t window;
-    /* acs_hw: from the oldest unfinished kernel to the newest in the window there are at most this many, those that the host remembers (the paper's M, which it does not state: assumed). [count] */
+    /* acs_hw: most kernels from the oldest unfinished one to the newest in the window, those that the host remembers (the paper's M, which it does not state: assumed). [count] */
     int64_t list;
-    /* acs_sw: threads of the host, each with a stream and a kernel in flight (the paper says configurable: assumed, CUDA's default number of connections). [count] */
+    /* acs_sw: threads of the host, each with a stream and a kernel in flight (the paper calls it configurable; assumed: CUDA's default number of connections). [count] */
     int64_t threads;
-    /* acs_sw: the host puts a kernel into the window (with scheme.acs.check: through the paper's 410 and 700 ns for 6 and 10 segments and a window of 16, 510 and 1640 ns for one of 32). [tick] */
+    /* acs_sw: host time to put a kernel into the window (with scheme.acs.check: fitted to the paper's 410 and 700 ns for 6 and 10 segments and a window of 16, 510 and 1640 ns for one of 32). [tick] */
     int64_t insert;
-    /* acs_sw: the host compares two segments, of the new kernel and of one in the window. [tick] */
+    /* acs_sw: host time to compare a segment of the new kernel with one of a kernel in the window. [tick] */
     int64_t check;
 } gs_scheme_acs_params;
 
 typedef struct gs_scheme_blockmaestro_params {
     /* Kernels that are launched and have not ended, running ones included (Abdolrashidi et al. 2021: two to four, told apart by two bits). [count] */
     int64_t kernels;
-    /* producer: no TB of a kernel is dispatched before all of older ones are; consumer: newer kernels first. [choice] */
+    /* producer: no TB of a kernel is dispatched before all TBs of older kernels; consumer: newer kernels first. [choice] */
     int64_t priority;
-    /* Entries of the buffer of children and of that of counters, each (28 SMs of 32 TBs there). [count] */
+    /* Entries of each of the two buffers, of children and of counters (28 SMs of 32 TBs there). [count] */
     int64_t entries;
     /* Children that an entry lists. [count] */
     int64_t children;
-    /* Parents that a TB may have: a counter of 6 bits; beyond, its kernel waits for the one before as a whole. [count] */
+    /* Most parents of a TB (a counter of 6 bits); with more, its kernel waits for the one before as a whole. [count] */
     int64_t parents;
-    /* affine: of a kernel with addresses that were read from data (recorded ones) nothing is known: it waits for the kernel before, and those behind it for it, as a whole; exact: its edges are known as those of the others. [choice] */
+    /* affine: nothing is known of a kernel with recorded addresses or addresses read from data: it waits for the kernel before as a whole, and later ones wait for it as a whole; exact: its edges are known like those of others. [choice] */
     int64_t addresses;
 } gs_scheme_blockmaestro_params;
 
 typedef struct gs_scheme_wireframe_params {
-    /* TBs that the buffer of the graph holds, from before their dispatch to their end (2 KB for both buffers is what is reported of Wireframe; how they divide is assumed). [count] */
+    /* TBs that the graph buffer holds, from before their dispatch to their end (2 KB for both buffers is reported of Wireframe; how they divide is assumed). [count] */
     int64_t nodes;
-    /* Entries for TBs that are counted down before they are in that buffer. [count] */
+    /* Entries for TBs whose counters are decremented before they are in that buffer. [count] */
     int64_t pending;
-    /* Bytes an entry of either (assumed). [B] */
+    /* Bytes of an entry of either buffer (assumed). [B] */
     int64_t node_bytes;
 } gs_scheme_wireframe_params;
 
 typedef struct gs_scheme_bloom_params {
-    /* tb_bloom: bits of a signature; each unit has two, of what it reads and of what it writes (our choice). [count] */
+    /* tb_bloom: bits of a signature; each unit has two, for reads and for writes (our choice). [count] */
     int64_t bits;
     /* tb_bloom: hash functions of a signature (our choice). [count] */
     int64_t hashes;
-    /* tb_bloom: memory is entered and looked up in such pieces (our choice). [B] */
+    /* tb_bloom: memory is inserted and looked up in granules of this size (our choice). [B] */
     int64_t granule;
-    /* tb_bloom: what has a signature of its own (a unit): a TB, scheme.bloom.group TBs one after another, or a kernel. A kernel that would take more than half of all signatures has larger groups. [choice] */
+    /* tb_bloom: the unit that has its own signatures: a TB, a group of scheme.bloom.group consecutive TBs, or a kernel. A kernel that would take more than half of all signatures has larger groups. [choice] */
     int64_t per;
     /* tb_bloom: TBs of a group. [count] */
     int64_t group;
-    /* tb_bloom: units that the scheduler's memory has room for, rounded up to 64; a kernel that finds too few is not admitted (our choice). [count] */
+    /* tb_bloom: units for which the scheduler's memory has room, rounded up to 64; a kernel that finds too few is not admitted (our choice). [count] */
     int64_t signatures;
-    /* tb_bloom: signatures are cleared when the last TB of their kernel has ended; or halves of the memory in turn, each when its last TB has ended. [choice] */
+    /* tb_bloom: when signatures are cleared. kernel: when the last TB of their kernel has ended; epoch: half of the memory at a time, when the last TB of that half has ended. [choice] */
     int64_t clear;
-    /* tb_bloom: time for each granule of a hint that is entered; one hint is entered for all its units at once (assumed: four banks that take one a nanosecond each). [tick] */
+    /* tb_bloom: time for each granule of a hint that is inserted; a hint is inserted for all its units at once (assumed: four banks that take one a nanosecond each). [tick] */
     int64_t insert;
     /* tb_bloom: time for each granule of a hint that is looked up, in all signatures at once (assumed: four banks that take one a nanosecond each). [tick] */
     int64_t lookup;
-    /* tb_bloom: from a kernel's first look-up to its first answer (assumed). [tick] */
+    /* tb_bloom: from a kernel's first lookup to its first answer (assumed). [tick] */
     int64_t latency;
-    /* tb_bloom: hints name memory that the job never writes, too. [bool] */
+    /* tb_bloom: hints also name memory that the job never writes. [bool] */
     int64_t constants;
-    /* tb_bloom: length of each hinted range in percent of what is touched; the rest lies on both sides. [count] */
+    /* tb_bloom: length of each hinted range in percent of the bytes touched; the rest is split between both sides. [count] */
     int64_t widen;
-    /* tb_bloom: share of launches without a hint, picked by sim.seed; they run behind barriers. [1/65536] */
+    /* tb_bloom: share of launches without a hint, chosen by sim.seed; they run between barriers. [1/65536] */
     int64_t missing;
-    /* tb_bloom: bloom, or signatures of the same cost without false answers. [choice] */
+    /* tb_bloom: Bloom signatures, or exact ones of the same cost without false positives. [choice] */
     int64_t signature;
 } gs_scheme_bloom_params;
 
 typedef struct gs_scheme_queues_params {
-    /* queues: the graph of kernels laid into queues, a kernel behind one that it needs or else into the next queue in turn; or a queue for each stream of the job, in order, with barrier packets for its events. [choice] */
+    /* queues: how kernels map to queues. graph: a kernel goes into the queue of one that it depends on, else into the next queue in turn; stream: a queue for each stream of the job, in order, with barrier packets for its events. [choice] */
     int64_t map;
-    /* queues: queues that a graph is laid into. [count] */
+    /* queues: queues that a graph is mapped to. [count] */
     int64_t count;
-    /* queues: queues that hardware looks at (gem5: 10). [count] */
+    /* queues: queues that hardware processes at once (gem5: 10). [count] */
     int64_t hardware;
     /* queues: packets that a queue holds; the host waits for room, in launch order (our choice; a power of two on real ones). [count] */
     int64_t ring;
-    /* queues: the command processor takes this long for each packet of a queue, kernel or barrier (gpu.cp.admit of an H200 as a stand-in; gem5: 4400, measured on a Kaveri). [tick] */
+    /* queues: time of the command processor for each packet of a queue, kernel or barrier (gpu.cp.admit of an H200 as a stand-in; gem5: 4400, measured on a Kaveri). [tick] */
     int64_t packet;
-    /* queues: while there are more queues than hardware looks at, at such times one gets the place of one that has no kernel under way (gem5, after Puthoor et al. 2018: 100). [tick] */
+    /* queues: with more queues than hardware processes at once, the period at which a waiting queue replaces one that has no kernel in flight (gem5, after Puthoor et al. 2018: 100). [tick] */
     int64_t quantum;
-    /* queues: one that can go on gets the place of one that cannot at once (what Puthoor et al. propose, in its simplest form). [bool] */
+    /* queues: a queue that can proceed replaces one that cannot at once (the simplest form of what Puthoor et al. propose). [bool] */
     int64_t aware;
 } gs_scheme_queues_params;
 
 typedef struct gs_scheme_sync_params {
-    /* Semaphores: one a tile of what a kernel makes, one a row of tiles, one for tiles that are read together although they lie apart, or one for the tiles that a convolution reads. [choice] */
+    /* Semaphores of a kernel's output. tile: one a tile; row: one a row of tiles; strided: one for tiles that are read together although they are apart; conv: one for the tiles that a convolution reads. [choice] */
     int64_t policy;
-    /* How kernels that wait inside the program overlap: two streams with gate kernels, programmatic dependent launch, or that inside a graph. [choice] */
+    /* How kernels that wait inside the program overlap. streams: two streams with gate kernels; pdl: programmatic dependent launch; graph: that inside a graph. [choice] */
     int64_t launch;
-    /* Programmatic launch: a TB triggers at its start, or after its main loop. [choice] */
+    /* Programmatic launch: a TB triggers at its start, or late, after its main loop. [choice] */
     int64_t trigger;
-    /* Two streams: the gate before a kernel waits until all TBs of the kernel before have started, until the first has, or there is none. [choice] */
+    /* Two streams: the gate before a kernel waits until all TBs of the kernel before have started, until the first has, or there is no gate (none). [choice] */
     int64_t gate;
-    /* Each TB asks a counter and a table which tile is its own before it begins (the order is that of the grid). [bool] */
+    /* Each TB reads its tile from a counter and a table before it begins (the order is that of the grid). [bool] */
     int64_t order;
-    /* A TB waits just before it loads what other kernels make, or before its first load of anything. [choice] */
+    /* late: a TB waits just before it loads the output of other kernels; early: before its first load of anything. [choice] */
     int64_t wait;
-    /* A poll shows which semaphores behind its own are complete, and they are not polled again, or each is polled where it is first needed. [choice] */
+    /* run: a poll also returns which of the following semaphores are complete, and those are not polled; each: each is polled where it is first needed. [choice] */
     int64_t poll;
-    /* What a TB fences before it posts: the device, or the whole system. [choice] */
+    /* Scope of the fence of a TB before it posts: the device, or the whole system. [choice] */
     int64_t fence;
     /* Pad shared memory so that no SM holds more than an even share of a kernel's TBs. [bool] */
     int64_t spread;
-    /* Stream order, and yet each TB polls and posts: the cost of the synchronisation code. [bool] */
+    /* Stream order in which each TB still polls and posts: the cost of the synchronisation code. [bool] */
     int64_t code;
     /* One persistent kernel: a grid barrier between stages, or semaphores of tiles. [choice] */
     int64_t fused;
 } gs_scheme_sync_params;
 
 typedef struct gs_sim_params {
-    /* Parts run this long alone; 0: the smallest latency between parts. Results do not depend on it. [cycle] */
+    /* Parts run this long alone (0: the smallest latency between parts). Results do not depend on it. [cycle] */
     int64_t quantum;
     /* Check every access against the exact footprints; stop at the first broken dependence. [bool] */
     int64_t oracle;
-    /* The job is one of many like it, sim.pause between two: SM clocks are what gpu.power_limit leaves (pysim/results/power.py). A job that would take more is simulated again, up to three times. [bool] */
+    /* The job repeats with sim.pause between two runs: SM clocks are what gpu.power_limit leaves (pysim/results/power.py). A job above the limit is simulated again, up to three times. [bool] */
     int64_t sustained;
-    /* Between two runs of a sustained job the board does nothing for so long. [tick] */
+    /* Idle time of the board between two runs of a sustained job. [tick] */
     int64_t pause;
-    /* What a power limit leaves of the clocks of all SMs, those with busy tensor cores included; network, L2 and DRAM keep theirs. Chosen by the run where sim.sustained is set. [1/65536] */
+    /* Share of the clocks of all SMs that a power limit leaves, those with busy tensor cores included; network, L2 and DRAM keep theirs. The run chooses it where sim.sustained is set. [1/65536] */
     int64_t clock_share;
-    /* Time series for each SM, L2 slice, DRAM channel and bank: length of an interval, at least 0.001 (0: none). Doubled as often as needed to stay within a million rows a run. [tick] */
+    /* Interval of the time series of each SM, L2 slice, DRAM channel and bank, at least 0.001 (0: none). It is doubled as often as needed for at most a million rows a run. [tick] */
     int64_t sample;
     /* Seed of everything random (L2 victims, when banks are refreshed, periods that replay simulates). [count] */
     int64_t seed;
-    /* period: of a run of equal periods of kernels some are simulated, and the others take what their neighbours took; the error that adds is reported. [choice] */
+    /* period: where a job repeats equal periods of kernels, some are simulated, and the others take the times of their neighbours; the error that this adds is reported. [choice] */
     int64_t replay;
     /* Where replay may add more than this share to the time, as measured in the run, the whole job is simulated instead. [1/65536] */
     int64_t replay_error;

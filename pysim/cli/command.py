@@ -120,6 +120,17 @@ def _parameters(args: argparse.Namespace) -> None:
         _table(rows)
 
 
+def _tables(args: argparse.Namespace) -> None:
+    from pysim.results import graph_schema, schema
+
+    known = {**schema.TABLES, **graph_schema.TABLES}
+    if args.name is None:
+        _table((name, ", ".join(column.name for column in columns)) for name, columns in known.items())
+        return
+    (name,) = _chosen("table", args.name, known)
+    _table((column.name, column.dtype.lstrip("<|"), column.unit, column.doc) for column in known[name])
+
+
 def _write_trace(args: argparse.Namespace) -> None:
     from pysim.trace.writer import write_trace
     from workloads.registry import make
@@ -185,6 +196,7 @@ def _dependences(args: argparse.Namespace) -> None:
     import stats
     from pysim import __version__
     from pysim.program.rename import renamed
+    from pysim.results.graph_schema import TABLES as GRAPH
     from pysim.results.graph_tables import Study, digest
     from stats.graph_layout import layout
     from stats.graph_picture import to_dot, to_png, to_svg
@@ -229,7 +241,8 @@ def _dependences(args: argparse.Namespace) -> None:
         wrote.append(picture)
     if target is not None:
         attributes = {"command": "dependences", "graph": digest(study.deps)}
-        stats.write(target, {**tables, **study.csr()}, attributes, configuration, args.force)
+        every = {**tables, **study.csr()}
+        stats.write(target, every, attributes, configuration, args.force, declared=GRAPH)
         wrote += [target, target.with_suffix(".json")]
     lines = [f"wrote {', '.join(map(str, wrote))}"] if wrote else []
     if args.json:
@@ -256,6 +269,7 @@ TOPICS: dict[str, Topic] = {
     "parameters": Topic(
         _parameters, "what --set sets; with a name only what lies below, such as gpu.l2", ("gpu", "markdown")
     ),
+    "tables": Topic(_tables, "tables of a result; with a name each column's type, unit and meaning"),
     "calibrate": Topic(
         _calibrate,
         "turn the micro.json that tests/hw/micro.cu left in a folder into a device file",

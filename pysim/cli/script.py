@@ -168,6 +168,29 @@ class Script:
             f" admission {us('gpu.cp.admit')} us",
         ]
 
+    def store(
+        self,
+        stats: ModuleType,
+        tables: Mapping[str, Any],
+        picture: bytes | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write tables to the file of the call, with what is declared of their columns.
+
+        ``about``: attributes of the file beside the script's name.
+        """
+        from pysim.results import graph_schema, schema
+
+        stats.write(
+            self.path,
+            tables,
+            {"script": self.name, **(about or {})},
+            self.configuration,
+            self.options.force,
+            picture,
+            {**graph_schema.TABLES, **schema.TABLES},
+        )
+
     def save(
         self,
         stats: ModuleType,
@@ -176,17 +199,13 @@ class Script:
         draw: Callable[[], bytes] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write tables that a script has made and the picture of ``draw()``; say so, or print the JSON, too.
-
-        ``about``: attributes of the file beside the script's name.
-        """
+        """Write tables that a script has made and the picture of ``draw()``; say so, print JSON if asked."""
         picture = None
         try:
             picture = draw() if draw else None
         except stats.StoreError as error:  # matplotlib is optional
             show(f"no picture: {error}")
-        attributes = {"script": self.name, **(about or {})}
-        stats.write(self.path, tables, attributes, self.configuration, self.options.force, picture)
+        self.store(stats, tables, picture, about)
         endings = (".json", ".png") if picture else (".json",)
         show("wrote " + ", ".join(map(str, (self.path, *map(self.path.with_suffix, endings)))))
         if self.options.json:
@@ -294,8 +313,7 @@ class Run:
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")
         lines = last(tables)
-        attributes = {"script": script.name, "graph": digest(self.result.deps)}
-        self.stats.write(path, tables, attributes, script.configuration, script.options.force, picture)
+        script.store(self.stats, tables, picture, {"graph": digest(self.result.deps)})
         endings = (".json", ".png") if picture else (".json",)
         for line in (*lines, "wrote " + ", ".join(str(p) for p in (path, *map(path.with_suffix, endings)))):
             self.show(line)
@@ -304,9 +322,9 @@ class Run:
 
 
 def _check_tables(names: tuple[str, ...] | None) -> None:
-    from pysim.results.result import NAMES
+    from pysim.results.schema import TABLES
 
-    known = ("all", "none", *NAMES)
+    known = ("all", "none", *TABLES)
     for name in names or ():
         if name not in known:
             hint = suggest(name, known) or f": there are {', '.join(known)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pysim.analysis.lower_bound import Bounds, estimator
 from pysim.clock import Clock
 from pysim.machine.config import Config
+from pysim.machine.devices import Device
 from pysim.machine.system import Gpu, System, resolve
 from pysim.schemes.registry import parse_scheme
 
@@ -38,7 +39,7 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
 
 
 def bound(
-    gpu: System | Gpu | Config | str,
+    gpu: System | Gpu | Device | Config | str,
     job: Job,
     scheme: str = "stream",
     overrides: Mapping[str, float | int | str] | None = None,

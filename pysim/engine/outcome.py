@@ -136,8 +136,8 @@ class Outcome:
         return {
             "kernels": lambda: tables.kernels_table(run, self.job, self.kernels),
             "tbs": lambda: tables.tbs_table(run, self.job, self.tbs, self.kernels, barriers),
-            "sm": lambda: tables.counters_table(run, "sm", self.sms, ("busy", "tbs")),
-            "l2": lambda: tables.counters_table(run, "slice", self.slices),
+            "sm": lambda: tables.sm_table(run, self.sms),
+            "l2": lambda: tables.l2_table(run, self.slices),
             "samples": lambda: tables.samples_table(run, self.samples, self.interval, self.end, values),
             "stalls": lambda: tables.stalls_table(run, self.kernels, self.sms),
             "bloom": lambda: tables.bloom_table(

@@ -17,12 +17,14 @@ from pysim.clock import Clock
 from pysim.dependence.dependences import Dependences
 from pysim.errors import ConfigError, InternalError, SimError, WorkloadError
 from pysim.machine.config import Config
+from pysim.machine.devices import Device
 from pysim.machine.system import Gpu, System, resolve
 from pysim.params import TICKS_PER_NS
 from pysim.program.ops import Programs
 from pysim.results import energy, power, time_series
 from pysim.results.result import Result
-from pysim.results.tables import DTYPES, names_table
+from pysim.results.schema import DTYPES, SERIES
+from pysim.results.tables import names_table
 from pysim.results.tables import table as rows_of
 from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
@@ -49,7 +51,7 @@ TICKS_S = TICKS_PER_NS * 1e9
 
 def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
     words = tables.split(",") if isinstance(tables, str) else list(tables)
-    known = ("all", "none", *DTYPES, "sm", "l2", *time_series.TABLES)
+    known = ("all", "none", *DTYPES)
     for word in words:
         if word not in known:
             raise ConfigError(f"no table {word!r}: there are {', '.join(known)}")
@@ -151,9 +153,7 @@ def _one(
         with clock.phase("simulate"):
             records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
         done = time.perf_counter()
-        found = sim.outcome(
-            lowered, programs, records, ended, wanted if replay is None else time_series.TABLES
-        )
+        found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else SERIES)
     if replay is not None and ended:
         found = found.replayed(replay)
         result.notes.append(replay.note(choice.name, config))
@@ -212,7 +212,7 @@ def _compare(result: Result) -> None:
 
 
 def simulate(
-    gpu: System | Gpu | Config | str,
+    gpu: System | Gpu | Device | Config | str,
     job: Job,
     schemes: str | Sequence[str] = "stream,tb_static",
     *,
@@ -230,7 +230,7 @@ def simulate(
     Parameters
     ----------
     gpu
-        A device's name or FILE.toml, a GPU or a System that a script composed, or a Config.
+        A device's name or FILE.toml, a Device, a GPU or a System that a script composed, or a Config.
     job
         Kernels in launch order.
     schemes

@@ -9,6 +9,7 @@ import numpy as np
 
 from pysim.results import time_series
 from pysim.results.energy import late_operands
+from pysim.results.schema import SERIES
 
 from .outcome import Outcome
 
@@ -63,7 +64,7 @@ class Sim:
         return rows
 
     def series(
-        self, values: Mapping[str, int], end: int, wanted: Collection[str] = time_series.TABLES
+        self, values: Mapping[str, int], end: int, wanted: Collection[str] = SERIES
     ) -> time_series.Series | None:
         """Return the time series of a run that ended at ``end``, None if it has none or none is wanted."""
         from pysim._ffi import dtype_of
@@ -78,7 +79,7 @@ class Sim:
         sms, parts, banks = (
             np.zeros((int(totals.series), *shape), dtype_of(name)) for name, shape in shapes.items()
         )
-        if not totals.series or not {*wanted} & {*time_series.TABLES}:
+        if not totals.series or not {*wanted} & {*SERIES}:
             return None
         places = (
             self.ffi.cast(f"{name} *", rows.ctypes.data)

@@ -1,7 +1,8 @@
 """From the constants that were measured on a GPU to a device file for ``--gpu``.
 
-Each rule says which parameter follows from which measured keys, by what the microbenchmark does. What no rule
-gives stays as in the base device: take a card of the same generation. The rules gave the numbers of the H200.
+Each rule computes one parameter from measured keys. A parameter without a rule, or whose keys were not
+measured, keeps the value of the base device: take a card of the same generation. The rules reproduce the
+numbers of the H200.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ WAYS, LINE = 16, 128  # of an L2 set
 
 
 class Known:
-    """Measured keys, those that were asked for, and what the rules before gave."""
+    """Measured keys, the keys that a rule has read, and the values of the base and of earlier rules."""
 
     def __init__(self, measured: Mapping[str, float], base: Device) -> None:
         self.measured, self.base = measured, base
@@ -33,7 +34,7 @@ class Known:
         self.used: list[str] = []
 
     def __call__(self, key: str) -> float:
-        """Return a measured constant, which must be positive; a missing one ends the rule."""
+        """Return a measured constant: ConfigError if it is not positive, KeyError if it was not measured."""
         value = self.measured[key]
         if value <= 0:
             raise ConfigError(f"{key} = {value:g}: must be positive")
@@ -41,7 +42,7 @@ class Known:
         return value
 
     def number(self, path: str) -> float:
-        """Return a parameter as it is by now."""
+        """Return a parameter: of an earlier rule, else of the base."""
         return float(self.values[path])
 
     def match(self, pattern: str) -> tuple[float, float]:
@@ -88,9 +89,9 @@ def _flop(at: Known) -> float:
 
 
 def _slices(at: Known) -> float:
-    """Slices as large as the base's, if whole sets allow, else the nearest that do.
+    """Slices of the base's size, or the nearest number that gives whole sets.
 
-    Where lines lie in slices as on an H200, one for each 64 bits of the memory bus, as there.
+    Where lines map to slices as on an H200, there is one for each 64 bits of the memory bus.
     """
     if at.number("gpu.l2.chunked"):
         return at("attr_mem_bus_bits") / 64
@@ -108,7 +109,7 @@ def _slices(at: Known) -> float:
 
 
 def _l2_size(at: Known) -> float:
-    """As the driver says; of an H200's kind, as near to it as sets of whole DRAM rows come in all slices."""
+    """Return the driver's size; where lines map as on an H200, the nearest of whole DRAM rows in slices."""
     size, row = int(at("l2_bytes")), int(at.number("gpu.dram.row_bytes")) * WAYS
     unit = int(at.number("gpu.l2.slices")) * row
     return round(size / unit) * unit if at.number("gpu.l2.chunked") else size
@@ -138,7 +139,7 @@ def _refresh(at: Known) -> float:
 
 
 def _lost(at: Known, key: str, sectors: float) -> float:
-    """Bus slots, whole ones, that a batch loses when ``sectors`` come through at the measured bandwidth."""
+    """Whole bus slots that a batch loses if ``sectors`` are transferred at the measured bandwidth."""
     return max(0, math.ceil(sectors * (_share(at, "dram_read_GBps") / _share(at, key) - 1)))
 
 
@@ -154,8 +155,8 @@ def _read_turnaround(at: Known) -> float:
     return round(max(0, every - own) * _slot(at) * 1.01, 2)
 
 
-# What all SMs read of sets of 2 to 16 MB of what slices send: they do not serve them evenly. An H200's send
-# 55.2 B a cycle (h200_again.csv) and then give 50.3.
+# Share of the slices' bandwidth that all SMs reach when they read sets of 2 to 16 MB: their load is uneven. A
+# slice of an H200 sends 55.2 B a cycle alone (h200_again.csv) and 50.3 then.
 _EVEN = 0.911
 
 
@@ -172,7 +173,7 @@ def _ways(at: Known) -> float:
 
 
 def _hand_over(at: Known, share: str) -> float:
-    """Return a part of a TB's end to its successor's start, less half a turn of the loop that measures it."""
+    """Return a share of the time from a TB's end to its successor's start, less half a loop iteration."""
     total = (at("tb_turnaround_cycles.block128.tbs_per_sm1") - 20) * 1000 / at.number("gpu.clock")
     before = float(at.base.values["gpu.cp.tb_start_latency"]) + float(
         at.base.values["gpu.cp.tb_done_latency"]
@@ -181,7 +182,7 @@ def _hand_over(at: Known, share: str) -> float:
 
 
 def _gap(at: Known) -> float:
-    """Mean of what a period leaves of one TB and of 1,056, once starts and releases are taken off."""
+    """Mean over kernels of one TB and of 1,056 of the period, less starts and releases of TBs."""
     one = at("stream_kernel_period_us.empty.grid1_block32") * 1000
     many = at("stream_kernel_period_us.empty.grid1056_block256") * 1000
     return round((one + many - 1057 * at.number("gpu.cp.tb_release")) / 2 - _ways(at))
@@ -215,7 +216,7 @@ _ARITH = "a sub-core has a quarter of the SM's rate"
 _CHAIN = "a chain of dependent instructions"
 _CHASE = "a pointer chase"
 
-# in this order: later rules use what earlier ones gave
+# in this order: later rules use the values of earlier ones
 RULES: tuple[_Row, ...] = (
     _Row("gpu.sms", lambda at: at("sm_count"), "as the driver says"),
     _Row("gpu.clock", _mhz, "all SMs spinning"),
@@ -240,10 +241,8 @@ RULES: tuple[_Row, ...] = (
     _Row("gpu.sm.smem_latency", _cycles("latency_cycles.shared"), _CHASE),
     _Row("gpu.sm.smem_interval", _smem_interval, "128 B a wavefront"),
     _Row("gpu.l1.latency", _cycles("latency_cycles.l1_hit_16KB"), _CHASE),
-    _Row(
-        "gpu.l2.slices", _slices, "of an H200's kind one for 64 bits of the bus, else as large as the base's"
-    ),
-    _Row("gpu.l2.size", _l2_size, "as the driver says, of an H200's kind in whole DRAM rows of all slices"),
+    _Row("gpu.l2.slices", _slices, "as on an H200 one for 64 bits of the bus, else as large as the base's"),
+    _Row("gpu.l2.size", _l2_size, "as the driver says, as on an H200 in whole DRAM rows of all slices"),
     _Row("gpu.l2.latency", _cycles("latency_cycles.l2_hit_mean_per_sm"), f"{_CHASE} from every SM"),
     _Row("gpu.l2.slice_bytes", _slice_bytes, "cyclic reads of sets that L2 holds"),
     _Row("gpu.dram.bandwidth", _bandwidth, "width of the bus times twice its clock"),
@@ -252,9 +251,9 @@ RULES: tuple[_Row, ...] = (
         lambda at: round((at("latency_cycles.dram_64MB_cold") + at("latency_cycles.dram_1GB_cold")) / 2),
         _CHASE,
     ),
-    _Row("gpu.dram.refresh_time", _refresh, "the share of the peak that reads do not reach"),
-    _Row("gpu.dram.turnaround", _turnaround, "what writes lose beyond that"),
-    _Row("gpu.dram.read_turnaround", _read_turnaround, "what copies lose beyond that"),
+    _Row("gpu.dram.refresh_time", _refresh, "the share of the peak that reads miss"),
+    _Row("gpu.dram.turnaround", _turnaround, "the further loss of writes"),
+    _Row("gpu.dram.read_turnaround", _read_turnaround, "the further loss of copies"),
     _Row("gpu.cp.tb_done_latency", lambda at: _hand_over(at, "tb_done_latency"), "a share of the turnaround"),
     _Row(
         "gpu.cp.tb_start_latency", lambda at: _hand_over(at, "tb_start_latency"), "a share of the turnaround"
@@ -267,7 +266,7 @@ RULES: tuple[_Row, ...] = (
     _Row("gpu.cp.tb_start", _fill, "an empty chip is filled"),
     _Row("gpu.cp.launch", _launch, "less start and end of a TB"),
     _Row("gpu.cp.stream_gap", _gap, "less start, end and releases of TBs"),
-    # empty kernels are too short to see the gap behind a graph edge: it stays as in the base
+    # empty kernels are too short to show the gap of a graph edge: it is the base's
     _Row("gpu.cp.graph_prepare", _prepare, "graph periods of kernels of few TBs"),
     _Row(
         "gpu.cp.admit",
@@ -291,7 +290,7 @@ NEEDED = ("sm_count", "sm_clock_mhz.all_sms_spinning", "l2_bytes", "attr_mem_bus
 
 
 def calibrate(folder: Path, base: str) -> tuple[str, list[str]]:
-    """Return the text of a device file for what ``micro.json`` of a folder says, and what the base gives.
+    """Return the text of a device file from ``micro.json`` of a folder, and the paths that the base gives.
 
     Raises ConfigError: the file cannot be read or lacks what is needed, or a number cannot be that of a GPU.
     """

@@ -1,7 +1,7 @@
 """Mechanisms of the machine model that can be switched off, one row each: what a name stands for.
 
-``--without dram_rows,l2_partitions`` runs the same machine without them. What then changes is what they were
-worth; what no mechanism changes is not explained by any.
+``--without dram_rows,l2_partitions`` runs the same machine without them. The change of a result is the effect
+of these mechanisms; a difference that no mechanism changes has another cause.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "registers": Mechanism("issue", "issue slots lost to register banks", (("gpu.sm.register_ports", 0),)),
     "barrier_warps": Mechanism(
         "issue",
-        "warps counted at a barrier, or let go behind it, at different times",
+        "warps that arrive at a barrier, or leave it, one after another",
         (("gpu.sm.barrier_warp", 0), ("gpu.sm.barrier_leave", 0)),
     ),
     "tensor_clock": Mechanism(
@@ -41,28 +41,32 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "clusters": Mechanism(
         "NoC",
-        "TBs handed out over GPCs and TPCs in turn, and what their SMs share",
+        "TBs dispatched to GPCs and TPCs in turn, and the links that their SMs share",
         (("gpu.gpcs", 1), ("gpu.tpc_sms", 1), ("gpu.noc.gpc_link", 0), *_TOGETHER, *_AS_FAR),
     ),
     "gpc_links": Mechanism(
         "NoC",
-        "what a GPC takes of L2's replies from each group of slices, shared by its clusters",
+        "a GPC's link for L2 replies from each group of slices, shared by its clusters",
         (("gpu.noc.gpc_link", 0),),
     ),
-    "distances": Mechanism("NoC", "SMs that are further from L2 than others", _AS_FAR),
+    "distances": Mechanism("NoC", "SMs that are farther from L2 than others", _AS_FAR),
     "ports": Mechanism(
         "NoC",
         "ports to the network shared by SMs or held by each sector of a request",
         (("gpu.noc.port_sms", 1), ("gpu.noc.read_sector", 0)),
     ),
-    "joined_loads": Mechanism("NoC", "four SMs of a GPC that ask L2 once", (("gpu.noc.join_loads", 0),)),
-    "joined_stores": Mechanism("L1", "pairs of stores that reach L2 as one", (("gpu.l1.join_stores", 0),)),
-    "dram_pairs": Mechanism("DRAM", "pairs of sectors that DRAM delivers", (("gpu.l2.fill", 32),)),
+    "joined_loads": Mechanism(
+        "NoC", "loads of up to four SMs of a GPC that share a request to L2", (("gpu.noc.join_loads", 0),)
+    ),
+    "joined_stores": Mechanism(
+        "L1", "pairs of stores that merge on the way to L2", (("gpu.l1.join_stores", 0),)
+    ),
+    "dram_pairs": Mechanism("DRAM", "DRAM delivers pairs of sectors", (("gpu.l2.fill", 32),)),
     "partial_sectors": Mechanism(
-        "L2", "reads of what stores leave out of sectors", (("gpu.l2.open_lines", 0),)
+        "L2", "reads of the rest of partially written sectors", (("gpu.l2.open_lines", 0),)
     ),
     "l2_partitions": Mechanism(
-        "L2", "two halves of L2 with copies between them", (("gpu.l2.partitions", 1),)
+        "L2", "two L2 partitions with copies between them", (("gpu.l2.partitions", 1),)
     ),
     "l2_hash": Mechanism("L2", "strides spread over slices and sets by a hash", (("gpu.l2.hash", 0),)),
     "l2_requests": Mechanism(
@@ -70,13 +74,11 @@ MECHANISMS: dict[str, Mechanism] = {
         "loads that enter a slice and are looked up one by one",
         (("gpu.l2.enter", 0), ("gpu.l2.request", 0)),
     ),
-    "l2_chunks": Mechanism("L2", "neighbours that lie in one slice", (("gpu.l2.chunked", 0),)),
-    "l2_scans": Mechanism(
-        "L2", "lines of scans that do not push out what is in use", (("gpu.l2.referenced", 32),)
-    ),
+    "l2_chunks": Mechanism("L2", "neighbouring lines that map to one slice", (("gpu.l2.chunked", 0),)),
+    "l2_scans": Mechanism("L2", "scans that do not evict lines in use", (("gpu.l2.referenced", 32),)),
     "dram_rows": Mechanism(
         "DRAM",
-        "rows of DRAM banks that must be opened",
+        "rows of DRAM banks that are opened before an access",
         (("gpu.dram.row_open", 1), ("gpu.dram.row_cycle", 2), ("gpu.dram.row_gap", 0)),
     ),
     "dram_bank_hash": Mechanism("DRAM", "strides spread over banks by a hash", (("gpu.dram.bank_hash", 0),)),
@@ -88,16 +90,18 @@ MECHANISMS: dict[str, Mechanism] = {
     "dram_refresh": Mechanism(
         "DRAM", "refreshes", (("gpu.dram.refresh_time", 0), ("gpu.dram.bank_refresh_time", 0))
     ),
-    "dram_writes": Mechanism("DRAM", "writes that must wait for DRAM", (("gpu.dram.write_queue", 0),)),
+    "dram_writes": Mechanism("DRAM", "writes that wait for DRAM", (("gpu.dram.write_queue", 0),)),
     "tb_release": Mechanism("launch", "one server for all TBs that end", (("gpu.cp.tb_release", 0),)),
     "tb_start": Mechanism("launch", "one server for all TBs that start", (("gpu.cp.tb_start", 0),)),
     "start_order": Mechanism(
-        "launch", "TBs of a cluster, and first ones of a TPC, that start one behind the other", _TOGETHER
+        "launch", "TBs of a cluster, and first TBs of a TPC, that start one after another", _TOGETHER
     ),
     "leaving_stores": Mechanism(
-        "launch", "places given up before stores are acknowledged", (("gpu.sm.leave_stores", 0),)
+        "launch", "slots freed before stores are acknowledged", (("gpu.sm.leave_stores", 0),)
     ),
-    "store_flush": Mechanism("launch", "stores that all of the GPU must see", (("gpu.cp.tb_flush", 0),)),
+    "store_flush": Mechanism(
+        "launch", "stores that become visible to the whole GPU", (("gpu.cp.tb_flush", 0),)
+    ),
     "launch": Mechanism(
         "launch",
         "launch latency and the gaps between kernels",

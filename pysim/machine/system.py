@@ -168,18 +168,20 @@ def device(name: str) -> Gpu:
     return Gpu(registered(name))
 
 
-def resolve(machine: System | Gpu | Config | str, overrides: Mapping[str, Value] | None = None) -> Config:
-    """Return the configuration of a system, a GPU, a configuration or a device's name."""
+def resolve(
+    machine: System | Gpu | Device | Config | str, overrides: Mapping[str, Value] | None = None
+) -> Config:
+    """Return the configuration of a system, a GPU, a device, a configuration or a device's name."""
     if isinstance(machine, str):
         return Config.resolve(registered(machine), overrides)
-    if isinstance(machine, Gpu):
-        return Config.resolve(machine.device(), overrides)
+    if isinstance(machine, Gpu | Device):
+        return Config.resolve(machine, overrides)
     if isinstance(machine, System):
         return machine.config(overrides)
     if isinstance(machine, Config):
         return machine.replaced(overrides) if overrides else machine
     raise ConfigError(
-        f"{type(machine).__name__} is no machine: give a System, a GPU, a Config or a device's name"
+        f"{type(machine).__name__} is no machine: give a System, a GPU, a Device, a Config or a device's name"
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables of a job's graph of TBs, and of a window of it; columns: ``stats/graph_schema.py``."""
+"""The tables of a job's graph of TBs, and of a window of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pysim.dependence.patterns import PAIR, ahead, pairs_of
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.regions import GRANULES
 
+from .graph_schema import DTYPES
 from .tables import clip
 
 if TYPE_CHECKING:
@@ -30,24 +31,6 @@ if TYPE_CHECKING:
 
 MAX_WINDOW = 1 << 20  # edges of a window
 WAITS = ("free", "reuse", "value")  # values of the column `wait`
-
-_LAYOUTS = {
-    "dependences": "run:i4 workload:S64 granularity:S8 renamed:u1 kernels:i8 tbs:i8 edges:i8 raw:i8 war:i8"
-    " waw:i8 nodes:i8 ranges:i8 compression:f8 rules:i8 free:i8 races:i8",
-    "dependence_kernels": "run:i4 kernel:i4 stream:i4 name:i4 tbs:i8 first_tb:i8 before:i4 free:i8",
-    "dependence_pairs": "run:i4 kernel:i4 producer_kernel:i4 pattern:S12 tbs:i8 producer_tbs:i8 waiting:i8"
-    " needed:i8 edges:i8 raw:i8 war:i8 waw:i8 most:i8 most_consumers:i8 step:i8 nodes:i8 ranges:i8 rules:i8"
-    " race:u1",
-    "tb_ptr": "run:i4 first:i8",
-    "tb_edges": "run:i4 producer:i8 kinds:u1",
-    "window_tbs": "run:i4 kernel:i4 tb:i4 wait:u1 outside:i8",
-    "window_edges": "run:i4 kernel:i4 tb:i4 producer_kernel:i4 producer_tb:i4 kinds:u1",
-    "names": "run:i4 name:i4 text:S160",
-}
-DTYPES = {
-    name: np.dtype([(word.split(":")[0], word.split(":")[1]) for word in text.split()])
-    for name, text in _LAYOUTS.items()
-}
 
 
 def digest(deps: Dependences) -> str:

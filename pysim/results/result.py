@@ -12,8 +12,8 @@ import numpy as np
 from pysim.errors import ConfigError
 from pysim.schemes.registry import parse_scheme
 
-from .tables import DTYPES, waits_of
-from .time_series import TABLES as SERIES
+from .schema import DTYPES, RECORDED
+from .tables import waits_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,22 +25,6 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.void]
 
-NAMES = (
-    "runs",
-    "kernels",
-    "tbs",
-    "sm",
-    "l2",
-    "samples",
-    *SERIES,
-    "stalls",
-    "energy",
-    "learned",
-    "bloom",
-    "edges",
-    "names",
-    "host",
-)
 WAITS = ("launch", "dependence", "slot", "dispatch")
 
 
@@ -92,12 +76,12 @@ class Result:
     def tables(self) -> dict[str, Table]:
         """Return all tables as structured arrays, by name."""
         made: dict[str, Table] = {}
-        for name in NAMES:
+        for name, kind in DTYPES.items():
             parts = self.parts.get(name, [])
             if parts:
                 made[name] = np.concatenate(parts)
-            elif name in DTYPES:
-                made[name] = np.zeros(0, DTYPES[name])
+            elif name not in RECORDED:
+                made[name] = np.zeros(0, kind)
         return made
 
     def listed(self) -> dict[str, Table]:

@@ -1,4 +1,4 @@
-"""Result tables from what the core recorded. The columns are those of ``stats/schema.py``."""
+"""Result tables from what the core recorded."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.counters import IDLES, STALLS
+from pysim.counters import CHANNEL, IDLES, SLICE, STALLS, WORK
 from pysim.schemes.bloom import RATE, signature_bytes
 
 from .energy import EVENTS, joules
+from .schema import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,35 +30,6 @@ SECTOR = 32
 PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor")
 ARITHMETIC = ("fp32", "fp16", "fp64", "tensor")
 REASONS = np.array([b"launch", b"dependence", b"slot", b"dispatch"], "S12")
-
-_LAYOUTS: dict[str, str] = {
-    "runs": "run:i4 workload:S64 scheme:S64 gpu:S64 status:S16 reason:S160 window:i8 submit:S16"
-    " time_us:f8 cycles:f8 warp_instructions:i8 tbs:i8 speedup:f8 bound_us:f8 estimate_us:f8 gap_won:f8"
-    " alu_utilization:f8 sm_idle:f8 dram_bytes:i8 l2_bytes:i8 energy_j:f8 table_entries:i8 table_bytes:i8"
-    " table_spills:i8 table_l2_bytes:i8 table_coarse:i8 table_shared:i8 replayed:i8 replay_error:f8",
-    "kernels": "run:i4 kernel:i4 stream:i4 name:i4 tbs:i8 enqueued_us:f8 admitted_us:f8 ready_us:f8"
-    " first_dispatch_us:f8 last_end_us:f8 complete_us:f8 warp_instructions:i8 load_bytes:i8"
-    " store_bytes:i8 coarse:u1 sharing:i8",
-    "tbs": "run:i4 kernel:i4 stream:i4 tb:i4 sm:i4 slot:i4 ready_ns:f8 dispatch_ns:f8 start_ns:f8 end_ns:f8"
-    " last_kernel:i4 last_tb:i4 reason:S12",
-    "samples": "run:i4 sample:i4 start_us:f8 end_us:f8 resident_warps:f8 alu_utilization:f8 fp32:f8"
-    " int:f8 fp16:f8 fp64:f8 sfu:f8 tensor:f8 smem:f8 l2_requests:i8",
-    "stalls": "run:i4 level:S8 id:i4 issued:f8 scoreboard:f8 pipe:f8 memory:f8 barrier:f8"
-    " dependence:f8 launch:f8 no_tb:f8",
-    "energy": "run:i4 event:S16 count:f8 joule:f8 uncertainty_j:f8",
-    "learned": "run:i4 launches:i8 served:i8 barriers:i8 unlearnable:i8 changed:i8 mispredicted:i8"
-    " signatures:i8 ranges:i8 recorded_bytes:i8 fetched_bytes:i8 lookup_us:f8",
-    "bloom": "run:i4 launches:i8 hinted:i8 barriers:i8 granules:i8 lookup_us:f8 tests:i8 false_hits:i8"
-    " false_rate:f8 analytic_rate:f8 edges:i8 false_edges:i8 signatures:i8 memory_bytes:i8",
-    "edges": "run:i4 kernel:i4 stream:i4 tb:i4 producer_kernel:i4 producer_tb:i4",
-    "names": "run:i4 name:i4 text:S160",
-    "host": "run:i4 setup_seconds:f8 convert_seconds:f8 load_seconds:f8 simulate_seconds:f8 write_seconds:f8"
-    " threads:i4 peak_memory_bytes:i8 versions:S160 machine:S96",
-}
-DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype([(word.split(":")[0], word.split(":")[1]) for word in text.split()])
-    for name, text in _LAYOUTS.items()
-}
 
 
 def clip(text: str, room: int) -> bytes:
@@ -167,24 +139,27 @@ def tbs_table(run: int, job: Job, records: Table, kernels: Table, barriers: bool
     )
 
 
-def counters_table(run: int, first: str, records: Table, skip: tuple[str, ...] = ()) -> Table:
-    """Return the rows of ``sm`` or ``l2``: the counters of the core as they are, nested groups flattened."""
-    columns: dict[str, Any] = {
-        "run": np.full(len(records), run, "i4"),
-        first: np.arange(len(records), dtype="i4"),
-    }
-    if "busy" in skip:
-        columns |= {"busy_us": records["busy"] / TICKS_US, "tbs": records["tbs"].astype("i8")}
-    for name in records.dtype.names or ():
-        nested = records.dtype[name].names
-        if nested:
-            columns |= {inner: records[name][inner].astype("i8") for inner in nested}
-        elif name not in skip:
-            columns[name] = records[name].astype("i8")
-    made = np.zeros(len(records), [(name, values.dtype) for name, values in columns.items()])
-    for name, values in columns.items():
-        made[name] = values
-    return made
+def sm_table(run: int, records: Table) -> Table:
+    """Return the rows of ``sm`` of a run."""
+    return table(
+        "sm",
+        len(records),
+        run=run,
+        sm=np.arange(len(records)),
+        busy_us=records["busy"] / TICKS_US,
+        tbs=records["tbs"],
+        **{
+            row.name: records[group][row.name]
+            for group, rows in (("stalls", STALLS), ("idles", IDLES), ("work", WORK))
+            for row in rows
+        },
+    )
+
+
+def l2_table(run: int, records: Table) -> Table:
+    """Return the rows of ``l2`` of a run."""
+    counters = {row.name: records[row.name] for row in (*SLICE, *CHANNEL)}
+    return table("l2", len(records), run=run, slice=np.arange(len(records)), **counters)
 
 
 def _shares(records: Table) -> NDArray[np.float64]:

@@ -16,7 +16,8 @@ import numpy as np
 from pysim.counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
 from pysim.errors import ConfigError
 
-from .tables import TICKS_US
+from .schema import SERIES
+from .tables import TICKS_US, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     Table = NDArray[np.void]
 
 SHORTEST_US = 0.001
-TABLES = ("sm_series", "l2_series", "dram_series", "bank_series")
 
 
 class Series(NamedTuple):
@@ -52,23 +52,23 @@ def _names(*groups: Any) -> tuple[str, ...]:
     return tuple(row.name for group in groups for row in group)
 
 
-def _table(run: int, series: Series, parts: tuple[str, ...], values: Mapping[str, NDArray[Any]]) -> Table:
+def _table(
+    name: str, run: int, series: Series, parts: tuple[str, ...], values: Mapping[str, NDArray[Any]]
+) -> Table:
     """Return rows by sample, then part; ``values`` are (samples, parts...) each."""
     shape = next(iter(values.values())).shape
-    at = np.indices(shape)
+    at = np.indices(shape).reshape(1 + len(parts), -1)
     start = at[0] * series.interval
-    columns: dict[str, NDArray[Any]] = {
-        "run": np.full(shape, run, "i4"),
-        "sample": at[0].astype("i4"),
-        "start_us": start / TICKS_US,
-        "end_us": np.minimum(start + series.interval, max(series.end, 1)) / TICKS_US,
-        **{name: at[1 + axis].astype("i4") for axis, name in enumerate(parts)},
-        **{name: value.astype("i8") for name, value in values.items()},
-    }
-    made = np.zeros(int(np.prod(shape)), [(name, value.dtype) for name, value in columns.items()])
-    for name, value in columns.items():
-        made[name] = value.reshape(-1)
-    return made
+    return table(
+        name,
+        int(np.prod(shape)),
+        run=run,
+        sample=at[0],
+        start_us=start / TICKS_US,
+        end_us=np.minimum(start + series.interval, max(series.end, 1)) / TICKS_US,
+        **{part: at[1 + axis] for axis, part in enumerate(parts)},
+        **{counter: value.reshape(-1) for counter, value in values.items()},
+    )
 
 
 def sm_table(run: int, series: Series) -> Table:
@@ -76,7 +76,7 @@ def sm_table(run: int, series: Series) -> Table:
     values: dict[str, NDArray[Any]] = {}
     for group, rows in (("held", HELD), ("stalls", STALLS), ("work", WORK)):
         values |= _columns(series.sms[group], _names(rows))
-    return _table(run, series, ("sm",), values)
+    return _table("sm_series", run, series, ("sm",), values)
 
 
 def _paced(booked: NDArray[np.int64], interval: int) -> NDArray[np.int64]:
@@ -92,19 +92,19 @@ def l2_table(run: int, series: Series) -> Table:
     """Return the rows of ``l2_series``; ``busy`` is what the port did, not what was booked on it."""
     values = _columns(series.slices["count"], _names(SLICE))
     values["busy"] = _paced(values["busy"], series.interval)
-    return _table(run, series, ("slice",), {"backlog": series.slices["backlog"]} | values)
+    return _table("l2_series", run, series, ("slice",), {"backlog": series.slices["backlog"]} | values)
 
 
 def dram_table(run: int, series: Series) -> Table:
     """Return the rows of ``dram_series``."""
     values = _columns(series.slices["count"], _names(CHANNEL))
-    return _table(run, series, ("channel",), {"queued": series.slices["queued"]} | values)
+    return _table("dram_series", run, series, ("channel",), {"queued": series.slices["queued"]} | values)
 
 
 def bank_table(run: int, series: Series) -> Table:
     """Return the rows of ``bank_series``."""
-    values = _columns(series.banks["count"], _names(BANKS))
-    return _table(run, series, ("channel", "bank"), {"backlog": series.banks["backlog"]} | values)
+    values = {"backlog": series.banks["backlog"]} | _columns(series.banks["count"], _names(BANKS))
+    return _table("bank_series", run, series, ("channel", "bank"), values)
 
 
 def check(interval: float, tables: str | Sequence[str]) -> None:
@@ -112,7 +112,7 @@ def check(interval: float, tables: str | Sequence[str]) -> None:
     if 0 < interval < SHORTEST_US:
         raise ConfigError(f"sim.sample = {interval:g} us: must be 0 or at least {SHORTEST_US:g} us")
     for word in tables.split(",") if isinstance(tables, str) else tables:
-        if word in TABLES and not interval:
+        if word in SERIES and not interval:
             raise ConfigError(f"table {word} needs an interval: sim.sample, or --sample-us")
 
 
@@ -121,7 +121,7 @@ def makers(run: int, series: Series | None) -> dict[str, Callable[[], Table]]:
     if series is None:
         return {}
     each = (sm_table, l2_table, dram_table, bank_table)
-    return {name: partial(make, run, series) for name, make in zip(TABLES, each, strict=True)}
+    return {name: partial(make, run, series) for name, make in zip(SERIES, each, strict=True)}
 
 
 def coarser(series: Series | None, scheme: str, asked: int) -> list[str]:

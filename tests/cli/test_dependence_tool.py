@@ -14,7 +14,8 @@ from pysim.cli import command
 from pysim.cli.entry import run_script
 from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
-from pysim.results.graph_tables import DTYPES, Study, digest
+from pysim.results.graph_tables import Study, digest
+from pysim.results.schema import DTYPES
 from stats.graph_layout import MOST_NODES, layout
 from stats.graph_picture import FILLS, to_dot, to_png, to_svg
 from stats.graph_report import format_dependences
@@ -50,15 +51,6 @@ def racing() -> Job:
     rows = [(r, r + 4, 0, 8) for r in (0, 4)]
     return Job("racing", [kernel(2, (tensor, "write", rows)), kernel(2, (tensor, "read", rows), stream=1),
                           kernel(2, (tensor, "write", rows), stream=1)], [(0, 2)])  # fmt: skip
-
-
-def test_columns_are_the_declared_ones() -> None:
-    for name, kind in DTYPES.items():
-        wanted = stats.schema.dtype(name)
-        assert [(field, kind[field].str) for field in kind.names or ()] == [
-            (field, wanted[field].str) for field in wanted.names or ()
-        ]
-    assert {*DTYPES} - {"names"} == {*stats.schema.GRAPH}
 
 
 def test_lines_of_a_workload(tool) -> None:
@@ -160,7 +152,7 @@ def test_a_result_file_of_another_job_is_refused(tool) -> None:
     import h5py
 
     configuration = {"script": "titanv_gru", "workload": {"hidden": 64, "batch": 8}, "version": "7"}
-    tables = {"runs": stats.schema.empty("runs")}
+    tables = {"runs": np.zeros(0, DTYPES["runs"])}
     stats.write("other.h5", tables, {"graph": "0"}, configuration)
     assert "is made another way today (it was written by 7): run it again" in tool("other.h5")[2]
     stats.write("script.h5", tables, {"graph": "0"}, configuration | {"script": "mine"})

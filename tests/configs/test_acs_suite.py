@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stats
-from stats import schema
+from pysim.results.schema import DTYPES
 from stats.groups import format_groups, group_rows
 from tests.support.calls import caller, refused
 
@@ -56,7 +56,7 @@ def test_bad_options_are_one_line(tmp_path, args, text):
 def test_means_are_geometric_and_of_groups():
     values = (("a", "stream", 1.0), ("a", "pool", 2.0), ("b", "stream", 1.0), ("b", "pool", 8.0),
               ("c", "stream", 1.0), ("c", "pool", 3.0))  # fmt: skip
-    runs = np.zeros(len(values), schema.dtype("runs"))
+    runs = np.zeros(len(values), DTYPES["runs"])
     for row, (workload, scheme, speedup) in zip(runs, values, strict=True):
         row["workload"], row["scheme"], row["status"] = workload.encode(), scheme.encode(), b"ok"
         row["speedup"], row["time_us"] = speedup, 12 / speedup

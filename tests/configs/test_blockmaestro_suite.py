@@ -12,7 +12,7 @@ import pytest
 import stats
 from pysim import Config
 from pysim.machine.devices import device
-from stats import schema
+from pysim.results.schema import DTYPES
 from stats.suite import format_suite, geometric, losses
 from tests.support.calls import CONFIGS, caller, refused
 from workloads import make
@@ -97,7 +97,7 @@ def test_bad_options_are_one_line(tmp_path, args, text):
 
 def rows(*values):
     """Rows of `runs`: (workload, scheme, speedup, kernels that did not fit)."""
-    made = np.zeros(len(values), schema.dtype("runs"))
+    made = np.zeros(len(values), DTYPES["runs"])
     for row, (workload, scheme, speedup, coarse) in zip(made, values, strict=True):
         row["workload"], row["scheme"], row["status"] = workload.encode(), scheme.encode(), b"ok"
         row["speedup"], row["table_coarse"], row["gap_won"] = speedup, coarse, speedup / 4

@@ -10,7 +10,7 @@ from pysim import Config, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
-from stats import schema
+from pysim.results.schema import DTYPES
 from stats.models import BEST, Layer, format_layers, layer_rows
 from tests.support.calls import caller, refused
 from workloads.kernels.cutlass import cutlass_gemm, multistage
@@ -107,7 +107,7 @@ def test_sums_of_parts():
           (("stream", 10.0), ("cusync:row", 9.0), ("cusync:tile", 8.0), ("host", 16.0))),
         *(("m b", scheme, time) for scheme, time in (("stream", 20.0), ("cusync:row", 19.0), ("host", 24.0))),
     )  # fmt: skip
-    runs = np.zeros(len(values), schema.dtype("runs"))
+    runs = np.zeros(len(values), DTYPES["runs"])
     for row, (workload, scheme, time) in zip(runs, values, strict=True):
         row["workload"], row["scheme"], row["status"], row["time_us"] = (
             workload.encode(),

@@ -8,7 +8,7 @@ import pytest
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
 from pysim.engine.simulation import Sim
-from pysim.results.time_series import TABLES
+from pysim.results.schema import SERIES
 from workloads.registry import make
 
 from .harness import config, drive, lowered_of, tiny
@@ -72,7 +72,7 @@ def test_no_part_does_more_than_it_can(name):
     values = conf.encoded()
     period, interval = values["gpu.clock"], values["sim.sample"]
     sms, slices, dram = (made[f"{part}_series"] for part in ("sm", "l2", "dram"))
-    for rows in (made[table] for table in TABLES):
+    for rows in (made[table] for table in SERIES):
         counters = rows.dtype.names[rows.dtype.names.index("end_us") + 1 :]
         assert min(int(rows[counter].min()) for counter in counters) == 0
     # a TB ends with the cycle of its last event, whenever the interval ends
@@ -169,8 +169,8 @@ def test_nothing_else_changes():
     job = JOBS["gru"]()
     plain = simulate(tiny(), job, "stream,tb_static", threads=1)
     timed = simulate(tiny(sim__sample=0.1), job, "stream,tb_static", threads=1)
-    left = {name: rows for name, rows in timed.tables().items() if name not in TABLES}
-    assert not set(TABLES) & set(plain.tables())
+    left = {name: rows for name, rows in timed.tables().items() if name not in SERIES}
+    assert not set(SERIES) & set(plain.tables())
     assert list(left) == list(plain.tables())
     for name in set(left) - {"host"}:
         assert left[name].tobytes() == plain.tables()[name].tobytes(), name
@@ -188,7 +188,7 @@ def test_a_coarser_interval_is_told():
     result = simulate(config("h200", sim__sample=0.001), make("copy:nbytes=4194304"), "stream", threads=1)
     assert any("time series every" in note and "not 0.001" in note for note in result.notes)
     rows = result.tables()
-    assert sum(len(rows[name]) for name in TABLES) <= 1_000_000
+    assert sum(len(rows[name]) for name in SERIES) <= 1_000_000
 
 
 def camping(**overrides):

@@ -1,4 +1,4 @@
-"""Devices: complete, sourced, in range, and true to the published numbers that they claim."""
+"""Devices: sourced, in range, and true to the published numbers that they claim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from pysim import simulate
 from pysim.errors import ConfigError
 from pysim.machine.config import Config
-from pysim.machine.devices import DEVICES, GPU_PATHS, device
+from pysim.machine.devices import DEVICES, GENERATIONS, GPU_PATHS, card, device
+from pysim.machine.devices.card import DEFAULT, INHERITED
+from pysim.units import ROWS
 from workloads.registry import make
 
 CARDS = ("titan_v", "v100")
@@ -17,10 +19,56 @@ MODELS = ("accelsim_titan_v", "accelsim_qv100")
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_every_gpu_value_has_a_source(name: str) -> None:
-    card = device(name)
-    assert set(card.values) == set(GPU_PATHS)
-    assert all(len(card.sources[path]) > 5 for path in GPU_PATHS)
+def test_every_value_says_where_it_comes_from(name: str) -> None:
+    made = device(name)
+    assert set(made.values) == set(made.sources) == set(GPU_PATHS)
+    for path, source in made.sources.items():
+        if source.startswith(DEFAULT):
+            assert made.values[path] == ROWS[path].default
+        elif source.startswith(INHERITED):
+            other, _, text = source.removeprefix(f"{INHERITED} ").partition(": ")
+            ((_, value, stated),) = GENERATIONS[other.lower()].only(path).rows
+            assert (made.values[path], text) == (value, stated)
+        else:
+            assert len(source) > 5
+
+
+def test_what_a_card_takes_from_another_generation_is_marked() -> None:
+    assert device("titan_v").sources["gpu.sm.fp64_latency"].startswith("Jia et al.")
+    assert device("a100").sources["gpu.sm.fp64_latency"].startswith("inherited from Volta: Jia et al.")
+    # what Volta inherits itself keeps the name of who measured it
+    for name in ("titan_v", "titan_x_pascal", "accelsim_qv100"):
+        assert device(name).sources["gpu.sync.fence"].startswith("inherited from Hopper: measured")
+    assert device("titan_v").sources["gpu.noc.gpc_link"] == "default: mechanism off"
+    assert device("titan_v").sources["gpu.l2.partitions"] == "default: mechanism off"
+    assert device("titan_v").sources["gpu.cp.place"] == "default: value of the parameter table"
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_a_generation_states_each_number_once_with_its_source(name: str) -> None:
+    rows = GENERATIONS[name].rows
+    assert len({path for path, _, _ in rows}) == len(rows)
+    assert all(len(source) > 5 and not source.startswith((INHERITED, DEFAULT)) for _, _, source in rows)
+
+
+def test_a_generation_gives_only_what_it_states() -> None:
+    volta = GENERATIONS["volta"]
+    assert [row[0] for row in volta.only("gpu.sms", "gpu.gpcs").rows] == ["gpu.sms", "gpu.gpcs"]
+    # Volta inherits it, and a third generation should name who measured it
+    with pytest.raises(ConfigError, match=r"Volta does not state gpu\.sync\.fence"):
+        volta.only("gpu.sms", "gpu.sync.fence")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (("gpu.smz", 4, "typed wrong"), "unknown parameter gpu.smz: did you mean gpu.sms"),
+        (("gpu.sms", 0, "out of range"), r"gpu.sms = 0: must be an integer in \[1, 1024\]"),
+    ],
+)
+def test_a_card_with_a_wrong_row_is_refused(row: tuple[str, int, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        card("mine", "mine", GENERATIONS["volta"], (row,))
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -41,9 +89,9 @@ def test_tensor_rate_is_that_of_the_data_sheet() -> None:
 
 @pytest.mark.parametrize(("name", "fma"), [("a100", 2048), ("rtx3070", 2048), ("h200", 2048), ("v100", 256)])
 def test_tensor_instruction_is_the_one_that_the_interval_counts(name: str, fma: int) -> None:
-    card = device(name)
-    made = Config.resolve(card).number("gpu.sm.tensor_interval") * card.mma_rate
-    assert made == pytest.approx(fma, rel=0.005)
+    made = device(name)
+    rate = Config.resolve(made).number("gpu.sm.tensor_interval") * made.mma_rate
+    assert rate == pytest.approx(fma, rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -149,12 +197,26 @@ def test_own_device_builds_on_a_base(tmp_path: Path) -> None:
     assert mine.values["gpu.clock"] == 1200
     assert mine.values["gpu.dram.bandwidth"] == DEVICES["v100"].values["gpu.dram.bandwidth"]
     assert DEVICES["v100"].values["gpu.sms"] == 80
+    # the base's own numbers are another card's here; what it inherits keeps the name of who stated it
+    assert mine.sources["gpu.dram.bandwidth"].startswith("inherited from v100: NVIDIA V100 SXM2 data sheet")
+    assert mine.sources["gpu.sync.fence"].startswith("inherited from Hopper: ")
     assert Config.resolve(mine).carveouts == (0, 65536, 98304)
+
+
+def test_own_device_builds_on_a_generation_or_on_nothing(tmp_path: Path) -> None:
+    mine = device(write(tmp_path, 'generation = "ampere"\ngpu.sms = 20'))
+    assert (mine.compute_capability, mine.mma_rate, mine.values["gpu.sms"]) == ((8, 0), 256, 20)
+    assert mine.sources["gpu.sm.smem_latency"].startswith("inherited from Ampere: Abdelkhalik et al.")
+    assert mine.sources["gpu.sm.fp64_latency"].startswith("inherited from Volta: ")
+    mine = device(write(tmp_path, "gpu.sms = 20"))
+    assert {text.partition(":")[0] for text in mine.sources.values()} == {"default", "mine.toml"}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('generation = "voltage"', "unknown generation voltage: did you mean volta"),
+        ('generation = "volta"\nbase = "v100"', "base and generation: a device starts from one of them"),
         ('base = "titanv"', "unknown base titanv: did you mean titan_v"),
         ("[gpu]\nsmz = 4", "unknown parameter gpu.smz: did you mean gpu.sms"),
         ("[gpu]\nsms = 0", r"gpu.sms = 0: must be an integer in \[1, 1024\]"),

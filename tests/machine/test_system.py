@@ -103,7 +103,7 @@ def test_copies_are_independent():
         (lambda gpu: setattr(gpu.l2, "size", "1XB"), "gpu.l2.size = 1XB: unknown unit XB"),
         (lambda gpu: setattr(gpu.l2, "slices", -1), "gpu.l2.slices = -1: must be"),
         (lambda gpu: setattr(gpu.l2, "slices", 1.5), "gpu.l2.slices = 1.5: must be an integer"),
-        (lambda gpu: setattr(gpu, "l2", 4), "gpu.l2 is a part: set one of size, slices"),
+        (lambda gpu: setattr(gpu, "l2", 4), "gpu.l2 is a part: set one of size, "),
         (lambda gpu: gpu.sm.l1.sizes, "gpu.l1 has no sizes: did you mean size?"),
         (lambda gpu: gpu.set("l2.siez", 1), "gpu.l2 has no siez: did you mean size?"),
         (lambda gpu: gpu.set("sms.size", 1), "gpu.sms is a value: it has no size"),

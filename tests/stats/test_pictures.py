@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import stats
-from stats import schema
+from pysim.results.schema import DTYPES
 
 from .test_stats import CONFIGURATION, ROOT, make_tables
 
@@ -36,7 +36,7 @@ def test_picture_shows_the_right_kernel(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from stats import plot
 
-    tbs = schema.empty("tbs", 3)
+    tbs = np.zeros(3, DTYPES["tbs"])
     tbs["kernel"], tbs["sm"], tbs["slot"] = [0, 1, 1], [0, 1, 1], [0, 0, 1]
     tbs["dispatch_ns"], tbs["end_ns"] = [0, 6000, 6000], [6000, 12000, 9000]
     panel = plot._Panel(0, "", plot._columns({"tbs": tbs}, "tbs"), {})
@@ -80,7 +80,7 @@ def test_report() -> None:
 
 
 def made_of(name: str, **columns: Any) -> Any:
-    rows = schema.empty(name, len(columns["run"]))
+    rows = np.zeros(len(columns["run"]), DTYPES[name])
     for column, values in columns.items():
         rows[column] = values
     return rows

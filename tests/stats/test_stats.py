@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import stats
+from pysim.results.schema import DTYPES, TABLES
 from stats import schema
 
 CONFIGURATION = {"gpu": "tiny", "set": {"window": 8}}
@@ -83,16 +84,18 @@ def make_tables(schemes: int = 2, sms: int = 8, launches: int = 12, seed: int = 
         parts["names"] += [(run, i, kind.encode()) for i, kind in enumerate(kinds)]
         parts["stalls"].append((run, b"run", 0, 0.2, 0.1, 0.1, 0.3, 0.0, 0.1, 0.1, 0.1))
         parts["host"].append((run, 0.1, 0.1, 0.1, 1.0, 0.1, 4, 10**6, b"1", b"machine"))
-    tables: dict[str, Any] = {name: np.array(rows, schema.dtype(name)) for name, rows in parts.items()}
-    counters = [("run", "<i4"), ("sm", "<i4"), ("busy_us", "<f8"), ("tbs", "<i8"), ("issued", "<u8")]
-    tables["sm"] = np.zeros(schemes * sms, counters)
+    tables: dict[str, Any] = {name: np.array(rows, DTYPES[name]) for name, rows in parts.items()}
+    tables["sm"] = np.zeros(schemes * sms, DTYPES["sm"])
     tables["sm"]["run"], tables["sm"]["sm"] = np.divmod(np.arange(schemes * sms), sms)
-    tables["sm"]["issued"] = 2**63 + 5
+    # a table that nobody declared
+    tables["own"] = np.zeros(schemes, [("run", "<i4"), ("count", "<u8")])
+    tables["own"]["count"] = 2**63 + 5
     return tables
 
 
 def write(path: Path, tables: dict[str, Any] | None = None, force: bool = False, **change: Any) -> None:
-    stats.write(path, tables or make_tables(), {"program": "test"}, {**CONFIGURATION, **change}, force)
+    configuration = {**CONFIGURATION, **change}
+    stats.write(path, tables or make_tables(), {"program": "test"}, configuration, force, declared=TABLES)
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -106,7 +109,7 @@ def test_round_trip(tmp_path: Path) -> None:
         assert len(results[name]) == len(rows)
         assert list(results[name].columns) == list(rows.dtype.names)
     assert list(results["runs"]["scheme"]) == ["scheme_0", "scheme_1"]
-    assert results["sm"]["issued"][0] == 2**63 + 5
+    assert results["own"]["count"][0] == 2**63 + 5
     assert results.configuration == CONFIGURATION
     assert results.attributes["program"] == "test"
     assert results.attributes["complete"] == 1
@@ -121,7 +124,7 @@ def test_pandas_reads_it_as_it_is(tmp_path: Path) -> None:
     import pandas as pd
 
     tables = make_tables()
-    tables["edges"] = schema.empty("edges")
+    tables["edges"] = np.zeros(0, DTYPES["edges"])
     write(tmp_path / "r.h5", tables, text="x" * 200_000)  # more than an object header can hold
     for name, rows in tables.items():
         frame = pd.read_hdf(tmp_path / "r.h5", name)
@@ -275,7 +278,8 @@ def test_tables_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "r.h5"
     bad: list[tuple[str, Any, str]] = [
         ("runs", np.zeros(1, [("run", "<i4")]), "differ"),
-        ("sm", np.zeros(1, [("run", "<i4"), ("other", "<i4")]), "begin with"),
+        ("sm", np.zeros(1, DTYPES["sm"].descr[:-1]), "differ from the declared ones: l2_requests"),
+        ("other", np.zeros(1, [("other", "<i4")]), "must begin with the column run"),
         ("other", np.zeros(1, [("run", "<i4"), ("v", "<f8", 3)]), "plain number"),
         ("other", np.zeros((1, 1), [("run", "<i4")]), "one-dimensional"),
     ]
@@ -292,8 +296,26 @@ def test_tables_are_checked(tmp_path: Path) -> None:
 
 
 def test_from_columns() -> None:
-    rows = schema.from_columns("names", {"run": 0, "name": [0, 1], "text": ["gemm", "é" * 200]})
-    assert rows["text"][0] == b"gemm"
-    assert rows["text"][1].decode().endswith("é...")
-    with pytest.raises(ValueError, match="text"):
-        schema.from_columns("names", {"run": 0, "name": [0, 1]})
+    columns: dict[str, Any] = dict.fromkeys(schema.dtype("hardware").names or (), 0)
+    columns |= {"network": "gru", "scheme": "", "structure": "", "field": "", "doc": ["tag", "é" * 200]}
+    rows = schema.from_columns("hardware", columns)
+    assert list(rows["network"]) == [b"gru", b"gru"]
+    assert rows["doc"][0] == b"tag"
+    assert rows["doc"][1].decode().endswith("é...")
+    del columns["doc"]
+    with pytest.raises(ValueError, match="table hardware: columns missing or unknown: doc"):
+        schema.from_columns("hardware", columns)
+
+
+def test_a_file_says_what_its_columns_mean(tmp_path: Path) -> None:
+    write(tmp_path / "r.h5")
+    results = stats.load(tmp_path / "r.h5")
+    for name in ("runs", "stalls", "sm"):
+        found = [column._replace(dtype=np.dtype(column.dtype)) for column in results.columns(name)]
+        assert found == [column._replace(dtype=np.dtype(column.dtype)) for column in TABLES[name]]
+    # nobody declared these
+    assert results.columns("own") == (("run", "<i4", "", ""), ("count", "<u8", "", ""))
+    # declared by this package alone
+    stats.write(tmp_path / "h.h5", {"hardware": schema.empty("hardware")}, {}, {})
+    docs = [column.doc for column in stats.load(tmp_path / "h.h5").columns("hardware")]
+    assert docs == [column.doc for column in schema.TABLES["hardware"]]

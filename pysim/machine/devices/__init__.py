@@ -1,10 +1,19 @@
 """GPUs as data: every number with its source beside it.
 
 A device gives values for ``gpu.*`` paths of the parameter table, plus what no parameter holds: the compute
-capability, the shared-memory carve-outs and the tensor rate. A user's own device is a TOML file::
+capability, the shared-memory carve-outs and the tensor rate. There is one module a generation. A card is its
+generation and what differs from it::
+
+    from pysim.machine.devices import GENERATIONS, card
+
+    half = card("half_volta", "half of a Titan V", GENERATIONS["volta"], (
+        ("gpu.sms", 40, "half of a Titan V"), ("gpu.l2.size", "3MiB", "..."), ("gpu.l2.slices", 32, "...")))
+
+A user's own device is a TOML file, which starts from a registered device, from a generation, or from the
+defaults of the parameter table::
 
     name = "half_volta"
-    base = "titan_v"                 # optional: start from a registered device
+    base = "titan_v"                 # or: generation = "volta"
     compute_capability = "7.0"
     carveouts = ["0B", "32KiB", "96KiB"]
     mma_rate = 128
@@ -14,8 +23,6 @@ capability, the shared-memory carve-outs and the tensor rate. A user's own devic
     [gpu.l2]
     size = "3MiB"
     slices = 32
-
-One module a generation; ``__init__`` has the registry and reads the TOML files.
 """
 
 from __future__ import annotations
@@ -26,19 +33,22 @@ from pathlib import Path
 
 from pysim.errors import ConfigError
 from pysim.params import Param
-from pysim.units import ROWS, Value, parse, row_of, suggest
+from pysim.units import ROWS, parse, row_of, suggest
 
 from . import ampere, hopper, pascal, peer, volta
-from .card import Device
+from .card import Device, Generation, card, completed, inherited
 
-__all__ = ["DEVICES", "GPU_PATHS", "Device", "device"]
+__all__ = ["DEVICES", "GENERATIONS", "GPU_PATHS", "Device", "Generation", "card", "device"]
 
 GPU_PATHS: tuple[str, ...] = tuple(path for path in ROWS if path.startswith("gpu."))
 DEVICES: dict[str, Device] = {
     made.name: made for part in (pascal, volta, ampere, hopper, peer) for made in part.cards()
 }
+GENERATIONS: dict[str, Generation] = {
+    made.name.lower(): made for made in (pascal.PASCAL, volta.VOLTA, ampere.AMPERE, hopper.HOPPER)
+}
 
-_KEYS = ("name", "title", "base", "compute_capability", "carveouts", "mma_rate", "gpu")
+_KEYS = ("name", "title", "base", "generation", "compute_capability", "carveouts", "mma_rate", "gpu")
 _CARVEOUT = Param("carveouts", 0, "B", 0, 1 << 20, "One shared-memory carve-out.")
 _MMA_RATE = Param("mma_rate", 128, "count", 1, 1 << 16, "Multiply-adds a cycle of a sub-core.")
 
@@ -73,18 +83,12 @@ def _build(table: dict[str, object], path: Path) -> Device:
         # Dotted keys may be quoted, as on a command line: "gpu.l2.size" = "3MiB".
         if key not in _KEYS and not key.startswith("gpu."):
             raise ConfigError(f"unknown key {key}{suggest(key, _KEYS)}")
-    base = None
-    if "base" in table:
-        base = DEVICES.get(str(table["base"]))
-        if base is None:
-            hint = suggest(str(table["base"]), DEVICES)
-            raise ConfigError(f"unknown base {table['base']}{hint} (known: {', '.join(DEVICES)})")
-    values: dict[str, Value] = dict(base.values) if base else {}
-    sources: dict[str, str] = dict(base.sources) if base else {}
-    given = _leaves({key: table[key] for key in table if key.partition(".")[0] == "gpu"})
-    for key, (value, source) in given.items():
-        values[key] = parse(key, row_of(key), value)
-        sources[key] = source or path.name
+    base = _base(table)
+    given = {path: (base.values[path], base.sources[path]) for path in base.values} if base else {}
+    given = inherited(base.name, given) if base else {}
+    for key, (value, source) in _leaves({k: table[k] for k in table if k.partition(".")[0] == "gpu"}).items():
+        given[key] = (parse(key, row_of(key), value), source or path.name)
+    values, sources = completed(given)
     name = str(table.get("name", path.stem))
     capability = base.compute_capability if base else (7, 0)
     if "compute_capability" in table:
@@ -92,20 +96,32 @@ def _build(table: dict[str, object], path: Path) -> Device:
         if match is None:
             raise ConfigError(f"compute_capability = {table['compute_capability']}: must look like 7.0")
         capability = (int(match[1]), int(match[2]))
+    rate = table.get("mma_rate", base.mma_rate if base else _MMA_RATE.default)
+    carveouts = base.carveouts if base else DEVICES["titan_v"].carveouts
     return Device(
         name=name,
         title=str(table.get("title", name)),
         compute_capability=capability,
-        carveouts=_carveouts(table["carveouts"]) if "carveouts" in table else _inherited(base),
-        mma_rate=int(parse("mma_rate", _MMA_RATE, table.get("mma_rate", base.mma_rate if base else 128))),
+        carveouts=_carveouts(table["carveouts"]) if "carveouts" in table else carveouts,
+        mma_rate=int(parse("mma_rate", _MMA_RATE, rate)),
         values=values,
         sources=sources,
         energies=base.energies if base else (),
     )
 
 
-def _inherited(base: Device | None) -> tuple[int, ...]:
-    return base.carveouts if base else DEVICES["titan_v"].carveouts
+def _base(table: Mapping[str, object]) -> Device | None:
+    """Return what a TOML device starts from: a registered device, a generation, or nothing."""
+    if "base" in table and "generation" in table:
+        raise ConfigError("base and generation: a device starts from one of them")
+    for key, known in (("base", DEVICES), ("generation", GENERATIONS)):
+        if key in table and str(table[key]) not in known:
+            hint = suggest(str(table[key]), known)
+            raise ConfigError(f"unknown {key} {table[key]}{hint} (known: {', '.join(known)})")
+    if "generation" in table:
+        generation = GENERATIONS[str(table["generation"])]
+        return card(generation.name, generation.name, generation)
+    return DEVICES[str(table["base"])] if "base" in table else None
 
 
 def _carveouts(given: object) -> tuple[int, ...]:

@@ -1,14 +1,13 @@
 """Accel-Sim's models of two cards, to compare simulators.
 
-Its parameters where ours mean the same, and otherwise what follows from how it works (docs/peer.md). Its
-configurations: framework 73f9fac, gpgpu-sim 667834cf (2024).
+Its parameters where ours mean the same, else numbers that follow from how it works (docs/peer.md). Its
+configurations: framework 73f9fac, gpgpu-sim 667834cf (2024). The rest is inherited from Volta.
 """
 
 from __future__ import annotations
 
-from .card import Device, Rows, card
-from .volta import CARVEOUTS, GV100
-from .waits import WAITS
+from .card import Device, Generation, Rows, card
+from .volta import VOLTA
 
 _CONFIG = "configuration file of the card"
 _PIPELINE = "trace.config's value + 4 for collector, decode and write-back (2 to 4)"
@@ -18,9 +17,7 @@ _FITTED = "set to the rows of docs/peer.md within what the stages there may take
 _PEER: Rows = (
     ("gpu.gpcs", 1, "TBs are handed out cluster after cluster"),
     ("gpu.tpc_sms", 1, f"{_CONFIG}: clusters of 1 SM"),
-    ("gpu.clock_tensor", 1, f"{_CONFIG}: the core domain has one clock"),
     ("gpu.sm.register_unit", 128, "registers are rounded to 4 a thread"),
-    ("gpu.sm.own_carveout", 0, "not modelled there"),
     ("gpu.sm.smem_unit", 1, "no allocation unit"),
     ("gpu.sm.fp16_interval", 1, "half of SP's initiation interval"),
     ("gpu.sm.control_interval", 4, f"{_CONFIG}: specialised unit 1, 4,4"),
@@ -38,14 +35,10 @@ _PEER: Rows = (
     ("gpu.sm.smem_conflicts", "first_word", "its rule looks at one word a lane, whatever the width"),
     ("gpu.sm.register_ports", 0, "operands are collected twice a cycle: a bank keeps up with FFMA"),
     ("gpu.sm.barrier", 14, _FITTED),
-    ("gpu.sm.smem_return", 1, "not modelled there"),
-    ("gpu.sm.barrier_warp", 0, "not modelled there"),
     ("gpu.sm.leave_stores", 0, "shd_warp_t::hardware_done asks for stores_done"),
     ("gpu.sm.block_max", 64, "choice of the model; docs/peer.md has what other lengths give"),
     ("gpu.sm.block_tensor", 1024, "choice of the model, as gpu.sm.block_max"),
     ("gpu.sm.warp_order", "round_robin", f"{_CONFIG}: scheduler lrr"),
-    ("gpu.l1.reserved", 0, "not modelled there"),
-    ("gpu.l1.keep_stores", 0, "not compared with what is modelled there"),
     ("gpu.l1.latency", 28, f"{_CONFIG}: l1_latency 20, and 8 around it"),
     ("gpu.l1.in_flight", 448, f"{_CONFIG}: 512 miss entries, of which stores hold some: 448 assumed"),
     ("gpu.noc.reply_bytes", 32, "a 40 B flit a cycle and port: a sector with its head"),
@@ -54,20 +47,18 @@ _PEER: Rows = (
     ("gpu.l2.replacement", "lru", _CONFIG),
     ("gpu.dram.latency", 365, f"L2 hit + 100 (dram_latency) + 24 DRAM clocks and queues: {_FITTED}"),
     ("gpu.dram.refresh_time", 0, "not modelled there"),
-    ("gpu.dram.bank_refresh_time", 0, "not modelled there"),
     ("gpu.cp.admit", 0, "not modelled there"),
     ("gpu.cp.tb_release", 0, "not modelled there"),
     ("gpu.cp.tb_start", 0, "a TB a cycle and cluster"),
     ("gpu.cp.tb_flush", 0, "not modelled there"),
     ("gpu.cp.tb_done_latency", 20, _FLOOR),
     ("gpu.cp.tb_start_latency", 20, _FLOOR),
-    ("gpu.cp.together", 0, "not modelled there"),
-    ("gpu.cp.gpc_order", "number", "not modelled there"),
     ("gpu.cp.place", "load", "in turn"),
     ("gpu.cp.even_tbs", 1, "TBs an SM capped at ceil(TBs / SMs)"),
 )
+PEER = Generation("Accel-Sim", VOLTA.compute_capability, VOLTA.carveouts, VOLTA.mma_rate, _PEER, (VOLTA,))
+
 _PEER_TITAN_V: Rows = (
-    *_PEER,
     ("gpu.clock", 1200, f"{_CONFIG}: core domain"),
     ("gpu.sm.tensor_interval", 4, f"{_CONFIG}: 8,4"),
     ("gpu.sm.tensor_latency", 12, _PIPELINE),
@@ -84,7 +75,6 @@ _PEER_TITAN_V: Rows = (
     ("gpu.cp.graph_gap", 0, f"{_CONFIG}: kernel_launch_latency not set"),
 )
 _PEER_QV100: Rows = (
-    *_PEER,
     ("gpu.clock", 1132, f"{_CONFIG}: core domain"),
     ("gpu.sm.tensor_interval", 2, f"{_CONFIG}: 2,2"),
     ("gpu.sm.tensor_latency", 6, _PIPELINE),
@@ -101,8 +91,7 @@ _PEER_QV100: Rows = (
 
 def cards() -> tuple[Device, ...]:
     """Return the models."""
-    made = (
-        ("accelsim_titan_v", "Accel-Sim's SM7_TITANV, to compare models", _PEER_TITAN_V),
-        ("accelsim_qv100", "Accel-Sim's SM7_QV100, to compare models", _PEER_QV100),
+    return (
+        card("accelsim_titan_v", "Accel-Sim's SM7_TITANV, to compare models", PEER, _PEER_TITAN_V),
+        card("accelsim_qv100", "Accel-Sim's SM7_QV100, to compare models", PEER, _PEER_QV100),
     )
-    return tuple(card(name, title, (7, 0), CARVEOUTS, 128, WAITS, GV100, rows) for name, title, rows in made)

@@ -6,9 +6,8 @@ opened while this file was written.
 
 from __future__ import annotations
 
-from .card import Device, Rows, card
-from .hopper_alone import HOPPER_ALONE
-from .waits import WAITS
+from .card import Device, Generation, Rows, card
+from .hopper import HOPPER, IN_KERNEL, RELEASE
 
 # Sources that many rows share.
 _SHEET = "NVIDIA V100 white paper (2017), table 1"
@@ -16,34 +15,32 @@ _CC70 = "CUDA C Programming Guide, technical specifications of compute capabilit
 _RATES = "CUDA C Programming Guide, arithmetic throughput of compute capability 7.0"
 _JIA = "Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking (2018)"
 _ACCEL = "Accel-Sim SM7_TITANV and SM7_QV100"
-_TURN = "share of the 390 cycles from a TB's end to its successor's start"
-_H200 = "measured on an H200 as a stand-in: nobody published it for Volta"
 _ASSUMED = "assumed: nobody published it"
+_TURN = (
+    "share of 390 cycles from a TB's end to its successor's start in the same slot, a first measurement on an"
+    " H200: nobody published it for Volta"
+)
 _GAP = (
-    "Zhang et al., IPDPS 2020, table I: 1081 ns for each extra null kernel in a V100 stream, and 1161 ns in "
-    "their SC 2023 poster; the middle, 1120 ns, is this gap + tb_start_latency 100 + tb_done_latency 70 + "
-    "about 10 ns of running. NVIDIA's graph blog (2019) agrees: 3.8 us a kernel of 2.9 us"
+    "Zhang et al., IPDPS 2020, table I: 1081 ns for each extra null kernel in a V100 stream, and 1161 ns in"
+    " their SC 2023 poster; the middle, 1120 ns, is this gap + tb_start_latency 100 + tb_done_latency 70 +"
+    " about 10 ns of running. NVIDIA's graph blog (2019) agrees: 3.8 us a kernel of 2.9 us"
 )
 _GRAPH_GAP = (
-    "NVIDIA's graph blog (2019), V100: 3.4 us for each kernel of 2.9 us; with the TB start and end latencies "
-    "a chain of null kernels has a period of about 680 ns"
+    "NVIDIA's graph blog (2019), V100: 3.4 us for each kernel of 2.9 us; with the TB start and end latencies"
+    " a chain of null kernels has a period of about 680 ns"
 )
 
 # What every GV100 card shares: path, value, source.
-GV100: Rows = (
+_GV100: Rows = (
     ("gpu.sms", 80, f"{_SHEET}: 80 of 84 SMs"),
     ("gpu.gpcs", 6, f"{_SHEET}: six GPCs"),
     ("gpu.tpc_sms", 2, f"{_SHEET}: TPCs of two SMs"),
-    ("gpu.clock_tensor", 1, f"{_ASSUMED}: nobody measured whether tensor cores slow a Volta down"),
-    ("gpu.sm.refetch", 0, "not measured there"),
-    ("gpu.sm.parameters", 0, "not measured there"),
     ("gpu.sm.warps", 64, _CC70),
     ("gpu.sm.tbs", 32, _CC70),
     ("gpu.sm.registers", 65536, _CC70),
     ("gpu.sm.register_unit", 256, "CUDA occupancy calculator, 7.0: 256 registers a warp"),
     ("gpu.sm.smem", 98304, _CC70),
     ("gpu.sm.smem_unit", 256, "CUDA occupancy calculator, 7.0"),
-    ("gpu.sm.own_carveout", 0, "not known; measured on an H200 alone"),
     ("gpu.sm.smem_reserved", 0, "CUDA occupancy calculator: nothing is reserved before 8.0"),
     ("gpu.sm.fp32_interval", 2, f"{_RATES}: 64 a cycle an SM, 16 lanes a sub-core"),
     ("gpu.sm.int_interval", 2, f"{_RATES}: 64 a cycle an SM"),
@@ -67,19 +64,15 @@ GV100: Rows = (
         f"{_ASSUMED}: a set of four HMMA.884 steps takes 18 cycles and issues in 8",
     ),
     ("gpu.sm.control_latency", 4, f"{_ASSUMED}; {_ACCEL} have 4"),
-    ("gpu.sm.smem_latency", 19, f"{_JIA}: shared memory 19 cycles without conflicts"),
     ("gpu.sm.smem_interval", 1, f"{_JIA}: 32 banks of 4 B, 128 B a cycle an SM"),
+    ("gpu.sm.lsu_queue", 32, _ASSUMED),
+    ("gpu.sm.copy_hold", 0.25, f"{_ASSUMED}: a line of four sectors a cycle, as for other loads"),
+    ("gpu.sm.smem_latency", 19, f"{_JIA}: shared memory 19 cycles without conflicts"),
     ("gpu.sm.smem_conflicts", "words", f"{_ASSUMED}: a wide access takes a wavefront for each 8 lanes"),
     ("gpu.sm.barrier", 20, f"{_ASSUMED} for Volta; an A100 takes 23 cycles with one warp"),
-    ("gpu.sm.smem_return", 1, "not known: as fast as shared memory"),
-    ("gpu.sm.barrier_warp", 0, f"{_ASSUMED}: an H200 takes 2 cycles a warp"),
     ("gpu.sm.register_ports", 1, f"{_JIA}: two 64-bit banks; three sources in one lose a slot"),
     ("gpu.sm.warp_order", "greedy", f"{_ASSUMED}; greedy then oldest is what most studies find"),
-    ("gpu.sm.block_max", 1024, "choice of the model: kernel times stay within 2 % of length 1"),
-    ("gpu.sm.block_tensor", 1024, "choice of the model, as gpu.sm.block_max"),
     ("gpu.l1.size", 131072, f"{_SHEET}: 128 KiB of L1 and shared memory an SM"),
-    ("gpu.l1.reserved", 0, "not known; measured on an H200 alone"),
-    ("gpu.l1.keep_stores", 0, "not known; measured on an H200 alone"),
     ("gpu.l1.latency", 28, f"{_JIA}: L1 hit 28 cycles"),
     ("gpu.l1.in_flight", 256, f"{_ASSUMED}; {_ACCEL} have 512 miss entries"),
     (
@@ -87,11 +80,8 @@ GV100: Rows = (
         60,
         f"{_ASSUMED}: the share of the 193 cycles of an L2 hit that leaves 73 for L1 miss and slice",
     ),
-    ("gpu.noc.port_sms", 1, f"{_ASSUMED}: no limit of a TPC below that of its SMs is known"),
-    ("gpu.noc.read_sector", 0, f"{_ASSUMED}: a request of a line a cycle"),
     ("gpu.noc.reply_bytes", 64, f"{_ASSUMED} for Volta: two sectors a cycle, half of an L1 line"),
     ("gpu.noc.write_bytes", 32, f"{_ASSUMED}: a sector a cycle; {_ACCEL} move 40 B flits, header included"),
-    ("gpu.l2.hash_slices", 0, f"{_ASSUMED}: an even hash"),
     ("gpu.l2.hash", 1, f"{_ASSUMED}: strides of powers of two spread over slices"),
     ("gpu.l2.latency", 193, f"{_JIA}: L2 hit 193 cycles"),
     (
@@ -99,20 +89,12 @@ GV100: Rows = (
         32,
         "NVIDIA A100 white paper (2020): a V100 reads 2048 B a cycle, 64 slices of 32",
     ),
-    ("gpu.noc.join_loads", 0, f"{_ASSUMED}; cards since the A100 are known to"),
-    ("gpu.l1.join_stores", 0, _ASSUMED),
-    ("gpu.l2.fill", 32, f"{_ASSUMED}: the sector that is missing"),
-    ("gpu.l2.open_lines", 0, "not known; measured on an H200 alone"),
-    ("gpu.l2.update", 0, f"{_ASSUMED}: as fast as stores"),
-    ("gpu.l2.partitions", 1, f"{_ASSUMED}: no sign of two"),
-    ("gpu.l2.fabric_latency", 100, "unused with one partition"),
-    ("gpu.l2.twin_latency", 0, "unused with one partition"),
-    ("gpu.l2.far_latency", 0, "unused with one partition"),
-    ("gpu.cp.end_flush", 0, "not measured on this card"),
-    *HOPPER_ALONE,
-    ("gpu.l2.fabric_bandwidth", 0, "unused with one partition"),
-    ("gpu.l2.referenced", 1, f"{_ASSUMED}"),
-    ("gpu.l2.replacement", "random", f"not LRU: {_H200}"),
+    (
+        "gpu.l2.replacement",
+        "random",
+        "not LRU: a first measurement on an H200, where cyclic reads of 64 and 96 MB stay above DRAM speed;"
+        " nobody published it for Volta",
+    ),
     ("gpu.dram.latency", 375, f"{_JIA}: L2 miss with a TLB hit 375 cycles"),
     ("gpu.dram.banks", 16, f"{_ACCEL}: 16 banks; HBM2 pseudo channel"),
     ("gpu.dram.bank_hash", 1, f"{_ASSUMED}: strides of powers of two spread over banks"),
@@ -122,15 +104,12 @@ GV100: Rows = (
     (
         "gpu.dram.row_gap",
         10,
-        "half `fit` of DeepBench's fp16 products that read 64 B of each row of K at a time, 350 to 390 GB/s:"
-        " 11; those that stream whole lines at 850 GB/s allow no more than 10",
+        "fitted to half `fit` of DeepBench: fp16 GEMMs that read 64 B of each row of K at a time, 350 to 390"
+        " GB/s, give 11; those that stream whole lines at 850 GB/s allow no more than 10",
     ),
     ("gpu.dram.refresh_period", 3900, "JEDEC JESD235: tREFI 3.9 us"),
     ("gpu.dram.refresh_time", 260, "class of HBM2 tRFC; the timings of these cards are not published"),
-    ("gpu.dram.bank_refresh_time", 0, "not measured: banks are refreshed with their channel"),
     ("gpu.dram.turnaround", 8, f"{_ACCEL}: WL 2 + CDLR 3 + RTPL 3 clocks at 850 MHz, rounded down"),
-    ("gpu.dram.read_turnaround", 0, "within turnaround"),
-    ("gpu.dram.write_queue", 0, f"{_ASSUMED}: no limit"),
     ("gpu.dram.write_batch", 32, "Accel-Sim SM7_TITANV: low mark of the write queue"),
     (
         "gpu.cp.launch",
@@ -139,15 +118,17 @@ GV100: Rows = (
     ),
     ("gpu.cp.stream_gap", 940, _GAP),
     ("gpu.cp.graph_gap", 500, _GRAPH_GAP),
-    ("gpu.cp.admit", 680, f"graph period of one-TB kernels, {_H200}; graph_gap gives the same"),
-    ("gpu.cp.tb_release", 0.603, f"empty kernels of many TBs, {_H200}"),
-    ("gpu.cp.tb_start", 0.09, f"4,224 TBs fill an empty chip in 0.38 us, {_H200}"),
-    ("gpu.cp.together", 0, "not known"),
-    ("gpu.cp.gpc_order", "number", "not known"),
-    ("gpu.cp.place", "load", "not known; as documented here before an H200 was looked at"),
-    ("gpu.cp.even_tbs", 0, "no such cap is known"),
-    ("gpu.cp.tb_done_latency", 70, f"{_TURN}, {_H200}"),
-    ("gpu.cp.tb_start_latency", 100, f"{_TURN}, {_H200}"),
+    ("gpu.cp.tb_done_latency", 70, _TURN),
+    ("gpu.cp.tb_start_latency", 100, _TURN),
+)
+
+VOLTA = Generation(
+    "Volta",
+    compute_capability=(7, 0),
+    carveouts=(0, 8, 16, 32, 64, 96),  # KiB; CUDA guide, 7.x
+    mma_rate=128,
+    rows=_GV100,
+    inherits=(HOPPER.only("gpu.cp.admit", *RELEASE, *IN_KERNEL),),
 )
 
 _TITAN_V: Rows = (
@@ -162,7 +143,7 @@ _V100: Rows = (
     ("gpu.l2.slices", 64, "Accel-Sim SM7_QV100: 32 channels x 2; four HBM2 stacks of 16 pseudo channels"),
     ("gpu.dram.bandwidth", 898.0, "NVIDIA V100 SXM2 data sheet (900 GB/s): 4096 bit at 2 x 877 MHz"),
 )
-# The card as its driver sets it: who wants the boost clock for certain asks for it.
+# The card as its driver sets it: whoever wants the boost clock asks for it.
 _V100_32GB: Rows = (
     (
         "gpu.clock",
@@ -173,27 +154,21 @@ _V100_32GB: Rows = (
     (
         "gpu.l1.in_flight",
         128,
-        "cuSync's products and convolutions, which load 8 to 32 KB a step: of 96, 128 and 256; DeepBench's"
-        " products come out as well with 128 as with 256 (so the other cards keep that), but not with 96",
+        "fitted to cuSync's GEMMs and convolutions, which load 8 to 32 KB an iteration: of 96, 128 and 256;"
+        " DeepBench's GEMMs fit as well with 128 as with 256 (so the other cards keep that), not with 96",
     ),
 )
-
-CARVEOUTS = (0, 8, 16, 32, 64, 96)  # KiB; CUDA guide, 7.x
 
 
 def cards() -> tuple[Device, ...]:
     """Return the cards of this generation."""
     return (
-        card("titan_v", "NVIDIA Titan V (GV100, 12 GB HBM2)", (7, 0), CARVEOUTS, 128, WAITS, GV100, _TITAN_V),
-        card(
-            "v100", "NVIDIA Tesla V100 SXM2 (GV100, 16 GB HBM2)", (7, 0), CARVEOUTS, 128, WAITS, GV100, _V100
-        ),
+        card("titan_v", "NVIDIA Titan V (GV100, 12 GB HBM2)", VOLTA, _TITAN_V),
+        card("v100", "NVIDIA Tesla V100 SXM2 (GV100, 16 GB HBM2)", VOLTA, _V100),
         card(
             "v100_32gb",
             "NVIDIA Tesla V100 SXM2 (GV100, 32 GB HBM2) at its default clock",
-            (7, 0),
-            CARVEOUTS,
-            128,
-            *(WAITS, GV100, _V100, _V100_32GB),
+            VOLTA,
+            *(_V100, _V100_32GB),
         ),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .column import KERNEL, NAME, RUN, STREAM, TBS, Column
+from .columns import KERNEL, NAME, RUN, STREAM, TBS, Column, layout
+from .schema import NAMES
 
 _BY_KIND = (
     Column("raw", "<i8", "count", "Edges that are read after write."),
@@ -24,8 +25,8 @@ DEPENDENCES = (
     Column("nodes", "<i8", "count", "Group nodes that the edges reduce to."),
     Column("ranges", "<i8", "count", "Ranges of consumers of these nodes: start, count, stride."),
     Column("compression", "<f8", "", "Edges over nodes and ranges."),
-    Column("rules", "<i8", "count", "Rules that say all edges, pair of kernels by pair."),
-    Column("free", "<i8", "count", "TBs that need nothing of the kernel before theirs in their stream."),
+    Column("rules", "<i8", "count", "Rules that give all edges, for each pair of kernels."),
+    Column("free", "<i8", "count", "TBs without a dependence on the kernel before theirs in their stream."),
     Column("races", "<i8", "count", "Pairs of kernels that conflict and are not ordered."),
 )
 
@@ -37,7 +38,7 @@ DEPENDENCE_KERNELS = (
     TBS,
     Column("first_tb", "<i8", "", "Number of its TB 0 where TBs are numbered through the job."),
     Column("before", "<i4", "", "The kernel before it in its stream; -1: none."),
-    Column("free", "<i8", "count", "TBs that need nothing of that kernel, directly or over others."),
+    Column("free", "<i8", "count", "TBs without a dependence on that kernel, direct or through others."),
 )
 
 DEPENDENCE_PAIRS = (
@@ -57,7 +58,7 @@ DEPENDENCE_PAIRS = (
     Column("nodes", "<i8", "count", "Distinct sets of producers, each a group node, were this pair alone."),
     Column("ranges", "<i8", "count", "Ranges of consumers of these sets."),
     Column(
-        "rules", "<i8", "count", "Rules that say the edges: runs of consumers whose producers move evenly."
+        "rules", "<i8", "count", "Rules that give the edges: runs of consumers whose producers move evenly."
     ),
     Column("race", "|u1", "", "1: neither streams nor events order the two kernels."),
 )
@@ -67,7 +68,7 @@ TB_PTR = (RUN, Column("first", "<i8", "", "First row of `tb_edges` of this TB; a
 _KINDS = Column(
     "kinds", "|u1", "", "Sum of 1 (read after write), 2 (write after read), 4 (write after write)."
 )
-TB_EDGES = (RUN, Column("producer", "<i8", "", "TB that is waited for."), _KINDS)
+TB_EDGES = (RUN, Column("producer", "<i8", "", "TB that it waits for."), _KINDS)
 
 # some kernels in a row, for pictures
 WINDOW_TBS = (
@@ -78,7 +79,7 @@ WINDOW_TBS = (
         "wait",
         "|u1",
         "",
-        "For the kernel before it: 0 not at all, 1 as a buffer is used again, 2 for a value.",
+        "How it waits for the kernel before: 0 not at all, 1 as a buffer is reused, 2 for a value.",
     ),
     Column("outside", "<i8", "count", "Producers in kernels before the window."),
 )
@@ -99,4 +100,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "tb_edges": TB_EDGES,
     "window_tbs": WINDOW_TBS,
     "window_edges": WINDOW_EDGES,
+    "names": NAMES,
 }
+DTYPES = {name: layout(columns) for name, columns in TABLES.items()}

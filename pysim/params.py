@@ -295,7 +295,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("latency", 100.0, "ns", 0, 1e6, "tb_bloom: from a kernel's first lookup to its first answer (assumed)."),
         Param("constants", 0, "bool", 0, 1, "tb_bloom: hints also name memory that the job never writes."),
         Param("widen", 100, "count", 100, 100000, "tb_bloom: length of each hinted range in percent of the bytes touched; the rest is split between both sides."),
-        Param("missing", 0.0, "share", 0, 1, "tb_bloom: share of launches without a hint, chosen by sim.seed; they run between barriers."),
+        Param("missing", 0.0, "share", 0, 1, "tb_bloom: share of launches without a hint, chosen by sim.seed; they run after barriers."),
         _choice("signature", ("bloom", "exact"), "tb_bloom: Bloom signatures, or exact ones of the same cost without false positives."),
     ),
     "scheme.queues": (

@@ -446,7 +446,7 @@ typedef struct gs_scheme_bloom_params {
     int64_t constants;
     /* tb_bloom: length of each hinted range in percent of the bytes touched; the rest is split between both sides. [count] */
     int64_t widen;
-    /* tb_bloom: share of launches without a hint, chosen by sim.seed; they run between barriers. [1/65536] */
+    /* tb_bloom: share of launches without a hint, chosen by sim.seed; they run after barriers. [1/65536] */
     int64_t missing;
     /* tb_bloom: Bloom signatures, or exact ones of the same cost without false positives. [choice] */
     int64_t signature;

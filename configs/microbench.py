@@ -78,7 +78,7 @@ def main():
         ("schemes", *SINGLE),
         "every constant has an order of its own",
     )
-    text = "micro.json of a real GPU, as tests/hw/micro.cu writes it (default: what is known of --gpu)"
+    text = "micro.json of a real GPU, as tests/hw/suite/micro.cu writes it (default: what is known of --gpu)"
     parser.add_argument("--measured", type=Path, metavar="FILE", help=text)
     text = "only constants whose name has this regular expression in it (default: all)"
     parser.add_argument("--only", type=expression, default="", metavar="WORDS", help=text)

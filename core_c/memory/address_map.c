@@ -3,7 +3,7 @@
 
 /* What each bit of a quad's number changes on an H200: bits 0 to 5 are the lowest of the number whose
    remainder is the unit, bit 6 the half that is the home; bit 7 is ours. The first 28 are measured
-   (tests/hw/slices.cu, docs/validation/memory.md), the others, of which lines have one at most, assumed. */
+   (tests/hw/memory/slices.cu, docs/validation/memory.md), the others, of which lines have one at most, assumed. */
 static const u8 changes[32] = {
     0x88, 0x14, 0x21, 0x48, 0x55, 0x22, 0x44, 0x1f, 0x72, 0x3e, 0x57, 0x0d, 0x75, 0x5b, 0x15, 0x5c,
     0x26, 0x5d, 0x56, 0x74, 0x51, 0x1b, 0x53, 0x36, 0x2b, 0x54, 0x6d, 0x67, 0x26, 0x5d, 0x56, 0x74,

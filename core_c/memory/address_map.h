@@ -4,7 +4,7 @@
    set of every slice. Slices are turned by a number that depends on set and tag, sets by one that depends on
    the tag, so strides spread too; without the hash (gpu.l2.hash) by none.
 
-   With gpu.l2.chunked quads have their places as on an H200 (tests/hw/slices.cu): of each chunk of 8 lines
+   With gpu.l2.chunked quads have their places as on an H200 (tests/hw/memory/slices.cu): of each chunk of 8 lines
    those without bit 1 of their number, and those with it, which lie in different slices unless there are so
    few that 8 has no remainder. A quad's number beyond its lowest eight bits goes before six bits into which
    all of it is folded (xor); the remainder of that by the slices of a half is the unit of one or two slices,

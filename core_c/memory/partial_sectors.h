@@ -1,7 +1,7 @@
 /* Lines of L2 with sectors that stores have written in part, and of which L2 has no more. A slice keeps two
    of them for each of its sets; when a third comes, L2 reads what is missing of the one written least lately
    from DRAM, as it does when such a line is pushed out or a load asks for it (measured on an H200:
-   tests/hw/partial.cu). What is kept of a sector is how many of its eight words are missing, not which: a
+   tests/hw/memory/partial.cu). What is kept of a sector is how many of its eight words are missing, not which: a
    word that is written twice counts twice. */
 #pragma once
 #include "base/time_series.h"

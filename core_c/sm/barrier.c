@@ -4,7 +4,7 @@
 #include "sm/sm.h"
 
 /* How much later than the first one a warp goes on behind a barrier, of so many that do: one after another,
-   in an order that is drawn for each TB and stays (tests/hw/skew.cu, vary.cu). So TBs that do the same have
+   in an order that is drawn for each TB and stays (tests/hw/sm/skew.cu, vary.cu). So TBs that do the same have
    each a rhythm of its own. */
 static u64 leaves_after(const gs_sim *sim, const gs_sm *sm, u32 wi, u32 warps)
 {

@@ -1,4 +1,4 @@
-/* L1 of an SM, as measured on an H200 (tests/hw/l1.cu, keep1.cu): tags of four lines a set, of which the two
+/* L1 of an SM, as measured on an H200 (tests/hw/sm/l1.cu, keep1.cu): tags of four lines a set, of which the two
    that were found last are kept before all others; of those, and of the others, the one used longest ago goes
    first (a segmented LRU). Data are there for as many lines as the carve-out leaves: where those are all
    taken though a set has room, four neighbouring sets give up the line that goes next in each.

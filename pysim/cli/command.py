@@ -272,7 +272,7 @@ TOPICS: dict[str, Topic] = {
     "tables": Topic(_tables, "tables of a result; with a name each column's type, unit and meaning"),
     "calibrate": Topic(
         _calibrate,
-        "turn the micro.json that tests/hw/micro.cu left in a folder into a device file",
+        "turn the micro.json that tests/hw/suite/micro.cu left in a folder into a device file",
         ("base", "output", "force"),
         ("FOLDER",),
     ),

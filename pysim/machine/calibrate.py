@@ -298,7 +298,7 @@ def calibrate(folder: Path, base: str) -> tuple[str, list[str]]:
     measured = read_measured(path)
     missing = [key for key in NEEDED if key not in measured]
     if missing:
-        raise ConfigError(f"{path}: no {', '.join(missing)}: not the output of tests/hw/micro.cu?")
+        raise ConfigError(f"{path}: no {', '.join(missing)}: not the output of tests/hw/suite/micro.cu?")
     at, sources = Known(measured, card), {}
     for path_, rule, why in RULES:
         at.used = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,11 +10,10 @@ from hypothesis import strategies as st
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError
+from tests.support.measured import measured_table
 from workloads.registry import make
 
 from .harness import config, execute, lowered_of
-
-MEASURED = Path(__file__).parents[2] / "workloads" / "measured"
 
 SHAPES = {
     "titan_v": (48, 48),
@@ -158,7 +155,7 @@ def test_strides_spread_over_slices(name):
 
 def card(name):
     """Return lines and what was found of each on an H200."""
-    rows = np.loadtxt(MEASURED / f"h200_{name}.csv", delimiter=",", skiprows=1, dtype=np.int64)
+    rows = np.loadtxt(measured_table(f"h200_{name}.csv"), delimiter=",", skiprows=1, dtype=np.int64)
     return rows[:, 0], rows[:, 1]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +10,15 @@ import pytest
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from tests.support.measured import measured_table
 from workloads.kernels import micro
 from workloads.registry import make
 
 from .harness import config, execute
 
-MEASURED = Path(__file__).parents[2] / "workloads" / "measured"
 PERIOD, AWAY = 1950.0, 273.0  # ns
-COLD = MEASURED / "h200_cold_loads.csv"
-TILES = MEASURED / "h200_cold_tiles.csv"
+COLD = measured_table("h200_cold_loads.csv")
+TILES = measured_table("h200_cold_tiles.csv")
 
 
 def single(tbs, pitch):

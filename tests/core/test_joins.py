@@ -1,7 +1,6 @@
 """Requests that join others on their way, of SMs of a GPC and of a warp's stores; what DRAM delivers."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +9,13 @@ from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from tests.support.measured import measured_table
 from workloads.kernels.micro import read
 from workloads.registry import make
 
 from .harness import config, execute, lowered_of, tiny
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_window.csv"
+ROWS = measured_table("h200_window.csv")
 SMS, CHUNK = 6, 1 << 14
 ONE_GPC = {"gpu__noc__join_loads": 4, "gpu__gpcs": 1}
 
@@ -376,7 +376,7 @@ def test_pairs_of_sectors_come_from_dram():
 
 @pytest.mark.parametrize(("apart", "joined"), [(0, 4), (64, 0)])
 def test_loads_join_only_if_they_ask_for_the_same_sectors(apart, joined):
-    """Measured (``tests/hw/pieces.cu``): parts of a line that differ do not, nor one within the other."""
+    """Measured (``pieces.cu``): parts of a line that differ do not, nor one within the other."""
     source = Memory().tensor("in", 1, 1 << 12, 4)
     code = Code()
     # both TBs ask for one line, or the second one for its last half and the first half of the next

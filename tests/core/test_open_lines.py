@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +12,13 @@ from pysim.program.copies import copy_of
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.mirrored import job_of
 
 from .harness import config, execute, tiny
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_partial.csv"
+ROWS = measured_table("h200_partial.csv")
 PLACES = 2 * 12 * 24  # lines written in part that the slices of `tiny` keep
 WORD, SECTOR, LINE = 4, 32, 128
 

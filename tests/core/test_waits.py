@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,12 +22,12 @@ from pysim.program.warp_program import Code, Pattern, Program, Sem
 from pysim.program.warp_program import Place as At
 from pysim.schemes.launch_plan import Plan
 from pysim.schemes.registry import parse_scheme
+from tests.support.measured import measured_table
 from workloads.registry import make
 
 from .harness import config, drive, execute, outcome, tiny
 from .workloads_small import FAR, WIDE, product
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
 JOBS = {
     "chain": lambda: product(96, 128, 128, WIDE, chain=4),
     "edges": lambda: product(150, 104, 96, WIDE, chain=3),
@@ -164,7 +163,7 @@ def posting(posts, later, latency, line=0):
 
 def test_what_a_post_adds_to_the_end_of_its_kernel():
     """Measured, h200_posts.csv: 0.18 us, its instructions among them; hardly any if the TB goes on."""
-    with (MEASURED / "h200_posts.csv").open(encoding="utf-8", newline="") as file:
+    with (measured_table("h200_posts.csv")).open(encoding="utf-8", newline="") as file:
         rows = [r for r in csv.DictReader(file) if int(r["tbs"]) <= 132 and r["apart"] == "1"]
     own = config("h200").values["gpu.sync.posted"]
     for more in ((0,), (100, 200), (300, 400, 500, 600, 800)):

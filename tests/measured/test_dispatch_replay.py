@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job
 from pysim.program.profiled import profiled
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_mlp_dispatch.csv"
+ROWS = measured_table("h200_mlp_dispatch.csv")
 SMS = 132
 GHZ = 1.98
 

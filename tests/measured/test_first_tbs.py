@@ -6,7 +6,6 @@ import csv
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,9 @@ from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Program
 from tests.core.harness import config, execute
 from tests.oracle.test_ordering import LATE, kernel
+from tests.support.measured import measured_table
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_first.csv"
+ROWS = measured_table("h200_first.csv")
 SMS = 132
 AHEAD = 8  # SMs of one GPC that come first of all
 

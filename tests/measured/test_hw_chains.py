@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,13 @@ from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Memory
 from pysim.program.occupancy import occupancy
+from tests.support.measured import measured_table
 from workloads.mirrored.chain_kernels import gru_tile, softmax_rows
 from workloads.mirrored.chains import CHAINS, TILES, chain_job, chain_of
 from workloads.mirrored.hgemm import Hgemm, hgemm
 from workloads.mirrored.sgemm import sgemm
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_deps.csv"
+MEASURED = measured_table("h200_deps.csv")
 ROWS = {
     (r["chain"], r["dtype"], r["tile"], r["params"]): r
     for r in csv.DictReader(MEASURED.read_text(encoding="utf-8").splitlines())

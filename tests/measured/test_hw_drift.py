@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from workloads.mirrored import job_of
 
 STEPS, GHZ = 200, 0.875 * 1.98
-ROWS = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_drift_sms.csv"
+ROWS = measured_table("h200_drift_sms.csv")
 
 
 def measured(kernel, params):

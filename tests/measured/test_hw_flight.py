@@ -1,18 +1,18 @@
-"""How many lines an SM has under way before it stalls, against an H100 (tests/hw/flight.cu)."""
+"""How many lines an SM has under way before it stalls, against an H100 (tests/hw/sm/flight.cu)."""
 
 from __future__ import annotations
 
 import csv
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from workloads.microbench.bench import buffer, kernel
 
-ROWS = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h100_flight.csv"
+ROWS = measured_table("h100_flight.csv")
 OPS, BYTES = 48, 4096  # ops of a warp, and what each has to itself
 EVERY, STALL = 8, 500  # every so many ops the table has a time; cycles between two of them that are a stall
 LATE = 8000  # cycles in which nothing comes yet

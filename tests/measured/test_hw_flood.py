@@ -1,9 +1,8 @@
-"""What all SMs of an H200 get of copies that hit in L2 (tests/hw/flood.cu, port.cu)."""
+"""What all SMs of an H200 get of copies that hit in L2 (tests/hw/memory/flood.cu, port.cu)."""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ import pytest
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.microbench.bench import buffer
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
 SMS, LOOPS, STEP, TURN = 132, 6, 8192, 12
 FIRST, LAST = 16 * 1024, 220_000  # B of shared memory: what three steps need at least, and an SM has
 # TBs in a row that copy the same: their SMs are a TPC's, mostly of one GPC, all
@@ -23,7 +22,7 @@ SHARED = {"none": 1, "tpc": 2, "gpc": 12, "all": SMS}
 
 def rows(name, *keys, **only):
     """Wanted bytes a cycle of an SM, 10th per cent, mean of all and 90th, by some columns of a table."""
-    with (MEASURED / name).open(encoding="utf-8", newline="") as file:
+    with measured_table(name).open(encoding="utf-8", newline="") as file:
         found = [row for row in csv.DictReader(file) if all(row[key] == only[key] for key in only)]
     return {
         tuple(row[key] if key == "shared" else int(row[key]) for key in keys): tuple(

@@ -1,9 +1,8 @@
-"""What lies between two TBs of a place and between two kernels, as an H200 shows it (tests/hw/gaps.cu)."""
+"""What lies between two TBs of a place and between two kernels, as an H200 shows it (gaps.cu)."""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +11,10 @@ from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
 from tests.core.harness import config
+from tests.support.measured import measured_table
 from workloads.microbench.bench import kernel
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_gaps.csv"
+ROWS = measured_table("h200_gaps.csv")
 SMS, GHZ = 132, 1.98
 SPIN = 6000  # cycles of a kernel's body
 ALONE = 200 * 1024  # shared memory that leaves no room for a second TB

@@ -1,9 +1,8 @@
-"""Copies of lines that many SMs read at the same time, against an H200 (tests/hw/hot.cu)."""
+"""Copies of lines that many SMs read at the same time, against an H200 (tests/hw/memory/hot.cu)."""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,11 @@ import pytest
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.microbench.bench import buffer
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_hot.csv"
+ROWS = measured_table("h200_hot.csv")
 SMS, STEPS, WARPS = 132, 32, 4
 PITCH_A, PITCH_B = 2048, 128
 B_FROM = 64 << 20

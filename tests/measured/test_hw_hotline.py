@@ -1,9 +1,8 @@
-"""Few lines that all SMs read all the time, against an H200 (tests/hw/hotline.cu)."""
+"""Few lines that all SMs read all the time, against an H200 (tests/hw/memory/hotline.cu)."""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,10 @@ import pytest
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from workloads.microbench.bench import buffer
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_hotline.csv"
+ROWS = measured_table("h200_hotline.csv")
 WARPS, LOADS, TURNS = 8, 32, 8
 
 

@@ -1,9 +1,8 @@
-"""What L2 still has of what was read before, against the profiler's count on an H200 (tests/hw/keep.cu)."""
+"""What L2 still has of what was read before, against the profiler's count on an H200 (keep.cu)."""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,10 @@ import pytest
 from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
+from tests.support.measured import measured_table
 from workloads.microbench.bench import buffer, kernel
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_keep.csv"
+ROWS = measured_table("h200_keep.csv")
 SMS, THREADS = 132, 512
 CHUNK = 16 * THREADS  # bytes that a TB moves at once
 CASES = ((12, 36, 0), (12, 40, 0), (1, 40, 0), (12, 16, 20), (12, 24, 12))

@@ -1,13 +1,13 @@
 """Templates of the measured kernels against the counters of the profiler, instruction by instruction."""
 
 import csv
-from pathlib import Path
 from statistics import mean
 
 import pytest
 
 from pysim import simulate
 from pysim.errors import WorkloadError
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.mirrored import job_of, launch_of
 from workloads.mirrored.code import COUNTERS, SECTORS, Warp
@@ -80,9 +80,7 @@ def test_l2_and_dram_are_near(kernel, params):
 def _written():
     """Sectors that each row writes to L2, over launches (h200_sectors.csv): the least and the most."""
     found = {}
-    with (Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_sectors.csv").open(
-        encoding="utf-8", newline=""
-    ) as file:
+    with measured_table("h200_sectors.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             found.setdefault((row["kernel"], row["params"]), []).append(int(row["write_sectors"]))
     return {key: (min(each), max(each)) for key, each in found.items()}
@@ -111,7 +109,7 @@ def test_bad_input_is_named():
         job_of("vecadd", "n=0")
 
 
-AGAIN = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_counters_again.csv"
+AGAIN = measured_table("h200_counters_again.csv")
 
 
 # lines that are asked for piece by piece by one warp after the other, and in one go

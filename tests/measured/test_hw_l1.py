@@ -1,10 +1,9 @@
-"""What L1 keeps, against an H200's (tests/hw/l1.cu, keep1.cu): sets, the line that goes, and the room."""
+"""What L1 keeps, against an H200's (tests/hw/sm/l1.cu, keep1.cu): sets, the line that goes, and the room."""
 
 from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +11,16 @@ import pytest
 from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.microbench.bench import buffer, kernel
 
-MEASURED = Path(__file__).parents[2] / "workloads" / "measured"
 LINE = 128
 WARP, WARPS = 512, 8  # bytes that a warp reads at once, warps of a TB
 
 
 def rows_of(name):
-    with (MEASURED / name).open(encoding="utf-8", newline="") as file:
+    with measured_table(name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 

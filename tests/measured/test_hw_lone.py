@@ -8,21 +8,20 @@ one SM uses its tensor cores (``mhz`` in h200_lone.csv), and an eighth lower on 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pysim.program.job import Job, Memory, Tensor
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from workloads.mirrored.chains import TILES
 from workloads.mirrored.hgemm import H64, H128W4, H128W8, Hgemm, hgemm
 from workloads.mirrored.sgemm import S32, S64, S128, sgemm
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
-ROWS = {"one": MEASURED / "h100_lone.csv", "all": MEASURED / "h200_lone.csv"}
-AGES = MEASURED / "h200_lone_ages.csv"
-SECTORS = MEASURED / "h200_lone_sectors.csv"
+ROWS = {"one": measured_table("h100_lone.csv"), "all": measured_table("h200_lone.csv")}
+AGES = measured_table("h200_lone_ages.csv")
+SECTORS = measured_table("h200_lone_sectors.csv")
 CLOCK = 0.909  # gpu.clock_tensor of a GPC with one such SM
 KINDS = {("plain", kind.name): kind for kind in (H128W8, H128W4, H64, S128, S64, S32)}
 KINDS |= {("chains", kind.name): kind for kind in TILES.values()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -11,14 +10,13 @@ from pysim import simulate
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.mirrored.chains import STAGED, chain_job, chain_of
 from workloads.mirrored.code import Warp
 from workloads.validation import h200
 
 from .test_hw_chains import SMALL, instructions_of_a_step
-
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
 
 # instructions of a K step, counted in the SASS of deps.cu, from the top of the loop to its end
 STEPS = {
@@ -34,7 +32,7 @@ STEPS = {
 
 
 def rows(name):
-    return list(csv.DictReader((MEASURED / name).read_text(encoding="utf-8").splitlines()))
+    return list(csv.DictReader(measured_table(name).read_text(encoding="utf-8").splitlines()))
 
 
 @pytest.mark.parametrize("key", STAGED, ids="|".join)

@@ -1,4 +1,4 @@
-"""A K step of products by the shape of their grid, against an H200 (tests/hw/shapes.cu).
+"""A K step of products by the shape of their grid, against an H200 (tests/hw/sm/shapes.cu).
 
 Bounds are what is reached, not what is wanted: who comes nearer lowers them.
 """
@@ -6,21 +6,20 @@ Bounds are what is reached, not what is wanted: who comes nearer lowers them.
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pysim.program.job import Job
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads.mirrored.hgemm import BK, H64, Hgemm
 
 from .test_hw_lone import KINDS, everywhere, products
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
-ROWS = MEASURED / "h200_shapes.csv"
-SECTORS = MEASURED / "h200_wide_sectors.csv"
+ROWS = measured_table("h200_shapes.csv")
+SECTORS = measured_table("h200_wide_sectors.csv")
 
 
 def measured(type_):

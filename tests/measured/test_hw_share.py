@@ -1,4 +1,4 @@
-"""What an H200's GPCs take of lines that several of their SMs copy, a line each row (tests/hw/share.cu).
+"""What an H200's GPCs take of lines that several of their SMs copy, a line each row (share.cu).
 
 That one reply serves all that joined is in what the profiler counts there: of whole lines slices serve a GPC
 of 18 SMs 570 to 725 B a cycle whoever shares, from two TBs an SM on, while its SMs get up to 1,450 B.
@@ -7,13 +7,14 @@ of 18 SMs 570 to 725 B a cycle whoever shares, from two TBs an SM on, while its 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import pytest
 
+from tests.support.measured import measured_table
+
 from .test_hw_flood import LOOPS, SHARED, SMS, STEP, TURN, copies, wanted
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_share.csv"
+MEASURED = measured_table("h200_share.csv")
 LINE = 128
 EACH = ["2", pytest.param("4", marks=pytest.mark.deep)]  # TBs of an SM
 

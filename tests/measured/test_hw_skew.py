@@ -1,9 +1,8 @@
-"""How far apart warps go on behind a barrier, against an H100 (tests/hw/skew.cu, leave.cu)."""
+"""How far apart warps go on behind a barrier, against an H100 (tests/hw/sm/skew.cu, leave.cu)."""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
 from pysim.program.warp_specialized import rows as per_warp
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 
-ROWS = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h100_skew.csv"
+ROWS = measured_table("h100_skew.csv")
 TURNS = 64, 320
 
 

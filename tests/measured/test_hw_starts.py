@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ import pytest
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 
-ROWS = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_starts.csv"
+ROWS = measured_table("h200_starts.csv")
 SMS = 132
 CLOCK = 1.98  # GHz
 SMEM = 80 << 10  # two TBs find no room on any of these

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,10 @@ import pytest
 from pysim.program.job import Job
 from pysim.program.warp_program import OP
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from workloads import mirrored
 
-MEASURED = Path(__file__).parents[2] / "workloads" / "measured"
-ROWS = MEASURED / "h200_steps.csv"
+ROWS = measured_table("h200_steps.csv")
 TILES = {
     "hgemm_128x128x32_8warps": ("128x128x32 8 warps", 128),
     "hgemm_128x128x32_4warps": ("128x128x32 4 warps", 128),
@@ -88,7 +87,7 @@ SHARED = {  # kernel: side of a tile, depth of a step, TBs on an SM
 def shared(kernel):
     """Return cycles a step, by TBs on an SM, from the oldest on: whole steps but for loads from L2."""
     made = {}
-    with (MEASURED / "h200_shared_parts.csv").open(encoding="utf-8", newline="") as file:
+    with (measured_table("h200_shared_parts.csv")).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["kernel"] == kernel and row["what"] == "no global loads":
                 made.setdefault(int(row["tbs_an_sm"]), []).append(float(row["whole"]))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import pytest
 
 from pysim.program.job import Job
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from tests.support.thin import thin
 from workloads import mirrored
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_warm.csv"
+ROWS = measured_table("h200_warm.csv")
 
 
 def measured(kernel, params):

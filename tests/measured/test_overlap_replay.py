@@ -1,13 +1,12 @@
 """Two kernels of different shared memory on an H200: which SMs the second one's TBs could start on.
 
-``workloads/measured/h200_carve.csv``: 66 or 132 TBs of 128 threads hold their SMs for 60 us, then 132 TBs of
+``tests/hw/launch/h200_carve.csv``: 66 or 132 TBs of 128 threads hold their SMs for 60 us, then 132 TBs of
 5 us come on another stream. ``beside``: how many of these began on an SM that was held.
 """
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,9 @@ from pysim.program.job import Job
 from pysim.program.occupancy import carveout
 from pysim.program.profiled import profiled
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_carve.csv"
+ROWS = measured_table("h200_carve.csv")
 GHZ = 1.98
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +11,12 @@ import pytest
 from pysim.program.job import Job
 from pysim.program.warp_program import Code
 from tests.core.harness import config, execute
+from tests.support.measured import measured_table
 from workloads.microbench.kernels import arithmetic, chained, write
 from workloads.microbench.kernels import kernel as made
 from workloads.mirrored.sgemm import sgemm_64x64x16
 
-ROWS = Path(__file__).parents[2] / "workloads" / "measured" / "h200_order.csv"
+ROWS = measured_table("h200_order.csv")
 TBS = 8
 
 

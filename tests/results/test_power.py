@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +12,11 @@ from pysim.errors import ConfigError
 from pysim.program.job import Job, Memory
 from pysim.results.energy import watts
 from pysim.results.power import NEAR, Watts, next_share
+from tests.support.measured import measured_table
 from workloads.kernels import micro
 from workloads.studies.power import STEADY
 from workloads.validation.h200 import pause_us
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured"
 JOB = Job("t", (micro.tensor(132, 8, 64, 60),))
 
 
@@ -129,7 +128,7 @@ def test_a_gpu_whose_power_nobody_measured_is_refused():
 
 
 def products(name):
-    with (MEASURED / name).open(encoding="utf-8", newline="") as file:
+    with measured_table(name).open(encoding="utf-8", newline="") as file:
         rows = {row["kernel"]: row for row in csv.DictReader(file)}
     idle = (float(rows["idle"]["power_W"]) + float(rows["idle_after"]["power_W"])) / 2
     return idle, {

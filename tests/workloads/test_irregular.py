@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -11,13 +10,14 @@ from pysim import simulate
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from tests.core.harness import execute, tiny
+from tests.support.measured import measured_table
 from tests.support.walker import check_footprints
 from workloads import make
 from workloads.applications.acs import GRAPHS, RIGID
 from workloads.applications.cnn_layers import Net, Value
 from workloads.applications.dynamic_networks import KINDS, _wired
 
-MEASURED = Path(__file__).resolve().parents[2] / "workloads" / "measured" / "h200_graphs.csv"
+MEASURED = measured_table("h200_graphs.csv")
 
 
 @pytest.mark.parametrize("name", [name for name, graph in GRAPHS.items() if graph.group == RIGID])

@@ -1,4 +1,4 @@
-"""Microbenchmarks of a GPU's constants, as ``tests/hw/micro.cu`` measures them, on a simulated GPU.
+"""Microbenchmarks of a GPU's constants, as ``tests/hw/suite/micro.cu`` measures them, on a simulated GPU.
 
 ``rows()`` lists them by the key that the measurement writes; ``measured(path)`` reads such a file.
 """

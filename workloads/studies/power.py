@@ -1,6 +1,6 @@
 """Steady kernels whose board power was measured on an H200, for the check of the energy table.
 
-A kernel here is a short piece of the one that ran for seconds in ``tests/hw/power.cu``: what counts
+A kernel here is a short piece of the one that ran for seconds in ``tests/hw/suite/power.cu``: what counts
 is what it does a second. The table's numbers, and gpu.power_slope, come from the kernels that are marked
 ``fit``; the others are the check.
 """

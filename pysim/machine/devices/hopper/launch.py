@@ -115,7 +115,7 @@ LAUNCH: Rows = (
     (
         "gpu.cp.end_flush",
         1,
-        "measured on an H200 (tests/hw/turns.cu): the gap after a kernel that stored 3 us before its end is"
+        "measured on an H200 (turns.cu): the gap after a kernel that stored 3 us before its end is"
         " as long as after one that stores at its end",
     ),
     ("gpu.cp.tb_done_latency", 77, _TURN),

@@ -94,7 +94,7 @@ MEMORY: Rows = (
     (
         "gpu.l2.twin_latency",
         172,
-        "measured on an H200 (tests/hw/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit",
+        "measured on an H200 (tests/hw/memory/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit",
     ),
     (
         "gpu.l2.far_latency",

@@ -25,7 +25,7 @@ SM: Rows = (
     ("gpu.sm.register_unit", 256, "CUDA occupancy calculator, 9.0: 256 registers a warp"),
     ("gpu.sm.smem", 233472, f"{MICRO} smem_per_sm_bytes: 228 KiB"),
     ("gpu.sm.smem_unit", 128, "CUDA occupancy calculator, 9.0"),
-    ("gpu.sm.parameters", 105, "measured on an H200 (tests/hw/fetch.cu): 97 to 122 cycles"),
+    ("gpu.sm.parameters", 105, "measured on an H200 (tests/hw/sm/fetch.cu): 97 to 122 cycles"),
     (
         "gpu.sm.refetch",
         720,
@@ -178,7 +178,7 @@ SM: Rows = (
     (
         "gpu.l1.join_stores",
         1,
-        "measured on an H200 (tests/hw/paths.cu): pairs of scalar stores to the same sectors reach"
+        "measured on an H200 (tests/hw/memory/paths.cu): pairs of scalar stores to the same sectors reach"
         " L2 as one, 128 sectors of 256; of four or eight in a row 41 and 31 % join",
     ),
 )

@@ -162,8 +162,9 @@ typedef struct gs_launch {
     uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
                                  touches behind it */
     uint32_t places;          /* of the window that it takes: 1, or more if it stands for others, too */
-    uint32_t footprint;       /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
-    uint32_t recorded;        /* 1: its TBs write them when they end; 0: all are read before its admission */
+    uint32_t
+        footprint;     /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
+    uint32_t recorded; /* 1: its TBs write them when they end; 0: all are read before its admission */
     uint64_t first_footprint; /* where those of its TBs begin, one behind the other */
 } gs_launch;
 
@@ -230,8 +231,8 @@ typedef struct gs_order {
     uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
     uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in
                             use in two buffers, see child_lists.c */
-    uint32_t lists;      /* entries of the buffer of lists, each of so many children, or nodes (see child_lists.c);
-                            0: all lists are on the chip and cost nothing */
+    uint32_t lists; /* entries of the buffer of lists, each of so many children, or nodes (see child_lists.c);
+                       0: all lists are on the chip and cost nothing */
     uint32_t children;
     uint32_t counters;    /* entries of the buffer of counters */
     uint32_t nodes;       /* TBs in the buffer of wavefront_buffer.c; 0: there is none */

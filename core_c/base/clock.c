@@ -28,8 +28,8 @@ void gs_clock_init(gs_sim *sim)
             /* a GPC lies at one half of L2, every other one at the first; where none are told apart, SMs do
                as if each were one */
             const int alone = sim->params.gpu.gpcs == 1;
-            sim->half_of[sm] = alone ? sm * 2 >= sim->sms : g & 1;
-            sim->meets_of[sm] = alone ? sim->half_of[sm] : (u8)g;
+            sim->partition_of[sm] = alone ? sm * 2 >= sim->sms : g & 1;
+            sim->join_group_of[sm] = alone ? sim->partition_of[sm] : (u8)g;
         }
     }
     sim->epoch = sim->tensor_period ? sim->lead + EPOCH : GS_NEVER;

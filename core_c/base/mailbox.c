@@ -89,7 +89,7 @@ void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to)
     }
 }
 
-void gs_mailbox_ahead(const gs_ctx *ctx, u32 box)
+void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box)
 {
     u32 at = ((u32)ctx->qn & (GS_RING - 1)) * ctx->sim->boxes + box;
     for (u32 t = 0; t < ctx->threads; t++) {
@@ -106,7 +106,7 @@ void gs_mailbox_ahead(const gs_ctx *ctx, u32 box)
     }
 }
 
-void gs_mailbox_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
+void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
 {
     gs_sim *sim = ctx->sim;
     if (gs_key_time(m.key) < soonest) {
@@ -119,7 +119,7 @@ void gs_mailbox_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
     u32 at = sim->far_n;
     if (at < sim->far_room) {
         m.key &= ~((1ull << GS_LATE_BITS) - 1);
-        GS_TABLE(sim, gs_far, at_far)[sim->far_n++] = (gs_far){m, box, 0};
+        GS_TABLE(sim, gs_far_msg, at_far)[sim->far_n++] = (gs_far_msg){m, box, 0};
     }
     __atomic_store_n(&sim->far_lock, 0, __ATOMIC_RELEASE);
     if (at == sim->far_room) {
@@ -127,10 +127,10 @@ void gs_mailbox_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
     }
 }
 
-void gs_mailbox_near(gs_ctx *ctx)
+void gs_mailbox_move_near(gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
-    gs_far *far = GS_TABLE(sim, gs_far, at_far);
+    gs_far_msg *far = GS_TABLE(sim, gs_far_msg, at_far);
     const gs_sender s = gs_sender_make(ctx, 0);
     u32 kept = 0;
     /* Others may add some meanwhile: none that is within the ring now. Those that move were sent before all
@@ -178,18 +178,18 @@ static inline void first_places(u16 *count, u32 n)
 
 /* Asks for what a message will touch: the set of L2 that it names, or the line of L1 that waits for it. (Of
    messages that name none, what stands there in their place names some other: a hint that helps nobody.) */
-static inline void fetch_ahead(const void *base, gs_fetch what, u64 pay)
+static inline void fetch_ahead(const void *base, gs_prefetch what, u64 pay)
 {
-    if (what == GS_FETCH_SETS) {
+    if (what == GS_PREFETCH_L2_SETS) {
         __builtin_prefetch((const gs_set *)base + GS_PAY_ROW(pay), 1);
-    } else if (what == GS_FETCH_LINES) {
+    } else if (what == GS_PREFETCH_L1_LINES) {
         __builtin_prefetch(((const gs_sm *)base)[GS_PAY_SM(pay)].l1 + GS_PAY_L1(pay) / GS_L1_WAYS, 1);
     }
 }
 
 /* Moves the messages of thread t's box to the places of their buckets. */
 static inline __attribute__((always_inline)) void scatter(const gs_ctx *ctx, const gs_box *b, u32 shift,
-                                                          const void *base, gs_fetch what)
+                                                          const void *base, gs_prefetch what)
 {
     gs_msg *s = ctx->sorted;
     u16 *count = ctx->count;
@@ -216,7 +216,7 @@ static __attribute__((noinline)) void insert(gs_msg *at)
 
 /* One pass to count, one to scatter into buckets of about a cycle, then an insertion pass that finds almost
    everything in place: measured faster than heaps, calendars and qsort at these sizes. */
-u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_fetch what, const void *base)
+u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, const void *base)
 {
     gs_sim *sim = ctx->sim;
     u32 at = ((u32)ctx->qn & (GS_RING - 1)) * sim->boxes + box;
@@ -253,12 +253,12 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_fetch what, con
     first_places(count, buckets);
     for (u32 t = 0; t < ctx->threads; t++) {
         const gs_box *b = &ctx->boxes[t][at];
-        if (what == GS_FETCH_SETS) {
-            scatter(ctx, b, shift, base, GS_FETCH_SETS);
-        } else if (what == GS_FETCH_LINES) {
-            scatter(ctx, b, shift, base, GS_FETCH_LINES);
+        if (what == GS_PREFETCH_L2_SETS) {
+            scatter(ctx, b, shift, base, GS_PREFETCH_L2_SETS);
+        } else if (what == GS_PREFETCH_L1_LINES) {
+            scatter(ctx, b, shift, base, GS_PREFETCH_L1_LINES);
         } else {
-            scatter(ctx, b, shift, NULL, GS_FETCH_NOTHING);
+            scatter(ctx, b, shift, NULL, GS_PREFETCH_NOTHING);
         }
     }
     if (ctx->threads == 1) { /* others may look at which messages there are to fetch ahead */

@@ -16,11 +16,11 @@ enum {
     GS_MSG_REDUCE,
     GS_MSG_START,
     GS_MSG_DONE,
-    GS_MSG_SHARE,
-    GS_MSG_COPY,
+    GS_MSG_PORT_SHARERS,
+    GS_MSG_HOST_COPY,
     GS_MSG_SYNC,
     GS_MSG_COMPLETE = GS_MSG_START, /* to the scheduler: the stores of a TB that has left are acknowledged */
-    GS_MSG_TABLE = GS_MSG_SHARE     /* from the scheduler to slices, and back */
+    GS_MSG_TABLE = GS_MSG_PORT_SHARERS /* from the scheduler to slices, and back */
 };
 
 #define GS_PAY_TAG(p)  ((u32)((p) & 0xffff))
@@ -31,18 +31,18 @@ enum {
 #define GS_PAY_KIND(p) ((u32)((p) >> 42 & 7))
 #define GS_PAY_L1(p)   ((u32)((p) >> 45 & 4095))
 /* of stores, whose owner takes less than a place in L1: words that are written of each sector, 0: all */
-#define GS_PAY_OWNER(p) ((u32)((p) >> 45 & (GS_OWNERS - 1)))
-#define GS_PAY_WORDS(p) ((u32)((p) >> (45 + GS_OWNER_BITS) & 7))
+#define GS_PAY_OWNER(p) ((u32)((p) >> 45 & (GS_STORE_OWNERS - 1)))
+#define GS_PAY_WORDS(p) ((u32)((p) >> (45 + GS_STORE_OWNER_BITS) & 7))
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
 /* of a load: it goes to shared memory (of a store the bit belongs to its words) */
-#define GS_PAY_COPY ((u64)1 << 57)
+#define GS_PAY_ASYNC_COPY ((u64)1 << 57)
 
 /* of one that was passed on across the fabric: it follows one that it has joined */
-#define GS_PAY_FOLLOWS ((u64)1 << 63)
+#define GS_PAY_JOINED ((u64)1 << 63)
 /* a load of sectors that are on their way over the fabric already */
-#define GS_PAY_BEHIND ((u64)1 << 62)
+#define GS_PAY_IN_TRANSIT ((u64)1 << 62)
 
 /* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
    payload back as it is. */
@@ -68,12 +68,13 @@ static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 
 }
 
 /* payload of a change of a port's load: the first SM of the port, and whether one SM more or fewer has TBs */
-static inline u64 gs_pay_share(u32 sm, u32 more)
+static inline u64 gs_pay_port_sharers(u32 sm, u32 more)
 {
-    return (u64)more | (u64)GS_MSG_SHARE << 42 | (u64)sm << 58;
+    return (u64)more | (u64)GS_MSG_PORT_SHARERS << 42 | (u64)sm << 58;
 }
 
-/* Payload of a TB's completion: as of its start, with the 10 bits of its gs_owner in the fields of a place.
+/* Payload of a TB's completion: as of its start, with the 10 bits of its gs_store_owner in the fields of a
+ * place.
  */
 static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
 {
@@ -83,18 +84,18 @@ static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
 #define GS_COMPLETE_OWNER(p)                                                                                 \
     (GS_START_SLOT(p) | GS_START_ROTATE(p) << 5 | GS_START_CONFIGURE(p) << 7 | GS_PAY_SM(p) << 8)
 
-#define GS_START_TB(p)        ((u32)((p) & 0x7fffffff))
-#define GS_START_OPEN(p)      ((u32)((p) >> 63))
-#define GS_START_SLOT(p)      ((u32)((p) >> 31 & 31))
-#define GS_START_ROTATE(p)    ((u32)((p) >> 36 & 3))
-#define GS_START_CONFIGURE(p) ((u32)((p) >> 38 & 1))
-#define GS_START_KERNEL(p)    ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
+#define GS_START_TB(p)             ((u32)((p) & 0x7fffffff))
+#define GS_START_CONDITIONS_MET(p) ((u32)((p) >> 63))
+#define GS_START_SLOT(p)           ((u32)((p) >> 31 & 31))
+#define GS_START_ROTATE(p)         ((u32)((p) >> 36 & 3))
+#define GS_START_CONFIGURE(p)      ((u32)((p) >> 38 & 1))
+#define GS_START_KERNEL(p)         ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
 
 /* the boxes of a quantum */
-typedef struct gs_row {
+typedef struct gs_box_row {
     u64 begin, quanta; /* quanta: from the begin of the next one */
     gs_box *boxes;
-} gs_row;
+} gs_box_row;
 
 /* A host thread's view of the arena for the time of one gs_run. */
 typedef struct gs_ctx {
@@ -103,30 +104,30 @@ typedef struct gs_ctx {
     u32 id, threads;
     u64 q0, qn;         /* the quantum of the parts that run now: its begin and number */
     u64 send0, send_qn; /* the next one of those that they send to */
-    gs_row row;         /* that SMs sent to last */
+    gs_box_row row;     /* that SMs sent to last */
     gs_box *boxes[GS_THREADS];
     gs_chunk *chunks;
     gs_msg *sorted;
     u16 *count;
-    gs_kcount *kernels;
+    gs_kernel_count *kernels;
 } gs_ctx;
 
 void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 /* `soonest`: when the next quantum of the receiver begins */
-void gs_mailbox_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
+void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
 /* Moves messages whose quantum has come within the ring; one thread does, at multiples of half the ring. */
-void gs_mailbox_near(gs_ctx *ctx);
+void gs_mailbox_move_near(gs_ctx *ctx);
 
-typedef enum gs_fetch {
-    GS_FETCH_NOTHING,
-    GS_FETCH_SETS, /* of L2: `base` is a group's first */
-    GS_FETCH_LINES /* of L1: `base` is a group's first SM */
-} gs_fetch;
+typedef enum gs_prefetch {
+    GS_PREFETCH_NOTHING,
+    GS_PREFETCH_L2_SETS, /* of L2: `base` is a group's first */
+    GS_PREFETCH_L1_LINES /* of L1: `base` is a group's first SM */
+} gs_prefetch;
 
 /* Sorted messages of `box` for this quantum; `what` of `base` they name is asked for ahead. */
-u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_fetch what, const void *base);
+u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, const void *base);
 /* Fetches what other threads have sent to `box` for this quantum. */
-void gs_mailbox_ahead(const gs_ctx *ctx, u32 box);
+void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box);
 /* Empties boxes [from, to) of this thread for this quantum, which their readers have read. */
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to);
 /* Before another number of threads goes on: makes thread 0's boxes hold all that was sent so far. */
@@ -181,13 +182,13 @@ static inline gs_box *gs_box_of(const gs_sender *s, u32 quanta, u32 box)
 }
 
 /* Sends one of many messages whose times lie close together: most go to the boxes of the same quantum. */
-static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_row *row, u32 box, u64 time, u64 pay)
+static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_box_row *row, u32 box, u64 time, u64 pay)
 {
     gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
         u64 ahead = time - s->q0;
         if (ahead >= s->far) {
-            gs_mailbox_far(ctx, s->q0, box, m);
+            gs_mailbox_put_far(ctx, s->q0, box, m);
             return;
         }
         u32 quanta = gs_quanta_ahead(s, ahead);
@@ -204,7 +205,7 @@ static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u
     gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     u64 ahead = time - s->q0;
     if (GS_UNLIKELY(ahead >= s->far)) {
-        gs_mailbox_far(ctx, s->q0, box, m);
+        gs_mailbox_put_far(ctx, s->q0, box, m);
         return;
     }
     u32 quanta = gs_quanta_ahead(s, ahead);

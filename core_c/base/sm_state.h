@@ -40,10 +40,10 @@ typedef struct gs_ipattern {
 _Static_assert(sizeof(gs_ipattern) == 64, "a pattern is one cache line");
 
 /* packed, so that a warp's state stays one cache line */
-typedef struct __attribute__((packed, aligned(2))) gs_wslot {
+typedef struct __attribute__((packed, aligned(2))) gs_scoreboard_slot {
     u32 done; /* cycle from which all that has returned is visible */
     u16 count;
-} gs_wslot;
+} gs_scoreboard_slot;
 
 typedef struct gs_warp {
     u64 block; /* its first recorded access */
@@ -54,7 +54,7 @@ typedef struct gs_warp {
     u8 state; /* GS_WARP_* */
     u8 tb;
     u8 index; /* warp in TB */
-    gs_wslot slot[GS_SLOTS];
+    gs_scoreboard_slot slot[GS_SLOTS];
 } gs_warp;
 
 _Static_assert(sizeof(gs_warp) == 64, "a warp's state is one cache line");
@@ -64,14 +64,14 @@ enum {
     GS_WARP_IN_BLOCK, /* in a compute block that issue debt may push back */
     GS_WARP_IN_QUEUE, /* waits for request credits */
     GS_WARP_AT_BARRIER,
-    GS_WARP_WAITS_TURN, /* another warp's run has the pipe */
+    GS_WARP_WAITS_RESOURCE, /* another warp's run has the pipe */
     GS_WARP_FENCES,
     GS_WARP_DEPENDS /* waits for kernels to end */
 };
 
-enum { GS_QUEUED = 8 /* see gs_sub */, GS_COPIES = 32 /* see gs_sm */ };
+enum { GS_QUEUED = 8 /* see gs_subcore */, GS_COPIES = 32 /* see gs_sm */ };
 
-typedef struct gs_sub {
+typedef struct gs_subcore {
     u64 issue;  /* first free issue slot behind the blocks' backlog */
     u64 single; /* first free issue slot for one-slot ops */
     u64 last;   /* cycle of the blocks' last instruction: from `issue` to there, slots are free to take */
@@ -86,31 +86,31 @@ typedef struct gs_sub {
     u64 leaves[GS_QUEUED]; /* the same of the last ones, in turn (gpu.sm.queue) */
     u32 queued;            /* how many there were */
     u64 returned;          /* 64ths: when the results of its wavefronts of shared memory are there */
-} gs_sub;
+} gs_subcore;
 
 /* what warps wait for where the oldest goes first, behind the pipes: see warp_order.h */
-enum { GS_TURN_ISSUE = GS_PIPES, GS_TURN_QUEUE, GS_TURN_LSU, GS_TURN_SHARED, GS_TURNS };
+enum { GS_RESOURCE_ISSUE = GS_PIPES, GS_RESOURCE_QUEUE, GS_RESOURCE_LSU, GS_RESOURCE_SMEM, GS_RESOURCES };
 /* the oldest goes first, at once or when the one that issues must wait */
-enum { GS_BY_AGE = 1, GS_GREEDY_BY_AGE };
+enum { GS_OLDEST_FIRST = 1, GS_GREEDY_THEN_OLDEST };
 
 /* when the results of a warp's last loads from shared memory are there, less the latency, in order */
-enum { GS_RETURNS = 16 };
+enum { GS_SMEM_RETURNS = 16 };
 
-typedef struct gs_returns {
-    u32 done[GS_RETURNS];
-    u16 waves[GS_RETURNS]; /* wavefronts of each */
-    u8 last, many;         /* many: how many there were, up to all */
-} gs_returns;
+typedef struct gs_smem_returns {
+    u32 done[GS_SMEM_RETURNS];
+    u16 waves[GS_SMEM_RETURNS]; /* wavefronts of each */
+    u8 last, many;              /* many: how many there were, up to all */
+} gs_smem_returns;
 
-typedef struct gs_turns {
-    u64 waits[GS_TURNS]; /* warps */
-    u8 next[GS_TURNS];   /* whose turn comes first */
-} gs_turns;
+typedef struct gs_waiting {
+    u64 waits[GS_RESOURCES]; /* warps */
+    u8 next[GS_RESOURCES];   /* whose turn comes first */
+} gs_waiting;
 
 typedef struct gs_tb {
     _Alignas(64) u32 kernel;
     u32 tb, x, y, z, code;
-    u16 live, arrived;
+    u16 live_warps, arrived;
     u8 polls; /* not answered yet */
     u8 flags; /* GS_TB_* */
     u16 owner;
@@ -123,7 +123,7 @@ typedef struct gs_tb {
 } gs_tb; /* gs_tb_start sets every member */
 
 enum {
-    GS_TB_OPEN = 1, /* the kernels that it depends on have ended */
+    GS_TB_CONDITIONS_MET = 1, /* the kernels that it depends on have ended */
     GS_TB_TRIGGERED = 2
 };
 
@@ -135,9 +135,9 @@ typedef struct gs_l1set {
     u32 fill[GS_L1_WAYS];
 } gs_l1set;
 
-typedef struct gs_start {
+typedef struct gs_deferred_msg {
     u64 time, pay;
-} gs_start;
+} gs_deferred_msg;
 
 typedef struct gs_waiter {
     u16 next;
@@ -146,67 +146,70 @@ typedef struct gs_waiter {
 
 /* What a TB has stored and L2 has not acknowledged. A TB gives up its place when its stores have left the SM;
    they name this entry, which stays until the last of them is acknowledged. */
-typedef struct gs_owner {
+typedef struct gs_store_owner {
     u32 kernel, tb;
-    u32 left;   /* lines, and posts of semaphores, without an acknowledgement */
-    u32 leaves; /* cycle from which all of them have left the SM */
-    u32 done;   /* cycle of the last acknowledgement so far, of the TB's flush too; 0: none */
-    u16 next;   /* of those that are free */
-    u16 gone;   /* 1: the TB has left its place */
-} gs_owner;
+    u32 unacknowledged;    /* lines, and posts of semaphores, without an acknowledgement */
+    u32 leaves_sm;         /* cycle from which all of them have left the SM */
+    u32 last_acknowledged; /* cycle of the last acknowledgement so far, of the TB's flush too; 0: none */
+    u16 next;              /* of those that are free */
+    u16 tb_left;           /* 1: the TB has left its place */
+} gs_store_owner;
 
 /* what every event touches comes first and lies together; what grows with warps, TBs and lines follows */
 /* a warp's last store, if one may still join it: its first line + 1 and its lines; line 0: none */
-typedef struct gs_stored {
+typedef struct gs_last_store {
     u64 line;
     const gs_part *part;
     u64 lines;
-} gs_stored;
+} gs_last_store;
 
 typedef struct gs_sm {
     _Alignas(64) u64 occupied[GS_WHEEL / 64];
-    u64 cur;                                                 /* cycle being simulated */
-    u64 lsu, port;                                           /* cycles */
-    u64 arrival;                                             /* until then warps are counted at barriers */
-    u64 reply, shared;                                       /* 64ths of a cycle */
-    u32 acquired[GS_POOLS], released[GS_POOLS], need, armed; /* need: of the pool that the first waits for */
-    u32 fifo_head, fifo_tail;
-    u64 least;
+    u64 cur;                   /* cycle being simulated */
+    u64 lsu_free, port_free;   /* cycles */
+    u64 barrier_counted;       /* until then warps are counted at barriers */
+    u64 reply_port, smem_free; /* 64ths of a cycle */
+    u32 acquired[GS_POOLS], released[GS_POOLS], credit_need,
+        credit_armed; /* need: of the pool that the first waits for */
+    u32 credit_fifo_head, credit_fifo_tail;
+    u64 credit_least;
     u32 l1_lines, l1_room,
-        l1_turn; /* L1: lines that it holds and has room for, whose turn it is to give some up */
-    u32 sharing; /* SMs with TBs on this SM's port */
+        l1_evict_turn; /* L1: lines that it holds and has room for, whose turn it is to give some up */
+    u32 port_sharers;  /* SMs with TBs on this SM's port */
     u32 live_tbs;
-    u32 starts;
+    u32 deferred_n;
     u64 warp_cycles, next_due; /* next_due: not after the end of the sample, nor of that of the time series */
     gs_work work;
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
-    u32 parameters; /* cycle from which that kernel's parameters are there */
-    u32 refetched;  /* cycle from which code and parameters are there again, behind a launch beside others */
+    u32 parameters_ready; /* cycle from which that kernel's parameters are there */
+    u32 code_ready; /* cycle from which code and parameters are there again, behind a launch beside others */
     u32 gpc;
     u32 smem_queue, lsu_queue, queue; /* gpu.sm */
-    _Alignas(64) gs_sub sub[4];
+    _Alignas(64) gs_subcore sub[4];
     _Alignas(64) gs_warp warp[GS_WARPS];
     u64 wheel[GS_WHEEL];
-    gs_stored stored[GS_WARPS];
-    u32 shared_done[GS_WARPS]; /* cycle in which a warp's last wavefront has passed shared memory */
-    gs_turns turns[5];         /* of the sub-cores and of what they share */
-    u32 age[GS_WARPS], born;   /* TBs that have started, and a warp's place among all */
-    u32 slack[GS_WARPS];       /* cycles that a waiting warp may begin before what it waits for is free */
-    u8 turn[GS_WARPS];         /* what it waits for */
-    u32 came[GS_WARPS]; /* cycle + 1 since which it has an op for its sub-core's queue; 0: it has not waited
-                         */
+    gs_last_store last_store[GS_WARPS];
+    u32 shared_done[GS_WARPS];          /* cycle in which a warp's last wavefront has passed shared memory */
+    gs_waiting waiting[5];              /* of the sub-cores and of what they share */
+    u32 warp_age[GS_WARPS], warps_born; /* TBs that have started, and a warp's place among all */
+    u32 slack[GS_WARPS];        /* cycles that a waiting warp may begin before what it waits for is free */
+    u8 waits_for[GS_WARPS];     /* what it waits for */
+    u32 queued_since[GS_WARPS]; /* cycle + 1 since which it has an op for its sub-core's queue; 0: it has not
+                                 * waited
+                                 */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_POOLS][GS_CREDITS];
     u16 fill_hold[GS_FILLS];
     u32 fill_time[GS_FILLS]; /* cycles in which lines came; the array has not been held for the last ones */
-    u32 filled, held_fills;
-    u32 left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are read
-                         */
-    gs_returns returns[GS_WARPS];
-    u64 begins[GS_COPIES]; /* cycles in which the load/store unit begins the last copies, in turn */
-    u32 copies;            /* how many there were */
-    u8 fifo[GS_WARPS];     /* warp + pool * GS_WARPS */
+    u32 fills_arrived, fills_applied;
+    u32 copy_left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are
+                              * read
+                              */
+    gs_smem_returns smem_returns[GS_WARPS];
+    u64 copy_begins[GS_COPIES]; /* cycles in which the load/store unit begins the last copies, in turn */
+    u32 copies_begun;           /* how many there were */
+    u8 credit_fifo[GS_WARPS];   /* warp + pool * GS_WARPS */
     _Alignas(64) u64 free_warps;
     u64 sampled_warp_cycles, next_sample, sample;
     gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */
@@ -215,9 +218,9 @@ typedef struct gs_sm {
     gs_work sampled;
     gs_stalls stalls;
     u64 tbs_done, hash_end;
-    gs_start start[GS_STARTS];
+    gs_deferred_msg deferred[GS_DEFERRED_MSGS];
     u32 owner_free, owner_used;
-    gs_owner owner[GS_OWNERS];
+    gs_store_owner owner[GS_STORE_OWNERS];
     gs_waiter waiter[GS_WAITERS];
 } gs_sm;
 

@@ -28,7 +28,7 @@ void gs_series_plan(gs_sim *sim)
     s->interval = (u64)sim->params.sim.sample;
     if (s->interval) {
         /* a row each SM, slice, channel and bank */
-        u64 rows = (u64)sim->sms + (u64)sim->live * (2 + sim->bank_mask + 1);
+        u64 rows = (u64)sim->sms + (u64)sim->slices * (2 + sim->bank_mask + 1);
         s->limit = gs_max(GS_SERIES_ROWS / rows, 16);
         /* the interval is looked at between quanta */
         s->room = s->limit + (sim->quantum + sim->lead) / s->interval + 2;
@@ -86,12 +86,12 @@ static gs_channel *channels(gs_sim *sim)
     return GS_TABLE(sim, gs_channel, series.at_channels);
 }
 
-static gs_due *dues_of(gs_sim *sim, u32 slice)
+static gs_dram_booking *dues_of(gs_sim *sim, u32 slice)
 {
-    return GS_TABLE(sim, gs_due, series.at_dues) + slice * sim->series.due_room;
+    return GS_TABLE(sim, gs_dram_booking, series.at_dues) + slice * sim->series.due_room;
 }
 
-static void happen(const gs_sim *sim, gs_channel *c, const gs_due *due)
+static void happen(const gs_sim *sim, gs_channel *c, const gs_dram_booking *due)
 {
     c->count.bus_busy += due->slots * sim->dram_slot;
     switch (due->kind) {
@@ -109,7 +109,7 @@ static void happen(const gs_sim *sim, gs_channel *c, const gs_due *due)
     }
 }
 
-static void book(gs_sim *sim, u32 slice, gs_due due)
+static void book(gs_sim *sim, u32 slice, gs_dram_booking due)
 {
     gs_channel *c = &channels(sim)[slice];
     u64 end = (GS_TABLE(sim, u64, series.at_done)[slice / GS_GROUP] + 1) * sim->series.interval;
@@ -120,7 +120,7 @@ static void book(gs_sim *sim, u32 slice, gs_due due)
     }
 }
 
-void gs_series_read(gs_sim *sim, const gs_slice *s, const gs_bank *b, u64 time, u32 n)
+void gs_series_dram_read(gs_sim *sim, const gs_slice *s, const gs_bank *b, u64 time, u32 n)
 {
     gs_channel *c = &channels(sim)[s->id];
     u8 bank = (u8)(b - s->bank), kind = GS_DUE_HIT;
@@ -128,21 +128,21 @@ void gs_series_read(gs_sim *sim, const gs_slice *s, const gs_bank *b, u64 time, 
         c->misses = s->count.row_misses;
         kind = GS_DUE_MISS;
         u64 begun = b->active - (u64)sim->params.gpu_dram.row_open;
-        book(sim, s->id, (gs_due){begun, GS_DUE_OPEN, bank, 0, 0});
+        book(sim, s->id, (gs_dram_booking){begun, GS_DUE_OPEN, bank, 0, 0});
     }
-    book(sim, s->id, (gs_due){time, kind, bank, (u16)n, n});
+    book(sim, s->id, (gs_dram_booking){time, kind, bank, (u16)n, n});
 }
 
-void gs_series_write(gs_sim *sim, const gs_slice *s, u64 time, u32 slots)
+void gs_series_dram_write(gs_sim *sim, const gs_slice *s, u64 time, u32 slots)
 {
-    book(sim, s->id, (gs_due){time, GS_DUE_WRITE, 0, (u16)s->writes, slots});
+    book(sim, s->id, (gs_dram_booking){time, GS_DUE_WRITE, 0, (u16)s->writes, slots});
 }
 
 /* all that happens before `time`; the order does not matter to sums */
 static void settle(gs_sim *sim, u32 slice, u64 time)
 {
     gs_channel *c = &channels(sim)[slice];
-    gs_due *dues = dues_of(sim, slice);
+    gs_dram_booking *dues = dues_of(sim, slice);
     for (u64 i = 0; i < c->dues;) {
         if (dues[i].time < time) {
             happen(sim, c, &dues[i]);
@@ -160,10 +160,10 @@ static u64 past(u64 until, u64 time)
 
 static void slice_sample(gs_sim *sim, const gs_slice *s, u64 i, u64 time)
 {
-    u64 at = i * sim->places + s->id, banks = sim->bank_mask + 1;
+    u64 at = i * sim->slice_places + s->id, banks = sim->bank_mask + 1;
     const gs_channel *c = &channels(sim)[s->id];
     gs_slice_series *to = &slice_samples(sim)[at];
-    *to = (gs_slice_series){past(s->port, time), s->count.dram_read_sectors - c->count.dram_read_sectors,
+    *to = (gs_slice_series){past(s->port_free, time), s->count.dram_read_sectors - c->count.dram_read_sectors,
                             gs_slice_count(sim, s)};
     to->count.dram_read_sectors = c->count.dram_read_sectors;
     to->count.dram_write_sectors = c->count.dram_write_sectors;
@@ -177,7 +177,7 @@ static void slice_sample(gs_sim *sim, const gs_slice *s, u64 i, u64 time)
 
 static void group_sample(gs_sim *sim, u32 group, u64 i, u64 time)
 {
-    for (u32 s = group * GS_GROUP; s < sim->places && s < (group + 1) * GS_GROUP; s++) {
+    for (u32 s = group * GS_GROUP; s < sim->slice_places && s < (group + 1) * GS_GROUP; s++) {
         settle(sim, s, time);
         slice_sample(sim, &gs_slices(sim)[s], i, time);
     }
@@ -204,7 +204,7 @@ static u64 merge(char *samples, u64 bytes, u64 stride, u64 done)
     return done / 2;
 }
 
-void gs_series_fit(gs_sim *sim, u64 time)
+void gs_series_merge_to_fit(gs_sim *sim, u64 time)
 {
     gs_series *s = &sim->series;
     u64 banks = (sim->bank_mask + 1) * sizeof(gs_bank_series);
@@ -216,11 +216,11 @@ void gs_series_fit(gs_sim *sim, u64 time)
                                sizeof(gs_sm_series) * sim->sms, sm->series);
         }
         u64 *all_done = GS_TABLE(sim, u64, series.at_done);
-        for (u32 i = 0; i < sim->places; i++) {
+        for (u32 i = 0; i < sim->slice_places; i++) {
             u64 done = all_done[i / GS_GROUP];
-            merge((char *)bank_samples(sim) + i * banks, banks, banks * sim->places, done);
+            merge((char *)bank_samples(sim) + i * banks, banks, banks * sim->slice_places, done);
             merge((char *)(slice_samples(sim) + i), sizeof(gs_slice_series),
-                  sizeof(gs_slice_series) * sim->places, done);
+                  sizeof(gs_slice_series) * sim->slice_places, done);
         }
         for (u32 i = 0; i < sim->slice_boxes; i++) {
             all_done[i] /= 2;
@@ -257,17 +257,18 @@ void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_b
     for (u32 i = 0; i < sim->slice_boxes; i++) {
         gs_series_slices(sim, i, now);
     }
-    for (u32 i = 0; i < sim->places && sim->sched.finished; i++) {
+    for (u32 i = 0; i < sim->slice_places && sim->sched.finished; i++) {
         /* the last sample has what is drained later, or never */
         const gs_slice *s = &gs_slices(sim)[i];
         settle(sim, i, GS_NEVER);
         slice_sample(sim, s, n - 1, GS_NEVER);
-        slice_samples(sim)[(n - 1) * sim->places + i].count.dram_write_sectors = s->count.dram_write_sectors;
+        slice_samples(sim)[(n - 1) * sim->slice_places + i].count.dram_write_sectors =
+            s->count.dram_write_sectors;
     }
     memcpy(sms, sm_samples(sim), n * sim->sms * sizeof *sms);
     const u64 each = sim->bank_mask + 1;
-    for (u64 i = 0; i < n * sim->live; i++) {
-        u64 from = i / sim->live * sim->places + gs_slice_place(sim, (u32)(i % sim->live));
+    for (u64 i = 0; i < n * sim->slices; i++) {
+        u64 from = i / sim->slices * sim->slice_places + gs_slice_place(sim, (u32)(i % sim->slices));
         slices[i] = slice_samples(sim)[from];
         memcpy(banks + i * each, bank_samples(sim) + from * each, each * sizeof *banks);
     }

@@ -114,7 +114,7 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
                            (unsigned long long)i, q->rows, q->cols, q->base, q->times);
         }
     }
-    u64 top = gs_address_top(sim);
+    u64 top = gs_address_limit(sim);
     if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
         sim->order.beside >> 40 || sim->order.prepare >> 40 || sim->order.refetch >> 31 ||
         sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 || sim->order.submit >> 40 ||

@@ -62,7 +62,7 @@ static int name_wait(gs_sim *sim, const gs_sm *sm, const gs_tb *tb, u32 wi, cons
                    room);
 }
 
-int gs_sync_deadlock(gs_sim *sim)
+int gs_deadlock_report(gs_sim *sim)
 {
     char room[ROOM_TEXT];
     name_room(sim, room);
@@ -70,7 +70,7 @@ int gs_sync_deadlock(gs_sim *sim)
         const gs_sm *sm = &gs_sms(sim)[i];
         for (u32 slot = 0; sm->live_tbs && slot < GS_TBS; slot++) {
             const gs_tb *tb = &sm->tb[slot];
-            for (u64 left = tb->live ? tb->warps : 0; left; left &= left - 1) {
+            for (u64 left = tb->live_warps ? tb->warps : 0; left; left &= left - 1) {
                 u32 w = gs_ctz(left);
                 if (sm->warp[w].index == 0 && sm->warp[w].tb == slot && name_wait(sim, sm, tb, w, room)) {
                     return sim->error_code;

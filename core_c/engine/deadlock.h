@@ -3,4 +3,4 @@
 #pragma once
 
 /* Says in the error what the first TB that waits, waits for, if that is why nothing can happen. */
-int gs_sync_deadlock(gs_sim *sim);
+int gs_deadlock_report(gs_sim *sim);

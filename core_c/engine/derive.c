@@ -52,7 +52,7 @@ static int derive_partitions(gs_sim *sim)
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.l2.replacement = lru: random or clock with gpu.l2.partitions = 2");
     }
-    sim->half_boxes = sim->places / (2 * GS_GROUP);
+    sim->partition_boxes = sim->slice_places / (2 * GS_GROUP);
     sim->fabric = (u64)p->fabric_latency * sim->period;
     if (p->fabric_bandwidth) {
         /* ticks that a byte holds the link of a group of slices, times bytes: MB/s = B/us */
@@ -62,13 +62,13 @@ static int derive_partitions(gs_sim *sim)
         sim->link_sector[1] = (u32)(32 * bytes / rate);
     }
     /* the mean over lines with their home here and there is the configured latency */
-    sim->far = (u64)p->far_latency * sim->period;
-    if (sim->far / 2 >= sim->l2_latency) {
+    sim->far_latency = (u64)p->far_latency * sim->period;
+    if (sim->far_latency / 2 >= sim->l2_latency) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.l2.far_latency = %lld cycles: too much for gpu.l2.latency = %lld",
                        (long long)p->far_latency, (long long)p->latency);
     }
-    sim->l2_latency -= sim->far / 2;
+    sim->l2_latency -= sim->far_latency / 2;
     u64 there = sim->tag_latency + sim->fabric, whole = (u64)p->twin_latency * sim->period;
     if (p->twin_latency && whole < there) {
         return gs_fail(sim, GS_ERR_ARG,
@@ -77,9 +77,9 @@ static int derive_partitions(gs_sim *sim)
                        (long long)p->twin_latency, (long long)(sim->tag_latency / sim->period),
                        (long long)p->fabric_latency);
     }
-    sim->fabric_back = (p->twin_latency ? whole - there : sim->fabric) + sim->far;
+    sim->fabric_back = (p->twin_latency ? whole - there : sim->fabric) + sim->far_latency;
     u64 more = (there + sim->fabric_back) / 2;
-    sim->fabric_mean = more - sim->far / 2;
+    sim->fabric_mean = more - sim->far_latency / 2;
     if (sim->fill_latency < more) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.dram.latency = %lld cycles: less than the way there takes with "
@@ -95,7 +95,7 @@ static int derive_partitions(gs_sim *sim)
 static int derive_open_lines(gs_sim *sim)
 {
     const gs_gpu_l2_params *p = &sim->params.gpu_l2;
-    sim->open_lines = (u32)p->open_lines;
+    sim->keep_partial = (u32)p->open_lines;
     if (p->open_lines && p->replacement == GS_GPU_L2_REPLACEMENT_LRU) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.l2.open_lines = 1: gpu.l2.replacement must be random or clock");
     }
@@ -107,7 +107,7 @@ static int derive_open_lines(gs_sim *sim)
             b = rest;
         }
         if (a == 1) {
-            sim->open_steps[i++] = (u16)step;
+            sim->partial_steps[i++] = (u16)step;
         }
     }
     return GS_OK;
@@ -137,21 +137,21 @@ static i64 derive_distances(gs_sim *sim)
 static int derive_map(gs_sim *sim)
 {
     const gs_gpu_l2_params *p = &sim->params.gpu_l2;
-    gs_map *m = &sim->map;
-    const u64 hashed = gs_max((u64)p->hash_slices, sim->live);
-    if ((p->hash_slices && p->hash_slices < p->slices) || hashed > 2ull * sim->live) {
+    gs_address_map *m = &sim->map;
+    const u64 hashed = gs_max((u64)p->hash_slices, sim->slices);
+    if ((p->hash_slices && p->hash_slices < p->slices) || hashed > 2ull * sim->slices) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.l2.hash_slices = %lld: must be 0 or 1 to 2 times gpu.l2.slices = %u",
-                       (long long)p->hash_slices, sim->live);
+                       (long long)p->hash_slices, sim->slices);
     }
-    m->two = p->partitions == 2;
-    if (m->two && p->slices % 2) {
+    m->two_partitions = p->partitions == 2;
+    if (m->two_partitions && p->slices % 2) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.l2.slices = %lld: must be even with gpu.l2.partitions = 2",
                        (long long)p->slices);
     }
-    m->half = sim->live >> m->two;
-    m->gap = m->two ? sim->places / 2 - m->half : 0;
-    if (p->chunked && hashed > sim->live) {
+    m->half = sim->slices >> m->two_partitions;
+    m->gap = m->two_partitions ? sim->slice_places / 2 - m->half : 0;
+    if (p->chunked && hashed > sim->slices) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.l2.hash_slices = %lld: must be 0 with gpu.l2.chunked = 1, or gpu.l2.chunked 0",
                        (long long)p->hash_slices);
@@ -159,20 +159,20 @@ static int derive_map(gs_sim *sim)
     m->chunked = p->chunked != 0;
     m->paired = (m->half - gs_min32((u32)p->single, m->half)) & ~1u;
     m->slices = (u32)hashed;
-    m->wraps = hashed > sim->live ? sim->live : 0;
+    m->wraps = hashed > sim->slices ? sim->slices : 0;
     m->sets = sim->sets;
     m->row_sets = (u32)gs_min(m->sets, (u64)sim->params.gpu_dram.row_bytes / 128);
     m->rows = m->sets / m->row_sets;
-    m->turn = p->hash ? 0x9E37 : 0;
-    m->spread = p->hash ? ~0u : 0;
+    m->rotation = p->hash ? 0x9E37 : 0;
+    m->mix_mask = p->hash ? ~0u : 0;
     m->slices_inverse = (1ull << 40) / hashed + 1;
     m->by_block = gs_div_make(hashed * m->sets);
     m->block_lines = m->chunked ? GS_QUAD_LINES : m->by_block.d;
     m->by_half = gs_div_make(m->half);
     m->half_inverse = (1u << 20) / m->half + 1;
     m->by_sets = gs_div_make(m->sets);
-    gs_map_fold(m, p->hash != 0);
-    gs_map_deal(m);
+    gs_address_map_fold(m, p->hash != 0);
+    gs_address_map_deal(m);
     return GS_OK;
 }
 
@@ -196,7 +196,7 @@ static int derive_memory(gs_sim *sim)
     sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
     sim->dram_slot =
-        (32ull * 1024 * 1000 * sim->live + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+        (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
     sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
     sim->bus_refresh = (u64)p->gpu_dram.refresh_period;
@@ -213,9 +213,9 @@ static int derive_memory(gs_sim *sim)
     sim->write_ahead = p->gpu_dram.write_queue ? (u64)p->gpu_dram.write_queue * sim->dram_slot : GS_NEVER / 2;
     sim->noc = (u64)p->gpu_noc.latency * period;
     derive_l1(sim);
-    sim->by_age = p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_BY_AGE
-                  : p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_BY_AGE
-                                                                               : 0;
+    sim->oldest_first = p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_OLDEST_FIRST
+                        : p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_THEN_OLDEST
+                                                                                     : 0;
     sim->read_copy = 384 / (u32)p->gpu_sm.queue_read;
     sim->read_load = 128 / (u32)p->gpu_sm.queue_read;
     sim->port_sms = (u32)p->gpu_noc.port_sms;
@@ -248,8 +248,8 @@ static int derive_memory(gs_sim *sim)
     }
     u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
     sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
-    sim->request = (u32)((u64)p->gpu_l2.request * period / 64);
-    sim->enter = (u32)((u64)p->gpu_l2.enter * period / 64);
+    sim->lookup_hold = (u32)((u64)p->gpu_l2.request * period / 64);
+    sim->entry_hold = (u32)((u64)p->gpu_l2.enter * period / 64);
     sim->gpc_sector = p->gpu_noc.gpc_link ? (u32)(32 * period / (u64)p->gpu_noc.gpc_link) : 0;
     sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
     /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
@@ -282,9 +282,10 @@ int gs_derive(gs_sim *sim)
     const gs_params *p = &sim->params;
     sim->sms = (u32)p->gpu.sms;
     sim->gpcs = (u32)p->gpu.gpcs;
-    sim->live = (u32)p->gpu_l2.slices;
-    u32 half = (sim->live + 1) / 2;
-    sim->places = p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->live;
+    sim->slices = (u32)p->gpu_l2.slices;
+    u32 half = (sim->slices + 1) / 2;
+    sim->slice_places =
+        p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->slices;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
     if (derive_memory(sim)) {
@@ -300,16 +301,17 @@ int gs_derive(gs_sim *sim)
     u64 request = sim->l1_latency * sim->period + sim->noc;
     u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
     sim->lead = gs_min(reply, sim->start_latency);
-    sim->lead = sim->sched.early || sim->order.prologue ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
+    sim->lead =
+        sim->sched.has_pdl || sim->order.prologue ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
     /* copies are there a tick before what waits for them can send its first request */
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
-    most = sim->half_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
+    most = sim->partition_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
     if (gs_table_memory_is_used(sim)) {
         /* the scheduler is as far from L2 as an SM; it and the slices run the same quantum */
         u64 both = (u64)p->gpu_l2.latency * sim->period;
-        sim->sched.backing.way_out = both / 2;
-        sim->sched.backing.way_back = both - both / 2;
+        sim->sched.table_memory.way_out = both / 2;
+        sim->sched.table_memory.way_back = both - both / 2;
         most = gs_min(most, both / 2);
     }
     const u64 left = (u64)p->sim.clock_share;
@@ -324,7 +326,7 @@ int gs_derive(gs_sim *sim)
     sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;
     sim->far_limit = GS_RING;
     sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
-    sim->slice_boxes = (sim->places + GS_GROUP - 1) / GS_GROUP;
+    sim->slice_boxes = (sim->slice_places + GS_GROUP - 1) / GS_GROUP;
     sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
     /* about as long as the blocks of our kernels, whose work is counted when they begin */
     sim->sample_cycles = 1024;

@@ -19,7 +19,7 @@ static u32 power_of_two(u64 n)
     return p;
 }
 
-u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes)
+u64 gs_arena_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes)
 {
     u64 t = sizeof *sim, n = job->n_launches;
     sim->n_launches = (u32)n;
@@ -53,37 +53,37 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->accesses = (u64)(uintptr_t)job->accesses;
     sim->recorded_templates = (u64)(uintptr_t)job->templates;
     sim->recorded_parts = (u64)(uintptr_t)job->parts;
-    sim->at_nstates = gs_reserve(&t, job->n_nodes, sizeof(gs_nstate));
+    sim->at_node_states = gs_reserve(&t, job->n_nodes, sizeof(gs_node_state));
     sim->at_sequence = gs_reserve(&t, job->n_sequence, 8);
-    sim->at_queues = gs_reserve(&t, sim->order.queues, sizeof(gs_queue));
+    sim->at_queues = gs_reserve(&t, sim->order.queues, sizeof(gs_aql_queue));
     sim->at_queue_next = gs_reserve(&t, sim->order.queues ? n : 0, 4);
     sim->at_queue_slots = gs_reserve(&t, sim->order.queues ? sim->order.slots : 0, 4);
     sim->n_sequence = job->n_sequence;
     sim->at_kernels = gs_reserve(&t, n, sizeof(gs_kernel));
-    sim->at_shapes = gs_reserve(&t, shapes, sizeof(gs_shape));
+    sim->at_tb_resources = gs_reserve(&t, shapes, sizeof(gs_tb_resources));
     sim->at_rank = gs_reserve(&t, n, 4);
     sim->at_ready_words = gs_reserve(&t, n / 64 + 1, 8);
     sim->at_ready_summary = gs_reserve(&t, n / 4096 + 1, 8);
-    sim->at_smloads = gs_reserve(&t, sim->sms, sizeof(gs_smload));
+    sim->at_sm_loads = gs_reserve(&t, sim->sms, sizeof(gs_sm_load));
     sim->at_turns = gs_reserve(&t, 2 * (u64)sim->sms, 2);
     sim->at_residents = gs_reserve(&t, (u64)sim->sms * GS_TBS, sizeof(gs_resident));
-    sim->at_departed = gs_reserve(&t, (u64)sim->sms * GS_OWNERS, sizeof(gs_departed));
+    sim->at_departed = gs_reserve(&t, (u64)sim->sms * GS_STORE_OWNERS, sizeof(gs_departed));
     u64 reserve = (u64)sim->sms * GS_TBS;
     sim->tb_room = (u32)gs_min(gs_max(job->tb_buffer, 2 * reserve), 1u << 24);
     sim->at_tb_records = gs_reserve(&t, sim->tb_room, sizeof(gs_tb_record));
     u64 nodes = sim->order.tb_edges ? job->n_nodes + gs_min(sim->order.nodes, job->n_sequence) : 0;
     t = sim->order.bloom ? gs_bloom_lay_out(sim, job, t) : t;
-    u64 held = sim->sched.early || sim->order.launchers ? n : 0;
+    u64 held = sim->sched.has_pdl || sim->order.launchers ? n : 0;
     t = gs_table_memory_lay_out(sim, t);
     u64 rooms[6] = {
         power_of_two(reserve + 1),
-        power_of_two(nodes + n + (gs_table_memory_is_used(sim) ? GS_AWAITED : 0) + sim->bloom.slots + 1),
+        power_of_two(nodes + n + (gs_table_memory_is_used(sim) ? GS_TABLE_WAITS : 0) + sim->bloom.slots + 1),
         power_of_two(n + held + 2),
         power_of_two(held + 1),
         power_of_two(sim->order.prologue ? reserve + 1 : 1),
-        power_of_two((u64)sim->sms * GS_OWNERS + reserve + 1)};
-    gs_ring *rings[6] = {&sim->sched.release, &sim->sched.ready, &sim->sched.admit,
-                         &sim->sched.held,    &sim->sched.opens, &sim->sched.complete};
+        power_of_two((u64)sim->sms * GS_STORE_OWNERS + reserve + 1)};
+    gs_ring *rings[6] = {&sim->sched.release,         &sim->sched.ready,         &sim->sched.admit,
+                         &sim->sched.waiting_kernels, &sim->sched.prologue_over, &sim->sched.complete};
     for (u32 i = 0; i < 6; i++) {
         *rings[i] = (gs_ring){gs_reserve(&t, rooms[i], sizeof(gs_event)), 0, 0, (u32)rooms[i] - 1, 0};
     }
@@ -93,26 +93,26 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     sim->at_sets = gs_reserve(&t, sets, sizeof(gs_set));
     sim->at_gpc_links =
         gs_reserve(&t, sim->gpc_sector ? (u64)sim->slice_boxes * sim->gpcs : 0, sizeof(gs_gpc_link));
-    sim->at_open = gs_reserve(&t, sim->open_lines ? sets : 0, sizeof(gs_open));
+    sim->at_partial_lines = gs_reserve(&t, sim->keep_partial ? sets : 0, sizeof(gs_partial_lines));
     /* every message in flight could sit in a chunk of its own */
     /* an op may go where one line may, so that each pool has up to 31 more */
     u64 messages = (u64)sim->sms * (sim->in_flight + 31 * GS_POOLS + 33) + 2 * reserve;
-    messages *= sim->half_boxes ? 2 : 1; /* a store may drop a twin */
-    messages += (sim->sched.early || sim->order.prologue ? 2 * reserve : 0) +
+    messages *= sim->partition_boxes ? 2 : 1; /* a store may drop a twin */
+    messages += (sim->sched.has_pdl || sim->order.prologue ? 2 * reserve : 0) +
                 (job->n_needs ? (GS_POLLS + 2) * reserve : 0);
-    messages += (u64)sim->sms * GS_OWNERS; /* TBs that are complete after they left, and their posts */
-    messages += sim->sched.backing.room;
+    messages += (u64)sim->sms * GS_STORE_OWNERS; /* TBs that are complete after they left, and their posts */
+    messages += sim->sched.table_memory.room;
     u64 chunks = messages + (u64)GS_RING * sim->boxes + 64;
     sim->sort_room = (u32)gs_min(messages, 65535);
     sim->far_room = (u32)messages;
-    sim->at_far = gs_reserve(&t, sim->far_room, sizeof(gs_far));
+    sim->at_far = gs_reserve(&t, sim->far_room, sizeof(gs_far_msg));
     sim->at_chunks = gs_reserve(&t, chunks * GS_THREADS, sizeof(gs_chunk));
     for (u32 i = 0; i < GS_THREADS; i++) {
         gs_thread *th = &sim->thread[i];
         th->next_chunk = (u32)(chunks * i + 1);
         th->end_chunk = (u32)(chunks * (i + 1));
         th->at_boxes = gs_reserve(&t, (u64)GS_RING * sim->boxes, sizeof(gs_box));
-        th->at_kernels = gs_reserve(&t, n, sizeof(gs_kcount));
+        th->at_kernels = gs_reserve(&t, n, sizeof(gs_kernel_count));
         th->at_samples = gs_reserve(&t, GS_SAMPLES, sizeof(gs_sample));
         th->at_sort = gs_reserve(&t, sim->sort_room + 8, sizeof(gs_msg));
         th->at_count = gs_reserve(&t, (sim->quantum >> 9) + 16, 2);
@@ -120,17 +120,17 @@ u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes
     gs_series *series = &sim->series;
     gs_series_plan(sim);
     series->at_sms = gs_reserve(&t, series->room * sim->sms, sizeof(gs_sm_series));
-    series->at_slices = gs_reserve(&t, series->room * sim->places, sizeof(gs_slice_series));
+    series->at_slices = gs_reserve(&t, series->room * sim->slice_places, sizeof(gs_slice_series));
     series->at_banks =
-        gs_reserve(&t, series->room * sim->places * (sim->bank_mask + 1), sizeof(gs_bank_series));
-    u64 on = series->interval ? sim->places : 0;
+        gs_reserve(&t, series->room * sim->slice_places * (sim->bank_mask + 1), sizeof(gs_bank_series));
+    u64 on = series->interval ? sim->slice_places : 0;
     series->at_done = gs_reserve(&t, on ? sim->slice_boxes : 0, 8);
     series->at_channels = gs_reserve(&t, on, sizeof(gs_channel));
-    series->at_dues = gs_reserve(&t, on * series->due_room, sizeof(gs_due));
+    series->at_dues = gs_reserve(&t, on * series->due_room, sizeof(gs_dram_booking));
     return (t + 127) & ~127ull;
 }
 
-void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low)
+void gs_arena_fill(gs_sim *sim, const gs_job *job, const gs_lowered *low)
 {
     memcpy(GS_TABLE(sim, gs_iop, at_ops), low->ops, job->n_ops * sizeof(gs_iop));
     memcpy(GS_TABLE(sim, gs_ipattern, at_patterns), low->patterns, job->n_patterns * sizeof(gs_ipattern));

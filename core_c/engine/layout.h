@@ -2,8 +2,8 @@
 #pragma once
 #include "program/program.h"
 
-/* Gives every table its place behind sim and returns the end of the last; gs_fill_tables copies the job
+/* Gives every table its place behind sim and returns the end of the last; gs_arena_fill copies the job
  * there.
  */
-u64 gs_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes);
-void gs_fill_tables(gs_sim *sim, const gs_job *job, const gs_lowered *low);
+u64 gs_arena_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes);
+void gs_arena_fill(gs_sim *sim, const gs_job *job, const gs_lowered *low);

@@ -40,7 +40,7 @@ static u64 quanta_to_next(const gs_sim *sim, u32 threads)
     u64 next = gs_sched_next(sim);
     const gs_sm *sms = GS_CONST_TABLE(sim, gs_sm, at_sms);
     for (u32 i = 0; i < sim->sms; i++) {
-        if (sms[i].live_tbs | sms[i].starts) {
+        if (sms[i].live_tbs | sms[i].deferred_n) {
             u64 sm = gs_sm_next(sim, &sms[i]);
             live = 1;
             next = gs_min(next, sm - (sm == GS_NEVER ? 0 : sim->lead));
@@ -97,11 +97,11 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
         for (u32 i = 0; i < sim->sms; i++) {
             gs_sm_sample(ctx, &gs_sms(sim)[i], gs_sms(sim)[i].cur);
         }
-        gs_series_fit(sim, d->end);
+        gs_series_merge_to_fit(sim, d->end);
         return GS_DONE;
     }
     u64 step = quanta_to_next(sim, t->threads);
-    if (step == GS_NEVER && gs_sync_deadlock(sim)) {
+    if (step == GS_NEVER && gs_deadlock_report(sim)) {
         return sim->error_code;
     }
     if (step == GS_NEVER) {
@@ -120,7 +120,7 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
     while (cycle / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
         samples_merge(sim);
     }
-    gs_series_fit(sim, sim->q0);
+    gs_series_merge_to_fit(sim, sim->q0);
     if (++t->quanta == 0 || d->tb_tail - d->tb_head > sim->tb_room - sim->sms * GS_TBS) {
         return GS_MORE;
     }

@@ -11,9 +11,9 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
     const gs_slice *slices = GS_CONST_TABLE(sim, gs_slice, at_slices);
     u64 hash = d->hash;
     for (u32 i = 0; i < sim->sms; i++) {
-        hash = gs_mix(gs_mix(hash, sms[i].reply), sms[i].hash_end);
+        hash = gs_mix(gs_mix(hash, sms[i].reply_port), sms[i].hash_end);
     }
-    for (u32 i = 0; i < sim->places; i++) {
+    for (u32 i = 0; i < sim->slice_places; i++) {
         hash = gs_mix(hash, slices[i].hash);
     }
     u64 cycles = gs_div_by(d->end, sim->by_period); /* of the clock that nothing slows down */
@@ -56,8 +56,8 @@ void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out)
     for (u32 i = 0; i < sim->n_launches; i++) {
         out[i] = kernels[i].record;
         for (u32 t = 0; t < GS_THREADS; t++) {
-            const gs_kcount *k =
-                (const gs_kcount *)(const void *)((const char *)sim + sim->thread[t].at_kernels) + i;
+            const gs_kernel_count *k =
+                (const gs_kernel_count *)(const void *)((const char *)sim + sim->thread[t].at_kernels) + i;
             gs_stalls_add(&out[i].stalls, &k->stalls);
             out[i].warp_instructions += k->instructions;
             out[i].load_sectors += k->load_sectors;
@@ -69,7 +69,7 @@ void gs_kernels_get(const gs_sim *sim, gs_kernel_record *out)
 void gs_sms_get(const gs_sim *sim, gs_sm_record *out)
 {
     const gs_sm *sms = GS_CONST_TABLE(sim, gs_sm, at_sms);
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     const gs_idles *now = &sim->sched.idle;
     for (u32 i = 0; i < sim->sms; i++) {
         gs_idles idle = loads[i].idle;
@@ -88,7 +88,7 @@ void gs_sms_get(const gs_sim *sim, gs_sm_record *out)
 void gs_slices_get(const gs_sim *sim, gs_l2 *out)
 {
     const gs_slice *slices = GS_CONST_TABLE(sim, gs_slice, at_slices);
-    for (u32 i = 0; i < sim->live; i++) {
+    for (u32 i = 0; i < sim->slices; i++) {
         out[i] = gs_slice_count(sim, &slices[gs_slice_place(sim, i)]);
     }
 }

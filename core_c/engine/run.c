@@ -41,13 +41,13 @@ static void run_slices(gs_team *t, gs_ctx *ctx)
     gs_shares_lay_out(t, GS_SHARE_SMS, ctx->id);
     if (ctx->id == 0) {
         if ((sim->qn & (GS_RING / 2 - 1)) == 0) {
-            gs_mailbox_near(ctx);
+            gs_mailbox_move_near(ctx);
         }
         gs_sched_run(ctx);
     }
     for (u32 g; (g = gs_steal_work(t, ctx, GS_SHARE_SLICES)) != GS_NO_BOX;) {
         if (g + 1 < sim->share[GS_SHARE_SLICES][ctx->id + 1]) {
-            gs_mailbox_ahead(ctx, sim->sm_boxes + g + 1);
+            gs_mailbox_prefetch(ctx, sim->sm_boxes + g + 1);
         }
         gs_slices_run(ctx, g);
     }
@@ -67,7 +67,7 @@ static void run_sms(gs_team *t, gs_ctx *ctx)
     ctx->row.begin = GS_NEVER - sim->quantum; /* no time lies in it */
     for (u32 g; (g = gs_steal_work(t, ctx, GS_SHARE_SMS)) != GS_NO_BOX;) {
         if (g + 1 < sim->share[GS_SHARE_SMS][ctx->id + 1]) {
-            gs_mailbox_ahead(ctx, g + 1);
+            gs_mailbox_prefetch(ctx, g + 1);
         }
         gs_sms_run(ctx, g);
     }

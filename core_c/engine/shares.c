@@ -26,9 +26,9 @@ void gs_shares_split(gs_sim *sim, u32 threads)
         sim->share[GS_SHARE_SMS][t] = sim->sm_boxes * t / threads;
     }
     for (u32 t = 0; t < threads; t++) {
-        memset(sim->thread[t].took, 0, sizeof sim->thread[t].took);
+        memset(sim->thread[t].stolen, 0, sizeof sim->thread[t].stolen);
     }
-    sim->shared = sim->quanta;
+    sim->shares_checked = sim->quanta;
 }
 
 /* boxes of thread t that others have run */
@@ -36,7 +36,7 @@ static u32 lost(const gs_sim *sim, u32 kind, u32 t)
 {
     u32 n = 0;
     for (u32 i = 0; i < GS_THREADS; i++) {
-        n += sim->thread[i].took[kind][t];
+        n += sim->thread[i].stolen[kind][t];
     }
     return n;
 }
@@ -47,7 +47,7 @@ void gs_shares_adapt(gs_team *t)
 {
     enum { QUANTA = 1024 };
     gs_sim *sim = t->sim;
-    if (t->threads == 1 || sim->quanta - sim->shared < QUANTA) {
+    if (t->threads == 1 || sim->quanta - sim->shares_checked < QUANTA) {
         return;
     }
     for (u32 kind = 0; kind < GS_SHARES; kind++) {
@@ -62,10 +62,10 @@ void gs_shares_adapt(gs_team *t)
         }
     }
     for (u32 i = 0; i < t->threads; i++) {
-        memset(sim->thread[i].took, 0, sizeof sim->thread[i].took);
+        memset(sim->thread[i].stolen, 0, sizeof sim->thread[i].stolen);
         gs_shares_lay_out(t, GS_SHARE_SLICES, i);
     }
-    sim->shared = sim->quanta;
+    sim->shares_checked = sim->quanta;
 }
 
 u32 gs_steal_work(gs_team *t, gs_ctx *ctx, u32 kind)
@@ -82,7 +82,7 @@ u32 gs_steal_work(gs_team *t, gs_ctx *ctx, u32 kind)
             if (!__atomic_compare_exchange_n(range, &left, then, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
                 continue;
             }
-            ctx->t->took[kind][of] += i != 0;
+            ctx->t->stolen[kind][of] += i != 0;
             return i ? end - 1 : next;
         }
     }

@@ -64,7 +64,7 @@ gs_ctx gs_team_context(const gs_team *t, u32 id)
     ctx.sorted = (gs_msg *)(void *)(base + sim->thread[id].at_sort) + 1; /* see gs_mailbox_take */
     ctx.sorted[-1].key = 0;
     ctx.count = (u16 *)(void *)(base + sim->thread[id].at_count);
-    ctx.kernels = (gs_kcount *)(void *)(base + sim->thread[id].at_kernels);
+    ctx.kernels = (gs_kernel_count *)(void *)(base + sim->thread[id].at_kernels);
     return ctx;
 }
 

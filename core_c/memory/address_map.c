@@ -12,7 +12,7 @@ static const u8 changes[32] = {
 /* without the hash: lowest digits first, half and set behind them */
 static const u8 plain[8] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
 
-void gs_map_fold(gs_map *m, int hash)
+void gs_address_map_fold(gs_address_map *m, int hash)
 {
     for (u32 byte = 0; byte < 4; byte++) {
         for (u32 value = 0; value < 256; value++) {
@@ -29,7 +29,7 @@ void gs_map_fold(gs_map *m, int hash)
     }
 }
 
-void gs_map_deal(gs_map *m)
+void gs_address_map_deal(gs_address_map *m)
 {
     const u32 groups = (m->half + GS_GROUP - 1) / GS_GROUP, full = GS_GROUP - (groups * GS_GROUP - m->half);
     for (u32 unit = 0; unit < m->half; unit++) {
@@ -41,20 +41,21 @@ void gs_map_deal(gs_map *m)
     }
 }
 
-static u64 quad_line(const gs_map *m, u32 place, u32 at)
+static u64 quad_line(const gs_address_map *m, u32 place, u32 at)
 {
-    u32 second = place >= m->half + m->gap, x = m->two ? place - second * (m->half + m->gap) : place;
-    x = m->two ? m->unit[x] : x;
-    u32 row = at & 3, fold = at >> 2 & 1, side = m->two ? second : at >> 3 & 1;
+    u32 second = place >= m->half + m->gap,
+        x = m->two_partitions ? place - second * (m->half + m->gap) : place;
+    x = m->two_partitions ? m->unit[x] : x;
+    u32 row = at & 3, fold = at >> 2 & 1, side = m->two_partitions ? second : at >> 3 & 1;
     x ^= x < m->paired ? side : 0;
-    u32 number = (at >> (m->two ? 3 : 4)) * m->half + x, high = number >> 6;
-    u32 quad = high << 8 | m->low[((number & 63) | side << 6 | fold << 7) ^ gs_fold(m, high)];
+    u32 number = (at >> (m->two_partitions ? 3 : 4)) * m->half + x, high = number >> 6;
+    u32 quad = high << 8 | m->low[((number & 63) | side << 6 | fold << 7) ^ gs_quad_fold(m, high)];
     return (u64)(quad >> 1) << 3 | (quad & 1) << 1 | (row & 1) | (row & 2) << 1;
 }
 
 uint64_t gs_home_line(const gs_sim *sim, uint32_t slice, uint32_t set, uint32_t tag)
 {
-    const gs_map *m = &sim->map;
+    const gs_address_map *m = &sim->map;
     if (m->wraps) {
         slice += tag & 1 ? m->wraps : 0;
         tag /= 2;
@@ -64,7 +65,7 @@ uint64_t gs_home_line(const gs_sim *sim, uint32_t slice, uint32_t set, uint32_t 
     if (m->chunked) {
         return quad_line(m, slice >= m->half ? slice + m->gap : slice, (tag - 1) * m->sets + x);
     }
-    u32 turn = gs_turn(m, &b, x);
+    u32 turn = gs_slice_rotation(m, &b, x);
     return b.first + x * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
 }
 

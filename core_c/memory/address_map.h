@@ -30,41 +30,41 @@ typedef struct gs_block {
 
 enum { GS_QUAD_LINES = 1024 };
 
-void gs_map_fold(gs_map *m, int hash);
+void gs_address_map_fold(gs_address_map *m, int hash);
 
 /* Where in its partition each unit lies: see above. */
-void gs_map_deal(gs_map *m);
+void gs_address_map_deal(gs_address_map *m);
 
 /* a number below n (at most 2048) from 16 bits */
-static inline u32 gs_below(u32 bits, u32 n)
+static inline u32 gs_scale_16_bits(u32 bits, u32 n)
 {
     return (bits & 0xffff) * n >> 16;
 }
 
-static inline gs_block gs_block_at(const gs_map *m, u64 block)
+static inline gs_block gs_block_at(const gs_address_map *m, u64 block)
 {
     u32 h = (u32)block * 0x9E3779B1u;
-    h = (h ^ h >> 15) & m->spread;
+    h = (h ^ h >> 15) & m->mix_mask;
     return (gs_block){.first = block * m->by_block.d,
                       .tag = (u32)block + 1,
                       .h = h,
-                      .set = gs_below(h >> 16, m->rows) * m->row_sets};
+                      .set = gs_scale_16_bits(h >> 16, m->rows) * m->row_sets};
 }
 
 /* how far the slices are turned for the set that is `at`-th of its block */
-static inline u32 gs_turn(const gs_map *m, const gs_block *b, u32 at)
+static inline u32 gs_slice_rotation(const gs_address_map *m, const gs_block *b, u32 at)
 {
-    return gs_below(at * m->turn + b->h, m->slices);
+    return gs_scale_16_bits(at * m->rotation + b->h, m->slices);
 }
 
 /* what the bits of a quad's number from the eighth on are folded into */
-static inline u32 gs_fold(const gs_map *m, u32 high)
+static inline u32 gs_quad_fold(const gs_address_map *m, u32 high)
 {
     return m->fold[1][high & 255] ^ m->fold[2][high >> 8 & 255] ^ m->fold[3][high >> 16];
 }
 
 /* the tag of a place of those that quads have in a slice, and what makes a set of it */
-static inline void gs_quad_tag(const gs_map *m, u32 at, gs_block *b)
+static inline void gs_quad_tag(const gs_address_map *m, u32 at, gs_block *b)
 {
     u32 block = (u32)gs_div_by(at, m->by_sets);
     b->tag = block + 1;
@@ -72,25 +72,26 @@ static inline void gs_quad_tag(const gs_map *m, u32 at, gs_block *b)
     b->set = gs_block_at(m, block).set - block * m->sets;
 }
 
-static inline gs_block gs_quad_block(const gs_map *m, u64 line)
+static inline gs_block gs_quad_block(const gs_address_map *m, u64 line)
 {
-    gs_block b = {.first = line & ~(u64)(GS_QUAD_LINES - 1), .fold = gs_fold(m, (u32)(line / GS_QUAD_LINES))};
+    gs_block b = {.first = line & ~(u64)(GS_QUAD_LINES - 1),
+                  .fold = gs_quad_fold(m, (u32)(line / GS_QUAD_LINES))};
     u32 number = (u32)(b.first >> 4);
     b.quotient = (u32)gs_div_by(number, m->by_half);
     b.rest = number - b.quotient * m->half;
-    gs_quad_tag(m, b.quotient << (m->two ? 3 : 4), &b);
+    gs_quad_tag(m, b.quotient << (m->two_partitions ? 3 : 4), &b);
     return b;
 }
 
-static inline __attribute__((always_inline)) void gs_quad_home(const gs_map *m, const gs_block *b, u32 line,
-                                                               u32 *slice, u32 *set, u32 *tag)
+static inline __attribute__((always_inline)) void gs_quad_home(const gs_address_map *m, const gs_block *b,
+                                                               u32 line, u32 *slice, u32 *set, u32 *tag)
 {
     u32 fold = m->fold[0][line >> 3 << 1 | (line >> 1 & 1)] ^ b->fold, side = fold >> 6 & 1;
     u32 rest = b->rest + (fold & 63), more = rest * m->half_inverse >> 20, x = rest - more * m->half;
     x ^= x < m->paired ? side : 0;
-    *slice = m->two ? side * (m->half + m->gap) + m->place[x] : x;
+    *slice = m->two_partitions ? side * (m->half + m->gap) + m->place[x] : x;
     u32 at = b->quotient + more;
-    at = m->two ? at : at << 1 | side;
+    at = m->two_partitions ? at : at << 1 | side;
     at = at << 3 | (fold >> 7) << 2 | (line & 1) | (line >> 1 & 2);
     u32 begin = b->set;
     *tag = b->tag;
@@ -104,20 +105,20 @@ static inline __attribute__((always_inline)) void gs_quad_home(const gs_map *m, 
     *set = at >= m->sets ? at - m->sets : at;
 }
 
-static inline gs_block gs_block_of(const gs_map *m, u64 line)
+static inline gs_block gs_block_of(const gs_address_map *m, u64 line)
 {
     return m->chunked ? gs_quad_block(m, line) : gs_block_at(m, gs_div_by(line, m->by_block));
 }
 
 /* `at`: the line's place in its block */
-static inline __attribute__((always_inline)) void gs_home_in(const gs_map *m, const gs_block *b, u32 at,
-                                                             u32 *slice, u32 *set, u32 *tag)
+static inline __attribute__((always_inline)) void gs_home_in(const gs_address_map *m, const gs_block *b,
+                                                             u32 at, u32 *slice, u32 *set, u32 *tag)
 {
     if (m->chunked) {
         gs_quad_home(m, b, at, slice, set, tag);
         return;
     }
-    u32 x = (u32)(at * m->slices_inverse >> 40), s = at - x * m->slices + gs_turn(m, b, x);
+    u32 x = (u32)(at * m->slices_inverse >> 40), s = at - x * m->slices + gs_slice_rotation(m, b, x);
     s = s >= m->slices ? s - m->slices : s;
     x += b->set;
     *set = x >= m->sets ? x - m->sets : x;
@@ -129,7 +130,7 @@ static inline __attribute__((always_inline)) void gs_home_in(const gs_map *m, co
     }
 }
 
-static inline void gs_home(const gs_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
+static inline void gs_home(const gs_address_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)
 {
     gs_block b = gs_block_of(m, line);
     gs_home_in(m, &b, (u32)(line - b.first), slice, set, tag);

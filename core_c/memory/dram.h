@@ -16,7 +16,7 @@ static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
         return 0;
     }
     /* times from one period before 0 on */
-    u64 from = w * 64 * slot + period, to = from + 64 * slot, phase = period * s->id / sim->places;
+    u64 from = w * 64 * slot + period, to = from + 64 * slot, phase = period * s->id / sim->slice_places;
     for (u64 r = (from - phase) / period * period + phase; r < to; r += period) {
         /* slots that begin within the refresh and within this word */
         u64 past = r < from ? (from - r + slot - 1) / slot : 0;
@@ -62,7 +62,7 @@ static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
 /* Refreshes of a channel that begin before a time. */
 static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
 {
-    u64 period = sim->bus_refresh, phase = period * s->id / sim->places;
+    u64 period = sim->bus_refresh, phase = period * s->id / sim->slice_places;
     return time <= phase ? 0 : (time - phase + period - 1) / period;
 }
 
@@ -156,12 +156,12 @@ static inline __attribute__((always_inline)) u64 gs_dram_read(gs_sim *sim, gs_sl
         from = gs_max(t, b->active);
         s->count.row_hits++;
     } else {
-        u64 turn = gs_max(t, s->activate), start = gs_max(turn, b->free);
+        u64 turn = gs_max(t, s->next_activate), start = gs_max(turn, b->free);
         if (GS_UNLIKELY(start >= b->refresh)) {
             gs_bank_refresh(p, b, start);
             start = gs_max(start, b->free);
         }
-        s->activate = turn + (u64)p->row_gap;
+        s->next_activate = turn + (u64)p->row_gap;
         from = start + (u64)p->row_open;
         b->free = start + (u64)p->row_cycle;
         b->active = from;
@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) u64 gs_dram_read(gs_sim *sim, gs_sl
     s->reads_since = 1;
     u64 end = gs_bus_take(sim, s, t, from, n);
     if (GS_UNLIKELY(sim->series.interval != 0)) {
-        gs_series_read(sim, s, b, end, n);
+        gs_series_dram_read(sim, s, b, end, n);
     }
     return end;
 }
@@ -183,7 +183,7 @@ static __attribute__((noinline)) void gs_dram_drain(gs_sim *sim, gs_slice *s, u6
     u32 slots = s->writes + sim->turnaround_slots[s->reads_since];
     s->drained = gs_bus_take(sim, s, t, t, slots);
     if (GS_UNLIKELY(sim->series.interval != 0)) {
-        gs_series_write(sim, s, s->drained, slots);
+        gs_series_dram_write(sim, s, s->drained, slots);
     }
     s->writes = s->reads_since = 0;
 }

@@ -17,13 +17,14 @@ static u64 sectors_of(const gs_sim *sim, const gs_launch *l)
     return last->before + last->end - last->first;
 }
 
-u32 gs_copy_pieces(const gs_sim *sim, const gs_launch *l)
+u32 gs_host_copy_pieces(const gs_sim *sim, const gs_launch *l)
 {
     return l->copy_time ? (u32)((sectors_of(sim, l) + PIECE - 1) / PIECE) : 1;
 }
 
 /* the lines of the sectors from the `from`-th to before the `to`-th of a copy */
-static void lines(const gs_sim *sim, const gs_launch *l, u64 from, u64 to, gs_copy_visit visit, void *user)
+static void lines(const gs_sim *sim, const gs_launch *l, u64 from, u64 to, gs_host_copy_visit visit,
+                  void *user)
 {
     const gs_copy *all = first_of(sim, l);
     u32 low = 0, high = l->copies;
@@ -47,15 +48,15 @@ static void lines(const gs_sim *sim, const gs_launch *l, u64 from, u64 to, gs_co
     }
 }
 
-void gs_copy_lines(const gs_sim *sim, u32 kernel, u32 piece, gs_copy_visit visit, void *user)
+void gs_host_copy_lines(const gs_sim *sim, u32 kernel, u32 piece, gs_host_copy_visit visit, void *user)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
-    u64 n = sectors_of(sim, l), tail = (u64)TAIL * sim->places * sim->sets * GS_WAYS * 4;
+    u64 n = sectors_of(sim, l), tail = (u64)TAIL * sim->slice_places * sim->sets * GS_WAYS * 4;
     u64 from = l->copy_time ? (u64)piece * PIECE : n > tail ? n - tail : 0;
     lines(sim, l, from, l->copy_time ? gs_min(n, from + PIECE) : n, visit, user);
 }
 
-void gs_copy_all(const gs_sim *sim, u32 kernel, gs_copy_visit visit, void *user)
+void gs_host_copy_all_lines(const gs_sim *sim, u32 kernel, gs_host_copy_visit visit, void *user)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     lines(sim, l, 0, sectors_of(sim, l), visit, user);

@@ -5,19 +5,19 @@
 #pragma once
 #include "base/mailbox.h"
 
-typedef void (*gs_copy_visit)(void *user, u64 line, u32 mask);
+typedef void (*gs_host_copy_visit)(void *user, u64 line, u32 mask);
 
 /* How many pieces a copy is. */
-u32 gs_copy_pieces(const gs_sim *sim, const gs_launch *l);
+u32 gs_host_copy_pieces(const gs_sim *sim, const gs_launch *l);
 /* Calls `visit` for the lines of a piece as the slices see it, and of a whole copy. */
-void gs_copy_lines(const gs_sim *sim, u32 kernel, u32 piece, gs_copy_visit visit, void *user);
-void gs_copy_all(const gs_sim *sim, u32 kernel, gs_copy_visit visit, void *user);
+void gs_host_copy_lines(const gs_sim *sim, u32 kernel, u32 piece, gs_host_copy_visit visit, void *user);
+void gs_host_copy_all_lines(const gs_sim *sim, u32 kernel, gs_host_copy_visit visit, void *user);
 
 /* payload of a piece: piece 32 bits, kernel 19 */
-static inline u64 gs_pay_copy(u32 kernel, u32 piece)
+static inline u64 gs_pay_host_copy(u32 kernel, u32 piece)
 {
-    return (u64)piece | (u64)GS_MSG_COPY << 42 | (u64)kernel << 45;
+    return (u64)piece | (u64)GS_MSG_HOST_COPY << 42 | (u64)kernel << 45;
 }
 
-#define GS_COPY_PIECE(p)  ((u32)(p))
-#define GS_COPY_KERNEL(p) ((u32)((p) >> 45))
+#define GS_HOST_COPY_PIECE(p)  ((u32)(p))
+#define GS_HOST_COPY_KERNEL(p) ((u32)((p) >> 45))

@@ -104,16 +104,16 @@ static inline u32 fill_mask(const gs_sim *sim, u32 mask)
 }
 
 /* What the SMs of a GPC last asked of a line, where they join each other. */
-static inline gs_joint *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 tag, u32 sm)
+static inline gs_l2_join *joint_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 tag, u32 sm)
 {
     u32 row = GS_PAY_ROW(pay);
     if (GS_LIKELY(!sim->join_loads)) {
         return NULL;
     }
-    u64 key = (u64)tag | (u64)row << 16 | (u64)sim->meets_of[sm] << 32;
-    gs_joint *j = &s->joint[(key * 0x9e3779b97f4a7c15ull >> 32) & (GS_JOINTS - 1)];
+    u64 key = (u64)tag | (u64)row << 16 | (u64)sim->join_group_of[sm] << 32;
+    gs_l2_join *j = &s->joint[(key * 0x9e3779b97f4a7c15ull >> 32) & (GS_L2_JOINS - 1)];
     if (j->key != key + 1) {
-        *j = (gs_joint){.key = key + 1};
+        *j = (gs_l2_join){.key = key + 1};
     }
     return j;
 }
@@ -127,13 +127,13 @@ static inline u32 joint_bit(u32 sm)
 /* Whether just these sectors are still to come for the GPC. Requests meet behind the network, in front of the
    slice, so that they join one until the slice has its reply, or it is back from the other half, however long
    that waits for the link to the GPC then. */
-static inline int joint_holds(const gs_joint *j, u32 mask, u64 t)
+static inline int joint_holds(const gs_l2_join *j, u32 mask, u64 t)
 {
     return mask == j->mask && t < j->until;
 }
 
 /* 1: a load joins the request, which serves so many, be they of one SM or of several */
-static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t)
+static inline int joint_takes(const gs_sim *sim, gs_l2_join *j, u32 mask, u64 t)
 {
     if (!joint_holds(j, mask, t) || j->served >= sim->join_loads) {
         return 0;
@@ -146,8 +146,8 @@ static inline int joint_takes(const gs_sim *sim, gs_joint *j, u32 mask, u64 t)
    later is looked up and sent behind it. */
 static inline u64 way_in(const gs_sim *sim, gs_slice *s, u64 t)
 {
-    u64 in = gs_max(t, s->in);
-    s->in = in + sim->enter;
+    u64 in = gs_max(t, s->entry_free);
+    s->entry_free = in + sim->entry_hold;
     return in;
 }
 
@@ -155,24 +155,25 @@ static inline u64 way_in(const gs_sim *sim, gs_slice *s, u64 t)
    holds the way in for another look-up. */
 static inline u64 look_up(const gs_sim *sim, gs_slice *s, u64 in, u32 sectors)
 {
-    s->in += sectors > 2 ? sim->request : 0;
-    if (!sim->request) {
+    s->entry_free += sectors > 2 ? sim->lookup_hold : 0;
+    if (!sim->lookup_hold) {
         return in;
     }
-    u64 at = gs_max(in, s->looks);
-    s->looks = at + sim->request;
+    u64 at = gs_max(in, s->lookup_free);
+    s->lookup_free = at + sim->lookup_hold;
     return at;
 }
 
 /* A request of that SM that joins none is the one that is joined from now on, by those that come until then.
  */
-static inline void joint_set(const gs_sim *sim, gs_joint *j, u64 reply, u64 until, u32 mask, u32 away, u32 sm)
+static inline void joint_set(const gs_sim *sim, gs_l2_join *j, u64 reply, u64 until, u32 mask, u32 away,
+                             u32 sm)
 {
-    *j = (gs_joint){j->key, reply, until + sim->mean_distance, (u8)mask, 1, (u8)away, 0, joint_bit(sm)};
+    *j = (gs_l2_join){j->key, reply, until + sim->mean_distance, (u8)mask, 1, (u8)away, 0, joint_bit(sm)};
 }
 
 /* What a request that joins waits for: one reply goes to several SMs, but once to each. */
-static inline u64 joint_link(gs_sim *sim, gs_joint *j, u32 group, u64 t, u32 sm, u32 sectors)
+static inline u64 joint_link(gs_sim *sim, gs_l2_join *j, u32 group, u64 t, u32 sm, u32 sectors)
 {
     u32 bit = joint_bit(sm);
     if (j->sms & bit) {
@@ -204,8 +205,8 @@ static inline u64 push_out(gs_sim *sim, gs_slice *s, gs_set *set, u32 way, u64 s
     if (!dirty) {
         return 0;
     }
-    if (GS_UNLIKELY(sim->open_lines && set->open >> way & 1)) {
-        gs_open_leaves(sim, s, set, way, start + sim->tag_latency);
+    if (GS_UNLIKELY(sim->keep_partial && set->partial >> way & 1)) {
+        gs_partial_evict(sim, s, set, way, start + sim->tag_latency);
     }
     gs_dram_write(sim, s, start + sim->tag_latency, gs_popcount(dirty));
     return s->drained > sim->write_ahead ? s->drained - sim->write_ahead : 0;
@@ -219,10 +220,10 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
     u64 t = gs_key_time(m->key), pay = m->pay;
     u32 tag = GS_PAY_TAG(pay), mask = GS_PAY_MASK(pay), sectors = gs_popcount(mask);
     u32 sm = gs_key_sender(m->key) & (GS_SENDER_SLICE - 1);
-    gs_joint *joint = joint_of(sim, s, pay, tag, sm);
+    gs_l2_join *joint = joint_of(sim, s, pay, tag, sm);
     /* no other part sends that SM's loads to that box */
     const gs_sender forward = gs_sender_across(ctx, GS_SENDER_FORWARD + sm);
-    const u32 home = sim->sm_boxes + gs_opposite(sim, group);
+    const u32 home = sim->sm_boxes + gs_opposite_box(sim, group);
     const u64 there = sim->tag_latency + sim->fabric;
     const u64 in = joint ? way_in(sim, s, t) : t;
     if (joint && joint_takes(sim, joint, mask, t)) {
@@ -230,17 +231,17 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             u64 behind = joint->reply - sim->twin_latency + 1; /* the first one has left by then */
             u64 wait = joint_link(sim, joint, group, t, sm, sectors);
             gs_send(ctx, &forward, home, gs_max(in + wait, behind) + there,
-                    gs_across_pay(pay, 1) | GS_PAY_FOLLOWS | GS_PAY_BEHIND);
+                    gs_pay_across(pay, 1) | GS_PAY_JOINED | GS_PAY_IN_TRANSIT);
         } else {
             u64 wait = joint_link(sim, joint, group, t, sm, sectors);
-            join(ctx, s, own, m, sm, gs_max(joint->reply, in + sim->l2_latency + sim->far + wait));
+            join(ctx, s, own, m, sm, gs_max(joint->reply, in + sim->l2_latency + sim->far_latency + wait));
         }
         return;
     }
-    u64 start = gs_max(look_up(sim, s, in, sectors), s->port);
+    u64 start = gs_max(look_up(sim, s, in, sectors), s->port_free);
     /* what the reply waits for the link to the GPC; one that comes across is asked for as much later */
     const u64 wait = gs_gpc_link_take(sim, group, start, sm, sectors);
-    s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
+    s->port_free = start + sectors * sim->slice_sector[GS_MSG_LOAD];
     s->count.requests++;
     u32 hit = match_ways(set, tag), way;
     if (hit) {
@@ -251,11 +252,11 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
                 set->pending &= (u16) ~(1u << way);
             }
             if (!(set->pending >> way & 1)) {
-                u64 reply = start + wait + sim->l2_latency + sim->far;
+                u64 reply = start + wait + sim->l2_latency + sim->far_latency;
                 s->count.sectors_read += sectors;
                 if (joint) {
                     /* the way there lies before where they meet (h200_behind.csv: 56 to 76 cycles) */
-                    joint_set(sim, joint, reply, reply - wait - sim->far, mask, 0, sm);
+                    joint_set(sim, joint, reply, reply - wait - sim->far_latency, mask, 0, sm);
                 }
                 s->hash = gs_mix(s->hash, reply ^ pay << 8);
                 gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, pay);
@@ -263,7 +264,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
             }
             /* they are on their way already: the home tells when they are there, less what the first one
                waits for the fabric */
-            pay |= GS_PAY_BEHIND;
+            pay |= GS_PAY_IN_TRANSIT;
         } else {
             set->mask[way] |= (u8)mask;
             fill_set(set, way, start + wait + sim->twin_latency);
@@ -280,7 +281,7 @@ static void twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *ow
         u64 reply = start + wait + sim->twin_latency;
         joint_set(sim, joint, reply, reply - wait, mask, 1, sm);
     }
-    gs_send(ctx, &forward, home, start + wait + there, gs_across_pay(pay, 1));
+    gs_send(ctx, &forward, home, start + wait + there, gs_pay_across(pay, 1));
 }
 
 /* A store tells the side opposite the home: the sectors that an SM there wrote are in its twin, and a twin of
@@ -290,8 +291,8 @@ static void twin_tell(gs_ctx *ctx, u32 group, u64 start, u64 pay, int written)
     const gs_sim *sim = ctx->sim;
     const gs_sender tell = gs_sender_across(ctx, GS_SENDER_SLICE + group);
     u64 sectors = written ? 0 : gs_pay_line(0, 0, 15, 0, 0);
-    gs_send(ctx, &tell, sim->sm_boxes + gs_opposite(sim, group), start + sim->tag_latency + sim->fabric,
-            gs_across_pay(pay, 0) & ~sectors);
+    gs_send(ctx, &tell, sim->sm_boxes + gs_opposite_box(sim, group), start + sim->tag_latency + sim->fabric,
+            gs_pay_across(pay, 0) & ~sectors);
 }
 
 static void twin_told(gs_sim *sim, gs_slice *s, gs_set *set, u32 tag, u32 mask, u64 t)
@@ -362,8 +363,8 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
     u32 kind = GS_PAY_SLOT(m->pay) ? GS_MSG_REDUCE : GS_MSG_LOAD, load = kind == GS_MSG_LOAD;
     u32 tag = GS_PAY_TAG(m->pay), mask = GS_PAY_MASK(m->pay), sectors = gs_popcount(mask);
     u64 pay = gs_pay_op(0, 0, kind, 0) | (m->pay & gs_pay_line(0xffff, 8191, 15, 0, 3));
-    u64 start = gs_max(gs_key_time(m->key), s->port), reply = start + sim->l2_latency;
-    s->port = start + (u64)sectors * sim->slice_sector[kind];
+    u64 start = gs_max(gs_key_time(m->key), s->port_free), reply = start + sim->l2_latency;
+    s->port_free = start + (u64)sectors * sim->slice_sector[kind];
     s->count.requests++;
     *(load ? &s->count.sectors_read : &s->count.sectors_written) += sectors;
     *(load ? &s->count.table_read : &s->count.table_written) += sectors;
@@ -391,7 +392,7 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
     reply += s->misses > misses ? sim->fabric_mean : 0;
     s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
     const gs_sender back = gs_sender_across(ctx, GS_SENDER_SLICE + group);
-    gs_send(ctx, &back, sim->boxes - 1, reply - sim->l2_latency + sim->sched.backing.way_back, m->pay);
+    gs_send(ctx, &back, sim->boxes - 1, reply - sim->l2_latency + sim->sched.table_memory.way_back, m->pay);
 }
 
 /* A load of sectors that are on their way to the half opposite, or that has joined one there: they cross
@@ -408,10 +409,10 @@ static int behind(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, c
         reply = gs_max(reply, fill_get(set, way, t) + sim->fill_latency);
     }
     u32 sectors = gs_popcount(mask);
-    *(m->pay & GS_PAY_FOLLOWS ? &s->count.joined : &s->count.sectors_read) += sectors;
+    *(m->pay & GS_PAY_JOINED ? &s->count.joined : &s->count.sectors_read) += sectors;
     reply += sim->fabric_back;
     s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
-    gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~(GS_PAY_FOLLOWS | GS_PAY_BEHIND));
+    gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~(GS_PAY_JOINED | GS_PAY_IN_TRANSIT));
     return 1;
 }
 
@@ -468,20 +469,20 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 forwarded = 1;
                 /* nothing can be back sooner than a hit from here on, be the first one's reply on its way;
                    one that has waited for the link for longer than the first's takes may miss it */
-                if (pay & GS_PAY_FOLLOWS) {
-                    const gs_joint *first = joint_of(sim, s, pay, tag, from);
+                if (pay & GS_PAY_JOINED) {
+                    const gs_l2_join *first = joint_of(sim, s, pay, tag, from);
                     if (joint_holds(first, mask, t - sim->tag_latency - sim->fabric)) {
                         join(ctx, s, &sender, m, from, gs_max(first->reply, t + l2_latency));
                         continue;
                     }
                 }
-                if (pay & GS_PAY_BEHIND && behind(ctx, s, set, &sender, m, from)) {
+                if (pay & GS_PAY_IN_TRANSIT && behind(ctx, s, set, &sender, m, from)) {
                     continue;
                 }
                 across = sim->fabric_back + gs_partition_link_take(sim, s, t, sectors, GS_MSG_LOAD);
             }
         }
-        gs_joint *joint = shared && load ? joint_of(sim, s, pay, tag, from) : NULL;
+        gs_l2_join *joint = shared && load ? joint_of(sim, s, pay, tag, from) : NULL;
         u64 in = t;
         if (GS_UNLIKELY(joint != NULL) && !forwarded) {
             in = way_in(sim, s, t);
@@ -491,8 +492,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
                 continue;
             }
         }
-        u64 start = gs_max(shared && load ? look_up(sim, s, in, sectors) : in, s->port);
-        s->port = start + (u64)sectors * slice_sector[kind];
+        u64 start = gs_max(shared && load ? look_up(sim, s, in, sectors) : in, s->port_free);
+        s->port_free = start + (u64)sectors * slice_sector[kind];
         s->count.requests++;
         u64 reply = start + l2_latency;
         u32 hit = match_ways(set, tag);
@@ -504,8 +505,8 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
         if (GS_UNLIKELY(!hit)) {
             reply = miss(sim, s, set, pay, tag, start);
             if (open_lines && GS_UNLIKELY(!load && GS_PAY_WORDS(pay))) {
-                gs_open_store(sim, s, set, gs_ctz(match_ways(set, tag)), 0, mask, GS_PAY_WORDS(pay),
-                              start + sim->tag_latency);
+                gs_partial_store(sim, s, set, gs_ctz(match_ways(set, tag)), 0, mask, GS_PAY_WORDS(pay),
+                                 start + sim->tag_latency);
             }
         } else {
             u32 way = gs_ctz(hit);
@@ -513,12 +514,13 @@ static inline __attribute__((always_inline)) void serve(gs_ctx *ctx, u32 group, 
             if (!load) {
                 u32 had = set->mask[way];
                 set->mask[way] |= (u8)(mask | mask << 4);
-                if (open_lines && GS_UNLIKELY(GS_PAY_WORDS(pay) || set->open >> way & 1)) {
-                    gs_open_store(sim, s, set, way, had, mask, GS_PAY_WORDS(pay), start + sim->tag_latency);
+                if (open_lines && GS_UNLIKELY(GS_PAY_WORDS(pay) || set->partial >> way & 1)) {
+                    gs_partial_store(sim, s, set, way, had, mask, GS_PAY_WORDS(pay),
+                                     start + sim->tag_latency);
                 }
-            } else if (GS_UNLIKELY(
-                           (open_lines && set->open >> way & 1 && gs_open_load(sim, s, set, way, mask)) ||
-                           mask & ~(u32)set->mask[way])) {
+            } else if (GS_UNLIKELY((open_lines && set->partial >> way & 1 &&
+                                    gs_partial_load(sim, s, set, way, mask)) ||
+                                   mask & ~(u32)set->mask[way])) {
                 reply = widen(sim, s, set, pay, tag, start, way);
             } else if (set->pending >> way & 1) {
                 u64 filled = fill_get(set, way, start);
@@ -557,13 +559,13 @@ static void requests(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
 {
     const gs_sim *sim = ctx->sim;
     const int lru = sim->params.gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    if (sim->half_boxes) {
+    if (sim->partition_boxes) {
         serve(ctx, group, m, n, lru, 1, 1, 1);
-    } else if (sim->join_loads || sim->request || sim->gpc_sector) {
-        serve(ctx, group, m, n, lru, 0, sim->open_lines != 0, 1);
+    } else if (sim->join_loads || sim->lookup_hold || sim->gpc_sector) {
+        serve(ctx, group, m, n, lru, 0, sim->keep_partial != 0, 1);
     } else if (lru) {
         serve(ctx, group, m, n, 1, 0, 0, 0);
-    } else if (sim->open_lines) {
+    } else if (sim->keep_partial) {
         serve(ctx, group, m, n, 0, 0, 1, 0);
     } else {
         serve(ctx, group, m, n, 0, 0, 0, 0);
@@ -592,19 +594,19 @@ static void copy_line(void *user, u64 line, u32 mask)
     gs_set *set = GS_TABLE(sim, gs_set, at_sets) + (size_t)slice * sim->sets + row;
     u64 start = f->time;
     if (f->timed) {
-        start = gs_max(start, s->port);
-        s->port = start + sectors * sim->slice_sector[GS_MSG_LOAD];
+        start = gs_max(start, s->port_free);
+        s->port_free = start + sectors * sim->slice_sector[GS_MSG_LOAD];
         s->count.requests++;
         s->count.sectors_written += sectors;
     }
     u32 hit = match_ways(set, tag), way = hit ? gs_ctz(hit) : victim(lru, sim->clock_hand, set);
     if (hit) {
         touch(lru, set, way);
-        if (sim->open_lines && set->open >> way & 1) {
-            gs_open_store(sim, s, set, way, set->mask[way], mask, 0, start);
+        if (sim->keep_partial && set->partial >> way & 1) {
+            gs_partial_store(sim, s, set, way, set->mask[way], mask, 0, start);
         }
         set->mask[way] = (u8)(set->mask[way] | mask | mask << 4);
-        if (sim->half_boxes && set->twins >> way & 1) {
+        if (sim->partition_boxes && set->twins >> way & 1) {
             u32 unit = slice % GS_GROUP;
             set->twins &= (u16) ~(1u << way);
             twin_tell(f->ctx, f->group, start,
@@ -615,8 +617,8 @@ static void copy_line(void *user, u64 line, u32 mask)
     } else {
         if (f->timed) {
             push_out(sim, s, set, way, start);
-        } else if (sim->open_lines && set->open >> way & 1) {
-            gs_open_forget(sim, s, set, way);
+        } else if (sim->keep_partial && set->partial >> way & 1) {
+            gs_partial_forget(sim, s, set, way);
         }
         set->tag[way] = (u16)tag;
         set->mask[way] = (u8)(mask | mask << 4);
@@ -628,9 +630,9 @@ static void copy_line(void *user, u64 line, u32 mask)
 
 static void copy_piece(gs_ctx *ctx, u32 group, const gs_msg *m)
 {
-    u32 kernel = GS_COPY_KERNEL(m->pay);
+    u32 kernel = GS_HOST_COPY_KERNEL(m->pay);
     filler f = {ctx, gs_key_time(m->key), group, gs_launches(ctx->sim)[kernel].copy_time != 0};
-    gs_copy_lines(ctx->sim, kernel, GS_COPY_PIECE(m->pay), copy_line, &f);
+    gs_host_copy_lines(ctx->sim, kernel, GS_HOST_COPY_PIECE(m->pay), copy_line, &f);
 }
 
 static void messages(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
@@ -640,7 +642,7 @@ static void messages(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n)
         return;
     }
     for (u32 at = 0, i = 0; i <= n; i++) {
-        if (i == n || GS_PAY_KIND(m[i].pay) == GS_MSG_COPY) {
+        if (i == n || GS_PAY_KIND(m[i].pay) == GS_MSG_HOST_COPY) {
             requests(ctx, group, m + at, i - at);
             if (i < n) {
                 copy_piece(ctx, group, &m[i]);
@@ -654,7 +656,7 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
 {
     gs_sim *sim = ctx->sim;
     const gs_msg *m;
-    u32 n = gs_mailbox_take(ctx, sim->sm_boxes + group, &m, GS_FETCH_SETS,
+    u32 n = gs_mailbox_take(ctx, sim->sm_boxes + group, &m, GS_PREFETCH_L2_SETS,
                             GS_TABLE(sim, gs_set, at_sets) + (size_t)group * GS_GROUP * sim->sets);
     ctx->t->events += n;
     while (GS_UNLIKELY(sim->series.interval != 0) && n) {

@@ -11,15 +11,15 @@
 #define GS_ACROSS 0x8000u
 
 /* the box of the slices opposite */
-static inline u32 gs_opposite(const gs_sim *sim, u32 box)
+static inline u32 gs_opposite_box(const gs_sim *sim, u32 box)
 {
-    return box >= sim->half_boxes ? box - sim->half_boxes : box + sim->half_boxes;
+    return box >= sim->partition_boxes ? box - sim->partition_boxes : box + sim->partition_boxes;
 }
 
 /* 1: the group of slices lies on the other side of that SM */
-static inline int gs_is_across(const gs_sim *sim, u32 sm, u32 box)
+static inline int gs_is_across_partitions(const gs_sim *sim, u32 sm, u32 box)
 {
-    return (box >= sim->half_boxes) != sim->half_of[sm];
+    return (box >= sim->partition_boxes) != sim->partition_of[sm];
 }
 
 /* Takes a link to the other side for some sectors at time t; returns how long they wait for it. The slices of
@@ -29,13 +29,13 @@ static inline int gs_is_across(const gs_sim *sim, u32 sm, u32 box)
 static inline u64 gs_partition_link_take(const gs_sim *sim, gs_slice *s, u64 t, u32 sectors, u32 kind)
 {
     s -= s->id % GS_GROUP;
-    u64 start = gs_max(t, s->link);
-    s->link = start + (kind == GS_MSG_STORE ? sim->link_store : 0) +
-              sectors * sim->link_sector[kind == GS_MSG_LOAD];
+    u64 start = gs_max(t, s->partition_link_free);
+    s->partition_link_free = start + (kind == GS_MSG_STORE ? sim->link_store : 0) +
+                             sectors * sim->link_sector[kind == GS_MSG_LOAD];
     return start - t;
 }
 
-static inline u64 gs_across_pay(u64 pay, int to_home)
+static inline u64 gs_pay_across(u64 pay, int to_home)
 {
     return to_home ? pay & ~(u64)GS_ACROSS : pay | GS_ACROSS;
 }

@@ -17,7 +17,7 @@ static u32 run_of(const gs_sim *sim, u32 index)
 static void answer(gs_ctx *ctx, const gs_sender *sender, u32 sm, u64 time, u64 pay, u32 far)
 {
     const gs_sim *sim = ctx->sim;
-    u32 run = GS_SYNC_AHEAD(pay) ? run_of(sim, GS_SYNC_INDEX(pay)) : 0;
+    u32 run = GS_SYNC_LOOK_AHEAD(pay) ? run_of(sim, GS_SYNC_INDEX(pay)) : 0;
     u64 back = sim->l2_latency + sim->noc + sim->sync_extra[far][1];
     gs_send(ctx, sender, sm / GS_GROUP, time + back + sim->acquire * sim->period,
             pay | gs_pay_line(0, 0, 0, run, 0));
@@ -56,9 +56,9 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64
     gs_sim *sim = ctx->sim;
     u32 sm = gs_key_sender(key), post = GS_SYNC_WHAT(pay) == GS_SYNC_POST, far = gs_sync_far(sim, sm, s->id);
     gs_semaphore *sem = GS_TABLE(sim, gs_semaphore, at_semaphores) + GS_SYNC_INDEX(pay);
-    u64 start = gs_max(gs_max(gs_key_time(key), s->port), s->atomic);
-    s->port = start + sim->slice_sector[GS_MSG_LOAD];
-    s->atomic = start + sim->atomic_hold;
+    u64 start = gs_max(gs_max(gs_key_time(key), s->port_free), s->atomic_free);
+    s->port_free = start + sim->slice_sector[GS_MSG_LOAD];
+    s->atomic_free = start + sim->atomic_hold;
     s->count.requests++;
     s->hash = gs_mix(s->hash, start ^ pay << 19);
     if (post) {
@@ -75,7 +75,7 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64
         answer(ctx, sender, sm, start, pay, far);
         return;
     }
-    u32 node = (sm * GS_TBS + GS_PAY_WARP(pay)) * GS_POLLS + GS_SYNC_POLLED(pay);
+    u32 node = (sm * GS_TBS + GS_PAY_WARP(pay)) * GS_POLLS + GS_SYNC_POLL_NUMBER(pay);
     GS_TABLE(sim, gs_subscriber, at_subscribers)
     [node] = (gs_subscriber){start, pay, sem->head, GS_SYNC_INDEX(pay), sm, 0};
     sem->head = node + 1;

@@ -9,12 +9,12 @@
    memory as of the line's reading from L2, or as of its SM's store there, which must not be before the last
    store came to L2.
 
-   TBs of one kernel whose program posts semaphores: see oracle_inside.h. */
+   TBs of one kernel whose program posts semaphores: see intra_kernel.h. */
 #include "oracle/oracle.h"
 
 #include "base/fail.h"
 #include "base/mailbox.h"
-#include "oracle/oracle_inside.h"
+#include "oracle/intra_kernel.h"
 #include "program/tb_cost.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ typedef struct taken {
     touch *touches;
     u64 *first; /* of each TB, and one more */
     u8 *ended;
-    gs_inside *inside; /* NULL: its TBs do not meet */
+    gs_intra_kernel *inside; /* NULL: its TBs do not meet */
     u32 left;
 } taken;
 
@@ -148,7 +148,7 @@ static void drop_kernel(taken *k)
     free(k->touches);
     free(k->first);
     free(k->ended);
-    gs_inside_free(k->inside);
+    gs_intra_kernel_free(k->inside);
     memset(k, 0, sizeof *k);
 }
 
@@ -291,7 +291,7 @@ static int posts_any(const gs_sim *sim, u32 kernel)
 
 typedef struct bytes_of {
     const taken *of;
-    gs_inside_key *keys;
+    gs_intra_kernel_key *keys;
     u32 tb;
 } bytes_of;
 
@@ -311,7 +311,7 @@ static void bytes_visit(void *user, const gs_iop *op, u64 line, u32 mask, const 
 static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
 {
     u64 n = 0, all = k->first[tbs];
-    int checked = tbs <= GS_INSIDE_TBS && posts_any(sim, kernel);
+    int checked = tbs <= GS_INTRA_KERNEL_TBS && posts_any(sim, kernel);
     for (u64 i = 0; i < all; i++) {
         k->touches[i].place &= (u32)checked;
         n += k->touches[i].place;
@@ -319,7 +319,7 @@ static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
     if (n == 0) {
         return 1;
     }
-    gs_inside_key *keys = malloc(n * sizeof *keys);
+    gs_intra_kernel_key *keys = malloc(n * sizeof *keys);
     if (!keys) {
         return 0;
     }
@@ -328,7 +328,8 @@ static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
         for (u64 i = k->first[tb]; i < k->first[tb + 1]; i++) {
             if (k->touches[i].place) {
                 k->touches[i].place = (u32)n + 1;
-                keys[n++] = (gs_inside_key){k->touches[i].sector, (u32)i, tb, k->touches[i].phase, 0, {0}};
+                keys[n++] =
+                    (gs_intra_kernel_key){k->touches[i].sector, (u32)i, tb, k->touches[i].phase, 0, {0}};
             }
         }
     }
@@ -336,7 +337,7 @@ static int take_in_inside(const gs_sim *sim, taken *k, u32 kernel, u32 tbs)
         bytes_of b = {k, keys, tb};
         gs_tb_walk(sim, kernel, tb, bytes_visit, &b);
     }
-    k->inside = gs_inside_create(tbs, sim->n_semaphores, keys, n);
+    k->inside = gs_intra_kernel_create(tbs, sim->n_semaphores, keys, n);
     for (u64 i = 0; i < n; i++) {
         k->touches[keys[i].touch].place = (u32)i + 1;
     }
@@ -531,7 +532,7 @@ static int check_access(gs_sim *sim, oracle *o, const access *a)
         }
         if (t->place) {
             u32 before,
-                other = gs_inside_access(o->kernels[a->kernel].inside, t->place - 1, a->kind, &before);
+                other = gs_intra_kernel_access(o->kernels[a->kernel].inside, t->place - 1, a->kind, &before);
             if (other != GS_NONE) {
                 return race(sim, a, sector, other, before);
             }
@@ -616,14 +617,14 @@ int gs_oracle_check(gs_sim *sim)
     int code = GS_OK;
     for (u64 i = 0; i < due.n && code == GS_OK; i++) {
         const access *a = &due.at[i];
-        gs_inside *inside = o->kernels[a->kernel].inside;
+        gs_intra_kernel *inside = o->kernels[a->kernel].inside;
         if (a->what == POLLS) {
             if (inside) {
-                gs_inside_poll(inside, a->tb, (u32)a->line, a->mask);
+                gs_intra_kernel_poll(inside, a->tb, (u32)a->line, a->mask);
             }
         } else if (a->what == ACCESS) {
             code = check_access(sim, o, a);
-        } else if (a->what == POSTS && inside && !gs_inside_post(inside, a->tb, (u32)a->line)) {
+        } else if (a->what == POSTS && inside && !gs_intra_kernel_post(inside, a->tb, (u32)a->line)) {
             code = gs_fail(sim, GS_ERR_MEM, "the oracle needs more memory than there is");
         } else {
             publish(o, a);

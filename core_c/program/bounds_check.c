@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-u64 gs_address_top(const gs_sim *sim)
+u64 gs_address_limit(const gs_sim *sim)
 {
     /* L2 tags have 16 bits, L1 keys name a line of 31; with gpu.l2.chunked lines that follow one another may
        be a fold of their address apart: 1024 lines, and a row of all slices */
-    u64 tags = sim->map.wraps || sim->half_boxes ? 32767 : 65535;
-    u64 lines = tags * sim->map.by_block.d - (sim->map.chunked ? 1024 + 16 * (u64)sim->live : 0);
+    u64 tags = sim->map.wraps || sim->partition_boxes ? 32767 : 65535;
+    u64 lines = tags * sim->map.by_block.d - (sim->map.chunked ? 1024 + 16 * (u64)sim->slices : 0);
     return gs_min(lines * 128, (u64)INT32_MAX * 128);
 }
 
@@ -90,7 +90,7 @@ static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box
     const gs_program *p = &job->programs[l->program];
     const gs_op *open[3]; /* the loops around an op, innermost last */
     u32 depth = 0;
-    i64 top = (i64)gs_address_top(sim);
+    i64 top = (i64)gs_address_limit(sim);
     *most = 0;
     for (u64 i = box->end; i-- > box->first;) {
         const gs_op *op = &job->ops[i];
@@ -144,7 +144,7 @@ static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box
 /* Recorded lines lie within memory. */
 static int check_accesses(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 index)
 {
-    u64 top = gs_address_top(sim) >> 7;
+    u64 top = gs_address_limit(sim) >> 7;
     for (u64 i = l->first_access; i < l->first_access + l->accesses; i++) {
         u64 line = (u32)job->accesses[i], number = job->accesses[i] >> 32, sectors = 0;
         const gs_template *t = number < job->n_templates ? &job->templates[number] : NULL;

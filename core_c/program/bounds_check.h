@@ -3,6 +3,6 @@
 #pragma once
 
 /* Addresses must lie below this. */
-u64 gs_address_top(const gs_sim *sim);
+u64 gs_address_limit(const gs_sim *sim);
 /* Refuses a launch that could leave memory or its recorded accesses; its program is checked. */
 int gs_bounds_check(gs_sim *sim, const gs_job *job, u64 index);

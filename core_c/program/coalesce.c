@@ -111,7 +111,7 @@ static int odd_record(const gs_pattern *p)
     return p->recorded && (p->recorded > 1 || p->bx || p->by || p->bz || p->warp || p->shape);
 }
 
-int gs_pattern_lower(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l)
+int gs_coalesce_pattern(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l)
 {
     const gs_pattern *p = &job->patterns[index];
     const gs_lanes *lanes = p->shape && p->shape <= job->n_lanes ? &job->lanes[p->shape - 1] : NULL;

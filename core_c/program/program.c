@@ -245,7 +245,7 @@ int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out)
         return gs_fail(sim, GS_ERR_MEM, "not enough memory for programs");
     }
     for (u64 i = 0; i < job->n_patterns; i++) {
-        if (gs_pattern_lower(sim, job, i, out)) {
+        if (gs_coalesce_pattern(sim, job, i, out)) {
             return sim->error_code;
         }
     }

@@ -98,7 +98,7 @@ static walker start_at(const gs_sim *sim, const gs_launch *l, u32 tb)
 }
 
 typedef struct copied {
-    gs_visit visit;
+    gs_tb_visit visit;
     void *user;
 } copied;
 
@@ -109,12 +109,12 @@ static void visit_copied(void *user, u64 line, u32 mask)
     c->visit(c->user, &store, line, mask, NULL);
 }
 
-void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_visit visit, void *user)
+void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_tb_visit visit, void *user)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     if (l->copies) {
         copied c = {visit, user};
-        gs_copy_all(sim, kernel, visit_copied, &c);
+        gs_host_copy_all_lines(sim, kernel, visit_copied, &c);
         return;
     }
     const gs_program *program = gs_programs(sim) + l->program;
@@ -187,7 +187,7 @@ void gs_passed_of(const gs_sim *sim, uint32_t kernel, gs_passed *out)
     passer p = {sim, out};
     for (u32 tb = 0; tb < tbs; tb++) {
         gs_tb_walk(sim, kernel, tb, visit_passed, &p);
-        for (u32 i = 0; i < sim->live; i++) {
+        for (u32 i = 0; i < sim->slices; i++) {
             gs_passed *s = &out[i];
             s->stored += s->now;
             if (s->whole) {
@@ -211,10 +211,10 @@ static gs_launch any_launch(u32 program)
 /* whether any line has its home across the fabric from the SMs of a side */
 static int crosses(const gs_sim *sim, const gs_coalesced *r, u32 side)
 {
-    for (u32 i = 0; side && sim->half_boxes && i < r->template->lines; i++) {
+    for (u32 i = 0; side && sim->partition_boxes && i < r->template->lines; i++) {
         u32 slice, set, tag;
         gs_home(&sim->map, r->line + (u64)(i64)r->part[i].line, &slice, &set, &tag);
-        if ((slice / GS_GROUP >= sim->half_boxes) != (side != 1)) {
+        if ((slice / GS_GROUP >= sim->partition_boxes) != (side != 1)) {
             return 1;
         }
     }
@@ -240,9 +240,9 @@ static shared_by shared_of(const gs_sim *sim, const gs_program *p, const gs_load
     return (shared_by){.sub = (p->warps + 3) / 4,
                        .all = p->warps,
                        .l2 = loads->latency,
-                       .fresh = loads->latency + (sim->half_boxes ? around : 0),
-                       .dram = dram + (sim->half_boxes ? around / 2 : 0),
-                       .acknowledged = sim->half_boxes ? 2 * sim->fabric / sim->period : 0,
+                       .fresh = loads->latency + (sim->partition_boxes ? around : 0),
+                       .dram = dram + (sim->partition_boxes ? around / 2 : 0),
+                       .acknowledged = sim->partition_boxes ? 2 * sim->fabric / sim->period : 0,
                        .arrivals = p->warps * gs_max((u64)sim->params.gpu_sm.barrier_warp,
                                                      (u64)sim->params.gpu_sm.barrier_leave)};
 }

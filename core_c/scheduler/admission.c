@@ -15,9 +15,10 @@
 void gs_admit_plan(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
-    if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->looking || d->next_admit == sim->n_launches ||
-        d->active >= sim->order.window || d->shut || !gs_depend_room(sim, d->next_admit) ||
-        (sim->order.ahead && d->next_admit - d->unfinished >= sim->order.ahead)) {
+    if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->footprint_waits ||
+        d->next_admit == sim->n_launches || d->active >= sim->order.window || d->barrier_running ||
+        !gs_table_has_room(sim, d->next_admit) ||
+        (sim->order.ahead && d->next_admit - d->oldest_unfinished >= sim->order.ahead)) {
         return;
     }
     const gs_launch *l = gs_launches(sim) + d->next_admit;
@@ -27,13 +28,13 @@ void gs_admit_plan(gs_sim *sim, u64 t)
     /* what is launched ahead pays the launch behind its admission */
     u64 begin =
         gs_max(gs_max(t, d->admit_free), l->enqueued + (sim->order.prelaunch ? 0 : sim->order.launch));
-    d->admit_at = gs_max(begin, d->lifted);
+    d->admit_at = gs_max(begin, d->barrier_lifted_at);
     if (!gs_footprints_due(sim, d->next_admit)) {
-        d->admit_at += gs_admit_checks(sim, d->next_admit);
+        d->admit_at += gs_admit_check_time(sim, d->next_admit);
     }
 }
 
-u64 gs_admit_checks(const gs_sim *sim, u32 kernel)
+u64 gs_admit_check_time(const gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     return l->look_up + (u64)l->segments * sim->sched.segments * sim->order.check;
@@ -46,9 +47,9 @@ static void barrier_passed(gs_sim *sim, u32 kernel, u64 t)
     const gs_launch *launches = gs_launches(sim);
     int stood = launches[kernel].barrier != 0;
     if (stood || (d->active == 0 && d->next_admit < sim->n_launches && launches[d->next_admit].barrier)) {
-        d->lifted = t + (launches[kernel].copies ? 0 : sim->order.gap);
+        d->barrier_lifted_at = t + (launches[kernel].copies ? 0 : sim->order.gap);
     }
-    d->shut &= !stood;
+    d->barrier_running &= !stood;
 }
 
 void gs_admit_next(gs_sim *sim, u64 t)
@@ -61,27 +62,27 @@ void gs_admit_next(gs_sim *sim, u64 t)
     }
     d->next_admit++;
     d->admit_free =
-        t + (gs_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
+        t + (gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
     d->active += gs_launches(sim)[kernel].places;
-    d->shut = gs_launches(sim)[kernel].barrier;
+    d->barrier_running = gs_launches(sim)[kernel].barrier;
     d->segments += gs_launches(sim)[kernel].segments;
     gs_kernels(sim)[kernel].record.admitted = t;
     gs_oracle_admit(sim, kernel);
-    if (sim->order.prelaunch && !gs_copy_is_free(sim, kernel)) {
-        gs_kernels(sim)[kernel].gate++;
+    if (sim->order.prelaunch && !gs_host_copy_is_free(sim, kernel)) {
+        gs_kernels(sim)[kernel].unmet++;
         gs_ring_push(sim, &d->admit,
                      (gs_event){gs_max(t + sim->order.prelaunch,
                                        gs_launches(sim)[kernel].enqueued + sim->order.launch),
                                 GS_EVENT_PRELAUNCHED, kernel, GS_NONE, GS_NONE});
     }
-    gs_depend_admit(sim, kernel, t);
+    gs_table_admit(sim, kernel, t);
     if (sim->order.nodes && d->next_admit == sim->n_launches) {
         gs_wavefront_fill(sim, t);
     }
     gs_admit_plan(sim, t);
 }
 
-void gs_admit_beside(gs_ctx *ctx, u32 kernel, u64 t)
+void gs_admit_concurrent(gs_ctx *ctx, u32 kernel, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
@@ -107,7 +108,7 @@ void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64
     gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
 }
 
-void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
+void gs_admit_successors(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_kernel *kernels = gs_kernels(sim);
@@ -118,8 +119,8 @@ void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         u32 s = succs[i];
         if (launches[s].early) {
-            gs_pdl_pred_end(ctx, s, t);
-        } else if (--kernels[s].gate == 0) {
+            gs_pdl_producer_end(ctx, s, t);
+        } else if (--kernels[s].unmet == 0) {
             /* a copy has paid the gap before it began */
             u64 gap = launches[kernel].copies ? 0 : sim->order.gap;
             /* those of its own stream have ended, so what runs is another stream's */
@@ -129,7 +130,7 @@ void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
             if (sim->order.queues) {
                 kernels[s].cause_kernel = kernel;
                 kernels[s].cause_tb = tb;
-                gs_queues_open(sim, s, t + gap, t);
+                gs_aql_barrier_met(sim, s, t + gap, t);
             } else {
                 gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_KERNEL_READY, s, kernel, tb});
             }
@@ -137,23 +138,24 @@ void gs_admit_behind(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
     }
 }
 
-void gs_admit_leave(gs_sim *sim, u32 kernel)
+void gs_admit_leave_window(gs_sim *sim, u32 kernel)
 {
     gs_sched *d = &sim->sched;
     const gs_kernel *kernels = gs_kernels(sim);
     d->active -= gs_launches(sim)[kernel].places;
     d->segments -= gs_launches(sim)[kernel].segments;
-    while (d->unfinished < sim->n_launches && kernels[d->unfinished].done == kernels[d->unfinished].tbs) {
-        d->unfinished++;
+    while (d->oldest_unfinished < sim->n_launches &&
+           kernels[d->oldest_unfinished].done == kernels[d->oldest_unfinished].tbs) {
+        d->oldest_unfinished++;
     }
 }
 
-void gs_admit_table_done(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+void gs_admit_table_kernel_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     const gs_kernel *kernels = gs_kernels(sim);
     u32 end = kernel + 1;
     if (sim->order.in_order) {
-        if (kernel != sim->sched.unfinished) {
+        if (kernel != sim->sched.oldest_unfinished) {
             return;
         }
         while (end < sim->n_launches && kernels[end].done == kernels[end].tbs) {
@@ -161,9 +163,9 @@ void gs_admit_table_done(gs_sim *sim, u32 kernel, u32 tb, u64 t)
         }
     }
     for (u32 k = kernel; k < end; k++) {
-        gs_depend_kernel_end(sim, k, kernel, tb, t);
+        gs_table_kernel_end(sim, k, kernel, tb, t);
         if (!sim->order.launchers) {
-            gs_admit_leave(sim, k);
+            gs_admit_leave_window(sim, k);
         }
         barrier_passed(sim, k, t);
     }

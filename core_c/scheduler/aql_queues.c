@@ -7,25 +7,25 @@
 #include "scheduler/copy_engine.h"
 #include "scheduler/scheduler.h"
 
-static gs_queue *queues(gs_sim *sim)
+static gs_aql_queue *queues(gs_sim *sim)
 {
-    return GS_TABLE(sim, gs_queue, at_queues);
+    return GS_TABLE(sim, gs_aql_queue, at_queues);
 }
 
 /* the packets at the head of a queue are taken as far as they wait for nothing; 1: some were */
-static int go(gs_sim *sim, gs_queue *q)
+static int go(gs_sim *sim, gs_aql_queue *q)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *kernels = gs_kernels(sim);
     int went = 0;
-    while (q->slot != GS_NONE && q->head < d->submitted && kernels[q->head].gate == 0) {
+    while (q->slot != GS_NONE && q->head < d->submitted && kernels[q->head].unmet == 0) {
         u32 kernel = q->head;
         const gs_kernel *k = &kernels[kernel];
         u32 barriers = gs_launches(sim)[kernel].packets;
-        u64 each = gs_copy_is_free(sim, kernel) ? 0 : sim->order.packet;
+        u64 each = gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.packet;
         /* behind a barrier packet its own is looked at when that is done; else it is known before */
-        u64 at =
-            barriers ? gs_max(q->free + barriers * each, k->opens) + each : gs_max(q->free + each, k->opens);
+        u64 at = barriers ? gs_max(q->free + barriers * each, k->conditions_met_at) + each
+                          : gs_max(q->free + each, k->conditions_met_at);
         at = gs_max(at, k->submitted + sim->order.launch);
         gs_ring_push(sim, &d->admit,
                      (gs_event){at, GS_EVENT_KERNEL_READY, kernel, k->cause_kernel, k->cause_tb});
@@ -33,7 +33,7 @@ static int go(gs_sim *sim, gs_queue *q)
         q->waiting -= barriers + 1;
         q->free = at;
         q->head = GS_TABLE(sim, u32, at_queue_next)[kernel];
-        d->room_at = gs_max(d->room_at, at);
+        d->queue_room_at = gs_max(d->queue_room_at, at);
         went = 1;
     }
     return went;
@@ -46,17 +46,17 @@ static int submit(gs_sim *sim)
     u32 before = d->submitted;
     for (; d->submitted < sim->n_launches; d->submitted++) {
         const gs_launch *l = gs_launches(sim) + d->submitted;
-        gs_queue *q = &queues(sim)[l->queue];
+        gs_aql_queue *q = &queues(sim)[l->queue];
         if (q->waiting && q->waiting + l->packets + 1 > sim->order.ring) {
-            if (!d->live) {
-                d->live = 1;
+            if (!d->host_blocked) {
+                d->host_blocked = 1;
                 d->host_free = l->enqueued;
             }
             break;
         }
         u64 at = l->enqueued;
-        if (d->live) {
-            d->host_free = gs_max(d->host_free, d->room_at) + sim->order.submit;
+        if (d->host_blocked) {
+            d->host_free = gs_max(d->host_free, d->queue_room_at) + sim->order.submit;
             at = gs_max(at, d->host_free);
         }
         gs_kernels(sim)[d->submitted].submitted = at;
@@ -69,7 +69,7 @@ static int submit(gs_sim *sim)
 static void take_slot(gs_sim *sim, u32 queue, u32 slot, u64 t)
 {
     u32 *held = GS_TABLE(sim, u32, at_queue_slots) + slot;
-    gs_queue *q = &queues(sim)[queue];
+    gs_aql_queue *q = &queues(sim)[queue];
     if (*held != GS_NONE) {
         queues(sim)[*held].slot = GS_NONE;
     }
@@ -83,9 +83,9 @@ static u32 idle_slot(gs_sim *sim, int stuck)
 {
     const u32 *slots = GS_CONST_TABLE(sim, u32, at_queue_slots);
     for (u32 s = 0; s < sim->order.slots; s++) {
-        const gs_queue *q = slots[s] == GS_NONE ? NULL : &queues(sim)[slots[s]];
+        const gs_aql_queue *q = slots[s] == GS_NONE ? NULL : &queues(sim)[slots[s]];
         if (!q || (q->running == 0 &&
-                   !(stuck && q->head < sim->sched.submitted && gs_kernels(sim)[q->head].gate == 0))) {
+                   !(stuck && q->head < sim->sched.submitted && gs_kernels(sim)[q->head].unmet == 0))) {
             return s;
         }
     }
@@ -97,9 +97,9 @@ static u32 next_queue(gs_sim *sim, int able)
 {
     for (u32 i = 0; i < sim->order.queues; i++) {
         u32 n = (sim->sched.rotation + i) % sim->order.queues;
-        const gs_queue *q = &queues(sim)[n];
+        const gs_aql_queue *q = &queues(sim)[n];
         if (q->slot == GS_NONE && q->head != GS_NONE &&
-            (!able || (q->head < sim->sched.submitted && gs_kernels(sim)[q->head].gate == 0))) {
+            (!able || (q->head < sim->sched.submitted && gs_kernels(sim)[q->head].unmet == 0))) {
             return n;
         }
     }
@@ -128,43 +128,43 @@ static void progress(gs_sim *sim, u64 t)
         }
         more |= sim->order.aware && swap(sim, 1, t);
     }
-    if (!d->ticking && next_queue(sim, 0) != GS_NONE) {
-        d->ticking = 1;
+    if (!d->quantum_ticking && next_queue(sim, 0) != GS_NONE) {
+        d->quantum_ticking = 1;
         gs_ring_push(sim, &d->admit, (gs_event){t + sim->order.quantum, GS_EVENT_QUANTUM, 0, 0, 0});
     }
 }
 
-void gs_queues_open(gs_sim *sim, u32 kernel, u64 at, u64 t)
+void gs_aql_barrier_met(gs_sim *sim, u32 kernel, u64 at, u64 t)
 {
-    gs_kernels(sim)[kernel].opens = at;
+    gs_kernels(sim)[kernel].conditions_met_at = at;
     progress(sim, t);
 }
 
-void gs_queues_end(gs_sim *sim, u32 kernel, u64 t)
+void gs_aql_kernel_end(gs_sim *sim, u32 kernel, u64 t)
 {
     queues(sim)[gs_launches(sim)[kernel].queue].running--;
     progress(sim, t);
 }
 
-void gs_queues_quantum(gs_sim *sim, u64 t)
+void gs_aql_quantum(gs_sim *sim, u64 t)
 {
-    sim->sched.ticking = 0;
+    sim->sched.quantum_ticking = 0;
     swap(sim, 0, t);
     progress(sim, t);
 }
 
-void gs_queues_init(gs_sim *sim)
+void gs_aql_init(gs_sim *sim)
 {
     u32 *next = GS_TABLE(sim, u32, at_queue_next), *slots = GS_TABLE(sim, u32, at_queue_slots), used = 0;
     for (u32 i = 0; i < sim->order.queues; i++) {
-        queues(sim)[i] = (gs_queue){GS_NONE, GS_NONE, GS_NONE, 0, 0, 0};
+        queues(sim)[i] = (gs_aql_queue){GS_NONE, GS_NONE, GS_NONE, 0, 0, 0};
     }
     for (u32 s = 0; s < sim->order.slots; s++) {
         slots[s] = GS_NONE;
     }
     for (u32 i = 0; i < sim->n_launches; i++) {
         u32 queue = gs_launches(sim)[i].queue;
-        gs_queue *q = &queues(sim)[queue];
+        gs_aql_queue *q = &queues(sim)[queue];
         next[i] = GS_NONE;
         if (q->tail != GS_NONE) {
             next[q->tail] = i;

@@ -234,14 +234,14 @@ static void unit_ready(gs_sim *sim, const gs_unit *u, u64 t, u32 cause_kernel, u
 {
     gs_kernel *k = &gs_kernels(sim)[u->kernel];
     const gs_launch *l = gs_launches(sim) + u->kernel;
-    if (!k->fine) {
-        k->gate = 0;
+    if (!k->per_tb) {
+        k->unmet = 0;
         gs_kernel_ready(sim, u->kernel, t, cause_kernel, cause_tb);
         return;
     }
     u64 end = gs_min(((u64)u->unit + 1) * l->unit_tbs, k->tbs);
     for (u32 tb = u->unit * l->unit_tbs; tb < end; tb++) {
-        gs_depend_tb_ready(sim, u->kernel, tb, t, cause_kernel, cause_tb);
+        gs_table_tb_ready(sim, u->kernel, tb, t, cause_kernel, cause_tb);
     }
 }
 
@@ -257,7 +257,7 @@ static void settle(gs_sim *sim, u32 slot)
         b->count.false_edges += gs_popcount64(mine[w] & ~sure[w]);
         for (u64 left = mine[w]; left; left &= left - 1) {
             bit_set(words(sim, b->at_waits, w * 64 + gs_ctz(left)), slot);
-            u->open++;
+            u->unmet++;
         }
         mine[w] = sure[w] = 0;
     }
@@ -295,17 +295,17 @@ void gs_bloom_admit(gs_sim *sim, u32 kernel, u64 t)
     for (u32 i = 0; i < l->sets; i++) {
         enter_set(sim, l, &sets[i]);
     }
-    k->gate = !k->fine;
+    k->unmet = !k->per_tb;
     for (u32 i = 0; i < l->units; i++) {
         settle(sim, slot_of[i]);
     }
     for (u32 i = 0; i < l->units; i++) {
         const gs_unit *u = unit_at(sim, slot_of[i]);
-        if (u->open == 0) {
+        if (u->unmet == 0) {
             unit_ready(sim, u, t, GS_NONE, GS_NONE);
         }
     }
-    if (k->fine) {
+    if (k->per_tb) {
         gs_kernel_ready(sim, kernel, t, GS_NONE, GS_NONE);
     }
 }
@@ -320,7 +320,7 @@ void gs_bloom_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     u32 slot = GS_CONST_TABLE(sim, u32, bloom.at_slot_of)[l->first_unit + tb / l->unit_tbs];
     gs_unit *u = unit_at(sim, slot);
     if (--u->left) {
-        gs_depend_updates(sim, t, updates, kernel);
+        gs_table_update_time(sim, t, updates, kernel);
         return;
     }
     const u64 *waits = words(sim, sim->bloom.at_waits, slot);
@@ -329,7 +329,7 @@ void gs_bloom_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     }
     u->last_tb = tb;
     gs_ring_push(sim, &sim->sched.ready,
-                 (gs_event){gs_depend_updates(sim, t, updates, kernel), GS_EVENT_UNIT, slot, 0, 0});
+                 (gs_event){gs_table_update_time(sim, t, updates, kernel), GS_EVENT_UNIT, slot, 0, 0});
 }
 
 static void free_slots(gs_sim *sim, u32 kernel)
@@ -363,7 +363,7 @@ void gs_bloom_unit_end(gs_sim *sim, u32 slot, u64 t)
     for (u32 w = 0; w < b->slots / 64; w++) {
         for (u64 left = waits[w]; left; left &= left - 1) {
             gs_unit *later = unit_at(sim, w * 64 + gs_ctz(left));
-            if (--later->open == 0) {
+            if (--later->unmet == 0) {
                 unit_ready(sim, later, t, u->kernel, u->last_tb);
             }
         }

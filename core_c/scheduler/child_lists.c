@@ -33,8 +33,8 @@ static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
 }
 
 /* Brings in counters of a node's consumers; those for which there is no room are counted in memory, if at
-   all, and `awaited` names who waits for that. Returns how many those are. */
-static u32 bring_in(gs_sim *sim, u32 node, int count, u32 awaited)
+   all, and `wait` names who waits for that. Returns how many those are. */
+static u32 bring_in(gs_sim *sim, u32 node, int count, u32 wait)
 {
     gs_sched *d = &sim->sched;
     u64 size = sim->order.entry_bytes;
@@ -42,26 +42,26 @@ static u32 bring_in(gs_sim *sim, u32 node, int count, u32 awaited)
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_kernel *k = &gs_kernels(sim)[n->kernel];
-    if (!k->admitted || !k->fine) {
+    if (!k->admitted || !k->per_tb) {
         return 0;
     }
-    gs_fine *fine = gs_fine_of(sim, k);
+    gs_tb_conditions *conditions = gs_tb_conditions_of(sim, k);
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
             u32 tb = ranges[r].start + j * ranges[r].stride;
-            gs_fine *f = &fine[tb];
-            if (f->entry || f->open == 0) {
+            gs_tb_conditions *f = &conditions[tb];
+            if (f->entry || f->unmet == 0) {
                 continue;
             }
             if (d->table_entries < sim->order.counters) {
                 f->entry = 1;
                 d->table_entries++;
                 d->table_peak = gs_max32(d->table_peak, d->table_entries);
-                gs_table_memory_ask(sim, n->kernel, tb * size, size, 0, 0);
+                gs_table_memory_request(sim, n->kernel, tb * size, size, 0, 0);
             } else {
                 missing++;
                 if (count) {
-                    gs_table_memory_ask(sim, n->kernel, tb * size, size, 1, awaited);
+                    gs_table_memory_request(sim, n->kernel, tb * size, size, 1, wait);
                 }
             }
         }
@@ -74,17 +74,17 @@ static void add_children(gs_sim *sim, u32 node, u32 *count)
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_kernel *k = &gs_kernels(sim)[n->kernel];
     if (k->admitted && !k->coarse) {
-        *count += GS_CONST_TABLE(sim, gs_nstate, at_nstates)[node].consumers;
+        *count += GS_CONST_TABLE(sim, gs_node_state, at_node_states)[node].consumers;
         bring_in(sim, node, 0, 0);
     }
 }
 
 static void add_node(gs_sim *sim, u32 node, u32 *count)
 {
-    *count += (u32)gs_depend_counts(sim, node);
+    *count += (u32)gs_table_counts_node(sim, node);
 }
 
-void gs_child_lists_start(gs_sim *sim, gs_resident *r)
+void gs_child_lists_tb_start(gs_sim *sim, gs_resident *r)
 {
     gs_sched *d = &sim->sched;
     u32 children = visit_nodes(sim, r, sim->order.each ? add_children : add_node);
@@ -95,31 +95,31 @@ void gs_child_lists_start(gs_sim *sim, gs_resident *r)
     d->lists_peak = gs_max32(d->lists_peak, d->lists);
     r->missing = entries - held;
     d->spills += r->missing;
-    gs_table_memory_ask_list(sim, r->kernel, r->tb, 0, held, 0);
+    gs_table_memory_request_list(sim, r->kernel, r->tb, 0, held, 0);
 }
 
-void gs_child_lists_end(gs_sim *sim, const gs_departed *tb)
+void gs_child_lists_tb_end(gs_sim *sim, const gs_departed *tb)
 {
     sim->sched.lists -= tb->lists;
-    sim->sched.late = tb->missing;
-    sim->sched.behind = tb->lists;
+    sim->sched.list_missing = tb->missing;
+    sim->sched.list_held = tb->lists;
 }
 
 int gs_child_lists_read(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     gs_sched *d = &sim->sched;
-    u32 late = d->late;
-    d->late = 0;
+    u32 late = d->list_missing;
+    d->list_missing = 0;
     if (late == 0) {
         return 0;
     }
-    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_LISTED, kernel, tb, d->sm});
-    gs_table_memory_ask_list(sim, kernel, tb, d->behind, late, wait);
-    gs_table_memory_asked(sim, wait, t);
+    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_LISTED, kernel, tb, d->producer_sm});
+    gs_table_memory_request_list(sim, kernel, tb, d->list_held, late, wait);
+    gs_table_memory_requested(sim, wait, t);
     return 1;
 }
 
-void gs_child_lists_count(gs_sim *sim, u32 node, u32 awaited)
+void gs_child_lists_count(gs_sim *sim, u32 node, u32 wait)
 {
-    sim->sched.spills += bring_in(sim, node, 1, awaited);
+    sim->sched.spills += bring_in(sim, node, 1, wait);
 }

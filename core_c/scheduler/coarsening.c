@@ -62,7 +62,7 @@ int gs_coarsening_check(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-gs_form gs_form_of(const gs_sim *sim, u32 kernel, u32 form)
+gs_form gs_coarsening_form(const gs_sim *sim, u32 kernel, u32 form)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     return form ? GS_CONST_TABLE(sim, gs_form, at_forms)[l->first_form + form - 1]
@@ -77,7 +77,7 @@ void gs_coarsening_init(gs_sim *sim)
         const gs_launch *l = gs_launches(sim) + kernel;
         gs_kernels(sim)[kernel].unit = 1;
         for (u32 form = 0; form <= l->forms; form++) {
-            const gs_form f = gs_form_of(sim, kernel, form);
+            const gs_form f = gs_coarsening_form(sim, kernel, form);
             u64 units = (gs_tbs_of(l) + f.unit - 1) / f.unit;
             for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
                 const gs_node *n = &nodes[i];
@@ -88,8 +88,8 @@ void gs_coarsening_init(gs_sim *sim)
                 }
                 u32 all =
                     n->ranges == 1 && r->start == 0 && (r->stride == 1 || r->count == 1) && r->count == units;
-                GS_TABLE(sim, gs_nstate, at_nstates)
-                [i] = (gs_nstate){n->expect, 0, GS_NONE, GS_NONE, consumers, 0, form, all};
+                GS_TABLE(sim, gs_node_state, at_node_states)
+                [i] = (gs_node_state){n->expect, 0, GS_NONE, GS_NONE, consumers, 0, form, all};
             }
         }
     }

@@ -9,11 +9,11 @@
 /* when a piece has come, for a copy whose turn on the link began at `start` */
 static u64 piece_time(const gs_sim *sim, const gs_launch *l, u64 start, u32 piece)
 {
-    u64 n = gs_copy_pieces(sim, l);
+    u64 n = gs_host_copy_pieces(sim, l);
     return start + l->copy_wait + l->copy_time - (n - 1 - piece) * (l->copy_time / n);
 }
 
-void gs_copy_start(gs_sim *sim, u32 kernel, u64 t)
+void gs_copy_engine_start(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
@@ -40,24 +40,24 @@ static void log_line(void *user, u64 line, u32 mask)
     gs_oracle_log_l2(g->ctx, NULL, &g->tb, line, mask, g->time, GS_MSG_STORE, 0);
 }
 
-int gs_copy_piece(gs_ctx *ctx, u32 kernel, u32 piece, u64 t)
+int gs_copy_engine_send(gs_ctx *ctx, u32 kernel, u32 piece, u64 t)
 {
     gs_sim *sim = ctx->sim;
     const gs_launch *l = gs_launches(sim) + kernel;
-    u32 n = gs_copy_pieces(sim, l);
+    u32 n = gs_host_copy_pieces(sim, l);
     if (piece == n) {
         return 1;
     }
     if (GS_UNLIKELY(sim->oracle)) {
         logged g = {.ctx = ctx, .tb = {.kernel = kernel}, .time = t};
-        gs_copy_lines(sim, kernel, piece, log_line, &g);
+        gs_host_copy_lines(sim, kernel, piece, log_line, &g);
     }
     gs_ctx next_quantum = *ctx; /* slices have run, or run, this one */
     next_quantum.send0 = ctx->q0 + sim->quantum;
     next_quantum.send_qn = ctx->qn + 1;
     for (u32 i = 0; i < sim->slice_boxes; i++) {
         gs_send_one(&next_quantum, sim->sm_boxes + i, t + sim->copy_latency, GS_SENDER_SCHED,
-                    gs_pay_copy(kernel, piece));
+                    gs_pay_host_copy(kernel, piece));
     }
     if (!l->copy_time) {
         return 1;

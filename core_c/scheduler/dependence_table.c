@@ -20,9 +20,9 @@
 
 #include <string.h>
 
-static gs_nstate *nstates(gs_sim *sim)
+static gs_node_state *nstates(gs_sim *sim)
 {
-    return GS_TABLE(sim, gs_nstate, at_nstates);
+    return GS_TABLE(sim, gs_node_state, at_node_states);
 }
 
 static u32 node_entries(const gs_sim *sim, const gs_node *n)
@@ -50,7 +50,7 @@ static void entries_add(gs_sched *d, u32 n)
 static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
 {
     gs_sched *d = &sim->sched;
-    if (gs_copy_is_free(sim, kernel)) {
+    if (gs_host_copy_is_free(sim, kernel)) {
         return t;
     }
     d->table_updates += updates;
@@ -66,10 +66,10 @@ static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
 /* from an update to the TB that it frees being ready */
 static u64 table_latency(const gs_sim *sim, u32 kernel)
 {
-    return sim->order.infinite || gs_copy_is_free(sim, kernel) ? 0 : sim->order.latency;
+    return sim->order.infinite || gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.latency;
 }
 
-u64 gs_depend_updates(gs_sim *sim, u64 t, u32 updates, u32 kernel)
+u64 gs_table_update_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
 {
     return table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
 }
@@ -81,34 +81,34 @@ void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause
     k->cause_kernel = cause_kernel;
     k->cause_tb = cause_tb;
     if (gs_launches(sim)[kernel].copies) {
-        gs_copy_start(sim, kernel, t);
+        gs_copy_engine_start(sim, kernel, t);
         return;
     }
-    if (k->gated) {
-        gs_prologue_open(sim, kernel, t);
+    if (k->in_prologue) {
+        gs_prologue_kernel_met(sim, kernel, t);
     }
-    if (k->fine ? k->ready > 0 : k->next_tb < k->tbs) {
+    if (k->per_tb ? k->ready > 0 : k->next_tb < k->tbs) {
         gs_ready_set(sim, kernel);
     }
 }
 
-void gs_depend_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
+void gs_table_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    gs_fine *f = &gs_fine_of(sim, k)[tb];
+    gs_tb_conditions *f = &gs_tb_conditions_of(sim, k)[tb];
     f->ready = t;
     f->cause_kernel = cause_kernel;
     f->cause_tb = cause_tb;
-    f->sm = (u16)sim->sched.sm;
+    f->producer_sm = (u16)sim->sched.producer_sm;
     if (f->entry) {
         f->entry = 0;
         sim->sched.table_entries--;
     }
-    if (sim->order.prologue && gs_prologue_met(sim, kernel, tb, t)) {
+    if (sim->order.prologue && gs_prologue_tb_met(sim, kernel, tb, t)) {
         return;
     }
-    gs_fine_bits(sim, k)[tb >> 6] |= 1ull << (tb & 63);
-    if (k->ready++ == 0 && k->gate == 0) {
+    gs_ready_bits(sim, k)[tb >> 6] |= 1ull << (tb & 63);
+    if (k->ready++ == 0 && k->unmet == 0) {
         gs_ready_set(sim, kernel);
     }
 }
@@ -119,15 +119,15 @@ static void unit_ready(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kerne
     const gs_kernel *k = &gs_kernels(sim)[kernel];
     u32 first = unit * k->unit, end = (u32)gs_min((u64)first + k->unit, k->tbs);
     for (u32 tb = first; tb < end; tb++) {
-        gs_depend_tb_ready(sim, kernel, tb, t, cause_kernel, cause_tb);
+        gs_table_tb_ready(sim, kernel, tb, t, cause_kernel, cause_tb);
     }
 }
 
 /* all conditions of a kernel as a whole are met */
 static void gate_opens(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
-    if (sim->order.launchers && !gs_copy_is_free(sim, kernel)) {
-        gs_launcher_take(sim, kernel, t, cause_kernel, cause_tb);
+    if (sim->order.launchers && !gs_host_copy_is_free(sim, kernel)) {
+        gs_host_launcher_take(sim, kernel, t, cause_kernel, cause_tb);
     } else {
         gs_kernel_ready(sim, kernel, t, cause_kernel, cause_tb);
     }
@@ -149,8 +149,8 @@ static u32 open_preds(const gs_sim *sim, u32 kernel, u32 n)
 static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
 {
     int entry = waits > 0 && !of_tbs(sim);
-    k->waits = waits;
-    k->gate += waits;
+    k->unended_whole = waits;
+    k->unmet += waits;
     if (entry && sim->order.fetch && sim->sched.table_entries >= sim->order.entries) {
         k->spilled = 1; /* not even that one fits: it stays in memory */
         sim->sched.spills++;
@@ -163,17 +163,17 @@ static void admit_coarse(gs_sim *sim, u32 kernel)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     k->coarse = 1;
-    k->fine = 0;
+    k->per_tb = 0;
     k->record.coarse = 1;
     sim->sched.coarse++;
     admit_waits(sim, k, open_preds(sim, kernel, gs_launches(sim)[kernel].preds));
 }
 
-int gs_depend_room(const gs_sim *sim, u32 kernel)
+int gs_table_has_room(const gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
     const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
-    const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates);
+    const gs_node_state *states = GS_CONST_TABLE(sim, gs_node_state, at_node_states);
     if (sim->order.bloom) {
         return gs_bloom_room(sim, kernel);
     }
@@ -183,7 +183,7 @@ int gs_depend_room(const gs_sim *sim, u32 kernel)
     if (l->shared && l->forms == 0) {
         return open_preds(sim, kernel, l->preds) == 0;
     }
-    const gs_form f = gs_form_of(sim, kernel, l->shared != 0);
+    const gs_form f = gs_coarsening_form(sim, kernel, l->shared != 0);
     for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
         if (!states[i].done && nodes[i].ranges) {
             return 0;
@@ -198,8 +198,8 @@ static u32 count_conditions(gs_sim *sim, u32 kernel, const gs_form *form)
     const gs_kernel *k = &gs_kernels(sim)[kernel];
     const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
-    const gs_nstate *states = nstates(sim);
-    gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    const gs_node_state *states = nstates(sim);
+    gs_tb_conditions *conditions = k->per_tb ? gs_tb_conditions_of(sim, k) : NULL;
     u32 need = 0;
     for (u32 i = form->first_node; i < form->first_node + form->nodes; i++) {
         const gs_node *n = &nodes[i];
@@ -207,9 +207,9 @@ static u32 count_conditions(gs_sim *sim, u32 kernel, const gs_form *form)
             continue;
         }
         need += node_entries(sim, n);
-        for (u32 r = n->first_range; !states[i].whole && r < n->first_range + n->ranges; r++) {
+        for (u32 r = n->first_range; !states[i].whole_kernel && r < n->first_range + n->ranges; r++) {
             for (u32 j = 0; j < ranges[r].count; j++) {
-                need += ++fine[(ranges[r].start + j * ranges[r].stride) * form->unit].open == 2;
+                need += ++conditions[(ranges[r].start + j * ranges[r].stride) * form->unit].unmet == 2;
             }
         }
     }
@@ -219,8 +219,8 @@ static u32 count_conditions(gs_sim *sim, u32 kernel, const gs_form *form)
 static void forget_conditions(gs_sim *sim, u32 kernel)
 {
     const gs_kernel *k = &gs_kernels(sim)[kernel];
-    for (u32 tb = 0; k->fine && tb < k->tbs; tb++) {
-        gs_fine_of(sim, k)[tb].open = 0;
+    for (u32 tb = 0; k->per_tb && tb < k->tbs; tb++) {
+        gs_tb_conditions_of(sim, k)[tb].unmet = 0;
     }
 }
 
@@ -232,7 +232,7 @@ static u32 choose_form(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need)
     const gs_launch *l = gs_launches(sim) + kernel;
     u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
     for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
-        const gs_form f = gs_form_of(sim, kernel, form);
+        const gs_form f = gs_coarsening_form(sim, kernel, form);
         *need = count_conditions(sim, kernel, &f) + (waits && !of_tbs(sim));
         u64 room = form == l->forms ? free : free * sim->order.share >> 16;
         if (sim->order.infinite || *need <= room) {
@@ -249,29 +249,29 @@ static void take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    const gs_nstate *states = nstates(sim);
-    gs_fine *fine = k->fine ? gs_fine_of(sim, k) : NULL;
+    const gs_node_state *states = nstates(sim);
+    gs_tb_conditions *conditions = k->per_tb ? gs_tb_conditions_of(sim, k) : NULL;
     u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
-    for (u32 tb = 0; sim->order.nodes && k->fine && tb < k->tbs; tb++) {
-        fine[tb].open = 1; /* it is not in the buffer */
+    for (u32 tb = 0; sim->order.nodes && k->per_tb && tb < k->tbs; tb++) {
+        conditions[tb].unmet = 1; /* it is not in the buffer */
     }
     u32 form = choose_form(sim, kernel, from, waits, &need);
     if (form > gs_launches(sim)[kernel].forms) {
         admit_coarse(sim, kernel);
         return;
     }
-    const gs_form f = gs_form_of(sim, kernel, form);
+    const gs_form f = gs_coarsening_form(sim, kernel, form);
     k->form = k->record.form = form;
     k->unit = k->record.unit = f.unit;
     d->shared += form > 0;
     entries_add(d, need - (need && waits > 0));
     admit_waits(sim, k, waits);
     for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
-        k->gate += !states[i].done && states[i].whole;
+        k->unmet += !states[i].done && states[i].whole_kernel;
     }
-    for (u32 tb = 0; k->fine && tb < k->tbs; tb += f.unit) {
-        fine[tb].entry = fine[tb].open >= 2 && !of_tbs(sim);
-        if (fine[tb].open == 0) {
+    for (u32 tb = 0; k->per_tb && tb < k->tbs; tb += f.unit) {
+        conditions[tb].entry = conditions[tb].unmet >= 2 && !of_tbs(sim);
+        if (conditions[tb].unmet == 0) {
             unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
         }
     }
@@ -284,8 +284,8 @@ static int may_be_away(gs_sim *sim, u32 kernel)
     const gs_launch *l = gs_launches(sim) + kernel;
     const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
     const gs_kernel *kernels = gs_kernels(sim), *k = kernels + kernel;
-    const gs_nstate *states = nstates(sim);
-    const gs_form own = gs_form_of(sim, kernel, 0);
+    const gs_node_state *states = nstates(sim);
+    const gs_form own = gs_coarsening_form(sim, kernel, 0);
     int all = 0;
     for (u32 i = 0; i < l->preds; i++) {
         if (gs_launches(sim)[preds[i]].copies || kernels[preds[i]].dispatched) {
@@ -293,13 +293,13 @@ static int may_be_away(gs_sim *sim, u32 kernel)
         }
     }
     for (u32 i = own.first_node; i < own.first_node + own.nodes; i++) {
-        all |= !states[i].done && states[i].whole;
+        all |= !states[i].done && states[i].whole_kernel;
     }
-    if (!all && k->fine) {
+    if (!all && k->per_tb) {
         count_conditions(sim, kernel, &own);
         all = 1;
         for (u32 tb = 0; tb < k->tbs; tb++) {
-            all &= gs_fine_of(sim, k)[tb].open > 0;
+            all &= gs_tb_conditions_of(sim, k)[tb].unmet > 0;
         }
         forget_conditions(sim, kernel);
     }
@@ -310,15 +310,15 @@ static int may_be_away(gs_sim *sim, u32 kernel)
 static void put_away(gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
-    const gs_form f = gs_form_of(sim, kernel, l->shared && l->forms);
+    const gs_form f = gs_coarsening_form(sim, kernel, l->shared && l->forms);
     if (sim->order.computed) {
         u64 entries = count_conditions(sim, kernel, &f);
         forget_conditions(sim, kernel);
-        gs_table_memory_ask(sim, kernel, 0, entries * sim->order.entry_bytes, 1, 0);
+        gs_table_memory_request(sim, kernel, 0, entries * sim->order.entry_bytes, 1, 0);
     }
 }
 
-void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
+void gs_table_admit(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
@@ -327,15 +327,15 @@ void gs_depend_admit(gs_sim *sim, u32 kernel, u64 t)
         return;
     }
     k->admitted = 1;
-    d->sm = GS_NO_SM;
+    d->producer_sm = GS_NO_SM;
     if (sim->order.fetch && may_be_away(sim, kernel)) {
-        k->away = 1;
-        k->gate++;
+        k->in_memory = 1;
+        k->unmet++;
         put_away(sim, kernel);
     } else {
         take_in(sim, kernel, 0, t);
     }
-    if (k->gate == 0) {
+    if (k->unmet == 0) {
         gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
     }
 }
@@ -345,22 +345,22 @@ static void ask_nodes(gs_sim *sim, u32 kernel, u32 from, u64 t)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
-    k->asked = choose_form(sim, kernel, from, waits, &need);
+    k->form_requested = choose_form(sim, kernel, from, waits, &need);
     forget_conditions(sim, kernel);
     sim->sched.spills += need;
     u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_FETCHED, kernel, 0, 0});
-    gs_table_memory_ask(sim, kernel, 0, (u64)need * sim->order.entry_bytes, 0, wait);
-    gs_table_memory_asked(sim, wait, t);
+    gs_table_memory_request(sim, kernel, 0, (u64)need * sim->order.entry_bytes, 0, wait);
+    gs_table_memory_requested(sim, wait, t);
 }
 
-void gs_depend_fetch(gs_sim *sim, u32 kernel, u64 t)
+void gs_table_fetch(gs_sim *sim, u32 kernel, u64 t)
 {
     const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
     const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         gs_kernel *k = &gs_kernels(sim)[succs[i]];
-        if (k->away == 1) {
-            k->away = 2;
+        if (k->in_memory == 1) {
+            k->in_memory = 2;
             ask_nodes(sim, succs[i], 0, t);
         }
     }
@@ -370,38 +370,38 @@ static void fetched(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
-    u32 form = choose_form(sim, kernel, k->asked, waits, &need);
+    u32 form = choose_form(sim, kernel, k->form_requested, waits, &need);
     forget_conditions(sim, kernel);
-    if (form > k->asked) {
+    if (form > k->form_requested) {
         ask_nodes(sim, kernel, form, t); /* meanwhile others have taken the room */
         return;
     }
-    k->away = 0;
-    sim->sched.sm = GS_NO_SM;
+    k->in_memory = 0;
+    sim->sched.producer_sm = GS_NO_SM;
     take_in(sim, kernel, form, t);
-    gs_depend_gate(sim, kernel, t, GS_NONE, GS_NONE);
+    gs_table_kernel_condition_met(sim, kernel, t, GS_NONE, GS_NONE);
 }
 
 /* 1: the table holds the form of its kernel's nodes that a node is of, or will have to hold it */
 static int in_table(const gs_sim *sim, u32 kernel, u32 form)
 {
     const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
-    if (!k->admitted || k->away) {
+    if (!k->admitted || k->in_memory) {
         return form == (gs_launches(sim)[kernel].shared != 0);
     }
     return !k->coarse && k->form == form;
 }
 
-int gs_depend_counts(const gs_sim *sim, u32 node)
+int gs_table_counts_node(const gs_sim *sim, u32 node)
 {
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
-    const gs_nstate *s = GS_CONST_TABLE(sim, gs_nstate, at_nstates) + node;
+    const gs_node_state *s = GS_CONST_TABLE(sim, gs_node_state, at_node_states) + node;
     return n->ranges && in_table(sim, n->kernel, s->form);
 }
 
 static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 {
-    gs_nstate *s = &nstates(sim)[node];
+    gs_node_state *s = &nstates(sim)[node];
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     s->left--;
     if (n->ranges == 0) {
@@ -418,13 +418,13 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
     if (s->left == 0) {
         s->cause_kernel = kernel;
         s->cause_tb = tb;
-        s->sm = sim->sched.sm;
-        updates += sim->order.each || s->whole ? 0 : s->consumers;
+        s->producer_sm = sim->sched.producer_sm;
+        updates += sim->order.each || s->whole_kernel ? 0 : s->consumers;
         u64 at = table_time(sim, t, updates, kernel) + table_latency(sim, kernel);
         if (sim->order.each) {
             u32 wait = gs_table_memory_await(sim, (gs_event){at - t, GS_EVENT_NODE, node, 0, 0});
             gs_child_lists_count(sim, node, wait);
-            gs_table_memory_asked(sim, wait, t);
+            gs_table_memory_requested(sim, wait, t);
         } else {
             gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_NODE, node, 0, 0});
         }
@@ -438,7 +438,7 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 
 static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 
-void gs_depend_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
+void gs_table_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     if (sim->order.bloom) {
         gs_bloom_tb_end(sim, kernel, tb, t);
@@ -484,14 +484,14 @@ static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
     return 0;
 }
 
-void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
+void gs_table_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
 {
     if (sim->order.bloom) {
         return; /* nothing waits for a kernel */
     }
     u32 updates = 0;
     u64 at = t;
-    if (!sim->order.infinite && !gs_copy_is_free(sim, kernel)) {
+    if (!sim->order.infinite && !gs_host_copy_is_free(sim, kernel)) {
         const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
         const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
         for (u32 i = ptr[0]; i < ptr[1]; i++) {
@@ -503,44 +503,44 @@ void gs_depend_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
     gs_ring_push(sim, &sim->sched.ready, (gs_event){at, GS_EVENT_KERNEL_END, kernel, tb, last});
 }
 
-void gs_depend_gate(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+void gs_table_kernel_condition_met(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
-    if (--gs_kernels(sim)[kernel].gate == 0) {
+    if (--gs_kernels(sim)[kernel].unmet == 0) {
         gate_opens(sim, kernel, t, cause_kernel, cause_tb);
     }
 }
 
-void gs_depend_tb(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
+void gs_table_tb_condition_met(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    if (--gs_fine_of(sim, k)[unit * k->unit].open == 0) {
+    if (--gs_tb_conditions_of(sim, k)[unit * k->unit].unmet == 0) {
         unit_ready(sim, kernel, unit, t, cause_kernel, cause_tb);
     }
 }
 
 static void node_done(gs_sim *sim, u32 node, u64 t)
 {
-    gs_nstate *s = &nstates(sim)[node];
+    gs_node_state *s = &nstates(sim)[node];
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_kernel *k = &gs_kernels(sim)[n->kernel];
     s->done = 1;
-    if (!k->admitted || k->away || k->coarse || k->form != s->form) {
+    if (!k->admitted || k->in_memory || k->coarse || k->form != s->form) {
         return;
     }
     sim->sched.table_entries -= of_tbs(sim) ? 0 : node_entries(sim, n);
-    if (s->whole) {
-        gs_depend_gate(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
+    if (s->whole_kernel) {
+        gs_table_kernel_condition_met(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         return;
     }
-    sim->sched.sm = s->sm;
+    sim->sched.producer_sm = s->producer_sm;
     for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
         for (u32 j = 0; j < ranges[r].count; j++) {
             u32 unit = ranges[r].start + j * ranges[r].stride;
             if (sim->order.nodes) {
                 gs_wavefront_pending(sim, n->kernel, unit);
             }
-            gs_depend_tb(sim, n->kernel, unit, t, s->cause_kernel, s->cause_tb);
+            gs_table_tb_condition_met(sim, n->kernel, unit, t, s->cause_kernel, s->cause_tb);
         }
     }
 }
@@ -556,30 +556,30 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
         if (!waits_for(sim, succs[i], kernel)) {
             continue;
         }
-        k->waits--;
+        k->unended_whole--;
         if (k->spilled) {
             u32 size = sim->order.entry_bytes;
-            if (k->waits) {
-                gs_table_memory_ask(sim, succs[i], 0, size, 1, 0);
-                gs_depend_gate(sim, succs[i], t, last, tb);
+            if (k->unended_whole) {
+                gs_table_memory_request(sim, succs[i], 0, size, 1, 0);
+                gs_table_kernel_condition_met(sim, succs[i], t, last, tb);
             } else {
                 u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_SPILLED, succs[i], tb, last});
-                gs_table_memory_ask(sim, succs[i], 0, size, 1, wait);
-                gs_table_memory_asked(sim, wait, t);
+                gs_table_memory_request(sim, succs[i], 0, size, 1, wait);
+                gs_table_memory_requested(sim, wait, t);
             }
             continue;
         }
-        if (k->waits == 0) {
+        if (k->unended_whole == 0) {
             sim->sched.table_entries -= !of_tbs(sim);
         }
-        gs_depend_gate(sim, succs[i], t, last, tb);
+        gs_table_kernel_condition_met(sim, succs[i], t, last, tb);
     }
     if (sim->order.launchers) {
-        gs_launcher_free(sim, kernel, t);
+        gs_host_launcher_release(sim, kernel, t);
     }
 }
 
-void gs_depend_event(gs_sim *sim, gs_event e)
+void gs_table_event(gs_sim *sim, gs_event e)
 {
     if (e.what == GS_EVENT_NODE) {
         node_done(sim, e.a, e.time);
@@ -588,14 +588,14 @@ void gs_depend_event(gs_sim *sim, gs_event e)
     } else if (e.what == GS_EVENT_FETCHED) {
         fetched(sim, e.a, e.time);
     } else if (e.what == GS_EVENT_LISTED) {
-        sim->sched.sm = e.pad;
+        sim->sched.producer_sm = e.pad;
         count_all(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_FOOTPRINTS) {
-        gs_footprints_came(sim, e.a, e.b, e.time);
+        gs_footprints_arrived(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_SPILLED) {
-        gs_depend_gate(sim, e.a, e.time, e.pad, e.b);
+        gs_table_kernel_condition_met(sim, e.a, e.time, e.pad, e.b);
     } else if (e.what == GS_EVENT_UNIT) {
-        sim->sched.sm = GS_NO_SM; /* a unit may have run anywhere */
+        sim->sched.producer_sm = GS_NO_SM; /* a unit may have run anywhere */
         gs_bloom_unit_end(sim, e.a, e.time);
     } else {
         kernel_ended(sim, e.a, e.pad, e.b, e.time);

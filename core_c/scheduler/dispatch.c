@@ -40,7 +40,7 @@ static int is_ready(const gs_sim *sim, u32 kernel)
 u32 gs_ready_tbs(gs_sim *sim, u32 kernel)
 {
     const gs_kernel *k = &gs_kernels(sim)[kernel];
-    return !is_ready(sim, kernel) ? 0 : k->fine ? k->ready : k->tbs - k->dispatched;
+    return !is_ready(sim, kernel) ? 0 : k->per_tb ? k->ready : k->tbs - k->dispatched;
 }
 
 /* the first ready rank at or after `rank`, or GS_NONE */
@@ -73,14 +73,14 @@ static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_ke
     *cause_kernel = k->cause_kernel;
     *cause_tb = k->cause_tb;
     k->dispatched++;
-    if (!k->fine) {
+    if (!k->per_tb) {
         tb = k->next_tb++;
         if (k->next_tb == k->tbs) {
             ready_clear(sim, kernel);
         }
         return tb;
     }
-    u64 *bits = gs_fine_bits(sim, k);
+    u64 *bits = gs_ready_bits(sim, k);
     if (tb == GS_NONE) {
         u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
         while (!bits[w]) {
@@ -89,8 +89,8 @@ static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_ke
         tb = w * 64 + gs_ctz(bits[w]);
     }
     bits[tb >> 6] &= ~(1ull << (tb & 63));
-    gs_prologue_passed(sim, kernel, tb);
-    const gs_fine *f = &gs_fine_of(sim, k)[tb];
+    gs_prologue_skip(sim, kernel, tb);
+    const gs_tb_conditions *f = &gs_tb_conditions_of(sim, k)[tb];
     if (f->ready > *ready || *cause_kernel == GS_NONE) {
         *ready = gs_max(*ready, f->ready);
         *cause_kernel = f->cause_kernel;
@@ -106,7 +106,7 @@ static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_ke
 void gs_idle_init(gs_sim *sim)
 {
     sim->sched.idle_sms = sim->sms;
-    sim->sched.why = WHY_LAUNCH;
+    sim->sched.idle_reason = WHY_LAUNCH;
 }
 
 void gs_idle_account(gs_sim *sim, u64 t)
@@ -117,13 +117,15 @@ void gs_idle_account(gs_sim *sim, u64 t)
         return;
     }
     d->accounted = t;
-    u64 *sum = d->why == WHY_DEPENDENCE ? &d->idle.dependence
-               : d->why == WHY_LAUNCH   ? &d->idle.launch
-                                        : &d->idle.no_tb;
+    u64 *sum = d->idle_reason == WHY_DEPENDENCE ? &d->idle.dependence
+               : d->idle_reason == WHY_LAUNCH   ? &d->idle.launch
+                                                : &d->idle.no_tb;
     *sum += dt;
     gs_kernel *kernels = gs_kernels(sim);
-    gs_idles *k = &kernels[gs_min(d->oldest, sim->n_launches - 1)].record.idles;
-    u64 *own = d->why == WHY_DEPENDENCE ? &k->dependence : d->why == WHY_LAUNCH ? &k->launch : &k->no_tb;
+    gs_idles *k = &kernels[gs_min(d->oldest_undispatched, sim->n_launches - 1)].record.idles;
+    u64 *own = d->idle_reason == WHY_DEPENDENCE ? &k->dependence
+               : d->idle_reason == WHY_LAUNCH   ? &k->launch
+                                                : &k->no_tb;
     *own += dt * d->idle_sms;
 }
 
@@ -132,14 +134,16 @@ static u32 oldest_left(gs_sim *sim)
 {
     gs_sched *d = &sim->sched;
     const gs_kernel *kernels = gs_kernels(sim);
-    while (d->oldest < sim->n_launches && kernels[d->oldest].dispatched == kernels[d->oldest].tbs) {
-        d->oldest++;
-        if (sim->order.reserve && d->oldest < sim->n_launches && !gs_launches(sim)[d->oldest].copies) {
-            const gs_kernel *k = &kernels[d->oldest];
-            d->younger -= (k->dispatched - k->done) * gs_dispatch_warps(sim, k);
+    while (d->oldest_undispatched < sim->n_launches &&
+           kernels[d->oldest_undispatched].dispatched == kernels[d->oldest_undispatched].tbs) {
+        d->oldest_undispatched++;
+        if (sim->order.reserve && d->oldest_undispatched < sim->n_launches &&
+            !gs_launches(sim)[d->oldest_undispatched].copies) {
+            const gs_kernel *k = &kernels[d->oldest_undispatched];
+            d->newer_warps -= (k->dispatched - k->done) * gs_dispatch_warps(sim, k);
         }
     }
-    return d->oldest;
+    return d->oldest_undispatched;
 }
 
 /* 1: so much of the chip is kept for older kernels that a TB of this one has to wait */
@@ -149,7 +153,7 @@ static int is_reserved(gs_sim *sim, u32 kernel)
         return 0;
     }
     u64 all = (u64)sim->sms * (u64)sim->params.gpu_sm.warps;
-    u64 warps = sim->sched.younger + gs_dispatch_warps(sim, &gs_kernels(sim)[kernel]);
+    u64 warps = sim->sched.newer_warps + gs_dispatch_warps(sim, &gs_kernels(sim)[kernel]);
     return warps * 65536 > all * (65536 - sim->order.reserve);
 }
 
@@ -158,21 +162,22 @@ void gs_idle_classify(gs_sim *sim)
     gs_sched *d = &sim->sched;
     const gs_kernel *kernels = gs_kernels(sim);
     oldest_left(sim);
-    if (d->oldest == sim->n_launches) {
-        d->why = WHY_NO_TB;
-    } else if (kernels[d->oldest].gate || (kernels[d->oldest].admitted && !sim->order.launchers)) {
-        d->why = WHY_DEPENDENCE;
+    if (d->oldest_undispatched == sim->n_launches) {
+        d->idle_reason = WHY_NO_TB;
+    } else if (kernels[d->oldest_undispatched].unmet ||
+               (kernels[d->oldest_undispatched].admitted && !sim->order.launchers)) {
+        d->idle_reason = WHY_DEPENDENCE;
     } else {
-        d->why = WHY_LAUNCH;
+        d->idle_reason = WHY_LAUNCH;
     }
 }
 
 /* ---- dispatch ---- */
-void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
+void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more)
 {
     if (ctx->sim->port_sms > 1) {
         gs_send_one(ctx, sm / GS_GROUP, time, GS_SENDER_SCHED,
-                    gs_pay_share(sm % GS_GROUP & ~(ctx->sim->port_sms - 1), more));
+                    gs_pay_port_sharers(sm % GS_GROUP & ~(ctx->sim->port_sms - 1), more));
     }
 }
 
@@ -181,13 +186,13 @@ void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more)
 static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
 {
     const gs_gpu_cp_params *p = &sim->params.gpu_cp;
-    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
+    gs_sm_load *loads = GS_TABLE(sim, gs_sm_load, at_sm_loads);
     u32 gpc = sim->gpc_of[sm], begin = gs_gpc_first(sim, gpc);
     u64 *turn = &sim->sched.cluster_free[gpc][sim->cluster_of[sm]];
     at = gs_max(at, *turn);
     *turn = at + (u64)p->cluster_start;
     u64 start = gs_max(at + sim->start_latency, loads[sm].begun);
-    gs_smload *tpc = &loads[sm - (sm - begin) % (u32)sim->params.gpu.tpc_sms];
+    gs_sm_load *tpc = &loads[sm - (sm - begin) % (u32)sim->params.gpu.tpc_sms];
     if (first) {
         start = tpc->tpc_sm == sm ? start : gs_max(start, tpc->tpc_free);
         tpc->tpc_free = start + (u64)p->tpc_start * gs_min(warps, (u64)p->tpc_warps);
@@ -197,12 +202,12 @@ static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
     return start;
 }
 
-static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 gated, u64 t)
+static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in_prologue, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
+    gs_sm_load *l = GS_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
     u32 slot, configure, cause_kernel = GS_NONE, cause_tb = GS_NONE;
     u64 ready = t;
     u32 idle = l->tbs == 0;
@@ -213,33 +218,33 @@ static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u3
         l->since = t;
         d->idle_sms--;
     }
-    gs_place_take(sim, sm, k->shape, rotate, &slot, &configure);
-    tb = gated ? gs_prologue_take(sim, kernel, sm * GS_TBS + slot)
-               : ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
+    gs_placement_take(sim, sm, k->shape, rotate, &slot, &configure);
+    tb = in_prologue ? gs_prologue_take(sim, kernel, sm * GS_TBS + slot)
+                     : ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
     if (GS_UNLIKELY(sim->order.reserve)) {
-        d->younger += kernel > d->oldest ? gs_dispatch_warps(sim, k) : 0;
+        d->newer_warps += kernel > d->oldest_undispatched ? gs_dispatch_warps(sim, k) : 0;
     }
     u64 at = gs_max(t, d->start_free);
     d->start_free = at + (u64)sim->params.gpu_cp.tb_start;
     u64 start = start_of(sim, sm, gs_dispatch_warps(sim, k), idle, at);
     if (idle) {
-        gs_dispatch_share(ctx, sm, start, 1);
+        gs_dispatch_port_sharers(ctx, sm, start, 1);
     }
     if (k->record.first_dispatch == GS_NEVER) {
         k->record.first_dispatch = at;
         if (sim->order.fetch) {
-            gs_depend_fetch(sim, kernel, t);
+            gs_table_fetch(sim, kernel, t);
         }
     }
     GS_TABLE(sim, gs_resident, at_residents)
     [sm * GS_TBS + slot] =
-        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, gated, 0, 0, 0};
+        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, in_prologue, 0, 0, 0};
     if (sim->order.lists) {
-        gs_child_lists_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
+        gs_child_lists_tb_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
                 gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
-                    (u64)(k->depends == 0 && !gated) << 63);
+                    (u64)(k->unended_producers == 0 && !in_prologue) << 63);
 }
 
 /* No TB is ready that may go: those of the oldest kernel may run ahead of what they need. 1: with the last of
@@ -252,7 +257,7 @@ static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
         if (kernel != GS_NONE && is_ready(sim, kernel)) {
             return 1;
         }
-        u32 sm = kernel == GS_NONE ? GS_NONE : gs_place_find(sim, kernel, hint, &rotate);
+        u32 sm = kernel == GS_NONE ? GS_NONE : gs_placement_find(sim, kernel, hint, &rotate);
         if (sm == GS_NONE) {
             return 0;
         }
@@ -265,11 +270,11 @@ static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
-    if (sim->order.placement == 2 && gs_kernels(sim)[kernel].fine) {
-        sm = gs_place_near(sim, kernel, hint, &rotate, &tb);
+    if (sim->order.placement == 2 && gs_kernels(sim)[kernel].per_tb) {
+        sm = gs_placement_near_producer(sim, kernel, hint, &rotate, &tb);
     }
     if (sm == GS_NONE) {
-        sm = gs_place_find(sim, kernel, hint, &rotate);
+        sm = gs_placement_find(sim, kernel, hint, &rotate);
     }
     if (sm == GS_NONE) {
         return 0;
@@ -293,7 +298,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
     const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
     gs_kernel *kernels = gs_kernels(sim);
     const int turns = sim->order.rotate != 0;
-    u32 rank = turns ? sim->sched.turn : 0, passed = 0, head = GS_NONE, kept = GS_NONE;
+    u32 rank = turns ? sim->sched.next_rank : 0, passed = 0, head = GS_NONE, kept = GS_NONE;
     for (;;) {
         u32 r = next_rank(sim, rank);
         if (r == GS_NONE) {
@@ -307,7 +312,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
         u32 kernel = by_rank[r];
         gs_kernel *k = &kernels[kernel];
         if (kernel == head || (sim->order.strict && kernel != oldest_left(sim)) ||
-            ((sim->order.lists || sim->order.footprints) && gs_table_memory_is_behind(sim))) {
+            ((sim->order.lists || sim->order.footprints) && gs_table_memory_is_congested(sim))) {
             return;
         }
         if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
@@ -321,20 +326,20 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
         }
         if (dispatch_from(ctx, kernel, t, hint)) {
             if (head != GS_NONE) {
-                kernels[head].passed++;
+                kernels[head].passed_over++;
             }
-            k->passed = 0;
+            k->passed_over = 0;
             if (head == GS_NONE) {
                 rank = kept == GS_NONE ? r : 0; /* one that was held back may be the oldest now */
             }
             kept = GS_NONE;
             if (turns) {
                 rank = r + 1;
-                sim->sched.turn = head == GS_NONE ? rank : sim->sched.turn;
+                sim->sched.next_rank = head == GS_NONE ? rank : sim->sched.next_rank;
             }
             continue;
         }
-        if (passed++ >= sim->order.bypass || k->passed >= (u32)sim->params.scheme.bypass_age) {
+        if (passed++ >= sim->order.bypass || k->passed_over >= (u32)sim->params.scheme.bypass_age) {
             return;
         }
         head = head == GS_NONE ? kernel : head;

@@ -2,10 +2,10 @@
 #pragma once
 #include "base/mailbox.h"
 
-/* Dispatches all that fit now; hint: see gs_place_find. Kernels go by rank. */
+/* Dispatches all that fit now; hint: see gs_placement_find. Kernels go by rank. */
 void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint);
 /* SMs that share a port learn that one of them has TBs now, or none */
-void gs_dispatch_share(gs_ctx *ctx, u32 sm, u64 time, u32 more);
+void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more);
 void gs_idle_init(gs_sim *sim);
 /* idle SMs: their time up to t counts for the reason that held so far; and why they are idle from now on */
 void gs_idle_account(gs_sim *sim, u64 t);
@@ -17,5 +17,5 @@ u32 gs_ready_tbs(gs_sim *sim, u32 kernel);
 
 static inline u32 gs_dispatch_warps(const gs_sim *sim, const gs_kernel *k)
 {
-    return GS_CONST_TABLE(sim, gs_shape, at_shapes)[k->shape].warps;
+    return GS_CONST_TABLE(sim, gs_tb_resources, at_tb_resources)[k->shape].warps;
 }

@@ -7,32 +7,32 @@
 
 static void launch(gs_sim *sim, gs_event e, u64 t)
 {
-    sim->sched.launched++;
+    sim->sched.busy_launchers++;
     gs_ring_push(sim, &sim->sched.admit,
                  (gs_event){t + sim->order.submit, GS_EVENT_LAUNCHED, e.a, e.b, e.pad});
 }
 
-void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+void gs_host_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_sched *d = &sim->sched;
     gs_event e = {t, GS_EVENT_LAUNCHED, kernel, cause_kernel, cause_tb};
-    if (d->launched < sim->order.launchers) {
+    if (d->busy_launchers < sim->order.launchers) {
         launch(sim, e, t);
     } else {
-        gs_ring_push(sim, &d->held, e);
+        gs_ring_push(sim, &d->waiting_kernels, e);
     }
 }
 
-void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t)
+void gs_host_launcher_release(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_sched *d = &sim->sched;
-    if (gs_copy_is_free(sim, kernel)) {
+    if (gs_host_copy_is_free(sim, kernel)) {
         return;
     }
-    d->launched--;
-    if (d->held.head != d->held.tail) {
-        gs_event e = *gs_ring_head(sim, &d->held);
-        d->held.head++;
+    d->busy_launchers--;
+    if (d->waiting_kernels.head != d->waiting_kernels.tail) {
+        gs_event e = *gs_ring_head(sim, &d->waiting_kernels);
+        d->waiting_kernels.head++;
         launch(sim, e, t);
     }
 }

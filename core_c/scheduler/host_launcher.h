@@ -2,6 +2,6 @@
 #include "base/state.h"
 #pragma once
 
-void gs_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
+void gs_host_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 /* the end of a kernel has been seen */
-void gs_launcher_free(gs_sim *sim, u32 kernel, u64 t);
+void gs_host_launcher_release(gs_sim *sim, u32 kernel, u64 t);

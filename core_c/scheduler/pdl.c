@@ -11,7 +11,8 @@ static void start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t
 {
     gs_sched *d = &sim->sched;
     if (sim->order.in_flight && d->in_flight >= sim->order.in_flight) {
-        gs_ring_push(sim, &d->held, (gs_event){t, GS_EVENT_KERNEL_READY, kernel, cause_kernel, cause_tb});
+        gs_ring_push(sim, &d->waiting_kernels,
+                     (gs_event){t, GS_EVENT_KERNEL_READY, kernel, cause_kernel, cause_tb});
         return;
     }
     d->in_flight++;
@@ -30,21 +31,21 @@ void gs_pdl_trigger(gs_sim *sim, gs_resident *r, u64 t)
     const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         u32 s = succs[i];
-        if (launches[s].early && --kernels[s].gate == 0) {
+        if (launches[s].early && --kernels[s].unmet == 0) {
             start(sim, s, r->kernel, r->tb,
                   gs_max(t + sim->order.early, launches[s].enqueued + sim->order.launch));
         }
     }
 }
 
-void gs_pdl_pred_end(gs_ctx *ctx, u32 kernel, u64 t)
+void gs_pdl_producer_end(gs_ctx *ctx, u32 kernel, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    if (--k->depends || k->dispatched == 0) {
+    if (--k->unended_producers || k->dispatched == 0) {
         return; /* TBs that are dispatched later know from the start */
     }
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     for (u32 sm = 0; sm < sim->sms; sm++) {
         const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
         u32 all = sim->params.gpu_sm.tbs == 32 ? ~0u : (1u << sim->params.gpu_sm.tbs) - 1;
@@ -52,25 +53,26 @@ void gs_pdl_pred_end(gs_ctx *ctx, u32 kernel, u64 t)
             u32 slot = gs_ctz(left);
             if (r[slot].kernel == kernel) {
                 gs_send_one(ctx, sm / GS_GROUP, gs_max(t + sim->depend_latency, r[slot].start),
-                            GS_SENDER_SCHED, gs_pay_op(slot, GS_SYNC_OPEN, GS_MSG_SYNC, sm % GS_GROUP));
+                            GS_SENDER_SCHED,
+                            gs_pay_op(slot, GS_SYNC_CONDITIONS_MET, GS_MSG_SYNC, sm % GS_GROUP));
             }
         }
     }
 }
 
-void gs_pdl_end(gs_sim *sim, u64 t)
+void gs_pdl_kernel_end(gs_sim *sim, u64 t)
 {
     u64 at = t + (u64)sim->params.gpu_cp.early_reuse;
-    gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_EARLY_PLACE, 0, 0, 0});
+    gs_ring_push(sim, &sim->sched.admit, (gs_event){at, GS_EVENT_PDL_SLOT, 0, 0, 0});
 }
 
-void gs_pdl_place(gs_sim *sim, u64 t)
+void gs_pdl_slot_free(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
     d->in_flight--;
-    if (d->held.head != d->held.tail) {
-        gs_event e = *gs_ring_head(sim, &d->held);
-        d->held.head++;
+    if (d->waiting_kernels.head != d->waiting_kernels.tail) {
+        gs_event e = *gs_ring_head(sim, &d->waiting_kernels);
+        d->waiting_kernels.head++;
         start(sim, e.a, e.b, e.pad, gs_max(t, e.time));
     }
 }

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "scheduler/scheduler.h"
 
-static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *rotate)
+static int fits(const gs_sim *sim, const gs_sm_load *l, const gs_tb_resources *s, u32 *rotate)
 {
     if (!l->tb_free) {
         return 0;
@@ -31,7 +31,7 @@ static int fits(const gs_sim *sim, const gs_smload *l, const gs_shape *s, u32 *r
 }
 
 /* about how many TBs of a shape an SM has room for; exactly so where their warps share out evenly */
-static u32 room_of(const gs_smload *l, const gs_shape *s)
+static u32 room_of(const gs_sm_load *l, const gs_tb_resources *s)
 {
     u32 warps = l->warps[0] + l->warps[1] + l->warps[2] + l->warps[3],
         units = l->registers[0] + l->registers[1] + l->registers[2] + l->registers[3],
@@ -57,7 +57,7 @@ static const u16 *first_order(const gs_sim *sim)
 /* SMs in turn: the clusters one after another, and in each the first SM of every TPC before a second one, so
    that a few TBs spread over clusters and TPCs as they do on an H200; behind them the order for an empty
    chip. */
-void gs_place_init(gs_sim *sim)
+void gs_placement_init(gs_sim *sim)
 {
     u16 *turns = GS_TABLE(sim, u16, at_turns);
     u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs, n = 0;
@@ -139,10 +139,10 @@ static u32 spread(const gs_sim *sim, u32 at, u32 rest)
 
 /* The SM of the next TB of a kernel that found the chip empty, while nothing else has happened (as measured
    on an H200, h200_first.csv): whole rounds over all SMs, then what is left spread. */
-static u32 find_first(gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
+static u32 find_first(gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *rotate)
 {
     gs_sched *d = &sim->sched;
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     if (d->idle_sms == sim->sms) {
         const gs_kernel *k = gs_kernels(sim) + kernel;
         d->first_kernel = kernel + 1;
@@ -168,7 +168,7 @@ static u32 find_first(gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
 static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
 {
     const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
-    const gs_smload *l = GS_CONST_TABLE(sim, gs_smload, at_smloads) + sm;
+    const gs_sm_load *l = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
     u32 all = sim->params.gpu_sm.tbs == 32 ? ~0u : (1u << sim->params.gpu_sm.tbs) - 1, n = 0;
     for (u32 left = all & ~l->tb_free; left; left &= left - 1) {
         n += r[gs_ctz(left)].kernel == kernel;
@@ -176,17 +176,17 @@ static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
     return n >= (GS_CONST_TABLE(sim, gs_kernel, at_kernels)[kernel].tbs + sim->sms - 1) / sim->sms;
 }
 
-u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb)
+u32 gs_placement_near_producer(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
-    const gs_shape *s = GS_CONST_TABLE(sim, gs_shape, at_shapes) + k->shape;
-    const gs_fine *fine = gs_fine_of(sim, k);
-    const u64 *bits = gs_fine_bits(sim, k);
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
+    const gs_tb_resources *s = GS_CONST_TABLE(sim, gs_tb_resources, at_tb_resources) + k->shape;
+    const gs_tb_conditions *conditions = gs_tb_conditions_of(sim, k);
+    const u64 *bits = gs_ready_bits(sim, k);
     u32 left = sim->order.affinity;
     for (u32 w = 0; left && w <= (k->tbs - 1) / 64; w++) {
         for (u64 ready = bits[w]; left && ready; ready &= ready - 1, left--) {
-            u32 i = w * 64 + gs_ctz(ready), sm = fine[i].sm;
+            u32 i = w * 64 + gs_ctz(ready), sm = conditions[i].producer_sm;
             /* a slot has come free there; or, of the first one, anywhere */
             if (sm != GS_NO_SM && (hint == GS_NONE || sm == hint || left == sim->order.affinity) &&
                 fits(sim, &loads[sm], s, rotate)) {
@@ -200,9 +200,9 @@ u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb)
 
 /* The first SMs of the turn take their even share of a cooperative kernel, a TB each in turn, before others
    do (as an H200 does). */
-static u32 find_together(const gs_sim *sim, u32 kernel, const gs_shape *s, u32 *rotate)
+static u32 find_together(const gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *rotate)
 {
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     const u16 *order = first_order(sim);
     u32 best = GS_NONE, load = GS_NONE, count = (u32)gs_min((u64)sim->params.gpu_cp.together, sim->sms);
     for (u32 i = 0; i < count; i++) {
@@ -218,9 +218,9 @@ static u32 find_together(const gs_sim *sim, u32 kernel, const gs_shape *s, u32 *
 
 /* The SM with room for most more TBs of the kernel, the first of those. Until a TB has ended rooms only
    shrink: no SM has more than the last one that was found, and those before it have less. */
-static u32 find_room(const gs_sim *sim, u32 kernel, gs_shape *s, int even, u32 *rotate)
+static u32 find_room(const gs_sim *sim, u32 kernel, gs_tb_resources *s, int even, u32 *rotate)
 {
-    const gs_smload *loads = GS_CONST_TABLE(sim, gs_smload, at_smloads);
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
     const u64 now = sim->sched.releases + 1;
     const int known = s->found == now && !even;
@@ -229,7 +229,7 @@ static u32 find_room(const gs_sim *sim, u32 kernel, gs_shape *s, int even, u32 *
     for (u32 first = known ? s->place : 0;; first = 0) {
         u32 best = GS_NONE, room = 0;
         for (u32 i = first; i < sim->sms && room < most; i++) {
-            const gs_smload *l = &loads[turns[i]];
+            const gs_sm_load *l = &loads[turns[i]];
             u32 turn;
             if (fits(sim, l, s, &turn) && !(even && has_share(sim, turns[i], kernel))) {
                 u32 n = gs_max32(1, room_of(l, s));
@@ -249,13 +249,13 @@ static u32 find_room(const gs_sim *sim, u32 kernel, gs_shape *s, int even, u32 *
     }
 }
 
-u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
+u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
 {
     const int even =
-        sim->params.gpu_cp.even_tbs || (sim->order.placement == 1 && kernel > sim->sched.unfinished);
+        sim->params.gpu_cp.even_tbs || (sim->order.placement == 1 && kernel > sim->sched.oldest_unfinished);
     u32 shape = gs_kernels(sim)[kernel].shape;
-    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
-    gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    gs_sm_load *loads = GS_TABLE(sim, gs_sm_load, at_sm_loads);
+    gs_tb_resources *s = GS_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;
     const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
     gs_sched *d = &sim->sched;
     /* it fitted nowhere before the last release: only the SM of that release can have changed */
@@ -309,10 +309,10 @@ u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
     return best;
 }
 
-void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure)
+void gs_placement_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure)
 {
-    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
-    const gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    gs_sm_load *l = GS_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
+    const gs_tb_resources *s = GS_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;
     *configure = 0;
     if (l->tbs == 0 && l->carveout != s->carveout) {
         l->carveout = s->carveout; /* only an idle SM can change its carve-out */
@@ -330,10 +330,10 @@ void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *c
     l->warps_used += s->warps;
 }
 
-void gs_place_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot)
+void gs_placement_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot)
 {
-    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
-    const gs_shape *s = GS_TABLE(sim, gs_shape, at_shapes) + shape;
+    gs_sm_load *l = GS_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
+    const gs_tb_resources *s = GS_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;
     l->tb_free |= 1u << slot;
     for (u32 i = 0; i < 4; i++) {
         u32 sub = (rotate + i) & 3, w = s->warps / 4 + (i < s->warps % 4);

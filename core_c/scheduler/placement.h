@@ -2,9 +2,9 @@
 #include "base/state.h"
 #pragma once
 
-void gs_place_init(gs_sim *sim);
-u32 gs_place_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate);
+void gs_placement_init(gs_sim *sim);
+u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate);
 /* an SM with room where a producer of a ready TB ran, and that TB; or GS_NONE */
-u32 gs_place_near(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb);
-void gs_place_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
-void gs_place_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);
+u32 gs_placement_near_producer(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb);
+void gs_placement_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
+void gs_placement_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);

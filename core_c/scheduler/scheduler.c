@@ -53,20 +53,20 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
     d->end = t;
     d->tbs_done++;
     if (sim->order.tb_edges) {
-        gs_depend_tb_end(sim, kernel, tb, t);
+        gs_table_tb_end(sim, kernel, tb, t);
     }
     if (++k->done == k->tbs) {
         k->record.released = t;
         if (sim->order.tb_edges) {
-            gs_admit_table_done(sim, kernel, tb, t);
+            gs_admit_table_kernel_end(sim, kernel, tb, t);
         } else {
             d->running -= !gs_launches(sim)[kernel].copies;
-            gs_admit_behind(ctx, kernel, tb, t);
+            gs_admit_successors(ctx, kernel, tb, t);
             if (sim->order.queues) {
-                gs_queues_end(sim, kernel, t);
+                gs_aql_kernel_end(sim, kernel, t);
             }
-            if (d->early) {
-                gs_pdl_end(sim, t);
+            if (d->has_pdl) {
+                gs_pdl_kernel_end(sim, t);
             }
         }
         if (++d->kernels_done == sim->n_launches) {
@@ -78,8 +78,8 @@ static void tb_counts(gs_ctx *ctx, u64 t, u32 kernel, u32 tb)
 static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
 {
     gs_sim *sim = ctx->sim;
-    if (gs_copy_piece(ctx, kernel, piece, t)) {
-        sim->sched.sm = GS_NO_SM;
+    if (gs_copy_engine_send(ctx, kernel, piece, t)) {
+        sim->sched.producer_sm = GS_NO_SM;
         gs_kernel_record *r = &gs_kernels(sim)[kernel].record;
         r->last_end = t;
         sim->sched.hash = gs_mix(gs_mix(sim->sched.hash, r->first_dispatch ^ t << 1), (u64)kernel << 32);
@@ -92,17 +92,17 @@ static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
 static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departed *from)
 {
     gs_sim *sim = ctx->sim;
-    sim->sched.sm = from->sm;
+    sim->sched.producer_sm = from->sm;
     sim->sched.hash = gs_mix(sim->sched.hash, t ^ (u64)kernel << 44 ^ (u64)tb << 12);
     gs_oracle_end(sim, kernel, tb, t);
     if (sim->order.lists) {
-        gs_child_lists_end(sim, from);
+        gs_child_lists_tb_end(sim, from);
     }
     if (!sim->order.footprints || !gs_footprints_record(sim, kernel, tb, t)) {
         tb_counts(ctx, t, kernel, tb);
     }
     if (sim->order.nodes) {
-        gs_wavefront_end(sim, t);
+        gs_wavefront_tb_end(sim, t);
     }
 }
 
@@ -114,12 +114,12 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
     u32 slot = what >> 1 & (GS_TBS - 1);
     gs_resident *r = GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot;
     gs_kernel *k = &gs_kernels(sim)[r->kernel];
-    gs_smload *l = GS_TABLE(sim, gs_smload, at_smloads) + sm;
-    gs_place_free(sim, sm, k->shape, r->rotate, slot);
+    gs_sm_load *l = GS_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
+    gs_placement_free(sim, sm, k->shape, r->rotate, slot);
     if (GS_UNLIKELY(sim->order.reserve)) {
-        d->younger -= r->kernel > d->oldest ? gs_dispatch_warps(sim, k) : 0;
+        d->newer_warps -= r->kernel > d->oldest_undispatched ? gs_dispatch_warps(sim, k) : 0;
     }
-    if (r->gated) {
+    if (r->in_prologue) {
         gs_fail(sim, GS_ERR_ARG,
                 "TB %u of kernel %u has ended before it might go on: no DEPEND in its program", r->tb,
                 r->kernel);
@@ -129,7 +129,7 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
         l->busy += t - l->since;
         l->idle_at = d->idle;
         d->idle_sms++;
-        gs_dispatch_share(ctx, sm, t + sim->start_latency, 0);
+        gs_dispatch_port_sharers(ctx, sm, t + sim->start_latency, 0);
     }
     k->record.last_end = gs_max(k->record.last_end, end);
     k->record.busy += end - r->start;
@@ -139,14 +139,14 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
         records[d->tb_tail++ % sim->tb_room] = (gs_tb_record){
             r->ready, r->dispatch, r->start, end, r->kernel, r->tb, sm, slot, r->last_kernel, r->last_tb};
     }
-    if (d->early && !r->triggered) {
+    if (d->has_pdl && !r->triggered) {
         gs_pdl_trigger(sim, r, t);
     }
     const gs_departed departed = {sm, r->lists, r->missing};
     if (what & 1) {
         tb_complete(ctx, t, r->kernel, r->tb, &departed);
     } else {
-        GS_TABLE(sim, gs_departed, at_departed)[sm * GS_OWNERS + (what >> 8)] = departed;
+        GS_TABLE(sim, gs_departed, at_departed)[sm * GS_STORE_OWNERS + (what >> 8)] = departed;
     }
 }
 
@@ -202,26 +202,26 @@ static void run_event(gs_ctx *ctx, u32 source)
     } else if (source == SOURCE_COMPLETE) {
         tb_complete(ctx, t, e.a, e.b, GS_TABLE(sim, gs_departed, at_departed) + e.what);
     } else if (source == SOURCE_READY && e.what == GS_EVENT_RECORDED) {
-        d->sm = e.pad;
+        d->producer_sm = e.pad;
         tb_counts(ctx, t, e.a, e.b);
     } else if (source == SOURCE_READY) {
-        gs_depend_event(sim, e);
+        gs_table_event(sim, e);
         if (e.what == GS_EVENT_KERNEL_END && sim->order.launchers) {
-            gs_admit_leave(sim, e.a); /* not before the host has seen it */
+            gs_admit_leave_window(sim, e.a); /* not before the host has seen it */
         }
         gs_admit_plan(sim, t); /* entries may be free again */
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_COPY) {
         copy_goes_on(ctx, t, e.a, e.b);
-    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_EARLY_PLACE) {
-        gs_pdl_place(sim, t);
+    } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_PDL_SLOT) {
+        gs_pdl_slot_free(sim, t);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_LAUNCHED) {
         gs_kernel_ready(sim, e.a, t, e.b, e.pad);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_PRELAUNCHED) {
-        gs_depend_gate(sim, e.a, t, GS_NONE, GS_NONE);
+        gs_table_kernel_condition_met(sim, e.a, t, GS_NONE, GS_NONE);
     } else if (source == SOURCE_ADMIT && e.what == GS_EVENT_QUANTUM) {
-        gs_queues_quantum(sim, t);
+        gs_aql_quantum(sim, t);
     } else if (source == SOURCE_ADMIT) {
-        gs_admit_beside(ctx, e.a, t);
+        gs_admit_concurrent(ctx, e.a, t);
         gs_admit_start(sim, e.a, e.b, e.pad, t);
     } else {
         gs_admit_next(sim, t);
@@ -236,10 +236,10 @@ static void run_event(gs_ctx *ctx, u32 source)
 static void table_answers(gs_ctx *ctx, u64 pay, u64 t)
 {
     gs_sim *sim = ctx->sim;
-    int behind = gs_table_memory_is_behind(sim);
-    gs_table_memory_answer(sim, pay, t);
+    int behind = gs_table_memory_is_congested(sim);
+    gs_table_memory_reply(sim, pay, t);
     gs_table_memory_send(ctx, t);
-    if (behind && !gs_table_memory_is_behind(sim)) {
+    if (behind && !gs_table_memory_is_congested(sim)) {
         gs_idle_account(sim, t);
         if (sim->order.nodes) {
             gs_wavefront_fill(sim, t);
@@ -255,7 +255,7 @@ void gs_sched_run(gs_ctx *ctx)
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     const gs_msg *m;
-    u32 n = gs_mailbox_take(ctx, sim->boxes - 1, &m, GS_FETCH_NOTHING, NULL), i = 0, source;
+    u32 n = gs_mailbox_take(ctx, sim->boxes - 1, &m, GS_PREFETCH_NOTHING, NULL), i = 0, source;
     u64 end = ctx->q0 + sim->quantum;
     ctx->t->events += n;
     for (u32 j = 0; j < n; j++) {
@@ -280,7 +280,7 @@ void gs_sched_run(gs_ctx *ctx)
             /* not before its release, which came earlier, has been served */
             ring_push_tied(sim, &d->complete,
                            (gs_event){gs_max(message, d->release_free),
-                                      (gs_key_sender(m[i].key) & (GS_SENDER_SLICE - 1)) * GS_OWNERS +
+                                      (gs_key_sender(m[i].key) & (GS_SENDER_SLICE - 1)) * GS_STORE_OWNERS +
                                           GS_COMPLETE_OWNER(m[i].pay),
                                       GS_START_KERNEL(m[i].pay), GS_START_TB(m[i].pay), 0});
             i++;
@@ -321,10 +321,10 @@ void gs_sched_init(gs_sim *sim)
         k->record.first_dispatch = GS_NEVER;
         k->record.tbs = k->tbs;
         if (!sim->order.tb_edges) {
-            k->gate = launches[i].preds;
-            k->depends = launches[i].early ? launches[i].preds : 0;
-            k->fine = 0;
-            if (k->gate == 0 && !sim->order.queues) {
+            k->unmet = launches[i].preds;
+            k->unended_producers = launches[i].early ? launches[i].preds : 0;
+            k->per_tb = 0;
+            if (k->unmet == 0 && !sim->order.queues) {
                 gs_ring_push(sim, &d->admit,
                              (gs_event){launches[i].enqueued + sim->order.launch, GS_EVENT_KERNEL_READY, i,
                                         GS_NONE, GS_NONE});
@@ -333,6 +333,6 @@ void gs_sched_init(gs_sim *sim)
     }
     gs_admit_plan(sim, 0);
     if (sim->order.queues) {
-        gs_queues_init(sim);
+        gs_aql_init(sim);
     }
 }

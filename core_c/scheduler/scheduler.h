@@ -14,7 +14,7 @@ enum {
     GS_EVENT_KERNEL_END,
     GS_EVENT_KERNEL_READY,
     GS_EVENT_COPY,
-    GS_EVENT_EARLY_PLACE,
+    GS_EVENT_PDL_SLOT,
     GS_EVENT_LAUNCHED,
     GS_EVENT_PRELAUNCHED,
     GS_EVENT_QUANTUM,
@@ -33,13 +33,13 @@ static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
     return (gs_event *)(void *)((char *)sim + r->at) + (r->head & r->mask);
 }
 
-static inline gs_fine *gs_fine_of(gs_sim *sim, const gs_kernel *k)
+static inline gs_tb_conditions *gs_tb_conditions_of(gs_sim *sim, const gs_kernel *k)
 {
-    return (gs_fine *)(void *)((char *)sim + k->fine_at);
+    return (gs_tb_conditions *)(void *)((char *)sim + k->tb_conditions_at);
 }
 
-/* bit a TB: ready and not dispatched; behind the gs_fine entries */
-static inline u64 *gs_fine_bits(gs_sim *sim, const gs_kernel *k)
+/* bit a TB: ready and not dispatched; behind the gs_tb_conditions entries */
+static inline u64 *gs_ready_bits(gs_sim *sim, const gs_kernel *k)
 {
-    return (u64 *)(void *)((char *)sim + k->fine_at + (u64)k->tbs * sizeof(gs_fine));
+    return (u64 *)(void *)((char *)sim + k->tb_conditions_at + (u64)k->tbs * sizeof(gs_tb_conditions));
 }

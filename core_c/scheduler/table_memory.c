@@ -14,33 +14,33 @@
 #include "scheduler/coarsening.h"
 #include "scheduler/scheduler.h"
 
-enum { PIECES = GS_AWAITED };
+enum { PIECES = GS_TABLE_WAITS };
 
-static gs_awaited *awaited_of(gs_sim *sim, u32 i)
+static gs_table_wait *awaited_of(gs_sim *sim, u32 i)
 {
-    return GS_TABLE(sim, gs_awaited, sched.backing.at_awaited) + i;
+    return GS_TABLE(sim, gs_table_wait, sched.table_memory.at_awaited) + i;
 }
 
-static gs_piece *piece_at(gs_sim *sim, u32 i)
+static gs_table_request *piece_at(gs_sim *sim, u32 i)
 {
-    return GS_TABLE(sim, gs_piece, sched.backing.at_pieces) + (i & (PIECES - 1));
+    return GS_TABLE(sim, gs_table_request, sched.table_memory.at_pieces) + (i & (PIECES - 1));
 }
 
 u64 gs_table_memory_lay_out(gs_sim *sim, u64 end)
 {
-    gs_backing *b = &sim->sched.backing;
+    gs_table_memory *b = &sim->sched.table_memory;
     u64 on = gs_table_memory_is_used(sim) ? 1 : 0;
     b->room = on ? sim->credits[GS_POOL_LOADS] : 0;
-    b->at_pieces = gs_reserve(&end, on * PIECES, sizeof(gs_piece));
-    b->at_awaited = gs_reserve(&end, on * GS_AWAITED, sizeof(gs_awaited));
-    b->at_kernels = gs_reserve(&end, on * sim->n_launches, sizeof(gs_backed));
+    b->at_pieces = gs_reserve(&end, on * PIECES, sizeof(gs_table_request));
+    b->at_awaited = gs_reserve(&end, on * GS_TABLE_WAITS, sizeof(gs_table_wait));
+    b->at_kernels = gs_reserve(&end, on * sim->n_launches, sizeof(gs_table_region));
     return end;
 }
 
 /* the most children, or nodes, that a TB's list has in a kernel */
 static u64 children_of(const gs_sim *sim, const gs_launch *l)
 {
-    const gs_nstate *states = GS_CONST_TABLE(sim, gs_nstate, at_nstates);
+    const gs_node_state *states = GS_CONST_TABLE(sim, gs_node_state, at_node_states);
     const u32 *outs = GS_CONST_TABLE(sim, u32, at_outs) + l->first_out;
     u64 all = 0, most = 0;
     for (u32 i = 0; sim->order.each && i < l->outs; i++) {
@@ -63,7 +63,7 @@ static u64 node_entries(const gs_sim *sim, const gs_launch *l)
     const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
     u64 n = 1, per = (u64)sim->params.scheme_table.consumers;
     for (u32 form = 0, k = (u32)(l - gs_launches(sim)); sim->order.fetch && form <= l->forms; form++) {
-        const gs_form f = gs_form_of(sim, k, form);
+        const gs_form f = gs_coarsening_form(sim, k, form);
         u64 own = 1;
         for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
             own += 1 + nodes[i].ranges / per;
@@ -75,8 +75,8 @@ static u64 node_entries(const gs_sim *sim, const gs_launch *l)
 
 void gs_table_memory_init(gs_sim *sim)
 {
-    gs_backing *b = &sim->sched.backing;
-    gs_backed *kernels = GS_TABLE(sim, gs_backed, sched.backing.at_kernels);
+    gs_table_memory *b = &sim->sched.table_memory;
+    gs_table_region *kernels = GS_TABLE(sim, gs_table_region, sched.table_memory.at_kernels);
     u64 bytes = 0;
     for (u32 i = 0; sim->order.entry_bytes && i < sim->n_launches; i++) {
         const gs_launch *l = gs_launches(sim) + i;
@@ -93,7 +93,7 @@ void gs_table_memory_init(gs_sim *sim)
     }
     b->footprints = bytes;
     bytes += sim->order.footprints;
-    u64 top = gs_address_top(sim), flags = ((u64)sim->n_semaphores / GS_SEMAPHORES_A_LINE + 1) * 128;
+    u64 top = gs_address_limit(sim), flags = ((u64)sim->n_semaphores / GS_SEMAPHORES_A_LINE + 1) * 128;
     if (bytes + flags > top) {
         gs_fail(sim, GS_ERR_ARG, "the scheduler's tables take %llu B of memory: there are %llu",
                 (unsigned long long)bytes, (unsigned long long)(top - flags));
@@ -105,59 +105,59 @@ void gs_table_memory_init(gs_sim *sim)
 
 u32 gs_table_memory_await(gs_sim *sim, gs_event then)
 {
-    gs_backing *b = &sim->sched.backing;
+    gs_table_memory *b = &sim->sched.table_memory;
     u32 i = b->free;
     if (i) {
         b->free = awaited_of(sim, i)->next;
-    } else if (b->used < GS_AWAITED) {
+    } else if (b->used < GS_TABLE_WAITS) {
         i = b->used++;
     } else {
         gs_fail(sim, GS_ERR_LIMIT,
                 "more waits for tables in memory than the arena holds; please report this");
         return 0;
     }
-    *awaited_of(sim, i) = (gs_awaited){then, 1, 0};
+    *awaited_of(sim, i) = (gs_table_wait){then, 1, 0};
     return i;
 }
 
 /* one answer less is waited for */
-static void came(gs_sim *sim, u32 awaited, u64 t)
+static void came(gs_sim *sim, u32 wait, u64 t)
 {
-    gs_backing *b = &sim->sched.backing;
-    gs_awaited *a = awaited_of(sim, awaited);
-    if (awaited && --a->left == 0) {
+    gs_table_memory *b = &sim->sched.table_memory;
+    gs_table_wait *a = awaited_of(sim, wait);
+    if (wait && --a->left == 0) {
         gs_event then = a->then;
         then.time += t;
         a->next = b->free;
-        b->free = awaited;
+        b->free = wait;
         gs_ring_push(sim, &sim->sched.ready, then);
     }
 }
 
-void gs_table_memory_asked(gs_sim *sim, u32 awaited, u64 t)
+void gs_table_memory_requested(gs_sim *sim, u32 wait, u64 t)
 {
-    came(sim, awaited, t);
+    came(sim, wait, t);
 }
 
-static u32 lines_of(const gs_piece *p)
+static u32 lines_of(const gs_table_request *p)
 {
     return (u32)((p->end - 1) / 128 - p->first / 128 + 1);
 }
 
-static void ask(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 awaited)
+static void ask(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 wait)
 {
-    gs_backing *b = &sim->sched.backing;
+    gs_table_memory *b = &sim->sched.table_memory;
     if (bytes == 0) {
         return;
     }
     first += b->base;
-    gs_piece *last = piece_at(sim, b->tail - 1);
-    if (b->tail - b->head > 1 && last->awaited == awaited && last->update == update && first <= last->end &&
+    gs_table_request *last = piece_at(sim, b->tail - 1);
+    if (b->tail - b->head > 1 && last->wait == wait && last->update == update && first <= last->end &&
         first >= last->first) {
         /* what lies side by side is one piece; the first in line may be half sent */
         u32 lines = lines_of(last);
         last->end = gs_max(last->end, first + bytes);
-        awaited_of(sim, awaited)->left += awaited ? lines_of(last) - lines : 0;
+        awaited_of(sim, wait)->left += wait ? lines_of(last) - lines : 0;
         return;
     }
     if (b->tail - b->head == PIECES) {
@@ -165,65 +165,66 @@ static void ask(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 awaited)
                 "more requests of tables in memory than the arena holds; please report this");
         return;
     }
-    gs_piece *p = piece_at(sim, b->tail++);
-    *p = (gs_piece){first, first + bytes, awaited, update};
-    awaited_of(sim, awaited)->left += awaited ? lines_of(p) : 0;
+    gs_table_request *p = piece_at(sim, b->tail++);
+    *p = (gs_table_request){first, first + bytes, wait, update};
+    awaited_of(sim, wait)->left += wait ? lines_of(p) : 0;
 }
 
-void gs_table_memory_ask(gs_sim *sim, u32 kernel, u64 at, u64 bytes, u32 update, u32 awaited)
+void gs_table_memory_request(gs_sim *sim, u32 kernel, u64 at, u64 bytes, u32 update, u32 wait)
 {
-    ask(sim, GS_TABLE(sim, gs_backed, sched.backing.at_kernels)[kernel].first + at, bytes, update, awaited);
+    ask(sim, GS_TABLE(sim, gs_table_region, sched.table_memory.at_kernels)[kernel].first + at, bytes, update,
+        wait);
 }
 
-void gs_table_memory_ask_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries, u32 awaited)
+void gs_table_memory_request_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries, u32 wait)
 {
-    const gs_backed *k = GS_TABLE(sim, gs_backed, sched.backing.at_kernels) + kernel;
+    const gs_table_region *k = GS_TABLE(sim, gs_table_region, sched.table_memory.at_kernels) + kernel;
     u64 entry = (u64)tb * k->list_entries + first;
-    ask(sim, k->lists + entry * sim->order.list_bytes, (u64)entries * sim->order.list_bytes, 0, awaited);
+    ask(sim, k->lists + entry * sim->order.list_bytes, (u64)entries * sim->order.list_bytes, 0, wait);
 }
 
-void gs_table_memory_ask_footprints(gs_sim *sim, u64 at, u64 bytes, u32 update, u32 awaited)
+void gs_table_memory_request_footprints(gs_sim *sim, u64 at, u64 bytes, u32 update, u32 wait)
 {
-    ask(sim, sim->sched.backing.footprints + at, bytes, update, awaited);
+    ask(sim, sim->sched.table_memory.footprints + at, bytes, update, wait);
 }
 
-int gs_table_memory_is_behind(const gs_sim *sim)
+int gs_table_memory_is_congested(const gs_sim *sim)
 {
-    const gs_backing *b = &sim->sched.backing;
+    const gs_table_memory *b = &sim->sched.table_memory;
     return b->tail - b->head > PIECES / 2;
 }
 
 void gs_table_memory_send(gs_ctx *ctx, u64 t)
 {
     gs_sim *sim = ctx->sim;
-    gs_backing *b = &sim->sched.backing;
-    if (b->head == b->tail || b->under_way == b->room) {
+    gs_table_memory *b = &sim->sched.table_memory;
+    if (b->head == b->tail || b->in_flight == b->room) {
         return;
     }
     gs_ctx next_quantum = *ctx; /* slices have run, or run, this one */
     next_quantum.send0 = ctx->q0 + sim->quantum;
     next_quantum.send_qn = ctx->qn + 1;
     const gs_sender sender = gs_sender_make(&next_quantum, GS_SENDER_SCHED);
-    while (b->head != b->tail && b->under_way < b->room) {
-        gs_piece *p = piece_at(sim, b->head);
+    while (b->head != b->tail && b->in_flight < b->room) {
+        gs_table_request *p = piece_at(sim, b->head);
         u64 line = p->first / 128, end = gs_min(p->end, (line + 1) * 128);
         u32 from = (u32)(p->first / 32 % 4), to = (u32)((end - 1) / 32 % 4) + 1;
         u32 slice, set, tag, mask = (1u << to) - (1u << from);
         gs_home(&sim->map, line, &slice, &set, &tag);
         u64 leave = gs_max(t, b->port);
         b->port = leave + sim->period;
-        b->under_way++;
+        b->in_flight++;
         u32 unit = slice % GS_GROUP;
         gs_send(&next_quantum, &sender, sim->sm_boxes + slice / GS_GROUP, leave + b->way_out,
-                gs_pay_op(p->awaited >> 12, p->update, GS_MSG_TABLE, 0) |
-                    gs_pay_line(tag, unit * sim->sets + set, mask, p->awaited & 4095, unit));
+                gs_pay_op(p->wait >> 12, p->update, GS_MSG_TABLE, 0) |
+                    gs_pay_line(tag, unit * sim->sets + set, mask, p->wait & 4095, unit));
         p->first = end;
         b->head += p->first == p->end;
     }
 }
 
-void gs_table_memory_answer(gs_sim *sim, u64 pay, u64 t)
+void gs_table_memory_reply(gs_sim *sim, u64 pay, u64 t)
 {
-    sim->sched.backing.under_way--;
+    sim->sched.table_memory.in_flight--;
     came(sim, GS_PAY_L1(pay) | GS_PAY_WARP(pay) << 12, t);
 }

@@ -23,20 +23,20 @@ static void load(gs_sim *sim, u64 t)
     d->loaded += n;
     d->table_peak = gs_max32(d->table_peak, d->loaded);
     u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_LOADED, index, n, 0});
-    gs_table_memory_ask(sim, (u32)(first >> 32), (u32)first * size, n * size, 0, wait);
-    gs_table_memory_asked(sim, wait, t);
+    gs_table_memory_request(sim, (u32)(first >> 32), (u32)first * size, n * size, 0, wait);
+    gs_table_memory_requested(sim, wait, t);
 }
 
 void gs_wavefront_fill(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
     while (d->loaded < sim->order.nodes && d->next_load < sim->n_sequence &&
-           !gs_table_memory_is_behind(sim)) {
+           !gs_table_memory_is_congested(sim)) {
         load(sim, t);
     }
 }
 
-void gs_wavefront_end(gs_sim *sim, u64 t)
+void gs_wavefront_tb_end(gs_sim *sim, u64 t)
 {
     sim->sched.loaded--;
     gs_wavefront_fill(sim, t);
@@ -44,14 +44,14 @@ void gs_wavefront_end(gs_sim *sim, u64 t)
 
 static void loaded(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
-    gs_fine *f = &gs_fine_of(sim, &gs_kernels(sim)[kernel])[tb];
+    gs_tb_conditions *f = &gs_tb_conditions_of(sim, &gs_kernels(sim)[kernel])[tb];
     f->loaded = 1;
     if (f->entry) {
         f->entry = 0;
         sim->sched.pending--;
     }
-    sim->sched.sm = GS_NO_SM;
-    gs_depend_tb(sim, kernel, tb, t, GS_NONE, GS_NONE);
+    sim->sched.producer_sm = GS_NO_SM;
+    gs_table_tb_condition_met(sim, kernel, tb, t, GS_NONE, GS_NONE);
 }
 
 void gs_wavefront_loaded(gs_sim *sim, u32 first, u32 count, u64 t)
@@ -65,7 +65,7 @@ void gs_wavefront_loaded(gs_sim *sim, u32 first, u32 count, u64 t)
 void gs_wavefront_pending(gs_sim *sim, u32 kernel, u32 tb)
 {
     gs_sched *d = &sim->sched;
-    gs_fine *f = &gs_fine_of(sim, &gs_kernels(sim)[kernel])[tb];
+    gs_tb_conditions *f = &gs_tb_conditions_of(sim, &gs_kernels(sim)[kernel])[tb];
     u64 size = sim->order.entry_bytes;
     if (f->loaded || f->entry) {
         return;
@@ -76,6 +76,6 @@ void gs_wavefront_pending(gs_sim *sim, u32 kernel, u32 tb)
         d->lists_peak = gs_max32(d->lists_peak, d->pending);
     } else {
         d->spills++;
-        gs_table_memory_ask(sim, kernel, tb * size, size, 1, 0);
+        gs_table_memory_request(sim, kernel, tb * size, size, 1, 0);
     }
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 void gs_wavefront_fill(gs_sim *sim, u64 t);
-void gs_wavefront_end(gs_sim *sim, u64 t);
+void gs_wavefront_tb_end(gs_sim *sim, u64 t);
 /* TBs that come one after another in the order */
 void gs_wavefront_loaded(gs_sim *sim, u32 first, u32 count, u64 t);
 /* a TB that may not be there has been counted down */

@@ -19,7 +19,13 @@ enum { GS_L1_HIT, GS_L1_MERGED, GS_L1_PART, GS_L1_MISS };
 
 enum { GS_L1_TRIES = 8 }; /* groups of sets that are asked for room */
 
-enum { GS_L1_RANK = 16, GS_L1_RANKS = 3 * GS_L1_RANK, GS_L1_VALID = 64, GS_L1_FOUND = 128, GS_L1_TAG = 256 };
+enum {
+    GS_L1_RANK = 16,
+    GS_L1_RANKS = 3 * GS_L1_RANK,
+    GS_L1_VALID = 64,
+    GS_L1_PROTECTED = 128,
+    GS_L1_TAG = 256
+};
 
 #define GS_IN_FLIGHT 0xffff0000u
 
@@ -29,13 +35,13 @@ static inline u32 gs_l1_fold(const gs_sim *sim, u32 line)
     return sim->l1_hash[0][line >> 9 & 255] ^ sim->l1_hash[1][line >> 17 & 255] ^ sim->l1_hash[2][line >> 25];
 }
 
-static inline u32 gs_l1_set(u32 line, u32 fold)
+static inline u32 gs_l1_set_of(u32 line, u32 fold)
 {
     return ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
 }
 
 /* Ways of a set, a bit each: those that hold the line of that key; those that are free and have no line on
-   its way; the one that goes next; those with a line that was found. gs_l1_give_up: of those with a line that
+   its way; the one that goes next; those with a line that was found. gs_l1_evict: of those with a line that
    has arrived the one that goes next gives it up, and is the next to take one; returns how many did, 1 or 0.
  */
 #if defined(__SSE4_1__)
@@ -67,14 +73,14 @@ static inline u32 gs_l1_free(const gs_l1set *s, u32 c)
     return gs_l1_ways(_mm_andnot_si128(valid, gs_l1_arrived(s, c)));
 }
 
-static inline u32 gs_l1_last(const gs_l1set *s)
+static inline u32 gs_l1_evicted_next(const gs_l1set *s)
 {
     __m128i ranks = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32(GS_L1_RANKS));
     return gs_l1_ways(_mm_cmpeq_epi32(ranks, _mm_set1_epi32(GS_L1_RANKS)));
 }
 
 /* without a branch, for which of them it is and whether there is any is anybody's guess */
-static inline u32 gs_l1_give_up(gs_l1set *s, u32 c)
+static inline u32 gs_l1_evict(gs_l1set *s, u32 c)
 {
     const __m128i mask = _mm_set1_epi32(GS_L1_RANKS), one = _mm_set1_epi32(GS_L1_RANK);
     __m128i all = gs_l1_load(s->key), ranks = _mm_and_si128(all, mask), keys, here, most, above;
@@ -90,9 +96,9 @@ static inline u32 gs_l1_give_up(gs_l1set *s, u32 c)
     return (u32)_mm_cvtsi128_si32(most) / GS_L1_VALID;
 }
 
-static inline u32 gs_l1_found(const gs_l1set *s)
+static inline u32 gs_l1_protected(const gs_l1set *s)
 {
-    return gs_l1_ways(_mm_slli_epi32(gs_l1_load(s->key), 24)); /* GS_L1_FOUND becomes the sign */
+    return gs_l1_ways(_mm_slli_epi32(gs_l1_load(s->key), 24)); /* GS_L1_PROTECTED becomes the sign */
 }
 
 /* Ranks from `first` to below `end` go up by one; of lines that were found the first two stay so. */
@@ -102,8 +108,8 @@ static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
     __m128i moves = _mm_andnot_si128(_mm_cmplt_epi32(ranks, _mm_set1_epi32((int)first)),
                                      _mm_cmplt_epi32(ranks, _mm_set1_epi32((int)end)));
     keys = _mm_add_epi32(keys, _mm_and_si128(moves, _mm_set1_epi32(GS_L1_RANK)));
-    /* the upper bit of each rank, where GS_L1_FOUND is */
-    __m128i late = _mm_and_si128(_mm_slli_epi32(keys, 2), _mm_set1_epi32(GS_L1_FOUND));
+    /* the upper bit of each rank, where GS_L1_PROTECTED is */
+    __m128i late = _mm_and_si128(_mm_slli_epi32(keys, 2), _mm_set1_epi32(GS_L1_PROTECTED));
     _mm_store_si128((__m128i *)(void *)s->key, _mm_andnot_si128(late, keys));
 }
 #else
@@ -125,7 +131,7 @@ static inline u32 gs_l1_free(const gs_l1set *s, u32 c)
     return free;
 }
 
-static inline u32 gs_l1_last(const gs_l1set *s)
+static inline u32 gs_l1_evicted_next(const gs_l1set *s)
 {
     u32 last = 0;
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
@@ -134,7 +140,7 @@ static inline u32 gs_l1_last(const gs_l1set *s)
     return last;
 }
 
-static inline u32 gs_l1_give_up(gs_l1set *s, u32 c)
+static inline u32 gs_l1_evict(gs_l1set *s, u32 c)
 {
     u32 most = 0, oldest = 0;
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
@@ -151,11 +157,11 @@ static inline u32 gs_l1_give_up(gs_l1set *s, u32 c)
     return most != 0;
 }
 
-static inline u32 gs_l1_found(const gs_l1set *s)
+static inline u32 gs_l1_protected(const gs_l1set *s)
 {
     u32 found = 0;
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
-        found |= (u32)((s->key[i] & GS_L1_FOUND) != 0) << i;
+        found |= (u32)((s->key[i] & GS_L1_PROTECTED) != 0) << i;
     }
     return found;
 }
@@ -165,23 +171,23 @@ static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
         u32 rank = s->key[i] & GS_L1_RANKS;
         s->key[i] += rank >= first && rank < end ? GS_L1_RANK : 0;
-        s->key[i] &= s->key[i] & 2 * GS_L1_RANK ? ~(u32)GS_L1_FOUND : ~0u;
+        s->key[i] &= s->key[i] & 2 * GS_L1_RANK ? ~(u32)GS_L1_PROTECTED : ~0u;
     }
 }
 #endif
 
 /* The line of way i is found: it becomes the last to go. */
-static inline void gs_l1_find(gs_l1set *s, u32 i)
+static inline void gs_l1_protect(gs_l1set *s, u32 i)
 {
     gs_l1_shift(s, 0, s->key[i] & GS_L1_RANKS);
-    s->key[i] = (s->key[i] & ~(u32)GS_L1_RANKS) | GS_L1_FOUND;
+    s->key[i] = (s->key[i] & ~(u32)GS_L1_RANKS) | GS_L1_PROTECTED;
 }
 
 /* A line comes into way i, whose rank is not below theirs: it goes before those that were found, and after
    all others. */
-static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
+static inline void gs_l1_insert(gs_l1set *s, u32 i, u32 key)
 {
-    u32 rank = gs_popcount(gs_l1_found(s) & ~(1u << i)) * GS_L1_RANK;
+    u32 rank = gs_popcount(gs_l1_protected(s) & ~(1u << i)) * GS_L1_RANK;
     gs_l1_shift(s, rank, s->key[i] & GS_L1_RANKS);
     s->key[i] = key | rank;
 }
@@ -190,7 +196,7 @@ static inline void gs_l1_put(gs_l1set *s, u32 i, u32 key)
 enum { GS_L1_STEP = 109, GS_L1_ADD = 73 };
 
 /* the four neighbouring sets whose turn that is to give up lines */
-static inline gs_l1set *gs_l1_in_turn(gs_sm *sm, u32 turn)
+static inline gs_l1set *gs_l1_evict_group(gs_sm *sm, u32 turn)
 {
     return &sm->l1[1 + (turn & (GS_L1_SETS / 4 - 1)) * 4];
 }
@@ -198,33 +204,32 @@ static inline gs_l1set *gs_l1_in_turn(gs_sm *sm, u32 turn)
 /* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
    their turn before one has it again. Returns whether any line went; where next to nothing has arrived, a
    line that comes is not kept. */
-static inline int gs_l1_make_room(gs_sm *sm, u32 c)
+static inline int gs_l1_evict_some(gs_sm *sm, u32 c)
 {
     u32 freed = 0;
     for (u32 tries = GS_L1_TRIES; tries && !freed; tries--) {
-        gs_l1set *s = gs_l1_in_turn(sm, sm->l1_turn);
-        sm->l1_turn = sm->l1_turn * GS_L1_STEP + GS_L1_ADD;
-        freed =
-            gs_l1_give_up(s, c) + gs_l1_give_up(s + 1, c) + gs_l1_give_up(s + 2, c) + gs_l1_give_up(s + 3, c);
+        gs_l1set *s = gs_l1_evict_group(sm, sm->l1_evict_turn);
+        sm->l1_evict_turn = sm->l1_evict_turn * GS_L1_STEP + GS_L1_ADD;
+        freed = gs_l1_evict(s, c) + gs_l1_evict(s + 1, c) + gs_l1_evict(s + 2, c) + gs_l1_evict(s + 3, c);
     }
     sm->l1_lines -= freed;
     /* whose turn comes is known, and seldom in the host's caches: asked for four turns ahead */
     enum { STEP2 = GS_L1_STEP * GS_L1_STEP, ADD2 = GS_L1_ADD * (GS_L1_STEP + 1) };
-    const gs_l1set *ahead = gs_l1_in_turn(sm, (sm->l1_turn * STEP2 + ADD2) * STEP2 + ADD2);
+    const gs_l1set *ahead = gs_l1_evict_group(sm, (sm->l1_evict_turn * STEP2 + ADD2) * STEP2 + ADD2);
     __builtin_prefetch(ahead, 1);
     __builtin_prefetch(ahead + 2, 1);
     return freed != 0;
 }
 
 /* The way of a set that takes a new line, or GS_L1_WAYS: none can. */
-static inline u32 gs_l1_take(gs_sm *sm, gs_l1set *s, u32 c)
+static inline u32 gs_l1_allocate(gs_sm *sm, gs_l1set *s, u32 c)
 {
     u32 free = gs_l1_free(s, c);
     if (!free) {
-        u32 i = gs_ctz(gs_l1_last(s));
+        u32 i = gs_ctz(gs_l1_evicted_next(s));
         return s->fill[i] <= c ? i : GS_L1_WAYS;
     }
-    if (GS_UNLIKELY(sm->l1_lines >= sm->l1_room) && !gs_l1_make_room(sm, c)) {
+    if (GS_UNLIKELY(sm->l1_lines >= sm->l1_room) && !gs_l1_evict_some(sm, c)) {
         return GS_L1_WAYS;
     }
     sm->l1_lines++;
@@ -240,7 +245,7 @@ static inline u32 gs_l1_take(gs_sm *sm, gs_l1set *s, u32 c)
 static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
                                                               u32 *place, u32 *fill)
 {
-    u32 at = gs_l1_set(line, fold);
+    u32 at = gs_l1_set_of(line, fold);
     gs_l1set *s = &sm->l1[at];
     u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
     if (match) {
@@ -248,7 +253,7 @@ static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 lin
         int here = s->fill[i] <= c;
         *fill = s->fill[i];
         *place = at * GS_L1_WAYS + i;
-        gs_l1_find(s, i);
+        gs_l1_protect(s, i);
         u32 lacks = *mask & ~s->key[i];
         if (lacks == 0) {
             return here ? GS_L1_HIT : GS_L1_MERGED;
@@ -258,10 +263,10 @@ static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 lin
         *mask = lacks;
         return here ? GS_L1_MISS : GS_L1_PART;
     }
-    u32 i = gs_l1_take(sm, s, c);
+    u32 i = gs_l1_allocate(sm, s, c);
     *place = 0;
     if (GS_LIKELY(i < GS_L1_WAYS)) {
-        gs_l1_put(s, i, key | *mask);
+        gs_l1_insert(s, i, key | *mask);
         s->fill[i] = GS_IN_FLIGHT;
         *place = at * GS_L1_WAYS + i;
     }
@@ -272,17 +277,17 @@ static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 lin
    writes any in part, with those that were there alone. Returns where, or 0. */
 static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
 {
-    u32 at = gs_l1_set(line, fold);
+    u32 at = gs_l1_set_of(line, fold);
     gs_l1set *s = &sm->l1[at];
     u32 key = (line / GS_L1_SETS) * GS_L1_TAG | GS_L1_VALID, match = gs_l1_match(s, key);
-    u32 i = match ? gs_ctz(match) : gs_l1_take(sm, s, c);
+    u32 i = match ? gs_ctz(match) : gs_l1_allocate(sm, s, c);
     if (i == GS_L1_WAYS) {
         return 0;
     }
     if (match) {
-        gs_l1_find(s, i);
+        gs_l1_protect(s, i);
     } else {
-        gs_l1_put(s, i, key);
+        gs_l1_insert(s, i, key);
         s->fill[i] = c;
     }
     if (s->fill[i] > c) {
@@ -326,7 +331,7 @@ static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 /* An L1 without lines. */
 static inline void gs_l1_init(gs_sm *sm)
 {
-    sm->l1_turn = GS_L1_ADD;
+    sm->l1_evict_turn = GS_L1_ADD;
     for (u32 i = 0; i < (GS_L1_SETS + 1) * GS_L1_WAYS; i++) {
         sm->l1[i / GS_L1_WAYS].key[i % GS_L1_WAYS] = i % GS_L1_WAYS * GS_L1_RANK;
     }

@@ -31,28 +31,30 @@ static inline u32 *release_time(const gs_sim *sim, gs_sm *sm, u32 pool, u32 numb
 /* wakes the first of those that wait when it may go, if that is known */
 static void credit_arm(const gs_sim *sim, gs_sm *sm, u64 least)
 {
-    if (sm->fifo_head == sm->fifo_tail) {
-        sm->armed = 0;
+    if (sm->credit_fifo_head == sm->credit_fifo_tail) {
+        sm->credit_armed = 0;
         return;
     }
-    u32 first = sm->fifo[sm->fifo_head & (GS_WARPS - 1)], w = first % GS_WARPS, pool = first / GS_WARPS;
+    u32 first = sm->credit_fifo[sm->credit_fifo_head & (GS_WARPS - 1)], w = first % GS_WARPS,
+        pool = first / GS_WARPS;
     if (sm->warp[w].state != GS_WARP_IN_QUEUE) {
-        sm->armed = 1; /* it has them, and waits for room in its sub-core's queue: who wakes it lies there */
+        sm->credit_armed =
+            1; /* it has them, and waits for room in its sub-core's queue: who wakes it lies there */
         return;
     }
     if (sm->acquired[pool] < sim->credits[pool]) {
         gs_sm_wake(sm, w, least);
-        sm->armed = 1;
+        sm->credit_armed = 1;
         return;
     }
     u32 need = sm->acquired[pool] - sim->credits[pool] + 1;
     if ((i32)(sm->released[pool] - need) >= 0) {
         gs_sm_wake(sm, w, gs_max(*release_time(sim, sm, pool, need - 1), least));
-        sm->armed = 1;
+        sm->credit_armed = 1;
     } else {
-        sm->armed = 0;
-        sm->least = least;
-        sm->need = need;
+        sm->credit_armed = 0;
+        sm->credit_least = least;
+        sm->credit_need = need;
     }
 }
 
@@ -68,15 +70,15 @@ static inline int credit_free(const gs_sim *sim, gs_sm *sm, u32 pool, u64 c)
 static int credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
-    int first = sm->fifo_head == sm->fifo_tail;
+    int first = sm->credit_fifo_head == sm->credit_fifo_tail;
     if (first && credit_free(sim, sm, pool, c)) {
         return 1;
     }
-    if (!first && sm->fifo[sm->fifo_head & (GS_WARPS - 1)] % GS_WARPS == wi) {
-        sm->fifo_head++; /* it has waited, and runs: they are there */
+    if (!first && sm->credit_fifo[sm->credit_fifo_head & (GS_WARPS - 1)] % GS_WARPS == wi) {
+        sm->credit_fifo_head++; /* it has waited, and runs: they are there */
         return 1;
     }
-    sm->fifo[sm->fifo_tail++ & (GS_WARPS - 1)] = (u8)(wi | pool * GS_WARPS);
+    sm->credit_fifo[sm->credit_fifo_tail++ & (GS_WARPS - 1)] = (u8)(wi | pool * GS_WARPS);
     w->state = GS_WARP_IN_QUEUE;
     w->since = (u32)c;
     if (first) {
@@ -88,18 +90,18 @@ static int credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool, u64 c)
 static inline void credit_give(const gs_sim *sim, gs_sm *sm, u32 pool, u32 c)
 {
     *release_time(sim, sm, pool, sm->released[pool]++) = c;
-    if (sm->fifo_head != sm->fifo_tail && !sm->armed) {
-        u32 first = sm->fifo[sm->fifo_head & (GS_WARPS - 1)];
-        if (first / GS_WARPS == pool && (i32)(sm->released[pool] - sm->need) >= 0) {
-            sm->armed = 1;
-            gs_sm_wake(sm, first % GS_WARPS, gs_max(c, sm->least));
+    if (sm->credit_fifo_head != sm->credit_fifo_tail && !sm->credit_armed) {
+        u32 first = sm->credit_fifo[sm->credit_fifo_head & (GS_WARPS - 1)];
+        if (first / GS_WARPS == pool && (i32)(sm->released[pool] - sm->credit_need) >= 0) {
+            sm->credit_armed = 1;
+            gs_sm_wake(sm, first % GS_WARPS, gs_max(c, sm->credit_least));
         }
     }
 }
 
 typedef struct access {
     gs_tb *tb;
-    gs_wslot *ws;
+    gs_scoreboard_slot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the unit takes the first line */
     u32 wi, slot, kind, copy, pool, n, sectors;
     const gs_part *joins; /* of a store that will join this one, or NULL */
@@ -132,17 +134,18 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
 {
     const gs_sim *sim = ctx->sim;
     const gs_sender sender = gs_sender_make(ctx, sm->id);
-    const gs_map *map = &sim->map;
+    const gs_address_map *map = &sim->map;
     const gs_clock *clock = gs_clock_of(sim, sm);
     const u64 period = clock->period, block_lines = map->block_lines;
     const u64 there = clock->origin + sim->noc; /* what the network adds to a cycle's begin */
-    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n, half_boxes = sim->half_boxes;
-    const u16 *hold = sim->port_hold[sm->sharing][load != 0];
+    const u32 sm_boxes = sim->sm_boxes, sets = sim->sets, n = a->n, partition_boxes = sim->partition_boxes;
+    const u16 *hold = sim->port_hold[sm->port_sharers][load != 0];
     const u64 line0 = a->line0, c = a->c,
-              common = gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | (a->copy ? GS_PAY_COPY : 0);
-    gs_row row = ctx->row;
+              common =
+                  gs_pay_op(a->wi, a->slot, a->kind, sm->id % GS_GROUP) | (a->copy ? GS_PAY_ASYNC_COPY : 0);
+    gs_box_row row = ctx->row;
     gs_block block = {.first = GS_NEVER - block_lines};
-    u64 port = sm->port, looked_up = a->at + sim->l1_latency;
+    u64 port = sm->port_free, looked_up = a->at + sim->l1_latency;
     u32 found_lines = 0, found_sectors = 0;
     const u32 partial = !load && a->kind == GS_MSG_STORE ? GS_PARTIAL : 0;
     const u32 owner = a->tb->owner;
@@ -202,16 +205,17 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         port = leave + hold[mask | (part->partial ? partial : 0u)];
         u64 arrive = leave * period + there;
         u32 unit = slice % GS_GROUP, box = slice / GS_GROUP;
-        if (GS_UNLIKELY(half_boxes) && gs_is_across(sim, sm->id, box)) {
+        if (GS_UNLIKELY(partition_boxes) && gs_is_across_partitions(sim, sm->id, box)) {
             tag |= GS_ACROSS;
-            box = load ? gs_opposite(sim, box) : box;
+            box = load ? gs_opposite_box(sim, box) : box;
             arrive += load ? 0 : sim->fabric;
         }
         u32 whose = place;
         if (!load) {
-            u32 words =
-                sim->open_lines && partial ? words_of(part, a->joins ? a->joins + (part - first) : NULL) : 0;
-            whose = owner | words << GS_OWNER_BITS;
+            u32 words = sim->keep_partial && partial
+                            ? words_of(part, a->joins ? a->joins + (part - first) : NULL)
+                            : 0;
+            whose = owner | words << GS_STORE_OWNER_BITS;
         }
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
                     common | gs_pay_line(tag, unit * sets + set, mask, whose, unit));
@@ -227,11 +231,11 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
     if (cached && found_lines && sim->hold_late) {
         /* they are read from the array that shared memory lives in; what does not hit holds it when it comes
          */
-        gs_sm_fills(sm, a->c);
-        sm->shared = gs_max(sm->shared, a->at * 64) +
-                     (a->copy ? found_sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)found_lines * 64);
+        gs_data_array_catch_up(sm, a->c);
+        sm->smem_free = gs_max(sm->smem_free, a->at * 64) +
+                        (a->copy ? found_sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)found_lines * 64);
     }
-    sm->port = port;
+    sm->port_free = port;
     a->ws->count += (u16)sent;
     sm->acquired[a->pool] += sent;
     sm->work.l2_requests += sent;
@@ -242,9 +246,9 @@ access_lines(gs_ctx *ctx, gs_sm *sm, const access *a, const gs_part *part, int l
         sm->work.store_sectors += sectors;
         a->tb->store_sectors += sectors;
         /* they have left when the port is through with them and the network has taken them */
-        gs_owner *o = &sm->owner[owner];
-        o->left += sent;
-        o->leaves = (u32)gs_max(port, looked_up + (u64)sim->params.gpu_noc.latency);
+        gs_store_owner *o = &sm->owner[owner];
+        o->unacknowledged += sent;
+        o->leaves_sm = (u32)gs_max(port, looked_up + (u64)sim->params.gpu_noc.latency);
     }
 }
 
@@ -264,7 +268,7 @@ static inline __attribute__((always_inline)) gs_coalesced reach_of(const gs_sim 
 }
 
 /* whether a store writes just the sectors of the warp's last one, which it then joins on its way out */
-static int store_joins(const gs_stored *last, const gs_coalesced *reach)
+static int store_joins(const gs_last_store *last, const gs_coalesced *reach)
 {
     if (last->line != reach->line + 1 || last->lines != reach->template->lines) {
         return 0;
@@ -279,7 +283,7 @@ static int store_joins(const gs_stored *last, const gs_coalesced *reach)
 
 /* The parts of the warp's next store, if nothing but arithmetic comes before it and it will join this one. */
 static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const gs_warp *w, const gs_tb *tb,
-                                                        const gs_iop *op, const gs_stored *this)
+                                                        const gs_iop *op, const gs_last_store *this)
 {
     do {
         op++;
@@ -292,7 +296,7 @@ static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const
     return store_joins(this, &reach) ? reach.part : NULL;
 }
 
-void gs_lsu_ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
+void gs_lsu_prefetch(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
 {
     const gs_warp *w = &sm->warp[wi];
     i64 k = (i64)w->k[op->level] + op->count_plus;
@@ -308,7 +312,7 @@ void gs_lsu_ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
             above = line >> 9;
             fold = gs_l1_fold(sim, (u32)line);
         }
-        __builtin_prefetch(&sm->l1[gs_l1_set((u32)line, fold)], 1);
+        __builtin_prefetch(&sm->l1[gs_l1_set_of((u32)line, fold)], 1);
     }
 }
 
@@ -329,23 +333,24 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u32 n = lines;
     const u32 pool = pool_of(sim, op->kind == GS_OP_LOAD, op->smem != 0);
     int joins =
-        GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(&sm->stored[wi], &reach);
+        GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(&sm->last_store[wi], &reach);
     if (joins) {
         n = 0;
     } else if (n && !credit_take(sim, sm, wi, pool, c)) {
         return 0;
     }
     if (GS_UNLIKELY(sim->join_stores)) {
-        sm->stored[wi] = (gs_stored){op->kind == GS_OP_STORE && !joins ? reach.line + 1 : 0, part, lines};
+        sm->last_store[wi] =
+            (gs_last_store){op->kind == GS_OP_STORE && !joins ? reach.line + 1 : 0, part, lines};
     }
-    gs_sub *b = &sm->sub[wi & 3];
+    gs_subcore *b = &sm->sub[wi & 3];
     u64 issue = gs_max(c, b->single);
     b->single = issue + 1;
-    gs_sub_steal(b, issue);
-    u32 slot = gs_slot_of(w, op);
+    gs_subcore_steal_slot(b, issue);
+    u32 slot = gs_scoreboard_slot_of(w, op);
     u64 leaves = 0;
     if (sm->queue && op->smem) {
-        u64 room = sm->begins[(sm->copies - (u32)sim->params.gpu_sm.copy_queue) % GS_COPIES];
+        u64 room = sm->copy_begins[(sm->copies_begun - (u32)sim->params.gpu_sm.copy_queue) % GS_COPIES];
         leaves = gs_max(issue + (u64)sim->params.gpu_sm.copy_gap, b->left) + sim->read_copy;
         leaves = gs_max(leaves, room);
     }
@@ -353,31 +358,31 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                 .ws = &w->slot[slot],
                 .line0 = reach.line,
                 .c = c,
-                .at = gs_max(issue, gs_max(leaves, sm->lsu)),
+                .at = gs_max(issue, gs_max(leaves, sm->lsu_free)),
                 .wi = wi,
                 .slot = slot,
                 .copy = op->kind == GS_OP_LOAD && op->smem,
                 .pool = pool,
                 .n = n,
                 .sectors = joins ? 0 : reach.template->sectors};
-    sm->lsu = gs_max(issue, sm->lsu) + lines; /* it is not kept while a copy's registers are read */
+    sm->lsu_free = gs_max(issue, sm->lsu_free) + lines; /* it is not kept while a copy's registers are read */
     if (GS_UNLIKELY(op->smem)) {
         if (sm->queue) {
-            gs_warp_order_enter(sm, wi, leaves);
-            sm->begins[sm->copies++ % GS_COPIES] = a.at;
+            gs_subcore_queue_enter(sm, wi, leaves);
+            sm->copy_begins[sm->copies_begun++ % GS_COPIES] = a.at;
         } else {
             /* it leaves its sub-core's queue when the unit begins the one before */
             b->left = b->copy;
             b->copy = a.at;
         }
-        sm->left[wi] = (u32)b->left;
+        sm->copy_left[wi] = (u32)b->left;
     }
     if (op->kind == GS_OP_LOAD) {
         if (!sim->hold_late) {
             /* what comes holds the array that shared memory lives in: counted here, or in gs_lsu_replies */
-            gs_sm_fills(sm, c);
-            sm->shared = gs_max(sm->shared, a.at * 64) +
-                         (op->smem ? (u64)a.sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)n * 64);
+            gs_data_array_catch_up(sm, c);
+            sm->smem_free = gs_max(sm->smem_free, a.at * 64) +
+                            (op->smem ? (u64)a.sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)n * 64);
         }
         int cached = !op->bypass_l1 && !(launch->bypass >> p->arg & 1);
         a.kind = GS_MSG_LOAD;
@@ -391,8 +396,8 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         }
     } else {
         a.kind = op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
-        if (sim->open_lines && sim->join_stores && n && part->partial) {
-            a.joins = joining(sim, w, tb, op, &sm->stored[wi]);
+        if (sim->keep_partial && sim->join_stores && n && part->partial) {
+            a.joins = joining(sim, w, tb, op, &sm->last_store[wi]);
         }
         access_lines(ctx, sm, &a, part, 0, 0, sim->oracle != 0);
         if (GS_UNLIKELY(joins && sim->oracle)) {
@@ -404,15 +409,15 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             }
         }
     }
-    if (sm->fifo_head != sm->fifo_tail) {
+    if (sm->credit_fifo_head != sm->credit_fifo_tail) {
         credit_arm(sim, sm, c + 1);
     }
     sm->work.warp_instructions += op->issue; /* 0: a further part */
     /* the unit queues so many lines; beyond that the warp waits to hand over its op: where the oldest goes
        first, it has waited before it did */
     u64 next = issue + (op->smem ? (u64)sim->params.gpu_sm.copy_gap : 1);
-    if (!sim->by_age && sm->lsu > sm->lsu_queue) {
-        next = gs_max(next, sm->lsu - sm->lsu_queue);
+    if (!sim->oldest_first && sm->lsu_free > sm->lsu_queue) {
+        next = gs_max(next, sm->lsu_free - sm->lsu_queue);
     }
     w->ready = (u32)next;
     tb->stalls.issued += op->issue;
@@ -425,7 +430,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
 {
     gs_warp *w = &sm->warp[wi];
-    gs_wslot *ws = &w->slot[slot];
+    gs_scoreboard_slot *ws = &w->slot[slot];
     ws->done = gs_max32(ws->done, c);
     if (--ws->count == 0 && w->wait == slot + 1) {
         w->wait = GS_WOKEN;
@@ -444,7 +449,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
     u64 *ports[GS_GROUP];
     for (u32 i = 0; i < GS_GROUP; i++) {
         of[i] = &sms[i];
-        ports[i] = &sms[i & ~(sim->port_sms - 1)].reply; /* kept at the first of the SMs that share it */
+        ports[i] = &sms[i & ~(sim->port_sms - 1)].reply_port; /* kept at the first of the SMs that share it */
         const gs_clock *clock = gs_clock_of(sim, &sms[i]);
         u64 from = (ctx->q0 - clock->origin) * 64;
         u64 begin = gs_div_by(from, clock->by_period);
@@ -469,11 +474,12 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
-        const u32 pool = pool_of(sim, kind == GS_MSG_LOAD, (pay & GS_PAY_COPY) != 0);
+        const u32 pool = pool_of(sim, kind == GS_MSG_LOAD, (pay & GS_PAY_ASYNC_COPY) != 0);
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             if (sim->hold_late) {
-                gs_sm_fill(sm, c, pay & GS_PAY_COPY ? sim->copy_hold[gs_popcount(GS_PAY_MASK(pay))] : 64);
+                gs_data_array_fill(
+                    sm, c, pay & GS_PAY_ASYNC_COPY ? sim->copy_hold[gs_popcount(GS_PAY_MASK(pay))] : 64);
             }
             u32 x = gs_l1_fill(sm, place, c);
             while (GS_UNLIKELY(x)) {
@@ -485,11 +491,11 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
                 x = next;
             }
         } else {
-            gs_owner *o = &sm->owner[GS_PAY_OWNER(pay)];
-            if (!o->gone) { /* else the warp's place may be another TB's */
+            gs_store_owner *o = &sm->owner[GS_PAY_OWNER(pay)];
+            if (!o->tb_left) { /* else the warp's place may be another TB's */
                 slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             }
-            gs_stores_acknowledged(ctx, sm, o, c);
+            gs_tb_stores_acknowledged(ctx, sm, o, c);
         }
         credit_give(sim, sm, pool, c);
     }

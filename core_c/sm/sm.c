@@ -18,10 +18,10 @@
    has waited longest. 1: the warp may go on; 0: it waits for its turn. */
 static int take_turn(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
-    gs_sub *b = &sm->sub[wi & 3];
+    gs_subcore *b = &sm->sub[wi & 3];
     if (b->owner && b->owner != wi + 1) {
         if (op->uses >> b->owner_pipe & 1) {
-            sm->warp[wi].state = GS_WARP_WAITS_TURN;
+            sm->warp[wi].state = GS_WARP_WAITS_RESOURCE;
             sm->warp[wi].since = (u32)c;
             b->waiters |= 1ull << wi;
             return 0;
@@ -51,11 +51,11 @@ static int take_turn(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
    what it needs longest is free, so much earlier as its other parts take longer. */
 static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
-    const gs_sub *b = &sm->sub[wi & 3];
+    const gs_subcore *b = &sm->sub[wi & 3];
     const int held = b->holder && c <= b->held, holds = held && b->holder == wi + 1;
     u64 free = b->issue > c && b->last <= b->issue ? b->issue : c, end = (free + op->slots) * 64,
         longest = op->slots * 64ull, amount = longest;
-    u32 what = GS_TURN_ISSUE;
+    u32 what = GS_RESOURCE_ISSUE;
     for (u32 i = 0; i < op->npipes; i++) {
         u64 e = gs_max(c * 64, b->pipe[op->pipe[i]]) + op->amount[i];
         longest = gs_max(longest, op->amount[i]);
@@ -68,32 +68,32 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     sm->slack[wi] = (u32)((longest - amount) >> 6);
     u64 go = (end - longest) >> 6;
     if (op->smem) {
-        gs_sm_fills(sm, c);
-        u64 room = gs_warp_order_shared(sm);
+        gs_data_array_catch_up(sm, c);
+        u64 room = gs_smem_queue_room(sm);
         /* in the cycle in which there is room, too, older ones may wait for it */
-        if (room > go || (go <= c && room >= c && sm->turns[4].waits[GS_TURN_SHARED])) {
-            what = GS_TURN_SHARED;
+        if (room > go || (go <= c && room >= c && sm->waiting[4].waits[GS_RESOURCE_SMEM])) {
+            what = GS_RESOURCE_SMEM;
             sm->slack[wi] = 0;
             go = room;
         }
     }
     if (sm->queue && op->smem && !op->npipes) {
         /* it enters behind all that wait */
-        u64 room = gs_warp_order_queue(sm, b);
-        if (room > go || (go <= c && (room >= c || sm->turns[wi & 3].waits[GS_TURN_QUEUE]))) {
+        u64 room = gs_subcore_queue_room(sm, b);
+        if (room > go || (go <= c && (room >= c || sm->waiting[wi & 3].waits[GS_RESOURCE_QUEUE]))) {
             sm->slack[wi] = 0;
-            return gs_warp_order_take(sm, wi, GS_TURN_QUEUE, gs_max(room, go), c);
+            return gs_warp_order_acquire(sm, wi, GS_RESOURCE_QUEUE, gs_max(room, go), c);
         }
     }
     if (holds && go <= c) {
         return 1;
     }
     if (held && !holds && go <= b->held) {
-        what = GS_TURN_ISSUE;
+        what = GS_RESOURCE_ISSUE;
         sm->slack[wi] = 0;
         go = b->held + 1;
     }
-    return gs_warp_order_take(sm, wi, what, go, c);
+    return gs_warp_order_acquire(sm, wi, what, go, c);
 }
 
 /* A compute block reserves its issue slots behind the sub-core's backlog, or between those of blocks that are
@@ -104,7 +104,7 @@ static int take_turn_by_age(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
 {
     gs_warp *w = &sm->warp[wi];
-    gs_sub *b = &sm->sub[wi & 3];
+    gs_subcore *b = &sm->sub[wi & 3];
     gs_tb *tb = &sm->tb[w->tb];
     u64 start = gs_max(c, b->issue), end = 0, *work = (u64 *)(void *)&sm->work;
     for (u32 i = 0; i < op->npipes; i++) {
@@ -115,20 +115,20 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
         end = gs_max(end, e - op->tail[i]);
     }
     if (op->smem) {
-        gs_sm_fills(sm, c);
-        u64 e = gs_max(c * 64, sm->shared) + op->smem;
-        sm->shared = e + op->smem_late;
+        gs_data_array_catch_up(sm, c);
+        u64 e = gs_max(c * 64, sm->smem_free) + op->smem;
+        sm->smem_free = e + op->smem_late;
         sm->work.smem += op->smem;
-        sm->lsu = op->smem_lsu ? gs_max(sm->lsu, c) + op->smem_lsu : sm->lsu;
+        sm->lsu_free = op->smem_lsu ? gs_max(sm->lsu_free, c) + op->smem_lsu : sm->lsu_free;
         if (op->smem_back != GS_UNNEEDED) {
             b->returned = gs_max(gs_max(c, b->left) * 64, b->returned) + op->smem + op->smem_return;
             sm->shared_done[wi] = (u32)((gs_max(e, b->returned - op->smem_slow) + 63) >> 6);
-            gs_returns_add(&sm->returns[wi], sm->shared_done[wi], op->waves);
+            gs_smem_returns_add(&sm->smem_returns[wi], sm->shared_done[wi], op->waves);
         }
         end = gs_max(end, e > op->smem_ahead ? e - op->smem_ahead : 0);
     }
     if (sm->queue && op->smem && !op->npipes) {
-        gs_warp_order_enter(sm, wi, gs_max(c, b->left) + read_load);
+        gs_subcore_queue_enter(sm, wi, gs_max(c, b->left) + read_load);
     }
     u64 last = (end + 63) >> 6, issued = start + op->slots;
     if (issued > last && start > c && b->last > start) {
@@ -141,7 +141,8 @@ static u64 compute(gs_sm *sm, u32 wi, const gs_iop *op, u64 c, u32 read_load)
     u64 go = last + op->chain;
     if (op->smem_wait) {
         if (op->smem_back != GS_UNNEEDED) {
-            go = gs_max(go, gs_returns_before(&sm->returns[wi], op->smem_back) + op->smem_wait - 1u);
+            go =
+                gs_max(go, gs_smem_returns_before(&sm->smem_returns[wi], op->smem_back) + op->smem_wait - 1u);
         }
     } else if (op->chain) {
         /* what the warp asked of shared memory belongs to the result */
@@ -168,21 +169,21 @@ static int take_turn_of_access(gs_sm *sm, u32 wi, const gs_iop *op, u32 turn, in
 {
     int queued = sm->queue && op->kind == GS_OP_LOAD && op->smem;
     sm->slack[wi] = 0;
-    if (!queued && (granted || turn == GS_TURN_LSU)) {
+    if (!queued && (granted || turn == GS_RESOURCE_LSU)) {
         return 1;
     }
     if (queued && op->count && (i64)sm->warp[wi].k[op->level] + op->count_plus >= (i64)op->count) {
         return 1; /* it is skipped, and enters nothing */
     }
-    u32 what = queued ? GS_TURN_QUEUE : GS_TURN_LSU;
-    return gs_warp_order_take(sm, wi, what, gs_warp_order_free(sm, wi, what), c);
+    u32 what = queued ? GS_RESOURCE_QUEUE : GS_RESOURCE_LSU;
+    return gs_warp_order_acquire(sm, wi, what, gs_resource_free_at(sm, wi, what), c);
 }
 
 /* 1: the slot is empty at cycle c; 0: the warp was parked */
 static int slot_wait(gs_sm *sm, u32 wi, u32 slot, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
-    gs_wslot *s = &w->slot[slot];
+    gs_scoreboard_slot *s = &w->slot[slot];
     if (s->count) {
         w->wait = (u8)(slot + 1);
         w->since = (u32)c;
@@ -210,9 +211,9 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     tb->stalls.issued++;
     sm->work.warp_instructions++;
     sm->warp_cycles++;
-    if (--tb->live == 0) {
+    if (--tb->live_warps == 0) {
         gs_tb_end(ctx, sm, w->tb, c + 1);
-    } else if (tb->arrived >= tb->live && !tb->polls) {
+    } else if (tb->arrived >= tb->live_warps && !tb->polls) {
         gs_barrier_release(ctx->sim, sm, tb, c); /* a warp that ended is waited for no more */
     }
     return 1;
@@ -222,9 +223,9 @@ static int warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 static int lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
 {
     const gs_warp *w = &sm->warp[wi];
-    if (w->state == GS_WARP_WAITS_TURN && sim->by_age) {
-        u32 what = sm->turn[wi];
-        w = &sm->warp[gs_turns_of(sm, wi, what)->next[what]];
+    if (w->state == GS_WARP_WAITS_RESOURCE && sim->oldest_first) {
+        u32 what = sm->waits_for[wi];
+        w = &sm->warp[gs_waiting_with(sm, wi, what)->next[what]];
     }
     return gs_launches(sim)[sm->tb[w->tb].kernel].refetch != 0;
 }
@@ -234,7 +235,7 @@ static int lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
 static inline void ahead(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *next)
 {
     if (next->kind == GS_OP_LOAD) {
-        gs_lsu_ahead(sim, sm, wi, next);
+        gs_lsu_prefetch(sim, sm, wi, next);
     }
 }
 
@@ -247,12 +248,12 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         return;
     }
     gs_tb *tb = &sm->tb[w->tb];
-    if (GS_UNLIKELY(sm->refetched > c) && lacks_code(sim, sm, wi)) {
+    if (GS_UNLIKELY(sm->code_ready > c) && lacks_code(sim, sm, wi)) {
         if (w->state == GS_WARP_IN_BLOCK || (w->state == GS_WARP_RUNS && !w->wait)) {
-            tb->stalls.memory += sm->refetched - c; /* else it counts from when it began to wait */
-            sm->warp_cycles += sm->refetched - c;
+            tb->stalls.memory += sm->code_ready - c; /* else it counts from when it began to wait */
+            sm->warp_cycles += sm->code_ready - c;
         }
-        gs_sm_wake(sm, wi, sm->refetched);
+        gs_sm_wake(sm, wi, sm->code_ready);
         return;
     }
     if (w->state == GS_WARP_IN_BLOCK) {
@@ -266,15 +267,15 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         }
         w->state = GS_WARP_RUNS;
     }
-    u32 turn = GS_TURNS;
+    u32 turn = GS_RESOURCES;
     int granted;
-    const u32 by_age = sim->by_age;
-    if (w->state == GS_WARP_WAITS_TURN) {
-        if (by_age) {
-            wi = gs_warp_order_comes(sm, wi);
+    const u32 oldest_first = sim->oldest_first;
+    if (w->state == GS_WARP_WAITS_RESOURCE) {
+        if (oldest_first) {
+            wi = gs_warp_order_pop(sm, wi);
             w = &sm->warp[wi];
             tb = &sm->tb[w->tb];
-            turn = sm->turn[wi];
+            turn = sm->waits_for[wi];
         }
         tb->stalls.pipe += c - w->since;
         sm->warp_cycles += c - w->since;
@@ -286,18 +287,18 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
         sm->work.ops++;
         switch (op->kind) {
         case GS_OP_COMPUTE:
-            if (!(by_age ? take_turn_by_age(sm, wi, op, c) : take_turn(sm, wi, op, c))) {
+            if (!(oldest_first ? take_turn_by_age(sm, wi, op, c) : take_turn(sm, wi, op, c))) {
                 sm->work.ops--;
             } else {
                 w->pc++;
                 u64 at_once = compute(sm, wi, op, c, sim->read_load);
                 ahead(sim, sm, wi, op + 1);
-                if (by_age > GS_BY_AGE) {
-                    gs_hold(&sm->sub[wi & 3], wi, at_once);
+                if (oldest_first > GS_OLDEST_FIRST) {
+                    gs_warp_order_hold(&sm->sub[wi & 3], wi, at_once);
                 }
             }
-            if (turn < GS_TURNS) {
-                gs_warp_order_next(sm, wi, turn, c);
+            if (turn < GS_RESOURCES) {
+                gs_warp_order_wake_next(sm, wi, turn, c);
             }
             return;
         case GS_OP_LOAD:
@@ -309,17 +310,17 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 sm->warp_cycles += c - w->since;
                 w->state = GS_WARP_RUNS;
             }
-            if ((by_age && !take_turn_of_access(sm, wi, op, turn, granted, c)) ||
+            if ((oldest_first && !take_turn_of_access(sm, wi, op, turn, granted, c)) ||
                 !gs_lsu_access(ctx, sm, wi, op, c)) {
                 sm->work.ops--;
-                if (turn < GS_TURNS) {
-                    gs_warp_order_next(sm, wi, turn, c);
+                if (turn < GS_RESOURCES) {
+                    gs_warp_order_wake_next(sm, wi, turn, c);
                 }
                 return;
             }
-            if (turn < GS_TURNS) {
-                gs_warp_order_next(sm, wi, turn, c);
-                turn = GS_TURNS;
+            if (turn < GS_RESOURCES) {
+                gs_warp_order_wake_next(sm, wi, turn, c);
+                turn = GS_RESOURCES;
             }
             w->pc++;
             if (w->ready > c) {
@@ -334,7 +335,7 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
                 sm->warp_cycles += c - w->since;
                 w->wait = 0;
             }
-            if (!slot_wait(sm, wi, gs_slot_of(w, op), c)) {
+            if (!slot_wait(sm, wi, gs_scoreboard_slot_of(w, op), c)) {
                 sm->work.ops--;
                 return;
             }
@@ -342,10 +343,10 @@ static void run_warp(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
             break;
         case GS_OP_TAKEN:
             w->pc++;
-            if (sm->left[wi] > c) {
-                tb->stalls.memory += sm->left[wi] - c;
-                sm->warp_cycles += sm->left[wi] - c;
-                gs_sm_wake(sm, wi, sm->left[wi]);
+            if (sm->copy_left[wi] > c) {
+                tb->stalls.memory += sm->copy_left[wi] - c;
+                sm->warp_cycles += sm->copy_left[wi] - c;
+                gs_sm_wake(sm, wi, sm->copy_left[wi]);
                 return;
             }
             break;
@@ -436,8 +437,8 @@ static inline u64 wheel_next(const gs_sm *sm, u64 end)
 u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm)
 {
     u64 best = GS_NEVER;
-    for (u32 i = 0; i < sm->starts; i++) {
-        best = gs_min(best, sm->start[i].time);
+    for (u32 i = 0; i < sm->deferred_n; i++) {
+        best = gs_min(best, sm->deferred[i].time);
     }
     u64 c = wheel_next(sm, sm->cur + GS_WHEEL);
     return c < sm->cur + GS_WHEEL ? gs_min(best, gs_clock_edge(gs_clock_of(sim, sm), c)) : best;
@@ -451,26 +452,26 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
     u64 end = gs_clock_cycle(clock, ctx->q0 + sim->quantum), events = 0;
     for (;;) {
         u64 c = wheel_next(sm, end);
-        if (GS_UNLIKELY(sm->starts)) {
+        if (GS_UNLIKELY(sm->deferred_n)) {
             u32 first = 0;
-            for (u32 i = 1; i < sm->starts; i++) {
-                if (sm->start[i].time < sm->start[first].time) {
+            for (u32 i = 1; i < sm->deferred_n; i++) {
+                if (sm->deferred[i].time < sm->deferred[first].time) {
                     first = i;
                 }
             }
-            u64 s = gs_clock_cycle(clock, sm->start[first].time);
+            u64 s = gs_clock_cycle(clock, sm->deferred[first].time);
             if (s <= c && s < end) {
-                gs_start start = sm->start[first];
-                sm->starts--;
-                for (u32 i = first; i < sm->starts; i++) {
-                    sm->start[i] = sm->start[i + 1];
+                gs_deferred_msg start = sm->deferred[first];
+                sm->deferred_n--;
+                for (u32 i = first; i < sm->deferred_n; i++) {
+                    sm->deferred[i] = sm->deferred[i + 1];
                 }
                 sm->cur = s;
                 if (s >= sm->next_due) {
                     complete_samples(ctx, sm, s);
                 }
-                if (GS_PAY_KIND(start.pay) == GS_MSG_SHARE) {
-                    sm->sharing += start.pay & 1 ? 1 : ~0u;
+                if (GS_PAY_KIND(start.pay) == GS_MSG_PORT_SHARERS) {
+                    sm->port_sharers += start.pay & 1 ? 1 : ~0u;
                 } else if (GS_PAY_KIND(start.pay) == GS_MSG_SYNC) {
                     gs_sync_event(ctx, sm, start.pay, s);
                 } else {
@@ -521,28 +522,28 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
         }
     }
     const gs_msg *m;
-    u32 n = gs_mailbox_take(ctx, group, &m, GS_FETCH_LINES, sms);
+    u32 n = gs_mailbox_take(ctx, group, &m, GS_PREFETCH_L1_LINES, sms);
     ctx->t->events += n;
     if (gs_lsu_replies(ctx, sms, m, n)) {
         for (u32 i = 0; i < n; i++) {
             u32 kind = GS_PAY_KIND(m[i].pay);
             gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
             if (kind == GS_MSG_SYNC && GS_SYNC_WHAT(m[i].pay) == GS_SYNC_POST) {
-                gs_stores_acknowledged(ctx, sm, &sm->owner[GS_PAY_L1(m[i].pay)],
-                                       gs_clock_cycle(gs_clock_of(sim, sm), gs_key_time(m[i].key)));
-            } else if (kind == GS_MSG_START || kind == GS_MSG_SHARE || kind == GS_MSG_SYNC) {
-                for (u32 j = 0; j < (kind == GS_MSG_SHARE ? sim->port_sms : 1); j++) {
-                    if (sm[j].starts == GS_STARTS) {
+                gs_tb_stores_acknowledged(ctx, sm, &sm->owner[GS_PAY_L1(m[i].pay)],
+                                          gs_clock_cycle(gs_clock_of(sim, sm), gs_key_time(m[i].key)));
+            } else if (kind == GS_MSG_START || kind == GS_MSG_PORT_SHARERS || kind == GS_MSG_SYNC) {
+                for (u32 j = 0; j < (kind == GS_MSG_PORT_SHARERS ? sim->port_sms : 1); j++) {
+                    if (sm[j].deferred_n == GS_DEFERRED_MSGS) {
                         gs_fail(sim, GS_ERR_LIMIT, "more messages to an SM than fit; please report this");
                         return;
                     }
-                    sm[j].start[sm[j].starts++] = (gs_start){gs_key_time(m[i].key), m[i].pay};
+                    sm[j].deferred[sm[j].deferred_n++] = (gs_deferred_msg){gs_key_time(m[i].key), m[i].pay};
                 }
             }
         }
     }
     for (u32 i = 0; i < here; i++) {
-        if (sms[i].live_tbs | sms[i].starts) {
+        if (sms[i].live_tbs | sms[i].deferred_n) {
             run_sm(ctx, &sms[i]);
         }
     }

@@ -26,7 +26,7 @@ static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
 
 /* A one-slot op issues at once: it takes a free slot of the blocks' span, or pushes all blocks back by one.
  */
-static inline void gs_sub_steal(gs_sub *b, u64 c)
+static inline void gs_subcore_steal_slot(gs_subcore *b, u64 c)
 {
     if (b->issue > c) {
         b->issue++;
@@ -42,34 +42,35 @@ static inline void gs_sub_steal(gs_sub *b, u64 c)
 
 /* Lines that come take the array that shared memory lives in for a cycle each, when they come: those until
    cycle c come before what asks for it in c. */
-static inline void gs_sm_fills(gs_sm *sm, u64 c)
+static inline void gs_data_array_catch_up(gs_sm *sm, u64 c)
 {
-    while (sm->held_fills != sm->filled) {
-        u64 at = sm->fill_time[sm->held_fills & (GS_FILLS - 1)];
+    while (sm->fills_applied != sm->fills_arrived) {
+        u64 at = sm->fill_time[sm->fills_applied & (GS_FILLS - 1)];
         if (at > c) {
             break;
         }
-        sm->shared = gs_max(sm->shared, at * 64) + sm->fill_hold[sm->held_fills & (GS_FILLS - 1)];
-        sm->held_fills++;
+        sm->smem_free = gs_max(sm->smem_free, at * 64) + sm->fill_hold[sm->fills_applied & (GS_FILLS - 1)];
+        sm->fills_applied++;
     }
 }
 
 /* a line comes at cycle c, and holds the array for so many 64ths of one */
-static inline void gs_sm_fill(gs_sm *sm, u32 c, u32 hold)
+static inline void gs_data_array_fill(gs_sm *sm, u32 c, u32 hold)
 {
-    if (sm->filled == sm->held_fills) {
-        sm->filled = sm->held_fills = 0; /* the first places again, which the host has in its caches */
+    if (sm->fills_arrived == sm->fills_applied) {
+        sm->fills_arrived = sm->fills_applied =
+            0; /* the first places again, which the host has in its caches */
     }
-    if (sm->filled - sm->held_fills == GS_FILLS) {
+    if (sm->fills_arrived - sm->fills_applied == GS_FILLS) {
         /* more than there may be under way, so that the oldest came before this quantum: nothing can ask for
            the array before it any more */
-        gs_sm_fills(sm, sm->fill_time[sm->held_fills & (GS_FILLS - 1)]);
+        gs_data_array_catch_up(sm, sm->fill_time[sm->fills_applied & (GS_FILLS - 1)]);
     }
-    sm->fill_hold[sm->filled & (GS_FILLS - 1)] = (u16)hold;
-    sm->fill_time[sm->filled++ & (GS_FILLS - 1)] = c;
+    sm->fill_hold[sm->fills_arrived & (GS_FILLS - 1)] = (u16)hold;
+    sm->fill_time[sm->fills_arrived++ & (GS_FILLS - 1)] = c;
 }
 
-static inline u32 gs_slot_of(const gs_warp *w, const gs_iop *op)
+static inline u32 gs_scoreboard_slot_of(const gs_warp *w, const gs_iop *op)
 {
     return op->stages ? op->slot + (w->k[op->level] + (u32)op->count_plus) % op->stages : op->slot;
 }

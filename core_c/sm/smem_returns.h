@@ -2,22 +2,22 @@
 #pragma once
 #include "base/sm_state.h"
 
-static inline void gs_returns_add(gs_returns *r, u32 done, u32 waves)
+static inline void gs_smem_returns_add(gs_smem_returns *r, u32 done, u32 waves)
 {
-    r->last = (u8)((r->last + 1u) % GS_RETURNS);
-    r->many = (u8)gs_min32(r->many + 1u, GS_RETURNS);
+    r->last = (u8)((r->last + 1u) % GS_SMEM_RETURNS);
+    r->many = (u8)gs_min32(r->many + 1u, GS_SMEM_RETURNS);
     r->done[r->last] = done;
     r->waves[r->last] = (u16)waves; /* of an op: 16 bits, too */
 }
 
 /* when all results are there but those of the last `back` wavefronts: of one op, a cycle each; 0: the warp
    has no others */
-static inline u64 gs_returns_before(const gs_returns *r, u32 back)
+static inline u64 gs_smem_returns_before(const gs_smem_returns *r, u32 back)
 {
     u32 i = r->last, n = 1;
-    for (; n < GS_RETURNS && n <= r->many && back && back >= r->waves[i]; n++) {
+    for (; n < GS_SMEM_RETURNS && n <= r->many && back && back >= r->waves[i]; n++) {
         back -= r->waves[i];
-        i = (i + GS_RETURNS - 1u) % GS_RETURNS;
+        i = (i + GS_SMEM_RETURNS - 1u) % GS_SMEM_RETURNS;
     }
     return n > r->many ? 0 : r->done[i] - gs_min32(r->done[i], back);
 }

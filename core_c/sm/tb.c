@@ -13,45 +13,46 @@
 static u32 owner_take(gs_sim *sim, gs_sm *sm, u32 kernel, u32 tb)
 {
     u32 i = sm->owner_free ? sm->owner_free - 1 : sm->owner_used++;
-    if (i >= GS_OWNERS) {
+    if (i >= GS_STORE_OWNERS) {
         gs_fail(sim, GS_ERR_LIMIT, "stores of more than %d TBs of an SM are under way; please report this",
-                GS_OWNERS);
+                GS_STORE_OWNERS);
         return 0;
     }
     sm->owner_free = sm->owner_free ? sm->owner[i].next : 0;
-    sm->owner[i] = (gs_owner){.kernel = kernel, .tb = tb};
+    sm->owner[i] = (gs_store_owner){.kernel = kernel, .tb = tb};
     return i;
 }
 
-static void owner_drop(gs_sm *sm, gs_owner *o)
+static void owner_drop(gs_sm *sm, gs_store_owner *o)
 {
     o->next = (u16)sm->owner_free;
     sm->owner_free = (u32)(o - sm->owner) + 1;
 }
 
 /* the cycle in which all of the GPU sees what the TB has stored */
-static u64 seen_by_all(const gs_sim *sim, const gs_owner *o)
+static u64 seen_by_all(const gs_sim *sim, const gs_store_owner *o)
 {
-    return gs_max(o->done ? o->done + (u64)sim->params.gpu_cp.tb_flush : 0, o->leaves);
+    return gs_max(o->last_acknowledged ? o->last_acknowledged + (u64)sim->params.gpu_cp.tb_flush : 0,
+                  o->leaves_sm);
 }
 
-static void complete(gs_ctx *ctx, gs_sm *sm, gs_owner *o, u64 c)
+static void complete(gs_ctx *ctx, gs_sm *sm, gs_store_owner *o, u64 c)
 {
     const gs_sim *sim = ctx->sim;
     gs_send_one(ctx, sim->boxes - 1, gs_clock_edge(gs_clock_of(sim, sm), c) + sim->done_latency,
                 GS_SENDER_COMPLETE + sm->id, gs_pay_complete(o->tb, (u32)(o - sm->owner), o->kernel));
 }
 
-void gs_stores_acknowledged(gs_ctx *ctx, gs_sm *sm, gs_owner *o, u64 c)
+void gs_tb_stores_acknowledged(gs_ctx *ctx, gs_sm *sm, gs_store_owner *o, u64 c)
 {
-    o->done = gs_max32(o->done, (u32)c);
-    if (--o->left == 0 && o->gone) {
+    o->last_acknowledged = gs_max32(o->last_acknowledged, (u32)c);
+    if (--o->unacknowledged == 0 && o->tb_left) {
         complete(ctx, sm, o, seen_by_all(ctx->sim, o));
         owner_drop(sm, o);
     }
 }
 
-void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
+void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
 {
     gs_sim *sim = ctx->sim;
     u64 c = gs_clock_cycle(gs_clock_of(sim, sm), s.time);
@@ -79,9 +80,9 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
     const u32 *entries = gs_entries(sim, launch, program, id);
     const u32 *blocks = gs_blocks(sim, launch, (u64)id * program->warps);
     u32 pc = program->entry[variant] - program->first_op;
-    tb->live = (u16)program->warps;
+    tb->live_warps = (u16)program->warps;
     tb->owner = (u16)owner_take(sim, sm, kernel, id);
-    tb->flags = (u8)(GS_START_OPEN(s.pay) ? GS_TB_OPEN : 0);
+    tb->flags = (u8)(GS_START_CONDITIONS_MET(s.pay) ? GS_TB_CONDITIONS_MET : 0);
     if (GS_START_CONFIGURE(s.pay)) {
         gs_l1_invalidate(sm);
         gs_l1_resize(sm, sim->l1_total - launch->carveout);
@@ -89,13 +90,13 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         gs_l1_invalidate(sm);
     }
     if (sm->last_kernel != kernel) {
-        sm->parameters = (u32)c + launch->parameters;
+        sm->parameters_ready = (u32)c + launch->parameters;
     }
     sm->last_kernel = kernel;
-    const u64 begin = gs_max(c, sm->parameters), wait = (begin - c) * program->warps;
+    const u64 begin = gs_max(c, sm->parameters_ready), wait = (begin - c) * program->warps;
     tb->stalls.memory += wait;
     sm->warp_cycles += wait;
-    gs_series_tb(sim, sm, program->warps, 0 - gs_clock_edge(gs_clock_of(sim, sm), c));
+    gs_series_residence(sim, sm, program->warps, 0 - gs_clock_edge(gs_clock_of(sim, sm), c));
     sm->live_tbs++;
     for (u32 i = 0; i < program->warps; i++) {
         u32 sub = (i + GS_START_ROTATE(s.pay)) & 3;
@@ -108,50 +109,50 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_start s)
         sm->free_warps &= ~(1ull << wi);
         gs_warp *w = &sm->warp[wi];
         memset(w, 0, sizeof *w);
-        sm->shared_done[wi] = sm->left[wi] = 0;
-        sm->returns[wi].many = 0;
-        sm->stored[wi].line = 0;
+        sm->shared_done[wi] = sm->copy_left[wi] = 0;
+        sm->smem_returns[wi].many = 0;
+        sm->last_store[wi].line = 0;
         w->pc = GS_UNLIKELY(entries != NULL) ? entries[i] - program->first_op : pc;
         w->block = GS_UNLIKELY(blocks != NULL) ? launch->first_access + blocks[i] : 0;
         w->tb = (u8)at;
         w->index = (u8)i;
-        sm->age[wi] = sm->born + i;
+        sm->warp_age[wi] = sm->warps_born + i;
         tb->warps |= 1ull << wi;
         gs_sm_wake(sm, wi, begin);
     }
-    sm->born += GS_WARPS;
+    sm->warps_born += GS_WARPS;
 }
 
 void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
 {
     gs_sim *sim = ctx->sim;
     gs_tb *tb = &sm->tb[at];
-    gs_kcount *k = &ctx->kernels[tb->kernel];
+    gs_kernel_count *k = &ctx->kernels[tb->kernel];
     gs_stalls_add(&k->stalls, &tb->stalls);
     k->instructions += tb->stalls.issued; /* each holds one slot */
     k->load_sectors += tb->load_sectors;
     k->store_sectors += tb->store_sectors;
     gs_stalls_add(&sm->stalls, &tb->stalls);
     sm->free_warps |= tb->warps;
-    gs_owner *o = &sm->owner[tb->owner];
-    if (o->leaves && sim->flush_trip) {
+    gs_store_owner *o = &sm->owner[tb->owner];
+    if (o->leaves_sm && sim->flush_trip) {
         /* a flush follows the TB's stores through L2, also where they have been acknowledged long since */
-        o->done = gs_max32(o->done, (u32)c + sim->flush_trip);
+        o->last_acknowledged = gs_max32(o->last_acknowledged, (u32)c + sim->flush_trip);
     }
     const gs_clock *clock = gs_clock_of(sim, sm);
-    u64 left = gs_max(c, o->leaves), seen = gs_max(c, seen_by_all(sim, o)), end = gs_clock_edge(clock, c),
+    u64 left = gs_max(c, o->leaves_sm), seen = gs_max(c, seen_by_all(sim, o)), end = gs_clock_edge(clock, c),
         free = gs_clock_edge(clock, left);
-    u32 whole = o->left == 0 && seen == left;
+    u32 whole = o->unacknowledged == 0 && seen == left;
     sm->live_tbs--;
-    gs_series_tb(sim, sm, gs_popcount64(tb->warps), end);
+    gs_series_residence(sim, sm, gs_popcount64(tb->warps), end);
     tb->warps = 0;
     sm->tbs_done++;
     sm->hash_end = gs_mix(sm->hash_end, c ^ (u64)tb->kernel << 40 ^ tb->tb);
     gs_send_one(ctx, sim->boxes - 1, free + sim->done_latency, sm->id,
                 gs_pay_op(at, whole, GS_MSG_DONE, 0) | gs_pay_line(0, 0, 0, tb->owner, 0) |
                     gs_min(free - end, (1u << 29) - 1));
-    if (o->left) {
-        o->gone = 1;
+    if (o->unacknowledged) {
+        o->tb_left = 1;
         return;
     }
     if (!whole) {

@@ -16,10 +16,10 @@
 
 static void issue_one(gs_sm *sm, u32 wi, u64 c)
 {
-    gs_sub *b = &sm->sub[wi & 3];
+    gs_subcore *b = &sm->sub[wi & 3];
     u64 issue = gs_max(c, b->single);
     b->single = issue + 1;
-    gs_sub_steal(b, issue);
+    gs_subcore_steal_slot(b, issue);
     sm->work.warp_instructions++;
     sm->tb[sm->warp[wi].tb].stalls.issued++;
 }
@@ -64,11 +64,11 @@ static u64 request(gs_ctx *ctx, gs_sm *sm, u64 index, u64 pay, u64 c)
 {
     const gs_sim *sim = ctx->sim;
     u32 slice, set, tag, store = GS_SYNC_WHAT(pay) == GS_SYNC_POST;
-    gs_home(&sim->map, (gs_address_top(sim) >> 7) - 1 - index / GS_SEMAPHORES_A_LINE, &slice, &set, &tag);
-    u64 leave = gs_max(c + sim->l1_latency, sm->port),
+    gs_home(&sim->map, (gs_address_limit(sim) >> 7) - 1 - index / GS_SEMAPHORES_A_LINE, &slice, &set, &tag);
+    u64 leave = gs_max(c + sim->l1_latency, sm->port_free),
         arrive = gs_clock_edge(gs_clock_of(sim, sm), leave) + sim->noc +
                  sim->sync_extra[gs_sync_far(sim, sm->id, slice)][0];
-    sm->port = leave + sim->port_hold[sm->sharing][!store][1];
+    sm->port_free = leave + sim->port_hold[sm->port_sharers][!store][1];
     sm->work.l2_requests++;
     gs_send_one(ctx, sim->sm_boxes + slice / GS_GROUP, arrive, sm->id,
                 pay | index | gs_pay_line(0, 0, 0, 0, slice % GS_GROUP));
@@ -112,13 +112,13 @@ static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     if (!known(sim, tb, index)) {
         return 0;
     }
-    gs_owner *o = &sm->owner[tb->owner];
-    o->left++;
+    gs_store_owner *o = &sm->owner[tb->owner];
+    o->unacknowledged++;
     sm->work.store_sectors++;
     tb->store_sectors++;
     u64 pay = gs_pay_op(w->tb, GS_SYNC_POST, GS_MSG_SYNC, sm->id % GS_GROUP);
     u64 there = request(ctx, sm, index, pay | gs_pay_line(0, 0, 0, tb->owner, 0), c);
-    o->leaves = gs_max32(o->leaves, (u32)sm->port);
+    o->leaves_sm = gs_max32(o->leaves_sm, (u32)sm->port_free);
     if (GS_UNLIKELY(sim->oracle)) {
         gs_oracle_log_post(ctx, tb->kernel, tb->tb, (u32)index, there);
     }
@@ -133,8 +133,8 @@ static int arrive(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     issue_one(sm, wi, c);
     w->since = (u32)c;
     w->state = GS_WARP_AT_BARRIER;
-    sm->arrival = gs_max(sm->arrival, c) + (u64)sim->params.gpu_sm.barrier_warp;
-    return ++tb->arrived >= tb->live;
+    sm->barrier_counted = gs_max(sm->barrier_counted, c) + (u64)sim->params.gpu_sm.barrier_warp;
+    return ++tb->arrived >= tb->live_warps;
 }
 
 static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
@@ -167,7 +167,7 @@ static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
             request(ctx, sm, index + (u64)i * s->apart, pay | (u64)i << 29 | (u64)(s->ahead == 1) << 32, c);
         }
     } else if (last && !tb->polls) {
-        gs_barrier_release(sim, sm, tb, sm->arrival);
+        gs_barrier_release(sim, sm, tb, sm->barrier_counted);
     }
     return 0;
 }
@@ -197,7 +197,7 @@ static int tile(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         gs_warp *other = &sm->warp[gs_ctz(left)];
         other->pc = other->state == GS_WARP_AT_BARRIER ? pc : other->pc;
     }
-    gs_barrier_release(sim, sm, tb, sm->arrival);
+    gs_barrier_release(sim, sm, tb, sm->barrier_counted);
     return 0;
 }
 
@@ -222,7 +222,7 @@ static int depend(gs_sm *sm, u32 wi, u64 c)
         waited(sm, wi, c, &tb->stalls.sync);
         return 1;
     }
-    if (tb->flags & GS_TB_OPEN) {
+    if (tb->flags & GS_TB_CONDITIONS_MET) {
         return over(sm, wi, c);
     }
     issue_one(sm, wi, c);
@@ -253,9 +253,9 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
     u32 slot = GS_PAY_WARP(pay);
     gs_tb *tb = &sm->tb[slot];
     if (GS_SYNC_WHAT(pay) == GS_SYNC_REFETCH) {
-        sm->refetched = (u32)(c + ctx->sim->order.refetch);
-    } else if (GS_SYNC_WHAT(pay) == GS_SYNC_OPEN) {
-        tb->flags |= GS_TB_OPEN;
+        sm->code_ready = (u32)(c + ctx->sim->order.refetch);
+    } else if (GS_SYNC_WHAT(pay) == GS_SYNC_CONDITIONS_MET) {
+        tb->flags |= GS_TB_CONDITIONS_MET;
         for (u64 left = tb->warps; left; left &= left - 1) {
             u32 i = gs_ctz(left);
             if (sm->warp[i].state == GS_WARP_DEPENDS) {
@@ -263,15 +263,15 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
             }
         }
     } else {
-        if (GS_SYNC_AHEAD(pay)) {
-            tb->polled_end = tb->polled + GS_SYNC_RUN(pay);
+        if (GS_SYNC_LOOK_AHEAD(pay)) {
+            tb->polled_end = tb->polled + GS_SYNC_COMPLETE_RUN(pay);
         }
         if (GS_UNLIKELY(ctx->sim->oracle)) {
-            u32 count = GS_SYNC_AHEAD(pay) ? gs_max32(1, GS_SYNC_RUN(pay)) : 1;
+            u32 count = GS_SYNC_LOOK_AHEAD(pay) ? gs_max32(1, GS_SYNC_COMPLETE_RUN(pay)) : 1;
             gs_oracle_log_poll(ctx, tb->kernel, tb->tb, GS_SYNC_INDEX(pay), count,
                                gs_clock_edge(gs_clock_of(ctx->sim, sm), c));
         }
-        if (--tb->polls == 0 && tb->arrived >= tb->live) {
+        if (--tb->polls == 0 && tb->arrived >= tb->live_warps) {
             u64 others = waited_for_others(sm, tb, c);
             gs_barrier_release(ctx->sim, sm, tb, c);
             tb->stalls.barrier -= others;

@@ -40,7 +40,7 @@ static gs_op *add_op(gs_lowering *l, u8 kind)
 /* An op for each of the places; the first of them is the instruction. */
 static int add_memory(gs_lowering *l, u64 i, int what)
 {
-    const gs_sass *s = gs_code_row(l, i);
+    const gs_sass *s = gs_lower_row(l, i);
     const gs_item *item = &l->items[i];
     u8 kind = what == GS_IS_LOAD || what == GS_IS_COPY ? GS_OP_LOAD
               : what == GS_IS_STORE                    ? GS_OP_STORE
@@ -52,7 +52,7 @@ static int add_memory(gs_lowering *l, u64 i, int what)
         }
         op->slot = l->slot[i];
         if (what == GS_IS_COPY) {
-            gs_copy_slot c = gs_code_copy_slot(l, i, 0);
+            gs_async_copy_slot c = gs_lower_copy_slot(l, i, 0);
             op->slot = c.slot;
             op->stages = c.stages;
             op->count_plus = l->code->plus[item->a + j] = c.plus;
@@ -65,7 +65,7 @@ static int add_memory(gs_lowering *l, u64 i, int what)
     return 1;
 }
 
-static int add_wait(gs_lowering *l, gs_copy_slot slot)
+static int add_wait(gs_lowering *l, gs_async_copy_slot slot)
 {
     gs_op *op = add_op(l, GS_OP_WAIT);
     if (!op) {
@@ -81,17 +81,17 @@ static int add_wait(gs_lowering *l, gs_copy_slot slot)
 /* Waits in front of an item: on slots, and on all groups of copies but the newest that it allows. */
 static int add_waits(gs_lowering *l, u64 i)
 {
-    for (u32 s = 0; s < GS_CODE_SLOTS; s++) {
-        if (l->needs[i] >> s & 1 && !add_wait(l, (gs_copy_slot){(u8)s, 0, 0, 0})) {
+    for (u32 s = 0; s < GS_LOWER_SLOTS; s++) {
+        if (l->needs[i] >> s & 1 && !add_wait(l, (gs_async_copy_slot){(u8)s, 0, 0, 0})) {
             return 0;
         }
     }
     if (l->needs[i] & GS_NEEDS_COPIES) {
-        const gs_sass *s = gs_code_row(l, i);
+        const gs_sass *s = gs_lower_row(l, i);
         u32 allowed = GS_OPCODE[s->opcode].kind == GS_KIND_DEPBAR && s->imm > 0 ? (u32)s->imm : 0;
         allowed = allowed < l->copy_slots ? allowed : 0;
         for (u32 back = allowed + 1; back <= l->copy_slots; back++) {
-            if (!add_wait(l, gs_code_copy_slot(l, i, back))) {
+            if (!add_wait(l, gs_lower_copy_slot(l, i, back))) {
                 return 0;
             }
         }
@@ -122,8 +122,8 @@ static int write_ops(gs_lowering *l)
             op->target = l->start[item->a];
             continue;
         }
-        const gs_sass *s = gs_code_row(l, i);
-        int what = gs_code_what(l, i);
+        const gs_sass *s = gs_lower_row(l, i);
+        int what = gs_lower_kind(l, i);
         if (what == GS_IS_LOAD || what == GS_IS_STORE || what == GS_IS_UPDATE || what == GS_IS_FETCH_UPDATE ||
             what == GS_IS_COPY) {
             if (!add_memory(l, i, what)) {
@@ -138,9 +138,9 @@ static int write_ops(gs_lowering *l)
             op->issue = 1;
             block = GS_NOWHERE;
         } else {
-            u32 waves = gs_code_wavefronts(l, s);
-            if (block != GS_NOWHERE && (l->cut[i] || gs_code_op(l, block)->issue >= l->longest ||
-                                        gs_code_op(l, block)->smem + waves > LONG_RUN)) {
+            u32 waves = gs_lower_wavefronts(l, s);
+            if (block != GS_NOWHERE && (l->cut[i] || gs_lower_op(l, block)->issue >= l->longest ||
+                                        gs_lower_op(l, block)->smem + waves > LONG_RUN)) {
                 block = GS_NOWHERE;
             }
             if (block == GS_NOWHERE) {
@@ -149,12 +149,12 @@ static int write_ops(gs_lowering *l)
                     return 0;
                 }
             }
-            gs_op *op = gs_code_op(l, block);
+            gs_op *op = gs_lower_op(l, block);
             op->issue++;
             op->smem = (u16)(op->smem + waves);
-            op->conflicts += gs_code_conflict(l, i);
-            if (gs_code_pipe(s) < GS_PIPES) {
-                op->pipes[gs_code_pipe(s)]++;
+            op->conflicts += gs_lower_bank_conflict(l, i);
+            if (gs_lower_pipe(s) < GS_PIPES) {
+                op->pipes[gs_lower_pipe(s)]++;
             }
             l->op[i] = block;
         }
@@ -196,15 +196,15 @@ static int lower_class(gs_lowering *l, const gs_class *class)
         }
     }
     u64 first = l->code->ops.n;
-    int good = gs_code_slots(l, loops) && write_ops(l);
+    int good = gs_lower_slots(l, loops) && write_ops(l);
     if (good) {
         /* where a warp alone stalls for long decides where blocks end, and that what their chains are */
-        gs_code_chains(l, first);
+        gs_lower_chains(l, first);
         l->code->ops.n = first;
         good = write_ops(l);
     }
     if (good) {
-        gs_code_chains(l, first);
+        gs_lower_chains(l, first);
     }
     free(block);
     return good;

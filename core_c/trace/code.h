@@ -4,7 +4,7 @@
 #include "trace/convert.h"
 
 enum {
-    GS_CODE_SLOTS = 5,
+    GS_LOWER_SLOTS = 5,
     GS_REGISTERS = 512,
     GS_OPERANDS = GS_TRACE_DSTS + GS_TRACE_SRCS,
     GS_NEEDS_COPIES = 0x80 /* in gs_lowering.needs: groups of copies */
@@ -61,22 +61,22 @@ typedef struct gs_operand {
 } gs_operand;
 
 /* which slot a group of copies is on: slot + (counter[level] + plus) mod stages; stages = 0: slot */
-typedef struct gs_copy_slot {
+typedef struct gs_async_copy_slot {
     u8 slot, stages, level;
     i32 plus;
-} gs_copy_slot;
+} gs_async_copy_slot;
 
-static inline const gs_sass *gs_code_row(const gs_lowering *l, u64 item)
+static inline const gs_sass *gs_lower_row(const gs_lowering *l, u64 item)
 {
     return &l->in->rows[l->items[item].row];
 }
 
-static inline u32 gs_code_pipe(const gs_sass *s)
+static inline u32 gs_lower_pipe(const gs_sass *s)
 {
     return GS_OPCODE[s->opcode].pipe;
 }
 
-static inline u32 gs_code_wavefronts(const gs_lowering *l, const gs_sass *s)
+static inline u32 gs_lower_wavefronts(const gs_lowering *l, const gs_sass *s)
 {
     if (s->space != GS_SPACE_SHARED || GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE) {
         return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE;
@@ -85,7 +85,7 @@ static inline u32 gs_code_wavefronts(const gs_lowering *l, const gs_sass *s)
                                                                                    : s->wavefronts;
 }
 
-static inline gs_op *gs_code_op(const gs_lowering *l, u32 index)
+static inline gs_op *gs_lower_op(const gs_lowering *l, u32 index)
 {
     return (gs_op *)l->code->ops.at + index;
 }

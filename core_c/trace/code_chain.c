@@ -12,16 +12,16 @@ enum { LONG_STALL = 8 }; /* cycles; a block does not go on over a longer one: ot
 /* Three different sources in one of the two register banks: the pipe waits a cycle for them. A source that is
    where the instruction before had it is kept beside the pipe (.reuse, which compilers set where they can).
  */
-u32 gs_code_conflict(const gs_lowering *l, u64 i)
+u32 gs_lower_bank_conflict(const gs_lowering *l, u64 i)
 {
-    const gs_sass *s = gs_code_row(l, i),
-                  *before = i && l->items[i - 1].row != GS_LOOP_END ? gs_code_row(l, i - 1) : NULL;
-    if (gs_code_pipe(s) != GS_PIPE_FP32 || s->srcs < 3) {
+    const gs_sass *s = gs_lower_row(l, i),
+                  *before = i && l->items[i - 1].row != GS_LOOP_END ? gs_lower_row(l, i - 1) : NULL;
+    if (gs_lower_pipe(s) != GS_PIPE_FP32 || s->srcs < 3) {
         return 0;
     }
     for (u32 j = 0; j < 3; j++) {
         int kept = before && before->srcs > j && before->src[j] == s->src[j] && !before->width;
-        if (kept || gs_code_place(s->src[j]) >= 255 || (s->src[j] ^ s->src[0]) & 1) {
+        if (kept || gs_lower_register(s->src[j]) >= 255 || (s->src[j] ^ s->src[0]) & 1) {
             return 0;
         }
     }
@@ -40,13 +40,13 @@ typedef struct timing {
 static u32 latency_of(const gs_lowering *l, const gs_sass *s)
 {
     u32 kind = GS_OPCODE[s->opcode].kind;
-    if (gs_code_wavefronts(l, s)) {
-        return l->smem_latency * 64 + (gs_code_wavefronts(l, s) - 1) * (u32)l->params->gpu_sm.smem_interval;
+    if (gs_lower_wavefronts(l, s)) {
+        return l->smem_latency * 64 + (gs_lower_wavefronts(l, s) - 1) * (u32)l->params->gpu_sm.smem_interval;
     }
     if (kind == GS_KIND_CONSTANT || kind == GS_KIND_TEXTURE) {
         return l->l1_latency * 64;
     }
-    return gs_code_pipe(s) < GS_PIPES ? l->latency[gs_code_pipe(s)] * 64 : 64;
+    return gs_lower_pipe(s) < GS_PIPES ? l->latency[gs_lower_pipe(s)] * 64 : 64;
 }
 
 /* what the block took beyond its issue slots and pipes */
@@ -55,7 +55,7 @@ static void close_block(gs_lowering *l, timing *t)
     if (t->block == GS_NOWHERE) {
         return;
     }
-    gs_op *op = gs_code_op(l, t->block);
+    gs_op *op = gs_lower_op(l, t->block);
     u64 late = l->params->gpu_sm.register_ports ? (u64)op->conflicts * 64 : 0,
         span = (u64)op->issue * 64 + late;
     for (u32 p = 0; p < GS_PIPES; p++) {
@@ -93,7 +93,7 @@ static u64 operands_ready(const timing *t, const gs_operand *o, u32 n)
 static void stall(gs_lowering *l, timing *t, u64 at)
 {
     if (t->before != GS_NOWHERE) {
-        gs_op *op = gs_code_op(l, t->before);
+        gs_op *op = gs_lower_op(l, t->before);
         op->count = gs_max32(op->count, (u32)((at - t->now) / 64));
     }
     t->now = at;
@@ -102,10 +102,10 @@ static void stall(gs_lowering *l, timing *t, u64 at)
 
 static void time_item(gs_lowering *l, timing *t, u64 i)
 {
-    const gs_sass *s = gs_code_row(l, i);
+    const gs_sass *s = gs_lower_row(l, i);
     gs_operand o[GS_OPERANDS];
-    u32 reads, n = gs_code_operands(s, o, &reads);
-    int what = gs_code_what(l, i);
+    u32 reads, n = gs_lower_operands(s, o, &reads);
+    int what = gs_lower_kind(l, i);
     if (l->needs[i] || l->head[i] || t->block != l->op[i]) {
         close_block(l, t);
     }
@@ -117,12 +117,12 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
         t->now += 64;
         return;
     }
-    if (gs_code_op(l, l->op[i])->kind != GS_OP_COMPUTE) {
+    if (gs_lower_op(l, l->op[i])->kind != GS_OP_COMPUTE) {
         stall(l, t, operands_ready(t, o, reads));
         t->now += 64;
         return;
     }
-    u64 at = operands_ready(t, o, gs_code_wavefronts(l, s) ? n : reads);
+    u64 at = operands_ready(t, o, gs_lower_wavefronts(l, s) ? n : reads);
     l->cut[i] = at - t->now >= LONG_STALL * 64;
     if (t->block == GS_NOWHERE) {
         stall(l, t, at);
@@ -132,11 +132,11 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
             t->pipe[p] = t->now; /* what is left of the block before is the core's to count */
         }
     }
-    u32 p = gs_code_pipe(s);
+    u32 p = gs_lower_pipe(s);
     if (p < GS_PIPES) {
         at = gs_max(at, t->pipe[p]);
         t->pipe[p] =
-            at + l->interval[p] + (l->params->gpu_sm.register_ports ? gs_code_conflict(l, i) * 64 : 0);
+            at + l->interval[p] + (l->params->gpu_sm.register_ports ? gs_lower_bank_conflict(l, i) * 64 : 0);
     }
     t->now = at + 64;
     for (u32 d = reads; d < n; d++) {
@@ -146,7 +146,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
     }
 }
 
-void gs_code_chains(gs_lowering *l, u64 first)
+void gs_lower_chains(gs_lowering *l, u64 first)
 {
     timing t;
     memset(&t, 0, sizeof t);
@@ -165,7 +165,7 @@ void gs_code_chains(gs_lowering *l, u64 first)
     }
     close_block(l, &t);
     for (u64 i = first; i < l->code->ops.n; i++) {
-        gs_op *op = gs_code_op(l, (u32)i);
+        gs_op *op = gs_lower_op(l, (u32)i);
         if (op->kind == GS_OP_COMPUTE) {
             op->chain += op->count;
             op->count = 0;

@@ -3,6 +3,6 @@
 #include "trace/code.h"
 
 /* 1: three of its sources come from one register bank. */
-u32 gs_code_conflict(const gs_lowering *l, u64 item);
+u32 gs_lower_bank_conflict(const gs_lowering *l, u64 item);
 /* Gives the class's compute blocks, from op `first` on, their chains, and tells where to cut them. */
-void gs_code_chains(gs_lowering *l, u64 first);
+void gs_lower_chains(gs_lowering *l, u64 first);

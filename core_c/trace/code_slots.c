@@ -12,9 +12,9 @@ enum {
     NONE = 0xff
 };
 
-int gs_code_what(const gs_lowering *l, u64 item)
+int gs_lower_kind(const gs_lowering *l, u64 item)
 {
-    const gs_sass *s = gs_code_row(l, item);
+    const gs_sass *s = gs_lower_row(l, item);
     int memory = l->items[item].a != GS_NOWHERE;
     switch (GS_OPCODE[s->opcode].kind) {
     case GS_KIND_LOAD:
@@ -51,7 +51,7 @@ int gs_code_what(const gs_lowering *l, u64 item)
 
 /* ---- registers ---- */
 
-u32 gs_code_place(u16 reg)
+u32 gs_lower_register(u16 reg)
 {
     u32 number = reg & 0xfff;
     switch (reg >> 12) {
@@ -77,17 +77,17 @@ static u32 length_of(const gs_sass *s, int address)
     return !touches_memory(s) ? 1 : address ? 2 : gs_max32(1, s->width / 4u);
 }
 
-u32 gs_code_operands(const gs_sass *s, gs_operand *out, u32 *reads)
+u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads)
 {
     u32 n = 0;
     for (u32 i = 0; i < s->srcs; i++) {
-        u32 at = gs_code_place(s->src[i]);
+        u32 at = gs_lower_register(s->src[i]);
         out[n] = (gs_operand){at, at + length_of(s, i == 0)};
         n += at < GS_REGISTERS;
     }
     *reads = n;
     for (u32 i = 0; i < s->dsts; i++) {
-        u32 at = gs_code_place(s->dst[i]);
+        u32 at = gs_lower_register(s->dst[i]);
         out[n] = (gs_operand){at, at + length_of(s, 0)};
         n += at < GS_REGISTERS;
     }
@@ -101,7 +101,7 @@ u32 gs_code_operands(const gs_sass *s, gs_operand *out, u32 *reads)
 static int uses(const gs_sass *s, const gs_sass *of)
 {
     gs_operand mine[GS_OPERANDS], theirs[GS_OPERANDS];
-    u32 reads, n = gs_code_operands(s, mine, &reads), m = gs_code_operands(of, theirs, &reads);
+    u32 reads, n = gs_lower_operands(s, mine, &reads), m = gs_lower_operands(of, theirs, &reads);
     for (u32 i = reads; i < m; i++) {
         for (u32 j = 0; j < n; j++) {
             if (mine[j].first < theirs[i].end && theirs[i].first < mine[j].end) {
@@ -117,16 +117,16 @@ static int uses(const gs_sass *s, const gs_sass *of)
 /* The item that first needs a load's result; n: none that is near. */
 static u64 first_use(const gs_lowering *l, u64 load)
 {
-    const gs_sass *s = gs_code_row(l, load);
+    const gs_sass *s = gs_lower_row(l, load);
     u64 far = 0, end = l->loop[load], begin = end < l->n ? l->items[end].a : load;
     for (u64 i = load + 1; i < l->n && far < NEAR; i++, far++) {
         if (i == end) {
             for (u64 j = begin; j <= load && far < NEAR; j++, far++) {
-                if (l->items[j].row != GS_LOOP_END && uses(gs_code_row(l, j), s)) {
+                if (l->items[j].row != GS_LOOP_END && uses(gs_lower_row(l, j), s)) {
                     return j;
                 }
             }
-        } else if (l->items[i].row != GS_LOOP_END && uses(gs_code_row(l, i), s)) {
+        } else if (l->items[i].row != GS_LOOP_END && uses(gs_lower_row(l, i), s)) {
             return i;
         }
     }
@@ -137,7 +137,7 @@ static u64 first_use(const gs_lowering *l, u64 load)
 
 static int what_at(const gs_lowering *l, u64 i)
 {
-    return l->items[i].row == GS_LOOP_END ? GS_IS_ISSUE : gs_code_what(l, i);
+    return l->items[i].row == GS_LOOP_END ? GS_IS_ISSUE : gs_lower_kind(l, i);
 }
 
 /* Groups that were committed before each item, in the first turn of all loops, and in a turn of each loop. */
@@ -151,15 +151,15 @@ static void count_commits(gs_lowering *l)
             now = before + l->commits[i] * l->items[i].count;
         } else {
             l->commits[i] = now;
-            now += gs_code_what(l, i) == GS_IS_COMMIT;
+            now += gs_lower_kind(l, i) == GS_IS_COMMIT;
         }
     }
 }
 
-gs_copy_slot gs_code_copy_slot(const gs_lowering *l, u64 item, u32 back)
+gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
 {
     u32 slots = l->copy_slots;
-    gs_copy_slot made = {(u8)l->copy_slot, 0, 0, 0};
+    gs_async_copy_slot made = {(u8)l->copy_slot, 0, 0, 0};
     for (u64 e = l->loop[item]; e < l->n; e = l->loop[e]) {
         u64 each = l->commits[e] % slots;
         if (each == 1 && !made.stages) {
@@ -183,7 +183,7 @@ static int slots_told(const gs_lowering *l)
     for (u64 i = 0; i < l->n; i++) {
         int what = what_at(l, i);
         if (what == GS_IS_COPY || what == GS_IS_DRAIN_COPIES) {
-            gs_copy_slot s = gs_code_copy_slot(l, i, 0);
+            gs_async_copy_slot s = gs_lower_copy_slot(l, i, 0);
             if (s.stages == NONE || (what == GS_IS_COPY && s.stages && s.level != l->levels[l->items[i].a])) {
                 return 0;
             }
@@ -200,8 +200,8 @@ static void choose_copy_slots(gs_lowering *l, u32 below)
         int what = what_at(l, i);
         any |= what == GS_IS_COPY;
         commits |= what == GS_IS_COMMIT;
-        if (what == GS_IS_DRAIN_COPIES && GS_OPCODE[gs_code_row(l, i)->opcode].kind == GS_KIND_DEPBAR) {
-            i32 allowed = gs_code_row(l, i)->imm;
+        if (what == GS_IS_DRAIN_COPIES && GS_OPCODE[gs_lower_row(l, i)->opcode].kind == GS_KIND_DEPBAR) {
+            i32 allowed = gs_lower_row(l, i)->imm;
             most = gs_max32(most, allowed > 0 ? (u32)allowed : 0);
         }
     }
@@ -222,12 +222,12 @@ static void choose_slots(gs_lowering *l)
         int what = what_at(l, i);
         stores |= what == GS_IS_STORE || what == GS_IS_UPDATE;
     }
-    l->store_slot = GS_CODE_SLOTS - 1;
-    choose_copy_slots(l, GS_CODE_SLOTS - (u32)stores);
+    l->store_slot = GS_LOWER_SLOTS - 1;
+    choose_copy_slots(l, GS_LOWER_SLOTS - (u32)stores);
     l->load_slots = l->copy_slot;
     l->used = (u8)((u32)stores << l->store_slot | ((1u << l->copy_slots) - 1) << l->copy_slot);
     /* of each slot: who needs what was last put on it, and when that was */
-    u64 user[GS_CODE_SLOTS], since[GS_CODE_SLOTS] = {0};
+    u64 user[GS_LOWER_SLOTS], since[GS_LOWER_SLOTS] = {0};
     u32 next = 0;
     memset(user, 0xff, sizeof user);
     for (u64 i = 0; i < l->n; i++) {
@@ -298,10 +298,10 @@ static void find_waits(gs_lowering *l, pending *heads, int *again)
             }
             continue;
         }
-        const gs_sass *s = gs_code_row(l, i);
+        const gs_sass *s = gs_lower_row(l, i);
         gs_operand o[GS_OPERANDS];
-        u32 reads, n = gs_code_operands(s, o, &reads);
-        int what = gs_code_what(l, i);
+        u32 reads, n = gs_lower_operands(s, o, &reads);
+        int what = gs_lower_kind(l, i);
         u8 wait = needed(&p, o, n);
         if (what == GS_IS_DRAIN) {
             wait = 0x1f;
@@ -322,7 +322,7 @@ static void find_waits(gs_lowering *l, pending *heads, int *again)
     }
 }
 
-int gs_code_slots(gs_lowering *l, u32 loops)
+int gs_lower_slots(gs_lowering *l, u32 loops)
 {
     choose_slots(l);
     pending *heads = calloc(loops + 1ull, sizeof *heads);

@@ -3,11 +3,11 @@
 #include "trace/code.h"
 
 /* A register's place among GS_REGISTERS; GS_REGISTERS: none (RZ, URZ, PT, UPT). */
-u32 gs_code_place(u16 reg);
-int gs_code_what(const gs_lowering *l, u64 item);
+u32 gs_lower_register(u16 reg);
+int gs_lower_kind(const gs_lowering *l, u64 item);
 /* All registers that an instruction reads or, from *reads on, writes. */
-u32 gs_code_operands(const gs_sass *s, gs_operand *out, u32 *reads);
+u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads);
 /* Gives memory ops their slots and finds out where to wait; 0: not enough memory. */
-int gs_code_slots(gs_lowering *l, u32 loops);
+int gs_lower_slots(gs_lowering *l, u32 loops);
 /* The slot of the group `back` before the one that is open at an item. */
-gs_copy_slot gs_code_copy_slot(const gs_lowering *l, u64 item, u32 back);
+gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back);

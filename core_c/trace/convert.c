@@ -4,10 +4,10 @@
 #include "trace/convert.h"
 
 #include "gen/gs_opcodes.h"
-#include "trace/convert_fit.h"
+#include "trace/convert_classes.h"
+#include "trace/convert_footprint.h"
 #include "trace/convert_shape.h"
 #include "trace/convert_tables.h"
-#include "trace/convert_touch.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -249,7 +249,7 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         if (t->space == GS_SPACE_LOCAL) {
             place_local(c, number, warp, t->mask, a);
         }
-        if (gs_shape_take(c, a, t->mask, t->width, &shape, &waves)) {
+        if (gs_lane_shape(c, a, t->mask, t->width, &shape, &waves)) {
             return GS_ERR_MEM;
         }
         if (t->space == GS_SPACE_SHARED) {
@@ -330,13 +330,13 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
         for (u64 i = 0; !code && i < c->reach.n; i++) {
             const gs_access *r = (const gs_access *)c->reach.at + i;
             u64 room[32];
-            code = gs_touch(c, gs_access_addresses(addresses, r, room), r, (u32)number);
+            code = gs_footprint_add(c, gs_access_addresses(addresses, r, room), r, (u32)number);
         }
-        code = code ? code : gs_class_take(c, addresses, place, &row[w]);
+        code = code ? code : gs_class_of_warp(c, addresses, place, &row[w]);
         c->instructions += from->count;
     }
     free(addresses);
-    code = code ? code : gs_touch_end(c);
+    code = code ? code : gs_footprint_end(c);
     code = code ? code : entry_of(c, row, &which);
     gs_came *came = gs_vector_room(&c->order, 1, sizeof *came);
     code = code || came ? code : gs_convert_no_memory(c);

@@ -73,7 +73,7 @@ struct gs_convert {
     /* of the whole trace */
     gs_vector templates, parts;
     gs_index template_index;
-    gs_vector far, far_parts; /* see convert_far.c */
+    gs_vector far, far_parts; /* see convert_far_lanes.c */
     gs_index far_index;
     gs_vector pages;
     gs_index page_index;

@@ -360,7 +360,7 @@ static int write_place(roller *r, const node *x, writer *w)
         p->warp = f->c[3];
         p->shape = f->shape;
         p->align = align_of(p);
-        if (gs_convert_claim(r->c, p->lo, p->hi)) {
+        if (gs_pages_claim(r->c, p->lo, p->hi)) {
             return 0;
         }
     }

@@ -38,7 +38,7 @@ static u32 both_wavefronts(const i64 *offset, u32 lanes, u32 width)
     return wavefronts_of(offset, lanes, width) | wavefronts_of(offset, lanes, 1) << 16;
 }
 
-int gs_shape_take(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves)
+int gs_lane_shape(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, u32 *waves)
 {
     gs_shape_lanes s;
     memset(&s, 0, sizeof s);

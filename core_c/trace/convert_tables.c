@@ -2,7 +2,7 @@
 #include "trace/convert_tables.h"
 
 #include "trace/convert.h"
-#include "trace/convert_far.h"
+#include "trace/convert_far_lanes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ void gs_index_clear(gs_index *x)
 }
 
 /* ---- pages ---- */
-int gs_convert_claim(gs_convert *c, u64 lo, u64 hi)
+int gs_pages_claim(gs_convert *c, u64 lo, u64 hi)
 {
     u64 first = lo >> GS_PAGE_BITS, last = (hi - 1) >> GS_PAGE_BITS;
     if (c->pages.n && first >= c->last_page_lo && last <= c->last_page_hi) {
@@ -162,7 +162,7 @@ uint64_t gs_convert_pages(gs_convert *c, uint64_t *out, uint64_t room)
 }
 
 /* ---- templates ---- */
-int gs_template_take(gs_convert *c, const gs_part *parts, u32 n, u64 *number)
+int gs_template_intern(gs_convert *c, const gs_part *parts, u32 n, u64 *number)
 {
     u64 hash = gs_hash_bytes(parts, n * sizeof *parts), at;
     u32 i = gs_index_find(&c->template_index, hash, &at), sectors = 0;
@@ -190,7 +190,7 @@ int gs_template_take(gs_convert *c, const gs_part *parts, u32 n, u64 *number)
     return GS_OK;
 }
 
-int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out)
+int gs_record_access(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out)
 {
     gs_touched_line lines[GS_ACCESS_LINES];
     gs_part parts[GS_ACCESS_LINES];
@@ -222,14 +222,14 @@ int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_reco
         }
     }
     if (GS_UNLIKELY(last - lo >= ((u64)1 << GS_SPAN_BITS) - 1)) {
-        return gs_far_make(c, lines, n, out);
+        return gs_far_record(c, lines, n, out);
     }
     for (u32 i = 0; i < n; i++) {
         parts[i] = (gs_part){(i32)(i64)(lines[i].line - line0), (u16)lines[i].mask, 0};
     }
     out->line = line0;
-    int code = gs_template_take(c, parts, n, &out->template_);
-    return code ? code : gs_convert_claim(c, lo, last + 1);
+    int code = gs_template_intern(c, parts, n, &out->template_);
+    return code ? code : gs_pages_claim(c, lo, last + 1);
 }
 
 uint64_t gs_convert_templates(const gs_convert *c, const gs_template **templates, const gs_part **parts,

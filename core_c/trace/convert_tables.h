@@ -14,8 +14,8 @@ int gs_index_add(gs_index *x, u64 hash, u32 number);
 u32 gs_index_set(gs_index *x, u64 hash, u32 number);
 void gs_index_clear(gs_index *x);
 /* The lines of an access, and which template has them; `from` are `lanes` addresses of `width` bytes. */
-int gs_record_make(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out);
+int gs_record_access(gs_convert *c, const u64 *from, u32 lanes, u32 width, gs_record *out);
 /* The number of the template with these parts. */
-int gs_template_take(gs_convert *c, const gs_part *parts, u32 n, u64 *number);
+int gs_template_intern(gs_convert *c, const gs_part *parts, u32 n, u64 *number);
 /* Memory from lo to hi belongs together: its pages stay side by side. */
-int gs_convert_claim(gs_convert *c, u64 lo, u64 hi);
+int gs_pages_claim(gs_convert *c, u64 lo, u64 hi);

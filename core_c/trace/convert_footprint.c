@@ -1,5 +1,5 @@
 /* What a TB touches, as runs of sectors: for dependences between TBs. */
-#include "trace/convert_touch.h"
+#include "trace/convert_footprint.h"
 
 #include "trace/convert.h"
 #include "trace/convert_tables.h"
@@ -38,7 +38,7 @@ static int by_start(const void *x, const void *y)
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-int gs_touch_end(gs_convert *c)
+int gs_footprint_end(gs_convert *c)
 {
     gs_run_touched *all = c->runs.at;
     u64 n = c->runs.n, kept = 0;
@@ -63,7 +63,7 @@ int gs_touch_end(gs_convert *c)
     return GS_OK;
 }
 
-int gs_touch(gs_convert *c, const u64 *a, const gs_access *r, u32 tb)
+int gs_footprint_add(gs_convert *c, const u64 *a, const gs_access *r, u32 tb)
 {
     if (r->mode > 2) {
         return GS_OK;

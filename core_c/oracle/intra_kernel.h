@@ -9,24 +9,24 @@
 #include "base/types.h"
 #pragma once
 
-enum { GS_INSIDE_TBS = 1024 }; /* kernels with more are not checked: clocks grow with the square */
+enum { GS_INTRA_KERNEL_TBS = 1024 }; /* kernels with more are not checked: clocks grow with the square */
 
-typedef struct gs_inside gs_inside;
+typedef struct gs_intra_kernel gs_intra_kernel;
 
 /* an access of a TB that others meet; `touch` is the caller's number of it */
-typedef struct gs_inside_key {
+typedef struct gs_intra_kernel_key {
     u64 sector;
     u32 touch, tb, phase, pad;
     u32 bytes[3]; /* that it reads, stores, adds to (GS_MSG_LOAD to GS_MSG_REDUCE) */
-} gs_inside_key;
+} gs_intra_kernel_key;
 
 /* Sorts the keys; place i is that of keys[i]. NULL: no memory. */
-gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n);
-void gs_inside_free(gs_inside *in);
+gs_intra_kernel *gs_intra_kernel_create(u32 tbs, u32 semaphores, gs_intra_kernel_key *keys, u64 n);
+void gs_intra_kernel_free(gs_intra_kernel *in);
 /* An access at a place, of a kind as above; returns a TB whose access it does not know of, and in `before` of
    what kind that was, or GS_NONE. */
-u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before);
+u32 gs_intra_kernel_access(gs_intra_kernel *in, u32 place, u32 kind, u32 *before);
 /* 0: no memory */
-int gs_inside_post(gs_inside *in, u32 tb, u32 semaphore);
+int gs_intra_kernel_post(gs_intra_kernel *in, u32 tb, u32 semaphore);
 /* `count` semaphores from one on were seen complete */
-void gs_inside_poll(gs_inside *in, u32 tb, u32 semaphore, u32 count);
+void gs_intra_kernel_poll(gs_intra_kernel *in, u32 tb, u32 semaphore, u32 count);

@@ -44,22 +44,22 @@ uint64_t gs_tables_hash(void)
 }
 
 /* programs' resource classes: a shape for each (program, carve-out) in use */
-static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_program *p, u32 carveout)
+static u32 shape_of(gs_tb_resources *shapes, u32 *n, const gs_sim *sim, const gs_program *p, u32 carveout)
 {
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
     u64 unit = (u64)sm->register_unit / 32, registers = (p->registers + unit - 1) / unit;
     u64 smem = p->smem + (u64)sm->smem_reserved;
     smem = (smem + (u64)sm->smem_unit - 1) / (u64)sm->smem_unit * (u64)sm->smem_unit;
-    gs_shape want = {p->warps,
-                     (u32)registers,
-                     (u32)gs_min(smem, GS_NONE),
-                     carveout,
-                     GS_NEVER - 1,
-                     0,
-                     0,
-                     0,
-                     sm->own_carveout ? carveout : 0,
-                     0};
+    gs_tb_resources want = {p->warps,
+                            (u32)registers,
+                            (u32)gs_min(smem, GS_NONE),
+                            carveout,
+                            GS_NEVER - 1,
+                            0,
+                            0,
+                            0,
+                            sm->own_carveout ? carveout : 0,
+                            0};
     for (u32 i = 0; i < *n; i++) {
         if (!memcmp(&shapes[i], &want, sizeof want)) {
             return i;
@@ -69,7 +69,7 @@ static u32 shape_of(gs_shape *shapes, u32 *n, const gs_sim *sim, const gs_progra
     return (*n)++;
 }
 
-static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
+static int check_shape(gs_sim *sim, const gs_tb_resources *s, u64 launch)
 {
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
     u64 sub_warps = (s->warps + 3) / 4, units = (u64)sm->registers / 4 / (u64)sm->register_unit;
@@ -87,7 +87,7 @@ static int check_shape(gs_sim *sim, const gs_shape *s, u64 launch)
 }
 
 /* a kernel some of whose nodes release only part of it needs counters of its TBs */
-static int is_fine(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64 tbs)
+static int needs_tb_conditions(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64 tbs)
 {
     if (sim->order.nodes && !l->copies) {
         return 1;
@@ -108,13 +108,13 @@ static int is_fine(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64
 static void init_parts(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
-    gs_smload *loads = GS_TABLE(sim, gs_smload, at_smloads);
+    gs_sm_load *loads = GS_TABLE(sim, gs_sm_load, at_sm_loads);
     for (u32 i = 0; i < sim->sm_boxes * GS_GROUP; i++) {
         gs_sm *sm = &gs_sms(sim)[i];
         sm->id = i;
         sm->smem_queue = (u32)p->gpu_sm.smem_queue;
         sm->lsu_queue = (u32)p->gpu_sm.lsu_queue;
-        sm->queue = sim->by_age ? (u32)p->gpu_sm.queue : 0;
+        sm->queue = sim->oldest_first ? (u32)p->gpu_sm.queue : 0;
         sm->free_warps = p->gpu_sm.warps == 64 ? ~0ull : (1ull << p->gpu_sm.warps) - 1;
         gs_l1_resize(sm, sim->l1_total);
         gs_l1_init(sm);
@@ -127,18 +127,18 @@ static void init_parts(gs_sim *sim)
             loads[i].registers[j] = (u16)(p->gpu_sm.registers / 4 / p->gpu_sm.register_unit);
         }
     }
-    gs_place_init(sim);
+    gs_placement_init(sim);
     gs_clock_init(sim);
     for (u32 i = 0; i < sim->sms; i++) {
         gs_clock_sample(sim, &gs_sms(sim)[i]);
     }
     gs_set *sets = GS_TABLE(sim, gs_set, at_sets);
     const int lru = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_LRU;
-    for (u64 i = 0; i < (u64)sim->places * sim->sets; i++) {
+    for (u64 i = 0; i < (u64)sim->slice_places * sim->sets; i++) {
         sets[i].random = sim->clock_hand ? 0 : (u32)gs_mix((u64)p->sim.seed, i + 1);
         sets[i].order = lru ? 0xFEDCBA9876543210ull : 0;
     }
-    for (u32 i = 0; i < sim->places; i++) {
+    for (u32 i = 0; i < sim->slice_places; i++) {
         gs_slices(sim)[i].id = i;
         gs_dram_begin(sim, &gs_slices(sim)[i]);
     }
@@ -164,13 +164,13 @@ static void ask_for_large_pages(gs_sim *sim)
 static gs_sim *create(gs_sim *draft, const gs_job *job)
 {
     gs_lowered low = {0};
-    gs_shape *shapes = NULL;
+    gs_tb_resources *shapes = NULL;
     u32 *kernel_shape = NULL, n_shapes = 0;
     gs_sim *sim = NULL;
     draft->n_sems = (u32)gs_min(job->n_sems, GS_NONE);
     draft->n_semaphores = (u32)gs_min(job->n_needs, GS_NONE);
     for (u64 i = 0; i < job->n_launches; i++) {
-        draft->sched.early |= job->launches[i].early != 0;
+        draft->sched.has_pdl |= job->launches[i].early != 0;
     }
     if (gs_derive(draft) || gs_check_job(draft, job) || (draft->order.bloom && gs_bloom_check(draft, job)) ||
         gs_program_lower(draft, job, &low)) {
@@ -190,12 +190,12 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
             goto out;
         }
     }
-    u64 bytes = gs_lay_out(draft, job, &low, n_shapes);
-    u64 fine_at = bytes;
+    u64 bytes = gs_arena_lay_out(draft, job, &low, n_shapes);
+    u64 tb_conditions_at = bytes;
     for (u64 i = 0; draft->order.tb_edges && i < job->n_launches; i++) {
         u64 tbs = gs_tbs_of(&job->launches[i]);
-        if (is_fine(draft, job, &job->launches[i], tbs)) {
-            bytes += tbs * sizeof(gs_fine) + (tbs / 64 + 1) * 8;
+        if (needs_tb_conditions(draft, job, &job->launches[i], tbs)) {
+            bytes += tbs * sizeof(gs_tb_conditions) + (tbs / 64 + 1) * 8;
         }
     }
     bytes = (bytes + 4095) & ~4095ull;
@@ -212,16 +212,16 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     sim->bytes = bytes;
     sim->block = (u64)(uintptr_t)block;
     ask_for_large_pages(sim);
-    gs_fill_tables(sim, job, &low);
-    memcpy(GS_TABLE(sim, gs_shape, at_shapes), shapes, n_shapes * sizeof *shapes);
+    gs_arena_fill(sim, job, &low);
+    memcpy(GS_TABLE(sim, gs_tb_resources, at_tb_resources), shapes, n_shapes * sizeof *shapes);
     for (u64 i = 0; i < job->n_launches; i++) {
         gs_kernel *k = &gs_kernels(sim)[i];
         k->tbs = (u32)gs_tbs_of(&job->launches[i]);
         k->shape = kernel_shape[i];
-        if (sim->order.tb_edges && is_fine(sim, job, &job->launches[i], k->tbs)) {
-            k->fine = 1;
-            k->fine_at = fine_at;
-            fine_at += (u64)k->tbs * sizeof(gs_fine) + (k->tbs / 64 + 1) * 8;
+        if (sim->order.tb_edges && needs_tb_conditions(sim, job, &job->launches[i], k->tbs)) {
+            k->per_tb = 1;
+            k->tb_conditions_at = tb_conditions_at;
+            tb_conditions_at += (u64)k->tbs * sizeof(gs_tb_conditions) + (k->tbs / 64 + 1) * 8;
         }
     }
     init_parts(sim);

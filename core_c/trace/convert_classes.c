@@ -1,6 +1,6 @@
 /* Classes of warps with the same instructions, and the rules by which the addresses of their accesses follow
    from where a warp is. An access whose rule fails is recorded from that warp on. */
-#include "trace/convert_fit.h"
+#include "trace/convert_classes.h"
 
 #include "trace/convert.h"
 #include "trace/convert_tables.h"
@@ -54,10 +54,10 @@ static int spill(gs_convert *c, const u64 *a, u32 lanes, u32 width)
         return gs_convert_no_memory(c);
     }
     c->spilled.n++;
-    return gs_record_make(c, a, lanes, width, to);
+    return gs_record_access(c, a, lanes, width, to);
 }
 
-int gs_class_take(gs_convert *c, const u64 *addresses, const u32 *place, u32 *number)
+int gs_class_of_warp(gs_convert *c, const u64 *addresses, const u32 *place, u32 *number)
 {
     const u32 *ids = c->ids.at;
     const gs_access *reaches = c->reach.at;

@@ -1,4 +1,4 @@
-/* The end of a recorded kernel: convert_settle.c. */
+/* The end of a recorded kernel: convert_records.c. */
 #pragma once
 #include "trace/convert.h"
 

@@ -2,7 +2,7 @@
    lines keep their distances and the template is known at once; here only the pages of the lanes are, and the
    template follows when all pages of the trace are known. Until then the lines are kept as they are recorded.
  */
-#include "trace/convert_far.h"
+#include "trace/convert_far_lanes.h"
 
 #include "trace/convert.h"
 #include "trace/convert_tables.h"
@@ -25,12 +25,12 @@ static const far_part *parts_of(const gs_convert *c, const gs_record *r, u64 *n)
     return (const far_part *)c->far_parts.at + f->first;
 }
 
-int gs_far_make(gs_convert *c, const gs_touched_line *lines, u32 n, gs_record *out)
+int gs_far_record(gs_convert *c, const gs_touched_line *lines, u32 n, gs_record *out)
 {
     far_part parts[GS_ACCESS_LINES];
     for (u32 i = 0; i < n; i++) {
         parts[i] = (far_part){lines[i].line - lines[0].line, lines[i].mask};
-        if (gs_convert_claim(c, lines[i].line << 7, (lines[i].line + 1) << 7)) {
+        if (gs_pages_claim(c, lines[i].line << 7, (lines[i].line + 1) << 7)) {
             return GS_ERR_MEM;
         }
     }
@@ -106,7 +106,7 @@ int gs_convert_far(gs_convert *c, gs_record *records, uint64_t n, const uint64_t
             }
             out[j] = (gs_part){(i32)apart, (u16)parts[j].mask, 0};
         }
-        int code = gs_template_take(c, out, (u32)lines, &r->template_);
+        int code = gs_template_intern(c, out, (u32)lines, &r->template_);
         if (code) {
             return code;
         }

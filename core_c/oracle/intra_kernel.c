@@ -1,5 +1,5 @@
-/* Vector clocks of the TBs of a kernel: see oracle_inside.h. */
-#include "oracle/oracle_inside.h"
+/* Vector clocks of the TBs of a kernel: see intra_kernel.h. */
+#include "oracle/intra_kernel.h"
 
 #include "base/mailbox.h"
 
@@ -12,7 +12,7 @@ typedef struct spot {
         bytes[3]; /* of each kind of access: the TB's clock at the last one (0: none), what it touches */
 } spot;
 
-struct gs_inside {
+struct gs_intra_kernel {
     u32 tbs, semaphores;
     u32 *clock;  /* of each TB: 1 + posts */
     u32 *known;  /* a row a TB: the clocks of others up to which it knows what they did */
@@ -22,7 +22,7 @@ struct gs_inside {
 
 static int by_sector(const void *x, const void *y)
 {
-    const gs_inside_key *a = x, *b = y;
+    const gs_intra_kernel_key *a = x, *b = y;
     if (a->phase != b->phase) {
         return a->phase < b->phase ? -1 : 1;
     }
@@ -32,9 +32,9 @@ static int by_sector(const void *x, const void *y)
     return a->tb < b->tb ? -1 : a->tb > b->tb;
 }
 
-gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n)
+gs_intra_kernel *gs_intra_kernel_create(u32 tbs, u32 semaphores, gs_intra_kernel_key *keys, u64 n)
 {
-    gs_inside *in = calloc(1, sizeof *in);
+    gs_intra_kernel *in = calloc(1, sizeof *in);
     if (!in) {
         return NULL;
     }
@@ -45,7 +45,7 @@ gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n)
     in->given = calloc((u64)semaphores + 1, sizeof *in->given);
     in->spots = calloc(n + 1, sizeof *in->spots);
     if (!in->clock || !in->known || !in->given || !in->spots) {
-        gs_inside_free(in);
+        gs_intra_kernel_free(in);
         return NULL;
     }
     for (u32 i = 0; i < tbs; i++) {
@@ -65,7 +65,7 @@ gs_inside *gs_inside_create(u32 tbs, u32 semaphores, gs_inside_key *keys, u64 n)
     return in;
 }
 
-void gs_inside_free(gs_inside *in)
+void gs_intra_kernel_free(gs_intra_kernel *in)
 {
     if (!in) {
         return;
@@ -80,7 +80,7 @@ void gs_inside_free(gs_inside *in)
     free(in);
 }
 
-u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before)
+u32 gs_intra_kernel_access(gs_intra_kernel *in, u32 place, u32 kind, u32 *before)
 {
     spot *own = &in->spots[place];
     const u32 *known = in->known + (u64)own->tb * in->tbs;
@@ -98,7 +98,7 @@ u32 gs_inside_access(gs_inside *in, u32 place, u32 kind, u32 *before)
     return GS_NONE;
 }
 
-int gs_inside_post(gs_inside *in, u32 tb, u32 semaphore)
+int gs_intra_kernel_post(gs_intra_kernel *in, u32 tb, u32 semaphore)
 {
     const u32 *known = in->known + (u64)tb * in->tbs;
     if (semaphore >= in->semaphores) {
@@ -118,7 +118,7 @@ int gs_inside_post(gs_inside *in, u32 tb, u32 semaphore)
     return 1;
 }
 
-void gs_inside_poll(gs_inside *in, u32 tb, u32 semaphore, u32 count)
+void gs_intra_kernel_poll(gs_intra_kernel *in, u32 tb, u32 semaphore, u32 count)
 {
     u32 *known = in->known + (u64)tb * in->tbs;
     for (u32 s = semaphore; s < semaphore + count && s < in->semaphores; s++) {

@@ -1,9 +1,9 @@
 /* The end of a recorded kernel: what has been taken in is handed out, and accesses that turned out to need a
    record when others of them had gone by are made up for. */
-#include "trace/convert_settle.h"
+#include "trace/convert_records.h"
 
 #include "trace/convert.h"
-#include "trace/convert_far.h"
+#include "trace/convert_far_lanes.h"
 #include "trace/convert_loop.h"
 #include "trace/convert_tables.h"
 
@@ -121,7 +121,7 @@ int gs_convert_settle(gs_convert *c, const gs_record *in, uint64_t n, int last, 
                 out[*made] = in[(*used)++];
             } else if (f->recorded) {
                 u32 count = gs_fit_addresses(c, s, f, place, lanes, &width);
-                int code = gs_record_make(c, lanes, count, width, &out[*made]);
+                int code = gs_record_access(c, lanes, count, width, &out[*made]);
                 if (code) {
                     return code;
                 }

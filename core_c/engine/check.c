@@ -48,10 +48,9 @@ static int check_gpcs(gs_sim *sim)
     return GS_OK;
 }
 
-/* every TB must come once: the buffer of TBs would wait for one that does not */
-static int check_sequence(gs_sim *sim, const gs_job *job)
+/* settings of the scheme that contradict each other */
+static int check_order(gs_sim *sim)
 {
-    u64 tbs = 0;
     if (sim->order.queues && (sim->order.tb_edges || !sim->order.slots || sim->order.slots > 65536 ||
                               sim->order.queues > 65536 || !sim->order.quantum)) {
         return gs_fail(sim, GS_ERR_ARG, "queues: a table, or slots or a quantum of 0 or too many");
@@ -72,6 +71,13 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
     if ((sim->order.lists || sim->order.fetch) && !sim->order.entry_bytes) {
         return gs_fail(sim, GS_ERR_ARG, "tables in memory of entries of 0 B");
     }
+    return GS_OK;
+}
+
+/* Every TB stands in the sequence once: the wavefront buffer would wait for one that does not. */
+static int check_sequence(gs_sim *sim, const gs_job *job)
+{
+    u64 tbs = 0;
     if (!sim->order.nodes) {
         return GS_OK;
     }
@@ -93,7 +99,7 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-int gs_check_job(gs_sim *sim, const gs_job *job)
+static int check_counts(gs_sim *sim, const gs_job *job)
 {
     if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE ||
         job->n_ranges >= GS_NONE) {
@@ -105,6 +111,11 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
                        (unsigned long long)job->n_sems, (unsigned long long)job->n_stages,
                        (unsigned long long)job->n_needs);
     }
+    return GS_OK;
+}
+
+static int check_semaphores(gs_sim *sim, const gs_job *job)
+{
     for (u64 i = 0; i < job->n_sems; i++) {
         const gs_sem *q = &job->sems[i];
         if (q->rows == 0 || q->cols == 0 || q->base > 3 || q->times == 0 || q->times > GS_POLLS ||
@@ -114,17 +125,26 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
                            (unsigned long long)i, q->rows, q->cols, q->base, q->times);
         }
     }
-    u64 top = gs_address_limit(sim);
-    if (sim->order.launch >> 40 || sim->order.gap >> 40 || sim->order.admit >> 40 || sim->order.early >> 40 ||
-        sim->order.beside >> 40 || sim->order.prepare >> 40 || sim->order.refetch >> 31 ||
-        sim->order.check >> 40 || sim->order.end >> 40 || sim->order.seen >> 40 || sim->order.submit >> 40 ||
-        sim->order.update >> 40 || sim->order.latency >> 40 || sim->order.prelaunch >> 40 ||
-        sim->order.packet >> 40 || sim->order.quantum >> 40) {
-        return gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s");
+    return GS_OK;
+}
+
+/* Simulated time ends at 2^40 ticks, 1.07 s. */
+static int check_latencies(gs_sim *sim)
+{
+    const gs_order *o = &sim->order;
+    const u64 ticks[] = {o->launch,  o->gap,     o->admit,     o->early,  o->beside,
+                         o->prepare, o->check,   o->end,       o->seen,   o->submit,
+                         o->update,  o->latency, o->prelaunch, o->packet, o->quantum};
+    u64 all = o->refetch >> 31;
+    for (u32 i = 0; i < sizeof ticks / sizeof *ticks; i++) {
+        all |= ticks[i] >> 40;
     }
-    if (check_gpcs(sim) || check_sequence(sim, job)) {
-        return sim->error_code;
-    }
+    return all ? gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s") : GS_OK;
+}
+
+/* Each launch has a rank of its own. */
+static int check_ranks(gs_sim *sim, const gs_job *job)
+{
     u8 *ranks = calloc(job->n_launches, 1);
     if (!ranks) {
         return gs_fail(sim, GS_ERR_MEM, "not enough memory for %llu launches",
@@ -140,96 +160,125 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
         ranks[rank] = 1;
     }
     free(ranks);
-    u64 places = 0;
+    return GS_OK;
+}
+
+/* what a launch asks of the scheme; `tbs`: of its grid */
+static int check_scheme(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
+{
+    unsigned long long i = launch;
+    u64 footprints = l->footprint * tbs;
+    if (footprints > sim->order.footprints ||
+        (l->footprint && l->first_footprint > sim->order.footprints - footprints)) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: footprints outside of the %llu B for them", i,
+                       (unsigned long long)sim->order.footprints);
+    }
+    if (l->prologue && (!sim->order.tb_edges || !sim->order.prologue || l->copies)) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: a prologue needs a scheme with a table", i);
+    }
+    if (l->early && sim->order.tb_edges) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels", i);
+    }
+    if (l->look_up >> 40 || l->enter >> 40) {
+        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s", i);
+    }
+    if (sim->order.queues && (l->queue >= sim->order.queues || l->packets >= GS_NONE)) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: queue %u of %u", i, l->queue, sim->order.queues);
+    }
+    if (l->whole > l->preds) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: it waits for %u of %u kernels", i, l->whole, l->preds);
+    }
+    return GS_OK;
+}
+
+/* The launch's slices of the job's tables lie inside of them. */
+static int check_slices(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 launch, u64 tbs)
+{
+    if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
+        (u64)l->first_node + l->nodes > job->n_nodes ||
+        (l->first_tb_out != GS_NONE && (u64)l->first_tb_out + tbs + 1 > job->n_tb_out_ptr)) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: its dependences lie outside the tables",
+                       (unsigned long long)launch);
+    }
+    const u32 *ptr = l->first_tb_out == GS_NONE ? NULL : job->tb_out_ptr + l->first_tb_out;
+    for (u64 tb = 0; ptr && tb < tbs; tb++) {
+        if (ptr[tb] > ptr[tb + 1] || ptr[tb + 1] > job->n_tb_outs) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu: what TB %llu counts down lies outside the table",
+                           (unsigned long long)launch, (unsigned long long)tb);
+        }
+    }
+    return GS_OK;
+}
+
+static int check_arguments(gs_sim *sim, const gs_launch *l, u64 launch, u64 top)
+{
+    for (u32 a = 0; a < 8; a++) {
+        if (l->arg[a] % 256 || l->arg[a] >= top) {
+            return gs_fail(
+                sim, GS_ERR_ARG, "launch %llu: argument %u at 0x%llx: must be a multiple of 256 below 0x%llx",
+                (unsigned long long)launch, a, (unsigned long long)l->arg[a], (unsigned long long)top);
+        }
+    }
+    return GS_OK;
+}
+
+/* the kernels, and the nodes of the dependence table, that a launch waits for */
+static int check_dependences(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 launch, u64 tbs)
+{
+    for (u32 j = 0; j < l->preds; j++) {
+        if (job->preds[l->first_pred + j] >= launch) {
+            return gs_fail(sim, GS_ERR_ARG, "launch %llu waits for launch %u: a dependence must go forward",
+                           (unsigned long long)launch, job->preds[l->first_pred + j]);
+        }
+    }
+    for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
+        const gs_node *n = &job->nodes[j];
+        if (n->kernel != launch || n->expect == 0 || (u64)n->first_range + n->ranges > job->n_ranges ||
+            n->ranges == 0) {
+            return gs_fail(sim, GS_ERR_ARG, "node %u: kernel, count or ranges out of range", j);
+        }
+        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
+            const gs_range *g = &job->ranges[r];
+            if (g->count == 0 || g->start + (u64)(g->count - 1) * g->stride >= tbs ||
+                (g->count > 1 && g->stride == 0)) {
+                return gs_fail(sim, GS_ERR_ARG, "range %u lies outside its kernel", r);
+            }
+        }
+    }
+    return GS_OK;
+}
+
+static int check_launches(gs_sim *sim, const gs_job *job)
+{
+    u64 top = gs_address_limit(sim), places = 0;
     for (u64 i = 0; i < job->n_launches; i++) {
         const gs_launch *l = &job->launches[i];
-        u64 tbs = (u64)l->grid[0] * l->grid[1];
-        if (l->program >= job->n_programs || tbs == 0 || l->grid[2] == 0 || tbs > 0x7fffffff ||
-            tbs * l->grid[2] > 0x7fffffff || l->enqueued >> 40) {
+        u64 layer = (u64)l->grid[0] * l->grid[1];
+        if (l->program >= job->n_programs || layer == 0 || l->grid[2] == 0 || layer > 0x7fffffff ||
+            layer * l->grid[2] > 0x7fffffff || l->enqueued >> 40) {
             return gs_fail(
                 sim, GS_ERR_ARG,
                 "launch %llu: program %u, time or grid %u x %u x %u out of range (at most 2^31 - 1 TBs)",
                 (unsigned long long)i, l->program, l->grid[0], l->grid[1], l->grid[2]);
         }
-        tbs *= l->grid[2];
+        u64 tbs = layer * l->grid[2];
         places += l->places;
         if (l->places == 0 || places > UINT32_MAX) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: takes %u places of the window: out of range",
                            (unsigned long long)i, l->places);
         }
-        u64 footprints = l->footprint * tbs;
-        if (footprints > sim->order.footprints ||
-            (l->footprint && l->first_footprint > sim->order.footprints - footprints)) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: footprints outside of the %llu B for them",
-                           (unsigned long long)i, (unsigned long long)sim->order.footprints);
-        }
-        if (l->prologue && (!sim->order.tb_edges || !sim->order.prologue || l->copies)) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: a prologue needs a scheme with a table",
-                           (unsigned long long)i);
-        }
-        if (l->early && sim->order.tb_edges) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels",
-                           (unsigned long long)i);
-        }
-        if (l->look_up >> 40 || l->enter >> 40) {
-            return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s",
-                           (unsigned long long)i);
-        }
-        if (sim->order.queues && (l->queue >= sim->order.queues || l->packets >= GS_NONE)) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: queue %u of %u", (unsigned long long)i, l->queue,
-                           sim->order.queues);
-        }
-        if (l->whole > l->preds) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: it waits for %u of %u kernels",
-                           (unsigned long long)i, l->whole, l->preds);
-        }
-        if ((u64)l->first_pred + l->preds > job->n_preds || (u64)l->first_out + l->outs > job->n_outs ||
-            (u64)l->first_node + l->nodes > job->n_nodes ||
-            (l->first_tb_out != GS_NONE && (u64)l->first_tb_out + tbs + 1 > job->n_tb_out_ptr)) {
-            return gs_fail(sim, GS_ERR_ARG, "launch %llu: its dependences lie outside the tables",
-                           (unsigned long long)i);
-        }
-        const u32 *ptr = l->first_tb_out == GS_NONE ? NULL : job->tb_out_ptr + l->first_tb_out;
-        for (u64 tb = 0; ptr && tb < tbs; tb++) {
-            if (ptr[tb] > ptr[tb + 1] || ptr[tb + 1] > job->n_tb_outs) {
-                return gs_fail(sim, GS_ERR_ARG,
-                               "launch %llu: what TB %llu counts down lies outside the table",
-                               (unsigned long long)i, (unsigned long long)tb);
-            }
-        }
-        for (u32 a = 0; a < 8; a++) {
-            if (l->arg[a] % 256 || l->arg[a] >= top) {
-                return gs_fail(sim, GS_ERR_ARG,
-                               "launch %llu: argument %u at 0x%llx: must be a multiple of 256 below 0x%llx",
-                               (unsigned long long)i, a, (unsigned long long)l->arg[a],
-                               (unsigned long long)top);
-            }
-        }
-        if (l->copies && check_copy(sim, job, l, i, top)) {
+        if (check_scheme(sim, l, i, tbs) || check_slices(sim, job, l, i, tbs) ||
+            check_arguments(sim, l, i, top) || (l->copies && check_copy(sim, job, l, i, top)) ||
+            check_dependences(sim, job, l, i, tbs)) {
             return sim->error_code;
         }
-        for (u32 j = 0; j < l->preds; j++) {
-            if (job->preds[l->first_pred + j] >= i) {
-                return gs_fail(sim, GS_ERR_ARG,
-                               "launch %llu waits for launch %u: a dependence must go forward",
-                               (unsigned long long)i, job->preds[l->first_pred + j]);
-            }
-        }
-        for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
-            const gs_node *n = &job->nodes[j];
-            if (n->kernel != i || n->expect == 0 || (u64)n->first_range + n->ranges > job->n_ranges ||
-                n->ranges == 0) {
-                return gs_fail(sim, GS_ERR_ARG, "node %u: kernel, count or ranges out of range", j);
-            }
-            for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
-                const gs_range *g = &job->ranges[r];
-                if (g->count == 0 || g->start + (u64)(g->count - 1) * g->stride >= tbs ||
-                    (g->count > 1 && g->stride == 0)) {
-                    return gs_fail(sim, GS_ERR_ARG, "range %u lies outside its kernel", r);
-                }
-            }
-        }
     }
+    return GS_OK;
+}
+
+/* the nodes that ends of TBs and of kernels count down */
+static int check_outs(gs_sim *sim, const gs_job *job)
+{
     for (u64 i = 0; i < job->n_tb_outs; i++) {
         if (job->tb_outs[i] >= job->n_nodes) {
             return gs_fail(sim, GS_ERR_ARG, "a TB counts down node %u of %llu", job->tb_outs[i],
@@ -241,6 +290,16 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
             return gs_fail(sim, GS_ERR_ARG, "a kernel counts down node %u of %llu", job->outs[i],
                            (unsigned long long)job->n_nodes);
         }
+    }
+    return GS_OK;
+}
+
+int gs_check_job(gs_sim *sim, const gs_job *job)
+{
+    if (check_counts(sim, job) || check_semaphores(sim, job) || check_latencies(sim) || check_gpcs(sim) ||
+        check_order(sim) || check_sequence(sim, job) || check_ranks(sim, job) || check_launches(sim, job) ||
+        check_outs(sim, job)) {
+        return sim->error_code;
     }
     return gs_coarsening_check(sim, job);
 }

@@ -92,7 +92,7 @@ static int derive_partitions(gs_sim *sim)
     return GS_OK;
 }
 
-static int derive_open_lines(gs_sim *sim)
+static int derive_partial_sectors(gs_sim *sim)
 {
     const gs_gpu_l2_params *p = &sim->params.gpu_l2;
     sim->keep_partial = (u32)p->open_lines;
@@ -176,85 +176,101 @@ static int derive_map(gs_sim *sim)
     return GS_OK;
 }
 
-static int derive_memory(gs_sim *sim)
+static int derive_l2(gs_sim *sim)
 {
-    const gs_params *p = &sim->params;
-    u64 period = sim->period;
-    u64 sets = (u64)p->gpu_l2.size / (u64)(p->gpu_l2.slices * GS_WAYS * 128);
-    if (sets == 0 || sets > 2048 || sets * (u64)p->gpu_l2.slices * GS_WAYS * 128 != (u64)p->gpu_l2.size) {
+    const gs_gpu_l2_params *p = &sim->params.gpu_l2;
+    u64 sets = (u64)p->size / (u64)(p->slices * GS_WAYS * 128);
+    if (sets == 0 || sets > 2048 || sets * (u64)p->slices * GS_WAYS * 128 != (u64)p->size) {
         return gs_fail(sim, GS_ERR_ARG,
                        "gpu.l2.size = %lld B in %lld slices: %llu sets a slice: must be 1 to 2048 sets of 16 "
                        "lines, without a rest",
-                       (long long)p->gpu_l2.size, (long long)p->gpu_l2.slices, (unsigned long long)sets);
+                       (long long)p->size, (long long)p->slices, (unsigned long long)sets);
     }
     sim->sets = (u32)sets;
-    if (derive_map(sim) != GS_OK) {
-        return GS_ERR_ARG;
-    }
-    sim->bank_mask = (u32)p->gpu_dram.banks - 1;
-    sim->bank_fold = p->gpu_dram.bank_hash ? sim->bank_mask : 0;
-    sim->row_shift = gs_ctz((u64)p->gpu_dram.row_bytes) - 7;
+    sim->clock_hand = p->replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
+    sim->fill_pairs = p->fill == 64;
+    u32 sector = (u32)(32 * sim->period / (u64)p->slice_bytes);
+    sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
+    sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->update * sim->period / 64));
+    sim->lookup_hold = (u32)((u64)p->request * sim->period / 64);
+    sim->entry_hold = (u32)((u64)p->enter * sim->period / 64);
+    return derive_map(sim) || derive_partial_sectors(sim);
+}
+
+static void derive_dram(gs_sim *sim)
+{
+    const gs_gpu_dram_params *p = &sim->params.gpu_dram;
+    sim->bank_mask = (u32)p->banks - 1;
+    sim->bank_fold = p->bank_hash ? sim->bank_mask : 0;
+    sim->row_shift = gs_ctz((u64)p->row_bytes) - 7;
     /* ticks that a sector holds the bus: 32 B at bandwidth / slices, MB/s = B/us */
-    sim->dram_slot =
-        (32ull * 1024 * 1000 * sim->slices + (u64)p->gpu_dram.bandwidth / 2) / (u64)p->gpu_dram.bandwidth;
+    sim->dram_slot = (32ull * 1024 * 1000 * sim->slices + (u64)p->bandwidth / 2) / (u64)p->bandwidth;
     sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
-    sim->bus_refresh = (u64)p->gpu_dram.refresh_period;
-    sim->bus_away = (u64)p->gpu_dram.refresh_time;
-    if (p->gpu_dram.bank_refresh_time && sim->bus_away) {
+    sim->bus_refresh = (u64)p->refresh_period;
+    sim->bus_away = (u64)p->refresh_time;
+    if (p->bank_refresh_time && sim->bus_away) {
         /* banks' refreshes are short: whole slots, as often as comes to the same share of the bus */
-        u64 each = sim->bus_refresh / (u64)p->gpu_dram.banks, asked = sim->bus_away;
+        u64 each = sim->bus_refresh / (u64)p->banks, asked = sim->bus_away;
         sim->bus_away = gs_max((asked + sim->dram_slot / 2) / sim->dram_slot, 1) * sim->dram_slot;
         sim->bus_refresh = sim->bus_away * each / asked;
     }
-    u64 both = (u64)p->gpu_dram.turnaround + (u64)p->gpu_dram.read_turnaround;
-    sim->turnaround_slots[0] = (u32)((u64)p->gpu_dram.turnaround / sim->dram_slot);
+    u64 both = (u64)p->turnaround + (u64)p->read_turnaround;
+    sim->turnaround_slots[0] = (u32)((u64)p->turnaround / sim->dram_slot);
     sim->turnaround_slots[1] = (u32)(both / sim->dram_slot);
-    sim->write_ahead = p->gpu_dram.write_queue ? (u64)p->gpu_dram.write_queue * sim->dram_slot : GS_NEVER / 2;
-    sim->noc = (u64)p->gpu_noc.latency * period;
-    derive_l1(sim);
-    sim->oldest_first = p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_OLDEST_FIRST
-                        : p->gpu_sm.warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_THEN_OLDEST
-                                                                                     : 0;
-    sim->read_copy = 384 / (u32)p->gpu_sm.queue_read;
-    sim->read_load = 128 / (u32)p->gpu_sm.queue_read;
-    sim->port_sms = (u32)p->gpu_noc.port_sms;
-    sim->clock_hand = p->gpu_l2.replacement == GS_GPU_L2_REPLACEMENT_CLOCK;
-    sim->join_stores = (u32)p->gpu_l1.join_stores;
-    sim->hold_late = (u32)p->gpu_l1.hold_late;
-    sim->join_loads = p->gpu_noc.join_loads > 1 ? (u32)p->gpu_noc.join_loads : 0;
-    sim->fill_pairs = p->gpu_l2.fill == 64;
+    sim->write_ahead = p->write_queue ? (u64)p->write_queue * sim->dram_slot : GS_NEVER / 2;
+}
+
+static void derive_sm(gs_sim *sim)
+{
+    const gs_gpu_sm_params *p = &sim->params.gpu_sm;
+    sim->oldest_first = p->warp_order == GS_GPU_SM_WARP_ORDER_OLDEST          ? GS_OLDEST_FIRST
+                        : p->warp_order == GS_GPU_SM_WARP_ORDER_GREEDY_OLDEST ? GS_GREEDY_THEN_OLDEST
+                                                                              : 0;
+    sim->read_copy = 384 / (u32)p->queue_read;
+    sim->read_load = 128 / (u32)p->queue_read;
     for (u32 i = 0; i < 5; i++) {
-        sim->copy_hold[i] = (u16)(i * (u64)p->gpu_sm.copy_hold);
+        sim->copy_hold[i] = (u16)(i * (u64)p->copy_hold);
     }
-    if (derive_open_lines(sim) != GS_OK) {
-        return GS_ERR_ARG;
-    }
+    sim->join_stores = (u32)sim->params.gpu_l1.join_stores;
+    sim->hold_late = (u32)sim->params.gpu_l1.hold_late;
+    derive_l1(sim);
+}
+
+/* How long requests and replies hold the ports between SMs and L2. */
+static int derive_ports(gs_sim *sim)
+{
+    const gs_gpu_noc_params *p = &sim->params.gpu_noc;
+    sim->port_sms = (u32)p->port_sms;
+    sim->join_loads = p->join_loads > 1 ? (u32)p->join_loads : 0;
+    sim->gpc_sector = p->gpc_link ? (u32)(32 * sim->period / (u64)p->gpc_link) : 0;
     if (sim->port_sms == 3) {
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
     }
     for (u32 mask = 0; mask < 16; mask++) {
-        u32 n = gs_popcount(mask), write = (u32)(32 * 64 / p->gpu_noc.write_bytes);
-        sim->reply_hold[0][mask] = (u16)(n * (u32)(32 * 64 / p->gpu_noc.reply_bytes));
+        u32 n = gs_popcount(mask), write = (u32)(32 * 64 / p->write_bytes);
+        sim->reply_hold[0][mask] = (u16)(n * (u32)(32 * 64 / p->reply_bytes));
         sim->reply_hold[1][mask] = 16;
         for (u32 sharing = 0; sharing <= 4; sharing++) {
             u32 each = n * gs_max32(sharing, 1);
             u32 sends = gs_max32(1, (each * write + 63) / 64),
-                asks = gs_max32(1, (each * (u32)p->gpu_noc.read_sector + 63) / 64);
+                asks = gs_max32(1, (each * (u32)p->read_sector + 63) / 64);
             sim->port_hold[sharing][0][mask] = (u16)sends;
-            sim->port_hold[sharing][0][mask | GS_PARTIAL] = (u16)(sends + (u32)p->gpu_noc.write_partial);
+            sim->port_hold[sharing][0][mask | GS_PARTIAL] = (u16)(sends + (u32)p->write_partial);
             sim->port_hold[sharing][1][mask] = (u16)asks;
         }
     }
-    u32 sector = (u32)(32 * period / (u64)p->gpu_l2.slice_bytes);
-    sim->slice_sector[GS_MSG_LOAD] = sim->slice_sector[GS_MSG_STORE] = sector;
-    sim->lookup_hold = (u32)((u64)p->gpu_l2.request * period / 64);
-    sim->entry_hold = (u32)((u64)p->gpu_l2.enter * period / 64);
-    sim->gpc_sector = p->gpu_noc.gpc_link ? (u32)(32 * period / (u64)p->gpu_noc.gpc_link) : 0;
-    sim->slice_sector[GS_MSG_REDUCE] = gs_max32(sector, (u32)((u64)p->gpu_l2.update * period / 64));
-    /* a pointer chase measures the configured latencies: what the way there takes is subtracted */
+    return GS_OK;
+}
+
+/* A pointer chase measures the configured latencies, so the rest of its way is subtracted from them. */
+static int derive_latencies(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    u64 period = sim->period;
     i64 distance = derive_distances(sim), way = p->gpu_l1.latency + 2 * p->gpu_noc.latency + 1 + distance;
     i64 l2 = p->gpu_l2.latency - way;
+    sim->noc = (u64)p->gpu_noc.latency * period;
     sim->mean_distance = (u64)distance * period;
     sim->tag_latency = 10 * period;
     i64 dram =
@@ -277,28 +293,12 @@ static int derive_memory(gs_sim *sim)
     return derive_partitions(sim);
 }
 
-int gs_derive(gs_sim *sim)
+/* What an SM does reaches a slice or the scheduler no sooner than a request passes L1 and the network, and
+   the other way round no sooner than a reply passes L2 and the network. So slices and scheduler run a
+   quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together. */
+static void derive_quantum(gs_sim *sim, u64 request)
 {
     const gs_params *p = &sim->params;
-    sim->sms = (u32)p->gpu.sms;
-    sim->gpcs = (u32)p->gpu.gpcs;
-    sim->slices = (u32)p->gpu_l2.slices;
-    u32 half = (sim->slices + 1) / 2;
-    sim->slice_places =
-        p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->slices;
-    sim->period = (u64)p->gpu.clock;
-    sim->by_period = gs_div_make(sim->period);
-    if (derive_memory(sim)) {
-        return sim->error_code;
-    }
-    sim->done_latency = (u64)p->gpu_cp.tb_done_latency;
-    sim->start_latency = (u64)p->gpu_cp.tb_start_latency;
-    sim->depend_latency = (u64)p->gpu_cp.depend;
-    /* What an SM does reaches a slice or the scheduler this much later at the soonest, and the other way
-       round: a request passes L1 and the network, a reply L2 and the network. So slices and scheduler run a
-       quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together.
-     */
-    u64 request = sim->l1_latency * sim->period + sim->noc;
     u64 reply = gs_min(sim->l2_latency, sim->tag_latency + sim->fill_latency) + sim->noc;
     sim->lead = gs_min(reply, sim->start_latency);
     sim->lead =
@@ -325,21 +325,50 @@ int gs_derive(gs_sim *sim)
     sim->by_quantum = gs_div_make(sim->quantum);
     sim->quantum_inverse = (1ull << 56) / sim->quantum + 1;
     sim->far_limit = GS_RING;
-    sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
-    sim->slice_boxes = (sim->slice_places + GS_GROUP - 1) / GS_GROUP;
-    sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
-    /* about as long as the blocks of our kernels, whose work is counted when they begin */
-    sim->sample_cycles = 1024;
-    sim->threads = 0; /* none have their shares yet */
-    sim->atomic_hold = (u64)p->gpu_sync.atomic;
-    sim->acquire = (u64)p->gpu_sync.acquire;
-    sim->posted = (u64)p->gpu_sync.posted;
+}
+
+static void derive_semaphores(gs_sim *sim, u64 request)
+{
+    const gs_gpu_sync_params *p = &sim->params.gpu_sync;
+    sim->atomic_hold = (u64)p->atomic;
+    sim->acquire = (u64)p->acquire;
+    sim->posted = (u64)p->posted;
     for (u32 far = 0; far < 2; far++) {
         u64 way = request + sim->l2_latency + sim->noc;
-        u64 trip = gs_max(way, (u64)p->gpu_sync.latency * sim->period) + (far ? 2 * sim->fabric : 0);
+        u64 trip = gs_max(way, (u64)p->latency * sim->period) + (far ? 2 * sim->fabric : 0);
         sim->sync_extra[far][0] = (trip - way) / 2;
         sim->sync_extra[far][1] = trip - way - sim->sync_extra[far][0];
         sim->poll_period[far] = trip + sim->acquire * sim->period;
     }
+}
+
+int gs_derive(gs_sim *sim)
+{
+    const gs_params *p = &sim->params;
+    sim->sms = (u32)p->gpu.sms;
+    sim->gpcs = (u32)p->gpu.gpcs;
+    sim->slices = (u32)p->gpu_l2.slices;
+    u32 half = (sim->slices + 1) / 2;
+    sim->slice_places =
+        p->gpu_l2.partitions == 2 ? 2 * ((half + GS_GROUP - 1) & ~(GS_GROUP - 1u)) : sim->slices;
+    sim->sm_boxes = (sim->sms + GS_GROUP - 1) / GS_GROUP;
+    sim->slice_boxes = (sim->slice_places + GS_GROUP - 1) / GS_GROUP;
+    sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
+    sim->period = (u64)p->gpu.clock;
+    sim->by_period = gs_div_make(sim->period);
+    /* about as long as the blocks of our kernels, whose work is counted when they begin */
+    sim->sample_cycles = 1024;
+    sim->threads = 0; /* none have their shares yet */
+    derive_sm(sim);
+    derive_dram(sim);
+    if (derive_l2(sim) || derive_ports(sim) || derive_latencies(sim)) {
+        return sim->error_code;
+    }
+    sim->done_latency = (u64)p->gpu_cp.tb_done_latency;
+    sim->start_latency = (u64)p->gpu_cp.tb_start_latency;
+    sim->depend_latency = (u64)p->gpu_cp.depend;
+    u64 request = sim->l1_latency * sim->period + sim->noc;
+    derive_quantum(sim, request);
+    derive_semaphores(sim, request);
     return GS_OK;
 }

@@ -188,8 +188,8 @@ static inline void fetch_ahead(const void *base, gs_prefetch what, u64 pay)
 }
 
 /* Moves the messages of thread t's box to the places of their buckets. */
-static inline __attribute__((always_inline)) void scatter(const gs_ctx *ctx, const gs_box *b, u32 shift,
-                                                          const void *base, gs_prefetch what)
+static GS_ALWAYS_INLINE void scatter(const gs_ctx *ctx, const gs_box *b, u32 shift, const void *base,
+                                     gs_prefetch what)
 {
     gs_msg *s = ctx->sorted;
     u16 *count = ctx->count;

@@ -34,13 +34,13 @@ typedef struct gs_bank {
     u32 row, pad;
 } gs_bank;
 
-/* a request of a GPC that is under way: others of the GPC join it */
+/* a load of a GPC that is being served: other loads of the GPC join it, see l2_join.h */
 typedef struct gs_l2_join {
     u64 key, reply;
     u64 until;       /* when the last load comes that joins it */
-    u8 mask, served; /* served: loads that wait for it */
-    u8 away, pad;    /* away: it was passed on across the fabric, and when its reply comes is known there */
-    u32 sms;         /* those that its reply goes to, a bit each */
+    u8 mask, served; /* served: loads that wait for the reply */
+    u8 remote, pad;  /* remote: it was forwarded over the fabric, and the home knows when its reply comes */
+    u32 sms;         /* SMs that the reply goes to, a bit each */
 } gs_l2_join;
 
 /* from a group of slices to a GPC, see gpc_link.h: ticks of it that each cluster is still to get at a time */
@@ -62,5 +62,5 @@ typedef struct gs_slice {
     u32 writes, id, reads_since, pad;
     u64 bus[GS_BUS_WORDS];
     gs_bank bank[32];
-    gs_l2_join joint[GS_L2_JOINS];
+    gs_l2_join join[GS_L2_JOINS];
 } gs_slice;

@@ -23,7 +23,6 @@ u64 gs_series_sm(gs_sim *sim, gs_sm *sm, u64 time);
 u64 gs_series_slices(gs_sim *sim, u32 group, u64 time);
 /* What a slice's channel will do, and when: n sectors have been read, from a row that the bank opens for them
    if that is counted already; the collected writes have been drained. Cold, to stay out of the hot loop. */
-#define GS_COLD __attribute__((cold, noinline))
 GS_COLD void gs_series_dram_read(gs_sim *sim, const gs_slice *s, const gs_bank *b, u64 time, u32 n);
 GS_COLD void gs_series_dram_write(gs_sim *sim, const gs_slice *s, u64 time, u32 slots);
 /* Doubles the interval until a run up to `time` fits. Between quanta. */

@@ -83,8 +83,8 @@ static inline gs_block gs_quad_block(const gs_address_map *m, u64 line)
     return b;
 }
 
-static inline __attribute__((always_inline)) void gs_quad_home(const gs_address_map *m, const gs_block *b,
-                                                               u32 line, u32 *slice, u32 *set, u32 *tag)
+static GS_ALWAYS_INLINE void gs_quad_home(const gs_address_map *m, const gs_block *b, u32 line, u32 *slice,
+                                          u32 *set, u32 *tag)
 {
     u32 fold = m->fold[0][line >> 3 << 1 | (line >> 1 & 1)] ^ b->fold, side = fold >> 6 & 1;
     u32 rest = b->rest + (fold & 63), more = rest * m->half_inverse >> 20, x = rest - more * m->half;
@@ -111,8 +111,8 @@ static inline gs_block gs_block_of(const gs_address_map *m, u64 line)
 }
 
 /* `at`: the line's place in its block */
-static inline __attribute__((always_inline)) void gs_home_in(const gs_address_map *m, const gs_block *b,
-                                                             u32 at, u32 *slice, u32 *set, u32 *tag)
+static GS_ALWAYS_INLINE void gs_home_in(const gs_address_map *m, const gs_block *b, u32 at, u32 *slice,
+                                        u32 *set, u32 *tag)
 {
     if (m->chunked) {
         gs_quad_home(m, b, at, slice, set, tag);

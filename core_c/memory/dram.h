@@ -85,8 +85,7 @@ static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n
 }
 
 /* takes n sector slots from time t on; returns the end of the last */
-static inline __attribute__((always_inline)) u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t,
-                                                             u32 n)
+static GS_ALWAYS_INLINE u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
 {
     u64 first = gs_div_by(now, sim->by_slot) >> 6;
     if (GS_UNLIKELY(first > s->bus_word + 2 * GS_BUS_WORDS)) {
@@ -144,7 +143,7 @@ static inline void gs_bank_refresh(const gs_gpu_dram_params *p, gs_bank *b, u64 
     b->row = 0;
 }
 
-static inline __attribute__((always_inline)) u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
+static GS_ALWAYS_INLINE u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 row, u32 n)
 {
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
     gs_bank *b = &s->bank[(row & sim->bank_mask) ^ ((row >> 5 ^ row >> 10) & sim->bank_fold)];

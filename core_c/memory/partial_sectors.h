@@ -4,126 +4,16 @@
    tests/hw/memory/partial.cu). What is kept of a sector is how many of its eight words are missing, not which: a
    word that is written twice counts twice. */
 #pragma once
+#include "base/mailbox.h"
 #include "base/time_series.h"
-#include "memory/address_map.h"
-
-/* a slice's first set */
-static inline gs_set *gs_slice_sets(gs_sim *sim, const gs_slice *s)
-{
-    return GS_TABLE(sim, gs_set, at_sets) + (size_t)s->id * sim->sets;
-}
-
-/* Where the line in that way is kept. Lines of one block of the address map never meet there, as they do not
-   in sets, but those of others that lie as far apart as these do not all meet the same: each block goes
-   through the places in steps of its own. */
-static inline gs_partial_lines *gs_partial_lines_of(gs_sim *sim, const gs_slice *s, const gs_set *set,
-                                                    u32 way)
-{
-    u32 h = set->tag[way] * 0x9E3779B1u;
-    h = (h ^ h >> 15) * 0x85EBCA6Bu;
-    u32 step = sim->partial_steps[h >> 28], first = gs_scale_16_bits(h >> 8, sim->sets);
-    u32 place = ((u32)(set - gs_slice_sets(sim, s)) * step + first) % sim->sets;
-    return GS_TABLE(sim, gs_partial_lines, at_partial_lines) + (size_t)s->id * sim->sets + place;
-}
-
-/* the sectors of which words are missing */
-static inline u32 gs_partial_missing_sectors(u32 missing)
-{
-    u32 any = missing | missing >> 1 | missing >> 2 | missing >> 3;
-    return (any & 1) | (any >> 3 & 2) | (any >> 6 & 4) | (any >> 9 & 8);
-}
-
-/* Forgets entry i; the one behind it moves up. */
-static inline void gs_partial_drop(gs_sim *sim, const gs_slice *s, gs_partial_lines *o, u32 i)
-{
-    gs_set *set = gs_slice_sets(sim, s) + (o->line[i] >> 4);
-    set->partial &= (u16) ~(1u << (o->line[i] & 15));
-    for (; i + 1 < GS_PARTIAL_LINES; i++) {
-        o->missing[i] = o->missing[i + 1];
-        o->line[i] = o->line[i + 1];
-    }
-    o->missing[i] = 0;
-}
-
-/* L2 reads what is missing of entry i at time t; nobody waits for it. */
-static GS_COLD void gs_partial_complete(gs_sim *sim, gs_slice *s, gs_partial_lines *o, u32 i, u64 t)
-{
-    u32 at = o->line[i] >> 4, tag = gs_slice_sets(sim, s)[at].tag[o->line[i] & 15];
-    gs_dram_read(sim, s, t, (tag * sim->sets + at) >> sim->row_shift,
-                 gs_popcount(gs_partial_missing_sectors(o->missing[i])));
-    gs_partial_drop(sim, s, o, i);
-}
-
-/* the number of the entry of a way that has one */
-static inline u32 gs_partial_find(gs_sim *sim, const gs_slice *s, const gs_set *set, u32 way,
-                                  const gs_partial_lines *o)
-{
-    u32 line = (u32)(set - gs_slice_sets(sim, s)) << 4 | way, i = 0;
-    while (o->line[i] != line) {
-        i++;
-    }
-    return i;
-}
 
 /* A store reaches a way whose sectors `had` are valid; `words`: how many it writes of each, 0: all. */
-static GS_COLD void gs_partial_store(gs_sim *sim, gs_slice *s, gs_set *set, u32 way, u32 had, u32 mask,
-                                     u32 words, u64 t)
-{
-    gs_partial_lines *o = gs_partial_lines_of(sim, s, set, way);
-    u32 known = 0, missing = 0;
-    if (set->partial >> way & 1) {
-        u32 i = gs_partial_find(sim, s, set, way, o);
-        known = o->missing[i];
-        gs_partial_drop(sim, s, o, i);
-    }
-    for (u32 sector = 0; sector < 4; sector++) {
-        u32 lacks = known >> 4 * sector & 15;
-        if (mask >> sector & 1) {
-            lacks = !words ? 0 : had >> sector & 1 ? lacks - gs_min32(words, lacks) : 8 - words;
-        }
-        missing |= lacks << 4 * sector;
-    }
-    if (!missing) {
-        return;
-    }
-    if (o->missing[GS_PARTIAL_LINES - 1]) {
-        gs_partial_complete(sim, s, o, 0, t);
-    }
-    u32 i = o->missing[0] != 0;
-    o->missing[i] = (u16)missing;
-    o->line[i] = (u16)((u32)(set - gs_slice_sets(sim, s)) << 4 | way);
-    set->partial |= (u16)(1u << way);
-}
-
+GS_COLD void gs_partial_store(gs_sim *sim, gs_slice *s, gs_set *set, u32 way, u32 had, u32 mask, u32 words,
+                              u64 t);
 /* Takes from the way the sectors that a load asks for and that are not whole: they are fetched as if L2 did
    not have them. Returns them. */
-static GS_COLD u32 gs_partial_load(gs_sim *sim, const gs_slice *s, gs_set *set, u32 way, u32 mask)
-{
-    gs_partial_lines *o = gs_partial_lines_of(sim, s, set, way);
-    u32 i = gs_partial_find(sim, s, set, way, o), lacks = gs_partial_missing_sectors(o->missing[i]) & mask,
-        gone = 0;
-    for (u32 sector = 0; sector < 4; sector++) {
-        gone |= lacks >> sector & 1 ? 15u << 4 * sector : 0;
-    }
-    if (o->missing[i] & ~gone) {
-        o->missing[i] = (u16)(o->missing[i] & ~gone);
-    } else {
-        gs_partial_drop(sim, s, o, i);
-    }
-    set->mask[way] &= (u8)~lacks;
-    return lacks;
-}
-
+GS_COLD u32 gs_partial_load(gs_sim *sim, const gs_slice *s, gs_set *set, u32 way, u32 mask);
 /* The way, which has an entry, is given to another line: what is missing of its own is read. */
-static GS_COLD void gs_partial_evict(gs_sim *sim, gs_slice *s, const gs_set *set, u32 way, u64 t)
-{
-    gs_partial_lines *o = gs_partial_lines_of(sim, s, set, way);
-    gs_partial_complete(sim, s, o, gs_partial_find(sim, s, set, way, o), t);
-}
-
+GS_COLD void gs_partial_evict(gs_sim *sim, gs_slice *s, const gs_set *set, u32 way, u64 t);
 /* The same for a way that has an entry, but nothing is read. */
-static GS_COLD void gs_partial_forget(gs_sim *sim, const gs_slice *s, const gs_set *set, u32 way)
-{
-    gs_partial_lines *o = gs_partial_lines_of(sim, s, set, way);
-    gs_partial_drop(sim, s, o, gs_partial_find(sim, s, set, way, o));
-}
+GS_COLD void gs_partial_forget(gs_sim *sim, const gs_slice *s, const gs_set *set, u32 way);

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/fail.h"
-#include "program/coalesce.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,24 +3,10 @@
 #include "program/coalesce.h"
 
 #include "base/fail.h"
+#include "base/grow.h"
 #include "program/program.h"
 
 #include <stdlib.h>
-
-int gs_grow(void **at, u64 *room, u64 need, size_t size)
-{
-    if (need <= *room) {
-        return 1;
-    }
-    u64 want = need * 2 + 256;
-    void *p = realloc(*at, want * size);
-    if (!p) {
-        return 0;
-    }
-    *at = p;
-    *room = want;
-    return 1;
-}
 
 /* Where in shared memory a lane's bytes of a sector go, for parts that are asked for one by one: the line
    there, and by how many sectors they change their place in it. */

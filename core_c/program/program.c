@@ -49,115 +49,148 @@ static int check_stage(const gs_job *job, const gs_program *p, const gs_stage *s
     return end->kind != GS_OP_TILE;
 }
 
-static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
+static int lower_loop(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
 {
     const gs_op *op = &job->ops[index];
+    if (op->count == 0 || op->count > 65535 || op->target < program->first_op || op->target > index) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: loop of %u iterations (1 to 65535) to op %u",
+                       (unsigned long long)index, op->count, op->target);
+    }
+    out->target = op->target - program->first_op;
+    if (!takes_time(job, op->target, index)) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "op %llu: a loop of nothing, loops that cross, or two with one counter in each other",
+                       (unsigned long long)index);
+    }
+    return GS_OK;
+}
+
+static int lower_memory(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
+{
+    const gs_op *op = &job->ops[index];
+    u64 last = (u64)op->pattern + (op->per_warp ? program->warps - 1 : 0);
+    out->issue = op->issue != 0;
+    if (op->pattern < 0 || (u64)op->pattern < program->first_pattern ||
+        last >= (u64)program->first_pattern + program->patterns) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: pattern %d is not one of its program's",
+                       (unsigned long long)index, op->pattern);
+    }
+    return GS_OK;
+}
+
+static int lower_tile(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
+{
+    const gs_op *op = &job->ops[index];
+    const gs_stage *s =
+        op->pattern >= 0 && (u64)op->pattern < job->n_stages ? &job->stages[op->pattern] : NULL;
+    u64 last = (u64)program->first_op + program->ops;
+    /* a stage without tiles left goes forward, so a program ends */
+    if (!s || check_stage(job, program, s) || op->target < s->end || op->target <= index ||
+        op->target >= last || op->level > 1) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: stage %d, its ops, its grid or target %u out of range",
+                       (unsigned long long)index, op->pattern, op->target);
+    }
+    out->target = op->target - program->first_op;
+    return GS_OK;
+}
+
+/* what a compute block asks of shared memory */
+static void lower_smem(const gs_gpu_sm_params *sm, const gs_op *op, gs_iop *out)
+{
+    out->smem = (u32)(op->smem * sm->smem_interval);
+    out->waves = op->smem;
+    out->smem_lsu = sm->lsu_shared ? (u32)op->smem / 4 : 0;
+    i64 slow = sm->smem_return - sm->smem_interval;
+    out->smem_slow = slow > 0 ? (u32)slow : 0;
+    out->smem_return = op->smem * out->smem_slow;
+    out->smem_late = op->smem && op->pipes[GS_PIPE_FP32] && sm->register_ports
+                         ? (u32)(op->conflicts * (u64)sm->smem_late)
+                         : 0;
+    /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
+    out->smem_ahead = op->chain && !op->smem_wait ? 0 : (u32)sm->smem_queue * 64;
+    if (op->smem_wait) {
+        out->smem_wait = (u32)sm->smem_latency;
+        out->smem_back = op->smem_wait - 1;
+    }
+}
+
+static int lower_compute(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
+{
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
     const i64 interval[GS_PIPES] = {sm->fp32_interval,   sm->int_interval, sm->fp16_interval,
                                     sm->fp64_interval,   sm->sfu_interval, sm->tensor_interval,
                                     sm->control_interval};
-    memset(out, 0, sizeof *out);
+    u64 sum = 0;
+    for (u32 i = 0; i < GS_PIPES; i++) {
+        sum += op->pipes[i];
+        if (op->pipes[i]) {
+            u64 amount = (u64)op->pipes[i] * (u64)interval[i];
+            if (i == GS_PIPE_FP32 && sm->register_ports) {
+                amount += (u64)op->conflicts * 64; /* the pipe idles a cycle while operands are late */
+            }
+            if (amount > UINT32_MAX) {
+                return gs_fail(sim, GS_ERR_ARG, "op %llu: a compute block is too long",
+                               (unsigned long long)index);
+            }
+            out->pipe[out->npipes] = (u8)i;
+            out->uses |= (u8)(1u << i);
+            out->amount[out->npipes] = (u32)amount;
+            out->tail[out->npipes++] = (u16)(interval[i] > 64 ? interval[i] - 64 : 0);
+        }
+    }
+    lower_smem(sm, op, out);
+    if (sum > op->issue || op->issue == 0) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots",
+                       (unsigned long long)index, (unsigned long long)sum, op->issue);
+    }
+    return GS_OK;
+}
+
+static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
+{
+    const gs_op *op = &job->ops[index];
     if (op->kind >= GS_OPS || op->kind == GS_OP_MARK || op->level > 2 ||
         op->slot + (op->stages ? op->stages : 1) > GS_SLOTS) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: kind %u, slot %u + %u stages or level %u out of range",
                        (unsigned long long)index, op->kind, op->slot, op->stages, op->level);
     }
-    out->kind = op->kind;
-    out->slot = op->slot;
-    out->stages = op->stages;
-    out->level = op->level;
-    out->bypass_l1 = op->bypass_l1;
-    out->per_warp = op->per_warp;
-    out->issue = op->issue;
-    out->slots = op->issue + (sm->register_ports ? op->conflicts : 0);
-    out->chain = op->chain;
     if (op->issue >= GS_OP_LONGEST || op->conflicts >= GS_OP_LONGEST || op->chain >= GS_OP_LONGEST ||
         (op->kind == GS_OP_DELAY && op->count >= 1u << 30)) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: too long", (unsigned long long)index);
     }
-    out->smem = op->kind == GS_OP_LOAD ? op->smem : 0;
-    out->pattern = op->pattern;
-    out->count_plus = op->count_plus;
-    out->count = op->count;
-    if (op->kind == GS_OP_LOOP) {
-        if (op->count == 0 || op->count > 65535 || op->target < program->first_op || op->target > index) {
-            return gs_fail(sim, GS_ERR_ARG, "op %llu: loop of %u iterations (1 to 65535) to op %u",
-                           (unsigned long long)index, op->count, op->target);
-        }
-        out->target = op->target - program->first_op;
-        if (!takes_time(job, op->target, index)) {
-            return gs_fail(
-                sim, GS_ERR_ARG,
-                "op %llu: a loop of nothing, loops that cross, or two with one counter in each other",
-                (unsigned long long)index);
-        }
+    *out = (gs_iop){.kind = op->kind,
+                    .slot = op->slot,
+                    .stages = op->stages,
+                    .level = op->level,
+                    .bypass_l1 = op->bypass_l1,
+                    .per_warp = op->per_warp,
+                    .issue = op->issue,
+                    .slots = op->issue + (sim->params.gpu_sm.register_ports ? op->conflicts : 0),
+                    .chain = op->chain,
+                    .smem = op->kind == GS_OP_LOAD ? op->smem : 0,
+                    .pattern = op->pattern,
+                    .count_plus = op->count_plus,
+                    .count = op->count};
+    switch (op->kind) {
+    case GS_OP_COMPUTE:
+        return lower_compute(sim, op, index, out);
+    case GS_OP_LOOP:
+        return lower_loop(sim, job, program, index, out);
+    case GS_OP_LOAD:
+    case GS_OP_STORE:
+    case GS_OP_REDUCE:
+        return lower_memory(sim, job, program, index, out);
+    case GS_OP_POST:
+    case GS_OP_POLL:
+        return op->pattern >= 0 && (u64)op->pattern < job->n_sems
+                   ? GS_OK
+                   : gs_fail(sim, GS_ERR_ARG, "op %llu: no use of semaphores %d", (unsigned long long)index,
+                             op->pattern);
+    case GS_OP_TILE:
+        return lower_tile(sim, job, program, index, out);
+    default:
+        return GS_OK;
     }
-    if (op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE) {
-        out->issue = op->issue != 0;
-        u64 last = (u64)op->pattern + (op->per_warp ? program->warps - 1 : 0);
-        if (op->pattern < 0 || (u64)op->pattern < program->first_pattern ||
-            last >= (u64)program->first_pattern + program->patterns) {
-            return gs_fail(sim, GS_ERR_ARG, "op %llu: pattern %d is not one of its program's",
-                           (unsigned long long)index, op->pattern);
-        }
-    }
-    if ((op->kind == GS_OP_POST || op->kind == GS_OP_POLL) &&
-        (op->pattern < 0 || (u64)op->pattern >= job->n_sems)) {
-        return gs_fail(sim, GS_ERR_ARG, "op %llu: no use of semaphores %d", (unsigned long long)index,
-                       op->pattern);
-    }
-    if (op->kind == GS_OP_TILE) {
-        const gs_stage *s =
-            op->pattern >= 0 && (u64)op->pattern < job->n_stages ? &job->stages[op->pattern] : NULL;
-        u64 last = (u64)program->first_op + program->ops;
-        /* a stage without tiles left goes forward, so a program ends */
-        if (!s || check_stage(job, program, s) || op->target < s->end || op->target <= index ||
-            op->target >= last || op->level > 1) {
-            return gs_fail(sim, GS_ERR_ARG, "op %llu: stage %d, its ops, its grid or target %u out of range",
-                           (unsigned long long)index, op->pattern, op->target);
-        }
-        out->target = op->target - program->first_op;
-    }
-    if (op->kind == GS_OP_COMPUTE) {
-        u64 sum = 0;
-        for (u32 i = 0; i < GS_PIPES; i++) {
-            sum += op->pipes[i];
-            if (op->pipes[i]) {
-                u64 amount = (u64)op->pipes[i] * (u64)interval[i];
-                if (i == GS_PIPE_FP32 && sm->register_ports) {
-                    amount += (u64)op->conflicts * 64; /* the pipe idles a cycle while operands are late */
-                }
-                if (amount > UINT32_MAX) {
-                    return gs_fail(sim, GS_ERR_ARG, "op %llu: a compute block is too long",
-                                   (unsigned long long)index);
-                }
-                out->pipe[out->npipes] = (u8)i;
-                out->uses |= (u8)(1u << i);
-                out->amount[out->npipes] = (u32)amount;
-                out->tail[out->npipes++] = (u16)(interval[i] > 64 ? interval[i] - 64 : 0);
-            }
-        }
-        out->smem = (u32)(op->smem * sm->smem_interval);
-        out->waves = op->smem;
-        out->smem_lsu = sm->lsu_shared ? (u32)op->smem / 4 : 0;
-        i64 slow = sm->smem_return - sm->smem_interval;
-        out->smem_slow = slow > 0 ? (u32)slow : 0;
-        out->smem_return = op->smem * out->smem_slow;
-        out->smem_late = op->smem && op->pipes[GS_PIPE_FP32] && sm->register_ports
-                             ? (u32)(op->conflicts * (u64)sm->smem_late)
-                             : 0;
-        /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
-        out->smem_ahead = op->chain && !op->smem_wait ? 0 : (u32)sm->smem_queue * 64;
-        if (op->smem_wait) {
-            out->smem_wait = (u32)sm->smem_latency;
-            out->smem_back = op->smem_wait - 1;
-        }
-        if (sum > op->issue || op->issue == 0) {
-            return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots",
-                           (unsigned long long)index, (unsigned long long)sum, op->issue);
-        }
-    }
-    return GS_OK;
 }
 
 /* What a warp waits for at its end: what it loads, or, if an SM keeps a TB's place until L2 has acknowledged

@@ -3,7 +3,7 @@
 
 #include "base/mailbox.h"
 #include "memory/semaphore.h"
-#include "oracle/oracle.h"
+#include "oracle/oracle_log.h"
 #include "scheduler/aql_queues.h"
 #include "scheduler/copy_engine.h"
 #include "scheduler/dependence_table.h"

@@ -3,7 +3,7 @@
 
 #include "base/mailbox.h"
 #include "memory/host_copy.h"
-#include "oracle/oracle.h"
+#include "oracle/oracle_log.h"
 #include "scheduler/scheduler.h"
 
 /* when a piece has come, for a copy whose turn on the link began at `start` */

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/mailbox.h"
-#include "oracle/oracle.h"
+#include "oracle/oracle_log.h"
 #include "scheduler/admission.h"
 #include "scheduler/aql_queues.h"
 #include "scheduler/child_lists.h"

@@ -9,7 +9,7 @@
 #include "base/mailbox.h"
 #include "memory/address_map.h"
 #include "memory/l2_partition.h"
-#include "oracle/oracle.h"
+#include "oracle/oracle_log.h"
 #include "program/pattern.h"
 #include "sm/l1.h"
 #include "sm/sm.h"

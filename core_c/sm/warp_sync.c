@@ -6,7 +6,7 @@
 #include "base/mailbox.h"
 #include "memory/address_map.h"
 #include "memory/semaphore.h"
-#include "oracle/oracle.h"
+#include "oracle/oracle_log.h"
 #include "program/bounds_check.h"
 #include "program/sync_ops.h"
 #include "sm/barrier.h"

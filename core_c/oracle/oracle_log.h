@@ -1,0 +1,31 @@
+/* What parts report to the oracle, for its check at the end of the quantum. Callers look at sim->oracle
+   themselves where it matters for speed. */
+#pragma once
+#include "base/mailbox.h"
+
+/* a request on its way to L2, at the time it gets there; kind: GS_MSG_LOAD, GS_MSG_STORE or GS_MSG_REDUCE;
+   place: where L1 will keep the line + 1 */
+void gs_oracle_log_l2(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 kind,
+                      u32 place);
+/* a load served by L1: it sees memory as of the time at which the line was read from L2 */
+void gs_oracle_log_l1(gs_ctx *ctx, const gs_sm *sm, const gs_tb *tb, u64 line, u32 mask, u64 time, u32 place);
+/* a post of a TB, when it gets to L2: what the TB will not touch again is published */
+void gs_oracle_log_post(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u64 time);
+/* a TB learns that so many semaphores, from one on, are complete */
+void gs_oracle_log_poll(gs_ctx *ctx, u32 kernel, u32 tb, u32 semaphore, u32 count, u64 time);
+void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time);
+void gs_oracle_log_admit(gs_sim *sim, u32 kernel);
+
+static inline void gs_oracle_end(gs_sim *sim, u32 kernel, u32 tb, u64 time)
+{
+    if (GS_UNLIKELY(sim->oracle)) {
+        gs_oracle_log_end(sim, kernel, tb, time);
+    }
+}
+
+static inline void gs_oracle_admit(gs_sim *sim, u32 kernel)
+{
+    if (GS_UNLIKELY(sim->oracle)) {
+        gs_oracle_log_admit(sim, kernel);
+    }
+}

@@ -1,0 +1,113 @@
+/* Goes through the program of one TB without timing: which ops its warps run, and what they touch. */
+#pragma once
+#include "base/state.h"
+#include "program/pattern.h"
+#include "program/sync_ops.h"
+
+#include <string.h>
+
+/* bytes: those of the sectors in mask that are touched, where the oracle keeps them; NULL: all */
+typedef void (*gs_tb_visit)(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes);
+
+/* Calls `visit` for every line that the memory ops of the TB touch, warp by warp in program order. */
+void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_tb_visit visit, void *user);
+
+/* Where a TB is in its program: one warp after the other, loops and tiles followed. */
+typedef struct gs_walker {
+    const gs_sim *sim;
+    const gs_launch *launch;
+    const gs_program *program;
+    const gs_iop *code;
+    const u32 *entries; /* where each warp starts; NULL: all at `entry` */
+    u32 entry;
+    u32 tb, tile;
+    u32 x, y, z, warp;
+    u32 k[3], pc;
+    u64 block; /* the warp's first recorded access */
+} gs_walker;
+
+static inline u32 gs_variant_of(const gs_launch *l, u32 x, u32 y, u32 z)
+{
+    return (u32)(x + 1 == l->grid[0]) | (u32)(y + 1 == l->grid[1]) << 1 | (u32)(z + 1 == l->grid[2]) << 2;
+}
+
+static inline gs_walker gs_walker_of_tb(const gs_sim *sim, const gs_launch *l, u32 tb)
+{
+    const gs_program *p = gs_programs(sim) + l->program;
+    u32 x = tb % l->grid[0], y = tb / l->grid[0] % l->grid[1], z = tb / l->grid[0] / l->grid[1];
+    return (gs_walker){.sim = sim,
+                       .launch = l,
+                       .program = p,
+                       .code = gs_iops(sim) + p->first_op,
+                       .entries = gs_entries(sim, l, p, tb),
+                       .entry = p->entry[gs_variant_of(l, x, y, z)],
+                       .tb = tb,
+                       .x = x,
+                       .y = y,
+                       .z = z};
+}
+
+static inline void gs_walker_begin_warp(gs_walker *w, u32 warp)
+{
+    w->warp = warp;
+    memset(w->k, 0, sizeof w->k);
+    w->pc = (w->entries ? w->entries[warp] : w->entry) - w->program->first_op;
+    w->block = gs_warp_block(w->sim, w->launch, (u64)w->tb * w->program->warps + warp);
+}
+
+static inline void gs_walker_take_tile(gs_walker *w, const gs_iop *op)
+{
+    const u32 *grid = w->launch->grid;
+    u32 tbs = gs_max32(grid[0] * grid[1] * grid[2], 1), at[3] = {w->x, w->y, w->z};
+    w->pc = gs_stage_next(w->sim, w->program, op, w->tb, tbs, &w->tile, at);
+    w->x = at[0];
+    w->y = at[1];
+    w->z = at[2];
+}
+
+/* the warp's next op that is neither loop nor tile; NULL at its end */
+static inline const gs_iop *gs_walker_next(gs_walker *w)
+{
+    for (;;) {
+        const gs_iop *op = w->code + w->pc;
+        if (op->kind == GS_OP_EXIT) {
+            return NULL;
+        }
+        if (op->kind == GS_OP_TILE) {
+            gs_walker_take_tile(w, op);
+            continue;
+        }
+        if (op->kind != GS_OP_LOOP) {
+            w->pc++;
+            return op;
+        }
+        if (++w->k[op->level] < op->count) {
+            w->pc = op->target;
+        } else {
+            w->k[op->level] = 0;
+            w->pc++;
+        }
+    }
+}
+
+/* 1: the op accesses memory in this turn of its loop */
+static inline int gs_walker_accesses(const gs_walker *w, const gs_iop *op)
+{
+    int memory = op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
+    return memory && !(op->count && (i64)w->k[op->level] + op->count_plus >= (i64)op->count);
+}
+
+static inline const gs_ipattern *gs_walker_pattern(const gs_walker *w, const gs_iop *op)
+{
+    return GS_CONST_TABLE(w->sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->warp : 0);
+}
+
+/* the lines that the op touches */
+static inline gs_coalesced gs_walker_lines(const gs_walker *w, const gs_iop *op)
+{
+    const gs_ipattern *p = gs_walker_pattern(w, op);
+    i64 k = (i64)w->k[op->level] + op->count_plus;
+    u64 value = (u64)(p->base + p->bx * w->x + p->by * w->y + p->bz * w->z + p->warp * w->warp + p->step * k +
+                      p->step2 * w->k[p->level2]);
+    return gs_coalesced_of(w->sim, p, w->launch->arg[p->arg], value, w->block);
+}

@@ -5,6 +5,8 @@
 
 #include "base/arena.h"
 #include "base/fail.h"
+#include "scheduler/dependence_table.h"
+#include "scheduler/scheduler.h"
 
 static int check_form(gs_sim *sim, const gs_job *job, u32 kernel, const gs_form *f)
 {
@@ -93,4 +95,58 @@ void gs_coarsening_init(gs_sim *sim)
             }
         }
     }
+}
+
+u32 gs_node_entries(const gs_sim *sim, const gs_node *n)
+{
+    u32 per = (u32)sim->params.scheme_table.consumers;
+    return gs_max32((n->ranges + per - 1) / per, 1);
+}
+
+u32 gs_coarsening_count(gs_sim *sim, u32 kernel, const gs_form *form)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
+    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
+    const gs_node_state *states = gs_node_states(sim);
+    gs_tb_conditions *conditions = k->per_tb ? gs_tb_conditions_of(sim, k) : NULL;
+    u32 need = 0;
+    for (u32 i = form->first_node; i < form->first_node + form->nodes; i++) {
+        const gs_node *n = &nodes[i];
+        if (states[i].done || n->ranges == 0) {
+            continue;
+        }
+        need += gs_node_entries(sim, n);
+        for (u32 r = n->first_range; !states[i].whole_kernel && r < n->first_range + n->ranges; r++) {
+            for (u32 j = 0; j < ranges[r].count; j++) {
+                need += ++conditions[(ranges[r].start + j * ranges[r].stride) * form->unit].unmet == 2;
+            }
+        }
+    }
+    return gs_table_is_of_tbs(sim) ? 0 : need;
+}
+
+void gs_coarsening_forget(gs_sim *sim, u32 kernel)
+{
+    const gs_kernel *k = &gs_kernels(sim)[kernel];
+    for (u32 tb = 0; k->per_tb && tb < k->tbs; tb++) {
+        gs_tb_conditions_of(sim, k)[tb].unmet = 0;
+    }
+}
+
+u32 gs_coarsening_choose(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
+    for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
+        const gs_form f = gs_coarsening_form(sim, kernel, form);
+        *need = gs_coarsening_count(sim, kernel, &f) + (waits && !gs_table_is_of_tbs(sim));
+        u64 room = form == l->forms ? free : free * sim->order.share >> 16;
+        if (sim->order.infinite || *need <= room) {
+            return form;
+        }
+        gs_coarsening_forget(sim, kernel);
+    }
+    *need = 1;
+    return l->forms + 1;
 }

@@ -15,25 +15,13 @@
 #include "scheduler/learned_footprints.h"
 #include "scheduler/prologue.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/table_fetch.h"
 #include "scheduler/table_memory.h"
 #include "scheduler/wavefront_buffer.h"
 
 #include <string.h>
 
-static gs_node_state *nstates(gs_sim *sim)
-{
-    return GS_TABLE(sim, gs_node_state, at_node_states);
-}
-
-static u32 node_entries(const gs_sim *sim, const gs_node *n)
-{
-    u32 per = (u32)sim->params.scheme_table.consumers;
-    u32 e = (n->ranges + per - 1) / per;
-    return e ? e : 1;
-}
-
-/* 1: the entries are those of TBs alone, in buffers */
-static int of_tbs(const gs_sim *sim)
+int gs_table_is_of_tbs(const gs_sim *sim)
 {
     return sim->order.each || sim->order.nodes;
 }
@@ -133,8 +121,7 @@ static void gate_opens(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cau
     }
 }
 
-/* how many of the first `n` kernels before it have not ended */
-static u32 open_preds(const gs_sim *sim, u32 kernel, u32 n)
+u32 gs_unended_preds(const gs_sim *sim, u32 kernel, u32 n)
 {
     const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + gs_launches(sim)[kernel].first_pred;
     const gs_kernel *kernels = GS_CONST_TABLE(sim, gs_kernel, at_kernels);
@@ -148,7 +135,7 @@ static u32 open_preds(const gs_sim *sim, u32 kernel, u32 n)
 /* it waits for the ends of kernels, in one entry */
 static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
 {
-    int entry = waits > 0 && !of_tbs(sim);
+    int entry = waits > 0 && !gs_table_is_of_tbs(sim);
     k->unended_whole = waits;
     k->unmet += waits;
     if (entry && sim->order.fetch && sim->sched.table_entries >= sim->order.entries) {
@@ -166,7 +153,7 @@ static void admit_coarse(gs_sim *sim, u32 kernel)
     k->per_tb = 0;
     k->record.coarse = 1;
     sim->sched.coarse++;
-    admit_waits(sim, k, open_preds(sim, kernel, gs_launches(sim)[kernel].preds));
+    admit_waits(sim, k, gs_unended_preds(sim, kernel, gs_launches(sim)[kernel].preds));
 }
 
 int gs_table_has_room(const gs_sim *sim, u32 kernel)
@@ -181,7 +168,7 @@ int gs_table_has_room(const gs_sim *sim, u32 kernel)
         return 1;
     }
     if (l->shared && l->forms == 0) {
-        return open_preds(sim, kernel, l->preds) == 0;
+        return gs_unended_preds(sim, kernel, l->preds) == 0;
     }
     const gs_form f = gs_coarsening_form(sim, kernel, l->shared != 0);
     for (u32 i = f.first_node; i < f.first_node + f.nodes; i++) {
@@ -189,73 +176,20 @@ int gs_table_has_room(const gs_sim *sim, u32 kernel)
             return 0;
         }
     }
-    return open_preds(sim, kernel, l->whole) == 0;
+    return gs_unended_preds(sim, kernel, l->whole) == 0;
 }
 
-/* Entries that a form of a kernel's nodes takes; fills in how many conditions each unit of TBs waits for. */
-static u32 count_conditions(gs_sim *sim, u32 kernel, const gs_form *form)
-{
-    const gs_kernel *k = &gs_kernels(sim)[kernel];
-    const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
-    const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
-    const gs_node_state *states = nstates(sim);
-    gs_tb_conditions *conditions = k->per_tb ? gs_tb_conditions_of(sim, k) : NULL;
-    u32 need = 0;
-    for (u32 i = form->first_node; i < form->first_node + form->nodes; i++) {
-        const gs_node *n = &nodes[i];
-        if (states[i].done || n->ranges == 0) {
-            continue;
-        }
-        need += node_entries(sim, n);
-        for (u32 r = n->first_range; !states[i].whole_kernel && r < n->first_range + n->ranges; r++) {
-            for (u32 j = 0; j < ranges[r].count; j++) {
-                need += ++conditions[(ranges[r].start + j * ranges[r].stride) * form->unit].unmet == 2;
-            }
-        }
-    }
-    return of_tbs(sim) ? 0 : need;
-}
-
-static void forget_conditions(gs_sim *sim, u32 kernel)
-{
-    const gs_kernel *k = &gs_kernels(sim)[kernel];
-    for (u32 tb = 0; k->per_tb && tb < k->tbs; tb++) {
-        gs_tb_conditions_of(sim, k)[tb].unmet = 0;
-    }
-}
-
-/* Returns the finest form of a kernel's nodes, from one on, that the table may take, with its conditions
-   filled in, and the entries that it needs. A kernel that has coarser forms takes but a share of what is
-   free, so that those behind it find room, too. One more than there are: none fits. */
-static u32 choose_form(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need)
-{
-    const gs_launch *l = gs_launches(sim) + kernel;
-    u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
-    for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
-        const gs_form f = gs_coarsening_form(sim, kernel, form);
-        *need = count_conditions(sim, kernel, &f) + (waits && !of_tbs(sim));
-        u64 room = form == l->forms ? free : free * sim->order.share >> 16;
-        if (sim->order.infinite || *need <= room) {
-            return form;
-        }
-        forget_conditions(sim, kernel);
-    }
-    *need = 1;
-    return l->forms + 1;
-}
-
-/* the table takes in what a kernel waits for, in a form from one on */
-static void take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
+void gs_table_take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    const gs_node_state *states = nstates(sim);
+    const gs_node_state *states = gs_node_states(sim);
     gs_tb_conditions *conditions = k->per_tb ? gs_tb_conditions_of(sim, k) : NULL;
-    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
+    u32 waits = gs_unended_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
     for (u32 tb = 0; sim->order.nodes && k->per_tb && tb < k->tbs; tb++) {
         conditions[tb].unmet = 1; /* it is not in the buffer */
     }
-    u32 form = choose_form(sim, kernel, from, waits, &need);
+    u32 form = gs_coarsening_choose(sim, kernel, from, waits, &need);
     if (form > gs_launches(sim)[kernel].forms) {
         admit_coarse(sim, kernel);
         return;
@@ -270,51 +204,10 @@ static void take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
         k->unmet += !states[i].done && states[i].whole_kernel;
     }
     for (u32 tb = 0; k->per_tb && tb < k->tbs; tb += f.unit) {
-        conditions[tb].entry = conditions[tb].unmet >= 2 && !of_tbs(sim);
+        conditions[tb].entry = conditions[tb].unmet >= 2 && !gs_table_is_of_tbs(sim);
         if (conditions[tb].unmet == 0) {
             unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
         }
-    }
-}
-
-/* 1: what a kernel waits for may stay in memory: all its TBs wait, and no TB that they wait for has been
-   dispatched */
-static int may_be_away(gs_sim *sim, u32 kernel)
-{
-    const gs_launch *l = gs_launches(sim) + kernel;
-    const u32 *preds = GS_CONST_TABLE(sim, u32, at_preds) + l->first_pred;
-    const gs_kernel *kernels = gs_kernels(sim), *k = kernels + kernel;
-    const gs_node_state *states = nstates(sim);
-    const gs_form own = gs_coarsening_form(sim, kernel, 0);
-    int all = 0;
-    for (u32 i = 0; i < l->preds; i++) {
-        if (gs_launches(sim)[preds[i]].copies || kernels[preds[i]].dispatched) {
-            return 0;
-        }
-    }
-    for (u32 i = own.first_node; i < own.first_node + own.nodes; i++) {
-        all |= !states[i].done && states[i].whole_kernel;
-    }
-    if (!all && k->per_tb) {
-        count_conditions(sim, kernel, &own);
-        all = 1;
-        for (u32 tb = 0; tb < k->tbs; tb++) {
-            all &= gs_tb_conditions_of(sim, k)[tb].unmet > 0;
-        }
-        forget_conditions(sim, kernel);
-    }
-    return all;
-}
-
-/* nodes that the scheduler has found itself go to memory, in their finest form */
-static void put_away(gs_sim *sim, u32 kernel)
-{
-    const gs_launch *l = gs_launches(sim) + kernel;
-    const gs_form f = gs_coarsening_form(sim, kernel, l->shared && l->forms);
-    if (sim->order.computed) {
-        u64 entries = count_conditions(sim, kernel, &f);
-        forget_conditions(sim, kernel);
-        gs_table_memory_request(sim, kernel, 0, entries * sim->order.entry_bytes, 1, 0);
     }
 }
 
@@ -328,58 +221,14 @@ void gs_table_admit(gs_sim *sim, u32 kernel, u64 t)
     }
     k->admitted = 1;
     d->producer_sm = GS_NO_SM;
-    if (sim->order.fetch && may_be_away(sim, kernel)) {
-        k->in_memory = 1;
+    if (sim->order.fetch && gs_table_stays_in_memory(sim, kernel)) {
         k->unmet++;
-        put_away(sim, kernel);
     } else {
-        take_in(sim, kernel, 0, t);
+        gs_table_take_in(sim, kernel, 0, t);
     }
     if (k->unmet == 0) {
         gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
     }
-}
-
-/* Asks for a kernel's nodes, in the form that there is room for now, from one on. */
-static void ask_nodes(gs_sim *sim, u32 kernel, u32 from, u64 t)
-{
-    gs_kernel *k = &gs_kernels(sim)[kernel];
-    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
-    k->form_requested = choose_form(sim, kernel, from, waits, &need);
-    forget_conditions(sim, kernel);
-    sim->sched.spills += need;
-    u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_FETCHED, kernel, 0, 0});
-    gs_table_memory_request(sim, kernel, 0, (u64)need * sim->order.entry_bytes, 0, wait);
-    gs_table_memory_requested(sim, wait, t);
-}
-
-void gs_table_fetch(gs_sim *sim, u32 kernel, u64 t)
-{
-    const u32 *ptr = GS_CONST_TABLE(sim, u32, at_succ_ptr) + kernel;
-    const u32 *succs = GS_CONST_TABLE(sim, u32, at_succs);
-    for (u32 i = ptr[0]; i < ptr[1]; i++) {
-        gs_kernel *k = &gs_kernels(sim)[succs[i]];
-        if (k->in_memory == 1) {
-            k->in_memory = 2;
-            ask_nodes(sim, succs[i], 0, t);
-        }
-    }
-}
-
-static void fetched(gs_sim *sim, u32 kernel, u64 t)
-{
-    gs_kernel *k = &gs_kernels(sim)[kernel];
-    u32 waits = open_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
-    u32 form = choose_form(sim, kernel, k->form_requested, waits, &need);
-    forget_conditions(sim, kernel);
-    if (form > k->form_requested) {
-        ask_nodes(sim, kernel, form, t); /* meanwhile others have taken the room */
-        return;
-    }
-    k->in_memory = 0;
-    sim->sched.producer_sm = GS_NO_SM;
-    take_in(sim, kernel, form, t);
-    gs_table_kernel_condition_met(sim, kernel, t, GS_NONE, GS_NONE);
 }
 
 /* 1: the table holds the form of its kernel's nodes that a node is of, or will have to hold it */
@@ -401,7 +250,7 @@ int gs_table_counts_node(const gs_sim *sim, u32 node)
 
 static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 {
-    gs_node_state *s = &nstates(sim)[node];
+    gs_node_state *s = &gs_node_states(sim)[node];
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     s->left--;
     if (n->ranges == 0) {
@@ -520,7 +369,7 @@ void gs_table_tb_condition_met(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cau
 
 static void node_done(gs_sim *sim, u32 node, u64 t)
 {
-    gs_node_state *s = &nstates(sim)[node];
+    gs_node_state *s = &gs_node_states(sim)[node];
     const gs_node *n = GS_CONST_TABLE(sim, gs_node, at_nodes) + node;
     const gs_range *ranges = GS_CONST_TABLE(sim, gs_range, at_ranges);
     gs_kernel *k = &gs_kernels(sim)[n->kernel];
@@ -528,7 +377,7 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     if (!k->admitted || k->in_memory || k->coarse || k->form != s->form) {
         return;
     }
-    sim->sched.table_entries -= of_tbs(sim) ? 0 : node_entries(sim, n);
+    sim->sched.table_entries -= gs_table_is_of_tbs(sim) ? 0 : gs_node_entries(sim, n);
     if (s->whole_kernel) {
         gs_table_kernel_condition_met(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         return;
@@ -570,7 +419,7 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
             continue;
         }
         if (k->unended_whole == 0) {
-            sim->sched.table_entries -= !of_tbs(sim);
+            sim->sched.table_entries -= !gs_table_is_of_tbs(sim);
         }
         gs_table_kernel_condition_met(sim, succs[i], t, last, tb);
     }
@@ -586,7 +435,7 @@ void gs_table_event(gs_sim *sim, gs_event e)
     } else if (e.what == GS_EVENT_LOADED) {
         gs_wavefront_loaded(sim, e.a, e.b, e.time);
     } else if (e.what == GS_EVENT_FETCHED) {
-        fetched(sim, e.a, e.time);
+        gs_table_fetched(sim, e.a, e.time);
     } else if (e.what == GS_EVENT_LISTED) {
         sim->sched.producer_sm = e.pad;
         count_all(sim, e.a, e.b, e.time);

@@ -21,5 +21,9 @@ void gs_table_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel,
 void gs_kernel_ready(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
 /* 1: a TB's end counts a node down in the table */
 int gs_table_counts_node(const gs_sim *sim, u32 node);
-/* the first TB of a kernel is dispatched: nodes of those that wait for it are brought in */
-void gs_table_fetch(gs_sim *sim, u32 kernel, u64 t);
+/* The table takes in what a kernel waits for, in one of its forms, from `form` on: the finest that fits. */
+void gs_table_take_in(gs_sim *sim, u32 kernel, u32 form, u64 t);
+/* 1: its entries are counters of TBs alone, in buffers. */
+int gs_table_is_of_tbs(const gs_sim *sim);
+/* How many of a kernel's first `n` predecessors have not ended. */
+u32 gs_unended_preds(const gs_sim *sim, u32 kernel, u32 n);

@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "scheduler/child_lists.h"
-#include "scheduler/dependence_table.h"
 #include "scheduler/placement.h"
 #include "scheduler/prologue.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/table_fetch.h"
 #include "scheduler/table_memory.h"
 
 enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };

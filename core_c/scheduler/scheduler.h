@@ -33,6 +33,11 @@ static inline gs_event *gs_ring_head(gs_sim *sim, gs_ring *r)
     return (gs_event *)(void *)((char *)sim + r->at) + (r->head & r->mask);
 }
 
+static inline gs_node_state *gs_node_states(gs_sim *sim)
+{
+    return GS_TABLE(sim, gs_node_state, at_node_states);
+}
+
 static inline gs_tb_conditions *gs_tb_conditions_of(gs_sim *sim, const gs_kernel *k)
 {
     return (gs_tb_conditions *)(void *)((char *)sim + k->tb_conditions_at);

@@ -242,8 +242,8 @@ static inline u32 gs_l1_allocate(gs_sm *sm, gs_l1set *s, u32 c)
    has to ask for and wait for itself; to later loads they are there when the former are (up to the latency of
    L2 too early: a line has one fill time). *mask becomes what to ask for: the sectors that L1 lacks. `fold`:
    gs_l1_fold of the line. */
-static inline __attribute__((always_inline)) int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c,
-                                                              u32 *place, u32 *fill)
+static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c, u32 *place,
+                                         u32 *fill)
 {
     u32 at = gs_l1_set_of(line, fold);
     gs_l1set *s = &sm->l1[at];

@@ -28,6 +28,11 @@ CDEF_FILES = (
     *("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h"),
     *("gs_api.h", "gs_trace.h", "gs_convert.h"),
 )
+# what the core calls in Python (pysim/engine/user_rule.py)
+CALLBACKS = """
+extern "Python" int64_t pysim_next_tb(void *user, uint64_t time, uint32_t n);
+extern "Python" int64_t pysim_place_tb(void *user, uint64_t time, uint32_t kernel, uint32_t tb, uint32_t n);
+"""
 # those that a table might use as a name
 C_KEYWORDS = frozenset(("char", "double", "float", "int", "long", "register", "short", "static", "volatile"))
 # what the core receives where that is not what a user writes (the table in pysim/params.py)
@@ -120,7 +125,7 @@ def write_headers() -> None:
 def cdef() -> str:
     """Return the text of the public headers as cffi reads it."""
     lines = [line for name in CDEF_FILES for line in (CORE / name).read_text(encoding="utf-8").splitlines()]
-    return "\n".join(line for line in lines if not line.startswith(("#pragma", "#include")))
+    return "\n".join([*(line for line in lines if not line.startswith(("#pragma", "#include"))), CALLBACKS])
 
 
 def _builder() -> cffi.FFI:

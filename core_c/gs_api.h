@@ -383,6 +383,31 @@ typedef struct gs_totals {
 typedef struct gs_sim gs_sim;
 
 /* Creates a simulation; NULL on error with a message in `error` (size >= 256) and the code in *code. */
+/* A rule of the user's: which ready TB is dispatched next, and which SM takes it. See gs_set_rule. */
+typedef struct gs_ready_tb {
+    uint64_t ready; /* when all that it waits for had ended; of a kernel behind a barrier: the kernel's */
+    uint32_t kernel, tb;  /* of a kernel whose TBs have no conditions of their own: its next TB alone */
+    uint32_t producer_sm; /* where its last producer ran; 0xffff: not known */
+    uint32_t rank;        /* of its kernel under scheme.priority, lowest first */
+} gs_ready_tb;
+
+typedef struct gs_free_sm {
+    uint32_t sm, gpc;
+    uint32_t tbs, warps; /* that are resident */
+} gs_free_sm;
+
+typedef struct gs_rule {
+    /* Index of the TB that goes next, among n of `ready`; n: none for now; below 0: the run ends in an error.
+       NULL: lowest rank first. */
+    int64_t (*next)(void *user, uint64_t time, uint32_t n);
+    /* Index of the SM that takes it, among n of `sms`, all of which have room; n: none for now, nor for
+       another TB of its kernel. NULL: as the GPU places TBs. */
+    int64_t (*place)(void *user, uint64_t time, uint32_t kernel, uint32_t tb, uint32_t n);
+    void *user;
+    gs_ready_tb *ready; /* room for all TBs of the job */
+    gs_free_sm *sms;    /* room for all SMs */
+} gs_rule;
+
 /* What a floor assumes of loads, by argument (bit a: argument a). `far`: no SM has the data when the first TB
    of the kernel begins, so they come from L2; `cold`: nor has L2; `own`: no other TB loads them, so the way
    counts from the first load of the TB itself. With `latency`, cycles of a load that finds L2, it is an
@@ -398,6 +423,9 @@ gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *
 void gs_free(gs_sim *sim);
 /* Runs until the job ends, `max_quanta` quanta have passed or the TB buffer is nearly full. */
 int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta);
+/* From now on TBs are dispatched by a rule; it is called by the thread that calls gs_run. Not with prologues.
+ */
+void gs_set_rule(gs_sim *sim, const gs_rule *rule);
 const char *gs_error(const gs_sim *sim);
 void gs_totals_get(const gs_sim *sim, gs_totals *out);
 /* Copies and removes up to `room` TB records; returns how many. */

@@ -341,6 +341,7 @@ struct gs_sim {
     u64 bytes;
     int error_code;
     char error[256];
+    gs_rule rule; /* the caller's; all NULL: there is none */
 
     u32 sms, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
     u32 slices,

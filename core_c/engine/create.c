@@ -256,6 +256,11 @@ gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *
     return sim;
 }
 
+void gs_set_rule(gs_sim *sim, const gs_rule *rule)
+{
+    sim->rule = *rule;
+}
+
 void gs_free(gs_sim *sim)
 {
     if (sim) {

@@ -10,6 +10,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/table_fetch.h"
 #include "scheduler/table_memory.h"
+#include "scheduler/user_rule.h"
 
 enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
 
@@ -44,7 +45,7 @@ u32 gs_ready_tbs(gs_sim *sim, u32 kernel)
 }
 
 /* the first ready rank at or after `rank`, or GS_NONE */
-static u32 ready_next(const gs_sim *sim, u32 rank)
+u32 gs_ready_next(const gs_sim *sim, u32 rank)
 {
     const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words),
               *summary = GS_CONST_TABLE(sim, u64, at_ready_summary);
@@ -202,7 +203,7 @@ static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
     return start;
 }
 
-static void dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in_prologue, u64 t)
+void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in_prologue, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
@@ -261,7 +262,7 @@ static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
         if (sm == GS_NONE) {
             return 0;
         }
-        dispatch_one(ctx, kernel, GS_NONE, sm, rotate, 1, t);
+        gs_dispatch_one(ctx, kernel, GS_NONE, sm, rotate, 1, t);
     }
 }
 
@@ -279,15 +280,15 @@ static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
     if (sm == GS_NONE) {
         return 0;
     }
-    dispatch_one(ctx, kernel, tb, sm, rotate, 0, t);
+    gs_dispatch_one(ctx, kernel, tb, sm, rotate, 0, t);
     return 1;
 }
 
 /* the first rank that is ready, from `rank` on; in turn: from there on and round */
 static u32 next_rank(const gs_sim *sim, u32 rank)
 {
-    u32 r = ready_next(sim, rank);
-    return r == GS_NONE && sim->order.rotate && rank ? ready_next(sim, 0) : r;
+    u32 r = gs_ready_next(sim, rank);
+    return r == GS_NONE && sim->order.rotate && rank ? gs_ready_next(sim, 0) : r;
 }
 
 /* A kernel whose TB fits nowhere is passed over, so many at once and so often; those passed over are tried
@@ -295,6 +296,10 @@ static u32 next_rank(const gs_sim *sim, u32 rank)
 void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
+    if (GS_UNLIKELY(sim->rule.next || sim->rule.place)) {
+        gs_user_rule_dispatch(ctx, t, hint);
+        return;
+    }
     const u32 *by_rank = GS_CONST_TABLE(sim, u32, at_rank);
     gs_kernel *kernels = gs_kernels(sim);
     const int turns = sim->order.rotate != 0;

@@ -19,3 +19,9 @@ static inline u32 gs_dispatch_warps(const gs_sim *sim, const gs_kernel *k)
 {
     return GS_CONST_TABLE(sim, gs_tb_resources, at_tb_resources)[k->shape].warps;
 }
+
+/* The first ready rank at or after `rank`, or GS_NONE. */
+u32 gs_ready_next(const gs_sim *sim, u32 rank);
+/* Dispatches a TB to an SM that has room for it. tb: GS_NONE: the kernel's first ready one; rotate: the
+   sub-core that takes its first warp; in_prologue: the TB waits inside for its conditions. */
+void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in_prologue, u64 t);

@@ -309,6 +309,27 @@ u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
     return best;
 }
 
+int gs_placement_fits(const gs_sim *sim, u32 kernel, u32 sm, u32 *rotate)
+{
+    u32 shape = GS_CONST_TABLE(sim, gs_kernel, at_kernels)[kernel].shape;
+    const gs_tb_resources *s = GS_CONST_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;
+    return fits(sim, GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads) + sm, s, rotate);
+}
+
+u32 gs_placement_list(const gs_sim *sim, u32 kernel, gs_free_sm *out)
+{
+    const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
+    const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
+    u32 n = 0, rotate;
+    for (u32 i = 0; i < sim->sms; i++) {
+        u32 sm = turns[i];
+        if (gs_placement_fits(sim, kernel, sm, &rotate)) {
+            out[n++] = (gs_free_sm){sm, sim->gpc_of[sm], loads[sm].tbs, loads[sm].warps_used};
+        }
+    }
+    return n;
+}
+
 void gs_placement_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure)
 {
     gs_sm_load *l = GS_TABLE(sim, gs_sm_load, at_sm_loads) + sm;

@@ -8,6 +8,7 @@ import platform
 import resource
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.job import Job
+
+    from .user_rule import Placement, Priority
 
     Progress = Callable[[str, int, int], None]
 
@@ -99,6 +102,8 @@ def _loaded(
 ) -> tuple[Lowered, Programs, Replay | None, Sim]:
     """Fill the core's tables for one scheme, of the whole job or of what replay leaves of it."""
     replay = Replay.of(choice, config, session.job, session.deps, session.parts) if replays else None
+    if session.rule:
+        session.rule.check(config)
     if replay is None:
         lowered, programs = session.lowered(choice, config, known.alone)
     else:
@@ -107,6 +112,13 @@ def _loaded(
         lowered, programs = inside.lowered(choice, sampled, replay.alone(known).alone)
         replay.prepare(lowered)
     return lowered, programs, replay, Sim(lowered)
+
+
+def _rule_at_work(
+    session: Session, sim: Sim, lowered: Lowered, unlisted: bool
+) -> AbstractContextManager[None]:
+    """Return the context in which the user's rule dispatches TBs; the baseline that nobody listed has none."""
+    return session.rule.at_work(sim, lowered) if session.rule and not unlisted else nullcontext()
 
 
 def _one(
@@ -150,7 +162,7 @@ def _one(
             if progress is not None:
                 progress(choice.name, done, session.tbs)
 
-        with clock.phase("simulate"):
+        with clock.phase("simulate"), _rule_at_work(session, sim, lowered, run in result.unlisted):
             records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
         done = time.perf_counter()
         found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else SERIES)
@@ -224,6 +236,8 @@ def simulate(
     clock: Clock | None = None,
     baseline: bool = True,
     deps: Dependences | None = None,
+    priority: Priority | None = None,
+    placement: Placement | None = None,
 ) -> Result:
     """Simulate a job on a GPU under each scheduling scheme.
 
@@ -252,6 +266,10 @@ def simulate(
         Run ``stream`` too where it is not listed: ``speedup`` refers to it (``Result.unlisted``).
     deps
         The job's dependences, where they are known from an earlier call (``Result.deps``).
+    priority, placement
+        Rules of yours for which ready TB is dispatched next, and for the SM that takes it
+        (``pysim.engine.user_rule.Priority``, ``Placement``). They replace scheme.priority, scheme.placement
+        and scheme.bypass under the listed schemes. Slow: Python is called at least once a TB.
 
     Returns
     -------
@@ -284,6 +302,10 @@ def simulate(
     power.check(config)
     count = min(threads or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)
+    if priority is not None or placement is not None:
+        from .user_rule import UserRule
+
+        session.rule = UserRule(priority, placement)
     result = Result(job, config, session.deps)
     if session.deps.races:
         some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])

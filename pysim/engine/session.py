@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
     from .replay import Contraction
+    from .user_rule import UserRule
 
 
 class Session:
@@ -43,6 +44,7 @@ class Session:
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)
+        self.rule: UserRule | None = None  # by which TBs are dispatched
         self.programs: dict[tuple[int, ...], Programs] = {}
         self.parts: dict[int, Contraction | None] = {}
         self.away: dict[int, list[tuple[int, float]]] = {}  # by the size of L2

@@ -117,7 +117,7 @@ def _loaded(
 def _rule_at_work(
     session: Session, sim: Sim, lowered: Lowered, unlisted: bool
 ) -> AbstractContextManager[None]:
-    """Return the context in which the user's rule dispatches TBs; the baseline that nobody listed has none."""
+    """Return the context in which a rule of the user dispatches TBs; an unlisted baseline has none."""
     return session.rule.at_work(sim, lowered) if session.rule and not unlisted else nullcontext()
 
 

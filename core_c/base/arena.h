@@ -1,7 +1,7 @@
 /* Offsets of tables in the arena. */
+#pragma once
 #include "base/types.h"
 #include "gs_api.h"
-#pragma once
 
 /* Reserves n things at the end of what is laid out so far, on a pair of host cache lines of their own;
    returns their offset. */

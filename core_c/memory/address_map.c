@@ -75,3 +75,12 @@ void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *s
     gs_home(&sim->map, line, slice, set, tag);
     *slice -= *slice >= sim->map.half ? sim->map.gap : 0;
 }
+
+u64 gs_address_limit(const gs_sim *sim)
+{
+    /* L2 tags have 16 bits, L1 keys name a line in 31. With gpu.l2.chunked, consecutive lines may be a fold
+       of their address apart: 1024 lines, and a row of all slices. */
+    u64 tags = sim->map.wraps || sim->partition_boxes ? 32767 : 65535;
+    u64 lines = tags * sim->map.by_block.d - (sim->map.chunked ? 1024 + 16 * (u64)sim->slices : 0);
+    return gs_min(lines * 128, (u64)INT32_MAX * 128);
+}

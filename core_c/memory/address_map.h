@@ -32,6 +32,9 @@ enum { GS_QUAD_LINES = 1024 };
 
 void gs_address_map_fold(gs_address_map *m, int hash);
 
+/* Addresses must be below this. */
+u64 gs_address_limit(const gs_sim *sim);
+
 /* Deals out the units of a partition to its groups: see above. */
 void gs_address_map_deal(gs_address_map *m);
 

@@ -1,9 +1,10 @@
-/* Places in the arena, and sizes of a launch. */
+/* Offsets of tables in the arena. */
+#pragma once
 #include "base/types.h"
 #include "gs_api.h"
-#pragma once
 
-/* The place of n things at the end of what is laid out, on a cache line pair of its own. */
+/* Reserves n things at the end of what is laid out so far, on a pair of host cache lines of their own;
+   returns their offset. */
 static inline u64 gs_reserve(u64 *end, u64 n, u64 size)
 {
     u64 at = (*end + 127) & ~127ull;

@@ -1,8 +1,8 @@
 /* The SM clock under load: see clock.h. */
 #include "base/clock.h"
 
-/* ticks, about a microsecond: by 1 to 12 and more it can be divided without a rest. What a GPC of an H200
-   needs to change its clock is of this order (measured: less than 1 us to slow down, 1 to 2 to come back). */
+/* Ticks, about a microsecond, with many divisors. A GPC of an H200 changes its clock in this order of time
+   (measured: less than 1 us to slow down, 1 to 2 us to come back). */
 enum { EPOCH = 997920 };
 
 u64 gs_clock_quantum(u64 most)
@@ -25,8 +25,8 @@ void gs_clock_init(gs_sim *sim)
         for (u32 sm = gs_gpc_first(sim, g); sm < gs_gpc_first(sim, g + 1); sm++) {
             gs_sms(sim)[sm].gpc = g;
             sim->gpc_of[sm] = (u8)g;
-            /* a GPC lies at one half of L2, every other one at the first; where none are told apart, SMs do
-               as if each were one */
+            /* Every other GPC is attached to the first partition of L2. A chip of one GPC is treated as if it
+               had two halves. */
             const int alone = sim->params.gpu.gpcs == 1;
             sim->partition_of[sm] = alone ? sm * 2 >= sim->sms : g & 1;
             sim->join_group_of[sm] = alone ? sim->partition_of[sm] : (u8)g;
@@ -35,7 +35,7 @@ void gs_clock_init(gs_sim *sim)
     sim->epoch = sim->tensor_period ? sim->lead + EPOCH : GS_NEVER;
 }
 
-/* the clock's edges go on from the first one at `begin` or after it */
+/* The clock's edges go on from its first edge at `begin` or later. */
 static void set_period(gs_clock *k, u64 begin, u64 period)
 {
     u64 cycle = gs_clock_cycle(k, begin), edge = gs_clock_edge(k, cycle);
@@ -48,7 +48,7 @@ static void set_period(gs_clock *k, u64 begin, u64 period)
     k->by_period = gs_div_make(period);
 }
 
-/* bit a GPC: one of its tensor pipes had work after the epoch's begin */
+/* Bit a GPC: one of its tensor pipes was busy in the epoch. */
 static u64 tensor_gpcs(const gs_sim *sim)
 {
     const gs_sm *sms = GS_CONST_TABLE(sim, gs_sm, at_sms);
@@ -81,7 +81,7 @@ void gs_clock_epochs(gs_sim *sim, u64 begin)
         }
         sim->epoch += EPOCH;
         if (!tensor && begin >= sim->epoch) {
-            /* no SM has a TB meanwhile, or time would not have jumped that far: clocks stay as they are */
+            /* time jumps so far only while no SM has a TB: clocks do not change */
             sim->epoch += (begin - sim->epoch) / EPOCH * EPOCH;
         }
     }

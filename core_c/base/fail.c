@@ -6,7 +6,7 @@
 
 int gs_fail(gs_sim *sim, int code, const char *format, ...)
 {
-    /* threads may fail at once: the first code wins, and with it the message */
+    /* threads may fail at once: the first sets code and message */
     int none = GS_OK;
     if (__atomic_compare_exchange_n(&sim->error_code, &none, code, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         va_list args;

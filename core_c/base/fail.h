@@ -1,6 +1,6 @@
-/* How a simulation fails: the first message stays. */
+/* How a simulation fails: the first error stays. */
 #pragma once
 #include "base/state.h"
 
-/* Sets the message and returns the code; the first error stays. */
+/* Sets the message and returns the code, unless an error is set already. */
 int gs_fail(gs_sim *sim, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,10 +1,10 @@
-/* Arrays that grow while a simulation is made, and in the oracle: the hot loop allocates nothing. */
+/* Arrays that grow while a simulation is created, and in the oracle. The hot loop allocates nothing. */
 #pragma once
 #include "base/types.h"
 
 #include <stdlib.h>
 
-/* More room in an array, at least twice as much as is needed; 0: no memory. */
+/* Room for `need` elements; 0: no memory. It at least doubles. */
 static inline int gs_grow(void **at, u64 *room, u64 need, size_t size)
 {
     if (need <= *room) {

@@ -7,8 +7,8 @@
 #include <emmintrin.h>
 #endif
 
-/* A hint that a line will be written, so that it leaves other processors that have read it; the compiler's
-   own asks for one more copy to read. */
+/* Prefetches a line for writing, so that it leaves the caches of other processors. The compiler's own builtin
+   asks for a shared copy. */
 static inline void fetch_to_write(const char *line)
 {
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@ void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m)
 {
     u32 c = chunk_take(ctx->t, ctx->chunks);
     if (ctx->threads > 1) {
-        /* another thread has read what will be taken next */
+        /* another thread has read the chunk that will be taken next */
         const char *next = (const char *)&ctx->chunks[ctx->t->free_chunks];
         for (u32 line = 0; line < sizeof(gs_chunk); line += 64) {
             fetch_to_write(next + line);
@@ -64,14 +64,14 @@ static inline u32 box_tail(const gs_box *b)
     return (b->at - 1) / (GS_CHUNK + 1);
 }
 
-/* Messages in chunk c of a box. Readers only read: what they wrote to a chunk or a box, the thread that sent
-   would have to fetch back from their processor. */
+/* Messages in chunk c of a box. Readers do not write: the sending thread would have to fetch what they wrote
+   from their processor. */
 static inline u32 chunk_count(const gs_ctx *ctx, const gs_box *b, u32 c)
 {
     return c == box_tail(b) ? b->at - c * (GS_CHUNK + 1) - 1 : ctx->chunks[c].n;
 }
 
-/* takes back the chunks of a box of this thread that has been read */
+/* Takes back the chunks of a box of this thread, after it has been read. */
 static inline void box_clear(gs_ctx *ctx, gs_box *b)
 {
     if (b->at) {
@@ -113,7 +113,7 @@ void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
         gs_fail(sim, GS_ERR_LIMIT, "a message came too late for its receiver; please report this");
         return;
     }
-    /* one list of all threads, for a sender's order in it is that of its quanta; such messages are few */
+    /* One list for all threads keeps each sender's order over quanta. Such messages are few. */
     while (__atomic_exchange_n(&sim->far_lock, 1, __ATOMIC_ACQUIRE)) {
     }
     u32 at = sim->far_n;
@@ -133,8 +133,8 @@ void gs_mailbox_move_near(gs_ctx *ctx)
     gs_far_msg *far = GS_TABLE(sim, gs_far_msg, at_far);
     const gs_sender s = gs_sender_make(ctx, 0);
     u32 kept = 0;
-    /* Others may add some meanwhile: none that is within the ring now. Those that move were sent before all
-       that are in the ring for the same quantum: `late` is 0. */
+    /* Other threads may add messages meanwhile, but none that is within the ring now. Those that move were
+       sent before all that the ring has for the same quantum: `late` is 0. */
     while (__atomic_exchange_n(&sim->far_lock, 1, __ATOMIC_ACQUIRE)) {
     }
     for (u32 i = 0; i < sim->far_n; i++) {
@@ -150,8 +150,8 @@ void gs_mailbox_move_near(gs_ctx *ctx)
     __atomic_store_n(&sim->far_lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Turns the counts of buckets into the place of each bucket's first message. Works on eight at a time:
-   `count` has room for seven beyond n. */
+/* Turns the counts of buckets into the index of each bucket's first message, eight at a time: `count` has
+   room for seven beyond n. */
 static inline void first_places(u16 *count, u32 n)
 {
 #if defined(__SSE2__)
@@ -176,8 +176,8 @@ static inline void first_places(u16 *count, u32 n)
 #endif
 }
 
-/* Asks for what a message will touch: the set of L2 that it names, or the line of L1 that waits for it. (Of
-   messages that name none, what stands there in their place names some other: a hint that helps nobody.) */
+/* Prefetches the set of L2 that a message names, or the line of L1 that waits for it. A message that names
+   none prefetches some other line, which does no harm. */
 static inline void fetch_ahead(const void *base, gs_prefetch what, u64 pay)
 {
     if (what == GS_PREFETCH_L2_SETS) {
@@ -187,7 +187,7 @@ static inline void fetch_ahead(const void *base, gs_prefetch what, u64 pay)
     }
 }
 
-/* Moves the messages of thread t's box to the places of their buckets. */
+/* Moves the messages of a box to their buckets. */
 static GS_ALWAYS_INLINE void scatter(const gs_ctx *ctx, const gs_box *b, u32 shift, const void *base,
                                      gs_prefetch what)
 {
@@ -203,7 +203,7 @@ static GS_ALWAYS_INLINE void scatter(const gs_ctx *ctx, const gs_box *b, u32 shi
     }
 }
 
-/* puts a message that is smaller than the one before it in its place */
+/* Moves a message that is smaller than the one before it to its place. */
 static __attribute__((noinline)) void insert(gs_msg *at)
 {
     gs_msg m = *at;
@@ -214,8 +214,8 @@ static __attribute__((noinline)) void insert(gs_msg *at)
     *at = m;
 }
 
-/* One pass to count, one to scatter into buckets of about a cycle, then an insertion pass that finds almost
-   everything in place: measured faster than heaps, calendars and qsort at these sizes. */
+/* Counting sort into buckets of about a cycle, then an insertion pass that finds almost everything in place:
+   measured faster than heaps, calendar queues and qsort at these sizes. */
 u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, const void *base)
 {
     gs_sim *sim = ctx->sim;
@@ -237,7 +237,7 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
     }
     const u32 q0 = (u32)ctx->q0, shift = n <= 24   ? 12
                                          : n <= 96 ? 10
-                                                   : 9; /* a quantum is less than 32 bits long */
+                                                   : 9; /* a quantum is shorter than 2^32 ticks */
     u16 *count = ctx->count;
     u32 buckets = (u32)(sim->quantum >> shift) + 2;
     memset(count, 0, (buckets + 7) * sizeof *count);
@@ -261,11 +261,11 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
             scatter(ctx, b, shift, NULL, GS_PREFETCH_NOTHING);
         }
     }
-    if (ctx->threads == 1) { /* others may look at which messages there are to fetch ahead */
+    if (ctx->threads == 1) { /* other threads may still look at the box to prefetch it */
         box_clear(ctx, &ctx->boxes[0][at]);
     }
-    /* two at a time; before the first lies a message that none is smaller than, behind the last one that is
-       smaller than none */
+    /* Two at a time. A sentinel before the first message is smaller than all, one after the last is greater
+       than all. */
     gs_msg *s = ctx->sorted, *end = s + n;
     end->key = GS_NEVER;
     for (; s < end; s += 2) {
@@ -279,8 +279,8 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
     return n;
 }
 
-/* What another thread has sent moves behind what thread 0 has. For each chunk that it gives it gets another,
-   so that it keeps its share of them. */
+/* Moves a box of another thread behind thread 0's. For each chunk that the thread gives it gets another, so
+   that it keeps its number of chunks. */
 static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
 {
     gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);

@@ -1,15 +1,15 @@
-/* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: whoever adds one
-   keeps to the least latencies that derive.c derives the quantum from. Each box holds the messages of one
-   arrival quantum for one group of parts. Chunks come from a pool used last in, first out, so the ones in use
-   stay in the host's cache; the thread that filled them takes them back after a quantum, so that readers
-   write nothing that it would have to fetch from their processor. The reader sorts by (time, sender); a
-   sender's own order is kept, see gs_msg. */
+/* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: senders keep to
+   the least latencies from which derive.c derives the quantum. A box holds the messages of one quantum for
+   one group of parts. Chunks are reused last in, first out, so those in use stay in the host's cache. The
+   thread that filled a chunk takes it back after the quantum, so readers write nothing that the sender would
+   have to fetch from their processor. The reader sorts by (time, sender) and keeps each sender's order, see
+   gs_msg. */
 #pragma once
 #include "base/state.h"
 
 #include <string.h>
 
-/* payload of a request and its reply */
+/* kinds of messages; the kind is part of the payload of a request and its reply */
 enum {
     GS_MSG_LOAD,
     GS_MSG_STORE,
@@ -19,7 +19,7 @@ enum {
     GS_MSG_PORT_SHARERS,
     GS_MSG_HOST_COPY,
     GS_MSG_SYNC,
-    GS_MSG_COMPLETE = GS_MSG_START, /* to the scheduler: the stores of a TB that has left are acknowledged */
+    GS_MSG_COMPLETE = GS_MSG_START, /* to the scheduler: all stores of a TB that has left are acknowledged */
     GS_MSG_TABLE = GS_MSG_PORT_SHARERS /* from the scheduler to slices, and back */
 };
 
@@ -30,34 +30,36 @@ enum {
 #define GS_PAY_SLOT(p) ((u32)((p) >> 39 & 7))
 #define GS_PAY_KIND(p) ((u32)((p) >> 42 & 7))
 #define GS_PAY_L1(p)   ((u32)((p) >> 45 & 4095))
-/* of stores, whose owner takes less than a place in L1: words that are written of each sector, 0: all */
+/* Of stores: the owner takes fewer bits than a place in L1, and the rest tells how many words of each sector
+   are written, 0: all. */
 #define GS_PAY_OWNER(p) ((u32)((p) >> 45 & (GS_STORE_OWNERS - 1)))
 #define GS_PAY_WORDS(p) ((u32)((p) >> (45 + GS_STORE_OWNER_BITS) & 7))
 #define GS_PAY_SLICE(p) ((u32)((p) >> 60 & 3))
 #define GS_PAY_SM(p)    ((u32)((p) >> 58 & 3))
 
-/* of a load: it goes to shared memory (of a store the bit belongs to its words) */
+/* of a load: it is a copy into shared memory (of a store the bit belongs to the words) */
 #define GS_PAY_ASYNC_COPY ((u64)1 << 57)
 
-/* of one that was passed on across the fabric: it follows one that it has joined */
+/* a forwarded load that has joined one at the slice that forwards */
 #define GS_PAY_JOINED ((u64)1 << 63)
-/* a load of sectors that are on their way over the fabric already */
+/* a load of sectors that already cross the fabric */
 #define GS_PAY_IN_TRANSIT ((u64)1 << 62)
 
 /* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
-   payload back as it is. */
+   payload unchanged. */
 static inline u64 gs_pay_op(u32 warp, u32 slot, u32 kind, u32 sm)
 {
     return (u64)warp << 33 | (u64)slot << 39 | (u64)kind << 42 | (u64)sm << 58;
 }
 
-/* what differs: `row` counts the sets of all slices of a group */
+/* What differs by line; `row` counts the sets of all slices of a group. */
 static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
 {
     return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 15) << 45;
 }
 
-/* payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3, open 1 */
+/* Payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3, conditions
+   met 1. */
 enum { GS_KERNEL_LIMIT = 1 << 19 };
 
 static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel, u32 sm)
@@ -67,15 +69,14 @@ static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 
            (u64)sm << 58 | (u64)(kernel >> 16) << 60;
 }
 
-/* payload of a change of a port's load: the first SM of the port, and whether one SM more or fewer has TBs */
+/* Payload that reports a change of a port's sharers: its first SM, and whether one SM more or one fewer has
+   TBs. */
 static inline u64 gs_pay_port_sharers(u32 sm, u32 more)
 {
     return (u64)more | (u64)GS_MSG_PORT_SHARERS << 42 | (u64)sm << 58;
 }
 
-/* Payload of a TB's completion: as of its start, with the 10 bits of its gs_store_owner in the fields of a
- * place.
- */
+/* Payload of a TB's completion: as of its start, with the 10 bits of its gs_store_owner where the slot is. */
 static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
 {
     return gs_pay_start(tb, owner & 31, owner >> 5 & 3, owner >> 7 & 1, kernel, owner >> 8);
@@ -91,9 +92,9 @@ static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
 #define GS_START_CONFIGURE(p)      ((u32)((p) >> 38 & 1))
 #define GS_START_KERNEL(p)         ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
 
-/* the boxes of a quantum */
+/* The boxes of a quantum. */
 typedef struct gs_box_row {
-    u64 begin, quanta; /* quanta: from the begin of the next one */
+    u64 begin, quanta; /* quanta: counted from the beginning of the next one */
     gs_box *boxes;
 } gs_box_row;
 
@@ -102,8 +103,8 @@ typedef struct gs_ctx {
     gs_sim *sim;
     gs_thread *t;
     u32 id, threads;
-    u64 q0, qn;         /* the quantum of the parts that run now: its begin and number */
-    u64 send0, send_qn; /* the next one of those that they send to */
+    u64 q0, qn;         /* the quantum of the parts that run now: its beginning and number */
+    u64 send0, send_qn; /* the next quantum of the parts that they send to */
     gs_box_row row;     /* that SMs sent to last */
     gs_box *boxes[GS_THREADS];
     gs_chunk *chunks;
@@ -113,24 +114,24 @@ typedef struct gs_ctx {
 } gs_ctx;
 
 void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m);
-/* `soonest`: when the next quantum of the receiver begins */
+/* Keeps a message that is beyond the ring; `soonest`: when the receiver's next quantum begins. */
 void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
-/* Moves messages whose quantum has come within the ring; one thread does, at multiples of half the ring. */
+/* Moves messages whose quantum is within the ring now. One thread calls it, at multiples of half the ring. */
 void gs_mailbox_move_near(gs_ctx *ctx);
 
 typedef enum gs_prefetch {
     GS_PREFETCH_NOTHING,
-    GS_PREFETCH_L2_SETS, /* of L2: `base` is a group's first */
-    GS_PREFETCH_L1_LINES /* of L1: `base` is a group's first SM */
+    GS_PREFETCH_L2_SETS, /* `base`: the first set of a group */
+    GS_PREFETCH_L1_LINES /* `base`: the first SM of a group */
 } gs_prefetch;
 
-/* Sorted messages of `box` for this quantum; `what` of `base` they name is asked for ahead. */
+/* Sorted messages of `box` for this quantum. The host fetches the sets or lines of `base` that they name. */
 u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, const void *base);
 /* Fetches what other threads have sent to `box` for this quantum. */
 void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box);
-/* Empties boxes [from, to) of this thread for this quantum, which their readers have read. */
+/* Empties boxes [from, to) of this thread for this quantum, after their readers have read them. */
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to);
-/* Before another number of threads goes on: makes thread 0's boxes hold all that was sent so far. */
+/* Before the number of threads changes: moves all messages to thread 0's boxes. */
 void gs_mailbox_rehome(gs_sim *sim);
 
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
@@ -144,11 +145,11 @@ static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
     }
 }
 
-/* What sending needs, copied once for many sends: a store to a message could otherwise be a store to any of
-   it. */
+/* What sending needs, copied once for many sends: the compiler would otherwise load it again after each store
+   to a message. */
 typedef struct gs_sender {
     u64 q0, quantum, far, inverse;
-    u64 id; /* a key's part below the time, of messages to the next quantum */
+    u64 id; /* the part of a key below the time, of messages to the next quantum */
     gs_box *boxes;
     gs_msg *units;
     u32 qn, stride;
@@ -168,20 +169,20 @@ static inline gs_sender gs_sender_make(const gs_ctx *ctx, u32 id)
                        .stride = sim->boxes};
 }
 
-/* Whole quanta in `ahead`, less than s->far: exact because GS_RING * quantum^2 is below 2^56, for a quantum
+/* Whole quanta in `ahead`, which is below s->far. Exact because GS_RING * quantum^2 is below 2^56: a quantum
    is at most 1024 cycles of 10240 ticks. */
 static inline u32 gs_quanta_ahead(const gs_sender *s, u64 ahead)
 {
     return (u32)(ahead * s->inverse >> 56);
 }
 
-/* where messages so many quanta ahead go */
+/* The box of messages so many quanta ahead. */
 static inline gs_box *gs_box_of(const gs_sender *s, u32 quanta, u32 box)
 {
     return &s->boxes[((s->qn + quanta) & (GS_RING - 1)) * s->stride + box];
 }
 
-/* Sends one of many messages whose times lie close together: most go to the boxes of the same quantum. */
+/* Sends one of many messages whose times are close together: most go to boxes of the same quantum. */
 static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_box_row *row, u32 box, u64 time, u64 pay)
 {
     gs_msg m = {time << GS_KEY_TIME | s->id, pay};

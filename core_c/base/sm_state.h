@@ -1,47 +1,12 @@
-/* What an SM keeps, and programs as it reads them; see state.h. */
+/* What an SM keeps. */
 #pragma once
 #include "base/sizes.h"
 #include "base/types.h"
 #include "gs_api.h"
 
-typedef struct gs_iop {
-    u8 kind, slot, stages, level;
-    u8 bypass_l1, per_warp, npipes;
-    u8 uses; /* bit a pipe */
-    u8 run;  /* COMPUTE: main pipe + 1 of the run that goes on with the next op; 0: it ends here */
-    u8 pipe[GS_PIPES];
-    u32 amount[GS_PIPES]; /* 64ths of a cycle */
-    u16 tail[GS_PIPES];   /* 64ths: the last instruction's hold beyond its issue cycle */
-    u16 phase;            /* part of the program as the oracle orders them: 0, or stage + 1 */
-    u32 smem, smem_ahead; /* 64ths: what shared memory is held for, and what a warp may run ahead of that */
-    u32 smem_late;        /* 64ths: what it is held for behind that, see gpu.sm.smem_late */
-    u32 smem_lsu;         /* cycles of the load/store unit */
-    u32 waves;            /* wavefronts of shared memory */
-    u32 smem_return,
-        smem_slow; /* 64ths: what its results take more to their sub-core; one wavefront's of that */
-    u32 issue, slots, chain;
-    u32 smem_back, smem_wait; /* see gs_op: wavefronts; latency of shared memory, 0: no wait */
-    i32 pattern, count_plus;
-    u32 count, target;
-} gs_iop;
-
-/* of each sector of a line: a bit a byte */
-typedef struct gs_bytes {
-    u32 of[4];
-} gs_bytes;
-
-typedef struct gs_ipattern {
-    i64 base, bx, by, bz, warp, step, step2;
-    u32 templates; /* index of the template for offset 0 */
-    u8 shift;      /* offset in the line >> shift selects the template */
-    u8 arg, level2, recorded;
-} gs_ipattern;
-
-_Static_assert(sizeof(gs_ipattern) == 64, "a pattern is one cache line");
-
-/* packed, so that a warp's state stays one cache line */
+/* Packed, so that a warp's state stays one host cache line. */
 typedef struct __attribute__((packed, aligned(2))) gs_scoreboard_slot {
-    u32 done; /* cycle from which all that has returned is visible */
+    u32 done; /* the cycle from which all that has returned is visible */
     u16 count;
 } gs_scoreboard_slot;
 
@@ -50,7 +15,7 @@ typedef struct gs_warp {
     u32 pc;
     u32 ready, debt, since;
     u16 k[3];
-    u8 wait;  /* slot + 1 that the warp is parked on */
+    u8 wait;  /* slot + 1 that the warp waits for */
     u8 state; /* GS_WARP_* */
     u8 tb;
     u8 index; /* warp in TB */
@@ -61,10 +26,10 @@ _Static_assert(sizeof(gs_warp) == 64, "a warp's state is one cache line");
 
 enum {
     GS_WARP_RUNS,
-    GS_WARP_IN_BLOCK, /* in a compute block that issue debt may push back */
-    GS_WARP_IN_QUEUE, /* waits for request credits */
+    GS_WARP_IN_BLOCK, /* in a compute block, which issue debt may push back */
+    GS_WARP_IN_QUEUE, /* waits for credits */
     GS_WARP_AT_BARRIER,
-    GS_WARP_WAITS_RESOURCE, /* another warp's run has the pipe */
+    GS_WARP_WAITS_RESOURCE, /* waits for a pipe, an issue slot, the LSU or shared memory */
     GS_WARP_FENCES,
     GS_WARP_DEPENDS /* waits for kernels to end */
 };
@@ -72,53 +37,53 @@ enum {
 enum { GS_QUEUED = 8 /* see gs_subcore */, GS_COPIES = 32 /* see gs_sm */ };
 
 typedef struct gs_subcore {
-    u64 issue;  /* first free issue slot behind the blocks' backlog */
+    u64 issue;  /* first free issue slot after the backlog of blocks */
     u64 single; /* first free issue slot for one-slot ops */
-    u64 last;   /* cycle of the blocks' last instruction: from `issue` to there, slots are free to take */
+    u64 last;   /* the blocks' last instruction: from `issue` to there slots are free to take */
     u32 debt;
     u8 owner, owner_pipe; /* warp + 1 whose run has that pipe until it ends; 0: none */
     u8 holder, pad;       /* warp + 1 that goes on before older ones, see warp_order.h; 0: none */
     u64 waiters;          /* warps that wait for the end of the run */
     u64 pipe[GS_PIPES];   /* when free, 64ths of a cycle */
-    u64 held;             /* until this cycle no other warp issues than `holder` */
-    u64 copy;             /* cycle in which the load/store unit begins its last copy into shared memory, */
-    u64 left;             /* and in which what it queued last has left: loads from there wait behind copies */
-    u64 leaves[GS_QUEUED]; /* the same of the last ones, in turn (gpu.sm.queue) */
-    u32 queued;            /* how many there were */
-    u64 returned;          /* 64ths: when the results of its wavefronts of shared memory are there */
+    u64 held;             /* until this cycle only `holder` issues */
+    u64 copy;             /* cycle in which the LSU begins the last copy into shared memory */
+    u64 left;             /* cycle in which the last copy or load leaves the queue: later loads wait for it */
+    u64 leaves[GS_QUEUED]; /* the same of the last ones, a ring (gpu.sm.queue) */
+    u32 queued;            /* how many have entered */
+    u64 returned;          /* 64ths: when the results of its shared-memory wavefronts are back */
 } gs_subcore;
 
-/* what warps wait for where the oldest goes first, behind the pipes: see warp_order.h */
+/* What warps wait for in warp_order.h: pipes, then these. */
 enum { GS_RESOURCE_ISSUE = GS_PIPES, GS_RESOURCE_QUEUE, GS_RESOURCE_LSU, GS_RESOURCE_SMEM, GS_RESOURCES };
-/* the oldest goes first, at once or when the one that issues must wait */
+/* Oldest first, or once the warp that issues has to wait. */
 enum { GS_OLDEST_FIRST = 1, GS_GREEDY_THEN_OLDEST };
 
-/* when the results of a warp's last loads from shared memory are there, less the latency, in order */
+/* When the results of a warp's last loads from shared memory are back, less the latency, in order. */
 enum { GS_SMEM_RETURNS = 16 };
 
 typedef struct gs_smem_returns {
     u32 done[GS_SMEM_RETURNS];
     u16 waves[GS_SMEM_RETURNS]; /* wavefronts of each */
-    u8 last, many;              /* many: how many there were, up to all */
+    u8 last, many;              /* many: loads remembered, up to GS_SMEM_RETURNS */
 } gs_smem_returns;
 
 typedef struct gs_waiting {
     u64 waits[GS_RESOURCES]; /* warps */
-    u8 next[GS_RESOURCES];   /* whose turn comes first */
+    u8 next[GS_RESOURCES];   /* the warp that goes next */
 } gs_waiting;
 
 typedef struct gs_tb {
     _Alignas(64) u32 kernel;
     u32 tb, x, y, z, code;
     u16 live_warps, arrived;
-    u8 polls; /* not answered yet */
+    u8 polls; /* without an answer */
     u8 flags; /* GS_TB_* */
     u16 owner;
     u64 load_sectors, store_sectors, warps;
     gs_stalls stalls; /* `issued` counts instructions */
     u32 tile, phase;  /* phase: of the ops being run, see gs_iop */
-    /* semaphores known to be complete: as of the last barrier, so that all warps see the same; and as polled
-       since */
+    /* Semaphores known to be complete: as of the last barrier, so that all warps see the same; and as polled
+       since then. */
     u32 ready, ready_end, polled, polled_end;
 } gs_tb; /* gs_tb_start sets every member */
 
@@ -144,46 +109,48 @@ typedef struct gs_waiter {
     u8 warp, slot;
 } gs_waiter;
 
-/* What a TB has stored and L2 has not acknowledged. A TB gives up its place when its stores have left the SM;
-   they name this entry, which stays until the last of them is acknowledged. */
+/* Stores of a TB that L2 has not acknowledged. A TB frees its slot when its stores have left the SM. They
+   name this entry, which stays until the last of them is acknowledged. */
 typedef struct gs_store_owner {
     u32 kernel, tb;
-    u32 unacknowledged;    /* lines, and posts of semaphores, without an acknowledgement */
+    u32 unacknowledged;    /* lines, and posts of semaphores */
     u32 leaves_sm;         /* cycle from which all of them have left the SM */
     u32 last_acknowledged; /* cycle of the last acknowledgement so far, of the TB's flush too; 0: none */
-    u16 next;              /* of those that are free */
-    u16 tb_left;           /* 1: the TB has left its place */
+    u16 next;              /* of the free entries */
+    u16 tb_left;           /* 1: the TB has freed its slot */
 } gs_store_owner;
 
-/* what every event touches comes first and lies together; what grows with warps, TBs and lines follows */
-/* a warp's last store, if one may still join it: its first line + 1 and its lines; line 0: none */
+/* A warp's last store, if the next one may join it: its first line + 1, 0: none; and its lines. */
 typedef struct gs_last_store {
     u64 line;
     const gs_part *part;
     u64 lines;
 } gs_last_store;
 
+/* What every event touches comes first, together; what grows with warps, TBs and lines follows. */
 typedef struct gs_sm {
     _Alignas(64) u64 occupied[GS_WHEEL / 64];
     u64 cur;                   /* cycle being simulated */
     u64 lsu_free, port_free;   /* cycles */
-    u64 barrier_counted;       /* until then warps are counted at barriers */
-    u64 reply_port, smem_free; /* 64ths of a cycle */
+    u64 barrier_counted;       /* until then the barriers of the SM count warps */
+    u64 reply_port, smem_free; /* 64ths of a cycle: when the reply port and shared memory are free */
     u32 acquired[GS_POOLS], released[GS_POOLS], credit_need,
-        credit_armed; /* need: of the pool that the first waits for */
+        credit_armed; /* credit_need: the release that the first warp in the queue needs */
     u32 credit_fifo_head, credit_fifo_tail;
     u64 credit_least;
     u32 l1_lines, l1_room,
-        l1_evict_turn; /* L1: lines that it holds and has room for, whose turn it is to give some up */
+        l1_evict_turn; /* lines that L1 holds and has room for; the group of sets that evicts next */
     u32 port_sharers;  /* SMs with TBs on this SM's port */
     u32 live_tbs;
     u32 deferred_n;
-    u64 warp_cycles, next_due; /* next_due: not after the end of the sample, nor of that of the time series */
+    u64 warp_cycles,
+        next_due; /* next_due: no later than the end of the sample, and of that of the time series */
     gs_work work;
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
-    u32 parameters_ready; /* cycle from which that kernel's parameters are there */
-    u32 code_ready; /* cycle from which code and parameters are there again, behind a launch beside others */
+    u32 parameters_ready; /* cycle from which the kernel's parameters are in the constant cache */
+    u32 code_ready; /* cycle from which code and parameters are back after a launch beside others dropped them
+                     */
     u32 gpc;
     u32 smem_queue, lsu_queue, queue; /* gpu.sm */
     _Alignas(64) gs_subcore sub[4];
@@ -191,30 +158,27 @@ typedef struct gs_sm {
     u64 wheel[GS_WHEEL];
     gs_last_store last_store[GS_WARPS];
     u32 shared_done[GS_WARPS];          /* cycle in which a warp's last wavefront has passed shared memory */
-    gs_waiting waiting[5];              /* of the sub-cores and of what they share */
-    u32 warp_age[GS_WARPS], warps_born; /* TBs that have started, and a warp's place among all */
-    u32 slack[GS_WARPS];        /* cycles that a waiting warp may begin before what it waits for is free */
-    u8 waits_for[GS_WARPS];     /* what it waits for */
-    u32 queued_since[GS_WARPS]; /* cycle + 1 since which it has an op for its sub-core's queue; 0: it has not
-                                 * waited
-                                 */
+    gs_waiting waiting[5];              /* of the four sub-cores, and of what they share */
+    u32 warp_age[GS_WARPS], warps_born; /* a warp's place among all that have started */
+    u32 slack[GS_WARPS];                /* cycles that a warp may begin before what it waits for is free */
+    u8 waits_for[GS_WARPS];             /* GS_RESOURCE_*, or a pipe */
+    u32 queued_since[GS_WARPS]; /* cycle + 1 since which it waits for its sub-core's queue; 0: it does not */
     gs_tb tb[GS_TBS];
     u32 release_time[GS_POOLS][GS_CREDITS];
     u16 fill_hold[GS_FILLS];
-    u32 fill_time[GS_FILLS]; /* cycles in which lines came; the array has not been held for the last ones */
+    u32 fill_time[GS_FILLS]; /* cycles of fills; the last ones have not held the data array yet */
     u32 fills_arrived, fills_applied;
-    u32 copy_left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers are
-                              * read
-                              */
+    u32 copy_left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers have
+                                been read */
     gs_smem_returns smem_returns[GS_WARPS];
-    u64 copy_begins[GS_COPIES]; /* cycles in which the load/store unit begins the last copies, in turn */
+    u64 copy_begins[GS_COPIES]; /* cycles in which the LSU begins the last copies, a ring */
     u32 copies_begun;           /* how many there were */
     u8 credit_fifo[GS_WARPS];   /* warp + pool * GS_WARPS */
     _Alignas(64) u64 free_warps;
     u64 sampled_warp_cycles, next_sample, sample;
-    gs_l1set l1[GS_L1_SETS + 1]; /* so that sets from 1 on lie in pairs in a cache line */
-    u64 series;                  /* samples of the time series that are complete */
-    gs_held held; /* less what is still to come for those that are resident: see time_series.c */
+    gs_l1set l1[GS_L1_SETS + 1]; /* one more, so that sets from 1 on share host cache lines in pairs */
+    u64 series;                  /* complete samples of the time series */
+    gs_held held;                /* less what is still to come of resident TBs: see time_series.c */
     gs_work sampled;
     gs_stalls stalls;
     u64 tbs_done, hash_end;

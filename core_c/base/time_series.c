@@ -1,6 +1,6 @@
-/* Time series: see time_series.h. A sample is a copy of the counters, which run from the start, so that two
-   samples become one by dropping the first. A part that nothing happens to completes its samples when
-   something does, or at the end. */
+/* Time series: see time_series.h. A sample is a copy of the counters, which run from the start, so two
+   samples merge by dropping the first. A part in which nothing happens completes its samples with its next
+   event, or at the end. */
 #include "base/time_series.h"
 
 #include "base/mailbox.h"
@@ -27,18 +27,18 @@ void gs_series_plan(gs_sim *sim)
     gs_series *s = &sim->series;
     s->interval = (u64)sim->params.sim.sample;
     if (s->interval) {
-        /* a row each SM, slice, channel and bank */
+        /* a row for each SM, slice, channel and bank */
         u64 rows = (u64)sim->sms + (u64)sim->slices * (2 + sim->bank_mask + 1);
         s->limit = gs_max(GS_SERIES_ROWS / rows, 16);
-        /* the interval is looked at between quanta */
+        /* the interval is checked between quanta */
         s->room = s->limit + (sim->quantum + sim->lead) / s->interval + 2;
-        /* reads wait in the SMs' credits, each for a row and for the bus; writes for nothing: as many again
-         */
+        /* Reads wait within the SMs' credits, each for a row and for the bus. Writes have no limit: as many
+           again. */
         s->due_room = (u64)sim->sms * (sim->credits[GS_POOL_LOADS] + sim->credits[GS_POOL_COPIES]) * 4;
     }
 }
 
-/* resident TBs are there up to `time` */
+/* Counters of an SM; resident TBs count up to `time`. */
 static gs_sm_series sm_count(const gs_sim *sim, const gs_sm *sm, u64 time)
 {
     gs_sm_series out = {sm->held, sm->stalls, sm->work};
@@ -80,7 +80,7 @@ gs_l2 gs_slice_count(const gs_sim *sim, const gs_slice *s)
     return out;
 }
 
-/* ---- DRAM: what is booked counts when it happens ---- */
+/* DRAM: a booking counts when it happens. */
 static gs_channel *channels(gs_sim *sim)
 {
     return GS_TABLE(sim, gs_channel, series.at_channels);
@@ -138,7 +138,7 @@ void gs_series_dram_write(gs_sim *sim, const gs_slice *s, u64 time, u32 slots)
     book(sim, s->id, (gs_dram_booking){time, GS_DUE_WRITE, 0, (u16)s->writes, slots});
 }
 
-/* all that happens before `time`; the order does not matter to sums */
+/* All that happens before `time`. The order does not change the sums. */
 static void settle(gs_sim *sim, u32 slice, u64 time)
 {
     gs_channel *c = &channels(sim)[slice];
@@ -195,7 +195,7 @@ u64 gs_series_slices(gs_sim *sim, u32 group, u64 time)
     return end;
 }
 
-/* Two samples of a part become one: what ended with the second. Returns how many are complete then. */
+/* Merges pairs of a part's samples into the second of each. Returns how many are complete then. */
 static u64 merge(char *samples, u64 bytes, u64 stride, u64 done)
 {
     for (u64 i = 0; i < done / 2; i++) {
@@ -228,7 +228,7 @@ void gs_series_merge_to_fit(gs_sim *sim, u64 time)
     }
 }
 
-/* a run that has not ended has complete samples only */
+/* A run that has not ended counts complete samples only. */
 u64 gs_series_samples(const gs_sim *sim)
 {
     const gs_series *s = &sim->series;
@@ -245,7 +245,7 @@ void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_b
     if (!n) {
         return;
     }
-    /* SMs are ahead of slices while they run */
+    /* SMs run ahead of slices */
     u64 sm_now = sim->sched.finished ? now : now + sim->lead;
     for (u32 i = 0; i < sim->sms; i++) {
         gs_sm *sm = &gs_sms(sim)[i];
@@ -258,7 +258,7 @@ void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_b
         gs_series_slices(sim, i, now);
     }
     for (u32 i = 0; i < sim->slice_places && sim->sched.finished; i++) {
-        /* the last sample has what is drained later, or never */
+        /* the last sample includes what is drained later, or never */
         const gs_slice *s = &gs_slices(sim)[i];
         settle(sim, i, GS_NEVER);
         slice_sample(sim, s, n - 1, GS_NEVER);

@@ -1,4 +1,4 @@
-/* Types and small helpers that every unit uses. */
+/* Fixed-width types and small helpers that every unit uses. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -54,8 +54,8 @@ static inline u32 gs_popcount64(u64 x)
     return (u32)__builtin_popcountll(x);
 }
 
-/* x / d by a stored reciprocal, exact for all 64-bit x: hardware division would cost 20 to 40 cycles a
- * message. */
+/* x / d by a stored reciprocal, exact for all 64-bit x. A hardware division would cost 20 to 40 cycles a
+   message. */
 typedef struct gs_div {
     u64 d, inv;
 } gs_div;

@@ -1,11 +1,11 @@
-/* What a job's tables must hold before a simulation is made of them; its programs are program.c's. */
+/* Checks of a job: see check.h. */
 #include "engine/check.h"
 
 #include "base/arena.h"
 #include "base/fail.h"
 #include "base/mailbox.h"
+#include "memory/address_map.h"
 #include "memory/semaphore.h"
-#include "program/bounds_check.h"
 #include "scheduler/coarsening.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int check_gpcs(gs_sim *sim)
     return GS_OK;
 }
 
-/* settings of the scheme that contradict each other */
+/* Settings of the scheme that contradict each other. */
 static int check_order(gs_sim *sim)
 {
     if (sim->order.queues && (sim->order.tb_edges || !sim->order.slots || sim->order.slots > 65536 ||
@@ -163,7 +163,7 @@ static int check_ranks(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-/* what a launch asks of the scheme; `tbs`: of its grid */
+/* What a launch asks of the scheme; `tbs`: of its grid. */
 static int check_scheme(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
 {
     unsigned long long i = launch;
@@ -222,7 +222,7 @@ static int check_arguments(gs_sim *sim, const gs_launch *l, u64 launch, u64 top)
     return GS_OK;
 }
 
-/* the kernels, and the nodes of the dependence table, that a launch waits for */
+/* The kernels, and the nodes of the dependence table, that a launch waits for. */
 static int check_dependences(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 launch, u64 tbs)
 {
     for (u32 j = 0; j < l->preds; j++) {
@@ -276,7 +276,7 @@ static int check_launches(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-/* the nodes that ends of TBs and of kernels count down */
+/* The nodes that ends of TBs and of kernels count down. */
 static int check_outs(gs_sim *sim, const gs_job *job)
 {
     for (u64 i = 0; i < job->n_tb_outs; i++) {

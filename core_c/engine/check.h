@@ -1,6 +1,6 @@
-/* What a job's tables must hold before a simulation is made of them: check.c. */
-#include "base/state.h"
+/* Checks of a job: what its tables must hold before a simulation is created. */
 #pragma once
+#include "base/state.h"
 
-/* Tables of a job, but programs and hints, refer to what there is; needs the derived constants. */
+/* Checks all tables but programs and hints. Needs the derived constants. */
 int gs_check_job(gs_sim *sim, const gs_job *job);

@@ -1,5 +1,5 @@
-/* Creation of a simulation: the steps of create.h, then every part as it begins. One arena: nothing is
-   allocated after this (the oracle, a check for tests, keeps tables of its own). */
+/* Creation of a simulation: constants, checks, lowering, layout, then the initial state of every part. All is
+   one arena: nothing is allocated after this, except by the oracle. */
 #if defined(__linux__)
 /* madvise; NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming) */
 #define _DEFAULT_SOURCE
@@ -43,7 +43,7 @@ uint64_t gs_tables_hash(void)
     return GS_TABLES_HASH;
 }
 
-/* programs' resource classes: a shape for each (program, carve-out) in use */
+/* Classes of resources: one for each program and carve-out in use. */
 static u32 shape_of(gs_tb_resources *shapes, u32 *n, const gs_sim *sim, const gs_program *p, u32 carveout)
 {
     const gs_gpu_sm_params *sm = &sim->params.gpu_sm;
@@ -86,7 +86,7 @@ static int check_shape(gs_sim *sim, const gs_tb_resources *s, u64 launch)
     return GS_OK;
 }
 
-/* a kernel some of whose nodes release only part of it needs counters of its TBs */
+/* 1: some node of the kernel releases only part of it, so that its TBs need conditions of their own. */
 static int needs_tb_conditions(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64 tbs)
 {
     if (sim->order.nodes && !l->copies) {
@@ -146,9 +146,9 @@ static void init_parts(gs_sim *sim)
 
 enum { PAGE = 2 << 20 };
 
-/* SMs, slices, L2's sets and the first few MiB of messages (of one thread those in use) lie on large pages
-   where the system has them: all are gone through every quantum, and 4 KiB pages of theirs are more than a
-   processor remembers the places of. */
+/* SMs, slices, L2's sets and the first few MiB of messages (for one thread, those in use) are on large pages
+   where the system has them. All are visited every quantum, and the host's TLB does not cover them with 4 KiB
+   pages. */
 static void ask_for_large_pages(gs_sim *sim)
 {
 #if defined(MADV_HUGEPAGE)

@@ -9,8 +9,8 @@
 
 enum { ROOM_TEXT = 96 };
 
-/* How many TBs are ready and have no room, as an end of the error: they may be what others wait for. Of
-   several kernels the oldest is named. */
+/* How many TBs are ready and have no room, as the end of the message: others may wait for them. Of several
+   kernels the oldest is named. */
 static void name_room(gs_sim *sim, char text[ROOM_TEXT])
 {
     u32 kernel = GS_NONE, tbs = 0;
@@ -34,7 +34,7 @@ static void name_room(gs_sim *sim, char text[ROOM_TEXT])
     }
 }
 
-/* the kernel, TB and semaphore of a TB's first warp that stands at a POLL; 0: it waits for nothing */
+/* Names the kernel, TB and semaphore of a TB's first warp that is at a POLL; 0: it waits for nothing. */
 static int name_wait(gs_sim *sim, const gs_sm *sm, const gs_tb *tb, u32 wi, const char *room)
 {
     const gs_warp *w = &sm->warp[wi];

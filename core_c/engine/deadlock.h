@@ -1,6 +1,6 @@
-/* Why nothing can happen: names the first TB that waits, and what it waits for. */
-#include "base/state.h"
+/* The message of a deadlock: the first TB that waits, and what it waits for. */
 #pragma once
+#include "base/state.h"
 
-/* Says in the error what the first TB that waits, waits for, if that is why nothing can happen. */
+/* If TBs wait for semaphores or kernels, fails with a message that names the first. 0: none does. */
 int gs_deadlock_report(gs_sim *sim);

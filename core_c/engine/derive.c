@@ -1,4 +1,4 @@
-/* Constants of a simulation that follow from its parameters: latencies in ticks, reciprocals, the quantum. */
+/* Derived constants: see derive.h. */
 #include "engine/derive.h"
 
 #include "base/clock.h"
@@ -20,8 +20,8 @@ static void derive_l1(gs_sim *sim)
     sim->credits[GS_POOL_STORES] = (u32)p->stores_in_flight;
     for (u32 pool = 0; pool < GS_POOLS; pool++) {
         sim->pool[pool] = sim->credits[pool] ? pool : GS_POOL_LOADS;
-        /* Who asks for the release of a credit asks for one of the last so many. No more than that, for they
-           are gone through in turn, and all SMs' would fill the host's caches. */
+        /* A credit asks for one of the last releases. No more are remembered: they are used in turn, and
+           those of all SMs would fill the host's caches. */
         sim->credit_mask[pool] = 31;
         while (sim->credit_mask[pool] + 1 < gs_min32(sim->credits[pool], GS_CREDITS)) {
             sim->credit_mask[pool] = 2 * sim->credit_mask[pool] + 1;
@@ -61,7 +61,7 @@ static int derive_partitions(gs_sim *sim)
         sim->link_sector[0] = (u32)(29 * bytes / rate);
         sim->link_sector[1] = (u32)(32 * bytes / rate);
     }
-    /* the mean over lines with their home here and there is the configured latency */
+    /* the configured latency is the mean over lines with their home near and far */
     sim->far_latency = (u64)p->far_latency * sim->period;
     if (sim->far_latency / 2 >= sim->l2_latency) {
         return gs_fail(sim, GS_ERR_ARG,
@@ -210,7 +210,7 @@ static void derive_dram(gs_sim *sim)
     sim->bus_refresh = (u64)p->refresh_period;
     sim->bus_away = (u64)p->refresh_time;
     if (p->bank_refresh_time && sim->bus_away) {
-        /* banks' refreshes are short: whole slots, as often as comes to the same share of the bus */
+        /* refreshes by bank are short: whole slots, as often as takes the same share of the bus */
         u64 each = sim->bus_refresh / (u64)p->banks, asked = sim->bus_away;
         sim->bus_away = gs_max((asked + sim->dram_slot / 2) / sim->dram_slot, 1) * sim->dram_slot;
         sim->bus_refresh = sim->bus_away * each / asked;
@@ -263,7 +263,7 @@ static int derive_ports(gs_sim *sim)
     return GS_OK;
 }
 
-/* A pointer chase measures the configured latencies, so the rest of its way is subtracted from them. */
+/* A pointer chase measures the configured latencies, so the rest of the way is subtracted from them. */
 static int derive_latencies(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -293,8 +293,8 @@ static int derive_latencies(gs_sim *sim)
     return derive_partitions(sim);
 }
 
-/* What an SM does reaches a slice or the scheduler no sooner than a request passes L1 and the network, and
-   the other way round no sooner than a reply passes L2 and the network. So slices and scheduler run a
+/* What an SM sends reaches a slice or the scheduler after a request has passed L1 and the network at the
+   earliest; what they send, after a reply has passed L2 and the network. So slices and scheduler run a
    quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together. */
 static void derive_quantum(gs_sim *sim, u64 request)
 {
@@ -303,12 +303,12 @@ static void derive_quantum(gs_sim *sim, u64 request)
     sim->lead = gs_min(reply, sim->start_latency);
     sim->lead =
         sim->sched.has_pdl || sim->order.prologue ? gs_min(sim->lead, sim->depend_latency) : sim->lead;
-    /* copies are there a tick before what waits for them can send its first request */
+    /* host copies arrive a tick before what waits for them can send its first request */
     sim->copy_latency = sim->lead + gs_min(request, sim->done_latency) - 1;
     u64 most = gs_min(sim->copy_latency, 1024 * sim->period); /* see gs_box_of */
     most = sim->partition_boxes ? gs_min(most, sim->tag_latency + sim->fabric) : most;
     if (gs_table_memory_is_used(sim)) {
-        /* the scheduler is as far from L2 as an SM; it and the slices run the same quantum */
+        /* The scheduler is as far from L2 as an SM; it and the slices run the same quantum. */
         u64 both = (u64)p->gpu_l2.latency * sim->period;
         sim->sched.table_memory.way_out = both / 2;
         sim->sched.table_memory.way_back = both - both / 2;

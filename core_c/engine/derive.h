@@ -1,6 +1,6 @@
-/* Constants of a simulation that follow from its parameters: derive.c. */
-#include "base/state.h"
+/* Derived constants of a simulation: latencies in ticks, reciprocals, the quantum. */
 #pragma once
+#include "base/state.h"
 
-/* Constants that follow from sim->params and sim->order; on error a message and a code. */
+/* Derives them from sim->params and sim->order. On error it writes a message and returns a code. */
 int gs_derive(gs_sim *sim);

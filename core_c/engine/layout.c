@@ -1,4 +1,4 @@
-/* The arena: the place of every table of a simulation, and what a job puts there. */
+/* Layout of the arena: see layout.h. */
 #include "engine/layout.h"
 
 #include "base/arena.h"
@@ -19,7 +19,7 @@ static u32 power_of_two(u64 n)
     return p;
 }
 
-/* the job, as the simulation reads it */
+/* The job, as the simulation reads it. */
 static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u64 *end)
 {
     u64 n = job->n_launches;
@@ -56,7 +56,7 @@ static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u
     sim->recorded_parts = (u64)(uintptr_t)job->parts;
 }
 
-/* what the scheduler keeps, but its event queues */
+/* What the scheduler keeps, but its event queues. */
 static void lay_out_scheduler(gs_sim *sim, const gs_job *job, u32 shapes, u64 *end)
 {
     u64 n = job->n_launches, slots = (u64)sim->sms * GS_TBS;
@@ -81,7 +81,7 @@ static void lay_out_scheduler(gs_sim *sim, const gs_job *job, u32 shapes, u64 *e
     *end = gs_table_memory_lay_out(sim, *end);
 }
 
-/* the scheduler's event queues, each as long as it can get */
+/* The scheduler's event queues, each as long as it can get. */
 static void lay_out_events(gs_sim *sim, const gs_job *job, u64 *end)
 {
     u64 n = job->n_launches, slots = (u64)sim->sms * GS_TBS;
@@ -116,20 +116,20 @@ static void lay_out_parts(gs_sim *sim, u64 *end)
     sim->at_partial_lines = gs_reserve(end, sim->keep_partial ? sets : 0, sizeof(gs_partial_lines));
 }
 
-/* The most messages that can be on their way. */
+/* The most messages that can be in flight. */
 static u64 most_messages(const gs_sim *sim, const gs_job *job)
 {
     u64 slots = (u64)sim->sms * GS_TBS;
-    /* an op may go where one line may, so that each pool has up to 31 more */
+    /* an op may issue where one line may: each pool has up to 31 more */
     u64 messages = (u64)sim->sms * (sim->in_flight + 31 * GS_POOLS + 33) + 2 * slots;
     messages *= sim->partition_boxes ? 2 : 1; /* a store may drop a twin */
     messages += (sim->sched.has_pdl || sim->order.prologue ? 2 * slots : 0) +
                 (job->n_needs ? (GS_POLLS + 2) * slots : 0);
-    messages += (u64)sim->sms * GS_STORE_OWNERS; /* TBs that are complete after they left, and their posts */
+    messages += (u64)sim->sms * GS_STORE_OWNERS; /* completions of TBs that have left, and posts */
     return messages + sim->sched.table_memory.room;
 }
 
-/* what each host thread has of its own; every message in flight could be in a chunk of its own */
+/* What each host thread has of its own. Every message in flight may be in a chunk of its own. */
 static void lay_out_threads(gs_sim *sim, const gs_job *job, u64 *end)
 {
     u64 messages = most_messages(sim, job), chunks = messages + (u64)GS_RING * sim->boxes + 64;
@@ -175,7 +175,7 @@ u64 gs_arena_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 
     return (end + 127) & ~127ull;
 }
 
-/* each kernel's successors, from the predecessors that the job gives, and the kernels by rank */
+/* Each kernel's successors, from the predecessors in the job, and the kernels by rank. */
 static void fill_successors(gs_sim *sim, const gs_job *job)
 {
     u32 *ptr = GS_TABLE(sim, u32, at_succ_ptr), *succs = GS_TABLE(sim, u32, at_succs);

@@ -1,9 +1,8 @@
-/* The arena: the place of every table of a simulation, and what a job puts there: layout.c. */
+/* Layout of the arena: an offset for every table of a simulation, and what a job puts there. */
 #pragma once
 #include "program/program.h"
 
-/* Gives every table its place behind sim and returns the end of the last; gs_arena_fill copies the job
- * there.
- */
+/* Sets the offset of every table from sim, and returns the end of the last. gs_arena_fill copies the job
+   there. */
 u64 gs_arena_lay_out(gs_sim *sim, const gs_job *job, const gs_lowered *low, u32 shapes);
 void gs_arena_fill(gs_sim *sim, const gs_job *job, const gs_lowered *low);

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Quanta until something can happen: 1, or more when all parts are waiting for a later time. */
+/* Quanta until something can happen: 1, or more if all parts wait for a later time. */
 static u64 quanta_to_next(const gs_sim *sim, u32 threads)
 {
     u64 events = 0, most = GS_RING / 2 - (sim->qn & (GS_RING / 2 - 1));
@@ -46,7 +46,7 @@ static u64 quanta_to_next(const gs_sim *sim, u32 threads)
             next = gs_min(next, sm - (sm == GS_NEVER ? 0 : sim->lead));
         }
     }
-    /* the clock may change before that, and with it when an SM has something to do */
+    /* the clock may change before, and with it when an SM has something to do */
     if (live && (next != GS_NEVER || most != GS_NEVER)) {
         next = gs_min(next, sim->epoch - (sim->epoch == GS_NEVER ? 0 : sim->lead));
     }
@@ -92,7 +92,7 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
     if (d->finished) {
         u64 last = gs_div_by(d->end, sim->by_period);
         while (last / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
-            samples_merge(sim); /* by the end, not by where this quantum began */
+            samples_merge(sim); /* by the end of the job, not by where this quantum began */
         }
         for (u32 i = 0; i < sim->sms; i++) {
             gs_sm_sample(ctx, &gs_sms(sim)[i], gs_sms(sim)[i].cur);

@@ -16,7 +16,7 @@ void gs_totals_get(const gs_sim *sim, gs_totals *out)
     for (u32 i = 0; i < sim->slice_places; i++) {
         hash = gs_mix(hash, slices[i].hash);
     }
-    u64 cycles = gs_div_by(d->end, sim->by_period); /* of the clock that nothing slows down */
+    u64 cycles = gs_div_by(d->end, sim->by_period); /* of the clock without load */
     *out = (gs_totals){.now = d->finished ? d->end : sim->q0,
                        .end = d->end,
                        .slowed = cycles - gs_clock_cycles(sim),

@@ -1,7 +1,7 @@
-/* The loop of a simulation. Reading order of the core starts here.
+/* The loop of a simulation: start reading the core here.
 
    The machine is cut into parts: the scheduler, slices of L2 with their DRAM channel, SMs. Each part runs
-   alone for a quantum, which is not longer than any message between parts takes; so what a part sends arrives
+   alone for a quantum, which is not longer than any message between parts takes. So what a part sends arrives
    in a later quantum, and parts may run in any order, on any thread. */
 #include "base/fail.h"
 #include "base/mailbox.h"
@@ -30,7 +30,7 @@ static void run_quanta(gs_team *t, gs_ctx *ctx)
     } while (t->result == GS_OK);
 }
 
-/* slices and the scheduler alone for one quantum */
+/* Slices and the scheduler run a quantum. */
 static void run_slices(gs_team *t, gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
@@ -53,7 +53,7 @@ static void run_slices(gs_team *t, gs_ctx *ctx)
     }
 }
 
-/* SMs alone for one quantum */
+/* SMs run a quantum. */
 static void run_sms(gs_team *t, gs_ctx *ctx)
 {
     gs_sim *sim = ctx->sim;
@@ -64,7 +64,7 @@ static void run_sms(gs_team *t, gs_ctx *ctx)
     ctx->q0 = sim->q0 + sim->lead;
     ctx->send0 = sim->q0 + sim->quantum; /* slices have run this one */
     ctx->send_qn = sim->qn + 1;
-    ctx->row.begin = GS_NEVER - sim->quantum; /* no time lies in it */
+    ctx->row.begin = GS_NEVER - sim->quantum; /* before any time */
     for (u32 g; (g = gs_steal_work(t, ctx, GS_SHARE_SMS)) != GS_NO_BOX;) {
         if (g + 1 < sim->share[GS_SHARE_SMS][ctx->id + 1]) {
             gs_mailbox_prefetch(ctx, g + 1);
@@ -73,7 +73,7 @@ static void run_sms(gs_team *t, gs_ctx *ctx)
     }
 }
 
-/* After a quantum that all threads have run: empties the boxes of this thread. */
+/* All threads have run the quantum: empties the boxes of this thread. */
 static void clear(gs_ctx *ctx)
 {
     const gs_sim *sim = ctx->sim;
@@ -85,7 +85,7 @@ static void clear(gs_ctx *ctx)
     }
 }
 
-/* The threads are known, and none works yet. */
+/* The number of threads is known, and none works yet. */
 static void begin(gs_team *t)
 {
     gs_sim *sim = t->sim;

@@ -31,7 +31,7 @@ void gs_shares_split(gs_sim *sim, u32 threads)
     sim->shares_checked = sim->quanta;
 }
 
-/* boxes of thread t that others have run */
+/* Boxes of thread t that others have run. */
 static u32 lost(const gs_sim *sim, u32 kind, u32 t)
 {
     u32 n = 0;
@@ -41,7 +41,7 @@ static u32 lost(const gs_sim *sim, u32 kind, u32 t)
     return n;
 }
 
-/* Boxes differ in work, and processors of the host in speed. A box that others run in most quanta goes to the
+/* Boxes differ in work, and host processors in speed. A box that others run in most quanta goes to the
    neighbour whose boxes they seldom run: what a box touches stays with one processor. */
 void gs_shares_adapt(gs_team *t)
 {

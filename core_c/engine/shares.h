@@ -1,5 +1,5 @@
-/* Which thread runs which boxes (groups of slices, groups of SMs) of a quantum: each has a share, and who is
-   done takes from the others'. No result depends on it. */
+/* Which thread runs which boxes (groups of slices, groups of SMs) of a quantum: each has a share, and a
+   thread that is done steals from others. No result depends on it. */
 #pragma once
 #include "base/mailbox.h"
 #include "engine/team.h"
@@ -9,10 +9,10 @@ enum { GS_SHARE_SLICES, GS_SHARE_SMS };
 
 /* Gives all threads equal numbers of boxes. */
 void gs_shares_split(gs_sim *sim, u32 threads);
-/* Makes a thread's share ready for a quantum; nobody may be taking from it. */
+/* Prepares a thread's share for a quantum; no thread may be stealing from it. */
 void gs_shares_lay_out(gs_team *t, u32 kind, u32 thread);
-/* Moves boxes between neighbours' shares, between two quanta. */
+/* Moves boxes between neighbours' shares. Called between quanta. */
 void gs_shares_adapt(gs_team *t);
-/* The next box that a thread runs: the first that is left of its own share, else the last of another's, which
-   that thread comes to last. GS_NO_BOX: none is left. */
+/* The next box that a thread runs: the first left of its own share, else the last of another share, which its
+   owner comes to last. GS_NO_BOX: none is left. */
 u32 gs_steal_work(gs_team *t, gs_ctx *ctx, u32 kind);

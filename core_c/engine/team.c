@@ -24,7 +24,7 @@ static inline void relax(void)
 }
 
 /* Threads usually arrive within microseconds. One that is late has lost its processor: a thread that sleeps
-   leaves it a free one, one that yields would stay in its way. */
+   leaves it a free one; one that yields would stay in its way. */
 void gs_team_await(gs_team *t, u32 round)
 {
     for (u32 i = 0; i < t->spins; i++) {

@@ -1,5 +1,5 @@
-/* The threads of a run. All meet at the end of a round: when the slices of a quantum have run, and when its
-   SMs have. The last to arrive does what one thread must do alone. */
+/* The threads of a run. They wait for each other at the end of a round: when the slices of a quantum have
+   run, and when its SMs have. The last to arrive does what one thread must do alone. */
 #pragma once
 #include "base/mailbox.h"
 
@@ -13,23 +13,23 @@ typedef struct gs_team {
     pthread_cond_t next;
     u64 quanta;
     int result; /* GS_OK: go on */
-    /* Each on a host cache line of its own: threads that wait read one while others count themselves in the
+    /* On host cache lines of their own: waiting threads read one while others count themselves in the
        other. */
-    _Alignas(128) u32 round; /* how often all have met; 1: the team is complete */
+    _Alignas(128) u32 round; /* rounds that have ended; 1: the team is complete */
     _Alignas(128) u32 waiting;
     struct {
         _Alignas(128) u64 range[GS_SHARES]; /* boxes that the thread has still to run: see shares.c */
     } left[GS_THREADS];
 } gs_team;
 
-/* What thread `id` of the team works with. */
+/* The context of thread `id`. */
 gs_ctx gs_team_context(const gs_team *t, u32 id);
 /* Waits for the end of a round. */
 void gs_team_await(gs_team *t, u32 round);
-/* Lets all go on that wait for the end of a round. */
+/* Releases the threads that wait for the end of a round. */
 void gs_team_end_round(gs_team *t, u32 round);
-/* Runs work(t, context) on so many threads, or on as many as the host gives; `begin` is called when their
-   number is known, before any works. */
+/* Runs work(t, context) on so many threads, or on as many as the host gives. `begin` is called when their
+   number is known, before any of them works. */
 void gs_team_run(gs_team *t, u32 threads, void (*begin)(gs_team *t), void (*work)(gs_team *t, gs_ctx *ctx));
 
 /* Waits until all threads are here. The last one calls `last`, if there is one, before the others go on. */

@@ -1,15 +1,16 @@
-/* What the address map of address_map.h is made of, and its inverse. */
+/* Tables of the address map, and its inverse: see address_map.h. */
 #include "memory/address_map.h"
 
-/* What each bit of a quad's number changes on an H200: bits 0 to 5 are the lowest of the number whose
-   remainder is the unit, bit 6 the half that is the home; bit 7 is ours. The first 28 are measured
-   (tests/hw/memory/slices.cu, docs/validation/memory.md), the others, of which lines have one at most, assumed. */
+/* What each bit of a quad's number changes on an H200: bits 0 to 5 are the lowest bits of the number whose
+   remainder is the unit, bit 6 is the partition; bit 7 is an assumption. The first 28 are measured
+   (tests/hw/memory/slices.cu, docs/validation/memory.md). The others, of which a line has one at most, are
+   assumed. */
 static const u8 changes[32] = {
     0x88, 0x14, 0x21, 0x48, 0x55, 0x22, 0x44, 0x1f, 0x72, 0x3e, 0x57, 0x0d, 0x75, 0x5b, 0x15, 0x5c,
     0x26, 0x5d, 0x56, 0x74, 0x51, 0x1b, 0x53, 0x36, 0x2b, 0x54, 0x6d, 0x67, 0x26, 0x5d, 0x56, 0x74,
 };
 
-/* without the hash: lowest digits first, half and set behind them */
+/* Without the hash: lowest digits first, then partition and set. */
 static const u8 plain[8] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
 
 void gs_address_map_fold(gs_address_map *m, int hash)
@@ -33,7 +34,7 @@ void gs_address_map_deal(gs_address_map *m)
 {
     const u32 groups = (m->half + GS_GROUP - 1) / GS_GROUP, full = GS_GROUP - (groups * GS_GROUP - m->half);
     for (u32 unit = 0; unit < m->half; unit++) {
-        /* all groups have so many, all but the last some more */
+        /* all groups have `full` units, all but the last one more */
         u32 more = unit >= full * groups, after = more ? unit - full * groups : unit;
         u32 to = groups - more, place = after % to * GS_GROUP + after / to + more * full;
         m->place[unit] = (u8)place;
@@ -73,4 +74,13 @@ void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *s
 {
     gs_home(&sim->map, line, slice, set, tag);
     *slice -= *slice >= sim->map.half ? sim->map.gap : 0;
+}
+
+u64 gs_address_limit(const gs_sim *sim)
+{
+    /* L2 tags have 16 bits, L1 keys name a line in 31. With gpu.l2.chunked, consecutive lines may be a fold
+       of their address apart: 1024 lines, and a row of all slices. */
+    u64 tags = sim->map.wraps || sim->partition_boxes ? 32767 : 65535;
+    u64 lines = tags * sim->map.by_block.d - (sim->map.chunked ? 1024 + 16 * (u64)sim->slices : 0);
+    return gs_min(lines * 128, (u64)INT32_MAX * 128);
 }

@@ -1,27 +1,27 @@
 /* The address map: a bijection line <-> (slice, set, tag).
 
-   A block of slices * sets consecutive lines has one tag; within it `slices` lines after one another take one
-   set of every slice. Slices are turned by a number that depends on set and tag, sets by one that depends on
-   the tag, so strides spread too; without the hash (gpu.l2.hash) by none.
+   A block of slices * sets consecutive lines has one tag. Within it, `slices` consecutive lines map to one
+   set of each slice. Slices are rotated by a number that depends on set and tag, and sets by one that depends
+   on the tag, so strides spread over both; without the hash (gpu.l2.hash) neither rotates.
 
-   With gpu.l2.chunked quads have their places as on an H200 (tests/hw/memory/slices.cu): of each chunk of 8 lines
-   those without bit 1 of their number, and those with it, which lie in different slices unless there are so
-   few that 8 has no remainder. A quad's number beyond its lowest eight bits goes before six bits into which
-   all of it is folded (xor); the remainder of that by the slices of a half is the unit of one or two slices,
-   a seventh folded bit the half that is the home and, of two slices of a unit, which. An eighth tells apart
-   the two quads that have all that in common.
+   With gpu.l2.chunked, quads of lines map to slices as on an H200 (tests/hw/memory/slices.cu). A chunk of 8
+   lines has two quads: the lines without bit 1 of their number, and those with it. They map to different
+   slices, unless the number of slices divides 8. The unit (one slice, or a pair) is a remainder by the slices
+   of a partition: of the quad's number above its lowest eight bits, followed by six bits into which the whole
+   number is folded (xor). A seventh folded bit is the partition and, in a pair, which slice. An eighth tells
+   apart the two quads that agree in all that.
 
-   Where there are two partitions the slices of each begin with a group of their own, so that a few places
-   may be of no use: `slice` is a place here, in gs_api.h a slice's number. Units that follow one another are
-   dealt out to the groups in turn, with chunks: the remainder of 64 numbers by 47 takes 17 units in a row
-   twice as often as the others, and a group has a link of its own to each GPC. That they are is assumed;
-   where slices in a row are a group L2 reads too slowly (docs/validation/memory.md). */
+   With two partitions the slices of each begin with a new group, so a few places are unused: `slice` is a
+   place here, and a slice's number in gs_api.h. With chunks, consecutive units are dealt out to the groups in
+   turn: the remainder of 64 numbers by 47 hits 17 consecutive units twice as often as the others, and a group
+   has one link to each GPC. The dealing is assumed; with consecutive slices in a group, L2 reads too slowly
+   (docs/validation/memory.md). */
 #pragma once
 #include "base/state.h"
 
-/* What the lines of a block have in common; with gpu.l2.chunked of the 1024 whose quads have the same upper
-   part of their number: that part folded, its 64-fold by the units of a half, and the tag where their places
-   begin, up to `end`, and what makes a set of those. */
+/* What the lines of a block have in common. With gpu.l2.chunked: what the 1024 lines have in common whose
+   quads share the upper part of their number. That part, folded; 64 times it, divided by the units of a
+   partition; and the tag of their places up to `end`, with what makes a set of a place. */
 typedef struct gs_block {
     u64 first; /* line */
     u32 tag, h, set;
@@ -32,10 +32,13 @@ enum { GS_QUAD_LINES = 1024 };
 
 void gs_address_map_fold(gs_address_map *m, int hash);
 
-/* Where in its partition each unit lies: see above. */
+/* Addresses must be below this. */
+u64 gs_address_limit(const gs_sim *sim);
+
+/* Deals out the units of a partition to its groups: see above. */
 void gs_address_map_deal(gs_address_map *m);
 
-/* a number below n (at most 2048) from 16 bits */
+/* Scales 16 bits to a number below n (at most 2048). */
 static inline u32 gs_scale_16_bits(u32 bits, u32 n)
 {
     return (bits & 0xffff) * n >> 16;
@@ -51,19 +54,19 @@ static inline gs_block gs_block_at(const gs_address_map *m, u64 block)
                       .set = gs_scale_16_bits(h >> 16, m->rows) * m->row_sets};
 }
 
-/* how far the slices are turned for the set that is `at`-th of its block */
+/* How far the slices are rotated for the `at`-th set of a block. */
 static inline u32 gs_slice_rotation(const gs_address_map *m, const gs_block *b, u32 at)
 {
     return gs_scale_16_bits(at * m->rotation + b->h, m->slices);
 }
 
-/* what the bits of a quad's number from the eighth on are folded into */
+/* The fold of a quad's number from bit 8 on. */
 static inline u32 gs_quad_fold(const gs_address_map *m, u32 high)
 {
     return m->fold[1][high & 255] ^ m->fold[2][high >> 8 & 255] ^ m->fold[3][high >> 16];
 }
 
-/* the tag of a place of those that quads have in a slice, and what makes a set of it */
+/* The tag of the `at`-th place that quads have in a slice, and what makes a set of it. */
 static inline void gs_quad_tag(const gs_address_map *m, u32 at, gs_block *b)
 {
     u32 block = (u32)gs_div_by(at, m->by_sets);

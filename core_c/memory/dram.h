@@ -1,13 +1,13 @@
-/* A DRAM channel: banks with row buffers and a data bus of sector slots. Requests open their rows in arrival
-   order and take whatever bus slots are free from then on. Activates of a channel keep apart. Refresh takes
-   its slots out of the bus as time advances; where banks take turns, the one whose turn it is is away for
-   longer and closes its row. Writes collect and drain in batches that pay one bus turnaround; a limited queue
-   of them holds up what pushes more out of L2. */
+/* A DRAM channel: banks with row buffers, and a data bus of sector slots. Requests open their rows in arrival
+   order and take the bus slots that are free from then on. Activates of a channel keep a distance. Refreshes
+   take their slots out of the bus as time advances. With refresh by bank, one bank at a time is away for
+   longer and closes its row. Writes are collected and drained in batches that pay one bus turnaround; their
+   queue is limited, and a full one holds up evictions from L2. */
 #pragma once
 #include "base/time_series.h"
 
-/* slots of word w of the bus map that refreshes take; channels refresh one after another, not all at once,
-   and a refresh may have begun before time 0 */
+/* Slots of word w of the bus map that refreshes take. Channels refresh one after another, and a refresh may
+   have begun before time 0. */
 static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
 {
     u64 map = 0, slot = sim->dram_slot;
@@ -15,7 +15,7 @@ static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
     if (!busy) {
         return 0;
     }
-    /* times from one period before 0 on */
+    /* Times count from one period before 0 on. */
     u64 from = w * 64 * slot + period, to = from + 64 * slot, phase = period * s->id / sim->slice_places;
     for (u64 r = (from - phase) / period * period + phase; r < to; r += period) {
         /* slots that begin within the refresh and within this word */
@@ -29,8 +29,8 @@ static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
     return map;
 }
 
-/* what a channel begins with: its bus map, and when its banks are refreshed, one after another through a
-   period; of some it has begun before time 0 */
+/* The initial state of a channel: its bus map, and when its banks are refreshed, spread over a period; some
+   refreshes have begun before time 0. */
 static inline void gs_dram_begin(const gs_sim *sim, gs_slice *s)
 {
     const gs_gpu_dram_params *p = &sim->params.gpu_dram;
@@ -46,7 +46,7 @@ static inline void gs_dram_begin(const gs_sim *sim, gs_slice *s)
     }
 }
 
-/* opens the next word of the bus map: slots of refresh are taken from the start */
+/* Moves the bus map on by a word. Slots of refreshes are taken from the start. */
 static inline void gs_bus_advance(const gs_sim *sim, gs_slice *s)
 {
     u64 w = s->bus_word + GS_BUS_WORDS;
@@ -66,14 +66,14 @@ static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
     return time <= phase ? 0 : (time - phase + period - 1) / period;
 }
 
-/* n slots beyond the bus map: first come, first served behind everything that is in it, and refresh takes its
-   slots here, too; returns the end of the last */
+/* n slots beyond the bus map, first come, first served, after everything in it; refreshes take their slots
+   here, too. Returns the end of the last. */
 static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n)
 {
     u64 map = (s->bus_word + GS_BUS_WORDS) * 64, start = gs_max(gs_max(s->bus_tail, map), slot);
     u64 width = sim->dram_slot, done = 0, end = start + n;
     u64 busy = sim->bus_away < sim->bus_refresh ? sim->bus_away : 0;
-    /* a refresh that the map's end cuts has not been counted yet */
+    /* a refresh that the end of the map cuts has not been counted yet */
     u64 from = start * width - (start > s->bus_tail ? gs_min(busy, start * width) : 0);
     u64 before = gs_refreshes(sim, s, from), now;
     while (busy && (now = gs_refreshes(sim, s, end * width) - before) > done) {
@@ -84,12 +84,12 @@ static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n
     return end * width;
 }
 
-/* takes n sector slots from time t on; returns the end of the last */
+/* Takes n sector slots from time t on; returns the end of the last. */
 static GS_ALWAYS_INLINE u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
 {
     u64 first = gs_div_by(now, sim->by_slot) >> 6;
     if (GS_UNLIKELY(first > s->bus_word + 2 * GS_BUS_WORDS)) {
-        /* after a long silence every word of the old map is past: rebuild only the words in view */
+        /* all words of the old map are past: only those in view are built anew */
         s->bus_word = first - GS_BUS_WORDS;
     }
     while (s->bus_word < first) {
@@ -134,7 +134,8 @@ static GS_ALWAYS_INLINE u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now,
     return (last + 1) * sim->dram_slot;
 }
 
-/* A bank's turn comes by a time: it is refreshed once it has done what it is at, and its row is closed. */
+/* A bank's refresh is due by a time. It begins when the bank has finished what it does, and closes the
+   row. */
 static inline void gs_bank_refresh(const gs_gpu_dram_params *p, gs_bank *b, u64 t)
 {
     u64 due = t - (t - b->refresh) % (u64)p->refresh_period;
@@ -176,7 +177,7 @@ static GS_ALWAYS_INLINE u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 ro
     return end;
 }
 
-/* a batch of writes drains */
+/* Drains a batch of writes. */
 static __attribute__((noinline)) void gs_dram_drain(gs_sim *sim, gs_slice *s, u64 t)
 {
     u32 slots = s->writes + sim->turnaround_slots[s->reads_since];

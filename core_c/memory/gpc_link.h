@@ -1,12 +1,12 @@
-/* What a GPC takes of L2's replies. Each group of slices has a link of its own to each GPC, which the GPC's
-   clusters of SMs (CPCs) share evenly, cluster by cluster. A reply for several SMs that joined passes once.
-   Every byte takes its time of the link, but when a reply passes is said when it is asked for: what other
-   clusters ask later does not delay it, what DRAM answers takes the link when it is looked up, and one that a
-   slice has for a time before the last one that was asked for finds the link as it was left by that. */
+/* Links from L2 to the GPCs. Each group of slices has a link to each GPC. The GPC's clusters of SMs (CPCs)
+   share it evenly. A reply for several SMs that joined passes once. A reply's delay is computed when the
+   request is served: later requests of other clusters do not add to it, and a miss takes the link when it is
+   looked up, not when DRAM answers. A reply that is ready before the last one that was served sees the link
+   as that one left it. */
 #pragma once
 #include "base/state.h"
 
-/* Up to time t, if it is later, clusters that are still to get something share the link. */
+/* Up to time t, if it is later, clusters that have something left share the link. */
 static inline void gs_gpc_link_pass(gs_gpc_link *link, u64 t)
 {
     u64 time = t > link->at ? t - link->at : 0;
@@ -22,7 +22,7 @@ static inline void gs_gpc_link_pass(gs_gpc_link *link, u64 t)
         }
         u64 each = gs_min(least, n == 3 ? time / 3 : time >> (n - 1));
         if (each == 0) {
-            link->at -= time; /* what cannot be shared is for the next time */
+            link->at -= time; /* a rest too small to be shared is left for the next time */
             break;
         }
         for (u32 i = 0; i < GS_CLUSTERS; i++) {
@@ -32,7 +32,7 @@ static inline void gs_gpc_link_pass(gs_gpc_link *link, u64 t)
     }
 }
 
-/* A reply of so many sectors is there for that SM at time t: returns how long it waits for the link. */
+/* A reply of so many sectors is ready for that SM at time t: returns how long it waits for the link. */
 static inline u64 gs_gpc_link_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
 {
     _Static_assert(GS_CLUSTERS == 3, "gs_gpc_link_pass shares by one, two and three");

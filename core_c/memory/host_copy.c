@@ -3,7 +3,7 @@
 
 enum {
     PIECE = 128, /* sectors: 4 KiB, the largest payload of a PCIe packet */
-    TAIL = 8     /* times the L2: under random replacement e^-8 of what lies further back is left */
+    TAIL = 8     /* times the L2: under random replacement e^-8 of what is further back is still cached */
 };
 
 static const gs_copy *first_of(const gs_sim *sim, const gs_launch *l)
@@ -22,7 +22,7 @@ u32 gs_host_copy_pieces(const gs_sim *sim, const gs_launch *l)
     return l->copy_time ? (u32)((sectors_of(sim, l) + PIECE - 1) / PIECE) : 1;
 }
 
-/* the lines of the sectors from the `from`-th to before the `to`-th of a copy */
+/* The lines of a copy's sectors `from` to before `to`. */
 static void lines(const gs_sim *sim, const gs_launch *l, u64 from, u64 to, gs_host_copy_visit visit,
                   void *user)
 {

@@ -21,7 +21,7 @@ typedef struct features {
     int shared;  /* SMs share requests, look-ups or links */
 } features;
 
-/* what all requests of a group have in common */
+/* What all requests of a group have in common. */
 typedef struct server {
     gs_ctx *ctx;
     gs_sim *sim;
@@ -36,12 +36,12 @@ typedef struct request {
     gs_set *set;
     u64 t, pay;
     u32 tag, mask, sectors, kind, load, from;
-    u64 fabric;       /* time over the fabric, of the reply */
-    int forwarded;    /* a load comes from the slice opposite, where it could not join */
-    int through_twin; /* a store comes through the slice opposite, whose twin keeps what it writes */
+    u64 fabric;       /* of the reply, over the fabric */
+    int forwarded;    /* a load that the opposite slice could not answer */
+    int through_twin; /* a store that came through the opposite slice, whose twin keeps it */
 } request;
 
-/* A request where there are two partitions. 1: it is done, or belongs to the other partition. */
+/* A request with two partitions. 1: it is done. */
 static GS_ALWAYS_INLINE int pass_partition(const server *v, request *r)
 {
     gs_sim *sim = v->sim;
@@ -80,7 +80,7 @@ static GS_ALWAYS_INLINE int pass_partition(const server *v, request *r)
     return 0;
 }
 
-/* A line that the set has: returns when the reply leaves. */
+/* A hit: returns when the reply leaves. */
 static GS_ALWAYS_INLINE u64 hit_way(const server *v, const request *r, u32 way, u64 start, features f)
 {
     gs_sim *sim = v->sim;
@@ -125,7 +125,8 @@ static GS_ALWAYS_INLINE u64 access_set(const server *v, const request *r, u64 st
     return reply;
 }
 
-/* Which lines have a twin opposite changes with the request: the twin is told of a store. */
+/* Which lines have a twin changes with loads from the opposite partition and with stores, which the twin is
+   sent. */
 static GS_ALWAYS_INLINE void update_twin(const server *v, const request *r, u64 start)
 {
     gs_set *set = r->set;
@@ -189,7 +190,7 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
 static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 n, features f)
 {
     gs_sim *sim = ctx->sim;
-    /* one sender a group: replies of one time stay in the order in which they were made */
+    /* one sender a group keeps replies of one time in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     const server v = {ctx, sim, &sender, sim->l2_latency, sim->noc, group};
     gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
@@ -222,8 +223,8 @@ static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 
     }
 }
 
-/* The scheduler reads or updates a line of its tables: see table_memory.c. It is between the partitions of
-   L2, so its way to either is the mean. */
+/* The scheduler reads or updates a line of its tables: see table_memory.c. It is as far from one partition as
+   from the other, so it pays the mean latency between them. */
 static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set,
                                                     const gs_msg *m)
 {

@@ -1,4 +1,4 @@
-/* L2 slices: what their groups do with the messages of a quantum. */
+/* L2 slices: a group of them serves the messages of a quantum. */
 #pragma once
 #include "base/mailbox.h"
 

@@ -49,8 +49,8 @@ static void copy_miss(const copy *c, gs_slice *s, gs_set *set, u32 tag, u32 mask
     gs_l2_insert(lru, (u32)sim->params.gpu_l2.referenced, set, way);
 }
 
-/* A line is written as by a store, but nobody waits for an acknowledgement. A copy that takes no time holds
-   neither port nor bus and is not counted. */
+/* Writes a line as a store does, without an acknowledgement. A copy that takes no time holds neither port nor
+   bus and is not counted. */
 static void copy_line(void *user, u64 line, u32 mask)
 {
     const copy *c = user;

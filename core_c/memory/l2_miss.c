@@ -3,7 +3,7 @@
 
 #include "memory/l2_set.h"
 
-/* the DRAM row of a set's line with that tag */
+/* The DRAM row of a set's line. */
 static inline u32 row_of(const gs_sim *sim, u32 tag, u32 at, u32 unit)
 {
     return (tag * sim->sets + at - unit * sim->sets) >> sim->row_shift;

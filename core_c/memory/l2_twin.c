@@ -33,7 +33,7 @@ static void join_twin(gs_ctx *ctx, const twin_request *r, gs_l2_join *join, u64 
     gs_sim *sim = ctx->sim;
     u64 wait = gs_l2_join_link(sim, join, r->group, t, r->sm, r->sectors);
     if (join->remote) {
-        u64 behind = join->reply - sim->twin_latency + 1; /* the first one has left by then */
+        u64 behind = join->reply - sim->twin_latency + 1; /* the first load has left by then */
         forward(ctx, r, gs_max(r->in + wait, behind), r->m->pay | GS_PAY_JOINED | GS_PAY_IN_TRANSIT);
     } else {
         gs_l2_join_reply(ctx, r->s, r->own, r->m, r->sm,

@@ -5,9 +5,9 @@
 #include "memory/dram.h"
 #include "memory/l2_set.h"
 
-/* Where the line in that way is kept. Lines of one block of the address map never meet there, as they do not
-   in sets, but those of others that lie as far apart as these do not all meet the same: each block goes
-   through the places in steps of its own. */
+/* The entries for the line in that way. Lines of one block of the address map use different entries, as they
+   use different sets. Each block steps through the entries with a step of its own, so that lines at equal
+   distances do not all share the same entries. */
 static gs_partial_lines *lines_of(gs_sim *sim, const gs_slice *s, const gs_set *set, u32 way)
 {
     u32 h = set->tag[way] * 0x9E3779B1u;
@@ -17,14 +17,14 @@ static gs_partial_lines *lines_of(gs_sim *sim, const gs_slice *s, const gs_set *
     return GS_TABLE(sim, gs_partial_lines, at_partial_lines) + (size_t)s->id * sim->sets + place;
 }
 
-/* the sectors of which words are missing */
+/* The sectors of which words are missing. */
 static u32 missing_sectors(u32 missing)
 {
     u32 any = missing | missing >> 1 | missing >> 2 | missing >> 3;
     return (any & 1) | (any >> 3 & 2) | (any >> 6 & 4) | (any >> 9 & 8);
 }
 
-/* Forgets entry i; the one behind it moves up. */
+/* Drops entry i; the next one moves up. */
 static void drop(gs_sim *sim, const gs_slice *s, gs_partial_lines *o, u32 i)
 {
     gs_set *set = gs_l2_sets(sim, s->id) + (o->line[i] >> 4);
@@ -36,7 +36,7 @@ static void drop(gs_sim *sim, const gs_slice *s, gs_partial_lines *o, u32 i)
     o->missing[i] = 0;
 }
 
-/* L2 reads what is missing of entry i at time t; nobody waits for it. */
+/* L2 reads the missing words of entry i at time t; no request waits for them. */
 static void complete(gs_sim *sim, gs_slice *s, gs_partial_lines *o, u32 i, u64 t)
 {
     u32 at = o->line[i] >> 4, tag = gs_l2_sets(sim, s->id)[at].tag[o->line[i] & 15];
@@ -45,7 +45,7 @@ static void complete(gs_sim *sim, gs_slice *s, gs_partial_lines *o, u32 i, u64 t
     drop(sim, s, o, i);
 }
 
-/* the number of the entry of a way that has one */
+/* The number of the entry of a way that has one. */
 static u32 find(gs_sim *sim, const gs_slice *s, const gs_set *set, u32 way, const gs_partial_lines *o)
 {
     u32 line = (u32)(set - gs_l2_sets(sim, s->id)) << 4 | way, i = 0;

@@ -1,9 +1,9 @@
-/* Semaphores at their L2 slice: see warp_sync.h. Only the slice's own part touches them. */
+/* Semaphores at their L2 slice: see semaphore.h. Only the slice's own part accesses them. */
 #include "memory/semaphore.h"
 
 #include "base/mailbox.h"
 
-/* complete semaphores from `index` on, at most to the end of their line */
+/* How many semaphores are complete from `index` on, at most to the end of the line. */
 static u32 run_of(const gs_sim *sim, u32 index)
 {
     const gs_semaphore *all = GS_CONST_TABLE(sim, gs_semaphore, at_semaphores);
@@ -23,7 +23,7 @@ static void answer(gs_ctx *ctx, const gs_sender *sender, u32 sm, u64 time, u64 p
             pay | gs_pay_line(0, 0, 0, run, 0));
 }
 
-/* Every subscriber's first poll from now on finds the semaphore complete. */
+/* The semaphore is complete: each subscriber's first poll from now on sees it. */
 static void complete(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, gs_semaphore *sem, u64 now)
 {
     gs_sim *sim = ctx->sim;
@@ -37,7 +37,7 @@ static void complete(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, gs_semap
         u32 far = gs_sync_far(sim, b->sm, s->id);
         /* many that poll one line slow each other down */
         u64 period = gs_max(sim->poll_period[far], n * sim->atomic_hold);
-        /* SMs lie at different distances and disturb each other, so their polls are not in step: a number
+        /* SMs are at different distances and disturb each other, so their polls are not in step: a number
            that depends on who polls what stands for that */
         u64 odd = gs_mix(gs_mix(i, b->semaphore), 1) >> 32;
         u64 second = b->time + 1 + (odd * period >> 32), polls = 1;

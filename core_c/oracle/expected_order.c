@@ -87,7 +87,7 @@ static u64 unique(gs_oracle_touch *t, u64 n)
     return kept;
 }
 
-/* Finds out what the accesses of a kernel, or of one of its stages, must come after. */
+/* What the accesses of a kernel, or of one of its stages, must come after. */
 static int order_unit(gs_oracle *o, gs_oracle_touch *touches, u64 n, u32 phase)
 {
     u32 unit = o->next_unit++;
@@ -114,7 +114,7 @@ static int order_unit(gs_oracle *o, gs_oracle_touch *touches, u64 n, u32 phase)
         }
         s->total++;
         s->kinds |= (u8)(t->write | t->read << 1);
-        /* a reader waits for what came before the readers it stands among; a writer for everybody */
+        /* a reader comes after what was before the readers beside it; a writer after all */
         t->required[0] = s->base_read ? s->base_epoch : s->base_total;
         t->required[1] = s->base_total;
     }
@@ -168,7 +168,7 @@ static void bytes_visit(void *user, const gs_iop *op, u64 line, u32 mask, const 
     }
 }
 
-/* Where TBs of one kernel meet, they are ordered by what they post. */
+/* TBs of one kernel that touch the same bytes are ordered by their posts. */
 static int take_in_inside(const gs_sim *sim, gs_oracle_kernel *k, u32 kernel, u32 tbs)
 {
     u64 n = 0, all = k->first[tbs];

@@ -1,15 +1,15 @@
-/* The oracle check, independent of every scheme: it expands the programs of all TBs in launch order and knows
-   from that alone how many TB ends each access must come after.
+/* The oracle check. It is independent of every scheme: from the programs of all TBs, expanded in launch
+   order, follows how many TB ends each access must come after (expected_order.c).
 
-   For a sector the accesses of all kernels, and of all stages of a kernel, fall into epochs in launch order:
-   a kernel (a stage) that writes it is an epoch, readers between two writers share one. An access is right if
-   every TB of all earlier epochs has published what it does with the sector: it has ended (its stores
-   acknowledged at L2), or posted a semaphore after its last access of the sector. It is enough to count
-   these: until the first wrong access nobody of a later epoch can have published. A load that L1 serves sees
-   memory as of the line's reading from L2, or as of its SM's store there, which must not be before the last
-   store came to L2.
+   The accesses of a sector by all kernels, and by all stages of a kernel, are in epochs, in launch order: a
+   kernel (a stage) that writes the sector is an epoch; readers between two writers share one. An access is
+   right if every TB of all earlier epochs has published what it does with the sector: it has ended, with its
+   stores acknowledged at L2, or posted a semaphore after its last access of the sector. Counting them is
+   enough: until the first wrong access, no TB of a later epoch can have published. A load that L1 serves sees
+   memory as of when the line was read from L2, or stored there by its SM; that must not be before the last
+   store arrived at L2.
 
-   TBs of one kernel whose program posts semaphores: see intra_kernel.h. */
+   TBs of one kernel whose program posts semaphores are checked by intra_kernel.c. */
 #include "oracle/oracle.h"
 
 #include "base/fail.h"
@@ -52,7 +52,7 @@ void gs_oracle_free(gs_sim *sim)
     sim->oracle = 0;
 }
 
-/* what a TB does with a sector in an earlier epoch than access `a`, and has not published */
+/* What a TB does with a sector in an epoch before access `a`, and has not published. */
 static const gs_oracle_touch *pending(const gs_oracle *o, const gs_oracle_access *a, u64 sector, u32 kernel,
                                       u32 tb)
 {
@@ -91,7 +91,7 @@ static int violation(gs_sim *sim, const gs_oracle *o, const gs_oracle_access *a,
                    stale ? "last writer ended" : "writers ended");
 }
 
-/* a TB and another of its kernel, neither of which waits for the other */
+/* A TB and another of its kernel, neither of which waits for the other. */
 static int race(gs_sim *sim, const gs_oracle_access *a, u64 sector, u32 other, u32 other_kind)
 {
     int reads = a->kind == GS_MSG_LOAD, after_read = other_kind == GS_MSG_LOAD;
@@ -141,7 +141,7 @@ static int check_access(gs_sim *sim, gs_oracle *o, const gs_oracle_access *a)
     return GS_OK;
 }
 
-/* A TB posts or ends: what it will not touch again counts as done. */
+/* A TB posts or ends: what it will not touch again is published. */
 static void publish(gs_oracle *o, const gs_oracle_access *a)
 {
     gs_oracle_kernel *k = &o->kernels[a->kernel];
@@ -168,7 +168,7 @@ static int by_time(const void *x, const void *y)
     if (a->time != b->time) {
         return a->time < b->time ? -1 : 1;
     }
-    /* what ends now is published now, to later kernels; copies may begin and end at one time */
+    /* what ends now is published to later kernels now; copies may begin and end at one time */
     if (a->kernel != b->kernel) {
         return a->kernel < b->kernel ? -1 : 1;
     }

@@ -1,4 +1,4 @@
-/* What the oracle is told of: see oracle_log.h. */
+/* The log of the oracle: see oracle_log.h. */
 #include "oracle/oracle_log.h"
 
 #include "base/fail.h"

@@ -1,5 +1,5 @@
-/* What the oracle keeps: of each kernel that was admitted, what its TBs touch; of each sector, who must come
-   before whom; and what has happened since the last check. */
+/* What the oracle keeps: of each admitted kernel, what its TBs touch; of each sector, who must come before
+   whom; and the log since the last check. */
 #pragma once
 #include "base/grow.h"
 #include "base/mailbox.h"
@@ -11,12 +11,12 @@ typedef struct gs_oracle_touch {
     u32 left;        /* accesses to come */
     u16 phase;
     u8 write, read, published, pad[3];
-    u32 place; /* 1 + its place inside the kernel; 0: no other TB of it meets it there */
+    u32 place; /* 1 + its place in the kernel's gs_intra_kernel; 0: no other TB of the kernel meets it */
 } gs_oracle_touch;
 
 typedef struct gs_oracle_sector {
     u64 key;     /* sector + 1 */
-    u64 written; /* when the last store came to L2 */
+    u64 written; /* when the last store arrived at L2 */
     u32 total, epoch, done;
     u32 unit, base_total;                 /* of the kernel or stage being taken in */
     u8 read_epoch, base_read, kinds, pad; /* kinds: 1: the unit writes it, 2: and reads */
@@ -24,12 +24,13 @@ typedef struct gs_oracle_sector {
 } gs_oracle_sector;
 
 typedef struct gs_oracle_access {
-    u64 time, seen; /* seen: what L1 showed is of this time; GS_NEVER: as of `time` */
+    u64 time, seen; /* seen: L1 served memory as of this time; GS_NEVER: as of `time` */
     u64 line;
     u32 kernel, tb, mask;
     u16 phase;
     u8 kind; /* GS_MSG_LOAD, GS_MSG_STORE or GS_MSG_REDUCE */
-    u8 what; /* ACCESS, or the TB posts or polls `line`, with those behind it `mask`, or ends */
+    u8 what; /* GS_ORACLE_*: an access; or the TB posts or polls semaphores, `mask` of them from `line` on; or
+                it ends */
 } gs_oracle_access;
 
 enum { GS_ORACLE_POSTS, GS_ORACLE_POLLS, GS_ORACLE_ACCESS, GS_ORACLE_ENDS };
@@ -72,7 +73,7 @@ static inline int gs_oracle_push(gs_oracle_log *l, gs_oracle_access a)
     return 1;
 }
 
-/* the place of a sector, or where it will be put */
+/* The entry of a sector, or where it will be. */
 static inline gs_oracle_sector *gs_oracle_find(gs_oracle *o, u64 sector)
 {
     u64 mask = o->shadows_room - 1;

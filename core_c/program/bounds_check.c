@@ -1,25 +1,16 @@
-/* What a launch can reach: every address that its warps may form lies within memory, so the hot loop need not
-   look. */
+/* Bounds of a launch's accesses: see bounds_check.h. */
 #include "program/bounds_check.h"
 
 #include "base/arena.h"
 #include "base/fail.h"
 #include "base/grow.h"
+#include "memory/address_map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-u64 gs_address_limit(const gs_sim *sim)
-{
-    /* L2 tags have 16 bits, L1 keys name a line of 31; with gpu.l2.chunked lines that follow one another may
-       be a fold of their address apart: 1024 lines, and a row of all slices */
-    u64 tags = sim->map.wraps || sim->partition_boxes ? 32767 : 65535;
-    u64 lines = tags * sim->map.by_block.d - (sim->map.chunked ? 1024 + 16 * (u64)sim->slices : 0);
-    return gs_min(lines * 128, (u64)INT32_MAX * 128);
-}
-
-/* adds the range of stride * (first to last); a product that the hot loop could not hold becomes an address
- * below 0 */
+/* Adds the range of stride * (first to last). A product that the hot loop could not hold becomes an address
+   below 0, which is refused. */
 static void span_add(i64 *lo, i64 *hi, i64 stride, i64 first, i64 last)
 {
     __int128 a = (__int128)stride * first, b = (__int128)stride * last, most = (__int128)1 << 58;
@@ -30,7 +21,7 @@ static void span_add(i64 *lo, i64 *hi, i64 stride, i64 first, i64 last)
     *hi += (i64)(a < b ? b : a);
 }
 
-/* Ops from first to last run by TBs and warps within the box: what can be reached. */
+/* Ops first to before end, run by TBs and warps within the box. */
 typedef struct gs_box3 {
     u64 first, end;
     u32 lo[4], hi[4]; /* x, y, z, warp */
@@ -41,7 +32,7 @@ static int is_memory(const gs_op *op)
     return op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
 }
 
-/* the lowest and the highest sum of a pattern, and how often the op's counter runs; 0: never executed */
+/* The lowest and the highest value of a pattern over the box; 0: the op is always skipped. */
 static int span_of(const gs_pattern *q, const gs_op *op, const gs_box3 *box, const i64 *counter, u32 w0,
                    u32 w1, i64 *lo, i64 *hi)
 {
@@ -82,8 +73,8 @@ static void lanes_add(const gs_job *job, const gs_pattern *q, i64 *lo, i64 *hi)
     }
 }
 
-/* All addresses that a launch reaches with a segment of code lie within memory, from the ranges of what they
-   are made of; *most: one more than the highest place in a warp's block. */
+/* All addresses that a launch forms with a segment of code are within memory, by the ranges of what they are
+   made of; *most: one more than the highest index into a warp's block. */
 static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box3 *box, u64 *most)
 {
     const gs_launch *l = &job->launches[index];
@@ -102,8 +93,7 @@ static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box
                 return gs_fail(sim, GS_ERR_ARG, "op %llu: a loop goes back to before its entry",
                                (unsigned long long)i);
             }
-            open[depth++] =
-                op; /* lower_op has seen to it that loops in each other have counters of their own */
+            open[depth++] = op; /* lower_op has checked that nested loops have different counters */
         }
         if (!is_memory(op)) {
             continue;
@@ -141,7 +131,7 @@ static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box
     return GS_OK;
 }
 
-/* Recorded lines lie within memory. */
+/* Recorded lines are within memory. */
 static int check_accesses(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 index)
 {
     u64 top = gs_address_limit(sim) >> 7;
@@ -246,7 +236,7 @@ static int check_rows(gs_sim *sim, const gs_job *job, u64 index)
     return code ? code : check_accesses(sim, job, l, index);
 }
 
-/* the stage whose ops begin here */
+/* The stage whose ops begin here. */
 static const gs_stage *stage_at(const gs_job *job, u64 op)
 {
     for (u64 i = 0; i < job->n_stages; i++) {

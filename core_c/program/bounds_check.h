@@ -1,8 +1,8 @@
-/* What a launch can reach: bounds_check.c. */
-#include "base/state.h"
+/* Bounds of a launch's accesses: every address that its warps may form is within memory, so the hot loop need
+   not check. */
 #pragma once
+#include "base/state.h"
 
-/* Addresses must lie below this. */
-u64 gs_address_limit(const gs_sim *sim);
-/* Refuses a launch that could leave memory or its recorded accesses; its program is checked. */
+/* Refuses a launch that could access beyond memory, or beyond its recorded accesses. Its program is
+   checked. */
 int gs_bounds_check(gs_sim *sim, const gs_job *job, u64 index);

@@ -1,5 +1,4 @@
-/* Address patterns: the lanes of a pattern are coalesced into lines and sectors once for each offset that the
-   base can have in a line; the hot loop then only adds. */
+/* Coalescing of address patterns: see coalesce.h. */
 #include "program/coalesce.h"
 
 #include "base/fail.h"
@@ -8,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* Where in shared memory a lane's bytes of a sector go, for parts that are asked for one by one: the line
-   there, and by how many sectors they change their place in it. */
+/* Where a lane's bytes of a sector go in shared memory: the line there, and by how many sectors they move
+   within it. Bytes with different places are parts of their own. */
 static i64 place_of(const gs_pattern *p, u32 lane, i64 sector)
 {
     if (!p->into_pitch) {
@@ -19,7 +18,7 @@ static i64 place_of(const gs_pattern *p, u32 lane, i64 sector)
     return (to >> 7) * 8 + (to >> 5 & 3) - (sector & 3);
 }
 
-/* lanes of a pattern whose base lies `offset` bytes into a line */
+/* Coalesces the lanes of a pattern whose base is `offset` bytes into a line. */
 static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32 offset, int keep_bytes)
 {
     gs_template t = {(u32)l->n_parts, 0, 0};
@@ -78,7 +77,7 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
     return 1;
 }
 
-/* distances are small enough that no sum of them leaves 64 bits */
+/* Distances so small that no sum of them overflows 64 bits. */
 static int too_far(const gs_pattern *p)
 {
     const i64 terms[] = {p->base, p->bx, p->by, p->bz, p->warp, p->step, p->step2, p->s0, p->s1};
@@ -91,7 +90,7 @@ static int too_far(const gs_pattern *p)
     return 0;
 }
 
-/* a place in a warp's block is not moved by where the TB is, and has no lanes of its own */
+/* An index into a warp's block does not depend on where the TB is, and has no lanes of its own. */
 static int odd_record(const gs_pattern *p)
 {
     return p->recorded && (p->recorded > 1 || p->bx || p->by || p->bz || p->warp || p->shape);

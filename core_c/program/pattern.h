@@ -1,8 +1,8 @@
-/* From a TB to its warps' code, from a memory op to the lines that it touches. */
+/* Where a TB's warps start in the code, and which lines a memory op touches. */
 #pragma once
 #include "base/state.h"
 
-/* Where the warps of a TB start, ops counted over all programs; NULL: entry[variant]. */
+/* Where the warps of a TB start, as indices into all ops; NULL: entry[variant]. */
 static inline const u32 *gs_entries(const gs_sim *sim, const gs_launch *l, const gs_program *p, u32 tb)
 {
     if (!p->rows) {
@@ -12,7 +12,7 @@ static inline const u32 *gs_entries(const gs_sim *sim, const gs_launch *l, const
     return GS_CONST_TABLE(sim, u32, at_entries) + p->first_entry + (u64)row * p->warps;
 }
 
-/* Where the recorded accesses of warps begin, behind first_access: of warp TB * warps + warp and those after
+/* Where the recorded accesses of warps begin, from first_access on: of warp TB * warps + warp and those after
    it; NULL: nothing is recorded. */
 static inline const u32 *gs_blocks(const gs_sim *sim, const gs_launch *l, u64 warp)
 {
@@ -27,12 +27,12 @@ static inline u64 gs_warp_block(const gs_sim *sim, const gs_launch *l, u64 warp)
 }
 
 typedef struct gs_coalesced {
-    u64 line; /* parts count from here */
+    u64 line; /* lines of parts are relative to it */
     const gs_template *template;
     const gs_part *part;
 } gs_coalesced;
 
-/* `value`: what the pattern's sum gives; `block`: the warp's first recorded access. */
+/* `value`: the sum of the pattern; `block`: the warp's first recorded access. */
 static inline gs_coalesced gs_coalesced_of(const gs_sim *sim, const gs_ipattern *p, u64 arg, u64 value,
                                            u64 block)
 {

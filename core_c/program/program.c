@@ -1,5 +1,5 @@
-/* Programs: ops are checked and turned into what the hot loop reads; address patterns in coalesce.c, where
-   they reach in bounds_check.c. */
+/* Lowering of programs: see program.h. Address patterns are coalesced in coalesce.c, and their bounds checked
+   in bounds_check.c. */
 #include "program/program.h"
 
 #include "base/fail.h"
@@ -14,8 +14,8 @@ enum {
     GS_PROGRAM_OPS = 1 << 30
 };
 
-/* a loop's body has an op that takes time, and no loop that counts with the same counter or goes back to
- * before the body */
+/* 1: the loop's body has an op that takes time, and no loop with the same counter, or that goes back to
+   before the body. */
 static int takes_time(const gs_job *job, u64 first, u64 loop)
 {
     int found = 0;
@@ -32,7 +32,7 @@ static int takes_time(const gs_job *job, u64 first, u64 loop)
     return found;
 }
 
-/* 1: its ops are none of the program's, or its grid has no tiles or too many */
+/* 1: its ops are not the program's, or its grid has no tiles or too many. */
 static int check_stage(const gs_job *job, const gs_program *p, const gs_stage *s)
 {
     u64 tiles = (u64)s->grid[0] * s->grid[1], last = (u64)p->first_op + p->ops;
@@ -84,7 +84,7 @@ static int lower_tile(gs_sim *sim, const gs_job *job, const gs_program *program,
     const gs_stage *s =
         op->pattern >= 0 && (u64)op->pattern < job->n_stages ? &job->stages[op->pattern] : NULL;
     u64 last = (u64)program->first_op + program->ops;
-    /* a stage without tiles left goes forward, so a program ends */
+    /* without tiles left a stage goes forward, so a program ends */
     if (!s || check_stage(job, program, s) || op->target < s->end || op->target <= index ||
         op->target >= last || op->level > 1) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: stage %d, its ops, its grid or target %u out of range",
@@ -94,7 +94,7 @@ static int lower_tile(gs_sim *sim, const gs_job *job, const gs_program *program,
     return GS_OK;
 }
 
-/* what a compute block asks of shared memory */
+/* What a compute block takes of shared memory. */
 static void lower_smem(const gs_gpu_sm_params *sm, const gs_op *op, gs_iop *out)
 {
     out->smem = (u32)(op->smem * sm->smem_interval);
@@ -106,7 +106,7 @@ static void lower_smem(const gs_gpu_sm_params *sm, const gs_op *op, gs_iop *out)
     out->smem_late = op->smem && op->pipes[GS_PIPE_FP32] && sm->register_ports
                          ? (u32)(op->conflicts * (u64)sm->smem_late)
                          : 0;
-    /* loads from shared memory are queued: a warp runs ahead of them unless it needs their results now */
+    /* Loads from shared memory are queued: a warp runs ahead of them unless it needs their results now. */
     out->smem_ahead = op->chain && !op->smem_wait ? 0 : (u32)sm->smem_queue * 64;
     if (op->smem_wait) {
         out->smem_wait = (u32)sm->smem_latency;
@@ -193,8 +193,8 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
     }
 }
 
-/* What a warp waits for at its end: what it loads, or, if an SM keeps a TB's place until L2 has acknowledged
-   its stores, every slot. */
+/* What a warp waits for at its end: its loads; if an SM keeps a TB's slot until L2 has acknowledged its
+   stores, every scoreboard slot. */
 static void mark_ends(const gs_sim *sim, gs_iop *ops, u32 n)
 {
     u8 loads = 0;
@@ -210,8 +210,8 @@ static void mark_ends(const gs_sim *sim, gs_iop *ops, u32 n)
     }
 }
 
-/* Compute ops without a wait between them are one run: its main pipe is the one that it keeps busy longest.
- */
+/* Compute ops without a wait between them are one run. Its main pipe is the one that it keeps busy
+   longest. */
 static void mark_runs(gs_iop *ops, u32 n)
 {
     for (u32 i = 0; i < n;) {

@@ -1,4 +1,4 @@
-/* Checks programs and turns them into what the hot loop reads. */
+/* Lowering of programs: ops are checked and become what the hot loop reads. */
 #pragma once
 #include "base/state.h"
 
@@ -7,11 +7,11 @@ typedef struct gs_lowered {
     gs_ipattern *patterns;
     gs_template *templates;
     gs_part *parts;
-    gs_bytes *bytes; /* of each part; for the oracle alone */
+    gs_bytes *bytes; /* of each part; NULL without the oracle */
     u64 n_templates, n_parts, room_templates, room_parts, room_bytes;
 } gs_lowered;
 
-/* Needs sim->params, the derived constants and checked launches; on error writes a message and returns a
- * code. */
+/* Needs sim->params, the derived constants and checked launches. On error it writes a message and returns a
+   code. */
 int gs_program_lower(gs_sim *sim, const gs_job *job, gs_lowered *out);
 void gs_program_drop(gs_lowered *l);

@@ -1,12 +1,12 @@
 /* What one TB costs: how short it can be, and how much work it is. These are the public functions gs_tb_floor
-   and gs_tb_work; a floor becomes an estimate where loads have a latency (gs_loads). */
+   and gs_tb_work. A floor becomes an estimate where loads have a latency (gs_loads). */
 #include "base/arena.h"
 #include "memory/address_map.h"
 #include "program/tb_walk.h"
 
 #include <string.h>
 
-/* a launch of the program, for addresses of which only the number counts */
+/* A launch of the program, for addresses of which only the number counts. */
 static gs_launch any_launch(u32 program)
 {
     gs_launch l = {0};
@@ -15,7 +15,7 @@ static gs_launch any_launch(u32 program)
     return l;
 }
 
-/* a TB of a variant, wherever it is in the grid */
+/* A TB of a variant, at no particular place in the grid. */
 static gs_walker walker_of_variant(const gs_sim *sim, const gs_launch *l, u32 variant)
 {
     const gs_program *p = gs_programs(sim) + l->program;
@@ -29,13 +29,13 @@ static gs_walker walker_of_variant(const gs_sim *sim, const gs_launch *l, u32 va
 /* What an access costs, in cycles, and what warps of a TB share. */
 typedef struct costs {
     const gs_loads *loads;
-    /* warps of a sub-core, and of the TB, that do the same at the same time and share what there is; 1 in a
-       floor: one warp may be ahead of the others */
+    /* Warps of a sub-core, and of the TB, that do the same at the same time and share a resource. 1 in a
+       floor: one warp may be ahead of the others. */
     u64 subcore_warps, warps;
     u64 hit, l2_or_open_row, miss, miss_new_row; /* of a load, in a floor */
-    u64 fabric, fabric_by_load; /* over the fabric and back; of a load, by the slice opposite the home */
-    /* in an estimate: of a load that finds L2, that another SM has just written, from DRAM; what a store
-       takes more over the fabric; what a barrier takes to count warps and let them go */
+    u64 fabric, fabric_by_load; /* over the fabric and back; of a load, through the slice opposite the home */
+    /* In an estimate: a load that hits L2; of what another SM has just written; from DRAM. What a store takes
+       more over the fabric. What a barrier takes to count warps and let them leave. */
     u64 l2, just_written, dram, store_fabric, barrier_warps;
 } costs;
 
@@ -66,7 +66,7 @@ static costs costs_of(const gs_walker *w, const gs_loads *loads)
     return c;
 }
 
-/* whether any line has its home across the fabric from the SMs of a side */
+/* 1: some line has its home across the fabric from the SMs of a side. */
 static int crosses(const gs_sim *sim, const gs_coalesced *r, u32 side)
 {
     for (u32 i = 0; side && sim->partition_boxes && i < r->template->lines; i++) {
@@ -79,7 +79,7 @@ static int crosses(const gs_sim *sim, const gs_coalesced *r, u32 side)
     return 0;
 }
 
-/* cycles for which what a load asks for holds the port of its SM, in 64ths */
+/* How long the replies to a load hold the port of its SM, in 64ths of a cycle. */
 static u64 port_of(const gs_sim *sim, const gs_coalesced *r)
 {
     u64 hold = 0;
@@ -89,15 +89,15 @@ static u64 port_of(const gs_sim *sim, const gs_coalesced *r)
     return hold;
 }
 
-/* a warp as it goes through its program, in cycles from its TB's begin */
+/* A warp on its way through its program, in cycles from the start of its TB. */
 typedef struct warp_time {
-    u64 now, done[GS_SLOTS]; /* done: when what counts on a slot has come */
-    u64 stored, loaded;      /* when all see what it has stored, and all has come that it loads */
+    u64 now, done[GS_SLOTS]; /* done: when what counts on a slot has returned */
+    u64 stored, loaded;      /* when its stores are seen by all, and all its loads have returned */
     u64 port;                /* 64ths */
     u32 loaded_args;         /* bit an argument: it has loaded through it */
 } warp_time;
 
-/* When a load has come that L1 may not serve. */
+/* When a load returns that L1 may not serve. */
 static u64 load_time(const gs_sim *sim, const costs *c, warp_time *t, u32 arg, const gs_coalesced *r)
 {
     const gs_loads *loads = c->loads;
@@ -112,7 +112,7 @@ static u64 load_time(const gs_sim *sim, const costs *c, warp_time *t, u32 arg, c
 
 /* How many lines an access has depends on the TB, so none is counted beyond the first. No store is
    acknowledged before it has been to L2 and back, unless it joins the warp's store before it. A load may hit
-   in L1, even of what another TB has fetched since this one began. */
+   L1, even what another TB has fetched since this one began. */
 static void access_time(const gs_walker *w, const costs *c, warp_time *t, const gs_iop *op, u32 slot)
 {
     const gs_sim *sim = w->sim;
@@ -127,7 +127,7 @@ static void access_time(const gs_walker *w, const costs *c, warp_time *t, const 
             done = t->now + (sim->join_stores && t->stored ? 0 : c->hit + far) + c->store_fabric;
             t->stored = gs_max(t->stored, done + (u64)sim->params.gpu_cp.tb_flush);
         } else if (loads->latency) {
-            /* lines that all warps load come once */
+            /* lines that all warps load are fetched once */
             t->port =
                 gs_max(t->port, t->now * 64) + port_of(sim, &r) * (q->warp || q->recorded ? c->warps : 1);
             done = (t->port + 63) / 64 + (loads->cold >> arg & 1  ? c->dram

@@ -5,7 +5,7 @@
 #include "memory/address_map.h"
 #include "memory/host_copy.h"
 
-/* the bytes of the parts; NULL: they are recorded, or nobody asks */
+/* The bytes of the parts; NULL: they are recorded, or there is no oracle. */
 static const gs_bytes *bytes_of(const gs_sim *sim, const gs_coalesced *r)
 {
     u32 first = r->template->first;

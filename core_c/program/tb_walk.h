@@ -1,4 +1,4 @@
-/* Goes through the program of one TB without timing: which ops its warps run, and what they touch. */
+/* A walk through the program of one TB, without timing: which ops its warps run, and what they touch. */
 #pragma once
 #include "base/state.h"
 #include "program/pattern.h"
@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* bytes: those of the sectors in mask that are touched, where the oracle keeps them; NULL: all */
+/* bytes: those of the sectors in mask that are touched, if the oracle keeps them; NULL: all. */
 typedef void (*gs_tb_visit)(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes);
 
 /* Calls `visit` for every line that the memory ops of the TB touch, warp by warp in program order. */
 void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_tb_visit visit, void *user);
 
-/* Where a TB is in its program: one warp after the other, loops and tiles followed. */
+/* Where a TB is in its program. One warp runs after the other; loops and tiles are followed. */
 typedef struct gs_walker {
     const gs_sim *sim;
     const gs_launch *launch;
@@ -65,7 +65,7 @@ static inline void gs_walker_take_tile(gs_walker *w, const gs_iop *op)
     w->z = at[2];
 }
 
-/* the warp's next op that is neither loop nor tile; NULL at its end */
+/* The warp's next op that is neither loop nor tile; NULL at its end. */
 static inline const gs_iop *gs_walker_next(gs_walker *w)
 {
     for (;;) {
@@ -102,7 +102,7 @@ static inline const gs_ipattern *gs_walker_pattern(const gs_walker *w, const gs_
     return GS_CONST_TABLE(w->sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->warp : 0);
 }
 
-/* the lines that the op touches */
+/* The lines that the op touches. */
 static inline gs_coalesced gs_walker_lines(const gs_walker *w, const gs_iop *op)
 {
     const gs_ipattern *p = gs_walker_pattern(w, op);

@@ -1,4 +1,5 @@
-/* Which kernels are in the window, and when those behind barriers start: once a kernel, none of it hot. */
+/* Admission: which kernels are in the window, and when kernels behind barriers start. It runs once a
+   kernel. */
 #include "scheduler/admission.h"
 
 #include "base/mailbox.h"
@@ -25,7 +26,7 @@ void gs_admit_plan(gs_sim *sim, u64 t)
     if (l->barrier && d->active) {
         return;
     }
-    /* what is launched ahead pays the launch behind its admission */
+    /* a kernel that is launched ahead pays the launch after its admission */
     u64 begin =
         gs_max(gs_max(t, d->admit_free), l->enqueued + (sim->order.prelaunch ? 0 : sim->order.launch));
     d->admit_at = gs_max(begin, d->barrier_lifted_at);
@@ -40,7 +41,7 @@ u64 gs_admit_check_time(const gs_sim *sim, u32 kernel)
     return l->look_up + (u64)l->segments * sim->sched.segments * sim->order.check;
 }
 
-/* a kernel of a table scheme has ended: is it a barrier's end? */
+/* A kernel of a table scheme has ended: the gap of a barrier begins, if it was one. */
 static void barrier_passed(gs_sim *sim, u32 kernel, u64 t)
 {
     gs_sched *d = &sim->sched;
@@ -86,7 +87,7 @@ void gs_admit_concurrent(gs_ctx *ctx, u32 kernel, u64 t)
 {
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
-    /* a copy brings no code; several launches of one instant drop it once */
+    /* a copy brings no code; several launches at one time drop it once */
     if (!sim->order.refetch || !d->running || gs_launches(sim)[kernel].copies || d->refetched == t + 1) {
         return;
     }
@@ -123,7 +124,7 @@ void gs_admit_successors(gs_ctx *ctx, u32 kernel, u32 tb, u64 t)
         } else if (--kernels[s].unmet == 0) {
             /* a copy has paid the gap before it began */
             u64 gap = launches[kernel].copies ? 0 : sim->order.gap;
-            /* those of its own stream have ended, so what runs is another stream's */
+            /* the kernels of its own stream have ended: what runs is of other streams */
             gap += sim->sched.running ? sim->order.beside : 0;
             u64 at = gs_max(t + gap, launches[s].enqueued + sim->order.launch);
             at = gs_max(at, kernels[kernel].record.admitted + sim->order.prepare);

@@ -1,7 +1,7 @@
-/* Queues of packets in memory, of which hardware looks at some: those that have a slot. The packets of a
-   queue are taken in order, each takes its time; a kernel waits at the head of its queue for the kernels that
-   its barrier names, and those behind it wait with it. While there are more queues than slots, at each
-   quantum the next queue without one takes the slot of the first that has no kernel under way. */
+/* Queues of AQL packets in memory. Hardware looks at those that have a slot. It takes the packets of a queue
+   in order, each for some time. A kernel at the head of its queue waits for the kernels that its barrier
+   names, and later packets wait with it. While there are more queues than slots, at each quantum the next
+   queue without a slot takes that of the first queue with no kernel running. */
 #include "scheduler/aql_queues.h"
 
 #include "scheduler/copy_engine.h"
@@ -12,8 +12,8 @@ static gs_aql_queue *queues(gs_sim *sim)
     return GS_TABLE(sim, gs_aql_queue, at_queues);
 }
 
-/* the packets at the head of a queue are taken as far as they wait for nothing; 1: some were */
-static int go(gs_sim *sim, gs_aql_queue *q)
+/* Takes the packets at the head of a queue whose conditions are met; 1: there were some. */
+static int take_packets(gs_sim *sim, gs_aql_queue *q)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *kernels = gs_kernels(sim);
@@ -23,7 +23,8 @@ static int go(gs_sim *sim, gs_aql_queue *q)
         const gs_kernel *k = &kernels[kernel];
         u32 barriers = gs_launches(sim)[kernel].packets;
         u64 each = gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.packet;
-        /* behind a barrier packet its own is looked at when that is done; else it is known before */
+        /* after a barrier packet the kernel's own packet is looked at when that is done; else it is known
+           before */
         u64 at = barriers ? gs_max(q->free + barriers * each, k->conditions_met_at) + each
                           : gs_max(q->free + each, k->conditions_met_at);
         at = gs_max(at, k->submitted + sim->order.launch);
@@ -39,7 +40,7 @@ static int go(gs_sim *sim, gs_aql_queue *q)
     return went;
 }
 
-/* the host puts launches into their queues, in order, as long as there is room; 1: it did */
+/* The host puts launches into their queues, in order, as long as there is room; 1: it did. */
 static int submit(gs_sim *sim)
 {
     gs_sched *d = &sim->sched;
@@ -78,7 +79,7 @@ static void take_slot(gs_sim *sim, u32 queue, u32 slot, u64 t)
     q->free = gs_max(q->free, t);
 }
 
-/* the first slot that is empty or whose queue has no kernel under way; `stuck`: and cannot go on */
+/* The first slot that is empty or whose queue has no kernel running; `stuck`: and cannot go on. */
 static u32 idle_slot(gs_sim *sim, int stuck)
 {
     const u32 *slots = GS_CONST_TABLE(sim, u32, at_queue_slots);
@@ -92,7 +93,7 @@ static u32 idle_slot(gs_sim *sim, int stuck)
     return GS_NONE;
 }
 
-/* the next queue in turn that has packets and no slot; `able`: and could go on */
+/* The next queue in round robin with packets and without a slot; `able`: and that could go on. */
 static u32 next_queue(gs_sim *sim, int able)
 {
     for (u32 i = 0; i < sim->order.queues; i++) {
@@ -124,7 +125,7 @@ static void progress(gs_sim *sim, u64 t)
     while (more) {
         more = submit(sim);
         for (u32 i = 0; i < sim->order.queues; i++) {
-            more |= go(sim, &queues(sim)[i]);
+            more |= take_packets(sim, &queues(sim)[i]);
         }
         more |= sim->order.aware && swap(sim, 1, t);
     }
@@ -170,7 +171,7 @@ void gs_aql_init(gs_sim *sim)
             next[q->tail] = i;
         } else {
             q->head = i;
-            /* queues come to life in the order of their first launches */
+            /* queues are numbered in the order of their first launches */
             if (used < sim->order.slots) {
                 take_slot(sim, queue, used++, 0);
             }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- bits ---- */
+/* Bits. */
 static u64 *words(gs_sim *sim, u64 at, u64 row)
 {
     return (u64 *)(void *)((char *)sim + at) + row * (sim->bloom.slots / 64);
@@ -17,7 +17,7 @@ static gs_unit *unit_at(gs_sim *sim, u32 slot)
     return GS_TABLE(sim, gs_unit, bloom.at_units) + slot;
 }
 
-/* what share of false answers its signatures are expected to give, of reads and of writes */
+/* The false positive rates that its signatures are expected to have, of reads and of writes. */
 static const u32 *rates_of(const gs_sim *sim, const gs_unit *u)
 {
     u64 number = (u64)gs_launches(sim)[u->kernel].first_unit + u->unit;
@@ -29,7 +29,7 @@ static void bit_set(u64 *bits, u32 i)
     bits[i >> 6] |= 1ull << (i & 63);
 }
 
-/* the row of hash `i` for a granule: well mixed, and the same on every machine */
+/* The row of hash `i` for a granule: well mixed, and the same on every machine. */
 static u32 row_of(const gs_sim *sim, u64 granule, u32 i)
 {
     u64 x = granule + ((u64)sim->params.sim.seed << 32) + (i + 1) * 0x9E3779B97F4A7C15ull;
@@ -39,7 +39,7 @@ static u32 row_of(const gs_sim *sim, u64 granule, u32 i)
     return (u32)((x >> 32) * (u64)sim->params.scheme_bloom.bits >> 32);
 }
 
-/* ---- what is really touched ---- */
+/* What a unit really touches. */
 static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written)
 {
     const gs_launch *l = gs_launches(sim) + u->kernel;
@@ -52,7 +52,7 @@ static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written
         if (s->written != written) {
             continue;
         }
-        while (lo < hi) { /* the first that ends behind the granule */
+        while (lo < hi) { /* the first that ends after the granule */
             u32 mid = lo + (hi - lo) / 2;
             if (hints[mid].end <= granule) {
                 lo = mid + 1;
@@ -67,7 +67,7 @@ static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written
     return 0;
 }
 
-/* ---- slots ---- */
+/* Slots. */
 static u32 half(const gs_sim *sim)
 {
     return sim->bloom.slots / 2;
@@ -83,7 +83,7 @@ int gs_bloom_room(const gs_sim *sim, u32 kernel)
     return b->taken[b->epoch] + units <= half(sim) || b->live[b->epoch ^ 1] == 0;
 }
 
-/* clears the columns of the slots in `gone` */
+/* Clears the columns of the slots in `gone`. */
 static void clear(gs_sim *sim, const u64 *gone)
 {
     u32 n = sim->bloom.slots / 64;
@@ -136,8 +136,7 @@ static u32 take_slot(gs_sim *sim, u32 kernel, u32 unit)
     return slot;
 }
 
-/* ---- look-up ---- */
-/* One granule against the signatures of `at`: bits of hits in `found`, of true ones in `truly`. */
+/* Looks up a granule in the signatures of `at`: sets bits of hits in `found`, of true ones in `truly`. */
 static void look_up(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *truly)
 {
     gs_bloom *b = &sim->bloom;
@@ -174,7 +173,7 @@ static void look_up(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *trul
     }
 }
 
-/* A set of hints: what its units will read comes after writers, what they will write after all. */
+/* Looks up a set of hints: reads are ordered after writers, writes after readers and writers. */
 static void look_up_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
 {
     gs_bloom *b = &sim->bloom;
@@ -229,7 +228,7 @@ static void enter_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
     }
 }
 
-/* ---- waits ---- */
+/* Waits. */
 static void unit_ready(gs_sim *sim, const gs_unit *u, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[u->kernel];
@@ -245,7 +244,7 @@ static void unit_ready(gs_sim *sim, const gs_unit *u, u64 t, u32 cause_kernel, u
     }
 }
 
-/* turns what a unit was found to need into waits, and the unit into one that others may wait for */
+/* Turns what a unit was found to need into waits; later units may wait for this one then. */
 static void settle(gs_sim *sim, u32 slot)
 {
     gs_bloom *b = &sim->bloom;
@@ -275,7 +274,7 @@ void gs_bloom_admit(gs_sim *sim, u32 kernel, u64 t)
     const u32 *slot_of = GS_CONST_TABLE(sim, u32, bloom.at_slot_of) + l->first_unit;
     gs_kernel *k = &gs_kernels(sim)[kernel];
     k->admitted = 1;
-    if (l->units == 0) { /* behind barriers */
+    if (l->units == 0) { /* a barrier */
         gs_kernel_ready(sim, kernel, t, GS_NONE, GS_NONE);
         return;
     }

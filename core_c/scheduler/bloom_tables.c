@@ -1,4 +1,4 @@
-/* The tables of hints and signatures: checks, and their places in the arena. See bloom.h. */
+/* Tables of hints and signatures: see bloom_tables.h. */
 #include "scheduler/bloom_tables.h"
 
 #include "base/arena.h"

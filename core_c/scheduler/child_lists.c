@@ -1,9 +1,8 @@
-/* Lists that lie in memory: of each TB, what its end is for. A buffer holds those of resident TBs, so many
-   children an entry, brought in when a TB is dispatched, while there is room; what is not there when the TB
-   ends is read from memory then (table_memory.c). A table of nodes lists the nodes that a TB's end counts
-   down. BlockMaestro's goes edge by edge: its lists are of children, and of each child there is a counter of
-   parents, in memory, too, and in a second buffer while a parent is resident; what is not there is counted
-   in memory. */
+/* Lists in memory: for each TB, what its end counts down. A buffer holds lists of resident TBs, so many
+   children an entry. They are fetched when a TB is dispatched, while there is room; what is missing when the
+   TB ends is read from memory then (table_memory.c). A table of nodes lists nodes. BlockMaestro's table is by
+   edge: it lists children. Each child has a counter of parents, in memory and, while a parent is resident, in
+   a second buffer; counters that are missing there are counted down in memory. */
 #include "scheduler/child_lists.h"
 
 #include "scheduler/dependence_table.h"
@@ -12,8 +11,8 @@
 
 typedef void visit(gs_sim *sim, u32 node, u32 *count);
 
-/* The nodes that a TB's list is of. In a table of nodes those that all TBs of a kernel count down, or TBs in
-   a row (gs_link), follow from the kernel: lists leave them out. */
+/* Visits the nodes in a TB's list. In a table of nodes, the nodes that all TBs of a kernel count down, or
+   consecutive TBs (gs_link), follow from the kernel: lists leave them out. */
 static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
 {
     const gs_launch *l = gs_launches(sim) + r->kernel;
@@ -32,8 +31,8 @@ static u32 visit_nodes(gs_sim *sim, const gs_resident *r, visit *each)
     return count;
 }
 
-/* Brings in counters of a node's consumers; those for which there is no room are counted in memory, if at
-   all, and `wait` names who waits for that. Returns how many those are. */
+/* Fetches counters of a node's consumers. Those that find no room are counted down in memory if `count`, and
+   `wait` names what waits for that. Returns how many those are. */
 static u32 bring_in(gs_sim *sim, u32 node, int count, u32 wait)
 {
     gs_sched *d = &sim->sched;

@@ -1,6 +1,4 @@
-/* Forms of a kernel's nodes: its own, one TB after the other, or coarser ones in which some TBs in a row
-   share a counter, so that fewer entries and fewer updates do. Which one the table holds is settled when the
-   kernel is admitted (dependence_table.c); until then all of them are counted. */
+/* Forms of a kernel's nodes: see coarsening.h. */
 #include "scheduler/coarsening.h"
 
 #include "base/arena.h"
@@ -32,7 +30,7 @@ static int check_form(gs_sim *sim, const gs_job *job, u32 kernel, const gs_form 
 
 int gs_coarsening_check(gs_sim *sim, const gs_job *job)
 {
-    u64 own = 0; /* nodes of forms come behind all others */
+    u64 own = 0; /* nodes of forms come after all others */
     for (u64 i = 0; i < job->n_launches; i++) {
         const gs_launch *l = &job->launches[i];
         own += l->nodes;
@@ -55,7 +53,7 @@ int gs_coarsening_check(gs_sim *sim, const gs_job *job)
         }
     }
     for (u64 i = 0; i < job->n_nodes; i++) {
-        own = job->nodes[i].kernel < job->n_launches ? own : GS_NEVER; /* nobody's */
+        own = job->nodes[i].kernel < job->n_launches ? own : GS_NEVER; /* of no kernel */
     }
     if (own != job->n_nodes) {
         return gs_fail(sim, GS_ERR_ARG, "%llu nodes, of which kernels have %llu",

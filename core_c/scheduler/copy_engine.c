@@ -1,4 +1,4 @@
-/* Copies from the host: see copy_engine.h. */
+/* Copies from the host, as the scheduler runs them: see copy_engine.h. */
 #include "scheduler/copy_engine.h"
 
 #include "base/mailbox.h"
@@ -6,7 +6,7 @@
 #include "oracle/oracle_log.h"
 #include "scheduler/scheduler.h"
 
-/* when a piece has come, for a copy whose turn on the link began at `start` */
+/* When a piece arrives, of a copy whose turn on the link began at `start`. */
 static u64 piece_time(const gs_sim *sim, const gs_launch *l, u64 start, u32 piece)
 {
     u64 n = gs_host_copy_pieces(sim, l);
@@ -62,7 +62,7 @@ int gs_copy_engine_send(gs_ctx *ctx, u32 kernel, u32 piece, u64 t)
     if (!l->copy_time) {
         return 1;
     }
-    /* behind the last piece: the end, when it has reached the L2 */
+    /* after the last piece: the end, when it has reached L2 */
     u64 next = piece + 1 == n ? t + sim->copy_latency
                               : piece_time(sim, l, gs_kernels(sim)[kernel].record.first_dispatch, piece + 1);
     gs_ring_push(sim, &sim->sched.admit, (gs_event){next, GS_EVENT_COPY, kernel, piece + 1, 0});

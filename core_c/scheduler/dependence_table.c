@@ -1,9 +1,9 @@
-/* The dependence table. A node counts the TB ends it still waits for; when none is left its consumers are
-   released: the whole kernel (its gate) or ranges of its TBs (their own counters). A kernel whose nodes do
-   not fit into the table waits for whole kernels instead, in one entry: coarser, never wrong. While no entry
-   is free, no kernel that waits for anything is admitted: those that hold entries were admitted before and
-   wait for nothing younger, so one will be free. A scheme may say that a kernel waits for whole kernels in
-   any case (gs_launch.whole): that takes an entry, too. */
+/* The dependence table. A node counts the TB ends that it still waits for. At zero it releases its consumers:
+   a whole kernel, or ranges of its TBs, which have counters of their own. A kernel whose nodes do not fit
+   into the table waits for whole kernels instead, in one entry: coarser, never wrong. While no entry is free,
+   no kernel with conditions is admitted: kernels that hold entries were admitted before and wait only for
+   older ones, so an entry will become free. A scheme may make a kernel wait for whole kernels in any case
+   (gs_launch.whole); that takes an entry, too. */
 #include "scheduler/dependence_table.h"
 
 #include "scheduler/bloom.h"
@@ -34,7 +34,7 @@ static void entries_add(gs_sched *d, u32 n)
     }
 }
 
-/* when the table has done `updates` counter updates for the end of a TB of `kernel` at time t */
+/* When the table has done so many counter updates for the end of a TB at time t. */
 static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
 {
     gs_sched *d = &sim->sched;
@@ -51,7 +51,7 @@ static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
     return d->table_free;
 }
 
-/* from an update to the TB that it frees being ready */
+/* From an update to the TB that it frees being ready. */
 static u64 table_latency(const gs_sim *sim, u32 kernel)
 {
     return sim->order.infinite || gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.latency;
@@ -101,7 +101,7 @@ void gs_table_tb_ready(gs_sim *sim, u32 kernel, u32 tb, u64 t, u32 cause_kernel,
     }
 }
 
-/* the TBs that share a counter wait for nothing more */
+/* All conditions of the TBs that share a counter are met. */
 static void unit_ready(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     const gs_kernel *k = &gs_kernels(sim)[kernel];
@@ -111,8 +111,8 @@ static void unit_ready(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kerne
     }
 }
 
-/* all conditions of a kernel as a whole are met */
-static void gate_opens(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
+/* All conditions of the kernel as a whole are met. */
+static void kernel_conditions_met(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     if (sim->order.launchers && !gs_host_copy_is_free(sim, kernel)) {
         gs_host_launcher_take(sim, kernel, t, cause_kernel, cause_tb);
@@ -132,14 +132,14 @@ u32 gs_unended_preds(const gs_sim *sim, u32 kernel, u32 n)
     return open;
 }
 
-/* it waits for the ends of kernels, in one entry */
+/* It waits for the ends of kernels, in one entry. */
 static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
 {
     int entry = waits > 0 && !gs_table_is_of_tbs(sim);
     k->unended_whole = waits;
     k->unmet += waits;
     if (entry && sim->order.fetch && sim->sched.table_entries >= sim->order.entries) {
-        k->spilled = 1; /* not even that one fits: it stays in memory */
+        k->spilled = 1; /* not even one entry is free: it stays in memory */
         sim->sched.spills++;
         return;
     }
@@ -187,7 +187,7 @@ void gs_table_take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
     gs_tb_conditions *conditions = k->per_tb ? gs_tb_conditions_of(sim, k) : NULL;
     u32 waits = gs_unended_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
     for (u32 tb = 0; sim->order.nodes && k->per_tb && tb < k->tbs; tb++) {
-        conditions[tb].unmet = 1; /* it is not in the buffer */
+        conditions[tb].unmet = 1; /* it is not in the wavefront buffer */
     }
     u32 form = gs_coarsening_choose(sim, kernel, from, waits, &need);
     if (form > gs_launches(sim)[kernel].forms) {
@@ -227,11 +227,11 @@ void gs_table_admit(gs_sim *sim, u32 kernel, u64 t)
         gs_table_take_in(sim, kernel, 0, t);
     }
     if (k->unmet == 0) {
-        gate_opens(sim, kernel, t, GS_NONE, GS_NONE);
+        kernel_conditions_met(sim, kernel, t, GS_NONE, GS_NONE);
     }
 }
 
-/* 1: the table holds the form of its kernel's nodes that a node is of, or will have to hold it */
+/* 1: the table holds this form of the kernel's nodes, or will have to. */
 static int in_table(const gs_sim *sim, u32 kernel, u32 form)
 {
     const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
@@ -257,7 +257,7 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
         return;
     }
     if (!in_table(sim, n->kernel, s->form)) {
-        /* costs nothing; but its kernel may still take it in */
+        /* no cost; but its kernel may still be taken in */
         if (s->left == 0) {
             s->done = 1;
         }
@@ -316,7 +316,7 @@ static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     }
 }
 
-/* 1: `kernel` waits for the end of kernel `pred` */
+/* 1: the kernel waits for the end of kernel `pred`. */
 static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
@@ -336,7 +336,7 @@ static int waits_for(const gs_sim *sim, u32 kernel, u32 pred)
 void gs_table_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
 {
     if (sim->order.bloom) {
-        return; /* nothing waits for a kernel */
+        return; /* nothing waits for whole kernels */
     }
     u32 updates = 0;
     u64 at = t;
@@ -355,7 +355,7 @@ void gs_table_kernel_end(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
 void gs_table_kernel_condition_met(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     if (--gs_kernels(sim)[kernel].unmet == 0) {
-        gate_opens(sim, kernel, t, cause_kernel, cause_tb);
+        kernel_conditions_met(sim, kernel, t, cause_kernel, cause_tb);
     }
 }
 
@@ -444,7 +444,7 @@ void gs_table_event(gs_sim *sim, gs_event e)
     } else if (e.what == GS_EVENT_SPILLED) {
         gs_table_kernel_condition_met(sim, e.a, e.time, e.pad, e.b);
     } else if (e.what == GS_EVENT_UNIT) {
-        sim->sched.producer_sm = GS_NO_SM; /* a unit may have run anywhere */
+        sim->sched.producer_sm = GS_NO_SM; /* TBs of a unit may have run on several SMs */
         gs_bloom_unit_end(sim, e.a, e.time);
     } else {
         kernel_ended(sim, e.a, e.pad, e.b, e.time);

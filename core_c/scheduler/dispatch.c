@@ -1,5 +1,5 @@
-/* Ready TBs and where they go: which kernel is next, what is kept for older ones, and the time that SMs are
-   idle for want of a TB, by reason. See scheduler.h. */
+/* Dispatch: which kernel's TB is next, what is reserved for older kernels, and the time that SMs are idle, by
+   reason. */
 #include "scheduler/dispatch.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 
 enum { WHY_DEPENDENCE, WHY_LAUNCH, WHY_NO_TB };
 
-/* ---- ready kernels: a bit a rank, and a bit for each word of those ---- */
+/* Ready kernels: a bit for each rank, and a bit for each word of those. */
 void gs_ready_set(gs_sim *sim, u32 kernel)
 {
     u32 r = gs_launches(sim)[kernel].rank;
@@ -44,7 +44,6 @@ u32 gs_ready_tbs(gs_sim *sim, u32 kernel)
     return !is_ready(sim, kernel) ? 0 : k->per_tb ? k->ready : k->tbs - k->dispatched;
 }
 
-/* the first ready rank at or after `rank`, or GS_NONE */
 u32 gs_ready_next(const gs_sim *sim, u32 rank)
 {
     const u64 *words = GS_CONST_TABLE(sim, u64, at_ready_words),
@@ -83,7 +82,7 @@ static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_ke
     }
     u64 *bits = gs_ready_bits(sim, k);
     if (tb == GS_NONE) {
-        u32 w = k->next_tb >> 6; /* no ready bit lies before this word */
+        u32 w = k->next_tb >> 6; /* no earlier word has a ready bit */
         while (!bits[w]) {
             w++;
         }
@@ -103,7 +102,7 @@ static u32 ready_take(gs_sim *sim, u32 kernel, u32 tb, u64 *ready, u32 *cause_ke
     return tb;
 }
 
-/* ---- idle SM time by reason ---- */
+/* Idle time of SMs, by reason. */
 void gs_idle_init(gs_sim *sim)
 {
     sim->sched.idle_sms = sim->sms;
@@ -130,7 +129,7 @@ void gs_idle_account(gs_sim *sim, u64 t)
     *own += dt * d->idle_sms;
 }
 
-/* the oldest kernel that has TBs left to dispatch */
+/* The oldest kernel with TBs left to dispatch. */
 static u32 oldest_left(gs_sim *sim)
 {
     gs_sched *d = &sim->sched;
@@ -147,7 +146,7 @@ static u32 oldest_left(gs_sim *sim)
     return d->oldest_undispatched;
 }
 
-/* 1: so much of the chip is kept for older kernels that a TB of this one has to wait */
+/* 1: a TB of this kernel has to wait: its warps are reserved for older kernels. */
 static int is_reserved(gs_sim *sim, u32 kernel)
 {
     if (kernel <= oldest_left(sim)) {
@@ -173,7 +172,7 @@ void gs_idle_classify(gs_sim *sim)
     }
 }
 
-/* ---- dispatch ---- */
+/* Dispatch. */
 void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more)
 {
     if (ctx->sim->port_sms > 1) {
@@ -182,8 +181,8 @@ void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more)
     }
 }
 
-/* When a TB begins that goes to an SM at some time: a cluster takes its TBs one after the other, and what is
-   first on its SM begins some time behind what is first on another one of its TPC. */
+/* When a TB starts that is sent to an SM at some time. A cluster takes one TB after the other. The first TB
+   on an SM starts some time after the first TB on another SM of its TPC. */
 static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
 {
     const gs_gpu_cp_params *p = &sim->params.gpu_cp;
@@ -248,9 +247,9 @@ void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in
                     (u64)(k->unended_producers == 0 && !in_prologue) << 63);
 }
 
-/* No TB is ready that may go: those of the oldest kernel may run ahead of what they need. 1: with the last of
-   its TBs a kernel became the oldest that has ready ones and was held back for it. */
-static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
+/* No TB is ready: those of the oldest kernel may run ahead of their conditions. 1: their dispatch made a
+   kernel the oldest that has ready TBs and was held back for it. */
+static int dispatch_prologues(gs_ctx *ctx, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     for (;;) {
@@ -266,7 +265,7 @@ static int dispatch_gated(gs_ctx *ctx, u64 t, u32 hint)
     }
 }
 
-/* whether a TB of a kernel was dispatched */
+/* 1: a TB of the kernel was dispatched. */
 static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
@@ -284,15 +283,15 @@ static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
     return 1;
 }
 
-/* the first rank that is ready, from `rank` on; in turn: from there on and round */
+/* The first ready rank from `rank` on; in round robin the search wraps around. */
 static u32 next_rank(const gs_sim *sim, u32 rank)
 {
     u32 r = gs_ready_next(sim, rank);
     return r == GS_NONE && sim->order.rotate && rank ? gs_ready_next(sim, 0) : r;
 }
 
-/* A kernel whose TB fits nowhere is passed over, so many at once and so often; those passed over are tried
-   again, first, with whatever happens next. */
+/* A kernel whose TB fits nowhere is passed over; how many kernels are passed over, and how often, is limited.
+   They are tried again, first, at the next event. */
 void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
@@ -307,7 +306,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
     for (;;) {
         u32 r = next_rank(sim, rank);
         if (r == GS_NONE) {
-            if (sim->order.prologue && passed == 0 && dispatch_gated(ctx, t, hint)) {
+            if (sim->order.prologue && passed == 0 && dispatch_prologues(ctx, t, hint)) {
                 rank = 0;
                 kept = GS_NONE;
                 continue;
@@ -321,7 +320,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
             return;
         }
         if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
-            /* it fits, but may not: those behind it may go on, however many may be passed over */
+            /* it fits, but is not allowed: later kernels may go on, however many are passed over */
             if (kernel == kept) {
                 return;
             }
@@ -335,7 +334,7 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
             }
             k->passed_over = 0;
             if (head == GS_NONE) {
-                rank = kept == GS_NONE ? r : 0; /* one that was held back may be the oldest now */
+                rank = kept == GS_NONE ? r : 0; /* a kernel that was held back may be the oldest now */
             }
             kept = GS_NONE;
             if (turns) {

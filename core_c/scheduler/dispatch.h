@@ -1,18 +1,18 @@
-/* Ready TBs and where they go: dispatch.c. */
+/* Dispatch of ready TBs to SMs. */
 #pragma once
 #include "base/mailbox.h"
 
-/* Dispatches all that fit now; hint: see gs_placement_find. Kernels go by rank. */
+/* Dispatches all TBs that fit now, kernels by rank; hint: see gs_placement_find. */
 void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint);
-/* SMs that share a port learn that one of them has TBs now, or none */
+/* Tells the SMs of a port that one of them has TBs now, or none. */
 void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more);
 void gs_idle_init(gs_sim *sim);
-/* idle SMs: their time up to t counts for the reason that held so far; and why they are idle from now on */
+/* Idle SMs: their time up to t counts for the reason so far; and the reason from now on. */
 void gs_idle_account(gs_sim *sim, u64 t);
 void gs_idle_classify(gs_sim *sim);
-/* the kernel has TBs that are ready */
+/* The kernel has ready TBs. */
 void gs_ready_set(gs_sim *sim, u32 kernel);
-/* how many TBs of the kernel are ready and not dispatched */
+/* How many TBs of the kernel are ready and not dispatched. */
 u32 gs_ready_tbs(gs_sim *sim, u32 kernel);
 
 static inline u32 gs_dispatch_warps(const gs_sim *sim, const gs_kernel *k)

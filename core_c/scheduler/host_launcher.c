@@ -1,5 +1,4 @@
-/* Launchers: so many threads of the host take kernels that wait for nothing more, oldest first, launch each
-   and wait until they see its end. So as many kernels are in flight at most, and each pays its launch. */
+/* Host threads that launch kernels: see host_launcher.h. */
 #include "scheduler/host_launcher.h"
 
 #include "scheduler/copy_engine.h"

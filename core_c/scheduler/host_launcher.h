@@ -1,7 +1,9 @@
-/* Threads of the host that launch a kernel each and wait for its end: host_launcher.c. */
-#include "base/state.h"
+/* Host threads that launch kernels (gs_order.launchers): each takes the oldest kernel whose conditions are
+   met, launches it and waits until it sees its end. They limit the kernels in flight, and each kernel pays
+   its launch. */
 #pragma once
+#include "base/state.h"
 
 void gs_host_launcher_take(gs_sim *sim, u32 kernel, u64 t, u32 cause_kernel, u32 cause_tb);
-/* the end of a kernel has been seen */
+/* A host thread has seen the end of a kernel. */
 void gs_host_launcher_release(gs_sim *sim, u32 kernel, u64 t);

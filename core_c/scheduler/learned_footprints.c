@@ -1,7 +1,4 @@
-/* Footprints that were learned, in memory: of each TB of a launch the ranges that it touched. They are
-   written when the TB ends, which counts for nobody before they are there, and read before a later launch of
-   the same kind is admitted. They are compared as they come: that takes its time from the first line on, and
-   ends no sooner than the last has come. */
+/* Learned footprints in memory: see learned_footprints.h. */
 #include "scheduler/learned_footprints.h"
 
 #include "base/arena.h"
@@ -25,7 +22,7 @@ int gs_footprints_record(gs_sim *sim, u32 kernel, u32 tb, u64 t)
     return 1;
 }
 
-static void ask(gs_sim *sim, u32 kernel, u32 which, u64 at, u64 bytes, u64 t)
+static void request(gs_sim *sim, u32 kernel, u32 which, u64 at, u64 bytes, u64 t)
 {
     u32 wait = gs_table_memory_await(sim, (gs_event){0, GS_EVENT_FOOTPRINTS, kernel, which, 0});
     sim->sched.footprint_waits++;
@@ -41,9 +38,9 @@ int gs_footprints_wait(gs_sim *sim, u32 kernel, u64 t)
         return 0;
     }
     u64 bytes = (u64)l->footprint * gs_tbs_of(l), line = gs_min(bytes, 128);
-    ask(sim, kernel, FIRST, l->first_footprint, line, t);
+    request(sim, kernel, FIRST, l->first_footprint, line, t);
     if (bytes > line) {
-        ask(sim, kernel, REST, l->first_footprint + line, bytes - line, t);
+        request(sim, kernel, REST, l->first_footprint + line, bytes - line, t);
     }
     return 1;
 }

@@ -1,15 +1,18 @@
-/* Footprints that were learned: learned_footprints.c. */
+/* Learned footprints in memory: for each TB of a launch, the ranges that it touched. They are written when
+   the TB ends, whose end counts only when they are there, and read before a later launch of the same kind is
+   admitted. They are compared as they arrive: that takes its time from the first line on, and ends no sooner
+   than the last line has arrived. */
 #pragma once
 #include "base/state.h"
 
 /* A TB has ended. 1: its ranges are learned, and its end counts when they are written. */
 int gs_footprints_record(gs_sim *sim, u32 kernel, u32 tb, u64 t);
-/* Asks for a kernel's before its admission; 1: they have not come. */
+/* Requests a kernel's footprints before its admission; 1: they are still to come. */
 int gs_footprints_wait(gs_sim *sim, u32 kernel, u64 t);
-/* what a kernel asked for has come; first: the beginning of it */
+/* Footprints of a kernel have arrived; first: the first line. */
 void gs_footprints_arrived(gs_sim *sim, u32 kernel, u32 first, u64 t);
 
-/* 1: a kernel's are to be read before its admission, and have not been */
+/* 1: a kernel's footprints must be read before its admission, and have not been. */
 static inline int gs_footprints_due(const gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;

@@ -1,6 +1,4 @@
-/* Programmatic dependent launch. A kernel marked early waits for its predecessors' triggers: each TB of
-   theirs triggers once, at the latest by its end. Its own wait for their end happens inside the program. Only
-   so many kernels are in flight; the next starts some time after one of them has ended. */
+/* Programmatic dependent launch: see pdl.h. */
 #include "scheduler/pdl.h"
 
 #include "base/mailbox.h"
@@ -43,7 +41,7 @@ void gs_pdl_producer_end(gs_ctx *ctx, u32 kernel, u64 t)
     gs_sim *sim = ctx->sim;
     gs_kernel *k = &gs_kernels(sim)[kernel];
     if (--k->unended_producers || k->dispatched == 0) {
-        return; /* TBs that are dispatched later know from the start */
+        return; /* TBs that are dispatched later know it from their start */
     }
     const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     for (u32 sm = 0; sm < sim->sms; sm++) {

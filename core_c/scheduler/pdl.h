@@ -1,12 +1,14 @@
-/* Programmatic dependent launch: pdl.c. */
+/* Programmatic dependent launch. A kernel with `early` starts when all TBs of its predecessors have triggered
+   or ended; it waits for their end inside its program. A limited number of kernels is in flight; the next one
+   starts some time after one has ended. */
 #pragma once
 #include "base/mailbox.h"
 
-/* a TB has triggered, or ended without */
+/* A TB has triggered, or ended without. */
 void gs_pdl_trigger(gs_sim *sim, gs_resident *r, u64 t);
-/* a kernel before an early one has ended */
+/* A predecessor of a PDL kernel has ended. */
 void gs_pdl_producer_end(gs_ctx *ctx, u32 kernel, u64 t);
-/* a kernel has ended */
+/* A kernel has ended. */
 void gs_pdl_kernel_end(gs_sim *sim, u64 t);
-/* another kernel may be in flight */
+/* Another kernel may be in flight. */
 void gs_pdl_slot_free(gs_sim *sim, u64 t);

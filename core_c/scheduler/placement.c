@@ -1,4 +1,4 @@
-/* Which SM takes the next TB: the least loaded one that has room, ties in round robin order; or the one with
+/* Placement: which SM takes the next TB. The least loaded SM with room, ties in round robin; or the SM with
    room for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full
    one takes the next TB where one has just ended. */
 #include "scheduler/placement.h"
@@ -30,7 +30,7 @@ static int fits(const gs_sim *sim, const gs_sm_load *l, const gs_tb_resources *s
     return 1;
 }
 
-/* about how many TBs of a shape an SM has room for; exactly so where their warps share out evenly */
+/* About how many TBs of these resources an SM has room for; exact where their warps divide evenly. */
 static u32 room_of(const gs_sm_load *l, const gs_tb_resources *s)
 {
     u32 warps = l->warps[0] + l->warps[1] + l->warps[2] + l->warps[3],
@@ -40,7 +40,7 @@ static u32 room_of(const gs_sm_load *l, const gs_tb_resources *s)
     return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
-/* Some SMs of the last GPC come first of all. */
+/* So many SMs of the last GPC come before all others. */
 static u32 ahead_of(const gs_sim *sim)
 {
     u32 last = sim->order.gpcs[(u32)sim->params.gpu.gpcs - 1];
@@ -48,15 +48,14 @@ static u32 ahead_of(const gs_sim *sim)
                        gs_gpc_first(sim, last + 1) - gs_gpc_first(sim, last));
 }
 
-/* SMs in the order in which an H200 fills an empty chip: cluster by cluster, behind those that come ahead. */
+/* SMs in the order in which an H200 fills an empty chip: GPC by GPC, after those that come first. */
 static const u16 *first_order(const gs_sim *sim)
 {
     return GS_CONST_TABLE(sim, u16, at_turns) + sim->sms;
 }
 
-/* SMs in turn: the clusters one after another, and in each the first SM of every TPC before a second one, so
-   that a few TBs spread over clusters and TPCs as they do on an H200; behind them the order for an empty
-   chip. */
+/* The order of SMs: GPC by GPC in turn, and in each the first SM of every TPC before a second one, so that a
+   few TBs spread over GPCs and TPCs as on an H200. After it, the order for an empty chip. */
 void gs_placement_init(gs_sim *sim)
 {
     u16 *turns = GS_TABLE(sim, u16, at_turns);
@@ -84,8 +83,8 @@ void gs_placement_init(gs_sim *sim)
     }
 }
 
-/* The SM of TB `at` of `rest`, fewer than there are SMs: first those that come ahead, then an even share of
-   each GPC, where the TPCs take one each before some of them, the first ones, take two. */
+/* The SM of TB `at` of `rest`, fewer than there are SMs: first the SMs that come before all others, then an
+   even share of each GPC, in which each TPC takes one TB before the first ones take two. */
 static u32 spread(const gs_sim *sim, u32 at, u32 rest)
 {
     const u16 *order = first_order(sim);
@@ -94,7 +93,7 @@ static u32 spread(const gs_sim *sim, u32 at, u32 rest)
         return order[at];
     }
     rest -= (u32)gs_min(rest, ahead);
-    /* the level to which GPCs are filled, and what is left of TBs: those with most SMs take one more each */
+    /* the level to which GPCs are filled; of the TBs left, those with most SMs take one more each */
     u32 level = 0, size[64], share[64], full = 0, most = 0;
     for (u32 i = 0; i < gpcs; i++) {
         u32 g = sim->order.gpcs[i];
@@ -137,8 +136,8 @@ static u32 spread(const gs_sim *sim, u32 at, u32 rest)
     return GS_NONE;
 }
 
-/* The SM of the next TB of a kernel that found the chip empty, while nothing else has happened (as measured
-   on an H200, h200_first.csv): whole rounds over all SMs, then what is left spread. */
+/* The SM of the next TB of a kernel that found the chip empty, while nothing else has happened (measured on
+   an H200, h200_first.csv): whole rounds over all SMs, then the rest spread. */
 static u32 find_first(gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *rotate)
 {
     gs_sched *d = &sim->sched;
@@ -164,7 +163,7 @@ static u32 find_first(gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *ro
     return sm;
 }
 
-/* 1: the SM has its even share of the kernel's TBs already */
+/* 1: the SM has its even share of the kernel's TBs. */
 static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
 {
     const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
@@ -187,7 +186,7 @@ u32 gs_placement_near_producer(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u
     for (u32 w = 0; left && w <= (k->tbs - 1) / 64; w++) {
         for (u64 ready = bits[w]; left && ready; ready &= ready - 1, left--) {
             u32 i = w * 64 + gs_ctz(ready), sm = conditions[i].producer_sm;
-            /* a slot has come free there; or, of the first one, anywhere */
+            /* a slot became free there; or, for the first TB, anywhere */
             if (sm != GS_NO_SM && (hint == GS_NONE || sm == hint || left == sim->order.affinity) &&
                 fits(sim, &loads[sm], s, rotate)) {
                 *tb = i;
@@ -198,8 +197,8 @@ u32 gs_placement_near_producer(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u
     return GS_NONE;
 }
 
-/* The first SMs of the turn take their even share of a cooperative kernel, a TB each in turn, before others
-   do (as an H200 does). */
+/* The first SMs in order take their even share of a cooperative kernel, a TB each in turn, before others do
+   (as an H200 does). */
 static u32 find_together(const gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *rotate)
 {
     const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
@@ -216,8 +215,8 @@ static u32 find_together(const gs_sim *sim, u32 kernel, const gs_tb_resources *s
     return best;
 }
 
-/* The SM with room for most more TBs of the kernel, the first of those. Until a TB has ended rooms only
-   shrink: no SM has more than the last one that was found, and those before it have less. */
+/* The first of the SMs with room for most TBs of the kernel. Until a TB ends rooms only shrink: no SM has
+   more than the last one found, and those before it have less. */
 static u32 find_room(const gs_sim *sim, u32 kernel, gs_tb_resources *s, int even, u32 *rotate)
 {
     const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
@@ -245,7 +244,7 @@ static u32 find_room(const gs_sim *sim, u32 kernel, gs_tb_resources *s, int even
             s->place = best;
             return best == GS_NONE ? GS_NONE : turns[best];
         }
-        most--; /* none has as much as that any more */
+        most--; /* no SM has as much any more */
     }
 }
 

@@ -1,10 +1,10 @@
-/* Which SM takes the next TB: placement.c. */
-#include "base/state.h"
+/* Placement: which SM takes the next TB. `hint`: the SM on which a TB has just ended, or GS_NONE. */
 #pragma once
+#include "base/state.h"
 
 void gs_placement_init(gs_sim *sim);
 u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate);
-/* an SM with room where a producer of a ready TB ran, and that TB; or GS_NONE */
+/* An SM with room on which a producer of a ready TB ran, and that TB; or GS_NONE. */
 u32 gs_placement_near_producer(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb);
 void gs_placement_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
 void gs_placement_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);

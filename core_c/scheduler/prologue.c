@@ -1,8 +1,4 @@
-/* Prologues: TBs of a table scheme that are dispatched before what they need has ended. They run the part of
-   their program that depends on nobody, wait inside for their conditions, and keep their slot. Only the
-   oldest kernel with TBs left may send them: all TBs that they can wait for are dispatched then, and those of
-   the oldest unfinished kernel wait for nobody, so the wait ends. And only slots that no ready TB wants are
-   given to them. */
+/* Prologues: see prologue.h. */
 #include "scheduler/prologue.h"
 
 #include "base/mailbox.h"

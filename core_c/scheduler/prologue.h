@@ -1,16 +1,19 @@
-/* Prologues: prologue.c. */
+/* Prologues: TBs of a table scheme that are dispatched before their conditions are met. They run the part of
+   their program that depends on no other TB, wait inside, and keep their slot. Only the oldest kernel with
+   TBs left may dispatch them: all TBs that they can wait for have been dispatched then, and TBs of the oldest
+   unfinished kernel wait for none, so the wait ends. They get only slots that no ready TB takes. */
 #pragma once
 #include "base/mailbox.h"
 
-/* the kernel whose TBs may be dispatched to wait inside, of that which is the oldest with TBs left */
+/* The kernel whose TBs may be dispatched to their prologue, given the oldest with TBs left; or GS_NONE. */
 u32 gs_prologue_kernel(gs_sim *sim, u32 oldest);
-/* takes the next such TB, which gets the place of a resident */
+/* Takes its next TB, for a resident's place. */
 u32 gs_prologue_take(gs_sim *sim, u32 kernel, u32 place);
-/* a TB is dispatched that waits for nothing */
+/* A TB is dispatched whose conditions are met. */
 void gs_prologue_skip(gs_sim *sim, u32 kernel, u32 tb);
-/* a TB's own conditions are met; 1: it is dispatched already */
+/* A TB's own conditions are met; 1: it is in its prologue already. */
 int gs_prologue_tb_met(gs_sim *sim, u32 kernel, u32 tb, u64 t);
-/* the conditions of a kernel as a whole are met */
+/* The conditions of a kernel as a whole are met. */
 void gs_prologue_kernel_met(gs_sim *sim, u32 kernel, u64 t);
-/* tells the SMs */
+/* Sends the SMs word of TBs whose prologue ends. */
 void gs_prologue_send(gs_ctx *ctx);

@@ -1,5 +1,5 @@
-/* The scheduler part: see scheduler.h. Its event sources are queues that fill in time order; the earliest
- * goes first. */
+/* The scheduler's loop: see scheduler.h. Its event sources are queues that fill in time order; the earliest
+   event is next. */
 #include "scheduler/scheduler.h"
 
 #include "base/fail.h"
@@ -30,7 +30,7 @@ void gs_ring_push(gs_sim *sim, gs_ring *r, gs_event e)
     all[i & r->mask] = e;
 }
 
-/* As gs_ring_push; what is due at one time goes by kernel and TB, in whatever order SMs sent it. */
+/* As gs_ring_push; events at one time go by kernel and TB, in whatever order SMs sent them. */
 static void ring_push_tied(gs_sim *sim, gs_ring *r, gs_event e)
 {
     gs_event *all = (gs_event *)(void *)((char *)sim + r->at);
@@ -88,7 +88,7 @@ static void copy_goes_on(gs_ctx *ctx, u64 t, u32 kernel, u32 piece)
     }
 }
 
-/* all that the TB has stored is acknowledged */
+/* All stores of the TB are acknowledged. */
 static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departed *from)
 {
     gs_sim *sim = ctx->sim;
@@ -106,7 +106,7 @@ static void tb_complete(gs_ctx *ctx, u64 t, u32 kernel, u32 tb, const gs_departe
     }
 }
 
-/* `what`: entry that its stores name, its slot, and 1 if it is complete */
+/* `what`: the entry of its stores, its slot, and 1 if it is complete. */
 static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
 {
     gs_sim *sim = ctx->sim;
@@ -158,7 +158,7 @@ static u64 next_of(const gs_sim *sim, const gs_ring *r)
     return r->head == r->tail ? GS_NEVER : all[r->head & r->mask].time;
 }
 
-/* the first of both; of two at once the one that was there before */
+/* The earlier of two; at one time the first stays. */
 static inline u64 sooner(u64 time, u32 whose, u64 first, u32 *source)
 {
     *source = time < first ? whose : *source;
@@ -232,7 +232,7 @@ static void run_event(gs_ctx *ctx, u32 source)
     gs_idle_classify(sim);
 }
 
-/* memory has answered: what waited for room to ask goes on */
+/* A reply from memory: what waited for room to request more goes on. */
 static void table_answers(gs_ctx *ctx, u64 pay, u64 t)
 {
     gs_sim *sim = ctx->sim;
@@ -285,7 +285,7 @@ void gs_sched_run(gs_ctx *ctx)
                                       GS_START_KERNEL(m[i].pay), GS_START_TB(m[i].pay), 0});
             i++;
         } else if (message <= event && message != GS_NEVER) {
-            /* the chip-wide release server takes TBs one after another */
+            /* the chip-wide release server takes one TB after another */
             u64 at = gs_max(message, d->release_free) + (u64)sim->params.gpu_cp.tb_release;
             u64 over = message - sim->done_latency - ((u32)m[i].pay & ((1u << 29) - 1));
             d->release_free = at;

@@ -1,5 +1,5 @@
-/* The front end of the GPU: launch path, release and start servers, admission, ready TBs and their placement.
-   One part of its own; everything in it happens in (time, kind, order of arrival). */
+/* The front end of the GPU: launch path, release and start servers, admission, dispatch and placement. It is
+   one part; its events run in the order of (time, kind, arrival). */
 #pragma once
 #include "base/mailbox.h"
 
@@ -8,7 +8,7 @@ void gs_sched_run(gs_ctx *ctx);
 /* Time of the next event that needs no message; GS_NEVER: none. */
 u64 gs_sched_next(const gs_sim *sim);
 
-/* ---- between the files of the scheduler ---- */
+/* What the files of the scheduler share. */
 enum {
     GS_EVENT_NODE,
     GS_EVENT_KERNEL_END,
@@ -43,7 +43,7 @@ static inline gs_tb_conditions *gs_tb_conditions_of(gs_sim *sim, const gs_kernel
     return (gs_tb_conditions *)(void *)((char *)sim + k->tb_conditions_at);
 }
 
-/* bit a TB: ready and not dispatched; behind the gs_tb_conditions entries */
+/* A bit for each TB: ready and not dispatched. They follow the gs_tb_conditions. */
 static inline u64 *gs_ready_bits(gs_sim *sim, const gs_kernel *k)
 {
     return (u64 *)(void *)((char *)sim + k->tb_conditions_at + (u64)k->tbs * sizeof(gs_tb_conditions));

@@ -1,4 +1,4 @@
-/* Nodes of the dependence table that lie in memory: see table_fetch.h. */
+/* Nodes of the dependence table in memory: see table_fetch.h. */
 #include "scheduler/table_fetch.h"
 
 #include "scheduler/coarsening.h"
@@ -6,8 +6,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/table_memory.h"
 
-/* 1: what a kernel waits for may stay in memory: all its TBs wait, and no TB that they wait for has been
-   dispatched */
+/* 1: all TBs of the kernel wait, and no TB that they wait for has been dispatched. */
 static int may_stay_in_memory(gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
@@ -35,7 +34,7 @@ static int may_stay_in_memory(gs_sim *sim, u32 kernel)
     return all;
 }
 
-/* nodes that the scheduler has found itself go to memory, in their finest form */
+/* Nodes that the scheduler has computed are written to memory, in their finest form. */
 static void write_to_memory(gs_sim *sim, u32 kernel)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
@@ -57,8 +56,8 @@ int gs_table_stays_in_memory(gs_sim *sim, u32 kernel)
     return 1;
 }
 
-/* Asks for a kernel's nodes, in the form that there is room for now, from one on. */
-static void ask_nodes(gs_sim *sim, u32 kernel, u32 from, u64 t)
+/* Requests a kernel's nodes, in the finest form that fits now, from one on. */
+static void request_nodes(gs_sim *sim, u32 kernel, u32 from, u64 t)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     u32 waits = gs_unended_preds(sim, kernel, gs_launches(sim)[kernel].whole), need;
@@ -78,7 +77,7 @@ void gs_table_fetch(gs_sim *sim, u32 kernel, u64 t)
         gs_kernel *k = &gs_kernels(sim)[succs[i]];
         if (k->in_memory == 1) {
             k->in_memory = 2;
-            ask_nodes(sim, succs[i], 0, t);
+            request_nodes(sim, succs[i], 0, t);
         }
     }
 }
@@ -90,7 +89,7 @@ void gs_table_fetched(gs_sim *sim, u32 kernel, u64 t)
     u32 form = gs_coarsening_choose(sim, kernel, k->form_requested, waits, &need);
     gs_coarsening_forget(sim, kernel);
     if (form > k->form_requested) {
-        ask_nodes(sim, kernel, form, t); /* meanwhile others have taken the room */
+        request_nodes(sim, kernel, form, t); /* meanwhile others have taken the entries */
         return;
     }
     k->in_memory = 0;

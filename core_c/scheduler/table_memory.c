@@ -1,8 +1,4 @@
-/* Tables of the scheduler that lie in memory: what does not fit on the chip, or is not there yet. The
-   scheduler reads and updates them through L2, as an SM does: a line request a cycle, as many under way as an
-   SM has (gpu.l1.in_flight), each on the way for half of gpu.l2.latency there and half back. They lie below
-   the semaphores at the top of memory, a kernel behind the other: counters or entries, then lists of TBs; and
-   behind those of all kernels what TBs were seen to touch. */
+/* Tables of the scheduler in memory: see table_memory.h. */
 #include "scheduler/table_memory.h"
 
 #include "base/arena.h"
@@ -10,7 +6,6 @@
 #include "base/mailbox.h"
 #include "memory/address_map.h"
 #include "memory/semaphore.h"
-#include "program/bounds_check.h"
 #include "scheduler/coarsening.h"
 #include "scheduler/scheduler.h"
 
@@ -37,7 +32,7 @@ u64 gs_table_memory_lay_out(gs_sim *sim, u64 end)
     return end;
 }
 
-/* the most children, or nodes, that a TB's list has in a kernel */
+/* The most children, or nodes, in the list of a TB of the launch. */
 static u64 children_of(const gs_sim *sim, const gs_launch *l)
 {
     const gs_node_state *states = GS_CONST_TABLE(sim, gs_node_state, at_node_states);
@@ -57,7 +52,7 @@ static u64 children_of(const gs_sim *sim, const gs_launch *l)
     return all + most;
 }
 
-/* entries that a kernel may need in a table of nodes, beside one for each of its TBs */
+/* Entries that a kernel may need in a table of nodes, beside one for each of its TBs. */
 static u64 node_entries(const gs_sim *sim, const gs_launch *l)
 {
     const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
@@ -100,7 +95,7 @@ void gs_table_memory_init(gs_sim *sim)
         return;
     }
     b->base = (top - flags - bytes) & ~127ull;
-    b->used = 1; /* 0 names nobody */
+    b->used = 1; /* 0 names none */
 }
 
 u32 gs_table_memory_await(gs_sim *sim, gs_event then)
@@ -120,8 +115,8 @@ u32 gs_table_memory_await(gs_sim *sim, gs_event then)
     return i;
 }
 
-/* one answer less is waited for */
-static void came(gs_sim *sim, u32 wait, u64 t)
+/* One reply less is waited for. */
+static void reply_arrived(gs_sim *sim, u32 wait, u64 t)
 {
     gs_table_memory *b = &sim->sched.table_memory;
     gs_table_wait *a = awaited_of(sim, wait);
@@ -136,7 +131,7 @@ static void came(gs_sim *sim, u32 wait, u64 t)
 
 void gs_table_memory_requested(gs_sim *sim, u32 wait, u64 t)
 {
-    came(sim, wait, t);
+    reply_arrived(sim, wait, t);
 }
 
 static u32 lines_of(const gs_table_request *p)
@@ -144,7 +139,7 @@ static u32 lines_of(const gs_table_request *p)
     return (u32)((p->end - 1) / 128 - p->first / 128 + 1);
 }
 
-static void ask(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 wait)
+static void request(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 wait)
 {
     gs_table_memory *b = &sim->sched.table_memory;
     if (bytes == 0) {
@@ -154,7 +149,7 @@ static void ask(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 wait)
     gs_table_request *last = piece_at(sim, b->tail - 1);
     if (b->tail - b->head > 1 && last->wait == wait && last->update == update && first <= last->end &&
         first >= last->first) {
-        /* what lies side by side is one piece; the first in line may be half sent */
+        /* adjacent bytes are one request; the first in the queue may be half sent */
         u32 lines = lines_of(last);
         last->end = gs_max(last->end, first + bytes);
         awaited_of(sim, wait)->left += wait ? lines_of(last) - lines : 0;
@@ -172,20 +167,20 @@ static void ask(gs_sim *sim, u64 first, u64 bytes, u32 update, u32 wait)
 
 void gs_table_memory_request(gs_sim *sim, u32 kernel, u64 at, u64 bytes, u32 update, u32 wait)
 {
-    ask(sim, GS_TABLE(sim, gs_table_region, sched.table_memory.at_kernels)[kernel].first + at, bytes, update,
-        wait);
+    request(sim, GS_TABLE(sim, gs_table_region, sched.table_memory.at_kernels)[kernel].first + at, bytes,
+            update, wait);
 }
 
 void gs_table_memory_request_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries, u32 wait)
 {
     const gs_table_region *k = GS_TABLE(sim, gs_table_region, sched.table_memory.at_kernels) + kernel;
     u64 entry = (u64)tb * k->list_entries + first;
-    ask(sim, k->lists + entry * sim->order.list_bytes, (u64)entries * sim->order.list_bytes, 0, wait);
+    request(sim, k->lists + entry * sim->order.list_bytes, (u64)entries * sim->order.list_bytes, 0, wait);
 }
 
 void gs_table_memory_request_footprints(gs_sim *sim, u64 at, u64 bytes, u32 update, u32 wait)
 {
-    ask(sim, sim->sched.table_memory.footprints + at, bytes, update, wait);
+    request(sim, sim->sched.table_memory.footprints + at, bytes, update, wait);
 }
 
 int gs_table_memory_is_congested(const gs_sim *sim)
@@ -226,5 +221,5 @@ void gs_table_memory_send(gs_ctx *ctx, u64 t)
 void gs_table_memory_reply(gs_sim *sim, u64 pay, u64 t)
 {
     sim->sched.table_memory.in_flight--;
-    came(sim, GS_PAY_L1(pay) | GS_PAY_WARP(pay) << 12, t);
+    reply_arrived(sim, GS_PAY_L1(pay) | GS_PAY_WARP(pay) << 12, t);
 }

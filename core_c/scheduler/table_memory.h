@@ -1,26 +1,30 @@
-/* Tables of the scheduler in memory: table_memory.c. */
+/* Tables of the scheduler in memory: what does not fit on the chip, or is not there yet. The scheduler reads
+   and updates them through L2, as an SM does: one line request a cycle, at most gpu.l1.in_flight in flight,
+   half of gpu.l2.latency each way. They are below the semaphores at the top of memory, kernel by kernel:
+   counters or entries, then lists of TBs; learned footprints of all kernels follow. */
 #pragma once
 #include "base/mailbox.h"
 
 u64 gs_table_memory_lay_out(gs_sim *sim, u64 end);
 void gs_table_memory_init(gs_sim *sim);
-/* what is to happen behind the last answer to what is asked for it; its time: how long behind */
+/* An event that happens after the last reply to what is requested for it; its time: how long after. Returns
+   its name. */
 u32 gs_table_memory_await(gs_sim *sim, gs_event then);
-/* Asks for bytes of a kernel's part from the `at`-th on; wait: 0, or whom the answer is for. */
+/* Requests bytes of a kernel's part from the `at`-th on; wait: the event that waits for the reply, or 0. */
 void gs_table_memory_request(gs_sim *sim, u32 kernel, u64 at, u64 bytes, u32 update, u32 wait);
-/* all has been asked for it at time t */
+/* All has been requested for the event at time t. */
 void gs_table_memory_requested(gs_sim *sim, u32 wait, u64 t);
-/* the same of part of a TB's list */
+/* The same for part of a TB's list. */
 void gs_table_memory_request_list(gs_sim *sim, u32 kernel, u32 tb, u32 first, u32 entries, u32 wait);
-/* the same of footprints */
+/* The same for footprints. */
 void gs_table_memory_request_footprints(gs_sim *sim, u64 at, u64 bytes, u32 update, u32 wait);
-/* sends requests as long as there is room for answers */
+/* Sends requests as long as there is room for replies. */
 void gs_table_memory_send(gs_ctx *ctx, u64 t);
 void gs_table_memory_reply(gs_sim *sim, u64 pay, u64 t);
-/* 1: so much waits to be sent that nobody should ask for more who can wait */
+/* 1: so many requests are queued that new ones should wait if they can. */
 int gs_table_memory_is_congested(const gs_sim *sim);
 
-/* whether tables of the scheduler lie in memory */
+/* 1: tables of the scheduler are in memory. */
 static inline int gs_table_memory_is_used(const gs_sim *sim)
 {
     return sim->order.entry_bytes || sim->order.footprints;

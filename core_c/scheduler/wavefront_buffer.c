@@ -1,14 +1,11 @@
-/* TBs of all kernels as one graph, as Wireframe keeps them: a buffer takes in TBs level by level, as many as
-   it has room for, and a TB is dispatched from there alone; its place is free when it has ended. A TB that is
-   counted down before it is there takes an entry of another buffer until then, or is counted in memory.
-   Levels go up along every edge, so the first TB that has not ended waits for nothing. */
+/* The buffer of TBs by level: see wavefront_buffer.h. */
 #include "scheduler/wavefront_buffer.h"
 
 #include "scheduler/dependence_table.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/table_memory.h"
 
-/* Asks for the next TB, and for those behind it whose entries lie in the same line of memory. */
+/* Fetches the next TB, and those after it whose entries are in the same line of memory. */
 static void load(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;

@@ -1,10 +1,13 @@
-/* TBs in a buffer, in a given order: wavefront_buffer.c. */
-#include "base/state.h"
+/* All kernels' TBs as one graph, as in Wireframe. A buffer takes in TBs level by level, as many as it has
+   room for. A TB is dispatched only from there, and frees its place when it has ended. A TB that is counted
+   down before it is in the buffer takes an entry of another buffer until then, or is counted down in memory.
+   Levels rise along every edge, so the first TB that has not ended waits for none. */
 #pragma once
+#include "base/state.h"
 
 void gs_wavefront_fill(gs_sim *sim, u64 t);
 void gs_wavefront_tb_end(gs_sim *sim, u64 t);
-/* TBs that come one after another in the order */
+/* TBs that follow one another in the order have arrived. */
 void gs_wavefront_loaded(gs_sim *sim, u32 first, u32 count, u64 t);
-/* a TB that may not be there has been counted down */
+/* A TB that may not be in the buffer has been counted down. */
 void gs_wavefront_pending(gs_sim *sim, u32 kernel, u32 tb);

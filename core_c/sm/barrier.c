@@ -3,9 +3,9 @@
 
 #include "sm/sm.h"
 
-/* How much later than the first one a warp goes on behind a barrier, of so many that do: one after another,
-   in an order that is drawn for each TB and stays (tests/hw/sm/skew.cu, vary.cu). So TBs that do the same have
-   each a rhythm of its own. */
+/* How much later than the first warp a warp leaves a barrier: they leave one after another, in an order
+   that is drawn for each TB and kept (tests/hw/sm/skew.cu, vary.cu). So TBs that run the same program
+   drift apart. */
 static u64 leaves_after(const gs_sim *sim, const gs_sm *sm, u32 wi, u32 warps)
 {
     u32 index = sm->warp[wi].index;
@@ -47,7 +47,7 @@ void gs_barrier_arrive(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
     w->since = (u32)c;
     w->pc++;
     w->state = GS_WARP_AT_BARRIER;
-    /* warps are counted one after another */
+    /* a barrier counts one warp at a time */
     sm->barrier_counted = gs_max(sm->barrier_counted, issue) + (u64)sim->params.gpu_sm.barrier_warp;
     if (++tb->arrived >= tb->live_warps) {
         gs_barrier_release(sim, sm, tb, sm->barrier_counted);

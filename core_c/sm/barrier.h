@@ -1,4 +1,4 @@
-/* Barriers of a TB: its warps are counted one after another, and go on behind it within a few cycles. */
+/* Barriers of a TB: its warps are counted one at a time, and leave within a few cycles. */
 #pragma once
 #include "base/state.h"
 

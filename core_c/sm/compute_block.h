@@ -4,9 +4,9 @@
 #include "sm/smem_returns.h"
 #include "sm/warp_order.h"
 
-/* Greedy order: once a warp has begun a run of blocks without a wait, the run's main pipe is the warp's until
-   the run ends; other warps' blocks for other pipes go on meanwhile. The next run is that of the warp that
-   has waited longest. 1: the warp may go on; 0: it waits. */
+/* Greedy order: once a warp has begun a run of blocks without a wait, the run's main pipe belongs to the warp
+   until the run ends; other warps' blocks for other pipes go on meanwhile. The next run is that of the warp
+   that has waited longest. 1: the warp may go on; 0: it waits. */
 static inline int gs_block_acquire_greedy(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_subcore *b = &sm->sub[wi & 3];
@@ -61,7 +61,7 @@ static inline int gs_block_acquire_oldest(gs_sm *sm, u32 wi, const gs_iop *op, u
     if (op->smem) {
         gs_data_array_catch_up(sm, c);
         u64 room = gs_smem_queue_room(sm);
-        /* in the cycle in which there is room, too, older ones may wait for it */
+        /* older warps may wait for the cycle in which there is room */
         if (room > go || (go <= c && room >= c && sm->waiting[4].waits[GS_RESOURCE_SMEM])) {
             what = GS_RESOURCE_SMEM;
             sm->slack[wi] = 0;
@@ -69,7 +69,7 @@ static inline int gs_block_acquire_oldest(gs_sm *sm, u32 wi, const gs_iop *op, u
         }
     }
     if (sm->queue && op->smem && !op->npipes) {
-        /* it enters behind all that wait */
+        /* it enters the queue after all warps that wait for it */
         u64 room = gs_subcore_queue_room(sm, b);
         if (room > go || (go <= c && (room >= c || sm->waiting[wi & 3].waits[GS_RESOURCE_QUEUE]))) {
             sm->slack[wi] = 0;
@@ -87,8 +87,8 @@ static inline int gs_block_acquire_oldest(gs_sm *sm, u32 wi, const gs_iop *op, u
     return gs_warp_order_acquire(sm, wi, what, go, c);
 }
 
-/* What a block asks of shared memory, and when the results of its loads from there are back. Returns until
-   when the block lasts for it, in 64ths. */
+/* What a block takes of shared memory, and when the results of its loads from there are back. Returns the end
+   of the block as far as shared memory decides it, in 64ths of a cycle. */
 static inline u64 gs_block_smem(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_subcore *b = &sm->sub[wi & 3];

@@ -1,13 +1,12 @@
-/* L1 of an SM, as measured on an H200 (tests/hw/sm/l1.cu, keep1.cu): tags of four lines a set, of which the two
-   that were found last are kept before all others; of those, and of the others, the one used longest ago goes
-   first (a segmented LRU). Data are there for as many lines as the carve-out leaves: where those are all
-   taken though a set has room, four neighbouring sets give up the line that goes next in each.
+/* L1 of an SM, as measured on an H200 (tests/hw/sm/l1.cu, keep1.cu): a segmented LRU. A set has the tags of
+   four lines. The two lines that hit last are protected and evicted after all others; within each segment the
+   least recently used line is evicted first. Data are kept for as many lines as the carve-out leaves: when
+   those are all taken although a set has a free way, four neighbouring sets evict a line each.
 
-   A line's key holds what of its number the set does not tell, whether it was found, how many lines of the
-   set go after it (its rank, 3: it goes next) and its sector mask. Its fill word holds the cycle from which
-   it is valid, or, while the fill time is not known, GS_IN_FLIGHT + the first of those that wait for it. Sets
-   count from 1: set 0 takes the fills of requests that no line of L1 waits for.
- */
+   A line's key holds the part of its number that the set does not imply, whether it is protected, its rank
+   (how many lines of the set are evicted after it; 3: it is the next) and its sector mask. Its fill word is
+   the cycle from which it is valid or, while that is not known, GS_IN_FLIGHT + the first of the slots that
+   wait for it. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for. */
 #pragma once
 #include "base/state.h"
 
@@ -17,7 +16,7 @@
 
 enum { GS_L1_HIT, GS_L1_MERGED, GS_L1_PART, GS_L1_MISS };
 
-enum { GS_L1_TRIES = 8 }; /* groups of sets that are asked for room */
+enum { GS_L1_TRIES = 8 }; /* groups of sets that are tried for a line to evict */
 
 enum {
     GS_L1_RANK = 16,
@@ -40,10 +39,10 @@ static inline u32 gs_l1_set_of(u32 line, u32 fold)
     return ((line ^ fold) & (GS_L1_SETS - 1)) + 1;
 }
 
-/* Ways of a set, a bit each: those that hold the line of that key; those that are free and have no line on
-   its way; the one that goes next; those with a line that was found. gs_l1_evict: of those with a line that
-   has arrived the one that goes next gives it up, and is the next to take one; returns how many did, 1 or 0.
- */
+/* Ways of a set, a bit each: gs_l1_match: those that hold the line of that key; gs_l1_free: those without a
+   line, or a fill in flight; gs_l1_evicted_next: the way of highest rank; gs_l1_protected: those with a
+   protected line. gs_l1_evict evicts the line of highest rank whose fill has arrived; its way is the next to
+   be allocated. It returns the number of lines evicted, 1 or 0. */
 #if defined(__SSE4_1__)
 static inline __m128i gs_l1_load(const u32 *words)
 {
@@ -79,7 +78,7 @@ static inline u32 gs_l1_evicted_next(const gs_l1set *s)
     return gs_l1_ways(_mm_cmpeq_epi32(ranks, _mm_set1_epi32(GS_L1_RANKS)));
 }
 
-/* without a branch, for which of them it is and whether there is any is anybody's guess */
+/* No branches here: the host cannot predict which line is evicted, or whether one is. */
 static inline u32 gs_l1_evict(gs_l1set *s, u32 c)
 {
     const __m128i mask = _mm_set1_epi32(GS_L1_RANKS), one = _mm_set1_epi32(GS_L1_RANK);
@@ -101,7 +100,8 @@ static inline u32 gs_l1_protected(const gs_l1set *s)
     return gs_l1_ways(_mm_slli_epi32(gs_l1_load(s->key), 24)); /* GS_L1_PROTECTED becomes the sign */
 }
 
-/* Ranks from `first` to below `end` go up by one; of lines that were found the first two stay so. */
+/* Ranks from `first` to below `end` go up by one. Of the protected lines the two of lowest rank stay
+   protected. */
 static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
 {
     __m128i keys = gs_l1_load(s->key), ranks = _mm_and_si128(keys, _mm_set1_epi32(GS_L1_RANKS));
@@ -176,15 +176,15 @@ static inline void gs_l1_shift(gs_l1set *s, u32 first, u32 end)
 }
 #endif
 
-/* The line of way i is found: it becomes the last to go. */
+/* The line of way i hits: it is protected, and evicted last. */
 static inline void gs_l1_protect(gs_l1set *s, u32 i)
 {
     gs_l1_shift(s, 0, s->key[i] & GS_L1_RANKS);
     s->key[i] = (s->key[i] & ~(u32)GS_L1_RANKS) | GS_L1_PROTECTED;
 }
 
-/* A line comes into way i, whose rank is not below theirs: it goes before those that were found, and after
-   all others. */
+/* A line is inserted in way i, whose rank is not below those of protected lines: it is evicted before these
+   and after all others. */
 static inline void gs_l1_insert(gs_l1set *s, u32 i, u32 key)
 {
     u32 rank = gs_popcount(gs_l1_protected(s) & ~(1u << i)) * GS_L1_RANK;
@@ -192,18 +192,17 @@ static inline void gs_l1_insert(gs_l1set *s, u32 i, u32 key)
     s->key[i] = key | rank;
 }
 
-/* turns follow one another as turn * GS_L1_STEP + GS_L1_ADD */
+/* The order in which groups of sets evict: turn, turn * GS_L1_STEP + GS_L1_ADD, ... */
 enum { GS_L1_STEP = 109, GS_L1_ADD = 73 };
 
-/* the four neighbouring sets whose turn that is to give up lines */
+/* The four neighbouring sets of a turn. */
 static inline gs_l1set *gs_l1_evict_group(gs_sm *sm, u32 turn)
 {
     return &sm->l1[1 + (turn & (GS_L1_SETS / 4 - 1)) * 4];
 }
 
-/* Four neighbouring sets give up the line that goes next in each, of those that have arrived. All sets have
-   their turn before one has it again. Returns whether any line went; where next to nothing has arrived, a
-   line that comes is not kept. */
+/* Four neighbouring sets evict a line each, if one has arrived. Each group of sets has its turn before any
+   has it again. Returns whether a line was evicted; if almost none has arrived, the new line is not kept. */
 static inline int gs_l1_evict_some(gs_sm *sm, u32 c)
 {
     u32 freed = 0;
@@ -213,7 +212,8 @@ static inline int gs_l1_evict_some(gs_sm *sm, u32 c)
         freed = gs_l1_evict(s, c) + gs_l1_evict(s + 1, c) + gs_l1_evict(s + 2, c) + gs_l1_evict(s + 3, c);
     }
     sm->l1_lines -= freed;
-    /* whose turn comes is known, and seldom in the host's caches: asked for four turns ahead */
+    /* The sets of later turns are known, and seldom in the host's caches: they are fetched four turns
+       ahead. */
     enum { STEP2 = GS_L1_STEP * GS_L1_STEP, ADD2 = GS_L1_ADD * (GS_L1_STEP + 1) };
     const gs_l1set *ahead = gs_l1_evict_group(sm, (sm->l1_evict_turn * STEP2 + ADD2) * STEP2 + ADD2);
     __builtin_prefetch(ahead, 1);
@@ -221,7 +221,7 @@ static inline int gs_l1_evict_some(gs_sm *sm, u32 c)
     return freed != 0;
 }
 
-/* The way of a set that takes a new line, or GS_L1_WAYS: none can. */
+/* Allocates a way of a set; GS_L1_WAYS: none can be allocated. */
 static inline u32 gs_l1_allocate(gs_sm *sm, gs_l1set *s, u32 c)
 {
     u32 free = gs_l1_free(s, c);
@@ -236,12 +236,11 @@ static inline u32 gs_l1_allocate(gs_sm *sm, gs_l1set *s, u32 c)
     return gs_ctz(free);
 }
 
-/* Looks up a line at cycle c. GS_L1_MISS: *place is where L1 will keep it, or 0 for nowhere. GS_L1_HIT and
-   GS_L1_MERGED (in flight) set *place, and *fill to when the data are there (GS_IN_FLIGHT or more: not
-   known). GS_L1_PART: some sectors are in flight, as with GS_L1_MERGED, and L1 lacks others, which this load
-   has to ask for and wait for itself; to later loads they are there when the former are (up to the latency of
-   L2 too early: a line has one fill time). *mask becomes what to ask for: the sectors that L1 lacks. `fold`:
-   gs_l1_fold of the line. */
+/* Looks up a line at cycle c. GS_L1_MISS: *place is where L1 will keep the line, or 0 for nowhere. GS_L1_HIT
+   and GS_L1_MERGED (in flight) set *place, and *fill to the cycle of the fill (GS_IN_FLIGHT or more: not
+   known). GS_L1_PART: some sectors are in flight, and L1 lacks others, which this load has to request and
+   wait for itself. Later loads see them with the fill of the former, at most the latency of L2 too early: a
+   line has one fill time. *mask becomes the sectors to request. `fold`: gs_l1_fold of the line. */
 static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c, u32 *place,
                                          u32 *fill)
 {
@@ -273,8 +272,8 @@ static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mas
     return GS_L1_MISS;
 }
 
-/* A store goes through, but its line is kept as a load's is: with the sectors that it writes, or, if it
-   writes any in part, with those that were there alone. Returns where, or 0. */
+/* A store writes through, and its line is allocated as a load's is: with the sectors that it writes or, if it
+   writes any in part, with no more than those that were valid. Returns its place, or 0. */
 static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
 {
     u32 at = gs_l1_set_of(line, fold);
@@ -291,13 +290,13 @@ static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
         s->fill[i] = c;
     }
     if (s->fill[i] > c) {
-        return 0; /* what is under way comes with what was stored */
+        return 0; /* the fill that is in flight will include what is stored */
     }
     s->key[i] |= whole;
     return at * GS_L1_WAYS + i;
 }
 
-/* 1: the warp's slot now waits for the fill of that line, whose time is not known yet */
+/* 1: the warp's slot waits for the fill of that line, whose time is not known. */
 static inline int gs_l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
 {
     u32 n = sm->waiter_free;
@@ -314,7 +313,7 @@ static inline int gs_l1_join(gs_sm *sm, u32 place, u32 wi, u32 slot)
     return 1;
 }
 
-/* The line is valid from cycle c on. Returns the first of those that wait, 0 for none. */
+/* The line is valid from cycle c on. Returns the first slot that waits for it, 0 for none. */
 static inline u32 gs_l1_fill(gs_sm *sm, u32 place, u32 c)
 {
     u32 *fill = &sm->l1[place / GS_L1_WAYS].fill[place % GS_L1_WAYS], before = *fill;
@@ -322,7 +321,7 @@ static inline u32 gs_l1_fill(gs_sm *sm, u32 place, u32 c)
     return before >= GS_IN_FLIGHT ? before - GS_IN_FLIGHT : 0;
 }
 
-/* A carve-out leaves L1 that many bytes. Whatever L1 holds must be invalid. */
+/* A carve-out leaves L1 so many bytes. All lines must be invalid. */
 static inline void gs_l1_resize(gs_sm *sm, u64 bytes)
 {
     sm->l1_room = (u32)(bytes / 128);
@@ -337,7 +336,7 @@ static inline void gs_l1_init(gs_sm *sm)
     }
 }
 
-/* Lines in flight stay until they arrive, but nobody hits them. */
+/* Lines in flight stay allocated until they arrive, but nothing hits them. */
 static inline void gs_l1_invalidate(gs_sm *sm)
 {
     if (!sm->l1_lines) {

@@ -14,7 +14,7 @@ static inline const gs_ipattern *pattern_of(const gs_sim *sim, const gs_warp *w,
     return GS_CONST_TABLE(sim, gs_ipattern, at_patterns) + op->pattern + (op->per_warp ? w->index : 0);
 }
 
-/* what a warp touches with a pattern in turn k of its loop */
+/* The lines that a warp touches with a pattern, in turn k of its loop. */
 static GS_ALWAYS_INLINE gs_coalesced reach_of(const gs_sim *sim, const gs_warp *w, const gs_tb *tb,
                                               const gs_ipattern *p, i64 k)
 {
@@ -23,7 +23,7 @@ static GS_ALWAYS_INLINE gs_coalesced reach_of(const gs_sim *sim, const gs_warp *
     return gs_coalesced_of(sim, p, gs_launches(sim)[tb->kernel].arg[p->arg], value, w->block);
 }
 
-/* whether a store writes just the sectors of the warp's last one, which it then joins on its way out */
+/* 1: a store writes just the sectors of the warp's last store, and joins it before it leaves the SM. */
 static int store_joins(const gs_last_store *last, const gs_coalesced *reach)
 {
     if (last->line != reach->line + 1 || last->lines != reach->template->lines) {
@@ -37,7 +37,8 @@ static int store_joins(const gs_last_store *last, const gs_coalesced *reach)
     return 1;
 }
 
-/* The parts of the warp's next store, if nothing but arithmetic comes before it and it will join this one. */
+/* The parts of the warp's next store, if it will join this one and only arithmetic comes before it; else
+   NULL. */
 static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const gs_warp *w, const gs_tb *tb,
                                                         const gs_iop *op, const gs_last_store *this)
 {
@@ -110,7 +111,7 @@ static inline void load_lines(gs_ctx *ctx, gs_sm *sm, gs_access *a, const gs_par
 {
     const gs_sim *sim = ctx->sim;
     if (!sim->hold_late) {
-        /* what comes holds the array that shared memory is in: counted here, or in gs_lsu_replies */
+        /* a fill holds the data array, which is also shared memory: counted here, or in gs_lsu_replies */
         gs_data_array_catch_up(sm, a->c);
         sm->smem_free = gs_max(sm->smem_free, a->at * 64) +
                         (op->smem ? (u64)a->sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)a->n * 64);

@@ -33,7 +33,7 @@ typedef struct gs_access_line {
     const gs_part *part;
     u32 mask;  /* sectors that are asked of L2, or written there */
     u32 place; /* where L1 keeps the line when its fill comes; 0: nowhere */
-    u32 kept;  /* where L1 has those sectors of the reply that are `fresh`, whoever put them there */
+    u32 kept;  /* where L1 keeps the `fresh` sectors of the reply, whichever request allocated the line */
     u32 fresh;
 } gs_access_line;
 
@@ -42,7 +42,7 @@ typedef struct gs_access_hits {
     u32 lines, sectors;
 } gs_access_hits;
 
-/* 1: the op waits for a line of L1 that is in flight, and comes at `fill`, if that is known */
+/* 1: the op waits for the fill of a line that is in flight; `fill`: its cycle, if that is known. */
 static inline int gs_access_join_fill(gs_sm *sm, const gs_access *a, u32 place, u32 fill)
 {
     if (fill < GS_IN_FLIGHT) {
@@ -91,7 +91,7 @@ static GS_ALWAYS_INLINE int gs_access_l1(gs_ctx *ctx, gs_sm *sm, const gs_access
     return 0;
 }
 
-/* what has been asked of L2, and stored there, is counted */
+/* Counts what is requested of L2, or stored there. */
 static inline void gs_access_count(const gs_sim *sim, gs_sm *sm, const gs_access *a, int load, u32 sent,
                                    u32 sectors, u64 looked_up)
 {
@@ -104,7 +104,7 @@ static inline void gs_access_count(const gs_sim *sim, gs_sm *sm, const gs_access
     } else {
         sm->work.store_sectors += sectors;
         a->tb->store_sectors += sectors;
-        /* they have left when the port is through with them and the network has taken them */
+        /* they have left the SM when they have passed the port and the network */
         gs_store_owner *o = &sm->owner[a->tb->owner];
         o->unacknowledged += sent;
         o->leaves_sm = (u32)gs_max(sm->port_free, looked_up + (u64)sim->params.gpu_noc.latency);

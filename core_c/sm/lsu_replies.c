@@ -7,7 +7,7 @@
 #include "sm/sm.h"
 #include "sm/tb.h"
 
-/* one line fewer for a warp's slot to wait for; it is there from cycle c on */
+/* A line that a warp's slot waits for has come at cycle c. */
 static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
 {
     gs_warp *w = &sm->warp[wi];
@@ -22,7 +22,8 @@ static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
 int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
 {
     const gs_sim *sim = ctx->sim;
-    /* a port's time is counted in 64ths of a cycle: those of a message from those of the quantum's begin */
+    /* A port's time is in 64ths of a cycle: a message's time is converted from the beginning of the quantum
+       on. */
     struct {
         u64 begin, add, inverse;
     } at[GS_GROUP];
@@ -35,7 +36,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u64 from = (ctx->q0 - clock->origin) * 64;
         u64 begin = gs_div_by(from, clock->by_period);
         at[i].begin = begin + sim->distance[sms[i].id];
-        /* (64 * (time - q0) + rest) * inverse; the parts may wrap around, the sum comes out right */
+        /* (64 * (time - q0) + rest) * inverse: the terms may wrap around, the sum is right */
         u64 rest = from - begin * clock->period;
         at[i].add = (rest - 64 * ctx->q0) * clock->inverse;
         at[i].inverse = 64 * clock->inverse;
@@ -73,7 +74,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             }
         } else {
             gs_store_owner *o = &sm->owner[GS_PAY_OWNER(pay)];
-            if (!o->tb_left) { /* else the warp's place may be another TB's */
+            if (!o->tb_left) { /* else the warp may belong to another TB now */
                 slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             }
             gs_tb_stores_acknowledged(ctx, sm, o, c);

@@ -30,7 +30,7 @@ void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c)
     gs_clock_sample(sim, sm);
 }
 
-/* Samples that end before the event of cycle c. */
+/* Completes the samples that end before the event of cycle c. */
 static void complete_samples(gs_ctx *ctx, gs_sm *sm, u64 c)
 {
     if (c >= sm->next_sample) {
@@ -45,7 +45,7 @@ static void complete_samples(gs_ctx *ctx, gs_sm *sm, u64 c)
 static inline u64 wheel_next(const gs_sm *sm, u64 end)
 {
     for (u64 c = sm->cur; c < end; c += 64) {
-        /* 64 cycles from c on lie in two words of the wheel's map */
+        /* 64 cycles from c on are two words of the wheel's map */
         u32 word = c / 64 & (GS_WHEEL / 64 - 1), bit = c & 63;
         u64 x = sm->occupied[word] >> bit | sm->occupied[(word + 1) & (GS_WHEEL / 64 - 1)] << 1 << (63 - bit);
         if (x) {
@@ -68,7 +68,7 @@ u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm)
 static void run_sm(gs_ctx *ctx, gs_sm *sm)
 {
     gs_sim *sim = ctx->sim;
-    /* the first cycle whose edge lies in the next quantum */
+    /* the first cycle of the next quantum */
     const gs_clock *clock = gs_clock_of(sim, sm);
     u64 end = gs_clock_cycle(clock, ctx->q0 + sim->quantum), events = 0;
     for (;;) {
@@ -131,7 +131,7 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
     u32 here = (u32)gs_min(GS_GROUP, sim->sms - group * GS_GROUP);
     u64 first = gs_clock_cycle(gs_clock_of(sim, sms), ctx->q0);
     for (u32 i = 0; i < here; i++) {
-        /* what every event of an SM touches has left the host's caches since its last turn */
+        /* what every event of an SM touches has left the host's caches since the SM ran last */
         for (u32 at = 0; sms[i].live_tbs && at < offsetof(gs_sm, warp); at += 64) {
             __builtin_prefetch((const char *)&sms[i] + at, 1);
         }

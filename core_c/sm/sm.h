@@ -1,13 +1,13 @@
-/* One SM. Nothing ticks: a warp that runs an op reserves what it needs and knows when it can go on. A wheel
+/* One SM. Nothing ticks: a warp that runs an op reserves what it needs, and knows when it can go on. A wheel
    of cycles holds the warps to wake; within a cycle warps run in slot order. */
 #pragma once
 #include "base/mailbox.h"
 
 /* Delivers this quantum's messages to the SMs of a group and runs them. */
 void gs_sms_run(gs_ctx *ctx, u32 group);
-/* Time of the next thing that is due without a message; GS_NEVER: nothing. */
+/* Time of the next event that needs no message; GS_NEVER: none. */
 u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm);
-/* Adds what an SM counted since its last sample boundary. */
+/* Adds what an SM counted since its last sample. */
 void gs_sm_sample(gs_ctx *ctx, gs_sm *sm, u64 c);
 
 static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
@@ -17,15 +17,16 @@ static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
         c = sm->cur;
     }
     if (c >= sm->cur + GS_WHEEL) {
-        c = sm->cur + GS_WHEEL - 1; /* too far for the wheel: the warp looks again and goes on waiting */
+        c = sm->cur + GS_WHEEL -
+            1; /* too far for the wheel: the warp wakes, looks again and goes on waiting */
     }
     u32 b = c & (GS_WHEEL - 1);
     sm->wheel[b] |= 1ull << w;
     sm->occupied[b >> 6] |= 1ull << (b & 63);
 }
 
-/* A one-slot op issues at once: it takes a free slot of the blocks' span, or pushes all blocks back by one.
- */
+/* A one-slot op issues at once: it takes a free slot within the blocks' span, or delays all blocks by one
+   cycle. */
 static inline void gs_subcore_steal_slot(gs_subcore *b, u64 c)
 {
     if (b->issue > c) {
@@ -40,8 +41,8 @@ static inline void gs_subcore_steal_slot(gs_subcore *b, u64 c)
     }
 }
 
-/* Lines that come take the array that shared memory lives in for a cycle each, when they come: those until
-   cycle c come before what asks for it in c. */
+/* A fill holds the data array, which is also shared memory, for a cycle when it arrives: fills until cycle c
+   come before an access in c. */
 static inline void gs_data_array_catch_up(gs_sm *sm, u64 c)
 {
     while (sm->fills_applied != sm->fills_arrived) {
@@ -54,16 +55,16 @@ static inline void gs_data_array_catch_up(gs_sm *sm, u64 c)
     }
 }
 
-/* a line comes at cycle c, and holds the array for so many 64ths of one */
+/* A fill arrives at cycle c and holds the array for so many 64ths of a cycle. */
 static inline void gs_data_array_fill(gs_sm *sm, u32 c, u32 hold)
 {
     if (sm->fills_arrived == sm->fills_applied) {
         sm->fills_arrived = sm->fills_applied =
-            0; /* the first places again, which the host has in its caches */
+            0; /* the first entries again, which the host has in its caches */
     }
     if (sm->fills_arrived - sm->fills_applied == GS_FILLS) {
-        /* more than there may be under way, so that the oldest came before this quantum: nothing can ask for
-           the array before it any more */
+        /* there are more fills than can be in flight, so the oldest arrived before this quantum, and no
+           access can come before it any more */
         gs_data_array_catch_up(sm, sm->fill_time[sm->fills_applied & (GS_FILLS - 1)]);
     }
     sm->fill_hold[sm->fills_arrived & (GS_FILLS - 1)] = (u16)hold;

@@ -1,4 +1,4 @@
-/* When what a warp loads from shared memory is there: in order, one by one. */
+/* When the results of a warp's loads from shared memory are back: in order, one by one. */
 #pragma once
 #include "base/sm_state.h"
 
@@ -7,11 +7,11 @@ static inline void gs_smem_returns_add(gs_smem_returns *r, u32 done, u32 waves)
     r->last = (u8)((r->last + 1u) % GS_SMEM_RETURNS);
     r->many = (u8)gs_min32(r->many + 1u, GS_SMEM_RETURNS);
     r->done[r->last] = done;
-    r->waves[r->last] = (u16)waves; /* of an op: 16 bits, too */
+    r->waves[r->last] = (u16)waves; /* an op's count has 16 bits, too */
 }
 
-/* when all results are there but those of the last `back` wavefronts: of one op, a cycle each; 0: the warp
-   has no others */
+/* When all results are back but those of the last `back` wavefronts, which take a cycle each within an op; 0:
+   the warp has no others. */
 static inline u64 gs_smem_returns_before(const gs_smem_returns *r, u32 back)
 {
     u32 i = r->last, n = 1;

@@ -9,7 +9,7 @@
 #include "sm/l1.h"
 #include "sm/sm.h"
 
-/* an entry for the stores of a TB that starts */
+/* Allocates an entry for the stores of a TB that starts. */
 static u32 owner_take(gs_sim *sim, gs_sm *sm, u32 kernel, u32 tb)
 {
     u32 i = sm->owner_free ? sm->owner_free - 1 : sm->owner_used++;
@@ -29,7 +29,7 @@ static void owner_drop(gs_sm *sm, gs_store_owner *o)
     sm->owner_free = (u32)(o - sm->owner) + 1;
 }
 
-/* the cycle in which all of the GPU sees what the TB has stored */
+/* The cycle from which the whole GPU sees what the TB has stored. */
 static u64 seen_by_all(const gs_sim *sim, const gs_store_owner *o)
 {
     return gs_max(o->last_acknowledged ? o->last_acknowledged + (u64)sim->params.gpu_cp.tb_flush : 0,
@@ -61,7 +61,7 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
     const gs_program *program = gs_programs(sim) + launch->program;
     gs_tb *tb = &sm->tb[at];
     u32 rest = id / launch->grid[0];
-    /* member by member: gcc makes a slow string instruction of a memset of two cache lines */
+    /* member by member: of a memset of two cache lines gcc makes a slow string instruction */
     tb->kernel = kernel;
     tb->tb = id;
     tb->x = id % launch->grid[0];
@@ -76,7 +76,7 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
     u32 variant = (u32)(tb->x + 1 == launch->grid[0]) | (u32)(tb->y + 1 == launch->grid[1]) << 1 |
                   (u32)(tb->z + 1 == launch->grid[2]) << 2;
     tb->code = program->first_op;
-    /* what a recorded program has of its own for each warp */
+    /* entries and blocks of recorded programs, one for each warp */
     const u32 *entries = gs_entries(sim, launch, program, id);
     const u32 *blocks = gs_blocks(sim, launch, (u64)id * program->warps);
     u32 pc = program->entry[variant] - program->first_op;
@@ -136,7 +136,7 @@ void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
     sm->free_warps |= tb->warps;
     gs_store_owner *o = &sm->owner[tb->owner];
     if (o->leaves_sm && sim->flush_trip) {
-        /* a flush follows the TB's stores through L2, also where they have been acknowledged long since */
+        /* a flush follows the TB's stores to L2, also if they have been acknowledged long before */
         o->last_acknowledged = gs_max32(o->last_acknowledged, (u32)c + sim->flush_trip);
     }
     const gs_clock *clock = gs_clock_of(sim, sm);

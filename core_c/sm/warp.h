@@ -1,5 +1,5 @@
-/* A warp of an SM. It runs its ops until one makes it wait. All is inlined into the loop over cycles in sm.c,
-   of which it is the better part. */
+/* A warp of an SM: it runs its ops until one makes it wait. All this is inlined into the loop over cycles in
+   sm.c, the hot loop of an SM. */
 #pragma once
 #include "sm/barrier.h"
 #include "sm/compute_block.h"
@@ -9,9 +9,9 @@
 #include "sm/warp_order.h"
 #include "sm/warp_sync.h"
 
-/* The op goes to the LSU, or enters its sub-core's queue, in turn. 1: the warp may go on; 0: it waits. Once
-   the turn of the LSU has come the warp goes, whatever was queued meanwhile; nor does a warp wait for the LSU
-   that has waited for credits, `granted`. */
+/* The op waits for its turn at the LSU, or in its sub-core's queue. 1: the warp may go on; 0: it waits. A
+   warp whose turn at the LSU has come goes on, whatever was queued meanwhile; so does one that has waited for
+   credits, `granted`. */
 static inline int gs_warp_acquire_lsu(gs_sm *sm, u32 wi, const gs_iop *op, u32 waited_for, int granted, u64 c)
 {
     int queued = sm->queue && op->kind == GS_OP_LOAD && op->smem;
@@ -20,7 +20,7 @@ static inline int gs_warp_acquire_lsu(gs_sm *sm, u32 wi, const gs_iop *op, u32 w
         return 1;
     }
     if (queued && op->count && (i64)sm->warp[wi].k[op->level] + op->count_plus >= (i64)op->count) {
-        return 1; /* it is skipped, and enters nothing */
+        return 1; /* it is skipped, and does not enter the queue */
     }
     u32 what = queued ? GS_RESOURCE_QUEUE : GS_RESOURCE_LSU;
     return gs_warp_order_acquire(sm, wi, what, gs_resource_free_at(sm, wi, what), c);
@@ -45,7 +45,7 @@ static inline int gs_warp_slot_wait(gs_sm *sm, u32 wi, u32 slot, u64 c)
     return 1;
 }
 
-/* 1: the warp has ended; what it loads must have come first */
+/* 1: the warp has ended; its loads must have returned first. */
 static inline int gs_warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     for (u32 left = op->uses; left; left &= left - 1) {
@@ -61,12 +61,13 @@ static inline int gs_warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op,
     if (--tb->live_warps == 0) {
         gs_tb_end(ctx, sm, w->tb, c + 1);
     } else if (tb->arrived >= tb->live_warps && !tb->polls) {
-        gs_barrier_release(ctx->sim, sm, tb, c); /* a warp that ended is waited for no more */
+        gs_barrier_release(ctx->sim, sm, tb, c); /* the others do not wait for a warp that has ended */
     }
     return 1;
 }
 
-/* 1: the code of the warp that goes next, where warp wi is awake, was dropped and is not there again */
+/* 1: the code of the warp that goes next was dropped and is not back. If warp wi waits for a resource, the
+   first in order goes next. */
 static inline int gs_warp_lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
 {
     const gs_warp *w = &sm->warp[wi];
@@ -94,7 +95,7 @@ typedef struct gs_running {
     gs_tb *tb;
     u64 c;
     u32 wi;
-    u32 waited_for; /* the resource, whose next warp is to be woken; GS_RESOURCES: none */
+    u32 waited_for; /* the resource that it waited for, whose next warp must be woken; GS_RESOURCES: none */
 } gs_running;
 
 /* The warp goes on: what it waited since `since` counts as one kind of stall. */
@@ -105,14 +106,15 @@ static GS_ALWAYS_INLINE void gs_warp_stalled(const gs_running *r, u64 *stall)
     r->sm->warp_cycles += cycles;
 }
 
-/* 0: the warp goes on sleeping */
+/* 0: the warp stays asleep. */
 static GS_ALWAYS_INLINE int gs_warp_is_awake(const gs_running *r)
 {
     gs_sm *sm = r->sm;
     gs_warp *w = r->w;
     if (GS_UNLIKELY(sm->code_ready > r->c) && gs_warp_lacks_code(r->sim, sm, r->wi)) {
         if (w->state == GS_WARP_IN_BLOCK || (w->state == GS_WARP_RUNS && !w->wait)) {
-            r->tb->stalls.memory += sm->code_ready - r->c; /* else it counts from when it began to wait */
+            r->tb->stalls.memory +=
+                sm->code_ready - r->c; /* a warp that waits counts it from when it began to */
             sm->warp_cycles += sm->code_ready - r->c;
         }
         gs_sm_wake(sm, r->wi, sm->code_ready);
@@ -132,7 +134,7 @@ static GS_ALWAYS_INLINE int gs_warp_is_awake(const gs_running *r)
     return 1;
 }
 
-/* A warp of those that wait for a resource is awake: the first of them in order goes on. */
+/* One of the warps that wait for a resource is awake: the first of them in order goes on. */
 static GS_ALWAYS_INLINE void gs_warp_take_resource(gs_running *r)
 {
     if (r->sim->oldest_first) {
@@ -145,7 +147,7 @@ static GS_ALWAYS_INLINE void gs_warp_take_resource(gs_running *r)
     r->w->state = GS_WARP_RUNS;
 }
 
-/* The warp has used the resource that it waited for, or waits again: the next one is woken. */
+/* The warp has used the resource that it waited for, or waits again: the next warp is woken. */
 static GS_ALWAYS_INLINE void gs_warp_pass_on(gs_running *r)
 {
     if (r->waited_for < GS_RESOURCES) {
@@ -198,7 +200,7 @@ static GS_ALWAYS_INLINE int gs_warp_run_access(gs_running *r, const gs_iop *op)
     return 1;
 }
 
-/* the wait for a slot is over */
+/* The wait for a slot is over. */
 static GS_ALWAYS_INLINE void gs_warp_end_wait(const gs_running *r)
 {
     if (r->w->wait) {
@@ -207,7 +209,7 @@ static GS_ALWAYS_INLINE void gs_warp_end_wait(const gs_running *r)
     }
 }
 
-/* The warp waits for `until`, if that is later; 1: it is not. */
+/* The warp waits for `until`. 1: that is past. */
 static GS_ALWAYS_INLINE int gs_warp_wait_until(const gs_running *r, u64 until, u64 *stall)
 {
     r->w->pc++;
@@ -280,11 +282,11 @@ static GS_ALWAYS_INLINE int gs_warp_run_op(gs_running *r, const gs_iop *op)
     }
 }
 
-/* The warp is awake at cycle c, as far as the wheel of cycles knows. */
+/* The wheel of cycles has woken the warp at cycle c. */
 static inline void gs_warp_run(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
-    if (w->ready > c) { /* the wheel is too short for when it is due */
+    if (w->ready > c) { /* the wheel does not reach as far as its time */
         gs_sm_wake(sm, wi, w->ready);
         return;
     }

@@ -1,15 +1,18 @@
-/* Warps that are served oldest first (gpu.sm.warp_order). A warp whose next op needs what older ops have
-   reserved does not queue behind them: it waits, and the oldest of those that wait for a unit goes when the
-   unit is free. A sub-core's pipes and issue slots have a set of waiting warps each, the load/store unit and
-   shared memory one an SM. With greedy_oldest a warp that issued in every cycle goes on before older ones,
-   also those that wait for shared memory, as long as it need not wait: to the end of its run of blocks, which
-   a load, a store, a block with tensor instructions or a slot that another warp takes from it ends, too.
-   Shared memory keeps the order of arrival among the wavefronts that it queues (gpu.sm.smem_queue): only
-   behind them the oldest goes first. In front of both lies a queue of each sub-core (gpu.sm.queue), which
-   copies and loads from shared memory by themselves (ldmatrix) enter in the order in which they come, not by
-   age: a load waits there behind copies of others, and these until the load/store unit has room. Who finds
-   no room when its turn comes keeps its place in that order; who has waited for credits comes in line when it
-   has them, while those behind it wait for theirs. */
+/* Warps served oldest first (gpu.sm.warp_order). A warp whose next op needs what older ops have reserved does
+   not queue behind them: it waits, and when the resource is free the oldest of the waiting warps goes on.
+   Each sub-core has a set of waiting warps for each of its pipes and for its issue slots; the LSU and shared
+   memory have one for the SM.
+
+   With greedy_oldest, a warp that has issued in every cycle goes on before older ones, also before those that
+   wait for shared memory, as long as it need not wait: to the end of its run of blocks. A load, a store, a
+   block with tensor instructions, or another warp that takes one of its issue slots ends the run, too.
+
+   Shared memory keeps the order of arrival among the wavefronts in its queue (gpu.sm.smem_queue); warps that
+   find the queue full go oldest first. Before both comes a queue of each sub-core (gpu.sm.queue), which async
+   copies and blocks that are only loads from shared memory (ldmatrix) enter in order of arrival, not by age:
+   a load waits there for copies of other warps, and these for room in the LSU. A warp that finds no room when
+   its turn comes keeps its place in that order. A warp that waits for credits takes its place when it has
+   them. */
 #pragma once
 #include "sm/sm.h"
 
@@ -18,13 +21,14 @@ static inline gs_waiting *gs_waiting_with(gs_sm *sm, u32 wi, u32 what)
     return &sm->waiting[what < GS_RESOURCE_LSU ? wi & 3 : 4];
 }
 
-/* 1: warp a belongs to an older TB than b, or comes before it in the same one */
+/* 1: warp a is of an older TB than b, or comes before it in the same TB. */
 static inline int gs_warp_is_older(const gs_sm *sm, u32 a, u32 b)
 {
     return (i32)(sm->warp_age[a] - sm->warp_age[b]) < 0;
 }
 
-/* A block of the warp has begun: its next may follow in that cycle before older warps; 0: it may not. */
+/* A block of the warp has begun; at_once: the cycle in which its next block may follow before older warps; 0:
+   it may not. */
 static inline void gs_warp_order_hold(gs_subcore *b, u32 wi, u64 at_once)
 {
     if (at_once || b->holder == wi + 1) {
@@ -33,19 +37,19 @@ static inline void gs_warp_order_hold(gs_subcore *b, u32 wi, u64 at_once)
     }
 }
 
-/* the cycle from which shared memory has room in its queue */
+/* The cycle from which shared memory's queue has room. */
 static inline u64 gs_smem_queue_room(const gs_sm *sm)
 {
     return gs_max(sm->smem_free >> 6, sm->smem_queue) - sm->smem_queue;
 }
 
-/* the cycle from which the sub-core's queue has room for one more */
+/* The cycle from which the sub-core's queue has room. */
 static inline u64 gs_subcore_queue_room(const gs_sm *sm, const gs_subcore *b)
 {
     return b->leaves[(b->queued - sm->queue) % GS_QUEUED];
 }
 
-/* a copy or a load of the warp has entered the queue and leaves at that cycle */
+/* A copy or a load of the warp has entered the queue and leaves it at cycle `leaves`. */
 static inline void gs_subcore_queue_enter(gs_sm *sm, u32 wi, u64 leaves)
 {
     gs_subcore *b = &sm->sub[wi & 3];
@@ -54,14 +58,14 @@ static inline void gs_subcore_queue_enter(gs_sm *sm, u32 wi, u64 leaves)
     sm->queued_since[wi] = 0;
 }
 
-/* 1: of two that wait for `what`, warp a goes before b */
+/* 1: of two warps that wait for `what`, a goes before b. */
 static inline int gs_warp_order_before(const gs_sm *sm, u32 a, u32 b, u32 what)
 {
     i32 sooner = (i32)(sm->queued_since[b] - sm->queued_since[a]);
     return what == GS_RESOURCE_QUEUE && sooner ? sooner > 0 : gs_warp_is_older(sm, a, b);
 }
 
-/* the cycle from which a warp that waits may go */
+/* The cycle from which a waiting warp may go on. */
 static inline u64 gs_resource_free_at(const gs_sm *sm, u32 wi, u32 what)
 {
     const gs_subcore *b = &sm->sub[wi & 3];
@@ -73,8 +77,8 @@ static inline u64 gs_resource_free_at(const gs_sm *sm, u32 wi, u32 what)
     return gs_max(free, sm->slack[wi]) - sm->slack[wi];
 }
 
-/* Warp wi had its turn: the first of those that wait will wake when what they wait for is free. If wi waits
-   again, alone, it will already. */
+/* Warp wi had its turn: the first of the others is woken for when the resource is free. A warp that waits
+   again, alone, is woken already. */
 static inline void gs_warp_order_wake_next(gs_sm *sm, u32 wi, u32 what, u64 c)
 {
     gs_waiting *t = gs_waiting_with(sm, wi, what);
@@ -96,7 +100,7 @@ static inline int gs_warp_order_acquire(gs_sm *sm, u32 wi, u32 what, u64 free, u
 {
     gs_waiting *t = gs_waiting_with(sm, wi, what);
     u64 others = t->waits[what];
-    /* the first of those that wait is none of them while its turn has come */
+    /* next[what] is no waiting warp while its turn is on */
     int first = !(others >> t->next[what] & 1) ||
                 (what != GS_RESOURCE_QUEUE && gs_warp_is_older(sm, wi, t->next[what]));
     if (free <= c && first) {
@@ -119,8 +123,8 @@ static inline int gs_warp_order_acquire(gs_sm *sm, u32 wi, u32 what, u64 free, u
     return 0;
 }
 
-/* One of a set that waits is awake, as one always is due to be. Returns the oldest of the set, which waits no
-   more: whoever wakes runs that one, and then wakes another (gs_warp_order_wake_next). */
+/* One warp of a waiting set is always due to wake. Returns the first of the set in order and takes it out: it
+   runs, and then wakes the next (gs_warp_order_wake_next). */
 static inline u32 gs_warp_order_pop(gs_sm *sm, u32 wi)
 {
     u32 what = sm->waits_for[wi];

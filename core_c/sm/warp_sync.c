@@ -7,7 +7,6 @@
 #include "memory/address_map.h"
 #include "memory/semaphore.h"
 #include "oracle/oracle_log.h"
-#include "program/bounds_check.h"
 #include "program/sync_ops.h"
 #include "sm/barrier.h"
 #include "sm/sm.h"
@@ -24,7 +23,7 @@ static void issue_one(gs_sm *sm, u32 wi, u64 c)
     sm->tb[sm->warp[wi].tb].stalls.issued++;
 }
 
-/* the op took its issue slot at cycle c and is over at the next */
+/* The op takes an issue slot at cycle c and ends in the next. */
 static int over(gs_sm *sm, u32 wi, u64 c)
 {
     issue_one(sm, wi, c);
@@ -34,7 +33,8 @@ static int over(gs_sm *sm, u32 wi, u64 c)
     return 0;
 }
 
-/* what the warp waited for since its op issued is there at cycle c: its time goes to one kind of stall */
+/* What the warp has waited for since its op issued is there at cycle c: the time counts as one kind of
+   stall. */
 static void waited(gs_sm *sm, u32 wi, u64 c, u64 *stall)
 {
     gs_warp *w = &sm->warp[wi];
@@ -44,8 +44,8 @@ static void waited(gs_sm *sm, u32 wi, u64 c, u64 *stall)
     sm->warp_cycles += c - w->since;
 }
 
-/* The last answer of a poll is there at cycle c. Up to the arrival of its last warp the TB waited for itself,
-   as at any barrier; from then on for other TBs. Returns that time, of all its warps. */
+/* The last answer of a poll arrives at cycle c. Until its last warp arrived the TB waited for itself, as at
+   any barrier; since then for other TBs. Returns that time, summed over its warps. */
 static u64 waited_for_others(const gs_sm *sm, const gs_tb *tb, u64 c)
 {
     u64 last = 0, n = 0;
@@ -59,7 +59,7 @@ static u64 waited_for_others(const gs_sm *sm, const gs_tb *tb, u64 c)
     return c > last + 1 ? n * (c - last - 1) : 0;
 }
 
-/* Sends a request for a semaphore through the SM's port; returns when it gets there. */
+/* Sends a request for a semaphore through the SM's port; returns when it arrives. */
 static u64 request(gs_ctx *ctx, gs_sm *sm, u64 index, u64 pay, u64 c)
 {
     const gs_sim *sim = ctx->sim;
@@ -85,7 +85,8 @@ static int known(gs_sim *sim, const gs_tb *tb, u64 index)
     return 0;
 }
 
-/* The first warp fences, then posts, and goes on; its TB is not complete before L2 has acknowledged. */
+/* The first warp fences, then posts, and goes on. Its TB is complete only after L2 has acknowledged the
+   post. */
 static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -125,7 +126,7 @@ static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return over(sm, wi, c);
 }
 
-/* 1: this was the last of the TB's warps */
+/* 1: this was the last of the TB's warps. */
 static int arrive(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
@@ -144,7 +145,7 @@ static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     gs_tb *tb = &sm->tb[w->tb];
     const gs_sem *s = GS_CONST_TABLE(sim, gs_sem, at_sems) + op->pattern;
     u64 index = gs_semaphore_of(sim, gs_launches(sim) + tb->kernel, op, tb->x, tb->y, tb->z, w->k[op->level]);
-    /* a group is remembered by its first and its number, which no single semaphore has */
+    /* a group is remembered by its first semaphore and its size, which names no single semaphore */
     u32 mark = (u32)index | (s->ahead == 2 ? (s->times - 1) * GS_SEMAPHORES : 0);
     if ((op->count && (i64)w->k[op->level] + op->count_plus >= (i64)op->count) ||
         (s->ahead && mark >= tb->ready && mark < tb->ready_end)) {
@@ -172,7 +173,8 @@ static int poll(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return 0;
 }
 
-/* The last warp of the TB moves it to its next tile; the first tile of a stage each warp finds alone. */
+/* The last warp of the TB moves it to its next tile. The first tile of a stage is computed by each warp
+   alone. */
 static int tile(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_warp *w = &sm->warp[wi];

@@ -97,47 +97,47 @@ bench: guard
 	$(PY) tests/bench/graph.py
 
 readme: $(CORE)
-	$(PY) docs/refresh.py
+	$(PY) -m docs.builders
 
 energy: $(CORE)
-	$(PY) docs/refresh.py --energy
+	$(PY) -m docs.builders --energy
 
 blockmaestro: $(CORE)
-	$(PY) docs/refresh.py --blockmaestro
+	$(PY) -m docs.builders --blockmaestro
 
 microbench: $(CORE)
-	$(PY) docs/refresh.py --microbench
+	$(PY) -m docs.builders --microbench
 
 accuracy: $(CORE)
-	$(PY) docs/refresh.py --accuracy
+	$(PY) -m docs.builders --accuracy
 
 budget: $(CORE)
-	$(PY) docs/refresh.py --budget
+	$(PY) -m docs.builders --budget
 
 hardware: $(CORE)
-	$(PY) docs/refresh.py --hardware
+	$(PY) -m docs.builders --hardware
 
 utilization: $(CORE)
-	$(PY) docs/refresh.py --utilization
+	$(PY) -m docs.builders --utilization
 
 gaps: $(CORE)
-	$(PY) docs/refresh.py --gaps
+	$(PY) -m docs.builders --gaps
 
 kernels: $(CORE)
-	$(PY) docs/refresh.py --kernels
+	$(PY) -m docs.builders --kernels
 
 suites: $(CORE)
-	$(PY) docs/refresh.py --suites
+	$(PY) -m docs.builders --suites
 
 validation: $(CORE)
-	$(PY) docs/refresh.py --validation
+	$(PY) -m docs.builders --validation
 
 peer: $(CORE)
-	$(PY) docs/refresh.py --peer
+	$(PY) -m docs.builders --peer
 
 # YARDSTICK=program: see tests/bench/bench.py
 performance: $(CORE)
-	$(PY) docs/refresh.py --performance "$(YARDSTICK)"
+	$(PY) -m docs.builders --performance "$(YARDSTICK)"
 
 # strict flags are for the hand-written files only, so they are not those of build.py
 check: $(CORE) $(DEV)

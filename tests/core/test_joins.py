@@ -160,7 +160,7 @@ def test_how_many_sms_a_request_serves(sms):
 
 @pytest.mark.parametrize("warps", [1, 2, 4, 5, 8])
 def test_those_of_one_sm_join_as_well(warps):
-    """Measured (pieces.csv): two halves of a row that one SM asks for by turns are one request."""
+    """Measured (``pieces.cu``): two halves of a row that one SM asks for by turns are one request."""
     source = Memory().tensor("in", 1, 1 << 16, 4)
     ran = execute(Job("one", [reader(source, warps=warps)]), "stream", config("h200", gpu__gpcs=1))
     assert int(ran.slices["sectors_read"].sum()) / 256 == -(-warps // 4)

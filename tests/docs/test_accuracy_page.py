@@ -1,4 +1,4 @@
-"""What docs/accuracy.md says of DeepBench: one set of rows, rendered by docs/accuracy.py."""
+"""What docs/accuracy.md says of DeepBench: one set of rows, rendered by docs/builders/accuracy.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """What makes the pages: a make target for each, and tables that follow from others."""
 
+import ast
 import csv
 import re
 import subprocess
@@ -14,8 +15,8 @@ from tests.support.pages import ROOT, block, writer
 def test_every_page_has_a_target():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
-    for page in writer("refresh").PAGES:
-        assert f"\n{page.option}: $(CORE)\n\t$(PY) docs/refresh.py --{page.option}" in makefile
+    for page in writer("__main__").PAGES:
+        assert f"\n{page.option}: $(CORE)\n\t$(PY) -m docs.builders --{page.option}" in makefile
         assert page.option in phony.split()
         assert f'@echo "make {page.option} ' in makefile
 
@@ -144,3 +145,15 @@ def test_the_notebook_runs(monkeypatch, tmp_path):
         exec(code.replace("results/titanv_gru-....h5", "old.h5"), names)
     assert names["result"].time_us("stream") > 0
     assert (tmp_path / "half.toml").exists()
+
+
+def test_every_script_is_listed_with_its_question():
+    """docs/scripts.md is the index of configs/: a script's docstring is one question."""
+    index = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(\w+\.py)`", index.partition("## Options")[0]))
+    scripts = {path.name: path for path in (ROOT / "configs").glob("*.py")}
+    assert listed == set(scripts)
+    for path in scripts.values():
+        asked = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
+        assert len(asked) == 1, path.name
+        assert "?" in asked[0], path.name

@@ -185,3 +185,14 @@ def test_every_package_is_installed():
     ]
     found = [path.parent.relative_to(ROOT) for top in TOPS for path in (ROOT / top).rglob("__init__.py")]
     assert sorted(listed) == sorted(".".join(folder.parts) for folder in found)
+
+
+def test_nothing_that_is_installed_imports_docs_or_tests():
+    """Builders of pages import everything and are imported by tests alone."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {module}"
+        for path in MODULES.values()
+        for node, module in _imports(ast.parse(path.read_text(encoding="utf-8")))
+        if module.split(".")[0] in ("docs", "tests")
+    ]
+    assert not wrong

@@ -79,7 +79,7 @@ def test_a_parameter_is_one_row(tree: Path) -> None:
     python = python_in(tree)
     header = (tree / "core_c" / "gen" / "gs_params.h").read_text(encoding="utf-8")
     assert "/* Cycles of a toy. [cycle] */\n    int64_t toy;" in header
-    # the reference page, as docs/figures.py asks for it
+    # the reference page, as docs/builders/figures.py asks for it
     reference = python("-m", "pysim", "parameters", "gpu.l2", "--gpu", "titan_v", "--markdown").stdout
     assert "| `gpu.l2.toy` | 0 cycle | [0, 9] | Cycles of a toy. |" in reference.splitlines()
     for name in ("titan_v", "h200"):

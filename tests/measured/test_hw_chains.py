@@ -61,7 +61,7 @@ def test_kernels_touch_what_they_say(key):
     assert len(job.kernels) == 2 * len(chain_of(*key).kernels) + 1
 
 
-# instructions from one branch to the next, counted in the SASS of deps.cu: of a K step of each tile
+# instructions from branch to branch, counted in the SASS of what h200_deps.csv ran: of a K step of each tile
 STEPS = {
     ("fp16", "128x128x32_256thr"): 113,
     ("fp16", "64x64x32_128thr"): 101,

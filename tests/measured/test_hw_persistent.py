@@ -18,7 +18,7 @@ from workloads.validation import h200
 
 from .test_hw_chains import SMALL, instructions_of_a_step
 
-# instructions of a K step, counted in the SASS of deps.cu, from the top of the loop to its end
+# instructions of a K step, counted in the SASS of what h200_deps.csv ran, from the top of the loop to its end
 STEPS = {
     ("mlp", "hgemm_128x128x32_8warps"): 129,
     ("mlp", "hgemm_64x64x32"): 112,

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from docs.builders import power
 from pysim import Config, simulate
 from pysim.machine.devices import DEVICES, device
 from pysim.program.job import Job, Memory
@@ -17,7 +18,6 @@ from workloads.kernels import micro
 from workloads.microbench.bench import kernel as make_kernel
 from workloads.mirrored import launch_of
 from workloads.registry import make
-from workloads.studies import power
 
 
 def counts_of(result, run=0):

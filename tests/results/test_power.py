@@ -7,6 +7,7 @@ import csv
 import numpy as np
 import pytest
 
+from docs.builders.power import STEADY
 from pysim import simulate
 from pysim.errors import ConfigError
 from pysim.program.job import Job, Memory
@@ -14,7 +15,6 @@ from pysim.results.energy import watts
 from pysim.results.power import NEAR, Watts, next_share
 from tests.support.measured import measured_table
 from workloads.kernels import micro
-from workloads.studies.power import STEADY
 from workloads.validation.h200 import pause_us
 
 JOB = Job("t", (micro.tensor(132, 8, 64, 60),))

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 from pathlib import Path
 from types import ModuleType
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def writer(name: str) -> ModuleType:
-    """Return a module of docs/; its neighbours are on the path only while it is read."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "docs"))
-        spec.loader.exec_module(module)
-    return module
+    """Return a module of docs/builders/."""
+    return importlib.import_module(f"docs.builders.{name}")
 
 
 def block(path: Path, name: str) -> str:

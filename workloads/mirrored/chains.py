@@ -1,4 +1,4 @@
-"""The chains of dependent kernels that were measured on an H200 (``deps.cu``), each as one stream of kernels.
+"""The chains of dependent kernels of ``h200_deps.csv`` (H200), each as one stream of kernels.
 
 ``chain_of("mlp", "fp16", "64x64x32_128thr", "widths=1024-4096-1024;layers=2;tokens=64")`` is one run of one
 of them; parameters are spelled as in ``workloads/measured/h200_deps.csv``. The relu between layers, a maximum

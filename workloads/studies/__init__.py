@@ -1,1 +1,1 @@
-"""Studies that make one page or figure: what they sweep, and what they keep of it."""
+"""Studies that a script of configs/ runs: what they sweep, and what they keep of it."""

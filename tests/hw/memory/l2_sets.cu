@@ -1,4 +1,4 @@
-// Cyclic reads of sets by the whole grid, to be run under a profiler that counts L2 sectors (tests/hw/memory/h200_l2.csv).
+// Cyclic reads of sets by the whole grid, to be run under a profiler that counts L2 sectors.
 #include "common.cuh"
 __global__ void __launch_bounds__(512) k_l2read(const float4* p, unsigned n, int iters, float* out) {
   unsigned st = gridDim.x * blockDim.x % n, pos = (blockIdx.x * blockDim.x + threadIdx.x) % n;

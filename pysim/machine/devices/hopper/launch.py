@@ -61,7 +61,8 @@ LAUNCH: Rows = (
         "measured, h200_beside.csv: from a gate kernel's end to the start of the kernel that waits for it"
         " 2,646 ns (mean of eight chains, 1.9 to 4.5 us) beside GEMMs, less some 1,450 of a stream's gap,"
         " start and end; 1.8 us one after another or beside kernels that spin; longer the busier memory is"
-        " (h200_busy.csv); the card of h200_deps.csv took 2 us longer in chains of 8 kernels and more",
+        " (h200_busy.csv); the card of h200_deps.csv took 2 us longer in chains of 8 kernels and more than"
+        " another one (h200_deps_second.csv)",
     ),
     (
         "gpu.cp.place",

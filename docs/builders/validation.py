@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from readme import write_truth
-from writing import DOCS, block, code, replace, shown, table
+from .readme import write_truth
+from .writing import DOCS, block, code, replace, shown, table
 
 # which block of which page shows a suite or its quick subset
 BLOCKS = {
@@ -121,7 +121,10 @@ def orders(parts: dict[str, str]) -> str:
     made = []
     for row in ORDERS:
         text = parts[row.suite]
-        text = text[re.search(r"^(speedup|gain) over ", text, re.MULTILINE).start() :]
+        first = re.search(r"^(speedup|gain) over ", text, re.MULTILINE)
+        if first is None:
+            raise SystemExit(f"{row.suite}: no table of speedups or gains")
+        text = text[first.start() :]
         found = re.search(
             rf"^{row.line} +(\d+) +([\d.]+) +(\d+) of (\d+) +\d+%(?: +(\d+) of (\d+) +\d+%)?"
             r"  \| ([\d.]+)[,;] (\d+) of (\d+)",

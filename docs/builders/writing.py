@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 
@@ -25,19 +25,25 @@ def run(*args: str) -> str:
     return done.stdout
 
 
+def printed(program: Sequence[str], out: Path, *more: str) -> str:
+    """Run Python on a program that writes to ``out``; return what it prints but for the files it names."""
+    return run(*program, "--out", str(out), "--quiet", *more).partition("\nwrote ")[0]
+
+
 def shown(script: str, out: Path, *more: str) -> str:
-    """Run a script of configs/ that writes to ``out``; return what it prints but for the files it names."""
-    return run(f"configs/{script}.py", "--out", str(out), "--quiet", *more).partition("\nwrote ")[0]
+    """Run a script of configs/ that writes to ``out``; return what ``printed`` does."""
+    return printed((f"configs/{script}.py",), out, *more)
 
 
 def replace(path: Path, blocks: dict[str, str]) -> None:
     """Put each block between its marks."""
     text = path.read_text(encoding="utf-8")
     for name, block in blocks.items():
-        marks = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        if len(marks.findall(text)) != 1:
+        marks = re.compile(rf"(?<=<!-- begin {name} -->\n).*?(?=<!-- end {name} -->)", re.DOTALL)
+        found = list(marks.finditer(text))
+        if len(found) != 1:
             raise SystemExit(f"{path}: no marks for {name}, or more than one pair")
-        text = marks.sub(lambda found, block=block: f"{found[1]}{block.rstrip()}\n{found[2]}", text)
+        text = f"{text[: found[0].start()]}{block.rstrip()}\n{text[found[0].end() :]}"
     path.write_text(text, encoding="utf-8")
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writing import DOCS, README, block, code, replace, shown, table
 
 import stats
+
+from .writing import DOCS, README, block, code, replace, shown, table
 
 WINDOWS = (4, 16, 64, 180)
 

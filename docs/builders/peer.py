@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from readme import write_truth
-from writing import DOCS, replace, run, table, wrapped
 
 from workloads.validation import peer_traces
+
+from .readme import write_truth
+from .writing import DOCS, replace, run, table, wrapped
 
 # What each setting decides: first what follows from how the peer works, then the length of our blocks, then
 # the numbers that were set while looking at these rows.

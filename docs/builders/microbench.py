@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from writing import DOCS, replace, shown, table
 
 import stats
 from workloads.microbench import rows
+
+from .writing import DOCS, replace, shown, table
 
 
 def write() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysim import simulate
@@ -24,7 +24,7 @@ from workloads.mirrored import job_of
 if TYPE_CHECKING:
     from pysim import Config
 
-MEASURED = Path(__file__).resolve().parents[1] / "measured" / "h200_power.csv"
+MEASURED = files("workloads").joinpath("measured/h200_power.csv")
 # of the products that ran: whole, as the last wave of a part of one would be a larger part of it
 ROWS = 4096
 SIZE = f"M={ROWS};N=4096;K=4096"
@@ -155,8 +155,8 @@ class Row(NamedTuple):
 
 def measured() -> dict[str, dict[str, str]]:
     """Return the rows of the measurement by kernel."""
-    with MEASURED.open(newline="", encoding="utf-8") as file:
-        return {row["kernel"]: row for row in csv.DictReader(file)}
+    text = MEASURED.read_text(encoding="utf-8")
+    return {row["kernel"]: row for row in csv.DictReader(text.splitlines())}
 
 
 def rows(config: Config, only: Callable[[str], bool] = lambda _: True) -> Iterator[Row]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from writing import DOCS, code, replace, run, shown
+from .writing import DOCS, code, printed, replace, run
 
 
-def _figure(script: str, page: str, mark: str, pictures: Mapping[str, str]) -> None:
-    """Run a script; ``pictures``: what it draws, by the end of its name, and what the page calls that."""
+def _figure(program: Sequence[str], page: str, mark: str, pictures: Mapping[str, str]) -> None:
+    """Run a program; ``pictures``: what it draws, by the end of its name, and what the page calls that."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "figure.h5"
-        text = shown(script, path)
+        text = printed(program, path)
         for end, picture in pictures.items():
             shutil.copyfile(path.with_name(f"figure{end}"), DOCS / picture)
     replace(DOCS / page, {mark: code(text)})
@@ -23,17 +23,17 @@ def _figure(script: str, page: str, mark: str, pictures: Mapping[str, str]) -> N
 
 # which page, and the pictures on it
 camping: Callable[[], None] = partial(
-    _figure, "figure_bank_camping", "time_series.md", "camping", {".png": "bank_camping.png"}
+    _figure, ("configs/figure_bank_camping.py",), "time_series.md", "camping", {".png": "bank_camping.png"}
 )
 dependences: Callable[[], None] = partial(
     _figure,
-    "figure_dependences",
+    ("configs/figure_dependences.py",),
     "dependences.md",
     "dependences",
     {f"-{which}.svg": f"dependences_{which}.svg" for which in ("reused", "renamed")},
 )
 utilization: Callable[[], None] = partial(
-    _figure, "figure_utilization", "utilization.md", "utilization", {".png": "utilization.png"}
+    _figure, ("-m", "docs.builders.utilization"), "utilization.md", "utilization", {".png": "utilization.png"}
 )
 
 

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import validation
-from readme import write_truth
-from writing import DOCS, replace, run, shown, table, wrapped
 
 import stats
 from stats.budget import markdown_budget
 from stats.validation import BESIDE, FIGURES, HALVES, summary
 from workloads.validation.cases import Baseline, Case
 from workloads.validation.suites import SUITES, cases_of
+
+from . import validation
+from .readme import write_truth
+from .writing import DOCS, replace, run, shown, table, wrapped
 
 WORST = {"fp32": 16, "fp16": 8}  # the types of the page, and how many of their worst rows are shown
 Rows = Sequence[Mapping[str, Any]]
@@ -43,7 +44,8 @@ def chosen(rows: Rows, suite: str) -> list[Mapping[str, Any]]:
 def baseline_errors(suite: str, number: int = 0) -> np.ndarray:
     """Return the errors of a baseline model."""
     cases, baselines = measured(suite)
-    return baselines[number].times_us / np.array([case.measured_us for case in cases]) - 1
+    errors: np.ndarray = baselines[number].times_us / np.array([case.measured_us for case in cases]) - 1
+    return errors
 
 
 def classes(rows: Rows, suite: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from writing import DOCS, replace
-
 from pysim import simulate
 from workloads import make
+
+from .writing import DOCS, replace
 
 
 def replayed() -> str:

@@ -6,10 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from writing import DOCS, replace, shown
-
 import stats
 from stats.hardware import markdown, sections
+
+from .writing import DOCS, replace, shown
 
 
 def write() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writing import DOCS, replace, shown
 
 import stats
 from stats.suite import FLOOR, SAME, geometric, grid
+
+from .writing import DOCS, replace, shown
 
 APART = "wavefront"  # an example beside the applications
 COLUMNS = {

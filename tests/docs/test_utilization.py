@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import stats
+from docs.builders.training import LAYERS, RECURRENT, Layer, Task, tasks_of
 from stats import schema
 from stats.utilization import draw_utilization, format_utilization, levels
-from tests.support.calls import caller, refused
-from workloads.studies.training import LAYERS, RECURRENT, Layer, Task, tasks_of
+from tests.support.calls import call, refused
 
-run = caller("figure_utilization", "--threads", "1", "--quiet")
+
+def run(folder, *args):
+    return call(folder, "-m", "docs.builders.utilization", *args, "--threads", "1", "--quiet")
 
 
 def test_levels_are_tenths_rounded_up():

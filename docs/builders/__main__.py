@@ -12,20 +12,22 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import accuracy
-import blockmaestro
-import energy
-import figures
-import hardware
-import long_runs
-import microbench
-import peer
-import performance
-import readme
-import suites
-import validation
-
 import stats
+
+from . import (
+    accuracy,
+    blockmaestro,
+    energy,
+    figures,
+    hardware,
+    long_runs,
+    microbench,
+    peer,
+    performance,
+    readme,
+    suites,
+    validation,
+)
 
 NOTHING = {"action": "store_const", "const": []}
 FILES = {"nargs": "*", "metavar": "FILE"}
@@ -83,7 +85,9 @@ USUAL = (readme.write, figures.camping, long_runs.write, figures.dependences, fi
 
 def main() -> None:
     """Make the pages that are asked for, or the usual ones."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m docs.builders", description=(__doc__ or "").splitlines()[0]
+    )
     for page in PAGES:
         parser.add_argument(f"--{page.option}", help=page.doc, **page.takes)
     asked = vars(parser.parse_args())

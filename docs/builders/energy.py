@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from writing import DOCS, replace, table
-
 from pysim import Config
 from pysim.machine.devices import device
 from pysim.results.energy import EVENTS
-from workloads.studies import power
+
+from . import power
+from .writing import DOCS, replace, table
 
 NEAR = 0.15
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from writing import DOCS, replace, run, table
+from .writing import DOCS, replace, run, table
 
 GAP = re.compile(r" {2,}")
 
@@ -51,7 +51,7 @@ def _cells(row: list[str]) -> list[str]:
 def means(made: str) -> dict[tuple[str, str], str]:
     """Return the cells of a table's rows of means by group and column."""
     rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in made.splitlines()]
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for row in rows[2:]:
         if row[0].startswith("mean of"):
             group = row[0].partition(": ")[2]

@@ -1,15 +1,31 @@
-"""How much of the arithmetic pipes do kernels of training use? ``--help`` lists the options."""
+"""How much of the arithmetic pipes do kernels of training use? ``python -m docs.builders.utilization``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pysim.cli.entry import run_script
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
-def options_of():
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pysim.cli.script import Script
+    from workloads.validation.kept import Figures
+
+    from .training import Task
+
+
+def options_of() -> tuple[Script, bool]:
     """Read the command line."""
     from pysim.cli.options import SINGLE, make_parser
     from pysim.cli.script import Script, choice
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        (__doc__ or "").partition("?")[0] + "?",
         {"gpu": "titan_v"},
         ("schemes", *SINGLE),
         "kernels run alone, in stream order",
@@ -19,10 +35,10 @@ def options_of():
     text = "simulate every kernel anew and replace what results/cache holds of it"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
-    return Script.start("figure_utilization", parser, args, ("subset",)), args.fresh
+    return Script.start("utilization", parser, args, ("subset",)), args.fresh
 
 
-def table_of(found):
+def table_of(found: Mapping[Task, Figures]) -> tuple[NDArray[np.void], list[str]]:
     """Return the table ``utilization``, a row a kernel that could be simulated, and why others could not."""
     import numpy as np
 
@@ -30,7 +46,7 @@ def table_of(found):
     from stats.utilization import levels
 
     good = {task: got for task, got in found.items() if not got.reason}
-    columns = {
+    columns: dict[str, Any] = {
         name: [got.values[name] for got in good.values()] for name in ("tbs", "time_us", "alu", "issue")
     }
     columns |= {
@@ -46,7 +62,8 @@ def table_of(found):
     return stats.schema.from_columns("utilization", columns), left_out
 
 
-def main():
+def main() -> None:
+    """Simulate the kernels, print the table, write the result and its picture."""
     # all is imported in here, where Ctrl-C ends in one line
     from functools import partial
 
@@ -54,15 +71,16 @@ def main():
 
     import stats
     from stats.utilization import draw_utilization, format_utilization
-    from workloads.studies.training import LAYERS, QUICK, RECURRENT, simulated, tasks_of
     from workloads.validation import cache, kept
+
+    from .training import LAYERS, QUICK, RECURRENT, SOURCE, simulated, tasks_of
 
     options, config = script.options, script.config
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet, unit="kernels")
     show = log.say if options.json else print
     tasks = tasks_of(QUICK if script.workload["subset"] == "quick" else (*RECURRENT, *LAYERS))
-    keys = {task: cache.key_of("utilization", (repr(task),), config) for task in tasks}
+    keys = {task: cache.key_of("utilization", (SOURCE, repr(task)), config) for task in tasks}
     work = partial(simulated, config)
     found = kept.all_of(work, keys, options.threads, fresh, partial(log, "kernels"))
     log.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from writing import DOCS, code, replace, run
+from .writing import DOCS, code, replace, run
 
 
 def write(yardstick: str = "") -> None:

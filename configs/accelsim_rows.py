@@ -21,8 +21,8 @@ def replay(path, config, threads, repeats):
     """Load and simulate a converted trace; return the tables of the fastest time, and its seconds."""
     from pysim import simulate
     from pysim.clock import Clock
+    from pysim.trace.converted_file import Store
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
 
     best, least = None, float("inf")
     for _ in range(repeats):

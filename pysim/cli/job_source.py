@@ -21,8 +21,8 @@ SCRIPTS = {"titanv_gru": "gru"}
 def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None) -> Job:
     """Return the job of a folder, list or converted trace; ``kernels``: ranges of numbers from 1."""
     from pysim.clock import Clock
+    from pysim.trace.conversion_cache import count_kernels, prepare
     from pysim.trace.job import trace_job
-    from pysim.trace.prepare import count_kernels, prepare
 
     chosen = None
     if kernels is not None:
@@ -37,8 +37,8 @@ def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None)
 
 def _job_of_kept_trace(path: Path, known: Mapping[str, Any]) -> Job:
     """Return the job that a script replayed, from its converted form."""
+    from pysim.trace.converted_file import Store
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
 
     for file in sorted(KEPT.glob("*.pysim")):
         try:

@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.semaphores import (
-    Edge,
-    Edges,
-    loaded,
-    marks,
-    parts,
-    posts_last,
-    tiles,
-    turns,
-    waits_of,
-    where,
-)
+from pysim.program.marks import loaded, marks, parts, posts_last, tiles, turns, waits_of
+from pysim.program.semaphores import Edge, Edges, where
 
 from .dependences import reduced
 from .groups import RAW

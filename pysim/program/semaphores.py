@@ -1,14 +1,14 @@
-"""Marks of programs and semaphores of tiles: what a scheme that waits inside the program makes of one.
+"""Semaphores of tiles: which semaphores a kernel's output has, and the ops that poll and post them.
 
-A template says once what its loads need and what its stores make (``Code.needs``, ``Code.made``). Here marks
-become polls and posts of semaphores, one a tile or one a row of tiles of a producer's output.
+A semaphore stands for one tile or for one row of tiles of a producer's output. Marks (``marks.py``) say which
+tiles a TB reads and writes.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .warp_program import OP, Code, Op, Part, Place, Program, Recorded, Sem
+from .marks import tiles, turns
+from .warp_program import OP, Code, Op, Part, Place, Sem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 POLLS = 8  # GS_POLLS of the core
 LINE = 32  # semaphores a line
 SECTOR = 32  # bytes
-STORES = (OP["STORE"], OP["REDUCE"])
-Ops = tuple[Op, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,139 +52,6 @@ class Counters:
         return replace(place, base=place.base + self.shift)
 
 
-# ---- op lists ----
-def edited(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
-    """Return the list with ops replaced (None: kept) and others in front; loops go where they went."""
-    pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
-    starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
-    flat = [*front, *(op for piece in pieces for op in piece)]
-    return tuple(replace(op, target=starts[op.target]) if op.kind == OP["LOOP"] else op for op in flat)
-
-
-def marks(kernel: Kernel) -> list[Op]:
-    """Return the marks of a kernel's program: those of the TBs that are not at an edge."""
-    found: list[Op] = []
-
-    def look(ops: Ops) -> Ops:
-        if not found:
-            found.extend(op for op in ops if op.kind == OP["MARK"])
-        return ops
-
-    program = kernel.program
-    if isinstance(program, Program):
-        look(program.variants[0])
-    elif program.rewritten is not None:
-        program.rewritten(look)
-    return found
-
-
-def loaded(kernel: Kernel) -> set[int]:
-    """Return the arguments that a kernel's program loads from."""
-    found: set[int] = set()
-
-    def look(ops: Ops) -> Ops:
-        found.update(p.arg for op in ops if op.kind == OP["LOAD"] for p in op.patterns)
-        return ops
-
-    changed(kernel.program, look, kernel.name)
-    return found
-
-
-def waits_of(kernel: Kernel) -> tuple[set[int], bool]:
-    """Return the arguments that a TB waits for before it loads anything; whether it stores behind waits."""
-    first, later, orderly = set[int](), set[int](), True
-
-    def look(ops: Ops) -> Ops:
-        nonlocal orderly
-        loads = [at for at, op in enumerate(ops) if op.kind == OP["LOAD"]]
-        needs = [(at, op.part) for at, op in enumerate(ops) if op.mark == "needs" and op.part is not None]
-        for at, part in needs:
-            ahead = at < min(loads, default=len(ops)) and not part.row.step and not part.col.step
-            (first if ahead else later).add(part.arg)
-        last = max((at for at, _ in needs), default=-1)
-        store = min((at for at, op in enumerate(ops) if op.kind in STORES), default=len(ops))
-        around = any(op.kind == OP["LOOP"] and at > store and op.target <= last for at, op in enumerate(ops))
-        orderly = orderly and last < store and not around
-        return ops
-
-    changed(kernel.program, look, kernel.name)
-    return first - later, orderly
-
-
-def posts_last(kernel: Kernel) -> bool:
-    """Whether each TB has touched all that it touches when it first says what it has made."""
-    last = True
-
-    def look(ops: Ops) -> Ops:
-        nonlocal last
-        made = [at for at, op in enumerate(ops) if op.mark == "made"]
-        if made:
-            touched = max((at for at, op in enumerate(ops) if op.kind in (OP["LOAD"], *STORES)), default=-1)
-            back = [op.target for op in ops[made[0] :] if op.kind == OP["LOOP"]]
-            last = last and touched < made[0] < min(back, default=len(ops))
-        return ops
-
-    changed(kernel.program, look, kernel.name)
-    return last
-
-
-def turns(kernel: Kernel) -> bool:
-    """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
-    return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))
-
-
-def inside(kernel: Kernel) -> bool:
-    """Whether TBs of a kernel wait for each other."""
-    return kernel.flags is not None or turns(kernel)
-
-
-def tiles(kernel: Kernel, made: Part) -> list[Part] | None:
-    """Return the tiles that TBs with code of their own make, each once; None: their place says where."""
-    program, found = kernel.program, dict[Part, None]()
-    if not isinstance(program, Recorded) or program.rewritten is None:
-        return None
-
-    def look(ops: Ops) -> Ops:
-        for op in ops:
-            if op.mark == "made" and op.part is not None and op.part.arg == made.arg:
-                found[op.part] = None
-        return ops
-
-    program.rewritten(look)
-    moves = any(p.bx or p.by or p.bz for part in found for p in (part.row, part.col))
-    return None if moves else list(found)
-
-
-def parts(kernel: Kernel, mark: str) -> list[Part]:
-    """Return the parts that the marks of one kind speak of, each once."""
-    return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
-
-
-def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
-    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
-    slots = sorted({op.slot for op in ops if op.kind in STORES})
-    code = Code()
-    for slot in slots:
-        code.wait(slot)
-    code.barrier()
-    code.post(sem, level=level)
-    return code.ops
-
-
-def changed(program: Program | Recorded, change: Callable[[Ops], Ops], name: str) -> Program | Recorded:
-    """Return a program with each of its op lists changed."""
-    if isinstance(program, Program):
-        known: dict[Ops, Ops] = {}
-        for ops in program.variants:
-            if ops not in known:
-                known[ops] = change(ops)
-        return replace(program, variants=tuple(known[ops] for ops in program.variants))
-    if program.rewritten is None:
-        raise WorkloadError(f"kernel {name}: its program is a recorded one, which cannot be changed")
-    return program.rewritten(change)
-
-
-# ---- semaphores ----
 def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
     """Return the row or column of each TB of a kernel."""
     tb = np.arange(kernel.tbs, dtype=np.int64)

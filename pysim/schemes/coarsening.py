@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.dependence.groups import NODE
+from pysim.program.marks import inside
 from pysim.program.occupancy import occupancy
 from pysim.program.regions import RANGE, pointers, spread, strided_all
-from pysim.program.semaphores import inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

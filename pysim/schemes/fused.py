@@ -17,9 +17,10 @@ from pysim.dependence.dependences import dependences
 from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.marks import Ops, edited, inside, published
 from pysim.program.occupancy import occupancy
 from pysim.program.regions import meets
-from pysim.program.semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
+from pysim.program.semaphores import Edges, Table, first_of, outputs, polls
 from pysim.program.warp_program import OP, Code, Op, Program, Sem, Stage
 
 from .launch_plan import Plan

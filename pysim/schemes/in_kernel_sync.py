@@ -18,24 +18,9 @@ import numpy as np
 from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
+from pysim.program.marks import Ops, changed, edited, inside, marks, published, turns
 from pysim.program.occupancy import occupancy, smem_of
-from pysim.program.semaphores import (
-    Counters,
-    Edges,
-    Ops,
-    Table,
-    alone,
-    changed,
-    edited,
-    fenced,
-    first_of,
-    inside,
-    marks,
-    outputs,
-    polls,
-    published,
-    turns,
-)
+from pysim.program.semaphores import Counters, Edges, Table, alone, fenced, first_of, outputs, polls
 from pysim.program.warp_program import OP, Code, Op, Place, Program, Recorded, Sem
 
 from .fused import fused_plan

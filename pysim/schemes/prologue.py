@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import ConfigError
+from pysim.program.marks import changed
 from pysim.program.regions import meets, union
-from pysim.program.semaphores import changed
 from pysim.program.warp_program import OP, Op, Program, Recorded
 
 from .launch_plan import Plan

@@ -1,4 +1,4 @@
-"""From a trace folder to its converted form (``store.py``).
+"""From a trace folder to its converted form (``converted_file.py``).
 
 Kernel by kernel and TB by TB: warps that run the same instructions become one class, whose instructions
 are kept once, with loops found again. An address that is the same function of TB, warp and iteration for
@@ -24,9 +24,9 @@ import numpy as np
 from pysim._ffi import dtype_of, error_of, ffi, lib
 from pysim.errors import WorkloadError
 
-from .folder import KernelFile, Memcpy, find_list, read_list
+from .converted_file import KERNEL_ARRAYS, Writer, dtype, layout
+from .kernels_list import KernelFile, Memcpy, find_list, read_list
 from .reader import Header, placed, read_kernel
-from .store import KERNEL_ARRAYS, Writer, dtype, layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

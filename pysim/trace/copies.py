@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pysim.program.job import Kernel
 
-    from .store import Store
+    from .converted_file import Store
 
     Ints = NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from pysim.program.footprint import Footprint, Rows
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.warp_program import Accesses, Recorded, Tables
 
+from .converted_file import Store
 from .copies import MODES, copies_before, with_copies
-from .store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pysim._ffi import dtype_of, ffi, lib
 from pysim.errors import WorkloadError
 
-from .unpack import text_pieces
+from .decompress import text_pieces
 
 _INST, _WARP, _ADDRESS = dtype_of("gs_trace_inst"), dtype_of("gs_trace_warp"), np.dtype(np.uint64)
 Triple = tuple[int, int, int]

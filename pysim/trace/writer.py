@@ -20,8 +20,9 @@ import numpy as np
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.warp_program import OP, Op, Program, Recorded
 
-from .record import LOCAL_WINDOW, SHARED_WINDOW, Code, Layout, Piece, Shape, shape_of
+from .instruction_lines import LOCAL_WINDOW, SHARED_WINDOW, Layout, Shape, shape_of
 from .sass import LANES
+from .warp_walk import Piece, VariantText
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +66,7 @@ class Written(NamedTuple):
 class _Kept:
     """The lines of one variant for warps of one shape, kept as long as there is room."""
 
-    def __init__(self, code: Code, room: list[int]) -> None:
+    def __init__(self, code: VariantText, room: list[int]) -> None:
         self.code, self.room = code, room
         self.pieces: list[Piece] | None = None
         self.count: int | None = None
@@ -123,7 +124,7 @@ class _Variant:
                 shapes.append(known[p])
             key = tuple(shapes)
             if key not in by_shape:
-                by_shape[key] = _Kept(Code(layout, ops, key, pc), room)
+                by_shape[key] = _Kept(VariantText(layout, ops, key, pc), room)
             self.warps.append(by_shape[key])
         self.end = self.warps[0].code.end
 

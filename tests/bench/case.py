@@ -48,8 +48,8 @@ def tiny_tbs(tbs: int = 1_000_000) -> Job:
 def traced(name: str) -> Job:
     """Return the job of an input of ``peer_traces`` as a trace that was written and converted."""
     from pysim.trace.convert import convert
+    from pysim.trace.converted_file import Store
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
     from workloads.validation import peer_traces
 
     folder = tempfile.TemporaryDirectory()

@@ -9,8 +9,8 @@ import pytest
 
 import stats
 from pysim.clock import Clock, since_start
-from pysim.trace.prepare import prepare
-from pysim.trace.store import Store
+from pysim.trace.conversion_cache import prepare
+from pysim.trace.converted_file import Store
 from tests.support.calls import caller
 from tests.trace.made_traces import Warp, odd, product, write
 

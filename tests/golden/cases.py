@@ -57,8 +57,8 @@ def _measured(kernel: str, params: str) -> Callable[[], Job]:
 def _trace() -> Job:
     """Convert a trace in the Accel-Sim format."""
     from pysim.trace.convert import convert
+    from pysim.trace.converted_file import Store
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "vectoradd.pysim"
@@ -69,8 +69,8 @@ def _trace() -> Job:
 def _written_trace() -> Job:
     """Write a GEMM as a trace, then convert it: the writer, the reader, loops and register chains."""
     from pysim.trace.convert import convert
+    from pysim.trace.converted_file import Store
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
     from pysim.trace.writer import write_trace
 
     with tempfile.TemporaryDirectory() as folder:

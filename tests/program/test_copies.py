@@ -12,9 +12,9 @@ from pysim.machine.config import Config
 from pysim.program.copies import NAME, copy_of
 from pysim.program.job import Job, Memory
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import Store
 from pysim.trace.copies import copies_before, with_copies
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import SCHEMES, config, execute, tiny
 from tests.core.workloads_small import copied, product

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pysim.trace.convert import convert
-from pysim.trace.store import Store
+from pysim.trace.converted_file import Store
 
 from .text import FULL, header, tb, text
 

@@ -14,8 +14,8 @@ import pytest
 from pysim import Code, Job, Kernel, Memory, Pattern, Program
 from pysim.errors import WorkloadError
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import Store
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import config, execute, tiny
 

@@ -14,8 +14,8 @@ import pytest
 
 from pysim import simulate
 from pysim.errors import WorkloadError
+from pysim.trace.converted_file import _HEAD, Store
 from pysim.trace.job import trace_job
-from pysim.trace.store import _HEAD, Store
 from tests.core.harness import execute, tiny
 from tests.support.calls import CONFIGS, caller
 

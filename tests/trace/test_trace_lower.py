@@ -15,8 +15,8 @@ from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError, SimError, WorkloadError
 from pysim.isa import OPS
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import Store
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from tests.core.harness import config, execute, lowered_of, tiny
 
 from .made_traces import A, B, C, Warp, converted, odd, places, product, strided, touches, write

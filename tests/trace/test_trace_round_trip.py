@@ -34,8 +34,8 @@ from pysim import simulate
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import Store
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS

@@ -11,8 +11,8 @@ import pytest
 
 from pysim import simulate
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import Store
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from tests.support.calls import CONFIGS, ROOT, call, caller, refused
 from tests.support.pages import block, writer
 from workloads.validation import peer_traces

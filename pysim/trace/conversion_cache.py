@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 
 from .convert import convert, source_files, source_hash
-from .folder import KernelFile, find_list, read_list
-from .store import MAGIC, Store
+from .converted_file import MAGIC, Store
+from .kernels_list import KernelFile, find_list, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -60,14 +60,14 @@ def main():
     from pathlib import Path
 
     import stats
-    from pysim.trace.conversion_cache import count_kernels, prepare
+    from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
 
     log = stats.Log(options.quiet)
     given = Path(args.trace)
     last = count_kernels(given)
     chosen = chosen_kernels(args.kernels, last)
-    store = prepare(
+    store = open_trace(
         given,
         Path(KEPT),
         clock,

@@ -18,7 +18,7 @@ import numpy as np
 from pysim.dependence.dependences import reduced
 from pysim.machine.config import bus_refresh
 from pysim.program.occupancy import occupancy
-from pysim.program.regions import SECTOR, pointers
+from pysim.program.regions import SECTOR, csr_offsets
 
 from .traffic import dram_bytes
 
@@ -157,13 +157,13 @@ def list_schedule(
     total = int(offsets[-1])
     node = np.repeat(np.arange(len(groups)), np.diff(groups.producer_ptr))
     into = node[np.argsort(groups.producers, kind="stable")].tolist()
-    into_ptr = pointers(np.bincount(groups.producers, minlength=total)).tolist()
+    into_ptr = csr_offsets(np.bincount(groups.producers, minlength=total)).tolist()
     left = np.diff(groups.producer_ptr).tolist()
     waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
     waits = np.bincount(waiters, minlength=total)
     waiting, waiting_ptr = waiters.tolist(), groups.consumer_ptr.tolist()
     owner = np.repeat(np.arange(len(demands)), np.diff(offsets)).tolist()
-    first = pointers(np.array([len(d.alone) for d in demands], np.int64))
+    first = csr_offsets(np.array([len(d.alone) for d in demands], np.int64))
     kind = np.concatenate([k + f for k, f in zip(kinds, first[:-1].tolist(), strict=True)]).tolist()
     running = _Running(
         np.concatenate([d.alone for d in demands]), np.concatenate([d.uses for d in demands]), sms, bandwidth
@@ -219,9 +219,10 @@ def list_schedule(
 class Estimator:
     """Estimates the time of a job.
 
-    ``slow``, ``work``: of each kernel's variants, what a TB takes alone with loads from L2 and from DRAM, in
-    cycles, with the share of these (``costs.Costs``), and its counters; ``kinds``: the variant of each TB;
-    ``link``: cycles of copies, which take no SM; ``before``: ticks before the first issue.
+    ``slow``: for each kernel, the cycles that a TB of each variant takes alone with all loads from L2, the
+    same with loads from DRAM, and the share of the latter (``ProgramCost.slow``). ``work``: the work counters
+    of each kernel's variants. ``kinds``: the variant of each TB. ``link``: cycles of copies, which take no
+    SM, by kernel number. ``before``: ticks before the first issue.
     """
 
     job: Job

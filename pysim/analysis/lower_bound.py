@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.params import PARAMS
-from pysim.program.job import variants
+from pysim.program.job import tb_variants
 from pysim.program.regions import SECTOR
 
 from .estimate import PIPES, Estimator
-from .tb_cost import lone_tbs
+from .tb_cost import lone_kernels
 from .traffic import compulsory_bytes, written_bytes
-from .writeback_bound import drained
+from .writeback_bound import written_back_before_reads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job
-    from pysim.program.ops import Programs
+    from pysim.program.ops import LoweredPrograms
     from pysim.schemes.registry import Choice
 
-    from .program_cost import Costs, Loads
+    from .program_cost import LoadFacts, ProgramCost
 
     Floats = NDArray[np.float64]
 
@@ -109,11 +109,16 @@ class _Job:
     """A job as bounds and estimates see it: the floors, variants and copies of its kernels."""
 
     def __init__(
-        self, job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+        self,
+        job: Job,
+        deps: Dependences,
+        programs: LoweredPrograms,
+        costs: list[ProgramCost],
+        values: Mapping[str, int],
     ) -> None:
         self.job, self.deps, self.values = job, deps, values
         self.costs = [costs[programs.index[k]] for k in range(len(job.kernels))]
-        self.kinds = [variants(kernel) for kernel in job.kernels]
+        self.kinds = [tb_variants(kernel) for kernel in job.kernels]
         self.period = values["gpu.clock"]
         copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
         self.link = {index: sum(copy.ticks(values)) / self.period for index, copy in copies.items()}
@@ -188,7 +193,7 @@ class _Job:
         slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
         reads = compulsory_bytes(self.job) / SECTOR
         least = self._bus(reads / slices, slot)
-        moved = drained(self.job, self.costs, v)
+        moved = written_back_before_reads(self.job, self.costs, v)
         if moved is not None and not merged:
             read, back = moved
             turned = back + back / (v["gpu.dram.write_batch"] + 3) * (v["gpu.dram.turnaround"] // slot)
@@ -235,7 +240,7 @@ class _Job:
             return stored * sector / v["gpu.l2.slices"]
         return (stored + compulsory_bytes(self.job) / SECTOR) * sector / v["gpu.l2.slices"]
 
-    def path(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
+    def path(self, family: Family, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
         """Return the cycles of the longest path; ``loads`` and ``behind``: see :func:`bounds`."""
         floors, tails, late = self.floors, None, None
         if family.merged and any(k.staged is not None for k in self.job.kernels):
@@ -247,7 +252,7 @@ class _Job:
         else:
             each = zip(self.costs, loads, self.kinds, strict=True)
             late = [cost.far[known][kind] for cost, known, kind in each]
-            lone = lone_tbs(self.deps) if family.placed else set()
+            lone = lone_kernels(self.deps) if family.placed else set()
             for cost in self.costs:
                 for index, (anywhere, first) in cost.single.items():
                     late[index] = np.maximum(late[index], first if index in lone else anywhere)
@@ -260,7 +265,7 @@ class _Job:
                     made[index] = floors[index]
         return critical_path(self.deps, floors, tails, late, self.gaps(tails is not None))
 
-    def bound_us(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
+    def bound_us(self, family: Family, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
         """Return the bound, which no scheme of the family can beat."""
         v, period = self.values, self.period
         same = not (family.merged and any(k.staged is not None for k in self.job.kernels))
@@ -284,17 +289,17 @@ class _Job:
 def bounds(
     job: Job,
     deps: Dependences,
-    programs: Programs,
-    costs: list[Costs],
+    programs: LoweredPrograms,
+    costs: list[ProgramCost],
     values: Mapping[str, int],
     family: Family,
-    loads: Sequence[Loads],
+    loads: Sequence[LoadFacts],
     behind: list[Floats] | None = None,
     guess: tuple[float, tuple[float, ...]] | None = None,
 ) -> Bounds:
     """Return the bound, which no scheme of the family can beat, and the estimate.
 
-    ``loads``: what is known of each kernel's (:func:`loads_of`); ``behind``: for each kernel what a TB of
+    ``loads``: what is known of each kernel's (:func:`load_facts`); ``behind``: for each kernel what a TB of
     each variant takes at least behind its prologue, where that may run ahead; ``guess``: the estimate and
     what kernels take alone, where they are known.
     """
@@ -306,7 +311,11 @@ def bounds(
 
 
 def estimator(
-    job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+    job: Job,
+    deps: Dependences,
+    programs: LoweredPrograms,
+    costs: list[ProgramCost],
+    values: Mapping[str, int],
 ) -> Estimator:
     """Return what estimates the time of a job."""
     made = _Job(job, deps, programs, costs, values)

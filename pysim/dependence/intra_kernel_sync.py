@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.regions import pointers, spread
+from pysim.program.regions import csr_offsets, expand_ranges
 
 from .groups import Dependences, Group, assemble
 
@@ -32,18 +32,18 @@ class Waiters:
     def __init__(self, pairs: Ints, tbs: int) -> None:
         order = np.argsort(pairs[:, 1], kind="stable")
         self.who = pairs[order, 0]
-        self.ptr = pointers(np.bincount(pairs[:, 1], minlength=tbs))
+        self.ptr = csr_offsets(np.bincount(pairs[:, 1], minlength=tbs))
 
     def joined(self, tbs: Ints) -> Ints:
         """Return the TBs and those that wait for any of them, sorted."""
-        more = self.who[spread(self.ptr[tbs], self.ptr[tbs + 1] - self.ptr[tbs])]
+        more = self.who[expand_ranges(self.ptr[tbs], self.ptr[tbs + 1] - self.ptr[tbs])]
         return np.union1d(tbs, more) if len(more) else tbs
 
     def joined_all(self, tbs: Ints, ptr: Ints) -> tuple[Ints, Ints]:
         """Return each of the sets ``tbs[ptr[i]:ptr[i + 1]]`` with those that wait for it."""
         made = [self.joined(tbs[ptr[i] : ptr[i + 1]]) for i in range(len(ptr) - 1)]
         sizes = np.array([len(one) for one in made], np.int64)
-        return np.concatenate([np.zeros(0, np.int64), *made]), pointers(sizes)
+        return np.concatenate([np.zeros(0, np.int64), *made]), csr_offsets(sizes)
 
 
 def waiters_of(kernel: Kernel) -> Waiters | None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.program.ops import Programs, lane_table, sem_table, table_of
-from pysim.program.regions import common, meets, pointers
-from pysim.program.warp_program import OP, Accesses
+from pysim.program.ops import LoweredPrograms, lane_table, sem_table, struct_array
+from pysim.program.regions import csr_offsets, intersection, overlaps
+from pysim.program.warp_program import OP, RecordedAccesses
 from pysim.schemes.coarsening import forms_of
 from pysim.schemes.edge_discovery import Found, found_of
 from pysim.schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
@@ -45,7 +45,7 @@ _TYPES = dict.fromkeys(_NUMBERS, "uint32_t") | {
 
 
 def _recorded(
-    programs: Programs, launches: NDArray[np.void], tables: dict[str, NDArray[Any]]
+    programs: LoweredPrograms, launches: NDArray[np.void], tables: dict[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Return the tables with the recorded programs behind; fills what their launches say of them."""
     memories = {id(program.memory): program.memory for program, _ in programs.recorded if program.memory}
@@ -96,7 +96,7 @@ def _recorded(
         ends = np.cumsum([len(part) for part in every]).tolist()
         for end, part in zip(ends, every, strict=True):
             joined[name][end - len(part) : end] = part
-    memory: Accesses | None = next(iter(memories.values()), None)
+    memory: RecordedAccesses | None = next(iter(memories.values()), None)
     if memory is not None:
         joined |= {name: getattr(memory, name) for name in ("accesses", "templates", "parts")}
     return tables | joined
@@ -133,10 +133,10 @@ def _bypass(job: Job, plan: Plan | None = None) -> list[int]:
             continue
         spans, bits = written, 0
         if kernel.footprint is not None:
-            spans = common(kernel.footprint.read(kernel.tbs, kernel.name), written)
+            spans = intersection(kernel.footprint.read(kernel.tbs, kernel.name), written)
             bits = (0xFFFFFFFF << len(kernel.args)) & 0xFFFFFFFF if len(spans) else 0
         for slot, tensor in enumerate(kernel.args):
-            if meets(spans, tensor.address, tensor.address + tensor.nbytes):
+            if overlaps(spans, tensor.address, tensor.address + tensor.nbytes):
                 bits |= 1 << slot
         made.append(bits)
     return made
@@ -153,7 +153,7 @@ def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> 
             continue
         sectors = kernel.copy.sectors()
         part: NDArray[np.void] = np.zeros(len(sectors), parts[0].dtype)
-        before = pointers(sectors[:, 1] - sectors[:, 0])[:-1]
+        before = csr_offsets(sectors[:, 1] - sectors[:, 0])[:-1]
         for name, column in (("first", sectors[:, 0]), ("end", sectors[:, 1]), ("before", before)):
             part[name] = column.astype(np.uint64)
         launches["first_copy"][index], launches["copies"][index] = at, len(part)
@@ -216,7 +216,7 @@ def lower(
     deps: Dependences,
     choice: Choice,
     values: dict[str, int],
-    programs: Programs,
+    programs: LoweredPrograms,
     carveouts: Sequence[int],
     times: Sequence[float],
     plan: Plan | None = None,
@@ -261,13 +261,13 @@ def lower(
         launches[name] = NONE
     empty = np.zeros(0, np.uint32)
     tables: dict[str, NDArray[Any]] = {
-        "ops": table_of("gs_op", programs.ops),
-        "patterns": table_of("gs_pattern", programs.patterns),
+        "ops": struct_array("gs_op", programs.ops),
+        "patterns": struct_array("gs_pattern", programs.patterns),
         "lanes": lane_table(programs.lanes),
         "sems": sem_table(programs.sems),
-        "stages": table_of("gs_stage", programs.stages),
+        "stages": struct_array("gs_stage", programs.stages),
         "needs": empty if plan is None else plan.needs,
-        "programs": table_of("gs_program", programs.programs),
+        "programs": struct_array("gs_program", programs.programs),
         "launches": launches,
         "preds": pred_table,
     }

@@ -19,7 +19,7 @@ _TICKS_US = 1024 * 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Copy:
+class HostCopy:
     """What a copy writes: ``spans``, sorted disjoint (n, 2) byte ranges.
 
     ``timed``: it takes the link's time.

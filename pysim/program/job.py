@@ -10,13 +10,13 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .warp_program import Recorded
+from .warp_program import RecordedProgram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .footprint import Footprint
-    from .host_copy import Copy
+    from .host_copy import HostCopy
     from .warp_program import Program
 
 Mode = Literal["read", "write", "update"]
@@ -106,7 +106,7 @@ class Kernel:
     footprint
         Recorded byte ranges of each TB instead of ``accesses`` (traces).
     copy
-        The launch is a copy from the host and runs no program (``copies.copy_of``).
+        The launch is a copy from the host and runs no program (``copies.copy_kernel``).
     sized
         ``sized(warps)`` returns the same kernel with TBs of so many warps.
     staged
@@ -149,13 +149,13 @@ class Kernel:
     """
 
     name: str
-    program: Program | Recorded
+    program: Program | RecordedProgram
     grid: tuple[int, int, int]
     args: tuple[Tensor, ...]
     accesses: tuple[Access, ...]
     stream: int = 0
     footprint: Footprint | None = None
-    copy: Copy | None = None
+    copy: HostCopy | None = None
     sized: Callable[[int], Kernel] | None = None
     staged: Callable[[], Kernel] | None = None
     flags: NDArray[np.int64] | None = None
@@ -185,7 +185,7 @@ class Kernel:
     @property
     def affine(self) -> bool:
         """Whether every address follows from TB and arguments, not from data; what a copy writes is told."""
-        listed = isinstance(self.program, Recorded) and self.program.blocks is not None
+        listed = isinstance(self.program, RecordedProgram) and self.program.blocks is not None
         return self.copy is not None or (self.footprint is None and not listed)
 
 
@@ -202,9 +202,9 @@ class Job:
     steps: int = 1
 
 
-def variants(kernel: Kernel) -> NDArray[np.int64]:
+def tb_variants(kernel: Kernel) -> NDArray[np.int64]:
     """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z), or its row."""
-    if isinstance(kernel.program, Recorded):
+    if isinstance(kernel.program, RecordedProgram):
         rows = kernel.program.tb_rows
         return np.zeros(kernel.tbs, np.int64) if rows is None else np.asarray(rows, np.int64)
     tb = np.arange(kernel.tbs, dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .warp_program import OP, Code, Op, Part, Program, Recorded, Sem
+from .warp_program import OP, Code, Op, Program, RecordedProgram, Sem, TensorTile
 
 if TYPE_CHECKING:
     from .job import Kernel
@@ -23,7 +23,7 @@ STORES = (OP["STORE"], OP["REDUCE"])
 Ops = tuple[Op, ...]
 
 
-def edited(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
+def replace_ops(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
     """Return the list with ops replaced (None: kept) and others in front; loops go where they went."""
     pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
     starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
@@ -31,7 +31,7 @@ def edited(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequenc
     return tuple(replace(op, target=starts[op.target]) if op.kind == OP["LOOP"] else op for op in flat)
 
 
-def marks(kernel: Kernel) -> list[Op]:
+def marks_of(kernel: Kernel) -> list[Op]:
     """Return the marks of a kernel's program: those of the TBs that are not at an edge."""
     found: list[Op] = []
 
@@ -48,7 +48,7 @@ def marks(kernel: Kernel) -> list[Op]:
     return found
 
 
-def loaded(kernel: Kernel) -> set[int]:
+def loaded_args(kernel: Kernel) -> set[int]:
     """Return the arguments that a kernel's program loads from."""
     found: set[int] = set()
 
@@ -56,11 +56,11 @@ def loaded(kernel: Kernel) -> set[int]:
         found.update(p.arg for op in ops if op.kind == OP["LOAD"] for p in op.patterns)
         return ops
 
-    changed(kernel.program, look, kernel.name)
+    rewrite_program(kernel.program, look, kernel.name)
     return found
 
 
-def waits_of(kernel: Kernel) -> tuple[set[int], bool]:
+def wait_positions(kernel: Kernel) -> tuple[set[int], bool]:
     """Return the arguments that a TB waits for before it loads anything; whether it stores behind waits."""
     first, later, orderly = set[int](), set[int](), True
 
@@ -77,11 +77,11 @@ def waits_of(kernel: Kernel) -> tuple[set[int], bool]:
         orderly = orderly and last < store and not around
         return ops
 
-    changed(kernel.program, look, kernel.name)
+    rewrite_program(kernel.program, look, kernel.name)
     return first - later, orderly
 
 
-def posts_last(kernel: Kernel) -> bool:
+def posts_after_accesses(kernel: Kernel) -> bool:
     """Whether each TB has touched all that it touches when it first says what it has made."""
     last = True
 
@@ -94,24 +94,24 @@ def posts_last(kernel: Kernel) -> bool:
             last = last and touched < made[0] < min(back, default=len(ops))
         return ops
 
-    changed(kernel.program, look, kernel.name)
+    rewrite_program(kernel.program, look, kernel.name)
     return last
 
 
-def turns(kernel: Kernel) -> bool:
+def waits_along_z(kernel: Kernel) -> bool:
     """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
-    return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))
+    return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks_of(kernel))
 
 
-def inside(kernel: Kernel) -> bool:
+def has_tb_waits(kernel: Kernel) -> bool:
     """Whether TBs of a kernel wait for each other."""
-    return kernel.flags is not None or turns(kernel)
+    return kernel.flags is not None or waits_along_z(kernel)
 
 
-def tiles(kernel: Kernel, made: Part) -> list[Part] | None:
+def listed_output_tiles(kernel: Kernel, made: TensorTile) -> list[TensorTile] | None:
     """Return the tiles that TBs with code of their own make, each once; None: their place says where."""
-    program, found = kernel.program, dict[Part, None]()
-    if not isinstance(program, Recorded) or program.rewritten is None:
+    program, found = kernel.program, dict[TensorTile, None]()
+    if not isinstance(program, RecordedProgram) or program.rewritten is None:
         return None
 
     def look(ops: Ops) -> Ops:
@@ -125,12 +125,12 @@ def tiles(kernel: Kernel, made: Part) -> list[Part] | None:
     return None if moves else list(found)
 
 
-def parts(kernel: Kernel, mark: str) -> list[Part]:
+def marked_tiles(kernel: Kernel, mark: str) -> list[TensorTile]:
     """Return the parts that the marks of one kind speak of, each once."""
-    return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
+    return list(dict.fromkeys(op.part for op in marks_of(kernel) if op.mark == mark and op.part is not None))
 
 
-def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
+def publish_ops(ops: Ops, sem: Sem, level: int) -> list[Op]:
     """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
     slots = sorted({op.slot for op in ops if op.kind in STORES})
     code = Code()
@@ -141,7 +141,9 @@ def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
     return code.ops
 
 
-def changed(program: Program | Recorded, change: Callable[[Ops], Ops], name: str) -> Program | Recorded:
+def rewrite_program(
+    program: Program | RecordedProgram, change: Callable[[Ops], Ops], name: str
+) -> Program | RecordedProgram:
     """Return a program with each of its op lists changed."""
     if isinstance(program, Program):
         known: dict[Ops, Ops] = {}

@@ -16,8 +16,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .marks import tiles, turns
-from .warp_program import OP, Code, Op, Part, Place, Sem
+from .marks import listed_output_tiles, waits_along_z
+from .warp_program import OP, Affine, Code, Op, Sem, TensorTile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ SECTOR = 32  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class TileSemaphores:
     """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them.
 
     They count rows from ``shift`` before the tensor's first on, so that tiles behind a halo line up. Columns
@@ -47,12 +47,12 @@ class Counters:
     shift: int = 0
     wrap: int = 0
 
-    def row(self, place: Place) -> Place:
+    def row(self, place: Affine) -> Affine:
         """Return a row as these semaphores count it."""
         return replace(place, base=place.base + self.shift)
 
 
-def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
+def tb_coordinates(place: Affine, kernel: Kernel) -> NDArray[np.int64]:
     """Return the row or column of each TB of a kernel."""
     tb = np.arange(kernel.tbs, dtype=np.int64)
     x, y = tb % kernel.grid[0], tb // kernel.grid[0] % kernel.grid[1]
@@ -60,30 +60,32 @@ def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
     return place.base + place.bx * x + place.by * y + place.bz * z
 
 
-def aligned(place: Place, size: int, each: int) -> bool:
+def is_aligned(place: Affine, size: int, each: int) -> bool:
     """Whether a part of ``size`` never begins inside of a semaphore's range and ends outside."""
     terms = (place.base, place.bx, place.by, place.bz, place.step)
     return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
 
 
-def _within(place: Place, size: int, each: int) -> bool:
+def _within(place: Affine, size: int, each: int) -> bool:
     """Whether a part that lies in one place lies in one semaphore's range."""
     return place.step == 0 and place.base % each + size <= each
 
 
-def most_down(place: Place, size: int, each: int) -> int:
+def most_rows_touched(place: Affine, size: int, each: int) -> int:
     """Return how many ranges of ``each`` a part of ``size`` touches at most."""
-    if aligned(place, size, each):
+    if is_aligned(place, size, each):
         return max(1, -(-size // each))
     apart = math.gcd(each, place.bx, place.by, place.bz, place.step)
     return (each - apart + place.base % apart + size - 1) // each + 1
 
 
-def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], policy: str) -> Counters:
+def tile_semaphores(
+    first: int, maker: Kernel, made: TensorTile, readers: Iterable[TensorTile], policy: str
+) -> TileSemaphores:
     """Return the semaphores of what ``maker`` makes for its readers."""
     tensor = maker.args[made.arg]
     readers = list(readers)
-    own = tiles(maker, made)
+    own = listed_output_tiles(maker, made)
     if own is not None:
         # the first may be one at an edge
         made = replace(made, rows=max(part.rows for part in own), cols=max(part.cols for part in own))
@@ -102,7 +104,7 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
             for part in own
         )
     else:
-        fits = aligned(row, made.rows, rows) and (one or aligned(made.col, made.cols, cols))
+        fits = is_aligned(row, made.rows, rows) and (one or is_aligned(made.col, made.cols, cols))
     if not fits:
         raise WorkloadError(
             f"kernel {maker.name}: its tiles do not line up with semaphores of {rows} x {cols}"
@@ -111,26 +113,26 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
         # what is read for one tile would hold bytes of another
         raise WorkloadError(f"kernel {maker.name}: its tiles are not whole sectors of {SECTOR} B")
     shifted = [(replace(p.row, base=p.row.base + shift), p.rows) for p in readers]
-    if policy == "conv" and all(aligned(place, size, rows) for place, size in shifted):
+    if policy == "conv" and all(is_aligned(place, size, rows) for place, size in shifted):
         raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read with a halo around it")
     wrap = _wrap(maker, cols, readers) if policy == "strided" and not one else 0
     wide = -(-(wrap or tensor.cols) // cols)
     stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
-    top, left = where(row, maker), where(made.col, maker)
+    top, left = tb_coordinates(row, maker), tb_coordinates(made.col, maker)
     if own is not None:
         top = np.array([part.row.base + shift for part in own], np.int64)
         left = np.array([part.col.base for part in own], np.int64)
     index = top // rows * stride + (left % wrap if wrap else left) // cols
-    if turns(maker):
+    if waits_along_z(maker):
         # the last part of a split says that all are there
         index = index[-maker.grid[0] * maker.grid[1] :]
     # a part that does not line up is taken to reach as far as it may: nothing is missing beyond the end
-    down = max((most_down(place, size, rows) for place, size in shifted), default=1)
+    down = max((most_rows_touched(place, size, rows) for place, size in shifted), default=1)
     need = np.bincount(index, minlength=(-(-(tensor.rows + shift) // rows) + down - 1) * stride)
-    return Counters(first, rows, cols, stride, need, shift, wrap)
+    return TileSemaphores(first, rows, cols, stride, need, shift, wrap)
 
 
-def _wrap(maker: Kernel, cols: int, readers: Sequence[Part]) -> int:
+def _wrap(maker: Kernel, cols: int, readers: Sequence[TensorTile]) -> int:
     """Return how far apart the columns lie that are read together."""
     found = {part.apart for part in readers if part.times > 1}
     if len(found) != 1 or any(part.times == 1 for part in readers):
@@ -141,7 +143,7 @@ def _wrap(maker: Kernel, cols: int, readers: Sequence[Part]) -> int:
     return wrap
 
 
-def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
+def poll_ops(mark: Op, found: TileSemaphores, base: int, name: str) -> list[Op]:
     """Return the polls for a part that a kernel needs."""
     part = mark.part
     assert part is not None
@@ -149,7 +151,7 @@ def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
     row = found.row(part.row)
     if (
         row.base < 0
-        or not (one or aligned(part.col, part.cols, found.cols))
+        or not (one or is_aligned(part.col, part.cols, found.cols))
         or (not one and part.apart % found.cols)
     ):
         raise WorkloadError(
@@ -158,8 +160,8 @@ def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
     starts = [0] if one or found.wrap else [i * part.apart // found.cols for i in range(part.times)]
     across = 1 if one else max(1, -(-part.cols // found.cols))
     places = sorted({start + at for start in starts for at in range(across)})
-    down = most_down(row, part.rows, found.rows)
-    once = len(places) == 1 and not aligned(row, part.rows, found.rows)
+    down = most_rows_touched(row, part.rows, found.rows)
+    once = len(places) == 1 and not is_aligned(row, part.rows, found.rows)
     if once:
         groups = list(_runs([places[0] + found.stride * i for i in range(down)]))
     else:
@@ -171,7 +173,7 @@ def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
     made: list[Op] = []
     for group in groups:
         sem = Sem(
-            row, Place() if one else part.col, found.rows, found.cols, found.stride, group.start, base,
+            row, Affine() if one else part.col, found.rows, found.cols, found.stride, group.start, base,
             len(group), group.step, 2 if once else int(len(group) == 1), found.wrap,
         )  # fmt: skip
         code = Code()
@@ -180,14 +182,14 @@ def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
     return made
 
 
-def fenced(ops: Sequence[Op], cycles: int) -> list[Op]:
+def delay_posts(ops: Sequence[Op], cycles: int) -> list[Op]:
     """Return ops in which each post comes so many cycles later: its fence takes longer."""
     code = Code()
     code.delay(cycles)
     return [each for op in ops for each in ((*code.ops, op) if op.kind == OP["POST"] and cycles else (op,))]
 
 
-def alone(op: Op) -> Op:
+def poll_without_prefetch(op: Op) -> Op:
     """Return a poll that remembers of semaphores behind its own nothing."""
     if op.sem is None or op.sem.ahead != 1:
         return op
@@ -207,7 +209,7 @@ def _runs(places: Sequence[int]) -> Iterator[range]:
 
 
 @dataclass(slots=True)
-class Table:
+class SemaphoreTable:
     """The semaphores of a job."""
 
     needs: list[NDArray[np.int64]] = field(default_factory=list)
@@ -231,16 +233,16 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class TileEdge:
     """What a kernel waits for: a part of each argument that begins ``row`` rows into what the maker made."""
 
-    needs: tuple[Part, ...]
-    made: Part
+    needs: tuple[TensorTile, ...]
+    made: TensorTile
     row: int
 
 
 @dataclass(slots=True)
-class Edges:
+class KernelEdges:
     """What each kernel of a job waits for.
 
     ``joins``: kernels that are launched when all before them have ended, such as those behind an event.
@@ -250,13 +252,15 @@ class Edges:
     """
 
     joins: list[bool]
-    of: list[dict[int, Edge]]
+    of: list[dict[int, TileEdge]]
     why: str = ""
 
 
-def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tuple[int, Counters]]:
+def output_semaphores(
+    job: Job, edges: KernelEdges, policy: str, table: SemaphoreTable
+) -> dict[int, tuple[int, TileSemaphores]]:
     """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
-    readers: dict[int, list[Edge]] = defaultdict(list)
+    readers: dict[int, list[TileEdge]] = defaultdict(list)
     for mine in edges.of:
         for number, edge in mine.items():
             readers[number].append(edge)
@@ -264,19 +268,19 @@ def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tupl
     apart = policy == "strided" and any(
         need.times > 1 for users in readers.values() for edge in users for need in edge.needs
     )
-    found: dict[int, tuple[int, Counters]] = {}
+    found: dict[int, tuple[int, TileSemaphores]] = {}
     for number, users in readers.items():
         maker, made = job.kernels[number], users[0].made
         if any(edge.made.arg != made.arg for edge in users):
             raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
         own = "tile" if apart and all(need.times == 1 for edge in users for need in edge.needs) else policy
-        each = counters(table.size, maker, made, (need for edge in users for need in edge.needs), own)
+        each = tile_semaphores(table.size, maker, made, (need for edge in users for need in edge.needs), own)
         table.add(each.need)
         found[number] = made.arg, each
     return found
 
 
-def first_of(found: Counters, row: int, name: str) -> int:
+def first_semaphore(found: TileSemaphores, row: int, name: str) -> int:
     """Return the first semaphore of a tensor that begins so many rows into what was made."""
     if row % found.rows:
         raise WorkloadError(

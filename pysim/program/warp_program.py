@@ -79,7 +79,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Affine:
     """A row or column in elements: base + bx*x + by*y + bz*z + step*(loop counter of the op + ahead)."""
 
     base: int = 0
@@ -90,16 +90,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorTile:
     """A part of an argument's tensor that a mark speaks of: ``rows`` x ``cols`` elements from a place on.
 
     ``times`` such parts, each ``apart`` columns from the one before.
     """
 
     arg: int
-    row: Place
+    row: Affine
     rows: int
-    col: Place
+    col: Affine
     cols: int
     times: int = 1
     apart: int = 0
@@ -109,8 +109,8 @@ class Part:
 class Sem:
     """Which semaphore an op means; fields as in ``gs_sem`` (core_c/gs_api.h)."""
 
-    row: Place = Place()
-    col: Place = Place()
+    row: Affine = Affine()
+    col: Affine = Affine()
     rows: int = 1
     cols: int = 1
     stride: int = 1
@@ -152,7 +152,7 @@ class Op:
     count: int = 0
     target: int = 0
     mark: str = ""
-    part: Part | None = None
+    part: TensorTile | None = None
     sem: Sem | None = None
     stage: Stage | None = None
 
@@ -170,7 +170,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accesses:
+class RecordedAccesses:
     """Recorded accesses as the core reads them where they lie; fields as in ``gs_job`` (core_c/gs_api.h).
 
     ``accesses``: uint64; ``templates``: gs_template; ``parts``: gs_part. They may be mapped from a file.
@@ -182,7 +182,7 @@ class Accesses:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tables:
+class CodeTables:
     """Code of one recorded kernel as the core's tables, of one device.
 
     ``sems`` are the semaphores that its POST and POLL name by their place.
@@ -199,10 +199,10 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
+class RecordedProgram:
     """Code of a kernel that was recorded: warps and TBs may differ. It belongs to one launch.
 
-    ``lowered(values)`` returns its :class:`Tables` for the device with these encoded parameters.
+    ``lowered(values)`` returns its :class:`CodeTables` for the device with these encoded parameters.
     ``tb_rows``: uint32, the row of each TB, or None where all have row 0. ``blocks``: uint32, for each warp
     (TB * warps + warp) where its accesses begin in the slice of ``memory`` from ``first_access`` on, or None.
     ``rewritten(change)`` returns the same code with each op list changed (None: code of a trace is as it is).
@@ -213,13 +213,13 @@ class Recorded:
     registers: int
     smem: int
     args: int
-    lowered: Callable[[Mapping[str, int]], Tables]
-    memory: Accesses | None = None
+    lowered: Callable[[Mapping[str, int]], CodeTables]
+    memory: RecordedAccesses | None = None
     tb_rows: NDArray[Any] | None = None
     blocks: NDArray[Any] | None = None
     first_access: int = 0
     accesses: int = 0
-    rewritten: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], Recorded] | None = None
+    rewritten: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], RecordedProgram] | None = None
 
 
 @dataclass(slots=True)
@@ -330,7 +330,7 @@ class Code:
             raise WorkloadError(f"loop of {iterations} iterations: must be positive")
         self._add("LOOP", level=level, count=iterations, target=mark)
 
-    def needs(self, part: Part, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
+    def needs(self, part: TensorTile, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
         """Mark that what follows reads a part of an argument, which other kernels may make.
 
         All warps of the TB come by here together. Its loop counter is used as :meth:`load` uses its own.
@@ -341,7 +341,7 @@ class Code:
         """Mark where the loads of a step begin, those that need nothing of other kernels first."""
         self._add("MARK", mark="loads")
 
-    def made(self, part: Part, *, level: int = 0) -> None:
+    def made(self, part: TensorTile, *, level: int = 0) -> None:
         """Mark that the TB's stores to a part of an argument have been issued. All warps come by here."""
         self._add("MARK", mark="made", part=part, level=level)
 

@@ -24,9 +24,9 @@ import numpy as np
 from pysim._ffi import dtype_of, error_of, ffi, lib
 from pysim.errors import WorkloadError
 
-from .converted_file import KERNEL_ARRAYS, Writer, dtype, layout
+from .converted_file import KERNEL_ARRAYS, ConvertedTraceWriter, dtype, layout
 from .kernels_list import KernelFile, Memcpy, find_list, read_list
-from .reader import Header, placed, read_kernel
+from .reader import Header, error_at, read_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -83,7 +83,7 @@ class _Converter:
     def check(self, rc: int, where: str) -> None:
         if rc < 0:
             error = error_of(rc, lib.gs_convert_error(self.core))
-            raise WorkloadError(placed(where, str(error)))
+            raise WorkloadError(error_at(where, str(error)))
 
     def _take(self, call: str, ctype: str, kind: np.dtype[Any]) -> NDArray[Any]:
         out = ffi.new(f"const {ctype} **")
@@ -277,7 +277,7 @@ def convert(
     memcpys: list[tuple[int, int, int]] = []
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with Writer(target) as writer, tempfile.TemporaryFile(dir=target.parent) as records:
+        with ConvertedTraceWriter(target) as writer, tempfile.TemporaryFile(dir=target.parent) as records:
             core = _Converter(target.parent, unknown, plain, records)
             for command in commands:
                 if not isinstance(command, KernelFile):

@@ -69,7 +69,7 @@ def layout() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class KernelInfo:
     """What the header of a kernel's trace said, and which slice of the file's accesses is its own."""
 
     name: str
@@ -92,13 +92,13 @@ def _text(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _possible(info: Info) -> bool:
+def _possible(info: KernelInfo) -> bool:
     """Return whether the numbers of a kernel fit where they are used."""
     small = (*info.block, info.smem, info.registers, info.warps)
     return min(info.grid) >= 1 and 1 <= info.warps <= 64 and all(0 <= n < 1 << 32 for n in small)
 
 
-class Writer:
+class ConvertedTraceWriter:
     """Writes a converted trace under a temporary name; :meth:`finish` gives it its own."""
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +107,7 @@ class Writer:
         self.file = self.temporary.open("w+b")
         self.file.write(bytes(_HEAD.size))
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> ConvertedTraceWriter:
         return self
 
     def __exit__(
@@ -159,14 +159,15 @@ class Writer:
         self.temporary.replace(self.path)
 
 
-class Store:
+class ConvertedTrace:
     """A converted trace; arrays are mapped from the file and checked when they are first asked for.
 
-    ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the
-    copies from the host. ``memory_bytes``: what the trace touches, in whole pages; page i
-    of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder; ``source`` and
-    ``files``: hash, names and sizes of what was converted; ``unknown``: the opcode that stood in for those
-    that are not known; ``chosen``: the numbers in the trace of its kernels, None: all.
+    ``kernels``: :class:`KernelInfo` of each, in launch order. ``memcpys``: (kernel that the copy precedes,
+    address, bytes) of the copies from the host. ``memory_bytes``: the memory that the trace touches, in whole
+    pages of 2 MiB; page i of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder.
+    ``source``, ``files``: hash, and names and sizes, of what was converted. ``unknown``: the row of
+    ``OPCODES`` that stands in for unknown opcodes, or None. ``chosen``: the numbers in the trace of its
+    kernels, from 1; None: all.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -211,7 +212,7 @@ class Store:
     def _read(self) -> None:
         try:
             self.kernels = tuple(
-                Info(
+                KernelInfo(
                     name=_text(k["name"]),
                     grid=(int(k["grid"][0]), int(k["grid"][1]), int(k["grid"][2])),
                     block=(int(k["block"][0]), int(k["block"][1]), int(k["block"][2])),

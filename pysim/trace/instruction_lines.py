@@ -16,18 +16,24 @@ from typing import NamedTuple
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.params import PIPES
-from pysim.program.ops import mixture
+from pysim.program.ops import interleave_classes
 from pysim.program.warp_program import Op, Pattern, Program
 
-from .sass import LANES, NOTHING, SHARED_LOAD, SHARED_STORE, Stand, shared_access, stands
+from .sass import (
+    LANES,
+    NOTHING,
+    SHARED_LOAD,
+    SHARED_STORE,
+    PipeInstruction,
+    pipe_instructions,
+    shared_operand,
+)
 
 ALL = "ffffffff"  # the mask of all lanes
 MOST_SOURCES = 4  # Accel-Sim's reader takes no more
 MOST_STRIDE = 2**31 - 1  # of Accel-Sim's reader
 LIST_FROM = 14  # characters a lane: about what an address in full takes
-ADDRESS = (
-    0  # registers that nothing writes: address pair, operands (two in each bank), shared address
-)
+ADDRESS = 0  # registers that nothing writes: address pair, operands (two in each bank), shared address
 OPERANDS = (2, 3, 4, 5)
 SHARED_ADDRESS = 6
 FIRST = 8
@@ -37,7 +43,7 @@ SHARED_WINDOW = 0x7F0000000000
 LOCAL_WINDOW = 0x7F1000000000
 
 
-class Shape(NamedTuple):
+class LanePattern(NamedTuple):
     """What of a pattern is the same in every TB: the text of its lanes and how loops move it."""
 
     mask: str
@@ -49,7 +55,7 @@ class Shape(NamedTuple):
     level2: int
 
 
-def shape_of(pattern: Pattern) -> Shape:
+def lane_pattern(pattern: Pattern) -> LanePattern:
     """Write the lanes of a pattern in the shortest address mode."""
     lanes = [lane for lane in range(LANES) if pattern.lanes >> lane & 1]
     pair = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in range(LANES)]
@@ -67,10 +73,10 @@ def shape_of(pattern: Pattern) -> Shape:
             text, offsets = " ".join(["0", *["0x%x"] * len(lanes)]), tuple(at)
     width = pattern.width
     moved = pattern.step, pattern.step2, pattern.level2
-    return Shape(f"{pattern.lanes & 0xFFFFFFFF:08x}", f"{width} {text}", offsets, width, *moved)
+    return LanePattern(f"{pattern.lanes & 0xFFFFFFFF:08x}", f"{width} {text}", offsets, width, *moved)
 
 
-class Line(NamedTuple):
+class TraceLine(NamedTuple):
     """An instruction before it is known what it must wait for. It always reads the first ``kept`` sources."""
 
     head: str  # PC and mask
@@ -93,15 +99,15 @@ class Line(NamedTuple):
         return MOST_SOURCES - self.kept
 
 
-def _tail(left: dict[Stand, int], cycles: int) -> list[Stand]:
+def _tail(left: dict[PipeInstruction, int], cycles: int) -> list[PipeInstruction]:
     """Take the dependent end of a block, which lasts about ``cycles``, out of ``left``.
 
     The first lasts its latency and each further one a cycle less, as it has an issue slot in any case.
     """
-    picked: list[Stand] = []
+    picked: list[PipeInstruction] = []
     order = sorted((s for s in left if s.size), key=lambda s: (-s.latency, -left[s]))
 
-    def pick(stand: Stand, least: float) -> bool:
+    def pick(stand: PipeInstruction, least: float) -> bool:
         nonlocal cycles
         lasts = stand.latency - bool(picked)
         if not left[stand] or cycles < lasts * least:
@@ -120,18 +126,18 @@ def _tail(left: dict[Stand, int], cycles: int) -> list[Stand]:
 
 
 @dataclass(slots=True)
-class Layout:
+class CodeLayout:
     """Where the instructions and results of a program lie: shared by its variants."""
 
     program: Program
     binary: int
-    stand: tuple[Stand | None, ...] = field(init=False)
+    stand: tuple[PipeInstruction | None, ...] = field(init=False)
     base: dict[str, int] = field(init=False)
     loads: int = field(init=False)  # the first register for loads
 
     def __post_init__(self) -> None:
         """Give each pipe that the program uses a rotation of registers."""
-        self.stand = stands(self.binary)
+        self.stand = pipe_instructions(self.binary)
         ops = [op for variant in self.program.variants for op in variant]
         self.base = {}
         at = FIRST
@@ -152,10 +158,10 @@ class Layout:
 class BlockLines:
     """Turns a compute op into its instructions."""
 
-    layout: Layout
+    layout: CodeLayout
     before: dict[str, int] = field(default_factory=dict)  # results of each pipe in the variant so far
 
-    def lines(self, op: Op, pc: int) -> tuple[list[Line], int]:
+    def lines(self, op: Op, pc: int) -> tuple[list[TraceLine], int]:
         """Return the instructions and the register of the result that the next op waits for (-1: none)."""
         rest = op.issue - sum(op.pipes)
         if rest < 0:
@@ -172,11 +178,11 @@ class BlockLines:
         left = dict(counts)
         tail = _tail(left, op.chain)
         kinds = list(left)
-        mixed = mixture(list(left.values())) if any(left.values()) else ()
+        mixed = interleave_classes(list(left.values())) if any(left.values()) else ()
         order = [kinds[i] for i in mixed]
         order += tail
         seen = dict.fromkeys(counts, 0)
-        made: list[Line] = []
+        made: list[TraceLine] = []
         result = -1
         for index, stand in enumerate(order):
             link = result if index > len(order) - len(tail) else -1
@@ -189,7 +195,9 @@ class BlockLines:
             self.before[stand.pipe] = self.before.get(stand.pipe, 0) + count
         return made, result if tail else -1
 
-    def _line(self, op: Op, stand: Stand, number: int, counts: tuple[int, int], head: str, link: int) -> Line:
+    def _line(
+        self, op: Op, stand: PipeInstruction, number: int, counts: tuple[int, int], head: str, link: int
+    ) -> TraceLine:
         """Return instruction ``number`` of a pipe; ``counts``: all of them, and those that nothing links."""
         count, free = counts
         turn = self.before.get(stand.pipe, 0) + number
@@ -197,11 +205,11 @@ class BlockLines:
         name = stand.names[turn % len(stand.names)]
         if stand.pipe == "smem":
             waves = op.smem * (number + 1) // count - op.smem * number // count
-            where = shared_access(min(waves, LANES), SHARED_WINDOW)
+            where = shared_operand(min(waves, LANES), SHARED_WINDOW)
             sources = (link if link >= 0 else SHARED_ADDRESS, *OPERANDS[: stand.sources - 1])
-            return Line(head, dst, name, sources, 1, f"{where} 0")
+            return TraceLine(head, dst, name, sources, 1, f"{where} 0")
         if link >= 0:
-            return Line(head, dst, name, (link,), 1, "0 0")
+            return TraceLine(head, dst, name, (link,), 1, "0 0")
         sources = (*OPERANDS[: stand.sources - 1], dst) if stand.sources > 1 else OPERANDS[: stand.sources]
         lost = min(op.conflicts, free)
         if stand.pipe == "fp32" and number < free and lost * (number + 1) // free > lost * number // free:
@@ -209,10 +217,10 @@ class BlockLines:
             # instruction before had it, which would save it
             odd = dst & 1
             sources = (OPERANDS[2 - odd], OPERANDS[3 * odd], dst)
-        return Line(head, dst, name, sources, 0, "0 0")
+        return TraceLine(head, dst, name, sources, 0, "0 0")
 
 
-class Registers:
+class LoadRegisters:
     """Registers of the loads on their way; each op takes the same ones again where it can."""
 
     def __init__(self, first: int) -> None:

@@ -23,12 +23,12 @@ from .instruction_lines import (
     MOST_SOURCES,
     OPERANDS,
     BlockLines,
-    Layout,
-    Line,
-    Registers,
-    Shape,
+    CodeLayout,
+    LanePattern,
+    LoadRegisters,
+    TraceLine,
 )
-from .sass import NANOSLEEP_FROM, global_name
+from .sass import NANOSLEEP_FROM, global_opcode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ PIECE = 1 << 18  # characters, about
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """Some lines; hole i is ``const[i]`` plus what op ``op[i]`` of the variant adds in this TB."""
 
     text: str
@@ -73,8 +73,8 @@ class _PieceBuffer:
         self.text.append(text)
         self.size += len(text)
 
-    def piece(self) -> Piece:
-        made = Piece("".join(self.text), np.array(self.op, np.int64), np.array(self.const, np.int64))
+    def piece(self) -> TextPiece:
+        made = TextPiece("".join(self.text), np.array(self.op, np.int64), np.array(self.const, np.int64))
         self.text, self.op, self.const, self.size = [], [], [], 0
         return made
 
@@ -82,14 +82,16 @@ class _PieceBuffer:
 class VariantText:
     """One variant of a program for warps whose patterns have the given shapes (None: not a memory op)."""
 
-    def __init__(self, layout: Layout, ops: Sequence[Op], shapes: tuple[Shape | None, ...], pc: int) -> None:
+    def __init__(
+        self, layout: CodeLayout, ops: Sequence[Op], shapes: tuple[LanePattern | None, ...], pc: int
+    ) -> None:
         self.name = layout.program.name
         self.ops, self.shapes, self.binary = ops, shapes, layout.binary
         self.first_load = layout.loads
         if not any(op.kind == OP["EXIT"] for op in ops):
             raise WorkloadError(f"program {self.name}: a variant has no EXIT")
         stored = {s for op in ops if op.kind in _MEMORY[1:] for s in _slots(op)}
-        self.blocks: dict[int, tuple[list[Line], int]] = {}
+        self.blocks: dict[int, tuple[list[TraceLine], int]] = {}
         self.pcs: list[int] = []
         block = BlockLines(layout)
         for index, op in enumerate(ops):
@@ -112,7 +114,7 @@ class VariantText:
         """Return PC and mask of an op of one instruction."""
         return f"{self.pcs[op]:04x} {ALL}"
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TextPiece]:
         """Walk the ops as one warp does."""
         return _Walk(self).run()
 
@@ -126,7 +128,7 @@ class _Walk:
 
     def __init__(self, code: VariantText) -> None:
         self.code = code
-        self.registers = Registers(code.first_load)
+        self.registers = LoadRegisters(code.first_load)
         self.pen = _PieceBuffer()
         self.counter = [0, 0, 0]
         self.loads: dict[int, list[tuple[int, int]]] = {}  # slot: (register, size) on their way
@@ -134,7 +136,7 @@ class _Walk:
         self.waits: list[tuple[int, int]] = []  # what the next instructions must read
         self.cache: dict[tuple[int, int, tuple[tuple[int, int], ...]], tuple[str, int]] = {}
 
-    def emit(self, key: tuple[int, int], lines: Sequence[Line]) -> None:
+    def emit(self, key: tuple[int, int], lines: Sequence[TraceLine]) -> None:
         """Write instructions; the first ones read what must be waited for. ``key`` names equal ones."""
         waits = tuple(self.waits)
         known = self.cache.get((*key, waits))
@@ -162,7 +164,7 @@ class _Walk:
             return
         shape = self.code.shapes[index]
         assert shape is not None
-        name = global_name(kind, shape.width, strong=op.bypass_l1 and kind == "LOAD")
+        name = global_opcode(kind, shape.width, strong=op.bypass_l1 and kind == "LOAD")
         if name is None:
             raise WorkloadError(
                 f"program {self.code.name}: accesses of {shape.width} B a lane: must be 1, 2, 4, 8 or 16"
@@ -179,7 +181,7 @@ class _Walk:
             self.stores.add(self.slot(op))
         sources = (ADDRESS,) if kind == "LOAD" else (ADDRESS, OPERANDS[0])
         head = f"{self.code.pcs[index]:04x} {shape.mask}"
-        self.emit((index, register), [Line(head, register, name, sources, 1, f"{shape.text} 0")])
+        self.emit((index, register), [TraceLine(head, register, name, sources, 1, f"{shape.text} 0")])
         moved = at * shape.step + self.counter[shape.level2] * shape.step2
         self.pen.op += [index] * len(shape.offsets)
         self.pen.const += [moved + offset for offset in shape.offsets]
@@ -190,13 +192,13 @@ class _Walk:
         self.waits += self.loads.pop(slot, [])
         if slot in self.stores:
             self.stores.clear()
-            self.emit((index, -1), [Line(self.code.head(index), -1, "MEMBAR.SC.GPU", (), 0, "0 0")])
+            self.emit((index, -1), [TraceLine(self.code.head(index), -1, "MEMBAR.SC.GPU", (), 0, "0 0")])
 
     def single(self, index: int, name: str, immediate: int = 0) -> None:
         """Write an instruction without operands."""
-        self.emit((index, -1), [Line(self.code.head(index), -1, name, (), 0, f"0 {immediate}")])
+        self.emit((index, -1), [TraceLine(self.code.head(index), -1, name, (), 0, f"0 {immediate}")])
 
-    def run(self) -> Iterator[Piece]:
+    def run(self) -> Iterator[TextPiece]:
         """Yield pieces of about PIECE characters."""
         at = 0
         while True:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.analysis.lower_bound import family_of
-from pysim.analysis.tb_cost import loads_of, lone_tbs
+from pysim.analysis.tb_cost import load_facts, lone_kernels
 from pysim.dependence.dependences import dependences
 from pysim.machine.config import Config, bus_refresh
 from pysim.machine.devices import device
@@ -321,8 +321,8 @@ def test_what_loads_must_do():
     a, b, c, w = (memory.tensor(n, 4, 32, 4) for n in "abcw")
     first, second = weighted("first", w, a, b, tbs=4), weighted("second", w, b, c, tbs=1)
     # arguments: weights, read, written
-    assert loads_of(Job("two", [first, second])) == [(0, 0b010, 0), (0b010, 0, 0b010)]
-    assert loads_of(Job("twice", [first, first])) == [(0, 0, 0), (0b100, 0, 0)]
+    assert load_facts(Job("two", [first, second])) == [(0, 0b010, 0), (0b010, 0, 0b010)]
+    assert load_facts(Job("twice", [first, first])) == [(0, 0, 0), (0b100, 0, 0)]
 
 
 def alone_by_ways(deps):
@@ -343,12 +343,12 @@ def test_tbs_that_run_alone(seed, kernels, largest):
         f"random_dag:kernels={kernels},streams=2,seed={seed},elements=2048,largest={largest},tensors=2"
     )
     deps = dependences(job)
-    assert lone_tbs(deps) == alone_by_ways(deps)
+    assert lone_kernels(deps) == alone_by_ways(deps)
 
 
 def test_a_chain_runs_alone():
-    assert lone_tbs(dependences(chain(5, tbs=1))) == set(range(5))
-    assert lone_tbs(dependences(chain(5, tbs=2))) == set()
+    assert lone_kernels(dependences(chain(5, tbs=1))) == set(range(5))
+    assert lone_kernels(dependences(chain(5, tbs=2))) == set()
 
 
 def test_families():

@@ -7,7 +7,7 @@ import pytest
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.program.job import Job, Kernel, Memory
-from pysim.program.ops import cut
+from pysim.program.ops import split_block
 from pysim.program.warp_program import Code, Pattern, Program
 
 from .harness import config, execute
@@ -88,7 +88,7 @@ def test_a_run_of_them_is_cut_into_such_runs():
     """Nothing waits between the pieces, so that they stay one run where a warp is picked greedily."""
     code = Code()
     code.compute(smem=4, smem_ops=4, fp32=36, chain=0, smem_back=UNNEEDED)
-    pieces = cut(code.ops[0], 8)
+    pieces = split_block(code.ops[0], 8)
     assert [op.smem_wait for op in pieces] == [UNNEEDED + 1] * 5
 
     def end(*waits):

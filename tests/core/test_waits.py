@@ -14,12 +14,12 @@ from pysim.dependence.dependences import dependences
 from pysim.engine.lower import lower
 from pysim.engine.simulation import Sim
 from pysim.errors import SimError
-from pysim.program.copies import copy_of
+from pysim.program.copies import copy_kernel
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
+from pysim.program.warp_program import Affine as At
 from pysim.program.warp_program import Code, Pattern, Program, Sem
-from pysim.program.warp_program import Place as At
 from pysim.schemes.launch_plan import Plan
 from pysim.schemes.registry import parse_scheme
 from tests.support.measured import measured_table
@@ -232,7 +232,7 @@ def test_many_launches_of_one_instant_drop_code_once():
 def test_a_copy_is_no_kernel_beside_others(other):
     """A copy drops no code of those beside which it begins, and a launch beside one has no longer gap."""
     first, second = (replace(k, parameters=2) for k in turning(132, 200, 2).kernels)
-    beside = copy_of(np.array([[FAR, FAR + (1 << 20)]], np.int64), True, 1)
+    beside = copy_kernel(np.array([[FAR, FAR + (1 << 20)]], np.int64), True, 1)
     if other == "kernel":
         beside = replace(turning(1, 2000, 2).kernels[0], stream=1)
     seen = []

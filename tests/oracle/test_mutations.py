@@ -90,10 +90,10 @@ def test_a_group_node_that_was_learned(whole):
 @pytest.mark.parametrize("scheme", SEMAPHORES)
 def test_posts_that_are_not_waited_for(monkeypatch, scheme):
     """A tile's semaphore is complete one post too early; a row's all, as its tiles end at about one time."""
-    whole = semaphores.Table.array
+    whole = semaphores.SemaphoreTable.array
     few = 1 if "tile" in scheme else 1000
     monkeypatch.setattr(
-        semaphores.Table, "array", lambda self: (whole(self).astype("i8") - few).clip(0).astype("u4")
+        semaphores.SemaphoreTable, "array", lambda self: (whole(self).astype("i8") - few).clip(0).astype("u4")
     )
     with pytest.raises(DependenceError, match="RAW dependence broken: TB"):
         execute(JOBS["chain"](), scheme, oracle(**PDL))

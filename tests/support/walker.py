@@ -14,7 +14,7 @@ import numpy as np
 from pysim.isa import OPS
 from pysim.params import PIPES
 from pysim.program.job import Kernel
-from pysim.program.warp_program import Op, Recorded
+from pysim.program.warp_program import Op, RecordedProgram
 
 
 class Step(NamedTuple):
@@ -50,7 +50,7 @@ def lists_of(kernel: Kernel) -> list[tuple[Op, ...]]:
 
 def variant_of(kernel: Kernel, tb: int) -> tuple[Op, ...]:
     """Ops that a TB runs."""
-    if isinstance(kernel.program, Recorded):
+    if isinstance(kernel.program, RecordedProgram):
         return lists_of(kernel)[int(kernel.program.tb_rows[tb])]
     if len(kernel.program.variants) == 1:
         return kernel.program.variants[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pysim.trace.convert import convert
-from pysim.trace.converted_file import Store
+from pysim.trace.converted_file import ConvertedTrace
 
 from .text import FULL, header, tb, text
 
@@ -68,7 +68,7 @@ def places(grid):
 def converted(folder, **options):
     target = Path(folder) / "made.pysim"
     convert(folder, target, **options)
-    return Store(target)
+    return ConvertedTrace(target)
 
 
 def spread_out(store, addresses):

@@ -14,7 +14,7 @@ import pytest
 from pysim import Code, Job, Kernel, Memory, Pattern, Program
 from pysim.errors import WorkloadError
 from pysim.trace.convert import convert
-from pysim.trace.converted_file import Store
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
 from pysim.trace.writer import write_trace
 from tests.core.harness import config, execute, tiny
@@ -206,7 +206,7 @@ def test_written_and_read_back(tmp_path, stride):
     job = Job("far", [Kernel("far", program, (3, 1, 1), (tensor,), ())])
     write_trace(job, tmp_path / "text")
     convert(tmp_path / "text", tmp_path / "made.pysim")
-    store = Store(tmp_path / "made.pysim")
+    store = ConvertedTrace(tmp_path / "made.pysim")
     one, two = (
         execute(job, "stream", config("titan_v")),
         execute(trace_job(store), "stream", config("titan_v")),

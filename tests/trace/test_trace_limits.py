@@ -14,7 +14,7 @@ import pytest
 
 from pysim import simulate
 from pysim.errors import WorkloadError
-from pysim.trace.converted_file import _HEAD, Store
+from pysim.trace.converted_file import _HEAD, ConvertedTrace
 from pysim.trace.job import trace_job
 from tests.core.harness import execute, tiny
 from tests.support.calls import CONFIGS, caller
@@ -118,7 +118,7 @@ def test_impossible_numbers_of_a_directory(tmp_path, where, value):
 
     rewritten(path, change)
     with pytest.raises(WorkloadError, match=r"made\.pysim: .*: convert the trace again"):
-        execute(trace_job(Store(path)), "tb_static")
+        execute(trace_job(ConvertedTrace(path)), "tb_static")
 
 
 @pytest.mark.parametrize("end", [1 << 46, 1 << 62, 1 << 63])
@@ -164,6 +164,6 @@ def test_the_same_trace_in_two_folders(tmp_path):
     for name in ("one", "two"):
         done = run(tmp_path, tmp_path / name, "--quiet")
         assert done.returncode == 0, done.stderr
-    stores = [Store(path) for path in sorted((tmp_path / "results" / "traces").iterdir())]
+    stores = [ConvertedTrace(path) for path in sorted((tmp_path / "results" / "traces").iterdir())]
     assert [store.name for store in stores] == ["one", "two"]
     assert len({store.source for store in stores}) == 1

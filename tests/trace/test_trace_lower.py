@@ -15,7 +15,7 @@ from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError, SimError, WorkloadError
 from pysim.isa import OPS
 from pysim.trace.convert import convert
-from pysim.trace.converted_file import Store
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
 from tests.core.harness import config, execute, lowered_of, tiny
 
@@ -239,13 +239,13 @@ def test_what_other_kernels_recorded_is_not_read(tmp_path):
     folder = write(tmp_path, odd(10), odd(11))
     path = converted(folder).path
     data = bytearray(path.read_bytes())
-    store = Store(path)
+    store = ConvertedTrace(path)
     at = store.directory["arrays"]["accesses"][0] + 8 * store.kernels[1].first_access
     data[at] ^= 1
     path.write_bytes(data)
-    assert execute(trace_job(Store(path), [1]), "stream").totals.tbs_done == 12
+    assert execute(trace_job(ConvertedTrace(path), [1]), "stream").totals.tbs_done == 12
     with pytest.raises(WorkloadError, match="kernel 2: accesses: damaged"):
-        trace_job(Store(path))
+        trace_job(ConvertedTrace(path))
 
 
 # ---- bad input ----
@@ -263,7 +263,7 @@ def test_damaged_files_are_refused_or_run(tmp_path):
         path = tmp_path / "bad"
         path.write_bytes(data)
         try:
-            execute(trace_job(Store(path)), "stream")
+            execute(trace_job(ConvertedTrace(path)), "stream")
         except WorkloadError as error:
             refused.append(str(error))
     assert len(refused) > 200  # the rest fell between arrays
@@ -277,12 +277,12 @@ def test_cut_files_are_refused(tmp_path):
     for size in (0, 1, 63, 64, len(good) // 2, len(good) - 1):
         path.write_bytes(good[:size])
         with pytest.raises(WorkloadError, match="convert the trace again"):
-            Store(path)
+            ConvertedTrace(path)
     path.write_bytes(good[:8] + b"\x63" + good[9:])
     with pytest.raises(WorkloadError, match="another version"):
-        Store(path)
+        ConvertedTrace(path)
     with pytest.raises(WorkloadError, match="none"):
-        Store(tmp_path / "none")
+        ConvertedTrace(tmp_path / "none")
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -34,7 +34,7 @@ from pysim import simulate
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.trace.convert import convert
-from pysim.trace.converted_file import Store
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
 from pysim.trace.writer import write_trace
 from tests.core.harness import execute, lowered_of, tiny
@@ -54,7 +54,7 @@ def both(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("round")
     write_trace(job, folder / "text")
     convert(folder / "text", folder / "kernels.trace")
-    store = Store(folder / "kernels.trace")
+    store = ConvertedTrace(folder / "kernels.trace")
     return job, trace_job(store), np.asarray(store.whole("pages"), np.uint64)
 
 

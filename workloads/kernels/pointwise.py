@@ -12,7 +12,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .tiles import WARP, Tile, emit_loads, tile_ops
 
@@ -76,7 +76,7 @@ class _Shape:
 
 def _parts(
     shape: _Shape, fields: Sequence[tuple[int, int, int, int]], rows: int, cols: int
-) -> Iterator[Part]:
+) -> Iterator[TensorTile]:
     """Yield what a TB touches of each argument; columns at one distance, such as gates, are one part."""
     starts: dict[int, list[int]] = {}
     for arg, _, _, col0 in fields:
@@ -86,8 +86,8 @@ def _parts(
         apart = found[1] - found[0] if len(found) > 1 else 0
         even = all(b - a == apart for a, b in pairwise(found))
         for group in [found] if even else [[col] for col in found]:
-            row, col = Place(by=shape.rows_per_tb), Place(base=group[0], bx=shape.chunk)
-            yield Part(arg, row, rows, col, cols, len(group), apart if even else 0)
+            row, col = Affine(by=shape.rows_per_tb), Affine(base=group[0], bx=shape.chunk)
+            yield TensorTile(arg, row, rows, col, cols, len(group), apart if even else 0)
 
 
 @lru_cache(maxsize=4096)

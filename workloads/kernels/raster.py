@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pysim.program.warp_program import Op, Part, Place
+from pysim.program.warp_program import Affine, Op, TensorTile
 
 from .split_k_serial import LAST_X, LAST_Y
 
 
-def _place(place: Place) -> Place:
+def _place(place: Affine) -> Affine:
     return replace(place, bx=place.by, by=place.bx)
 
 
-def _part(part: Part) -> Part:
+def _part(part: TensorTile) -> TensorTile:
     return replace(part, row=_place(part.row), col=_place(part.col))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .tiles import WARP, Tile, emit_loads, tile_ops, vector_width
 
@@ -63,7 +63,7 @@ def _program(shape: _Shape) -> Program:
     code = Code()
     code.compute(int=14, control=2)
     for arg in range(shape.reads):
-        code.needs(Part(arg, Place(bx=1), 1, Place(), shape.cols), level=2)
+        code.needs(TensorTile(arg, Affine(bx=1), 1, Affine(), shape.cols), level=2)
         emit_loads(code, 0, _ops(shape, _tile(shape, arg, True)))
     each = -(-shape.cols // (WARP * shape.warps))
     code.wait(0)
@@ -84,7 +84,7 @@ def _program(shape: _Shape) -> Program:
     target = shape.reads + shape.shared
     for patterns in _ops(shape, _tile(shape, target, True)):
         code.store(2, *patterns, level=2)
-    code.made(Part(target, Place(bx=1), 1, Place(), shape.cols), level=2)
+    code.made(TensorTile(target, Affine(bx=1), 1, Affine(), shape.cols), level=2)
     code.exit()
     registers = min(255, 24 + -(-each * shape.item // 4) * (shape.reads + 1) // 8 * 8 + 8)
     ops = tuple(code.ops)

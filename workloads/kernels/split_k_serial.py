@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.warp_specialized import rows
+from pysim.program.warp_specialized import warp_specialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pysim.program.warp_program import Code, Pattern, Recorded
+    from pysim.program.warp_program import Code, Pattern, RecordedProgram
 
     Loads = list[tuple[Pattern, ...]]
 
@@ -32,7 +32,7 @@ def serial_program(
     registers: int,
     smem: int,
     args: int,
-) -> Recorded:
+) -> RecordedProgram:
     """Make a program with one ``variant(bits)`` for each class of TBs that the grid has."""
     gx, gy, gz = grid
     tb = np.arange(gx * gy * gz, dtype=np.int64)
@@ -45,7 +45,7 @@ def serial_program(
     row = np.zeros(16, np.uint32)
     row[found] = np.arange(len(found))
     code = [(tuple(variant(kind).ops),) * warps for kind in found]
-    return rows(name, code, row[kinds], registers=registers, smem=smem, args=args)
+    return warp_specialized(name, code, row[kinds], registers=registers, smem=smem, args=args)
 
 
 def epilogue_rounds(ops: Loads, rows: int) -> list[Loads]:

@@ -23,8 +23,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.occupancy import occupancy
-from pysim.program.warp_program import OP, SLOTS, Code, Op, Pattern, Place, Program, Recorded
-from pysim.program.warp_specialized import rows
+from pysim.program.warp_program import OP, SLOTS, Affine, Code, Op, Pattern, Program, RecordedProgram
+from pysim.program.warp_specialized import warp_specialized
 
 from . import cutlass, gemm
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z
@@ -136,7 +136,7 @@ def workspace(memory: Memory, name: str, tiling: Tiling | Multistage, slots: int
 
 
 # ---- the program ----
-def _place(place: Place, x: int, y: int) -> Place:
+def _place(place: Affine, x: int, y: int) -> Affine:
     return replace(place, base=place.base + place.bx * x + place.by * y, bx=0, by=0, bz=0)
 
 
@@ -237,7 +237,7 @@ class _Writer:
 
 
 @lru_cache(maxsize=64)
-def _program(case: Case, kind: str, slots: int, least: int) -> tuple[Recorded, Schedule]:
+def _program(case: Case, kind: str, slots: int, least: int) -> tuple[RecordedProgram, Schedule]:
     t = case.tiling
     gx, gy, gz = t.grid(case.m, case.n, case.k)
     if gz > 1 or t.split_k > 1:
@@ -252,7 +252,7 @@ def _program(case: Case, kind: str, slots: int, least: int) -> tuple[Recorded, S
         code.append((tuple(writer.code.ops),) * t.warps)
     registers, smem = _room(t)
     which = np.arange(len(code), dtype=np.uint32)
-    return rows(f"stream_k_{t.name}", code, which, registers=registers, smem=smem, args=4), made
+    return warp_specialized(f"stream_k_{t.name}", code, which, registers=registers, smem=smem, args=4), made
 
 
 # ---- the kernel ----

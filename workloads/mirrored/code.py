@@ -20,8 +20,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.program.job import Access, Kernel, Tensor
-from pysim.program.warp_program import OP, Code, Op, Part, Pattern, Program, Recorded
-from pysim.program.warp_specialized import rows
+from pysim.program.warp_program import OP, Code, Op, Pattern, Program, RecordedProgram, TensorTile
+from pysim.program.warp_specialized import warp_specialized
 
 from .blocks import Block
 from .lanes import sectors
@@ -78,7 +78,7 @@ class Warp:
     """Builds the code of one warp; ``tally[i]`` is what the profiler would count for op i."""
 
     code: Code = field(default_factory=Code)
-    output: Part | None = None  # what has been stored when the warp ends
+    output: TensorTile | None = None  # what has been stored when the warp ends
     tally: list[Counter[str]] = field(default_factory=list)
 
     def _count(self, counts: Mapping[str, int] | None = None) -> None:
@@ -203,7 +203,7 @@ class Warp:
         self.code.barrier()
         self._count()
 
-    def needs(self, part: Part, *, level: int = 2, ahead: int = 0) -> None:
+    def needs(self, part: TensorTile, *, level: int = 2, ahead: int = 0) -> None:
         """Mark that the code from here reads a part of an argument; see :meth:`pysim.Code.needs`."""
         self.code.needs(part, level=level, ahead=ahead)
         self._count()
@@ -282,13 +282,13 @@ def launch(
         for warp in row:
             for counter, count in warp.counts().items():
                 counts[counter] += count * tbs * (warps // len(row))
-    program: Program | Recorded
+    program: Program | RecordedProgram
     if len(code) == 1 and len(code[0]) == 1:
         program = Program(name, (code[0][0].ops,), warps, registers, smem, len(args))
     else:
         every = [tuple(w.ops for w in row) * (warps // len(row)) for row in code]
         which = None if tb_rows is None else tb_rows.astype(np.uint32)
-        program = rows(name, every, which, registers=registers, smem=smem, args=len(args))
+        program = warp_specialized(name, every, which, registers=registers, smem=smem, args=len(args))
     kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameters=parameters)
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
 

@@ -243,7 +243,7 @@ class _Job:
     def path(self, family: Family, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
         """Return the cycles of the longest path; ``loads`` and ``behind``: see :func:`bounds`."""
         floors, tails, late = self.floors, None, None
-        if family.merged and any(k.staged is not None for k in self.job.kernels):
+        if family.merged and any(k.as_stage is not None for k in self.job.kernels):
             floors = [np.zeros(len(f)) for f in floors]
         if family.inside or family.merged:
             tails = [np.ones(len(f)) for f in floors]
@@ -258,7 +258,7 @@ class _Job:
                     late[index] = np.maximum(late[index], first if index in lone else anywhere)
             for index, kernel in enumerate(self.job.kernels):
                 # the first TB on an SM waits for them, and no TB of the kernel begins before
-                late[index] = late[index] + kernel.parameters * self.values["gpu.sm.parameters"]
+                late[index] = late[index] + kernel.parameter_lines * self.values["gpu.sm.parameters"]
         for index in self.link:
             for made in (tails, late):
                 if made is not None:
@@ -268,7 +268,7 @@ class _Job:
     def bound_us(self, family: Family, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
         """Return the bound, which no scheme of the family can beat."""
         v, period = self.values, self.period
-        same = not (family.merged and any(k.staged is not None for k in self.job.kernels))
+        same = not (family.merged and any(k.as_stage is not None for k in self.job.kernels))
         cycles = [
             self.path(family, loads, behind),
             sum(self.link.values()),

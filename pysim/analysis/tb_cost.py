@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.program.warp_program import RecordedProgram
+from pysim.program.recorded_program import RecordedProgram
 
 from .program_cost import ProgramCost
 from .writeback_bound import fill_slice_traffic

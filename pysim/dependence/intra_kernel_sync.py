@@ -1,9 +1,9 @@
 """TBs that wait inside for other TBs of their kernel, as table schemes launch them.
 
 A TB that a table has launched holds its place until those that it waits for have been launched too. They
-wait for nobody (``Kernel.behind``), so it is enough that nothing keeps them back: a TB is launched when what
-they need is done as well, and lower TBs go first among those that are ready. The edges are then more than
-the data asks for, by these alone.
+wait for nobody (``Kernel.tb_edges``), so it is enough that nothing keeps them back: a TB is launched when
+what they need is done as well, and lower TBs go first among those that are ready. The edges are then more
+than the data asks for, by these alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Waiters:
 
 def waiters_of(kernel: Kernel) -> Waiters | None:
     """Return who waits inside a kernel; None: nobody does."""
-    return None if kernel.behind is None else Waiters(kernel.behind, kernel.tbs)
+    return None if kernel.tb_edges is None else Waiters(kernel.tb_edges, kernel.tbs)
 
 
 def held_back(job: Job, deps: Dependences) -> Dependences:
@@ -66,7 +66,7 @@ def held_back(job: Job, deps: Dependences) -> Dependences:
 
 def one_workspace(kernel: Kernel, other: Kernel) -> bool:
     """Whether TBs of both kernels wait inside for what lies in the same tensor: they must not overlap."""
-    if kernel.behind is None or other.behind is None:
+    if kernel.tb_edges is None or other.tb_edges is None:
         return False
     written = [access.tensor for access in other.accesses if access.mode != "read"]
     return any(a.tensor is tensor for a in kernel.accesses if a.mode != "read" for tensor in written)

@@ -46,8 +46,8 @@ def edges_of(job: Job, deps: Dependences, policy: str) -> KernelEdges:
 class _Finder:
     def __init__(self, job: Job, deps: Dependences, policy: str) -> None:
         self.job, self.deps, self.policy = job, deps, policy
-        self.needs = [marked_tiles(k, "needs") for k in job.kernels]
-        self.made = [marked_tiles(k, "made") for k in job.kernels]
+        self.needs = [marked_tiles(k, "input") for k in job.kernels]
+        self.made = [marked_tiles(k, "output") for k in job.kernels]
         self.found = KernelEdges([], [])
         self.waits: dict[int, tuple[set[int], bool]] = {}
         self.last: dict[int, bool] = {}
@@ -106,7 +106,7 @@ class _Finder:
             return False
         made = told[0][1]
         pieces = [part for part in self.made[number] if part.arg == made.arg]
-        if listed_output_tiles(maker, made) is None and (len(pieces) > 1 or made.times > 1):
+        if listed_output_tiles(maker, made) is None and (len(pieces) > 1 or made.count > 1):
             return False
         needs = sorted(dict.fromkeys(need for need, _, _ in told), key=lambda need: need.arg)
         args = {need.arg for need in needs}
@@ -114,7 +114,7 @@ class _Finder:
         whole = maker.args[made.arg]
         others = [t for t in written if (t.address, t.nbytes) != (whole.address, whole.nbytes)]
         for arg in loaded_args(kernel) | args:
-            if any(kernel.args[arg].meets(tensor) for tensor in (others if arg in args else written)):
+            if any(kernel.args[arg].overlaps(tensor) for tensor in (others if arg in args else written)):
                 return False
         self.found.of[index][number] = TileEdge(tuple(needs), *told[0][1:])
         return True

@@ -10,8 +10,9 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.ops import LoweredPrograms, lane_table, sem_table, struct_array
+from pysim.program.recorded_program import RecordedAccesses
 from pysim.program.regions import csr_offsets, intersection, overlaps
-from pysim.program.warp_program import OP, RecordedAccesses
+from pysim.program.warp_program import OP
 from pysim.schemes.coarsening import forms_of
 from pysim.schemes.edge_discovery import Found, found_of
 from pysim.schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
@@ -83,11 +84,11 @@ def _recorded(
         launch = kernel_of[len(programs.programs) + at]
         if program.tb_rows is not None:
             launches["first_tb_row"][launch] = add("tb_rows", program.tb_rows)
-        if program.blocks is not None:
-            launches["first_block"][launch] = add("blocks", program.blocks)
+        if program.access_starts is not None:
+            launches["first_block"][launch] = add("blocks", program.access_starts)
         launches["first_access"][launch], launches["accesses"][launch] = (
             program.first_access,
-            program.accesses,
+            program.access_count,
         )
     joined: dict[str, NDArray[Any]] = {}
     for name, every in parts.items():
@@ -246,8 +247,8 @@ def lower(
         launches["arg"][index, : len(kernel.args)] = [t.address for t in kernel.args]
         launches["grid"][index] = kernel.grid
         launches["stream"][index] = kernel.stream
-        launches["parameters"][index] = kernel.parameters * values["gpu.sm.parameters"]
-        launches["refetch"][index] = kernel.parameters > 0
+        launches["parameters"][index] = kernel.parameter_lines * values["gpu.sm.parameters"]
+        launches["refetch"][index] = kernel.parameter_lines > 0
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"], launches["places"] = programs.index, 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from pysim.dependence.dependences import dependences
 from pysim.program.job import Job, Kernel, Tensor
-from pysim.program.warp_program import RecordedProgram
+from pysim.program.recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +154,7 @@ def _rebound(kernel: Kernel, change: dict[int, Tensor]) -> Kernel:
         return kernel
     args = tuple(change.get(id(t), t) for t in kernel.args)
     accesses = tuple(replace(a, tensor=change.get(id(a.tensor), a.tensor)) for a in kernel.accesses)
-    return replace(kernel, args=args, accesses=accesses, sized=None)
+    return replace(kernel, args=args, accesses=accesses, with_warps=None)
 
 
 def _writers(job: Job) -> list[dict[int, int]]:

@@ -1,7 +1,7 @@
 """Marks of warp programs: where a template says what its loads read and what its stores write.
 
-A template states this once (``Code.needs``, ``Code.made``). A scheme whose TBs wait inside the program reads
-the marks and replaces them by polls and posts of semaphores; all others drop them.
+A template states this once (``Code.mark_input``, ``Code.mark_output``). A scheme whose TBs wait inside the
+program replaces the marks by polls and posts of semaphores; all other schemes drop them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .warp_program import OP, Code, Op, Program, RecordedProgram, Sem, TensorTile
+from .recorded_program import RecordedProgram
+from .warp_program import OP, Code, Op, Program, Sem, TensorTile
 
 if TYPE_CHECKING:
     from .job import Kernel
@@ -43,8 +44,8 @@ def marks_of(kernel: Kernel) -> list[Op]:
     program = kernel.program
     if isinstance(program, Program):
         look(program.variants[0])
-    elif program.rewritten is not None:
-        program.rewritten(look)
+    elif program.rewrite is not None:
+        program.rewrite(look)
     return found
 
 
@@ -67,7 +68,7 @@ def wait_positions(kernel: Kernel) -> tuple[set[int], bool]:
     def look(ops: Ops) -> Ops:
         nonlocal orderly
         loads = [at for at, op in enumerate(ops) if op.kind == OP["LOAD"]]
-        needs = [(at, op.part) for at, op in enumerate(ops) if op.mark == "needs" and op.part is not None]
+        needs = [(at, op.tile) for at, op in enumerate(ops) if op.mark == "input" and op.tile is not None]
         for at, part in needs:
             ahead = at < min(loads, default=len(ops)) and not part.row.step and not part.col.step
             (first if ahead else later).add(part.arg)
@@ -87,7 +88,7 @@ def posts_after_accesses(kernel: Kernel) -> bool:
 
     def look(ops: Ops) -> Ops:
         nonlocal last
-        made = [at for at, op in enumerate(ops) if op.mark == "made"]
+        made = [at for at, op in enumerate(ops) if op.mark == "output"]
         if made:
             touched = max((at for at, op in enumerate(ops) if op.kind in (OP["LOAD"], *STORES)), default=-1)
             back = [op.target for op in ops[made[0] :] if op.kind == OP["LOOP"]]
@@ -100,34 +101,34 @@ def posts_after_accesses(kernel: Kernel) -> bool:
 
 def waits_along_z(kernel: Kernel) -> bool:
     """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
-    return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks_of(kernel))
+    return kernel.grid[2] > 1 and any(op.mark == "tb_wait" for op in marks_of(kernel))
 
 
 def has_tb_waits(kernel: Kernel) -> bool:
     """Whether TBs of a kernel wait for each other."""
-    return kernel.flags is not None or waits_along_z(kernel)
+    return kernel.tb_semaphores is not None or waits_along_z(kernel)
 
 
 def listed_output_tiles(kernel: Kernel, made: TensorTile) -> list[TensorTile] | None:
     """Return the tiles that TBs with code of their own make, each once; None: their place says where."""
     program, found = kernel.program, dict[TensorTile, None]()
-    if not isinstance(program, RecordedProgram) or program.rewritten is None:
+    if not isinstance(program, RecordedProgram) or program.rewrite is None:
         return None
 
     def look(ops: Ops) -> Ops:
         for op in ops:
-            if op.mark == "made" and op.part is not None and op.part.arg == made.arg:
-                found[op.part] = None
+            if op.mark == "output" and op.tile is not None and op.tile.arg == made.arg:
+                found[op.tile] = None
         return ops
 
-    program.rewritten(look)
+    program.rewrite(look)
     moves = any(p.bx or p.by or p.bz for part in found for p in (part.row, part.col))
     return None if moves else list(found)
 
 
 def marked_tiles(kernel: Kernel, mark: str) -> list[TensorTile]:
     """Return the parts that the marks of one kind speak of, each once."""
-    return list(dict.fromkeys(op.part for op in marks_of(kernel) if op.mark == mark and op.part is not None))
+    return list(dict.fromkeys(op.tile for op in marks_of(kernel) if op.mark == mark and op.tile is not None))
 
 
 def publish_ops(ops: Ops, sem: Sem, level: int) -> list[Op]:
@@ -151,6 +152,6 @@ def rewrite_program(
             if ops not in known:
                 known[ops] = change(ops)
         return replace(program, variants=tuple(known[ops] for ops in program.variants))
-    if program.rewritten is None:
+    if program.rewrite is None:
         raise WorkloadError(f"kernel {name}: its program is a recorded one, which cannot be changed")
-    return program.rewritten(change)
+    return program.rewrite(change)

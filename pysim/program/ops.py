@@ -11,7 +11,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 
-from .warp_program import OP, PIPE, Affine, CodeTables, Op, Pattern, Program, RecordedProgram, Sem
+from .recorded_program import CodeTables, RecordedProgram
+from .warp_program import OP, PIPE, Affine, Op, Pattern, Program, Sem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -200,7 +201,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
         if isinstance(program, RecordedProgram):
             if values is None:
                 raise WorkloadError(f"program {program.name}: recorded code needs the device's parameters")
-            made.recorded.append((program, program.lowered(values)))
+            made.recorded.append((program, program.lower(values)))
             made.index.append(-len(made.recorded))
             continue
         number = by_id.get(id(program))

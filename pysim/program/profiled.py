@@ -9,7 +9,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 
 from .job import Kernel
-from .warp_program import OP, CodeTables, RecordedProgram
+from .recorded_program import CodeTables, RecordedProgram
+from .warp_program import OP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

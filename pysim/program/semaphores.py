@@ -134,8 +134,8 @@ def tile_semaphores(
 
 def _wrap(maker: Kernel, cols: int, readers: Sequence[TensorTile]) -> int:
     """Return how far apart the columns lie that are read together."""
-    found = {part.apart for part in readers if part.times > 1}
-    if len(found) != 1 or any(part.times == 1 for part in readers):
+    found = {part.spacing for part in readers if part.count > 1}
+    if len(found) != 1 or any(part.count == 1 for part in readers):
         raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read in parts that lie apart")
     wrap = found.pop()
     if wrap % cols:
@@ -145,19 +145,19 @@ def _wrap(maker: Kernel, cols: int, readers: Sequence[TensorTile]) -> int:
 
 def poll_ops(mark: Op, found: TileSemaphores, base: int, name: str) -> list[Op]:
     """Return the polls for a part that a kernel needs."""
-    part = mark.part
+    part = mark.tile
     assert part is not None
     one = found.stride == 1  # for all columns
     row = found.row(part.row)
     if (
         row.base < 0
         or not (one or is_aligned(part.col, part.cols, found.cols))
-        or (not one and part.apart % found.cols)
+        or (not one and part.spacing % found.cols)
     ):
         raise WorkloadError(
             f"kernel {name}: what it reads does not line up with semaphores of {found.rows} x {found.cols}"
         )
-    starts = [0] if one or found.wrap else [i * part.apart // found.cols for i in range(part.times)]
+    starts = [0] if one or found.wrap else [i * part.spacing // found.cols for i in range(part.count)]
     across = 1 if one else max(1, -(-part.cols // found.cols))
     places = sorted({start + at for start in starts for at in range(across)})
     down = most_rows_touched(row, part.rows, found.rows)
@@ -266,14 +266,14 @@ def output_semaphores(
             readers[number].append(edge)
     # what is read in one piece has a semaphore a tile, where other kernels' output is what lies apart
     apart = policy == "strided" and any(
-        need.times > 1 for users in readers.values() for edge in users for need in edge.needs
+        need.count > 1 for users in readers.values() for edge in users for need in edge.needs
     )
     found: dict[int, tuple[int, TileSemaphores]] = {}
     for number, users in readers.items():
         maker, made = job.kernels[number], users[0].made
         if any(edge.made.arg != made.arg for edge in users):
             raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        own = "tile" if apart and all(need.times == 1 for edge in users for need in edge.needs) else policy
+        own = "tile" if apart and all(need.count == 1 for edge in users for need in edge.needs) else policy
         each = tile_semaphores(table.size, maker, made, (need for edge in users for need in edge.needs), own)
         table.add(each.need)
         found[number] = made.arg, each

@@ -14,7 +14,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 
 from .ops import LoweredPrograms, add_variant, lane_table, struct_array
-from .warp_program import CodeTables, Op, RecordedProgram
+from .recorded_program import CodeTables, RecordedProgram
+from .warp_program import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +80,5 @@ def warp_specialized(
         changed = [tuple(known[id(ops)] for ops in row) for row in code]
         return warp_specialized(name, changed, tb_rows, registers=registers, smem=smem, args=args)
 
-    program = RecordedProgram(
-        name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewritten=rewritten
-    )
+    program = RecordedProgram(name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewrite=rewritten)
     return program

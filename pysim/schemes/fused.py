@@ -113,9 +113,9 @@ def _alike(stages: Sequence[Kernel]) -> list[Kernel]:
     warps = max(stages, key=lambda k: k.program.smem).program.warps
     made: list[Kernel] = []
     for stage in stages:
-        kernel = stage if stage.staged is None else stage.staged()
-        if kernel.program.warps != warps and kernel.sized is not None:
-            kernel = kernel.sized(warps)
+        kernel = stage if stage.as_stage is None else stage.as_stage()
+        if kernel.program.warps != warps and kernel.with_warps is not None:
+            kernel = kernel.with_warps(warps)
         if not isinstance(kernel.program, Program):
             raise WorkloadError(f"kernel {stage.name}: its TBs run different code, and so do not fuse")
         if kernel.program.warps != warps:
@@ -145,16 +145,16 @@ class _Marks:
         """Return what an op becomes; None: it stays."""
         if op.kind != OP["MARK"]:
             return None
-        if op.mark == "needs" and op.part is not None:
+        if op.mark == "input" and op.tile is not None:
             return [
                 _moved(poll, first)
                 for arg, found, first in self.reads
-                if arg == op.part.arg
+                if arg == op.tile.arg
                 for poll in poll_ops(op, found, 0, self.kernel.name)
             ]
-        if op.mark == "made" and op.part is not None and self.mine and op.part.arg == self.mine[0]:
+        if op.mark == "output" and op.tile is not None and self.mine and op.tile.arg == self.mine[0]:
             found = self.mine[1]
-            sem = Sem(found.row(op.part.row), op.part.col, found.rows, found.cols, found.stride, found.first)
+            sem = Sem(found.row(op.tile.row), op.tile.col, found.rows, found.cols, found.stride, found.first)
             return publish_ops(self.ops, sem, op.level)
         return ()
 

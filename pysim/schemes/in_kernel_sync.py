@@ -1,10 +1,10 @@
 """Schemes that wait inside the program: what they make of a job's marks, semaphores and launches.
 
-A template says once what its loads need and what its stores make (``Code.needs``, ``Code.made``) and where
-its main loop is over (``Code.main_done``). A scheme turns these marks into polls and posts of semaphores, one
-a tile or one a row of tiles of a producer's output, or into nothing, and adds triggers and waits of
-programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stream priorities) and of cuSync
-(Jangda et al., CGO 2024).
+A template says once what its loads read and its stores write (``Code.mark_input``, ``Code.mark_output``)
+and where its main loop ends (``Code.mark_main_loop_end``). A scheme turns these marks into polls and posts
+of semaphores, one a tile or one a row of tiles of a producer's output, or into nothing, and adds triggers
+and waits of programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stream priorities)
+and of cuSync (Jangda et al., CGO 2024).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pysim.program.marks import (
     waits_along_z,
 )
 from pysim.program.occupancy import allocated_smem, occupancy
+from pysim.program.recorded_program import RecordedProgram
 from pysim.program.semaphores import (
     KernelEdges,
     SemaphoreTable,
@@ -38,7 +39,7 @@ from pysim.program.semaphores import (
     poll_ops,
     poll_without_prefetch,
 )
-from pysim.program.warp_program import OP, Affine, Code, Op, Program, RecordedProgram, Sem
+from pysim.program.warp_program import OP, Affine, Code, Op, Program, Sem
 
 from .fused import fused_plan
 from .launch_plan import Plan
@@ -152,8 +153,8 @@ def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
         if waits_along_z(kernel)
         else np.zeros(0, np.int64)
     )
-    if kernel.flags is not None:
-        tiles = kernel.flags
+    if kernel.tb_semaphores is not None:
+        tiles = kernel.tb_semaphores
     return np.concatenate((np.array([started, 0], np.int64), tiles))
 
 
@@ -179,7 +180,7 @@ def _in_turn(job: Job, values: Mapping[str, int]) -> Plan | None:
         program = use.applied(kernel, values, known) if has_tb_waits(kernel) else kernel.program
         launched.append(replace(kernel, program=program))
     made.job, made.needs = replace(job, kernels=launched), table.array()
-    made.cooperative = [int(kernel.together) for kernel in launched]
+    made.cooperative = [int(kernel.cooperative) for kernel in launched]
     return made
 
 
@@ -222,7 +223,7 @@ class _Use:
         front = Code()
         trigger = self.settings.launch in ("pdl", "graph") and self.follows
         if trigger and not self.settings.late:
-            front.trigger()
+            front.launch_dependents()
         if self.settings.launch == "streams" and self.follows and self.settings.gate != "none":
             front.post(Sem(base=STARTED), fence=False)
         if self.settings.order:
@@ -230,7 +231,7 @@ class _Use:
             front.poll(Sem(base=STARTED, first=ORDER))
             front.poll(Sem(base=STARTED, first=ORDER))
         if self.settings.depend:
-            front.depend()
+            front.grid_dependency_wait()
         hoisted = self._first(ops) if self.settings.early else None
         begun = False
 
@@ -238,7 +239,7 @@ class _Use:
             mine = [
                 poll
                 for base, (args, found) in enumerate(self.reads)
-                if op.part is not None and op.part.arg in args
+                if op.tile is not None and op.tile.arg in args
                 for poll in poll_ops(op, found, base + 1, kernel.name)
             ]
             return [poll_without_prefetch(each) for each in mine] if self.settings.each else mine
@@ -256,20 +257,20 @@ class _Use:
                         f"kernel {kernel.name}: its program does not say where its loads begin"
                     )
                 return ()
-            if op.mark == "main_done" and trigger and self.settings.late:
+            if op.mark == "main_loop_end" and trigger and self.settings.late:
                 code = Code()
-                code.trigger()
+                code.launch_dependents()
                 return code.ops
-            if op.mark == "turn":
+            if op.mark == "tb_wait":
                 code = Code()
                 code.poll(_turn(kernel, op, 0), level=op.level)
                 return code.ops
-            if op.mark == "turned":
+            if op.mark == "tb_signal":
                 return publish_ops(ops, _turn(kernel, op, 1), op.level)
-            part = op.part
-            if op.mark == "needs":
+            part = op.tile
+            if op.mark == "input":
                 return wait(op)
-            if op.mark == "made" and part is not None and self.output and part.arg == self.output[0]:
+            if op.mark == "output" and part is not None and self.output and part.arg == self.output[0]:
                 found = self.output[1]
                 sem = Sem(
                     found.row(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
@@ -282,7 +283,7 @@ class _Use:
     def _first(self, ops: Ops) -> Op | None:
         """Return the first mark of what other kernels make."""
         args = [arg for each, _ in self.reads for arg in each]
-        marked = (op for op in ops if op.mark == "needs" and op.part is not None and op.part.arg in args)
+        marked = (op for op in ops if op.mark == "input" and op.tile is not None and op.tile.arg in args)
         return next(marked, None)
 
     def _extra(self, values: Mapping[str, int]) -> int:
@@ -357,7 +358,7 @@ def _launched(
             made.number.append(len(launched))
             add(kernel, bases[index], (len(launched) - 1,), bool(settings.launch))
     made.job = replace(job, kernels=launched)
-    made.cooperative = [int(kernel.together) for kernel in launched]
+    made.cooperative = [int(kernel.cooperative) for kernel in launched]
     # what waits gives way to what it waits for: behind full gates the second stream has the lower priority;
     # else a third kernel may come while TBs of the second have not started, and the older goes first
     made.priority = [k.stream * (settings.gate == "all") for k in launched]

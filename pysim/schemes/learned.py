@@ -173,7 +173,7 @@ def _layout(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
     for slot, arg in enumerate(args):
         for other in range(slot + 1):
             mate = args[other]
-            if mate.meets(arg):
+            if mate.overlaps(arg):
                 made.append((other, arg.address - mate.address))
                 break
     return tuple(made)

@@ -16,8 +16,9 @@ import numpy as np
 
 from pysim.errors import ConfigError
 from pysim.program.marks import rewrite_program
+from pysim.program.recorded_program import RecordedProgram
 from pysim.program.regions import overlaps, union
-from pysim.program.warp_program import OP, Op, Program, RecordedProgram
+from pysim.program.warp_program import OP, Op, Program
 
 from .launch_plan import Plan
 from .order import coherence_of
@@ -138,7 +139,7 @@ def _has(program: Program | RecordedProgram, needs: Needs) -> bool:
         found.append(waits and any(op.kind in _WORTH for op in front))
         return ops
 
-    if isinstance(program, RecordedProgram) and program.rewritten is None:
+    if isinstance(program, RecordedProgram) and program.rewrite is None:
         return False
     rewrite_program(program, look, program.name)
     return any(found)

@@ -13,7 +13,7 @@ from pysim.errors import ConfigError
 from pysim.program.copies import l1_stale_ranges
 from pysim.program.footprint import ByteRanges, Footprint
 from pysim.program.job import Job, Kernel, Tensor
-from pysim.program.warp_program import CodeTables, RecordedAccesses, RecordedProgram
+from pysim.program.recorded_program import CodeTables, RecordedAccesses, RecordedProgram
 
 from .converted_file import ConvertedTrace
 from .copies import MODES, copies_before, with_copies
@@ -147,9 +147,9 @@ def trace_job(
             partial(_lowered, store, number, written),
             memory=memory,
             tb_rows=tb_rows if len(tb_rows) else None,
-            blocks=blocks if len(blocks) else None,
+            access_starts=blocks if len(blocks) else None,
             first_access=info.first_access,
-            accesses=info.accesses,
+            access_count=info.accesses,
         )
         made.append(
             Kernel(

@@ -18,7 +18,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.errors import ConfigError, WorkloadError
-from pysim.program.warp_program import OP, Op, Program, RecordedProgram
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import OP, Op, Program
 
 from .instruction_lines import LOCAL_WINDOW, SHARED_WINDOW, CodeLayout, LanePattern, lane_pattern
 from .sass import LANES

@@ -194,7 +194,7 @@ def test_kernels_of_one_tb_wherever_their_data_lie(
             weights,
             Access(tensors[n], "read", lambda tb: np.stack([0 * tb, 0 * tb + 3, 0 * tb, 0 * tb + 32], 1)),
         )
-        made.append(replace(few, accesses=(*needs, write), parameters=parameters))
+        made.append(replace(few, accesses=(*needs, write), parameter_lines=parameters))
     more = {
         "scheme.placement": placement,
         "scheme.hypothetical": 1,
@@ -229,7 +229,7 @@ def test_a_chain_of_kernels_of_one_tb(gpu, body):
 def test_parameters_count():
     """The first TB of a kernel on an SM waits for them."""
     one = chain(20, tbs=1)
-    job = Job("chain", [replace(kernel, parameters=2) for kernel in one.kernels])
+    job = Job("chain", [replace(kernel, parameter_lines=2) for kernel in one.kernels])
     fast, slow = (rows_of("h200", made, "tb_ideal")[0] for made in (one, job))
     assert slow["bound_us"] >= 0.945 * slow["time_us"]  # refreshes come as they come
     assert slow["bound_us"] - fast["bound_us"] == pytest.approx(20 * 2 * 105 / 1980, rel=0.01)

@@ -126,7 +126,7 @@ def late(kernel: Kernel, trigger: bool = False) -> Kernel:
     code.delay(LATE)
 
     def delayed(ops):
-        ends = [n for n, op in enumerate(ops) if op.mark == "main_done"] if trigger else []
+        ends = [n for n, op in enumerate(ops) if op.mark == "main_loop_end"] if trigger else []
         at = ends[0] + 1 if ends else 0
         moved = [
             replace(op, target=op.target + 1) if op.kind == OP["LOOP"] and op.target >= at else op
@@ -213,7 +213,7 @@ def mutated(case, job, deps, first):
 
         return {"deps": deps}, patch.object(SemaphoreTable, "array", array)
     if case.cut == "depend":
-        return {"deps": deps}, patch.object(Code, "depend", lambda _: None)
+        return {"deps": deps}, patch.object(Code, "grid_dependency_wait", lambda _: None)
     if case.cut == "range":
         preds, segments = conflicts(job)
         less = [tuple(p for p in before if p != first) for before in preds]

@@ -102,6 +102,6 @@ def test_posts_that_are_not_waited_for(monkeypatch, scheme):
 @pytest.mark.parametrize("scheme", SEMAPHORES)
 def test_posts_that_are_left_out(monkeypatch, scheme):
     """Then nobody goes on, and who waits is named."""
-    monkeypatch.setattr(in_kernel_sync, "published", lambda *_: ())
+    monkeypatch.setattr(in_kernel_sync, "publish_ops", lambda *_: ())
     with pytest.raises(DeadlockError, match=r"waits for semaphore \d+, posted 0 times of"):
         execute(JOBS["chain"](), scheme, oracle(**PDL))

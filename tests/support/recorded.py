@@ -9,7 +9,8 @@ import numpy as np
 from pysim._ffi import dtype_of
 from pysim.program.job import Job, tb_variants
 from pysim.program.ops import lower_programs
-from pysim.program.warp_program import OP, CodeTables, RecordedAccesses, RecordedProgram
+from pysim.program.recorded_program import CodeTables, RecordedAccesses, RecordedProgram
+from pysim.program.warp_program import OP
 
 from .walker import walk
 
@@ -146,13 +147,14 @@ def recorded(job, longest, explicit):
             *(getattr(old, name) for name in names),
             lambda _values, tables=tables: tables,
             tb_rows=rows,
-            blocks=np.array(blocks, np.uint32) if explicit else None,
+            access_starts=np.array(blocks, np.uint32) if explicit else None,
         )
         kernels.append(replace(kernel, program=program))
     if not explicit:
         return Job(job.name, kernels, job.events)
     memory = writer.memory()
     whole = [
-        replace(k, program=replace(k.program, memory=memory, accesses=len(memory.accesses))) for k in kernels
+        replace(k, program=replace(k.program, memory=memory, access_count=len(memory.accesses)))
+        for k in kernels
     ]
     return Job(job.name, whole, job.events)

@@ -14,7 +14,8 @@ import numpy as np
 from pysim.isa import OPS
 from pysim.params import PIPES
 from pysim.program.job import Kernel
-from pysim.program.warp_program import Op, RecordedProgram
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Op
 
 
 class Step(NamedTuple):
@@ -43,7 +44,7 @@ def lists_of(kernel: Kernel) -> list[tuple[Op, ...]]:
         found.append(ops)
         return ops
 
-    kernel.program.rewritten(look)
+    kernel.program.rewrite(look)
     assert len(found) == int(kernel.program.tb_rows.max()) + 1
     return found
 

@@ -177,7 +177,7 @@ def test_what_a_kernel_of_the_job_writes_is_read_past_l1(tmp_path):
     job = trace_job(
         converted(write(tmp_path, ((1, 1, 1), 32, tbs, {}), ((1, 1, 1), 32, {(0, 0, 0): [warp]}, {})))
     )
-    tables = job.kernels[1].program.lowered(config().encoded())
+    tables = job.kernels[1].program.lower(config().encoded())
     assert tables.patterns["arg"].tolist() == [0, 1]
     lowered, _ = lowered_of(job, "tb_static", tiny())
     assert (lowered.launches["bypass"] & 3).tolist() == [0, 2]

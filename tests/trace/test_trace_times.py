@@ -102,7 +102,7 @@ def test_bank_conflicts_are_counted_from_the_addresses(tmp_path, lanes, width, w
     store = converted(write(tmp_path, ((1, 1, 1), 32, {(0, 0, 0): [warp.end()]}, {})))
     assert store.kernel(0, "rows")["wavefronts"].max() == waves
     for word, want in (("words", waves), ("first_word", first)):
-        ops = trace_job(store).kernels[0].program.lowered(config(gpu__sm__smem_conflicts=word).encoded()).ops
+        ops = trace_job(store).kernels[0].program.lower(config(gpu__sm__smem_conflicts=word).encoded()).ops
         assert ops["smem"].sum() == want
 
 

@@ -52,7 +52,7 @@ def reads_and_writes(row):
 def check_waits(store):
     """Run the ops of the first class with blocks of one instruction beside its items."""
     conf = config(gpu__sm__block_max=1)
-    tables = trace_job(store).kernels[0].program.lowered(conf.encoded())
+    tables = trace_job(store).kernels[0].program.lower(conf.encoded())
     rows, items = store.kernel(0, "rows"), store.kernel(0, "items")[: store.kernel(0, "classes")["items"][0]]
     ops = tables.ops
     pending = {}  # register -> slot
@@ -123,7 +123,7 @@ def test_loads_needed_together_share_a_slot_and_stores_have_their_own(tmp_path):
         warp.op("IADD3", 11, (11, 11))
     warp.op("FADD", 10, (9, 9))
     store = converted(write(tmp_path, ((1, 1, 1), 32, {(0, 0, 0): [warp.end()]}, {})))
-    ops = trace_job(store).kernels[0].program.lowered(config().encoded()).ops
+    ops = trace_job(store).kernels[0].program.lower(config().encoded()).ops
     kinds = [NAMES[k] for k in ops["kind"]]
     slots = [int(s) for s, kind in zip(ops["slot"], kinds, strict=True) if kind in ("LOAD", "STORE")]
     assert len(set(slots[:4])) == 1
@@ -140,7 +140,7 @@ def slot_of(op, counter):
 
 def check_groups(store):
     """Walk the ops: at a DEPBAR all groups but the newest that it allows have come, and those have not."""
-    tables = trace_job(store).kernels[0].program.lowered(config(gpu__sm__block_max=1).encoded())
+    tables = trace_job(store).kernels[0].program.lower(config(gpu__sm__block_max=1).encoded())
     rows, items, ops = store.kernel(0, "rows"), store.kernel(0, "items"), tables.ops
     on, group, kept = {}, 0, set()  # groups on a slot; the open group; what was outstanding at each DEPBAR
     counter, at, item = [0, 0, 0], 0, 0

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Affine, Code, Pattern, Program, RecordedProgram, TensorTile
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .raster import swap_xy_ops, swap_xy_variant
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
@@ -129,13 +130,13 @@ def _load(
     code: Code, both: Sequence[tuple[TensorTile, Loads]], *, together: bool, level: int, ahead: int
 ) -> None:
     """Add the loads of a step; their semaphore waits come before all of them ``together``, or before each."""
-    code.loads()
+    code.mark_loads()
     if together:
         for part, _ in both:
-            code.needs(part, level=level, ahead=ahead)
+            code.mark_input(part, level=level, ahead=ahead)
     for part, ops in both:
         if not together:
-            code.needs(part, level=level, ahead=ahead)
+            code.mark_input(part, level=level, ahead=ahead)
         emit_loads(code, 0, ops, level=level, ahead=ahead)
 
 
@@ -199,7 +200,7 @@ def _variant(case: Case, number: int) -> Code:
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 or case.batch > 1 else t.chunk(case.k)
     code, valid = Code(), valid_of(case, number)
     main_loop(code, case, valid, 0, depth)
-    code.main_done()
+    code.mark_main_loop_end()
     if t.fetch:
         code.compute(int=8, chain=t.fetch - t.fetch // 2)
     epilogue(code, case, valid, number)
@@ -291,9 +292,9 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, add
         serial_epilogue(code, 1, rounds, number if t.cutlass and t.split_k > 1 else FIRST_Z | LAST_Z, scale)
     row, col = case.place(2, Affine(by=t.tm), Affine(bx=t.tn))
     if not t.cutlass:
-        code.made(TensorTile(2, row, valid[0], col, valid[1]), level=2)
+        code.mark_output(TensorTile(2, row, valid[0], col, valid[1]), level=2)
     elif t.split_k == 1 or number & LAST_Z:
-        code.made(TensorTile(2, row, t.tm, col, t.tn), level=2)
+        code.mark_output(TensorTile(2, row, t.tm, col, t.tn), level=2)
 
 
 def _rounds(code: Code, case: Case, ops: Loads, update: bool) -> None:

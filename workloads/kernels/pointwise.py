@@ -109,10 +109,10 @@ def _program(shape: _Shape) -> Program:
         high = last_rows if number & 2 else shape.rows_per_tb
         code = Code()
         code.compute(int=12, control=1)
-        code.loads()
+        code.mark_loads()
         for part in _parts(shape, shape.fields[: shape.reads], high, wide):
-            code.needs(part, level=2)
-        code.main_done()
+            code.mark_input(part, level=2)
+        code.mark_main_loop_end()
         mark = code.loop_begin()
         for field in shape.fields[: shape.reads]:
             emit_loads(code, 0, ops(field, wide), level=0)
@@ -125,7 +125,7 @@ def _program(shape: _Shape) -> Program:
         if high > 1:
             code.loop_end(mark, high)
         for part in _parts(shape, shape.fields[shape.reads :], high, wide):
-            code.made(part, level=2)
+            code.mark_output(part, level=2)
         code.exit()
         variants.append(tuple(code.ops))
     args = max(arg for arg, *_ in shape.fields) + 1
@@ -193,7 +193,7 @@ def elementwise(
             unroll=unroll, rows_per_tb=rows_per_tb, registers=registers, stream=stream,
         )  # fmt: skip
 
-    return Kernel(name, _program(shape), grid, args, tuple(accesses), stream, sized=sized)
+    return Kernel(name, _program(shape), grid, args, tuple(accesses), stream, with_warps=sized)
 
 
 def pointwise(

@@ -26,7 +26,7 @@ def swap_xy(op: Op) -> Op:
     """Return an op with x and y swapped; its semaphores, if any, are not."""
     assert op.sem is None
     patterns = tuple(replace(each, bx=each.by, by=each.bx) for each in op.patterns)
-    return replace(op, patterns=patterns, part=None if op.part is None else _part(op.part))
+    return replace(op, patterns=patterns, tile=None if op.tile is None else _part(op.tile))
 
 
 def swap_xy_ops(ops: Iterable[Op]) -> tuple[Op, ...]:

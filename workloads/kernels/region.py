@@ -97,7 +97,7 @@ def _program(shape: _Shape) -> Program:
     code = Code()
     code.compute(int=12, control=1)
     for layout in shape.reads:
-        code.needs(_part(layout, shape.steps), level=2)
+        code.mark_input(_part(layout, shape.steps), level=2)
     for layout in shape.reads:
         if not (layout[5].step or layout[6].step):
             emit_loads(code, 0, _ops(layout, shape.warps))
@@ -119,13 +119,13 @@ def _program(shape: _Shape) -> Program:
                 code.store(1, *patterns, level=0)
     if shape.steps > 1:
         code.loop_end(mark, shape.steps)
-    code.main_done()
+    code.mark_main_loop_end()
     for layout in shape.writes:
         if not (layout[5].step or layout[6].step):
             for patterns in _ops(layout, shape.warps):
                 code.store(1, *patterns, level=2)
     for layout in shape.writes:
-        code.made(_part(layout, shape.steps), level=2)
+        code.mark_output(_part(layout, shape.steps), level=2)
     code.exit()
     return Program(shape.name, (tuple(code.ops),), shape.warps, shape.registers, shape.smem, shape.args)
 

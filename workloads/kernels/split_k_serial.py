@@ -15,7 +15,8 @@ from pysim.program.warp_specialized import warp_specialized
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pysim.program.warp_program import Code, Pattern, RecordedProgram
+    from pysim.program.recorded_program import RecordedProgram
+    from pysim.program.warp_program import Code, Pattern
 
     Loads = list[tuple[Pattern, ...]]
 
@@ -59,7 +60,7 @@ def serial_epilogue(
 ) -> None:
     """Add the stores of an epilogue, ``work(i)`` before those of round i, and the TB's turn around them."""
     if not kind & FIRST_Z:
-        code.turn()
+        code.mark_tb_wait()
     for number, stores in enumerate(rounds):
         if not kind & FIRST_Z:
             for patterns in stores:
@@ -70,4 +71,4 @@ def serial_epilogue(
         for patterns in stores:
             code.store(slot + 1, *patterns, level=2)
     if not kind & LAST_Z:
-        code.turned()
+        code.mark_tb_signal()

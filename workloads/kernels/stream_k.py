@@ -23,7 +23,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.occupancy import occupancy
-from pysim.program.warp_program import OP, SLOTS, Affine, Code, Op, Pattern, Program, RecordedProgram
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import OP, SLOTS, Affine, Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 
 from . import cutlass, gemm
@@ -142,11 +143,11 @@ def _place(place: Affine, x: int, y: int) -> Affine:
 
 def _placed(op: Op, x: int, y: int, at: int) -> Op:
     """Return an op of the tile at x = y = 0 as that of another tile, ``at`` ops on."""
-    part = op.part
+    part = op.tile
     if part is not None:
         part = replace(part, row=_place(part.row, x, y), col=_place(part.col, x, y))
     patterns = tuple(replace(p, base=p.base + p.bx * x + p.by * y, bx=0, by=0, bz=0) for p in op.patterns)
-    return replace(op, patterns=patterns, part=part, target=op.target + (at if op.kind == OP["LOOP"] else 0))
+    return replace(op, patterns=patterns, tile=part, target=op.target + (at if op.kind == OP["LOOP"] else 0))
 
 
 @lru_cache(maxsize=4096)
@@ -163,7 +164,7 @@ def _stretch(case: Case, edges: int, first: int, end: int, begins: bool) -> tupl
         t, valid = case.tiling, gemm.valid_of(case, edges)
         depth = (case.k if end == steps else end * t.tk) - first * t.tk
         gemm.main_loop(main, case, valid, first, depth)
-        main.main_done()
+        main.mark_main_loop_end()
         if t.fetch:
             main.compute(int=8, chain=t.fetch - t.fetch // 2)
         gemm.add_slices(main, t)
@@ -171,7 +172,7 @@ def _stretch(case: Case, edges: int, first: int, end: int, begins: bool) -> tupl
     else:
         valid = cutlass.valid_of(case, edges)
         cutlass.main_loop(main, case, valid, first, end - first)
-        main.main_done()
+        main.mark_main_loop_end()
         cutlass.epilogue(last, case, valid, edges | FIRST_Z | LAST_Z)
         # the next tile's loads do not wait for these stores
         last.ops = [replace(op, slot=SLOTS - 1) if op.kind == OP["STORE"] else op for op in last.ops]
@@ -205,11 +206,11 @@ class _Writer:
         self.code.compute(int=INTS)
         for vector in range(self.vectors):
             self.code.store(SLOT + 1, self._sums(self.tb, vector), level=2)
-        self.code.turned(self.tb)
+        self.code.mark_tb_signal(self.tb)
 
     def _collect(self, peers: range) -> None:
         for peer in peers:
-            self.code.turn(peer)
+            self.code.mark_tb_wait(peer)
             self.code.compute(int=INTS)
             for first in range(0, self.vectors, UNDER_WAY):
                 group = range(first, min(first + UNDER_WAY, self.vectors))
@@ -331,5 +332,12 @@ def stream_k(
     accesses = _accesses(case, made, a, b, c, sums)
     flags = np.ones(len(made), np.int64) if waits else None
     return Kernel(
-        name, program, (len(made), 1, 1), (a, b, c, sums), tuple(accesses), stream, flags=flags, behind=behind
-    )
+        name,
+        program,
+        (len(made), 1, 1),
+        (a, b, c, sums),
+        tuple(accesses),
+        stream,
+        tb_semaphores=flags,
+        tb_edges=behind,
+    )  # fmt: skip

@@ -203,7 +203,7 @@ def chain(count: int, tbs: int, threads: int, streams: int = 1) -> Job:
     """
     token = buffer(Memory(), "token", 1024)
     code = Code()
-    code.needs(TensorTile(0, Affine(), token.rows, Affine(), token.cols))
+    code.mark_input(TensorTile(0, Affine(), token.rows, Affine(), token.cols))
     code.exit()
     made = [
         kernel("empty", code, tbs, threads, registers=16, writes=(token,), stream=i % streams)

@@ -93,7 +93,7 @@ def gru_tile(
         blocks = GRU16 if item == 2 else GRU32
     w = Warp(output=TensorTile(3, row, rows, col, bn))
     w.run(blocks["pre"])
-    w.needs(TensorTile(0, row, rows, col, bn, times=GATES, apart=hidden))
+    w.needs(TensorTile(0, row, rows, col, bn, count=GATES, spacing=hidden))
     w.main_done()
     w.run(blocks["set"])
     mark = w.begin()

@@ -20,7 +20,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.program.job import Access, Kernel, Tensor
-from pysim.program.warp_program import OP, Code, Op, Pattern, Program, RecordedProgram, TensorTile
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import OP, Code, Op, Pattern, Program, TensorTile
 from pysim.program.warp_specialized import warp_specialized
 
 from .blocks import Block
@@ -168,7 +169,7 @@ class Warp:
             elif kind == "bar":
                 self.barrier()
             elif kind == "taken":
-                self.code.taken()
+                self.code.wait_operands_read()
                 self._count()
             elif kind == "exit":
                 self.exit()
@@ -204,19 +205,19 @@ class Warp:
         self._count()
 
     def needs(self, part: TensorTile, *, level: int = 2, ahead: int = 0) -> None:
-        """Mark that the code from here reads a part of an argument; see :meth:`pysim.Code.needs`."""
-        self.code.needs(part, level=level, ahead=ahead)
+        """Mark that the code from here reads a part of an argument; see :meth:`pysim.Code.mark_input`."""
+        self.code.mark_input(part, level=level, ahead=ahead)
         self._count()
 
     def main_done(self) -> None:
         """Mark the end of the main loop."""
-        self.code.main_done()
+        self.code.mark_main_loop_end()
         self._count()
 
     def exit(self) -> None:
         """Add EXIT, after the mark of what the warp has stored."""
         if self.output is not None:
-            self.code.made(self.output, level=2)
+            self.code.mark_output(self.output, level=2)
         self.code.exit()
         self._count()
 
@@ -289,15 +290,15 @@ def launch(
         every = [tuple(w.ops for w in row) * (warps // len(row)) for row in code]
         which = None if tb_rows is None else tb_rows.astype(np.uint32)
         program = warp_specialized(name, every, which, registers=registers, smem=smem, args=len(args))
-    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameters=parameters)
+    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameter_lines=parameters)
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
 
 
 def as_stage(made: Launch, of: Callable[[], Launch]) -> Launch:
     """Return a launch whose kernel knows its form as a stage of a persistent kernel, ``of()``."""
-    return replace(made, kernel=replace(made.kernel, staged=lambda: of().kernel))
+    return replace(made, kernel=replace(made.kernel, as_stage=lambda: of().kernel))
 
 
 def resizable(made: Launch, of: Callable[[int], Launch]) -> Launch:
     """Return a launch whose kernel knows its form with another number of warps a TB, ``of(warps)``."""
-    return replace(made, kernel=replace(made.kernel, sized=lambda warps: of(warps).kernel))
+    return replace(made, kernel=replace(made.kernel, with_warps=lambda warps: of(warps).kernel))

@@ -153,11 +153,11 @@ class _Writer:
         for part, first in enumerate(range(0, case.hidden, many)):
             mine = min(many, case.hidden - first)
             if step and case.sync == "grid":
-                code.turn(Sem(row=Affine(step=1), stride=LINE), level=level)
+                code.mark_tb_wait(Sem(row=Affine(step=1), stride=LINE), level=level)
             elif step:
                 flags = min(PATIENCE, case.layout.tbs - part * PATIENCE)
                 stride = -(-case.layout.tbs // LINE) * LINE
-                code.turn(
+                code.mark_tb_wait(
                     Sem(row=Affine(step=1), stride=stride, first=part * PATIENCE, times=flags, apart=1),
                     level=level,
                 )
@@ -205,9 +205,11 @@ class _Writer:
             code.store(2, *patterns, level=level)
         row = Affine(base=step, step=1)
         if case.sync == "grid":
-            code.turned(Sem(row=row, stride=LINE), level=level)
+            code.mark_tb_signal(Sem(row=row, stride=LINE), level=level)
         else:
-            code.turned(Sem(row=row, col=Affine(bx=1), stride=-(-layout.tbs // LINE) * LINE), level=level)
+            code.mark_tb_signal(
+                Sem(row=row, col=Affine(bx=1), stride=-(-layout.tbs // LINE) * LINE), level=level
+            )
 
     def all(self) -> Code:
         """Return the whole program."""
@@ -278,8 +280,8 @@ def _layer(name: str, case: _Case, w: Tensor, x: Tensor, h: Tensor) -> Kernel:
         (layout.tbs, 1, 1),
         (w, x, h),
         tuple(accesses),
-        flags=flags.reshape(-1),
-        together=True,
+        tb_semaphores=flags.reshape(-1),
+        cooperative=True,
     )
 
 

@@ -28,7 +28,7 @@ class ProgramCost:
 
     floor: Floats
     work: NDArray[np.void]
-    far: dict[LoadFacts, Floats] = field(default_factory=dict)
-    slow: dict[int, tuple[Floats, Floats, float | None]] = field(default_factory=dict)
-    single: dict[int, tuple[float, float]] = field(default_factory=dict)
-    passed: dict[int, NDArray[np.void]] = field(default_factory=dict)
+    floor_by_facts: dict[LoadFacts, Floats] = field(default_factory=dict)
+    lone_cycles: dict[int, tuple[Floats, Floats, float | None]] = field(default_factory=dict)
+    lone_tb_floor: dict[int, tuple[float, float]] = field(default_factory=dict)
+    slice_traffic: dict[int, NDArray[np.void]] = field(default_factory=dict)

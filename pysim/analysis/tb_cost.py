@@ -234,10 +234,10 @@ def program_costs(
                 for bits in (0, cold):
                     if (number, fresh, bits) not in timed:
                         timed[number, fresh, bits] = floor_of(number, (fresh, bits, 0), latency)
-                made[number].slow[kernel] = timed[number, fresh, 0], timed[number, fresh, cold], share
+                made[number].lone_cycles[kernel] = timed[number, fresh, 0], timed[number, fresh, cold], share
     singles = _singles(sim, job, loads, values, lone) if job is not None and loads else {}
     for kernel, floor in singles.items():
-        made[programs.index[kernel]].single[kernel] = floor
+        made[programs.index[kernel]].lone_tb_floor[kernel] = floor
     if job is not None and loads:
         fill_slice_traffic(sim, job, programs, made, values)
     return made

@@ -59,7 +59,7 @@ def compulsory_bytes(job: Job) -> int:
     found = _sectors(job, constant)
     for kernel in job.kernels:
         if kernel.footprint is not None:
-            found.append(difference(kernel.footprint.read(kernel.tbs, kernel.name), spans) // SECTOR)
+            found.append(difference(kernel.footprint.read_ranges(kernel.tbs, kernel.name), spans) // SECTOR)
     return _bytes(found)
 
 
@@ -68,7 +68,7 @@ def written_bytes(job: Job) -> int:
     found = _sectors(job, lambda access: access.mode != "read")
     for kernel in job.kernels:
         if kernel.footprint is not None and kernel.copy is None:
-            spans = kernel.footprint.written(kernel.tbs, kernel.name)
+            spans = kernel.footprint.written_ranges(kernel.tbs, kernel.name)
             found.append(np.stack([spans[:, 0] // SECTOR, -(-spans[:, 1] // SECTOR)], axis=1))
     return _bytes(found)
 
@@ -81,7 +81,7 @@ def _part(access: Access, tbs: int) -> list[Piece]:
     tensor, regions = access.tensor, regions_of(access, tbs)
     if not len(regions):
         return []
-    row0, row1, byte0, byte1 = regions.bytes_.T
+    row0, row1, byte0, byte1 = regions.byte_rects.T
     top, bottom, left, right = int(row0.min()), int(row1.max()), int(byte0.min()), int(byte1.max())
     area = int(((row1 - row0) * (byte1 - byte0)).sum())
     size = max(SECTOR, min(area, (bottom - top) * (right - left)))
@@ -118,8 +118,8 @@ class _Pieces:
     def of(self, kernel: Kernel) -> list[tuple[list[Piece], bool, bool]]:
         """Return (pieces, read, written) of each tensor that a kernel touches, or of recorded memory."""
         if kernel.footprint is not None:
-            read = kernel.footprint.read(kernel.tbs, kernel.name)
-            written = kernel.footprint.written(kernel.tbs, kernel.name)
+            read = kernel.footprint.read_ranges(kernel.tbs, kernel.name)
+            written = kernel.footprint.written_ranges(kernel.tbs, kernel.name)
             return [(_recorded(read), True, False), (_recorded(written), False, True)]
         made = []
         for access in kernel.accesses:

@@ -58,8 +58,8 @@ def fill_slice_traffic(
     if loaded * SECTOR != compulsory_bytes(job) or stored * SECTOR != written_bytes(job):
         return
     for index, cost in enumerate(costs):
-        cost.passed[index] = np.zeros(values["gpu.l2.slices"], dtype_of("gs_passed"))
-        lib.gs_passed_of(sim, index, ffi.cast("gs_passed *", cost.passed[index].ctypes.data))
+        cost.slice_traffic[index] = np.zeros(values["gpu.l2.slices"], dtype_of("gs_passed"))
+        lib.gs_passed_of(sim, index, ffi.cast("gs_passed *", cost.slice_traffic[index].ctypes.data))
 
 
 def written_back_before_reads(
@@ -69,7 +69,7 @@ def written_back_before_reads(
 
     ``costs``: one a kernel.
     """
-    parts = [cost.passed.get(index) for index, cost in enumerate(costs)]
+    parts = [cost.slice_traffic.get(index) for index, cost in enumerate(costs)]
     each = [part for part in parts if part is not None]
     # what has left an SM comes to L2 before what a TB loads that starts for it
     hand_over = values["gpu.cp.tb_done_latency"] + values["gpu.cp.tb_start_latency"]

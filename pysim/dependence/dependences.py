@@ -164,7 +164,7 @@ class _Builder:
         self.waits: dict[tuple[Any, ...], list[_Wait]] = {}
 
     def _shaped(self, regions: Regions) -> Regions:
-        key = (regions.pitch, regions.bytes_.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
+        key = (regions.pitch, regions.byte_rects.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
         regions.shape = self.shapes.setdefault(key, len(self.shapes))
         return regions
 
@@ -237,7 +237,7 @@ class _Builder:
         right: list[Ints] = []
         base = 0
         for record in sources:
-            i, j = regions.meet(record.regions)
+            i, j = regions.overlapping_pairs(record.regions)
             left.append(i)
             right.append(j + base)
             base += len(record.regions)
@@ -286,7 +286,7 @@ class _Builder:
                     if hidden.all():
                         continue
                     if hidden.any():
-                        record.regions = self._shaped(record.regions.without(hidden))
+                        record.regions = self._shaped(record.regions.excluding(hidden))
                         record.lo, record.hi = int(record.regions.lo.min()), int(record.regions.hi.max())
                 left.append(record)
             records[:] = left
@@ -341,12 +341,12 @@ def dependences(job: Job, granule: int = SECTOR) -> Dependences:
     parts: list[Part] = []
     for index, kernel in enumerate(job.kernels):
         if kernel.footprint is not None:
-            parts += parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name, granule))
+            parts += parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name, granule))
     spans = [
         span
         for kernel in job.kernels
         if kernel.footprint is not None
-        for span in (kernel.footprint.read(kernel.tbs), kernel.footprint.written(kernel.tbs))
+        for span in (kernel.footprint.read_ranges(kernel.tbs), kernel.footprint.written_ranges(kernel.tbs))
     ]
     recorded = np.concatenate([np.empty((0, 2), np.int64), *spans])
     recorded = np.stack([recorded[:, 0] // granule, -(-recorded[:, 1] // granule)], axis=1) * granule

@@ -51,7 +51,7 @@ class _Finder:
         self.found = KernelEdges([], [])
         self.waits: dict[int, tuple[set[int], bool]] = {}
         self.last: dict[int, bool] = {}
-        self.known = Known(deps, self.found.of, self._alike, self._ahead, self._ends)
+        self.known = Known(deps, self.found.producers, self._alike, self._ahead, self._ends)
 
     def run(self) -> KernelEdges:
         """Go through the kernels in launch order."""
@@ -60,20 +60,20 @@ class _Finder:
         behind = {after for _, after in job.events}  # an event
         ended = -1  # kernels up to here have ended when this one starts
         for index, direct in enumerate(reduced(self.deps.preds)):
-            found.of.append({})
+            found.producers.append({})
             missing = self._missing(index, direct, ended) if self.policy else ""
-            found.why = found.why or missing
+            found.reason = found.reason or missing
             join = index == 0 or index in behind or not aware[index] or not aware[index - 1] or bool(missing)
             if join:
                 ended = index - 1
-                found.of[index].clear()
+                found.producers[index].clear()
                 self.known.forget()
-            found.joins.append(join)
+            found.after_all.append(join)
         return found
 
     def _missing(self, index: int, direct: Sequence[int], ended: int) -> str:
         """Find what a kernel waits for; return why that is not enough, or nothing."""
-        job, mine = self.job, self.found.of[index]
+        job, mine = self.job, self.found.producers[index]
         for number in range(ended + 1, index):
             if one_workspace(job.kernels[index], job.kernels[number]):
                 return f"kernels {number} and {index} leave sums in one workspace: give each its own"
@@ -116,7 +116,7 @@ class _Finder:
         for arg in loaded_args(kernel) | args:
             if any(kernel.args[arg].overlaps(tensor) for tensor in (others if arg in args else written)):
                 return False
-        self.found.of[index][number] = TileEdge(tuple(needs), *told[0][1:])
+        self.found.producers[index][number] = TileEdge(tuple(needs), *told[0][1:])
         return True
 
     def _alike(self, number: int) -> NDArray[np.int64] | None:
@@ -128,14 +128,14 @@ class _Finder:
 
     def _ahead(self, index: int, kind: int) -> list[int]:
         """Return which kernels a kernel has waited for before it reads (kind RAW), or before it writes."""
-        mine = self.found.of[index]
+        mine = self.found.producers[index]
         if waits_along_z(self.job.kernels[index]):
             return []  # a part of a split K waits for its share of what its accesses say
         if index not in self.waits:
             self.waits[index] = wait_positions(self.job.kernels[index])
         first, writes_last = self.waits[index]
         if kind == RAW:
-            return [number for number, edge in mine.items() if first.issuperset(n.arg for n in edge.needs)]
+            return [number for number, edge in mine.items() if first.issuperset(n.arg for n in edge.inputs)]
         return list(mine) if writes_last else []
 
     def _ends(self, number: int) -> bool:
@@ -150,7 +150,7 @@ class _Finder:
 
     def _unproven(self, before: int, after: int) -> str:
         """Say of two kernels that what one waits for is not known to put it behind the other."""
-        pair = self._depends(before, after, before not in self.found.of[after])
+        pair = self._depends(before, after, before not in self.found.producers[after])
         return f"{pair}, which is not known to be done by the tiles that it waits for"
 
     def _depends(self, before: int, after: int, reads: bool = True) -> str:

@@ -134,7 +134,7 @@ def _bypass(job: Job, plan: Plan | None = None) -> list[int]:
             continue
         spans, bits = written, 0
         if kernel.footprint is not None:
-            spans = intersection(kernel.footprint.read(kernel.tbs, kernel.name), written)
+            spans = intersection(kernel.footprint.read_ranges(kernel.tbs, kernel.name), written)
             bits = (0xFFFFFFFF << len(kernel.args)) & 0xFFFFFFFF if len(spans) else 0
         for slot, tensor in enumerate(kernel.args):
             if overlaps(spans, tensor.address, tensor.address + tensor.nbytes):
@@ -158,7 +158,7 @@ def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> 
         for name, column in (("first", sectors[:, 0]), ("end", sectors[:, 1]), ("before", before)):
             part[name] = column.astype(np.uint64)
         launches["first_copy"][index], launches["copies"][index] = at, len(part)
-        wait, spent = kernel.copy.ticks(values)
+        wait, spent = kernel.copy.link_ticks(values)
         launches["copy_wait"][index], launches["copy_time"][index] = wait, spent
         parts.append(part)
         at += len(part)

@@ -105,11 +105,11 @@ def _loaded(
     if session.rule:
         session.rule.check(config)
     if replay is None:
-        lowered, programs = session.lowered(choice, config, known.alone)
+        lowered, programs = session.lowered(choice, config, known.kernel_cycles)
     else:
         inside = session.inside(replay.made)
         sampled = replay.sampled(config, known.estimate_us)
-        lowered, programs = inside.lowered(choice, sampled, replay.alone(known).alone)
+        lowered, programs = inside.lowered(choice, sampled, replay.alone(known).kernel_cycles)
         replay.prepare(lowered)
     return lowered, programs, replay, Sim(lowered)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pysim.analysis.lower_bound import Bounds, Family, bounds, family_of
+from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, scheme_traits
 from pysim.analysis.program_cost import ProgramCost
 from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
 from pysim.analysis.traffic import args_from_dram
@@ -52,7 +52,7 @@ class Session:
         self.priced: dict[
             tuple[tuple[str, int], ...], tuple[LoweredPrograms, list[ProgramCost]]
         ] = {}  # by the machine
-        self.known: dict[tuple[tuple[tuple[str, int], ...], int, Family], Bounds] = {}
+        self.known: dict[tuple[tuple[tuple[str, int], ...], int, SchemeTraits], Bounds] = {}
 
     def lowered(
         self, choice: Choice, config: Config, times: Sequence[float]
@@ -108,7 +108,7 @@ class Session:
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
         values = config.encoded()
-        family, prologue = family_of(choice, values), values["scheme.prologue"]
+        family, prologue = scheme_traits(choice, values), values["scheme.prologue"]
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
         if (key, prologue, family) not in self.known:
             loads = load_facts(self.job)
@@ -117,7 +117,7 @@ class Session:
             programs, costs = self.priced[key]
             behind = self._behind_prologues(values, config) if prologue else None
             # the estimate is the same for all families
-            guess = next((b.guess for (k, *_), b in self.known.items() if k == key), None)
+            guess = next((b.raw_estimate for (k, *_), b in self.known.items() if k == key), None)
             self.known[key, prologue, family] = bounds(
                 self.job, self.deps, programs, costs, values, family, loads, behind, guess
             )

@@ -49,8 +49,8 @@ def l1_stale_ranges(kernels: Sequence[Kernel]) -> Ints:
     for kernel in kernels:
         if kernel.copy is None:
             if kernel.footprint is not None:
-                made.append(kernel.footprint.written(kernel.tbs, kernel.name))
-                fresh.append(kernel.footprint.read(kernel.tbs, kernel.name))
+                made.append(kernel.footprint.written_ranges(kernel.tbs, kernel.name))
+                fresh.append(kernel.footprint.read_ranges(kernel.tbs, kernel.name))
             tensors = [a.tensor for a in kernel.accesses if a.mode == "read"]
             fresh.append(
                 np.array([(t.address, t.address + t.nbytes) for t in tensors], np.int64).reshape(-1, 2)

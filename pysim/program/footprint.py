@@ -71,7 +71,7 @@ class Footprint:
         made = ByteRanges(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
         return cls(lambda: made)
 
-    def touched(self, tbs: int, name: str = "?", granule: int = SECTOR) -> SectorRuns:
+    def sector_runs(self, tbs: int, name: str = "?", granule: int = SECTOR) -> SectorRuns:
         """Return the runs of sectors, or of larger granules; ``tbs``, ``name``: the kernel's, for errors."""
         rows = self._rows()
         tb, start, end = (np.asarray(column, np.int64) for column in rows[:3])
@@ -93,15 +93,15 @@ class Footprint:
 
     def _span(self, which: int, tbs: int, name: str) -> Ints:
         if self._spans is None:
-            self.touched(tbs, name)
+            self.sector_runs(tbs, name)
         assert self._spans is not None
         return self._spans[which]
 
-    def read(self, tbs: int, name: str = "?") -> Ints:
+    def read_ranges(self, tbs: int, name: str = "?") -> Ints:
         """Return the memory that any TB reads, as sorted (n, 2) byte ranges of whole sectors."""
         return self._span(0, tbs, name)
 
-    def written(self, tbs: int, name: str = "?") -> Ints:
+    def written_ranges(self, tbs: int, name: str = "?") -> Ints:
         """Return the memory that any TB writes or updates, as sorted (n, 2) byte ranges of whole sectors."""
         return self._span(1, tbs, name)
 

@@ -33,7 +33,7 @@ class HostCopy:
         """Bytes that come over the link."""
         return int((self.spans[:, 1] - self.spans[:, 0]).sum())
 
-    def ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
+    def link_ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
         """Return the ticks before the first byte and from there to the last, of encoded parameters."""
         if not self.timed:
             return 0, 0

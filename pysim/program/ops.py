@@ -119,7 +119,7 @@ class LoweredPrograms:
     stages: list[dict[str, Any]] = field(default_factory=list)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
-    examples: list[Program] = field(default_factory=list)
+    distinct: list[Program] = field(default_factory=list)
     recorded: list[tuple[RecordedProgram, CodeTables]] = field(default_factory=list)
 
 
@@ -230,7 +230,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
                 }
                 | {"entry": tuple(entries * 8 if len(entries) == 1 else entries)}
             )
-            made.examples.append(program)
+            made.distinct.append(program)
             by_value[program] = number
         by_id[id(program)] = number
         made.index.append(number)

@@ -172,7 +172,7 @@ class Regions:
 
     address: int
     pitch: int
-    bytes_: Ints
+    byte_rects: Ints
     rects: Ints | None
     lo: Ints
     hi: Ints
@@ -185,14 +185,14 @@ class Regions:
     def __len__(self) -> int:
         return len(self.lo)
 
-    def members(self, region: int) -> Ints:
+    def tbs_of(self, region: int) -> Ints:
         """Return the TBs of a region."""
         return self.tbs[self.ptr[region] : self.ptr[region + 1]]
 
     def intervals(self) -> tuple[Ints, Ints, Ints]:
         """Return (lo, hi, region) of the granule runs of every region, sorted, none touching in a region."""
         if self._flat is None:
-            row0, row1, byte0, byte1 = self.bytes_.T
+            row0, row1, byte0, byte1 = self.byte_rects.T
             whole = (byte0 == 0) & (byte1 == self.pitch)
             rows = np.where(whole, 1, row1 - row0)
             region = np.repeat(np.arange(len(self), dtype=np.int64), rows)
@@ -208,14 +208,14 @@ class Regions:
         same = self.rects is not None and other.rects is not None and self.pitch == other.pitch
         return same and (self.address - other.address) % self.pitch == 0
 
-    def shifted(self, other: Regions) -> Ints:
+    def rects_in(self, other: Regions) -> Ints:
         """Return the rectangles in the rows of ``other``."""
         assert self.rects is not None
         shift = (self.address - other.address) // self.pitch
         made: Ints = self.rects + np.array([shift, shift, 0, 0])
         return made
 
-    def meet(self, other: Regions) -> tuple[Ints, Ints]:
+    def overlapping_pairs(self, other: Regions) -> tuple[Ints, Ints]:
         """Return all pairs (region of self, region of other) that share a granule."""
         if not self.aligned_with(other):
             alo, ahi, aid = self.intervals()
@@ -225,7 +225,7 @@ class Regions:
             return packed // max(1, len(other)), packed % max(1, len(other))
         i, j = overlapping_pairs(self.lo, self.hi, other.lo, other.hi)
         assert other.rects is not None
-        a, b = self.shifted(other)[i], other.rects[j]
+        a, b = self.rects_in(other)[i], other.rects[j]
         keep = (a[:, 0] < b[:, 1]) & (b[:, 0] < a[:, 1]) & (a[:, 2] < b[:, 3]) & (b[:, 2] < a[:, 3])
         return i[keep], j[keep]
 
@@ -233,7 +233,7 @@ class Regions:
         """Return which regions lie wholly in the union of the regions of ``other``."""
         if self.aligned_with(other) and other.disjoint():
             i, j = overlapping_pairs(self.lo, self.hi, other.lo, other.hi)
-            mine = self.shifted(other)
+            mine = self.rects_in(other)
             assert other.rects is not None
             a, b = mine[i], other.rects[j]
             high = np.minimum(a[:, 1], b[:, 1]) - np.maximum(a[:, 0], b[:, 0])
@@ -253,17 +253,17 @@ class Regions:
 
     def disjoint(self) -> bool:
         """Whether no two regions share a granule."""
-        i, _ = self.meet(self)
+        i, _ = self.overlapping_pairs(self)
         return len(i) == len(self)
 
-    def without(self, drop: NDArray[np.bool_]) -> Regions:
+    def excluding(self, drop: NDArray[np.bool_]) -> Regions:
         """Return the regions that ``drop`` does not mark."""
         keep = np.flatnonzero(~drop)
         count = np.diff(self.ptr)[keep]
         return Regions(
             self.address,
             self.pitch,
-            self.bytes_[keep],
+            self.byte_rects[keep],
             None if self.rects is None else self.rects[keep],
             self.lo[keep],
             self.hi[keep],

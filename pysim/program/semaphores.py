@@ -43,11 +43,11 @@ class TileSemaphores:
     rows: int
     cols: int
     stride: int
-    need: NDArray[np.int64]
+    posts_needed: NDArray[np.int64]
     shift: int = 0
     wrap: int = 0
 
-    def row(self, place: Affine) -> Affine:
+    def shifted(self, place: Affine) -> Affine:
         """Return a row as these semaphores count it."""
         return replace(place, base=place.base + self.shift)
 
@@ -148,7 +148,7 @@ def poll_ops(mark: Op, found: TileSemaphores, base: int, name: str) -> list[Op]:
     part = mark.tile
     assert part is not None
     one = found.stride == 1  # for all columns
-    row = found.row(part.row)
+    row = found.shifted(part.row)
     if (
         row.base < 0
         or not (one or is_aligned(part.col, part.cols, found.cols))
@@ -212,33 +212,33 @@ def _runs(places: Sequence[int]) -> Iterator[range]:
 class SemaphoreTable:
     """The semaphores of a job."""
 
-    needs: list[NDArray[np.int64]] = field(default_factory=list)
+    posts_needed: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
 
     def add(self, need: NDArray[np.int64]) -> int:
         """Add semaphores in lines of their own; return the index of the first."""
         first = self.size
         room = -(-len(need) // LINE) * LINE
-        self.needs.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
+        self.posts_needed.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
         self.size += room
         return first
 
-    def joined(self) -> NDArray[np.int64]:
+    def concatenated(self) -> NDArray[np.int64]:
         """Return all of them, to be a part of another table."""
-        return np.concatenate([np.zeros(0, np.int64), *self.needs])
+        return np.concatenate([np.zeros(0, np.int64), *self.posts_needed])
 
     def array(self) -> NDArray[np.uint32]:
         """Return what completes each semaphore."""
-        return self.joined().astype(np.uint32)
+        return self.concatenated().astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
 class TileEdge:
     """What a kernel waits for: a part of each argument that begins ``row`` rows into what the maker made."""
 
-    needs: tuple[TensorTile, ...]
-    made: TensorTile
-    row: int
+    inputs: tuple[TensorTile, ...]
+    output: TensorTile
+    row_offset: int
 
 
 @dataclass(slots=True)
@@ -251,9 +251,9 @@ class KernelEdges:
     ``why``: of the first kernel that joins because programs do not say enough.
     """
 
-    joins: list[bool]
-    of: list[dict[int, TileEdge]]
-    why: str = ""
+    after_all: list[bool]
+    producers: list[dict[int, TileEdge]]
+    reason: str = ""
 
 
 def output_semaphores(
@@ -261,21 +261,21 @@ def output_semaphores(
 ) -> dict[int, tuple[int, TileSemaphores]]:
     """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
     readers: dict[int, list[TileEdge]] = defaultdict(list)
-    for mine in edges.of:
+    for mine in edges.producers:
         for number, edge in mine.items():
             readers[number].append(edge)
     # what is read in one piece has a semaphore a tile, where other kernels' output is what lies apart
     apart = policy == "strided" and any(
-        need.count > 1 for users in readers.values() for edge in users for need in edge.needs
+        need.count > 1 for users in readers.values() for edge in users for need in edge.inputs
     )
     found: dict[int, tuple[int, TileSemaphores]] = {}
     for number, users in readers.items():
-        maker, made = job.kernels[number], users[0].made
-        if any(edge.made.arg != made.arg for edge in users):
+        maker, made = job.kernels[number], users[0].output
+        if any(edge.output.arg != made.arg for edge in users):
             raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        own = "tile" if apart and all(need.count == 1 for edge in users for need in edge.needs) else policy
-        each = tile_semaphores(table.size, maker, made, (need for edge in users for need in edge.needs), own)
-        table.add(each.need)
+        own = "tile" if apart and all(need.count == 1 for edge in users for need in edge.inputs) else policy
+        each = tile_semaphores(table.size, maker, made, (need for edge in users for need in edge.inputs), own)
+        table.add(each.posts_needed)
         found[number] = made.arg, each
     return found
 

@@ -79,7 +79,7 @@ def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
     """Return what TBs touch; who waits inside for others hints at what those touch too."""
     waiters = waiters_of(kernel)
     if kernel.footprint is not None:
-        for part in parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name)):
+        for part in parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name)):
             yield part.written, part.lo, part.hi, part.owner, part.tbs, part.ptr
     for access in kernel.accesses:
         regions = regions_of(access, kernel.tbs)

@@ -41,9 +41,9 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
         if has_tb_waits(kernel):
             raise WorkloadError(f"kernel {kernel.name}: its TBs wait for each other: they do not fuse")
     edges = edges_of(job, deps, "tile" if tiles else "")
-    if all(edges.joins):
-        raise WorkloadError(edges.why or "no two kernels whose programs say what they read and make")
-    begins = [i for i, joins in enumerate(edges.joins) if joins]
+    if all(edges.after_all):
+        raise WorkloadError(edges.reason or "no two kernels whose programs say what they read and make")
+    begins = [i for i, joins in enumerate(edges.after_all) if joins]
     stretches = list(pairwise([*begins, len(job.kernels)]))
     stages: list[Kernel] = []
     for begin, end in stretches:
@@ -51,9 +51,9 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     staged = replace(job, kernels=stages)
     if tiles and any(a is not b for a, b in zip(stages, job.kernels, strict=True)):
         # tiles wait for those of the stages, which may have other TBs, or other tiles
-        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.joins
-        if edges.joins != joins:
-            raise WorkloadError(edges.why or "kernels of which some get other TBs wait for no tiles")
+        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.after_all
+        if edges.after_all != joins:
+            raise WorkloadError(edges.reason or "kernels of which some get other TBs wait for no tiles")
     made = Plan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)
     table = SemaphoreTable()
     launched: list[Kernel] = []
@@ -61,7 +61,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
         kernel, base = job.kernels[begin], 0
         if end - begin > 1:
             kernel, needs = _fuse(staged, edges, range(begin, end), tiles, values)
-            base = table.add(needs.joined())
+            base = table.add(needs.concatenated())
         made.number += [len(launched)] * (end - begin)
         made.cooperative.append(int(end - begin > 1))
         launched.append(kernel)
@@ -80,7 +80,9 @@ def _fuse(
     """Return one persistent kernel of stages, and its semaphores, counted from its own first."""
     needs = SemaphoreTable()
     stages = job.kernels[which.start : which.stop]
-    inner = KernelEdges(edges.joins, [edges.of[i] if i in which else {} for i in range(len(edges.of))])
+    inner = KernelEdges(
+        edges.after_all, [edges.producers[i] if i in which else {} for i in range(len(edges.producers))]
+    )
     output = output_semaphores(job, inner, "tile", needs) if tiles else {}
     programs = [k.program for k in stages]
     registers, smem = max(p.registers for p in programs), max(p.smem for p in programs)
@@ -134,10 +136,10 @@ class _Marks:
     ) -> None:
         self.kernel, self.mine = job.kernels[index], output.get(index)
         self.reads = [
-            (arg, output[n][1], first_semaphore(output[n][1], edge.row, self.kernel.name))
-            for n, edge in edges.of[index].items()
+            (arg, output[n][1], first_semaphore(output[n][1], edge.row_offset, self.kernel.name))
+            for n, edge in edges.producers[index].items()
             if n in output
-            for arg in dict.fromkeys(need.arg for need in edge.needs)
+            for arg in dict.fromkeys(need.arg for need in edge.inputs)
         ]
         self.ops: Ops = ()
 
@@ -154,7 +156,9 @@ class _Marks:
             ]
         if op.mark == "output" and op.tile is not None and self.mine and op.tile.arg == self.mine[0]:
             found = self.mine[1]
-            sem = Sem(found.row(op.tile.row), op.tile.col, found.rows, found.cols, found.stride, found.first)
+            sem = Sem(
+                found.shifted(op.tile.row), op.tile.col, found.rows, found.cols, found.stride, found.first
+            )
             return publish_ops(self.ops, sem, op.level)
         return ()
 

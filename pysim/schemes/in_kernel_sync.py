@@ -116,14 +116,14 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
     edges = edges_of(job, deps, settings.policy)
-    if all(edges.joins) or (settings.policy and not any(edges.of)):
-        raise WorkloadError(edges.why or "no program says where it would wait")
+    if all(edges.after_all) or (settings.policy and not any(edges.producers)):
+        raise WorkloadError(edges.reason or "no program says where it would wait")
     table = SemaphoreTable()
     output = output_semaphores(job, edges, settings.policy, table)
     count = len(job.kernels)
     started = [0] * count
     for index, kernel in enumerate(job.kernels):
-        gated = settings.launch == "streams" and index + 1 < count and not edges.joins[index + 1]
+        gated = settings.launch == "streams" and index + 1 < count and not edges.after_all[index + 1]
         need = (kernel.tbs if settings.gate == "all" else 1) if gated and settings.gate != "none" else 0
         if need or settings.order or has_tb_waits(kernel):
             started[index] = table.add(_own(kernel, need))
@@ -131,16 +131,17 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     kernels: list[Kernel] = []
     bases: list[tuple[int, int, int, int]] = []
     for index, kernel in enumerate(job.kernels):
-        mine = edges.of[index]
+        mine = edges.producers[index]
         reads = tuple(
-            (tuple(dict.fromkeys(p.arg for p in edge.needs)), output[n][1]) for n, edge in mine.items()
+            (tuple(dict.fromkeys(p.arg for p in edge.inputs)), output[n][1]) for n, edge in mine.items()
         )
-        follows = index + 1 < count and not edges.joins[index + 1]
-        use = _Use(settings, output.get(index), reads, follows, edges.joins[index])
+        follows = index + 1 < count and not edges.after_all[index + 1]
+        use = _Use(settings, output.get(index), reads, follows, edges.after_all[index])
         if marks_of(kernel):
             kernel = replace(kernel, program=use.applied(kernel, values, known))
         kernels.append(kernel)
-        firsts = [first_semaphore(output[n][1], edge.row, kernel.name) for n, edge in mine.items()] + [0, 0]
+        firsts = [first_semaphore(output[n][1], edge.row_offset, kernel.name) for n, edge in mine.items()]
+        firsts += [0, 0]
         bases.append((output[index][1].first if index in output else 0, firsts[0], firsts[1], started[index]))
     return _launched(job, edges, kernels, bases, table, settings, values)
 
@@ -273,7 +274,7 @@ class _Use:
             if op.mark == "output" and part is not None and self.output and part.arg == self.output[0]:
                 found = self.output[1]
                 sem = Sem(
-                    found.row(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
+                    found.shifted(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
                 )
                 return delay_posts(publish_ops(ops, sem, op.level), self._extra(values))
             return ()
@@ -336,7 +337,7 @@ def _launched(
     begin, side = 0, 0  # the first launch that has not surely ended; which of two streams comes next
     last: list[tuple[int, ...]] = [(), ()]  # what the next launch of each stream waits for
     for index, kernel in enumerate(kernels):
-        if edges.joins[index]:
+        if edges.after_all[index]:
             here = len(launched)
             made.number.append(here)
             add(replace(kernel, stream=0), bases[index], range(begin, here))

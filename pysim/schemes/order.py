@@ -135,7 +135,7 @@ def _tensors_written(job: Job) -> NDArray[np.int64]:
 
 def written_by_job(job: Job) -> NDArray[np.int64]:
     """Return the merged address ranges that kernels and copies write or update: sorted, (n, 2)."""
-    recorded = [k.footprint.written(k.tbs, k.name) for k in job.kernels if k.footprint is not None]
+    recorded = [k.footprint.written_ranges(k.tbs, k.name) for k in job.kernels if k.footprint is not None]
     return union(np.concatenate([_tensors_written(job), *recorded]))
 
 

@@ -76,7 +76,7 @@ class Needs:
 def _spans(kernel: Kernel) -> tuple[Ints, Ints]:
     """Return the byte ranges that a launch reads, and those that it writes, by whole tensors."""
     if kernel.footprint is not None:
-        return kernel.footprint.read(kernel.tbs, kernel.name), kernel.footprint.written(
+        return kernel.footprint.read_ranges(kernel.tbs, kernel.name), kernel.footprint.written_ranges(
             kernel.tbs, kernel.name
         )
     made: list[Ints] = []

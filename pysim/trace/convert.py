@@ -286,7 +286,9 @@ def convert(
                 header, arrays, counts = core.kernel(command.path)
                 names = ("name", "id", "stream", "grid", "block", "smem", "registers", "binary")
                 entry = {name: getattr(header, name) for name in names} | counts
-                made.append(entry | {"arrays": {name: writer.add(part) for name, part in arrays.items()}})
+                made.append(
+                    entry | {"arrays": {name: writer.write_array(part) for name, part in arrays.items()}}
+                )
                 if progress is not None:
                     progress(len(made), total)
             pages = core.pages()
@@ -295,15 +297,17 @@ def convert(
             for entry in made:
                 for name in ("places", "touched"):
                     change = partial(_lay_out, name, pages=pages)
-                    entry["arrays"][name] = writer.change(entry["arrays"][name], KERNEL_ARRAYS[name], change)
+                    entry["arrays"][name] = writer.edit_array(
+                        entry["arrays"][name], KERNEL_ARRAYS[name], change
+                    )
             packed = _read_back(records, _RECORD)
-            where = {"accesses": [writer.start(), len(packed), 0]}
+            where = {"accesses": [writer.begin_array(), len(packed), 0]}
             for entry in made:
                 near = partial(core.near, pages=pages, where=str(found))
-                entry["accesses_check"] = writer.append(_packed(packed, entry, pages, near))
+                entry["accesses_check"] = writer.append_pieces(_packed(packed, entry, pages, near))
             templates, parts = core.templates()
             whole = {"templates": templates, "parts": parts, "pages": pages}
-            where |= {name: writer.add(part) for name, part in whole.items()}
+            where |= {name: writer.write_array(part) for name, part in whole.items()}
             writer.finish(
                 {
                     "layout": layout(),

@@ -30,7 +30,7 @@ class _Places:
     """Where copied addresses lie: pages that kernels touch where those have them, all others behind these."""
 
     def __init__(self, store: ConvertedTrace, copies: Sequence[tuple[int, int]]) -> None:
-        self.pages = np.asarray(store.whole("pages"), np.int64)
+        self.pages = np.asarray(store.trace_array("pages"), np.int64)
         touched = np.stack([self.pages, self.pages + 1], axis=1)
         wanted = np.array([(a >> PAGE, ((a + n - 1) >> PAGE) + 1) for a, n in copies], np.int64).reshape(
             -1, 2

@@ -83,20 +83,20 @@ class TraceLine(NamedTuple):
     dst: int  # -1: none
     name: str
     sources: tuple[int, ...]
-    kept: int
+    fixed_sources: int
     tail: str  # width, addresses, immediate
 
     def text(self, waits: Sequence[int]) -> str:
         """Return the line; ``waits`` are registers that it reads instead of its other sources."""
-        sources = (*self.sources[: self.kept], *waits) if waits else self.sources
+        sources = (*self.sources[: self.fixed_sources], *waits) if waits else self.sources
         dst = f"1 R{self.dst}" if self.dst >= 0 else "0"
         read = "".join(f" R{r}" for r in sources)
         return f"{self.head} {dst} {self.name} {len(sources)}{read} {self.tail}\n"
 
     @property
-    def room(self) -> int:
+    def free_sources(self) -> int:
         """How many registers it can wait for."""
-        return MOST_SOURCES - self.kept
+        return MOST_SOURCES - self.fixed_sources
 
 
 def _tail(left: dict[PipeInstruction, int], cycles: int) -> list[PipeInstruction]:
@@ -105,7 +105,7 @@ def _tail(left: dict[PipeInstruction, int], cycles: int) -> list[PipeInstruction
     The first lasts its latency and each further one a cycle less, as it has an issue slot in any case.
     """
     picked: list[PipeInstruction] = []
-    order = sorted((s for s in left if s.size), key=lambda s: (-s.latency, -left[s]))
+    order = sorted((s for s in left if s.result_registers), key=lambda s: (-s.latency, -left[s]))
 
     def pick(stand: PipeInstruction, least: float) -> bool:
         nonlocal cycles
@@ -131,27 +131,27 @@ class CodeLayout:
 
     program: Program
     binary: int
-    stand: tuple[PipeInstruction | None, ...] = field(init=False)
-    base: dict[str, int] = field(init=False)
-    loads: int = field(init=False)  # the first register for loads
+    pipe_instruction: tuple[PipeInstruction | None, ...] = field(init=False)
+    first_result: dict[str, int] = field(init=False)
+    first_load: int = field(init=False)  # the first register for loads
 
     def __post_init__(self) -> None:
         """Give each pipe that the program uses a rotation of registers."""
-        self.stand = pipe_instructions(self.binary)
+        self.pipe_instruction = pipe_instructions(self.binary)
         ops = [op for variant in self.program.variants for op in variant]
-        self.base = {}
+        self.first_result = {}
         at = FIRST
         for index, (pipe, _) in enumerate(PIPES):
             if any(op.pipes[index] for op in ops):
-                stand = self.stand[index]
+                stand = self.pipe_instruction[index]
                 if stand is None:
                     raise WorkloadError(
                         f"program {self.program.name}: SM {self.binary} has no {pipe} instructions"
                     )
-                self.base[pipe] = at
-                at += stand.size * stand.turns
-        self.base["smem"] = at
-        self.loads = at + (SHARED_LOAD.turns if any(op.smem for op in ops) else 0)
+                self.first_result[pipe] = at
+                at += stand.result_registers * stand.rotation
+        self.first_result["smem"] = at
+        self.first_load = at + (SHARED_LOAD.rotation if any(op.smem for op in ops) else 0)
 
 
 @dataclass(slots=True)
@@ -173,7 +173,9 @@ class BlockLines:
         # who waits for a result of shared memory loaded it
         loads = op.chain >= SHARED_LOAD.latency and op.smem_wait != UNNEEDED + 1
         access = SHARED_LOAD if loads else SHARED_STORE
-        counts = {s: n for s, n in zip(self.layout.stand, op.pipes, strict=True) if s is not None and n}
+        counts = {
+            s: n for s, n in zip(self.layout.pipe_instruction, op.pipes, strict=True) if s is not None and n
+        }
         counts |= {access: shared, NOTHING: rest - shared}
         left = dict(counts)
         tail = _tail(left, op.chain)
@@ -201,8 +203,12 @@ class BlockLines:
         """Return instruction ``number`` of a pipe; ``counts``: all of them, and those that nothing links."""
         count, free = counts
         turn = self.before.get(stand.pipe, 0) + number
-        dst = self.layout.base[stand.pipe] + turn % stand.turns * stand.size if stand.size else -1
-        name = stand.names[turn % len(stand.names)]
+        dst = (
+            self.layout.first_result[stand.pipe] + turn % stand.rotation * stand.result_registers
+            if stand.result_registers
+            else -1
+        )
+        name = stand.opcodes[turn % len(stand.opcodes)]
         if stand.pipe == "smem":
             waves = op.smem * (number + 1) // count - op.smem * number // count
             where = shared_operand(min(waves, LANES), SHARED_WINDOW)

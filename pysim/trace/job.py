@@ -40,7 +40,9 @@ class _Written:
 
 def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapping[str, int]) -> CodeTables:
     """Lower the code of a kernel for the device with these parameters."""
-    arrays = {name: store.kernel(number, name) for name in ("rows", "items", "classes", "places", "shapes")}
+    arrays = {
+        name: store.kernel_array(number, name) for name in ("rows", "items", "classes", "places", "shapes")
+    }
     places, shapes = arrays["places"], arrays["shapes"]
     levels = np.ascontiguousarray(places["level"])
     inputs = ffi.new("gs_lower_in *")
@@ -74,9 +76,9 @@ def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapp
     patterns["arg"] = _touch_any(places["lo"].view(np.int64), places["hi"].view(np.int64), written.spans())
     lanes = np.zeros(len(shapes), dtype_of("gs_lanes"))
     lanes["offset"] = shapes["offset"]
-    entries = store.kernel(number, "entries")
+    entries = store.kernel_array(number, "entries")
     if len(entries) == 0 or len(entries) % store.kernels[number].warps or int(entries.max()) >= len(begins):
-        raise store.bad(f"kernel {number + 1}: damaged")
+        raise store.error(f"kernel {number + 1}: damaged")
     return CodeTables(ops, patterns, lanes, begins[entries].reshape(-1, store.kernels[number].warps))
 
 
@@ -89,10 +91,10 @@ def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> 
 
 
 def _rows(store: ConvertedTrace, number: int) -> ByteRanges:
-    runs = store.kernel(number, "touched")
+    runs = store.kernel_array(number, "touched")
     # dependences are looked for page by page, so a range that reaches far would take for ever
     if len(runs) and int(runs["end"].max()) > store.memory_bytes:
-        raise store.bad(f"kernel {number + 1}: touched: damaged")
+        raise store.error(f"kernel {number + 1}: touched: damaged")
     return ByteRanges(
         runs["tb"].astype(np.int64),
         runs["start"].view(np.int64),
@@ -127,7 +129,7 @@ def trace_job(
     footprints = [Footprint(partial(_rows, store, number)) for number in chosen]
     sizes = [math.prod(store.kernels[number].grid) for number in chosen]
     written = _Written()
-    memory = RecordedAccesses(*(store.whole(array) for array in ("accesses", "templates", "parts")))
+    memory = RecordedAccesses(*(store.trace_array(array) for array in ("accesses", "templates", "parts")))
     # both begin at 0: which of them a place goes through says whether its memory is written
     args = (Tensor("read only", 0, 1, 1, 0), Tensor("memory", 1, store.memory_bytes, 1, 0))
     streams: dict[int, int] = {}
@@ -135,9 +137,9 @@ def trace_job(
     for number, footprint, tbs in zip(chosen, footprints, sizes, strict=True):
         info = store.kernels[number]
         store.check_accesses(number)
-        tb_rows, blocks = store.kernel(number, "tb_rows"), store.kernel(number, "blocks")
+        tb_rows, blocks = store.kernel_array(number, "tb_rows"), store.kernel_array(number, "blocks")
         if len(tb_rows) not in (0, tbs) or len(blocks) not in (0, tbs * info.warps):
-            raise store.bad(f"kernel {number + 1}: damaged")
+            raise store.error(f"kernel {number + 1}: damaged")
         program = RecordedProgram(
             info.name,
             info.warps,
@@ -149,7 +151,7 @@ def trace_job(
             tb_rows=tb_rows if len(tb_rows) else None,
             access_starts=blocks if len(blocks) else None,
             first_access=info.first_access,
-            access_count=info.accesses,
+            access_count=info.access_count,
         )
         made.append(
             Kernel(

@@ -44,7 +44,7 @@ class TB:
     The arrays are views of the reader's memory: they hold until the next TB is read.
     """
 
-    place: Triple
+    index: Triple
     cluster: Triple
     cta: Triple
     rank: int
@@ -138,7 +138,7 @@ def _tb(trace: Any) -> TB:
     raw = ffi.new("gs_trace_tb *")
     lib.gs_trace_tb_get(trace, raw)
     return TB(
-        place=(raw.x, raw.y, raw.z),
+        index=(raw.x, raw.y, raw.z),
         cluster=_triple(raw.cluster),
         cta=_triple(raw.cta),
         rank=raw.rank,

@@ -22,12 +22,12 @@ class PipeInstruction(NamedTuple):
     """
 
     pipe: str
-    names: tuple[str, ...]
-    size: int
+    opcodes: tuple[str, ...]
+    result_registers: int
     sources: int
-    first: int = 60
-    last: int = 89
-    turns: int = 8
+    first_sm: int = 60
+    last_sm: int = 89
+    rotation: int = 8
 
     @property
     def latency(self) -> int:
@@ -49,7 +49,7 @@ _STANDS: tuple[PipeInstruction, ...] = (
     PipeInstruction("tensor", ("HMMA.16816.F32",), 4, 3, 80, 89),
     PipeInstruction("control", ("BRA",), 0, 0),
 )
-SHARED_LOAD = PipeInstruction("smem", ("LDS",), 1, 1, turns=32)
+SHARED_LOAD = PipeInstruction("smem", ("LDS",), 1, 1, rotation=32)
 SHARED_STORE = PipeInstruction("smem", ("STS",), 0, 2)
 NOTHING = PipeInstruction("none", ("NOP",), 0, 0)
 
@@ -62,7 +62,7 @@ def pipe_instructions(binary: int) -> tuple[PipeInstruction | None, ...]:
     """Return what stands for each pipe (order of PIPES) on an SM version; None: it has no such pipe."""
     if binary not in BINARIES:
         raise ConfigError(f"binary version {binary}: must be one of {', '.join(map(str, BINARIES))}")
-    known = {s.pipe: s for s in _STANDS if s.first <= binary <= s.last}
+    known = {s.pipe: s for s in _STANDS if s.first_sm <= binary <= s.last_sm}
     return tuple(known.get(pipe) for pipe, _ in PIPES)
 
 

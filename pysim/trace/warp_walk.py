@@ -87,7 +87,7 @@ class VariantText:
     ) -> None:
         self.name = layout.program.name
         self.ops, self.shapes, self.binary = ops, shapes, layout.binary
-        self.first_load = layout.loads
+        self.first_load = layout.first_load
         if not any(op.kind == OP["EXIT"] for op in ops):
             raise WorkloadError(f"program {self.name}: a variant has no EXIT")
         stored = {s for op in ops if op.kind in _MEMORY[1:] for s in _slots(op)}
@@ -143,7 +143,7 @@ class _Walk:
         if known is None:
             made, at = [], 0
             for line in lines:
-                some = [r for r, _ in waits[at : at + line.room]]
+                some = [r for r, _ in waits[at : at + line.free_sources]]
                 at += len(some)
                 made.append(line.text(some))
             known = self.cache[(*key, waits)] = "".join(made), at

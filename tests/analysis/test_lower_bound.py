@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.analysis.lower_bound import family_of
+from pysim.analysis.lower_bound import scheme_traits
 from pysim.analysis.tb_cost import load_facts, lone_kernels
 from pysim.dependence.dependences import dependences
 from pysim.machine.config import Config, bus_refresh
@@ -354,13 +354,13 @@ def test_a_chain_runs_alone():
 def test_families():
     def family(scheme, gpu="h200"):
         choice = parse_scheme(scheme)
-        return family_of(choice, config(gpu).replaced(choice.pins).encoded())
+        return scheme_traits(choice, config(gpu).replaced(choice.pins).encoded())
 
-    assert family("tb_static").launches
-    assert not family("wireframe").launches
-    assert not family("graph:built").launches
-    assert family("cusync:row").inside
-    assert family("fused").merged
-    assert family("stream").placed
-    assert not family("tb_static:affinity").placed
-    assert not family("stream", "titan_v").placed
+    assert family("tb_static").host_launches
+    assert not family("wireframe").host_launches
+    assert not family("graph:built").host_launches
+    assert family("cusync:row").waits_inside
+    assert family("fused").fused
+    assert family("stream").placement_known
+    assert not family("tb_static:affinity").placement_known
+    assert not family("stream", "titan_v").placement_known

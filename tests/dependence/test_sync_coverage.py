@@ -79,7 +79,7 @@ def test_nothing_is_broken(name, scheme):
 
 def found(job, policy="tile"):
     edges = edges_of(job, dependences(job), policy)
-    return edges.joins, [sorted(each) for each in edges.of]
+    return edges.after_all, [sorted(each) for each in edges.producers]
 
 
 def test_what_is_waited_for():
@@ -142,7 +142,7 @@ def test_what_is_made_in_two_places_has_no_semaphore(scheme):
 def test_what_is_not_proven_is_said():
     """Of rows that another kernel may not have written yet."""
     job = used_again(LAST)
-    assert edges_of(job, dependences(job), "tile").why == (
+    assert edges_of(job, dependences(job), "tile").reason == (
         "kernel 2 (third) writes memory that kernel 0 (first) uses,"
         " which is not known to be done by the tiles that it waits for"
     )

@@ -208,7 +208,7 @@ def test_copies_of_a_list_come_where_they_stand(folder):
     names = [k.name for k in trace_job(store).kernels]
     assert [name == NAME for name in names] == [True, False, True, True, False, False]
     job = trace_job(store)
-    pages = store.whole("pages").tolist()
+    pages = store.trace_array("pages").tolist()
     b = pages.index(B >> 21) << 21
     assert spans_of(job) == [[[0, 4096]], [[b, b + 100]], [[store.memory_bytes, store.memory_bytes + 100]]]
     assert [k.copy.timed for k in trace_job(store, memcpy="time").kernels if k.copy] == [True] * 3
@@ -231,7 +231,7 @@ def test_a_copy_over_touched_and_other_pages(folder):
         f"MemcpyHtoD,0x{A + 2 * page:016x},{page}",
         *(f"kernel-{i}.traceg" for i in (1, 2, 3)),
     )
-    assert store.whole("pages").tolist()[0] == A >> 21
+    assert store.trace_array("pages").tolist()[0] == A >> 21
     end = store.memory_bytes
     first, second = spans_of(trace_job(store))
     # the page before, the one that kernels touch, two behind it, one that is copied to twice

@@ -73,7 +73,7 @@ def converted(folder, **options):
 
 def spread_out(store, addresses):
     """Where the trace's addresses lie in the store's memory."""
-    pages = store.whole("pages")
+    pages = store.trace_array("pages")
     addresses = np.asarray(addresses, np.uint64)
     page = addresses >> np.uint64(21)
     at = np.searchsorted(pages, page)

@@ -53,7 +53,7 @@ def test_addresses_at_both_ends_of_64_bits(tmp_path, last):
     runs = simulate(tiny(), trace_job(store), "stream", tables="none").frame("runs")
     assert runs["warp_instructions"].tolist() == [sum(len(lines) for _, lines in tbs)]
     assert store.memory_bytes == 2 << 21
-    starts = store.kernel(0, "touched")["start"]
+    starts = store.kernel_array(0, "touched")["start"]
     assert sorted(starts)[-1] == (1 << 21) + (last & 0x1FFFFF) // 32 * 32
 
 
@@ -130,8 +130,8 @@ def test_what_is_touched_lies_in_memory(tmp_path, end):
         def __getattr__(self, name):
             return getattr(store, name)
 
-        def kernel(self, number, name):
-            array = store.kernel(number, name).copy()
+        def kernel_array(self, number, name):
+            array = store.kernel_array(number, name).copy()
             if name == "touched":
                 array["end"][3] = end
             return array

@@ -55,7 +55,7 @@ def both(request, tmp_path_factory):
     write_trace(job, folder / "text")
     convert(folder / "text", folder / "kernels.trace")
     store = ConvertedTrace(folder / "kernels.trace")
-    return job, trace_job(store), np.asarray(store.whole("pages"), np.uint64)
+    return job, trace_job(store), np.asarray(store.trace_array("pages"), np.uint64)
 
 
 def touches(job, kernels, tbs):

@@ -111,7 +111,7 @@ def compared(items, blocks):
         if isinstance(item, Header):
             continue
         block = next(left)
-        assert item.place == block.at
+        assert item.index == block.at
         assert item.warps["count"].tolist() == [len(warp) for warp in block.warps]
         wanted = [i for warp in block.warps for i in warp]
         got = item.insts

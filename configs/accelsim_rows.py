@@ -21,14 +21,14 @@ def replay(path, config, threads, repeats):
     """Load and simulate a converted trace; return the tables of the fastest time, and its seconds."""
     from pysim import simulate
     from pysim.clock import Clock
+    from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
 
     best, least = None, float("inf")
     for _ in range(repeats):
         clock = Clock()
         with clock.phase("load"):
-            job = trace_job(Store(path))
+            job = trace_job(ConvertedTrace(path))
         tables = simulate(config, job, "stream", threads=threads, tables="sm,l2", clock=clock).tables()
         host = tables["host"]
         seconds = float(host["load_seconds"][0] + host["simulate_seconds"][0])

@@ -9,7 +9,7 @@ def unknown_opcode(text):
     import argparse
 
     from pysim.errors import ConfigError
-    from pysim.trace.unknown import resolve_unknown
+    from pysim.trace.unknown_opcodes import resolve_unknown
 
     try:
         return resolve_unknown(text)
@@ -60,14 +60,14 @@ def main():
     from pathlib import Path
 
     import stats
+    from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
-    from pysim.trace.prepare import count_kernels, prepare
 
     log = stats.Log(options.quiet)
     given = Path(args.trace)
     last = count_kernels(given)
     chosen = chosen_kernels(args.kernels, last)
-    store = prepare(
+    store = open_trace(
         given,
         Path(KEPT),
         clock,

@@ -18,7 +18,7 @@ import numpy as np
 from pysim.dependence.dependences import reduced
 from pysim.machine.config import bus_refresh
 from pysim.program.occupancy import occupancy
-from pysim.program.regions import SECTOR, pointers
+from pysim.program.regions import SECTOR, csr_offsets
 
 from .traffic import dram_bytes
 
@@ -48,9 +48,9 @@ class Demand:
     shared memory, load ports, store ports, L2 and DRAM; ``share``: of an SM's room.
     """
 
-    alone: Floats
-    uses: Floats
-    share: float
+    lone_cycles: Floats
+    resource_cycles: Floats
+    sm_share: float
 
 
 def dram_rate(values: Mapping[str, int]) -> float:
@@ -157,18 +157,21 @@ def list_schedule(
     total = int(offsets[-1])
     node = np.repeat(np.arange(len(groups)), np.diff(groups.producer_ptr))
     into = node[np.argsort(groups.producers, kind="stable")].tolist()
-    into_ptr = pointers(np.bincount(groups.producers, minlength=total)).tolist()
+    into_ptr = csr_offsets(np.bincount(groups.producers, minlength=total)).tolist()
     left = np.diff(groups.producer_ptr).tolist()
     waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
     waits = np.bincount(waiters, minlength=total)
     waiting, waiting_ptr = waiters.tolist(), groups.consumer_ptr.tolist()
     owner = np.repeat(np.arange(len(demands)), np.diff(offsets)).tolist()
-    first = pointers(np.array([len(d.alone) for d in demands], np.int64))
+    first = csr_offsets(np.array([len(d.lone_cycles) for d in demands], np.int64))
     kind = np.concatenate([k + f for k, f in zip(kinds, first[:-1].tolist(), strict=True)]).tolist()
     running = _Running(
-        np.concatenate([d.alone for d in demands]), np.concatenate([d.uses for d in demands]), sms, bandwidth
+        np.concatenate([d.lone_cycles for d in demands]),
+        np.concatenate([d.resource_cycles for d in demands]),
+        sms,
+        bandwidth,
     )
-    shares = [d.share for d in demands]
+    shares = [d.sm_share for d in demands]
     count = waits.tolist()
     timed: list[tuple[float, int, int]] = []  # (time, what, TB): kernel there, TB begins, released
     if arrivals is not None:
@@ -219,18 +222,19 @@ def list_schedule(
 class Estimator:
     """Estimates the time of a job.
 
-    ``slow``, ``work``: of each kernel's variants, what a TB takes alone with loads from L2 and from DRAM, in
-    cycles, with the share of these (``costs.Costs``), and its counters; ``kinds``: the variant of each TB;
-    ``link``: cycles of copies, which take no SM; ``before``: ticks before the first issue.
+    ``slow``: for each kernel, the cycles that a TB of each variant takes alone with all loads from L2, the
+    same with loads from DRAM, and the share of the latter (``ProgramCost.slow``). ``work``: the work counters
+    of each kernel's variants. ``kinds``: the variant of each TB. ``link``: cycles of copies, which take no
+    SM, by kernel number. ``before``: ticks before the first issue.
     """
 
     job: Job
     deps: Dependences
-    slow: Sequence[tuple[Floats, Floats, float | None]]
+    lone_cycles: Sequence[tuple[Floats, Floats, float | None]]
     work: Sequence[NDArray[np.void]]
-    kinds: Sequence[NDArray[np.int64]]
-    link: Mapping[int, float]
-    before: float
+    tb_variants: Sequence[NDArray[np.int64]]
+    copy_cycles: Mapping[int, float]
+    start_ticks: float
     values: Mapping[str, int]
 
     def demands(self) -> list[Demand]:
@@ -238,18 +242,18 @@ class Estimator:
         reads, writes = dram_bytes(self.job, self.values["gpu.l2.size"])
         made = []
         for index, kernel in enumerate(self.job.kernels):
-            if index in self.link:
-                variants = int(self.kinds[index].max(initial=0)) + 1
-                alone = np.full(variants, self.link[index])
+            if index in self.copy_cycles:
+                variants = int(self.tb_variants[index].max(initial=0)) + 1
+                alone = np.full(variants, self.copy_cycles[index])
                 made.append(Demand(alone, np.zeros((variants, _RESOURCES)), 0.0))
                 continue
             moved, work, (near, distant, missed) = (
                 reads[index] + writes[index],
                 self.work[index],
-                self.slow[index],
+                self.lone_cycles[index],
             )
             if missed is None:
-                count = np.bincount(self.kinds[index], minlength=len(work))
+                count = np.bincount(self.tb_variants[index], minlength=len(work))
                 missed = min(
                     1.0, reads[index] / max(1.0, count @ work["load_sectors"].astype(float) * SECTOR)
                 )
@@ -257,24 +261,26 @@ class Estimator:
             made.append(demand_of(kernel, alone, work, moved, self.values))
         return made
 
-    def alone(self, demands: Sequence[Demand] | None = None) -> tuple[float, ...]:
+    def kernel_cycles(self, demands: Sequence[Demand] | None = None) -> tuple[float, ...]:
         """Return the cycles that each kernel takes at the least when it has the machine."""
         sms, made = self.values["gpu.sms"], []
         hand_over = self.values["gpu.cp.tb_start_latency"] + self.values["gpu.cp.tb_done_latency"]
         for demand, kernel in zip(demands or self.demands(), self.job.kernels, strict=True):
-            held = max(1, round(1 / demand.share)) if demand.share else 1
+            held = max(1, round(1 / demand.sm_share)) if demand.sm_share else 1
             running = min(kernel.tbs, held * sms)
             level = -(-running // sms) * sms  # the fullest SM sets the pace
-            uses = demand.uses * running
+            uses = demand.resource_cycles * running
             uses[:, : _OF_SMS + 2] *= level / running
             each = (
-                float(np.maximum(demand.alone, uses.max(axis=1)).max()) if demand.share else demand.alone[0]
+                float(np.maximum(demand.lone_cycles, uses.max(axis=1)).max())
+                if demand.sm_share
+                else demand.lone_cycles[0]
             )
             waves = -(-kernel.tbs // (held * sms))
             made.append((each + hand_over / self.values["gpu.clock"]) * waves)
         return tuple(made)
 
-    def us(self, *, launch: bool = False, bandwidth: bool = True) -> float:
+    def estimate_us(self, *, launch: bool = False, bandwidth: bool = True) -> float:
         """Return the estimate in microseconds.
 
         ``launch``: kernels come to the pool one after another, as the command processor admits them;
@@ -290,21 +296,21 @@ class Estimator:
             arrivals = [k * admit for k in range(len(demands))] if launch else None
             servers = (v["gpu.cp.tb_start"] / period, v["gpu.cp.tb_release"] / period)
             cycles = list_schedule(
-                self.deps, demands, self.kinds, v["gpu.sms"], hand_over, arrivals,
+                self.deps, demands, self.tb_variants, v["gpu.sms"], hand_over, arrivals,
                 servers=servers, bandwidth=bandwidth,
             )  # fmt: skip
         # the first start is in `before` already
-        return (self.before + cycles * period - v["gpu.cp.tb_start_latency"]) / TICKS_US
+        return (self.start_ticks + cycles * period - v["gpu.cp.tb_start_latency"]) / TICKS_US
 
     def _coarse(self, demands: Sequence[Demand], admit: float, bandwidth: bool) -> float:
         """Return the cycles of a schedule of whole kernels: the longest path, and what all of them use."""
-        alone = self.alone(demands)
+        alone = self.kernel_cycles(demands)
         ends = [0.0] * len(alone)
         for index, preds in enumerate(reduced(self.deps.preds)):
             ends[index] = max([ends[p] for p in preds], default=0.0)
             ends[index] = max(ends[index], index * admit) + alone[index]
         last = _RESOURCES if bandwidth else _OF_SMS
         used = np.zeros(_RESOURCES)
-        for demand, kind in zip(demands, self.kinds, strict=True):
-            used += np.bincount(kind, minlength=len(demand.uses)) @ demand.uses
+        for demand, kind in zip(demands, self.tb_variants, strict=True):
+            used += np.bincount(kind, minlength=len(demand.resource_cycles)) @ demand.resource_cycles
         return max(*ends, float(used[:last].max()))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.params import PARAMS
-from pysim.program.job import variants
+from pysim.program.job import tb_variants
 from pysim.program.regions import SECTOR
 
 from .estimate import PIPES, Estimator
-from .tb_cost import lone_tbs
+from .tb_cost import lone_kernels
 from .traffic import compulsory_bytes, written_bytes
-from .writeback_bound import drained
+from .writeback_bound import written_back_before_reads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job
-    from pysim.program.ops import Programs
+    from pysim.program.ops import LoweredPrograms
     from pysim.schemes.registry import Choice
 
-    from .program_cost import Costs, Loads
+    from .program_cost import LoadFacts, ProgramCost
 
     Floats = NDArray[np.float64]
 
@@ -75,12 +75,12 @@ class Bounds:
 
     bound_us: float
     estimate_us: float
-    alone: tuple[float, ...]
-    guess: tuple[float, tuple[float, ...]] | None = None
+    kernel_cycles: tuple[float, ...]
+    raw_estimate: tuple[float, tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class SchemeTraits:
     """What a bound must know of a scheme.
 
     ``inside``: TBs wait inside their programs, so what comes before a wait may overlap with what it waits
@@ -88,13 +88,13 @@ class Family:
     ``placed``: which SM a TB gets on an empty chip is known.
     """
 
-    inside: bool = False
-    merged: bool = False
-    launches: bool = True
-    placed: bool = False
+    waits_inside: bool = False
+    fused: bool = False
+    host_launches: bool = True
+    placement_known: bool = False
 
 
-def family_of(choice: Choice, values: Mapping[str, int]) -> Family:
+def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
     """Return the family of a scheme; ``values``: encoded parameters."""
     scheme = choice.scheme
     # they launch once, or have what is launched in the host's memory from the start
@@ -102,21 +102,26 @@ def family_of(choice: Choice, values: Mapping[str, int]) -> Family:
     launches = not once and not values["scheme.build"]
     # all SMs have the same room then: the first gets it, unless it follows its producer
     placed = bool(values["gpu.cp.place"]) and values["scheme.placement"] != AFFINITY
-    return Family(bool(scheme.waits), scheme.waits == "fused", launches, placed)
+    return SchemeTraits(bool(scheme.waits), scheme.waits == "fused", launches, placed)
 
 
 class _Job:
     """A job as bounds and estimates see it: the floors, variants and copies of its kernels."""
 
     def __init__(
-        self, job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+        self,
+        job: Job,
+        deps: Dependences,
+        programs: LoweredPrograms,
+        costs: list[ProgramCost],
+        values: Mapping[str, int],
     ) -> None:
         self.job, self.deps, self.values = job, deps, values
         self.costs = [costs[programs.index[k]] for k in range(len(job.kernels))]
-        self.kinds = [variants(kernel) for kernel in job.kernels]
+        self.kinds = [tb_variants(kernel) for kernel in job.kernels]
         self.period = values["gpu.clock"]
         copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
-        self.link = {index: sum(copy.ticks(values)) / self.period for index, copy in copies.items()}
+        self.link = {index: sum(copy.link_ticks(values)) / self.period for index, copy in copies.items()}
         self.floors = [cost.floor[kind] for cost, kind in zip(self.costs, self.kinds, strict=True)]
         for index, cycles in self.link.items():
             self.floors[index] = np.array([cycles])
@@ -188,7 +193,7 @@ class _Job:
         slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
         reads = compulsory_bytes(self.job) / SECTOR
         least = self._bus(reads / slices, slot)
-        moved = drained(self.job, self.costs, v)
+        moved = written_back_before_reads(self.job, self.costs, v)
         if moved is not None and not merged:
             read, back = moved
             turned = back + back / (v["gpu.dram.write_batch"] + 3) * (v["gpu.dram.turnaround"] // slot)
@@ -235,47 +240,49 @@ class _Job:
             return stored * sector / v["gpu.l2.slices"]
         return (stored + compulsory_bytes(self.job) / SECTOR) * sector / v["gpu.l2.slices"]
 
-    def path(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
+    def path(self, family: SchemeTraits, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
         """Return the cycles of the longest path; ``loads`` and ``behind``: see :func:`bounds`."""
         floors, tails, late = self.floors, None, None
-        if family.merged and any(k.staged is not None for k in self.job.kernels):
+        if family.fused and any(k.as_stage is not None for k in self.job.kernels):
             floors = [np.zeros(len(f)) for f in floors]
-        if family.inside or family.merged:
+        if family.waits_inside or family.fused:
             tails = [np.ones(len(f)) for f in floors]
         elif behind is not None:
             tails = [floor[kind] for floor, kind in zip(behind, self.kinds, strict=True)]
         else:
             each = zip(self.costs, loads, self.kinds, strict=True)
-            late = [cost.far[known][kind] for cost, known, kind in each]
-            lone = lone_tbs(self.deps) if family.placed else set()
+            late = [cost.floor_by_facts[known][kind] for cost, known, kind in each]
+            lone = lone_kernels(self.deps) if family.placement_known else set()
             for cost in self.costs:
-                for index, (anywhere, first) in cost.single.items():
+                for index, (anywhere, first) in cost.lone_tb_floor.items():
                     late[index] = np.maximum(late[index], first if index in lone else anywhere)
             for index, kernel in enumerate(self.job.kernels):
                 # the first TB on an SM waits for them, and no TB of the kernel begins before
-                late[index] = late[index] + kernel.parameters * self.values["gpu.sm.parameters"]
+                late[index] = late[index] + kernel.parameter_lines * self.values["gpu.sm.parameters"]
         for index in self.link:
             for made in (tails, late):
                 if made is not None:
                     made[index] = floors[index]
         return critical_path(self.deps, floors, tails, late, self.gaps(tails is not None))
 
-    def bound_us(self, family: Family, loads: Sequence[Loads], behind: list[Floats] | None) -> float:
+    def bound_us(
+        self, family: SchemeTraits, loads: Sequence[LoadFacts], behind: list[Floats] | None
+    ) -> float:
         """Return the bound, which no scheme of the family can beat."""
         v, period = self.values, self.period
-        same = not (family.merged and any(k.staged is not None for k in self.job.kernels))
+        same = not (family.fused and any(k.as_stage is not None for k in self.job.kernels))
         cycles = [
             self.path(family, loads, behind),
             sum(self.link.values()),
         ]  # copies take the link one by one
-        ticks = [self.dram(family.merged)]
+        ticks = [self.dram(family.fused)]
         if same:
             cycles.append(self.work())
             ticks.append(self.slices())
         # of the last TB the scheduler is told
         after = 0 if self.link else v["gpu.cp.tb_done_latency"]
         bound = (self.before() + max(*(c * period for c in cycles), *ticks) + after) / TICKS_US
-        if v["host.submit"] == 1 and family.launches:
+        if v["host.submit"] == 1 and family.host_launches:
             launched = sum(k.copy is None or k.copy.timed for k in self.job.kernels)
             bound = max(bound, (launched - 1) * v["host.launch"] / TICKS_US)
         return bound
@@ -284,32 +291,36 @@ class _Job:
 def bounds(
     job: Job,
     deps: Dependences,
-    programs: Programs,
-    costs: list[Costs],
+    programs: LoweredPrograms,
+    costs: list[ProgramCost],
     values: Mapping[str, int],
-    family: Family,
-    loads: Sequence[Loads],
+    family: SchemeTraits,
+    loads: Sequence[LoadFacts],
     behind: list[Floats] | None = None,
     guess: tuple[float, tuple[float, ...]] | None = None,
 ) -> Bounds:
     """Return the bound, which no scheme of the family can beat, and the estimate.
 
-    ``loads``: what is known of each kernel's (:func:`loads_of`); ``behind``: for each kernel what a TB of
+    ``loads``: what is known of each kernel's (:func:`load_facts`); ``behind``: for each kernel what a TB of
     each variant takes at least behind its prologue, where that may run ahead; ``guess``: the estimate and
     what kernels take alone, where they are known.
     """
     bound = _Job(job, deps, programs, costs, values).bound_us(family, loads, behind)
     if guess is None:
         made = estimator(job, deps, programs, costs, values)
-        guess = made.us(), made.alone()
+        guess = made.estimate_us(), made.kernel_cycles()
     return Bounds(bound, max(bound, guess[0]), guess[1], guess)
 
 
 def estimator(
-    job: Job, deps: Dependences, programs: Programs, costs: list[Costs], values: Mapping[str, int]
+    job: Job,
+    deps: Dependences,
+    programs: LoweredPrograms,
+    costs: list[ProgramCost],
+    values: Mapping[str, int],
 ) -> Estimator:
     """Return what estimates the time of a job."""
     made = _Job(job, deps, programs, costs, values)
     work = [cost.work for cost in made.costs]
-    slow = [cost.slow.get(k, (cost.floor, cost.floor, 0.0)) for k, cost in enumerate(made.costs)]
+    slow = [cost.lone_cycles.get(k, (cost.floor, cost.floor, 0.0)) for k, cost in enumerate(made.costs)]
     return Estimator(job, deps, slow, work, made.kinds, made.link, made.before(), values)

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Loads = tuple[int, int, int]
+    LoadFacts = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class ProgramCost:
     """What one TB of each variant of a program costs without contention: cycles, and work counters.
 
     A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
@@ -28,7 +28,7 @@ class Costs:
 
     floor: Floats
     work: NDArray[np.void]
-    far: dict[Loads, Floats] = field(default_factory=dict)
-    slow: dict[int, tuple[Floats, Floats, float | None]] = field(default_factory=dict)
-    single: dict[int, tuple[float, float]] = field(default_factory=dict)
-    passed: dict[int, NDArray[np.void]] = field(default_factory=dict)
+    floor_by_facts: dict[LoadFacts, Floats] = field(default_factory=dict)
+    lone_cycles: dict[int, tuple[Floats, Floats, float | None]] = field(default_factory=dict)
+    lone_tb_floor: dict[int, tuple[float, float]] = field(default_factory=dict)
+    slice_traffic: dict[int, NDArray[np.void]] = field(default_factory=dict)

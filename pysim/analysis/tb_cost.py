@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.program.warp_program import Recorded
+from pysim.program.recorded_program import RecordedProgram
 
-from .program_cost import Costs
-from .writeback_bound import look_at
+from .program_cost import ProgramCost
+from .writeback_bound import fill_slice_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job, Tensor
-    from pysim.program.ops import Programs
+    from pysim.program.ops import LoweredPrograms
 
-    from .program_cost import Loads
+    from .program_cost import LoadFacts
 
     Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ LINE = 128
 _MOST = 64  # lines of a tensor that are looked at one by one
 
 
-def loads_of(job: Job) -> list[Loads]:
+def load_facts(job: Job) -> list[LoadFacts]:
     """Return what is known of the loads of each kernel: (far, cold, own), bits of arguments.
 
     far: an earlier kernel wrote it, so that every scheme loads it from L2 after the first TB of the kernel
@@ -60,11 +60,11 @@ def loads_of(job: Job) -> list[Loads]:
         place[begin] = len(readers) - 1
         readers[-1] += [k] if mode == "read" else []
         writers[-1] |= mode != "read"
-    made: list[Loads] = []
+    made: list[LoadFacts] = []
     written: set[int] = set()
     for k, kernel in enumerate(job.kernels):
         far = cold = own = 0
-        for slot, tensor in enumerate(() if isinstance(kernel.program, Recorded) else kernel.args):
+        for slot, tensor in enumerate(() if isinstance(kernel.program, RecordedProgram) else kernel.args):
             at = place.get(tensor.address)
             alone = at is not None and readers[at] == [k]
             far |= (tensor.address in written) << slot
@@ -75,7 +75,7 @@ def loads_of(job: Job) -> list[Loads]:
     return made
 
 
-def lone_tbs(deps: Dependences) -> set[int]:
+def lone_kernels(deps: Dependences) -> set[int]:
     """Return the kernels of one TB that run alone, whatever the order: all other TBs come before or behind.
 
     All before it: each of them has a consumer up to it, as ways lead to later kernels only. All behind it:
@@ -154,19 +154,19 @@ class _Rows:
 
 
 def _singles(
-    sim: Any, job: Job, loads: Sequence[Loads], values: Mapping[str, int], lone: Collection[int]
+    sim: Any, job: Job, loads: Sequence[LoadFacts], values: Mapping[str, int], lone: Collection[int]
 ) -> dict[int, tuple[float, float]]:
     """Return the floors of the kernels of one TB, by their number.
 
     In whichever half of the chip it runs, and in the first, where an empty chip's first SM is. ``lone``:
-    kernels (:func:`lone_tbs`) before which none behind them has opened a DRAM row.
+    kernels (:func:`lone_kernels`) before which none behind them has opened a DRAM row.
     """
     from pysim._ffi import ffi, lib
 
     made: dict[int, tuple[float, float]] = {}
     rows = _Rows(sim, job, values)
     for index, kernel in enumerate(job.kernels):
-        if kernel.tbs == 1 and kernel.copy is None and not isinstance(kernel.program, Recorded):
+        if kernel.tbs == 1 and kernel.copy is None and not isinstance(kernel.program, RecordedProgram):
             far, cold, own = loads[index]
             last = index if index in lone else len(job.kernels)
             fresh = sum(
@@ -178,30 +178,30 @@ def _singles(
     return made
 
 
-def costs_of(
+def program_costs(
     sim: Any,
-    programs: Programs,
-    loads: Sequence[Loads] = (),
+    programs: LoweredPrograms,
+    loads: Sequence[LoadFacts] = (),
     latency: int = 0,
     job: Job | None = None,
     values: Mapping[str, int] = MappingProxyType({}),
     lone: Collection[int] = (),
     away: Sequence[tuple[int, float]] = (),
-) -> list[Costs]:
+) -> list[ProgramCost]:
     """Ask the core for the floor and the work of every program's variants.
 
-    ``loads``: one a kernel (:func:`loads_of`); ``latency``: cycles of a load that finds L2, for what TBs take
-    alone (0: not asked for); ``away``: which arguments come from DRAM (:func:`traffic.missing`); ``job``,
-    ``values``, ``lone``: for the floors of kernels of one TB.
+    ``loads``: one entry a kernel (:func:`load_facts`). ``latency``: cycles of a load that hits in L2, for
+    ``ProgramCost.slow`` (0: left out). ``away``: which arguments come from DRAM
+    (:func:`traffic.args_from_dram`). ``job``, ``values``, ``lone``: for the floors of kernels of one TB.
     """
     from pysim._ffi import dtype_of, ffi, lib
 
     made = []
-    wanted: dict[int, set[Loads]] = {}
+    wanted: dict[int, set[LoadFacts]] = {}
     for kernel, known in enumerate(loads):
         wanted.setdefault(programs.index[kernel], set()).add(known)
 
-    def floor_of(number: int, known: Loads, latency: int) -> Floats:
+    def floor_of(number: int, known: LoadFacts, latency: int) -> Floats:
         given = ffi.new("gs_loads *", (*known, latency))
         return np.fromiter((lib.gs_tb_floor(sim, number, variant, given) for variant in range(8)), float, 8)
 
@@ -211,7 +211,7 @@ def costs_of(
         for variant in range(8):
             lib.gs_tb_work(sim, number, variant, view + variant)
         floors = {known: floor_of(number, known, 0) for known in (L1, *sorted(wanted.get(number, ())))}
-        made.append(Costs(floors[L1], work, floors))
+        made.append(ProgramCost(floors[L1], work, floors))
     kernel_of = {number: kernel for kernel, number in enumerate(programs.index)}
     for at, (program, tables) in enumerate(programs.recorded):
         rows, kernel = len(tables.entries), kernel_of[len(programs.programs) + at]
@@ -224,9 +224,9 @@ def costs_of(
             for which, what in enumerate(asked):
                 each[which, row] = lib.gs_tb_floor_of(sim, kernel, int(tb), ffi.new("gs_loads *", what))
             lib.gs_tb_work_of(sim, kernel, int(tb), view + int(row))
-        made.append(Costs(each[0], work, {L1: each[0]}, {kernel: (each[1], each[2], None)}))
+        made.append(ProgramCost(each[0], work, {L1: each[0]}, {kernel: (each[1], each[2], None)}))
     if latency and job is not None:
-        known_of = loads or loads_of(job)
+        known_of = loads or load_facts(job)
         timed: dict[tuple[int, int, int], Floats] = {}
         for kernel, (cold, share) in enumerate(away):
             number, fresh = programs.index[kernel], known_of[kernel][0]
@@ -234,10 +234,10 @@ def costs_of(
                 for bits in (0, cold):
                     if (number, fresh, bits) not in timed:
                         timed[number, fresh, bits] = floor_of(number, (fresh, bits, 0), latency)
-                made[number].slow[kernel] = timed[number, fresh, 0], timed[number, fresh, cold], share
+                made[number].lone_cycles[kernel] = timed[number, fresh, 0], timed[number, fresh, cold], share
     singles = _singles(sim, job, loads, values, lone) if job is not None and loads else {}
     for kernel, floor in singles.items():
-        made[programs.index[kernel]].single[kernel] = floor
+        made[programs.index[kernel]].lone_tb_floor[kernel] = floor
     if job is not None and loads:
-        look_at(sim, job, programs, made, values)
+        fill_slice_traffic(sim, job, programs, made, values)
     return made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.program.access_regions import regions_of
-from pysim.program.regions import SECTOR, meets, outside, spread, union
+from pysim.program.regions import SECTOR, difference, expand_ranges, overlaps, union
 from pysim.schemes.order import written_by_job
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def compulsory_bytes(job: Job) -> int:
 
     def constant(access: Access) -> bool:
         at = access.tensor.address
-        return access.mode == "read" and not meets(spans, at, at + access.tensor.nbytes)
+        return access.mode == "read" and not overlaps(spans, at, at + access.tensor.nbytes)
 
     found = _sectors(job, constant)
     for kernel in job.kernels:
         if kernel.footprint is not None:
-            found.append(outside(kernel.footprint.read(kernel.tbs, kernel.name), spans) // SECTOR)
+            found.append(difference(kernel.footprint.read_ranges(kernel.tbs, kernel.name), spans) // SECTOR)
     return _bytes(found)
 
 
@@ -68,7 +68,7 @@ def written_bytes(job: Job) -> int:
     found = _sectors(job, lambda access: access.mode != "read")
     for kernel in job.kernels:
         if kernel.footprint is not None and kernel.copy is None:
-            spans = kernel.footprint.written(kernel.tbs, kernel.name)
+            spans = kernel.footprint.written_ranges(kernel.tbs, kernel.name)
             found.append(np.stack([spans[:, 0] // SECTOR, -(-spans[:, 1] // SECTOR)], axis=1))
     return _bytes(found)
 
@@ -81,7 +81,7 @@ def _part(access: Access, tbs: int) -> list[Piece]:
     tensor, regions = access.tensor, regions_of(access, tbs)
     if not len(regions):
         return []
-    row0, row1, byte0, byte1 = regions.bytes_.T
+    row0, row1, byte0, byte1 = regions.byte_rects.T
     top, bottom, left, right = int(row0.min()), int(row1.max()), int(byte0.min()), int(byte1.max())
     area = int(((row1 - row0) * (byte1 - byte0)).sum())
     size = max(SECTOR, min(area, (bottom - top) * (right - left)))
@@ -100,7 +100,7 @@ def _recorded(spans: Ints) -> list[Piece]:
     """Return the pages of recorded memory."""
     first = spans[:, 0] // PAGE
     count = (spans[:, 1] - 1) // PAGE - first + 1
-    page = spread(first, count)
+    page = expand_ranges(first, count)
     lo, hi = (np.repeat(column, count) for column in spans.T)
     part = np.minimum(hi, (page + 1) * PAGE) - np.maximum(lo, page * PAGE)
     pages, inverse = np.unique(page, return_inverse=True)
@@ -118,8 +118,8 @@ class _Pieces:
     def of(self, kernel: Kernel) -> list[tuple[list[Piece], bool, bool]]:
         """Return (pieces, read, written) of each tensor that a kernel touches, or of recorded memory."""
         if kernel.footprint is not None:
-            read = kernel.footprint.read(kernel.tbs, kernel.name)
-            written = kernel.footprint.written(kernel.tbs, kernel.name)
+            read = kernel.footprint.read_ranges(kernel.tbs, kernel.name)
+            written = kernel.footprint.written_ranges(kernel.tbs, kernel.name)
             return [(_recorded(read), True, False), (_recorded(written), False, True)]
         made = []
         for access in kernel.accesses:
@@ -167,7 +167,7 @@ class _Stack:
         self.next += 1
 
 
-def misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]:
+def l2_misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]:
     """Estimate what each kernel reads from DRAM and what of its writes goes there, in launch order.
 
     Bytes: reads by the address of the tensor, or of the page of recorded memory. L2 keeps the last
@@ -204,16 +204,16 @@ def misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]:
 
 def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
     """Estimate the bytes that each kernel reads from DRAM, and what of its writes goes there."""
-    reads, writes = misses(job, capacity)
+    reads, writes = l2_misses(job, capacity)
     return [sum(each.values()) for each in reads], writes
 
 
-def missing(job: Job, capacity: int) -> list[tuple[int, float]]:
+def args_from_dram(job: Job, capacity: int) -> list[tuple[int, float]]:
     """Estimate of each kernel which arguments come from DRAM, as bits, and which share of their bytes does.
 
     Of recorded kernels nothing is said: (0, 0).
     """
-    reads, _ = misses(job, capacity)
+    reads, _ = l2_misses(job, capacity)
     made: list[tuple[int, float]] = []
     for kernel, each in zip(job.kernels, reads, strict=True):
         mask, whole, missed = 0, 0, 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.program.job import variants
+from pysim.program.job import tb_variants
 from pysim.program.occupancy import occupancy
 from pysim.program.regions import SECTOR
 
@@ -24,26 +24,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.job import Job
-    from pysim.program.ops import Programs
+    from pysim.program.ops import LoweredPrograms
 
-    from .program_cost import Costs
+    from .program_cost import ProgramCost
 
     Floats = NDArray[np.float64]
 
 MOST = 1 << 24  # lines of a job that are looked at one by one
 
 
-def _moved(job: Job, costs: Sequence[Costs]) -> tuple[int, int]:
+def _moved(job: Job, costs: Sequence[ProgramCost]) -> tuple[int, int]:
     """Return the sectors that all TBs load and store, ``costs`` one a kernel."""
     loaded = stored = 0
     for kernel, cost in zip(job.kernels, costs, strict=True):
-        count = np.bincount(variants(kernel), minlength=len(cost.work))
+        count = np.bincount(tb_variants(kernel), minlength=len(cost.work))
         loaded += int(count @ cost.work["load_sectors"].astype(np.int64))
         stored += int(count @ cost.work["store_sectors"].astype(np.int64))
     return loaded, stored
 
 
-def look_at(sim: Any, job: Job, programs: Programs, made: Sequence[Costs], values: Mapping[str, int]) -> None:
+def fill_slice_traffic(
+    sim: Any, job: Job, programs: LoweredPrograms, made: Sequence[ProgramCost], values: Mapping[str, int]
+) -> None:
     """Fill ``passed`` of the costs if the job touches no sector twice and L2 cannot hold what it writes."""
     from pysim._ffi import dtype_of, ffi, lib
 
@@ -56,16 +58,18 @@ def look_at(sim: Any, job: Job, programs: Programs, made: Sequence[Costs], value
     if loaded * SECTOR != compulsory_bytes(job) or stored * SECTOR != written_bytes(job):
         return
     for index, cost in enumerate(costs):
-        cost.passed[index] = np.zeros(values["gpu.l2.slices"], dtype_of("gs_passed"))
-        lib.gs_passed_of(sim, index, ffi.cast("gs_passed *", cost.passed[index].ctypes.data))
+        cost.slice_traffic[index] = np.zeros(values["gpu.l2.slices"], dtype_of("gs_passed"))
+        lib.gs_passed_of(sim, index, ffi.cast("gs_passed *", cost.slice_traffic[index].ctypes.data))
 
 
-def drained(job: Job, costs: Sequence[Costs], values: Mapping[str, int]) -> tuple[Floats, Floats] | None:
+def written_back_before_reads(
+    job: Job, costs: Sequence[ProgramCost], values: Mapping[str, int]
+) -> tuple[Floats, Floats] | None:
     """Return the sectors that each channel reads, and those written back before its last read, or None.
 
     ``costs``: one a kernel.
     """
-    parts = [cost.passed.get(index) for index, cost in enumerate(costs)]
+    parts = [cost.slice_traffic.get(index) for index, cost in enumerate(costs)]
     each = [part for part in parts if part is not None]
     # what has left an SM comes to L2 before what a TB loads that starts for it
     hand_over = values["gpu.cp.tb_done_latency"] + values["gpu.cp.tb_start_latency"]

@@ -21,8 +21,8 @@ SCRIPTS = {"titanv_gru": "gru"}
 def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None) -> Job:
     """Return the job of a folder, list or converted trace; ``kernels``: ranges of numbers from 1."""
     from pysim.clock import Clock
+    from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
-    from pysim.trace.prepare import count_kernels, prepare
 
     chosen = None
     if kernels is not None:
@@ -30,19 +30,19 @@ def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None)
         if max(end for _, end in kernels) > last:
             raise ConfigError(f"no kernel {max(end for _, end in kernels)}: the trace has 1 to {last}")
         chosen = sorted({number for first, end in kernels for number in range(first, end + 1)})
-    store = prepare(source, KEPT, Clock(), kernels=chosen)
+    store = open_trace(source, KEPT, Clock(), kernels=chosen)
     # what was converted for the choice holds nothing else
     return trace_job(store, None if store.path != source and store.chosen else chosen)
 
 
 def _job_of_kept_trace(path: Path, known: Mapping[str, Any]) -> Job:
     """Return the job that a script replayed, from its converted form."""
+    from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
 
     for file in sorted(KEPT.glob("*.pysim")):
         try:
-            store = Store(file)
+            store = ConvertedTrace(file)
         except WorkloadError:
             continue  # of another version, or damaged
         if store.source == known["source"] and store.unknown == known["unknown"]:

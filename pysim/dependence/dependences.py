@@ -14,7 +14,7 @@ import numpy as np
 
 from pysim.errors import DependenceError
 from pysim.program.access_regions import regions_of
-from pysim.program.regions import SECTOR, Regions, pointers, spread, union
+from pysim.program.regions import SECTOR, Regions, csr_offsets, expand_ranges, union
 
 from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
 from .interval_sweep import Part, parts_of, sweep
@@ -111,7 +111,7 @@ class _Held:
     def of(cls, mode: str, records: Sequence[_Record], ranks: Sequence[int]) -> _Held:
         held = [record.regions for record in records]
         tbs = [regions.tbs + (rank << _RANK) for regions, rank in zip(held, ranks, strict=True)]
-        first = pointers(np.array([len(part) for part in tbs], np.int64))[:-1].tolist()
+        first = csr_offsets(np.array([len(part) for part in tbs], np.int64))[:-1].tolist()
         kinds = np.array([_kind(record.mode, mode) for record in records], np.uint8)
         return cls(
             np.concatenate(tbs),
@@ -123,7 +123,7 @@ class _Held:
     def expanded(self, regions: Ints, starts: Ints, ends: Ints) -> Iterator[tuple[Ints, NDArray[np.uint8]]]:
         """Yield the sorted producers of each set ``regions[start:end]``, and the kinds of their edges."""
         sizes = ends - starts
-        picked = regions[spread(starts, sizes)]
+        picked = regions[expand_ranges(starts, sizes)]
         owner = np.repeat(np.arange(len(starts), dtype=np.int64), sizes)
         done = np.cumsum(np.bincount(owner, weights=self.count[picked])).astype(np.int64)
         at = 0
@@ -133,7 +133,7 @@ class _Held:
             stop = max(at + 1, int(np.searchsorted(done, before + _CHUNK, side="right")))
             mine = slice(*np.searchsorted(owner, (at, stop)).tolist())
             each = self.count[picked[mine]]
-            numbers = self.numbers[spread(self.begin[picked[mine]], each)]
+            numbers = self.numbers[expand_ranges(self.begin[picked[mine]], each)]
             of = np.repeat(owner[mine], each)
             order = np.lexsort((numbers, of))
             numbers, of = numbers[order], of[order]
@@ -164,7 +164,7 @@ class _Builder:
         self.waits: dict[tuple[Any, ...], list[_Wait]] = {}
 
     def _shaped(self, regions: Regions) -> Regions:
-        key = (regions.pitch, regions.bytes_.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
+        key = (regions.pitch, regions.byte_rects.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
         regions.shape = self.shapes.setdefault(key, len(self.shapes))
         return regions
 
@@ -237,7 +237,7 @@ class _Builder:
         right: list[Ints] = []
         base = 0
         for record in sources:
-            i, j = regions.meet(record.regions)
+            i, j = regions.overlapping_pairs(record.regions)
             left.append(i)
             right.append(j + base)
             base += len(record.regions)
@@ -265,8 +265,8 @@ class _Builder:
     def _members(regions: Regions, numbers: Ints, which: Ints, sets: int) -> tuple[Ints, Ints]:
         """Return the sorted TBs of the regions of each set, one set behind another, and where each begins."""
         counts = regions.ptr[numbers + 1] - regions.ptr[numbers]
-        tbs, owner = regions.tbs[spread(regions.ptr[numbers], counts)], np.repeat(which, counts)
-        return tbs[np.lexsort((tbs, owner))], pointers(np.bincount(owner, minlength=sets))
+        tbs, owner = regions.tbs[expand_ranges(regions.ptr[numbers], counts)], np.repeat(which, counts)
+        return tbs[np.lexsort((tbs, owner))], csr_offsets(np.bincount(owner, minlength=sets))
 
     def _covered(self, old: Regions, new: Regions) -> NDArray[np.bool_]:
         key = (old.shape, new.shape, old.address - new.address, old.address % self.granule)
@@ -286,7 +286,7 @@ class _Builder:
                     if hidden.all():
                         continue
                     if hidden.any():
-                        record.regions = self._shaped(record.regions.without(hidden))
+                        record.regions = self._shaped(record.regions.excluding(hidden))
                         record.lo, record.hi = int(record.regions.lo.min()), int(record.regions.hi.max())
                 left.append(record)
             records[:] = left
@@ -337,16 +337,16 @@ def dependences(job: Job, granule: int = SECTOR) -> Dependences:
     footprint touches is swept by address, with the accesses to it as runs of sectors.
     """
     before = _order_of(job)
-    offsets = pointers(np.array([kernel.tbs for kernel in job.kernels], np.int64))
+    offsets = csr_offsets(np.array([kernel.tbs for kernel in job.kernels], np.int64))
     parts: list[Part] = []
     for index, kernel in enumerate(job.kernels):
         if kernel.footprint is not None:
-            parts += parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name, granule))
+            parts += parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name, granule))
     spans = [
         span
         for kernel in job.kernels
         if kernel.footprint is not None
-        for span in (kernel.footprint.read(kernel.tbs), kernel.footprint.written(kernel.tbs))
+        for span in (kernel.footprint.read_ranges(kernel.tbs), kernel.footprint.written_ranges(kernel.tbs))
     ]
     recorded = np.concatenate([np.empty((0, 2), np.int64), *spans])
     recorded = np.stack([recorded[:, 0] // granule, -(-recorded[:, 1] // granule)], axis=1) * granule

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.program.regions import distinct, pointers, spread
+from pysim.program.regions import csr_offsets, expand_ranges, sorted_unique
 
 from .set_hash import alike, mixed, sums
 
@@ -71,7 +71,7 @@ class Graph:
         size = np.diff(self.set_ptr)[self.which[order]]
         ptr = np.zeros(self.tbs + 1, np.int64)
         np.add.at(ptr, self.consumer[order] + 1, size)
-        chosen = spread(self.set_ptr[self.which[order]], size)
+        chosen = expand_ranges(self.set_ptr[self.which[order]], size)
         return np.cumsum(ptr), self.producers[chosen], self.kinds[chosen]
 
     def begun(self, kernel: int, source: int) -> NDArray[np.bool_]:
@@ -86,8 +86,8 @@ class Graph:
             rows = slice(self.pair_ptr[pair], self.pair_ptr[pair + 1])
             sets, of = np.unique(self.which[rows], return_inverse=True)
             size = np.diff(self.set_ptr)[sets]
-            hit = after[self.producers[spread(self.set_ptr[sets], size)] - base]
-            met = np.logical_or.reduceat(hit, pointers(size)[:-1])
+            hit = after[self.producers[expand_ranges(self.set_ptr[sets], size)] - base]
+            met = np.logical_or.reduceat(hit, csr_offsets(size)[:-1])
             after[self.consumer[rows] - base] |= met[of.reshape(-1)]
         return after[self.offsets[kernel] - base :]
 
@@ -113,7 +113,7 @@ def graph_of(deps: Dependences) -> Graph:
     # a row for each consumer of a node and part of it, once for each content
     each = np.bincount(node[start], minlength=len(groups))
     member = np.repeat(np.arange(len(groups), dtype=np.int64), np.diff(groups.consumer_ptr))
-    part = spread(pointers(each)[member], each[member])
+    part = expand_ranges(csr_offsets(each)[member], each[member])
     consumer = np.repeat(groups.consumers + offsets[groups.kernel[member]], each[member])
     # by later kernel, earlier kernel, consumer: consumers are numbered by kernel
     later = np.repeat(groups.kernel[member], each[member])
@@ -149,22 +149,22 @@ def _united(
     """
     lead, bundle = alike(sums(said, row_ptr))
     count = np.diff(row_ptr)[lead]
-    contents = first[said[spread(row_ptr[lead], count)]]
+    contents = first[said[expand_ranges(row_ptr[lead], count)]]
     size = np.diff(part_ptr)[contents]
-    chosen = spread(part_ptr[contents], size)
+    chosen = expand_ranges(part_ptr[contents], size)
     of = np.repeat(np.repeat(np.arange(len(lead), dtype=np.int64), count), size)
     most = int(producers.max()) + 1
-    packed = distinct((of * most + producers[chosen]) * 8 + kinds[chosen])
+    packed = sorted_unique((of * most + producers[chosen]) * 8 + kinds[chosen])
     place = packed >> 3
     new = np.ones(len(place), bool)
     new[1:] = place[1:] != place[:-1]
     starts = np.flatnonzero(new)
     kinds = np.bitwise_or.reduceat(packed & 7, starts).astype(np.uint8)
     place = place[starts]
-    ptr = pointers(np.bincount(place // most, minlength=len(lead)))
+    ptr = csr_offsets(np.bincount(place // most, minlength=len(lead)))
     made = place % most
     # several bundles of contents may come to the same
     kept, same = alike([w + mixed(np.diff(ptr), 3) for w in sums(made * 8 + kinds, ptr)])
     size = np.diff(ptr)[kept]
-    chosen = spread(ptr[kept], size)
-    return pointers(size), made[chosen], kinds[chosen], same[bundle]
+    chosen = expand_ranges(ptr[kept], size)
+    return csr_offsets(size), made[chosen], kinds[chosen], same[bundle]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from pysim.program.regions import empty, pointers, spread, strided_all
+from pysim.program.regions import csr_offsets, empty_index, expand_ranges, strided_ranges_of_lists
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,11 +54,11 @@ class Groups(Sequence[Group]):
             return groups
         return cls(
             np.array([g.kernel for g in groups], np.int64),
-            pointers(np.array([len(g.producers) for g in groups], np.int64)),
-            np.concatenate([empty(), *(g.producers for g in groups)]),
+            csr_offsets(np.array([len(g.producers) for g in groups], np.int64)),
+            np.concatenate([empty_index(), *(g.producers for g in groups)]),
             np.concatenate([np.empty(0, np.uint8), *(g.kinds for g in groups)]),
-            pointers(np.array([len(g.consumers) for g in groups], np.int64)),
-            np.concatenate([empty(), *(g.consumers for g in groups)]),
+            csr_offsets(np.array([len(g.consumers) for g in groups], np.int64)),
+            np.concatenate([empty_index(), *(g.consumers for g in groups)]),
         )
 
     def __len__(self) -> int:
@@ -88,14 +88,14 @@ class Groups(Sequence[Group]):
                 (self.consumer_ptr, other.consumer_ptr),
             )
         )
-        left = spread(pointers(made)[order], made[order])
-        right = spread(pointers(used)[order], used[order])
+        left = expand_ranges(csr_offsets(made)[order], made[order])
+        right = expand_ranges(csr_offsets(used)[order], used[order])
         return Groups(
             np.concatenate((self.kernel, other.kernel))[order],
-            pointers(made[order]),
+            csr_offsets(made[order]),
             np.concatenate((self.producers, other.producers))[left],
             np.concatenate((self.kinds, other.kinds))[left],
-            pointers(used[order]),
+            csr_offsets(used[order]),
             np.concatenate((self.consumers, other.consumers))[right],
         )
 
@@ -147,7 +147,7 @@ def assemble(
     """Build the tables from group nodes in kernel order; ``before`` adds the race check."""
     groups = Groups.of(nodes_of)
     count = len(offsets) - 1
-    ranges, range_ptr = strided_all(groups.consumers, groups.consumer_ptr)
+    ranges, range_ptr = strided_ranges_of_lists(groups.consumers, groups.consumer_ptr)
     nodes = np.zeros(len(groups), NODE)
     nodes["kernel"] = groups.kernel
     nodes["expect"] = np.diff(groups.producer_ptr)
@@ -167,7 +167,7 @@ def assemble(
     wide = np.flatnonzero(whole)
     wide = wide[np.argsort(source[wide], kind="stable")]
     out_count = np.bincount(source[wide], minlength=count)
-    narrow = spread(part[~whole], size[~whole])
+    narrow = expand_ranges(part[~whole], size[~whole])
     narrow = narrow[np.argsort(groups.producers[narrow], kind="stable")]
     tb_first, tb_ptr = _tb_pointers(groups.producers[narrow], offsets)
 
@@ -194,10 +194,10 @@ def assemble(
         offsets,
         nodes,
         ranges,
-        pointers(node_count)[:-1].astype(np.uint32),
+        csr_offsets(node_count)[:-1].astype(np.uint32),
         node_count.astype(np.uint32),
         target[wide].astype(np.uint32),
-        pointers(out_count)[:-1].astype(np.uint32),
+        csr_offsets(out_count)[:-1].astype(np.uint32),
         out_count.astype(np.uint32),
         tb_first,
         tb_ptr,
@@ -214,9 +214,9 @@ def _tb_pointers(producers: Ints, offsets: Ints) -> tuple[NDArray[np.uint32], ND
     cuts = np.searchsorted(producers, offsets)
     has = np.flatnonzero(cuts[1:] > cuts[:-1])
     first = np.full(len(sizes), NONE, np.uint32)
-    first[has] = pointers(sizes[has] + 1)[:-1]
+    first[has] = csr_offsets(sizes[has] + 1)[:-1]
     # a kernel of n TBs has n + 1 pointers: TB t counts what lies below it
-    return first, np.searchsorted(producers, spread(offsets[has], sizes[has] + 1)).astype(np.uint32)
+    return first, np.searchsorted(producers, expand_ranges(offsets[has], sizes[has] + 1)).astype(np.uint32)
 
 
 def reduced(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.program.regions import distinct, empty, pointers, spread, strided_all
+from pysim.program.regions import (
+    csr_offsets,
+    empty_index,
+    expand_ranges,
+    sorted_unique,
+    strided_ranges_of_lists,
+)
 
 from .groups import RAW, WAR, WAW, Groups
 from .set_hash import alike, mixed, sums
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pysim.program.footprint import Touched
+    from pysim.program.footprint import SectorRuns
 
     Ints = NDArray[np.int64]
 
@@ -44,7 +50,7 @@ class Part:
     ptr: Ints
 
 
-def parts_of(kernel: int, touched: Touched) -> list[Part]:
+def parts_of(kernel: int, touched: SectorRuns) -> list[Part]:
     """Return the parts of a recorded kernel: runs that the same TBs touch belong to one set."""
     made: list[Part] = []
     for written in (True, False):
@@ -60,8 +66,8 @@ def parts_of(kernel: int, touched: Touched) -> list[Part]:
         ptr = np.append(starts, len(tb))
         first, owner = alike(sums(tb, ptr))
         size = np.diff(ptr)[first]
-        tbs = tb[spread(ptr[first], size)]
-        made.append(Part(kernel, written, lo[starts], hi[starts], owner, tbs, pointers(size)))
+        tbs = tb[expand_ranges(ptr[first], size)]
+        made.append(Part(kernel, written, lo[starts], hi[starts], owner, tbs, csr_offsets(size)))
     return made
 
 
@@ -70,12 +76,12 @@ class _Sets:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         counts = np.array([len(part.ptr) - 1 for part in parts], np.int64)
-        bases = pointers(counts)
+        bases = csr_offsets(counts)
         self.kernel = np.repeat(np.array([part.kernel for part in parts], np.int64), counts)
         self.written = np.repeat(np.array([part.written for part in parts], bool), counts)
         self.tbs = np.concatenate([part.tbs for part in parts])
         self.size = np.concatenate([np.diff(part.ptr) for part in parts])
-        self.first = pointers(self.size)[:-1]
+        self.first = csr_offsets(self.size)[:-1]
         self.lo = np.concatenate([part.lo for part in parts])
         self.hi = np.concatenate([part.hi for part in parts])
         self.owner = np.concatenate([part.owner + base for part, base in zip(parts, bases, strict=False)])
@@ -83,7 +89,9 @@ class _Sets:
     def members(self, sets: Ints) -> tuple[Ints, Ints]:
         """Return the TBs of some sets, and which of them each belongs to."""
         size = self.size[sets]
-        return np.repeat(np.arange(len(sets), dtype=np.int64), size), self.tbs[spread(self.first[sets], size)]
+        return np.repeat(np.arange(len(sets), dtype=np.int64), size), self.tbs[
+            expand_ranges(self.first[sets], size)
+        ]
 
 
 def _histories(sets: _Sets) -> tuple[Ints, Ints, Ints]:
@@ -106,7 +114,7 @@ def _histories(sets: _Sets) -> tuple[Ints, Ints, Ints]:
     meet = total(np.ones(runs, np.int64))
     alive = np.flatnonzero((meet > 1) & (total(sets.written[sets.owner].astype(np.int64)) > 0))
     words = [total(mixed(sets.owner, salt))[alive] for salt in (1, 2)]
-    first, _ = alike(words) if len(alive) else (empty(), empty())
+    first, _ = alike(words) if len(alive) else (empty_index(), empty_index())
     chosen = alive[first]
     flags = np.zeros(len(cuts) + 1, np.int64)
     flags[chosen + 1] = 1
@@ -116,7 +124,7 @@ def _histories(sets: _Sets) -> tuple[Ints, Ints, Ints]:
 
 def _blocks(meet: Ints) -> Iterator[tuple[int, int]]:
     """Cut the stretches into blocks that few enough rows meet in."""
-    done = pointers(meet)
+    done = csr_offsets(meet)
     at = 0
     while at < len(meet):
         stop = max(at + 1, int(np.searchsorted(done, done[at] + _CHUNK, side="right")) - 1)
@@ -132,12 +140,12 @@ def _pairs(sets: _Sets) -> Ints:
     for low, high in _blocks(meet):
         first = np.maximum(begin, low)
         count = np.maximum(np.minimum(end, high) - first, 0)
-        where = spread(first, count)
+        where = expand_ranges(first, count)
         who = np.repeat(sets.owner, count)
         # sets are numbered by kernel, what is written before what is read
         order = np.lexsort((who, where))
         found.append(_block_pairs(where[order], who[order], sets, many))
-    return distinct(np.concatenate([empty(), *found]))
+    return sorted_unique(np.concatenate([empty_index(), *found]))
 
 
 def _block_pairs(where: Ints, who: Ints, sets: _Sets, many: int) -> Ints:
@@ -163,18 +171,18 @@ def _block_pairs(where: Ints, who: Ints, sets: _Sets, many: int) -> Ints:
     for low, high in _blocks(count):
         part = slice(low, high)
         consumers = np.repeat(who[part], count[part])
-        found.append(distinct(consumers * many + who[spread(start[visit[part]], count[part])]))
-    return distinct(np.concatenate([empty(), *found]))
+        found.append(sorted_unique(consumers * many + who[expand_ranges(start[visit[part]], count[part])]))
+    return sorted_unique(np.concatenate([empty_index(), *found]))
 
 
 def _distinct(node: Ints, tb: Ints, most: int) -> tuple[Ints, Ints]:
     """Return the rows (node, TB) sorted, each once."""
-    packed = distinct(node * most + tb)
+    packed = sorted_unique(node * most + tb)
     return packed // most, packed % most
 
 
 def _ptr(node: Ints, count: int) -> Ints:
-    return pointers(np.bincount(node, minlength=count))
+    return csr_offsets(np.bincount(node, minlength=count))
 
 
 class _Nodes:
@@ -197,7 +205,7 @@ class _Nodes:
         self.kernel, self.written = sets.kernel[who[first]], sets.written[who[first]]
         size = np.diff(ptr)[first]
         self.of = np.repeat(np.arange(len(first), dtype=np.int64), size)
-        self.producer = producer[spread(ptr[first], size)]
+        self.producer = producer[expand_ranges(ptr[first], size)]
 
     def _shared(self) -> None:
         """Give a set that many bundles wait for a counter of its own, where that makes for fewer entries."""
@@ -216,12 +224,12 @@ class _Nodes:
         ptr = _ptr(self.bundle, len(self.kernel))
         row = np.flatnonzero(maybe[inverse])
         count = np.diff(ptr)[self.of[row]]
-        members = order[spread(ptr[self.of[row]], count)]
+        members = order[expand_ranges(ptr[self.of[row]], count)]
         label = np.repeat(inverse[row], count)
         at, tb = sets.members(self.who[members])
         slot, tb = _distinct(label[at], tb, self.most)
-        chosen = distinct(slot)
-        _, range_ptr = strided_all(tb, _ptr(np.searchsorted(chosen, slot), len(chosen)))
+        chosen = sorted_unique(slot)
+        _, range_ptr = strided_ranges_of_lists(tb, _ptr(np.searchsorted(chosen, slot), len(chosen)))
         ranges = np.zeros(len(keys), np.int64)
         ranges[chosen] = np.diff(range_ptr)
         own = maybe & (times * size > size + ranges)
@@ -257,7 +265,7 @@ class _Nodes:
             np.int64
         )
         # a TB may be met in several sets: its kinds add up
-        packed = distinct(
+        packed = sorted_unique(
             (self.of[at] * self.most + tb + self.offsets[sets.kernel[self.producer]][at]) * 8 + kind[at]
         )
         place = packed >> 3
@@ -275,8 +283,8 @@ class _Nodes:
         consumer_node, consumers = _distinct(node[self.bundle][at], tb, self.most)
         consumer_ptr = _ptr(consumer_node, len(first))
         size = np.diff(ptr)[first]
-        chosen = spread(ptr[first], size)
-        producers, kinds, producer_ptr = producers[chosen], kinds[chosen], pointers(size)
+        chosen = expand_ranges(ptr[first], size)
+        producers, kinds, producer_ptr = producers[chosen], kinds[chosen], csr_offsets(size)
         # equal producers and consumers: one node of all their kinds
         words = [
             a + mixed(b, 5 + i) + mixed(self.kernel[first], 7 + i)
@@ -289,18 +297,18 @@ class _Nodes:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         same, kept = rank[same], kept[order]
-        made_ptr = pointers(np.diff(producer_ptr)[kept])
+        made_ptr = csr_offsets(np.diff(producer_ptr)[kept])
         merged = np.zeros(int(made_ptr[-1]), np.uint8)
-        target = spread(made_ptr[same], np.diff(producer_ptr))
+        target = expand_ranges(made_ptr[same], np.diff(producer_ptr))
         np.bitwise_or.at(merged, target, kinds.astype(np.uint8))
         used = np.diff(consumer_ptr)[kept]
         return Groups(
             self.kernel[first][kept],
             made_ptr,
-            producers[spread(producer_ptr[kept], np.diff(made_ptr))],
+            producers[expand_ranges(producer_ptr[kept], np.diff(made_ptr))],
             merged,
-            pointers(used),
-            consumers[spread(consumer_ptr[kept], used)],
+            csr_offsets(used),
+            consumers[expand_ranges(consumer_ptr[kept], used)],
         )
 
 

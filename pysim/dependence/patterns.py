@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.regions import pointers, spread, strided_all
+from pysim.program.regions import csr_offsets, expand_ranges, strided_ranges_of_lists
 
 from .groups import RAW, WAR, WAW
 from .set_hash import alike, mixed, sums
@@ -64,8 +64,8 @@ class _Sets:
         self.pair = packed // count
         chosen = first[packed % count]
         self.size = size[chosen]
-        self.ptr = pointers(self.size)
-        self.producers = graph.producers[spread(graph.set_ptr[chosen], self.size)]
+        self.ptr = csr_offsets(self.size)
+        self.producers = graph.producers[expand_ranges(graph.set_ptr[chosen], self.size)]
         self.low = self.producers[self.ptr[:-1]]
         self.high = self.producers[self.ptr[1:] - 1]
 
@@ -77,8 +77,8 @@ class _Sets:
         begin = self.ptr[:-1][many]
         made[many] = gaps[begin]
         # gaps of each set, one after another, without those to the next set
-        at = spread(begin, self.size[many] - 1)
-        ptr = pointers(self.size[many] - 1)
+        at = expand_ranges(begin, self.size[many] - 1)
+        ptr = csr_offsets(self.size[many] - 1)
         if len(many):
             even = np.logical_and.reduceat(gaps[at] == np.repeat(made[many], self.size[many] - 1), ptr[:-1])
             made[many[~even]] = -1
@@ -131,7 +131,7 @@ def _count_nodes(graph: Graph, rows: Ints, made: NDArray[np.void]) -> None:
     new = np.ones(len(key), bool)
     new[1:] = key[1:] != key[:-1]
     begin = np.flatnonzero(new)
-    _, range_ptr = strided_all(graph.consumer[order], np.append(begin, len(key)))
+    _, range_ptr = strided_ranges_of_lists(graph.consumer[order], np.append(begin, len(key)))
     pair = key[begin] // many
     made["nodes"] = np.bincount(pair, minlength=len(made))
     made["ranges"] = np.bincount(pair, weights=np.diff(range_ptr), minlength=len(made)).astype(np.int64)
@@ -192,11 +192,11 @@ def _rules(graph: Graph, sets: _Sets, steps: Ints, count: int) -> Ints:
     joined[1:] &= (step[1:] == step[:-1]) & (sets.size[at][1:] == sets.size[at][:-1])
     joined[1:] &= even[1:] | (at[1:] == at[:-1])
     begin = np.flatnonzero(~joined)
-    _, ptr = strided_all(sets.low[at], np.append(begin, len(at)))
+    _, ptr = strided_ranges_of_lists(sets.low[at], np.append(begin, len(at)))
     parts = np.ones(len(sets.size), np.int64)
     uneven = np.flatnonzero(steps < 0)
-    chosen = sets.producers[spread(sets.ptr[uneven], sets.size[uneven])]
-    parts[uneven] = np.diff(strided_all(chosen, pointers(sets.size[uneven]))[1])
+    chosen = sets.producers[expand_ranges(sets.ptr[uneven], sets.size[uneven])]
+    parts[uneven] = np.diff(strided_ranges_of_lists(chosen, csr_offsets(sets.size[uneven]))[1])
     made: Ints = np.zeros(count, np.int64)
     np.add.at(made, pair[begin], np.diff(ptr) * parts[at[begin]])
     return made

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.semaphores import (
-    Edge,
-    Edges,
-    loaded,
-    marks,
-    parts,
-    posts_last,
-    tiles,
-    turns,
-    waits_of,
-    where,
+from pysim.program.marks import (
+    listed_output_tiles,
+    loaded_args,
+    marked_tiles,
+    marks_of,
+    posts_after_accesses,
+    wait_positions,
+    waits_along_z,
 )
+from pysim.program.semaphores import KernelEdges, TileEdge, tb_coordinates
 
 from .dependences import reduced
 from .groups import RAW
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from .dependences import Dependences
 
 
-def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
+def edges_of(job: Job, deps: Dependences, policy: str) -> KernelEdges:
     """Return what each kernel waits for; without semaphores (no ``policy``) only where kernels join."""
     return _Finder(job, deps, policy).run()
 
@@ -48,34 +46,34 @@ def edges_of(job: Job, deps: Dependences, policy: str) -> Edges:
 class _Finder:
     def __init__(self, job: Job, deps: Dependences, policy: str) -> None:
         self.job, self.deps, self.policy = job, deps, policy
-        self.needs = [parts(k, "needs") for k in job.kernels]
-        self.made = [parts(k, "made") for k in job.kernels]
-        self.found = Edges([], [])
+        self.needs = [marked_tiles(k, "input") for k in job.kernels]
+        self.made = [marked_tiles(k, "output") for k in job.kernels]
+        self.found = KernelEdges([], [])
         self.waits: dict[int, tuple[set[int], bool]] = {}
         self.last: dict[int, bool] = {}
-        self.known = Known(deps, self.found.of, self._alike, self._ahead, self._ends)
+        self.known = Known(deps, self.found.producers, self._alike, self._ahead, self._ends)
 
-    def run(self) -> Edges:
+    def run(self) -> KernelEdges:
         """Go through the kernels in launch order."""
         job, found = self.job, self.found
-        aware = [bool(marks(k)) for k in job.kernels]
+        aware = [bool(marks_of(k)) for k in job.kernels]
         behind = {after for _, after in job.events}  # an event
         ended = -1  # kernels up to here have ended when this one starts
         for index, direct in enumerate(reduced(self.deps.preds)):
-            found.of.append({})
+            found.producers.append({})
             missing = self._missing(index, direct, ended) if self.policy else ""
-            found.why = found.why or missing
+            found.reason = found.reason or missing
             join = index == 0 or index in behind or not aware[index] or not aware[index - 1] or bool(missing)
             if join:
                 ended = index - 1
-                found.of[index].clear()
+                found.producers[index].clear()
                 self.known.forget()
-            found.joins.append(join)
+            found.after_all.append(join)
         return found
 
     def _missing(self, index: int, direct: Sequence[int], ended: int) -> str:
         """Find what a kernel waits for; return why that is not enough, or nothing."""
-        job, mine = self.job, self.found.of[index]
+        job, mine = self.job, self.found.producers[index]
         for number in range(ended + 1, index):
             if one_workspace(job.kernels[index], job.kernels[number]):
                 return f"kernels {number} and {index} leave sums in one workspace: give each its own"
@@ -108,42 +106,42 @@ class _Finder:
             return False
         made = told[0][1]
         pieces = [part for part in self.made[number] if part.arg == made.arg]
-        if tiles(maker, made) is None and (len(pieces) > 1 or made.times > 1):
+        if listed_output_tiles(maker, made) is None and (len(pieces) > 1 or made.count > 1):
             return False
         needs = sorted(dict.fromkeys(need for need, _, _ in told), key=lambda need: need.arg)
         args = {need.arg for need in needs}
         written = [access.tensor for access in maker.accesses if access.mode != "read"]
         whole = maker.args[made.arg]
         others = [t for t in written if (t.address, t.nbytes) != (whole.address, whole.nbytes)]
-        for arg in loaded(kernel) | args:
-            if any(kernel.args[arg].meets(tensor) for tensor in (others if arg in args else written)):
+        for arg in loaded_args(kernel) | args:
+            if any(kernel.args[arg].overlaps(tensor) for tensor in (others if arg in args else written)):
                 return False
-        self.found.of[index][number] = Edge(tuple(needs), *told[0][1:])
+        self.found.producers[index][number] = TileEdge(tuple(needs), *told[0][1:])
         return True
 
     def _alike(self, number: int) -> NDArray[np.int64] | None:
         """Return a number for each TB that those have in common that post the same semaphores."""
         kernel, made = self.job.kernels[number], self.made[number]
-        if self.policy != "row" or len(made) != 1 or tiles(kernel, made[0]) is not None:
+        if self.policy != "row" or len(made) != 1 or listed_output_tiles(kernel, made[0]) is not None:
             return None
-        return np.unique(where(made[0].row, kernel), return_inverse=True)[1]
+        return np.unique(tb_coordinates(made[0].row, kernel), return_inverse=True)[1]
 
     def _ahead(self, index: int, kind: int) -> list[int]:
         """Return which kernels a kernel has waited for before it reads (kind RAW), or before it writes."""
-        mine = self.found.of[index]
-        if turns(self.job.kernels[index]):
+        mine = self.found.producers[index]
+        if waits_along_z(self.job.kernels[index]):
             return []  # a part of a split K waits for its share of what its accesses say
         if index not in self.waits:
-            self.waits[index] = waits_of(self.job.kernels[index])
+            self.waits[index] = wait_positions(self.job.kernels[index])
         first, writes_last = self.waits[index]
         if kind == RAW:
-            return [number for number, edge in mine.items() if first.issuperset(n.arg for n in edge.needs)]
+            return [number for number, edge in mine.items() if first.issuperset(n.arg for n in edge.inputs)]
         return list(mine) if writes_last else []
 
     def _ends(self, number: int) -> bool:
         """Whether the TBs of a kernel post once, behind all that they do."""
         if number not in self.last:
-            self.last[number] = posts_last(self.job.kernels[number])
+            self.last[number] = posts_after_accesses(self.job.kernels[number])
         return self.last[number]
 
     def _unsaid(self, before: int, after: int) -> str:
@@ -152,7 +150,7 @@ class _Finder:
 
     def _unproven(self, before: int, after: int) -> str:
         """Say of two kernels that what one waits for is not known to put it behind the other."""
-        pair = self._depends(before, after, before not in self.found.of[after])
+        pair = self._depends(before, after, before not in self.found.producers[after])
         return f"{pair}, which is not known to be done by the tiles that it waits for"
 
     def _depends(self, before: int, after: int, reads: bool = True) -> str:

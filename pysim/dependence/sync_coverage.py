@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.regions import distinct, pointers, spread
+from pysim.program.regions import csr_offsets, expand_ranges, sorted_unique
 
 from .groups import RAW, WAR, WAW
 
@@ -117,7 +117,7 @@ class Known:
         has = some[whose]
         number = np.cumsum(some) - 1
         return _Between(
-            producers[mine] - low, pointers(counts[some]), number[whose[has]], groups.consumers[used][has]
+            producers[mine] - low, csr_offsets(counts[some]), number[whose[has]], groups.consumers[used][has]
         )
 
     def _waits(self, before: int, after: int) -> _Between:
@@ -128,10 +128,10 @@ class Known:
                 order = np.argsort(label, kind="stable")
                 each = np.bincount(label)
                 nodes = np.repeat(np.arange(len(edges.ptr) - 1), np.diff(edges.ptr))
-                node, number = np.divmod(distinct(nodes * len(each) + label[edges.producers]), len(each))
+                node, number = np.divmod(sorted_unique(nodes * len(each) + label[edges.producers]), len(each))
                 sizes = np.bincount(node, weights=each[number], minlength=len(edges.ptr) - 1)
-                tbs = order[spread(pointers(each)[number], each[number])]
-                edges = _Between(tbs, pointers(sizes.astype(np.int64)), edges.of, edges.consumers)
+                tbs = order[expand_ranges(csr_offsets(each)[number], each[number])]
+                edges = _Between(tbs, csr_offsets(sizes.astype(np.int64)), edges.of, edges.consumers)
             self.waited[before, after] = edges
         return self.waited[before, after]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.regions import distinct, pointers, spread
+from pysim.program.regions import csr_offsets, expand_ranges, sorted_unique
 
 from .groups import Dependences, Groups, assemble
 
@@ -48,11 +48,11 @@ def _consumers_joined(groups: Groups) -> Groups:
     sizes = np.diff(groups.consumer_ptr)[first]
     return Groups(
         groups.kernel[first],
-        pointers(np.bincount(owner[new], minlength=len(number))),
+        csr_offsets(np.bincount(owner[new], minlength=len(number))),
         producers[new],
         np.bitwise_or.reduceat(groups.kinds[order], new),
-        pointers(sizes),
-        groups.consumers[spread(groups.consumer_ptr[first], sizes)],
+        csr_offsets(sizes),
+        groups.consumers[expand_ranges(groups.consumer_ptr[first], sizes)],
     )
 
 
@@ -65,12 +65,14 @@ class _Nodes:
         self.who = groups.consumers + np.repeat(offsets[groups.kernel], self.used)
         order = np.argsort(self.who, kind="stable")
         self.node = np.repeat(np.arange(len(groups), dtype=np.int64), self.used)[order]
-        self.ptr = pointers(np.bincount(self.who, minlength=self.total))
+        self.ptr = csr_offsets(np.bincount(self.who, minlength=self.total))
 
     def _of(self, tbs: Ints, owner: Ints) -> Ints:
         """Return owner * nodes + node for each node of each TB."""
         counts = self.ptr[tbs + 1] - self.ptr[tbs]
-        made: Ints = np.repeat(owner, counts) * len(self.groups) + self.node[spread(self.ptr[tbs], counts)]
+        made: Ints = (
+            np.repeat(owner, counts) * len(self.groups) + self.node[expand_ranges(self.ptr[tbs], counts)]
+        )
         return made
 
     def implied(self, first: int, last: int) -> Ints:
@@ -79,14 +81,14 @@ class _Nodes:
         none = np.zeros(0, np.int64)
         producers = groups.producers[groups.producer_ptr[first] : groups.producer_ptr[last]]
         owner, via = np.divmod(
-            distinct(self._of(producers, np.repeat(nodes, self.made[first:last]))), len(groups)
+            sorted_unique(self._of(producers, np.repeat(nodes, self.made[first:last]))), len(groups)
         )
         if self.made[via].sum() > _MOST:
             return none
         # node * TBs + TB: what its producers wait for
-        over = distinct(
+        over = sorted_unique(
             np.repeat(owner, self.made[via]) * self.total
-            + groups.producers[spread(groups.producer_ptr[via], self.made[via])]
+            + groups.producers[expand_ranges(groups.producer_ptr[via], self.made[via])]
         )
         # nodes that all consumers of a node wait for
         consumers = self.who[groups.consumer_ptr[first] : groups.consumer_ptr[last]]
@@ -98,10 +100,10 @@ class _Nodes:
         owner, beside = owner[shared], beside[shared]
         if not len(over) or self.made[owner].sum() > _MOST:
             return none
-        places = spread(groups.producer_ptr[owner], self.made[owner])
+        places = expand_ranges(groups.producer_ptr[owner], self.made[owner])
         keys = np.repeat(beside, self.made[owner]) * self.total + groups.producers[places]
         at = np.minimum(np.searchsorted(over, keys), len(over) - 1)
-        return distinct(places[over[at] == keys])
+        return sorted_unique(places[over[at] == keys])
 
 
 def without_implied(deps: Dependences) -> Dependences:
@@ -118,10 +120,10 @@ def without_implied(deps: Dependences) -> Dependences:
     some = np.diff(left) > 0
     made = Groups(
         groups.kernel[some],
-        pointers(np.diff(left)[some]),
+        csr_offsets(np.diff(left)[some]),
         groups.producers[keep],
         groups.kinds[keep],
-        pointers(nodes.used[some]),
+        csr_offsets(nodes.used[some]),
         groups.consumers[np.repeat(some, nodes.used)],
     )
     return assemble(made, deps.offsets, races=deps.races)

@@ -278,7 +278,7 @@ class Replay:
 
     def alone(self, known: Bounds) -> Bounds:
         """Return what is known of the kernels of the whole job, of those that are left."""
-        return replace(known, alone=tuple(known.alone[n] for n in self.made.number.tolist()))
+        return replace(known, kernel_cycles=tuple(known.kernel_cycles[n] for n in self.made.number.tolist()))
 
     def prepare(self, lowered: Lowered) -> None:
         """Make the window reach as far as it would in the whole job, and learning be told of all of it."""

@@ -35,7 +35,10 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
     session = Session(config, job, 1, Clock())
     programs, costs = session.costs(config)
     made = estimator(job, session.deps, programs, costs, config.encoded())
-    return {name: made.us(launch=launch, bandwidth=bandwidth) for name, (launch, bandwidth) in KINDS.items()}
+    return {
+        name: made.estimate_us(launch=launch, bandwidth=bandwidth)
+        for name, (launch, bandwidth) in KINDS.items()
+    }
 
 
 def bound(

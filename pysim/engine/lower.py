@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.program.ops import Programs, lane_table, sem_table, table_of
-from pysim.program.regions import common, meets, pointers
-from pysim.program.warp_program import OP, Accesses
+from pysim.program.ops import LoweredPrograms, lane_table, sem_table, struct_array
+from pysim.program.recorded_program import RecordedAccesses
+from pysim.program.regions import csr_offsets, intersection, overlaps
+from pysim.program.warp_program import OP
 from pysim.schemes.coarsening import forms_of
 from pysim.schemes.edge_discovery import Found, found_of
 from pysim.schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
@@ -45,7 +46,7 @@ _TYPES = dict.fromkeys(_NUMBERS, "uint32_t") | {
 
 
 def _recorded(
-    programs: Programs, launches: NDArray[np.void], tables: dict[str, NDArray[Any]]
+    programs: LoweredPrograms, launches: NDArray[np.void], tables: dict[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Return the tables with the recorded programs behind; fills what their launches say of them."""
     memories = {id(program.memory): program.memory for program, _ in programs.recorded if program.memory}
@@ -83,11 +84,11 @@ def _recorded(
         launch = kernel_of[len(programs.programs) + at]
         if program.tb_rows is not None:
             launches["first_tb_row"][launch] = add("tb_rows", program.tb_rows)
-        if program.blocks is not None:
-            launches["first_block"][launch] = add("blocks", program.blocks)
+        if program.access_starts is not None:
+            launches["first_block"][launch] = add("blocks", program.access_starts)
         launches["first_access"][launch], launches["accesses"][launch] = (
             program.first_access,
-            program.accesses,
+            program.access_count,
         )
     joined: dict[str, NDArray[Any]] = {}
     for name, every in parts.items():
@@ -96,7 +97,7 @@ def _recorded(
         ends = np.cumsum([len(part) for part in every]).tolist()
         for end, part in zip(ends, every, strict=True):
             joined[name][end - len(part) : end] = part
-    memory: Accesses | None = next(iter(memories.values()), None)
+    memory: RecordedAccesses | None = next(iter(memories.values()), None)
     if memory is not None:
         joined |= {name: getattr(memory, name) for name in ("accesses", "templates", "parts")}
     return tables | joined
@@ -133,10 +134,10 @@ def _bypass(job: Job, plan: Plan | None = None) -> list[int]:
             continue
         spans, bits = written, 0
         if kernel.footprint is not None:
-            spans = common(kernel.footprint.read(kernel.tbs, kernel.name), written)
+            spans = intersection(kernel.footprint.read_ranges(kernel.tbs, kernel.name), written)
             bits = (0xFFFFFFFF << len(kernel.args)) & 0xFFFFFFFF if len(spans) else 0
         for slot, tensor in enumerate(kernel.args):
-            if meets(spans, tensor.address, tensor.address + tensor.nbytes):
+            if overlaps(spans, tensor.address, tensor.address + tensor.nbytes):
                 bits |= 1 << slot
         made.append(bits)
     return made
@@ -153,11 +154,11 @@ def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> 
             continue
         sectors = kernel.copy.sectors()
         part: NDArray[np.void] = np.zeros(len(sectors), parts[0].dtype)
-        before = pointers(sectors[:, 1] - sectors[:, 0])[:-1]
+        before = csr_offsets(sectors[:, 1] - sectors[:, 0])[:-1]
         for name, column in (("first", sectors[:, 0]), ("end", sectors[:, 1]), ("before", before)):
             part[name] = column.astype(np.uint64)
         launches["first_copy"][index], launches["copies"][index] = at, len(part)
-        wait, spent = kernel.copy.ticks(values)
+        wait, spent = kernel.copy.link_ticks(values)
         launches["copy_wait"][index], launches["copy_time"][index] = wait, spent
         parts.append(part)
         at += len(part)
@@ -216,7 +217,7 @@ def lower(
     deps: Dependences,
     choice: Choice,
     values: dict[str, int],
-    programs: Programs,
+    programs: LoweredPrograms,
     carveouts: Sequence[int],
     times: Sequence[float],
     plan: Plan | None = None,
@@ -246,8 +247,8 @@ def lower(
         launches["arg"][index, : len(kernel.args)] = [t.address for t in kernel.args]
         launches["grid"][index] = kernel.grid
         launches["stream"][index] = kernel.stream
-        launches["parameters"][index] = kernel.parameters * values["gpu.sm.parameters"]
-        launches["refetch"][index] = kernel.parameters > 0
+        launches["parameters"][index] = kernel.parameter_lines * values["gpu.sm.parameters"]
+        launches["refetch"][index] = kernel.parameter_lines > 0
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"], launches["places"] = programs.index, 1
@@ -261,13 +262,13 @@ def lower(
         launches[name] = NONE
     empty = np.zeros(0, np.uint32)
     tables: dict[str, NDArray[Any]] = {
-        "ops": table_of("gs_op", programs.ops),
-        "patterns": table_of("gs_pattern", programs.patterns),
+        "ops": struct_array("gs_op", programs.ops),
+        "patterns": struct_array("gs_pattern", programs.patterns),
         "lanes": lane_table(programs.lanes),
         "sems": sem_table(programs.sems),
-        "stages": table_of("gs_stage", programs.stages),
+        "stages": struct_array("gs_stage", programs.stages),
         "needs": empty if plan is None else plan.needs,
-        "programs": table_of("gs_program", programs.programs),
+        "programs": struct_array("gs_program", programs.programs),
         "launches": launches,
         "preds": pred_table,
     }

@@ -16,7 +16,7 @@ import numpy as np
 
 from pysim.dependence.dependences import dependences
 from pysim.program.job import Job, Kernel, Tensor
-from pysim.program.warp_program import Recorded
+from pysim.program.recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +154,7 @@ def _rebound(kernel: Kernel, change: dict[int, Tensor]) -> Kernel:
         return kernel
     args = tuple(change.get(id(t), t) for t in kernel.args)
     accesses = tuple(replace(a, tensor=change.get(id(a.tensor), a.tensor)) for a in kernel.accesses)
-    return replace(kernel, args=args, accesses=accesses, sized=None)
+    return replace(kernel, args=args, accesses=accesses, with_warps=None)
 
 
 def _writers(job: Job) -> list[dict[int, int]]:
@@ -292,7 +292,7 @@ def contract(job: Job, deps: Dependences, window: int, seed: int) -> Contraction
     ``seed`` moves the periods that are simulated among those that could be left out; ``window``: kernels
     that are admitted at once.
     """
-    if any(k.copy is not None or isinstance(k.program, Recorded) for k in job.kernels):
+    if any(k.copy is not None or isinstance(k.program, RecordedProgram) for k in job.kernels):
         return None
     for factor in FACTORS:
         runs, gaps = _planned(job, deps, factor, window, seed)

@@ -21,7 +21,7 @@ from pysim.machine.config import Config
 from pysim.machine.devices import Device
 from pysim.machine.system import Gpu, System, resolve
 from pysim.params import TICKS_PER_NS
-from pysim.program.ops import Programs
+from pysim.program.ops import LoweredPrograms
 from pysim.results import energy, power, time_series
 from pysim.results.result import Result
 from pysim.results.schema import DTYPES, SERIES
@@ -99,17 +99,17 @@ def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDAr
 
 def _loaded(
     session: Session, choice: Choice, config: Config, known: Bounds, replays: bool
-) -> tuple[Lowered, Programs, Replay | None, Sim]:
+) -> tuple[Lowered, LoweredPrograms, Replay | None, Sim]:
     """Fill the core's tables for one scheme, of the whole job or of what replay leaves of it."""
     replay = Replay.of(choice, config, session.job, session.deps, session.parts) if replays else None
     if session.rule:
         session.rule.check(config)
     if replay is None:
-        lowered, programs = session.lowered(choice, config, known.alone)
+        lowered, programs = session.lowered(choice, config, known.kernel_cycles)
     else:
         inside = session.inside(replay.made)
         sampled = replay.sampled(config, known.estimate_us)
-        lowered, programs = inside.lowered(choice, sampled, replay.alone(known).alone)
+        lowered, programs = inside.lowered(choice, sampled, replay.alone(known).kernel_cycles)
         replay.prepare(lowered)
     return lowered, programs, replay, Sim(lowered)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pysim.analysis.lower_bound import Bounds, Family, bounds, family_of
-from pysim.analysis.program_cost import Costs
-from pysim.analysis.tb_cost import costs_of, loads_of, lone_tbs
-from pysim.analysis.traffic import missing
+from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, scheme_traits
+from pysim.analysis.program_cost import ProgramCost
+from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
+from pysim.analysis.traffic import args_from_dram
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.occupancy import carveout
-from pysim.program.ops import Programs, lower_programs
+from pysim.program.ops import LoweredPrograms, lower_programs
 from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.prologue import tail_job
 from pysim.schemes.registry import Choice, parse_scheme
@@ -45,14 +45,18 @@ class Session:
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)
         self.rule: UserRule | None = None  # by which TBs are dispatched
-        self.programs: dict[tuple[int, ...], Programs] = {}
+        self.programs: dict[tuple[int, ...], LoweredPrograms] = {}
         self.parts: dict[int, Contraction | None] = {}
         self.away: dict[int, list[tuple[int, float]]] = {}  # by the size of L2
         self.sessions: dict[int, Session] = {}
-        self.priced: dict[tuple[tuple[str, int], ...], tuple[Programs, list[Costs]]] = {}  # by the machine
-        self.known: dict[tuple[tuple[tuple[str, int], ...], int, Family], Bounds] = {}
+        self.priced: dict[
+            tuple[tuple[str, int], ...], tuple[LoweredPrograms, list[ProgramCost]]
+        ] = {}  # by the machine
+        self.known: dict[tuple[tuple[tuple[str, int], ...], int, SchemeTraits], Bounds] = {}
 
-    def lowered(self, choice: Choice, config: Config, times: Sequence[float]) -> tuple[Lowered, Programs]:
+    def lowered(
+        self, choice: Choice, config: Config, times: Sequence[float]
+    ) -> tuple[Lowered, LoweredPrograms]:
         """Return the core's tables under a scheme; ``times``: what each kernel takes alone, us."""
         values = config.encoded()
         plan = plan_of(choice, self.job, self.deps, config)
@@ -82,12 +86,12 @@ class Session:
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         none = [0.0] * len(job.kernels)
         with Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:
-            costs = costs_of(sim.sim, programs)
+            costs = program_costs(sim.sim, programs)
         return [costs[number].floor for number in programs.index]
 
     def costs(
         self, config: Config, loads: Sequence[tuple[int, int, int]] = ()
-    ) -> tuple[Programs, list[Costs]]:
+    ) -> tuple[LoweredPrograms, list[ProgramCost]]:
         """Return the programs of the job, and what their TBs cost."""
         plain = config.replaced({"scheme.priority": "oldest"})
         with self.clock.phase("load"):
@@ -97,23 +101,23 @@ class Session:
             values = config.encoded()
             latency, size = values["gpu.l2.latency"], values["gpu.l2.size"]
             if size not in self.away:
-                self.away[size] = missing(self.job, size)
-            lone, away = lone_tbs(self.deps), self.away[size]
-            return programs, costs_of(sim.sim, programs, loads, latency, self.job, values, lone, away)
+                self.away[size] = args_from_dram(self.job, size)
+            lone, away = lone_kernels(self.deps), self.away[size]
+            return programs, program_costs(sim.sim, programs, loads, latency, self.job, values, lone, away)
 
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
         values = config.encoded()
-        family, prologue = family_of(choice, values), values["scheme.prologue"]
+        family, prologue = scheme_traits(choice, values), values["scheme.prologue"]
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
         if (key, prologue, family) not in self.known:
-            loads = loads_of(self.job)
+            loads = load_facts(self.job)
             if key not in self.priced:
                 self.priced[key] = self.costs(config, loads)
             programs, costs = self.priced[key]
             behind = self._behind_prologues(values, config) if prologue else None
             # the estimate is the same for all families
-            guess = next((b.guess for (k, *_), b in self.known.items() if k == key), None)
+            guess = next((b.raw_estimate for (k, *_), b in self.known.items() if k == key), None)
             self.known[key, prologue, family] = bounds(
                 self.job, self.deps, programs, costs, values, family, loads, behind, guess
             )

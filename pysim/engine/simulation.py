@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pysim.program.ops import Programs
+    from pysim.program.ops import LoweredPrograms
 
     from .lower import Lowered
 
@@ -91,7 +91,7 @@ class Sim:
     def outcome(
         self,
         lowered: Lowered,
-        programs: Programs,
+        programs: LoweredPrograms,
         records: NDArray[np.void],
         ended: bool,
         wanted: Collection[str],

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .footprint import WRITE, Footprint
-from .host_copy import Copy
+from .host_copy import HostCopy
 from .job import Kernel
-from .regions import SECTOR, common, union
+from .regions import SECTOR, intersection, union
 from .warp_program import OP, Op, Program
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ NAME = "MemcpyHtoD"
 _PROGRAM = Program(NAME, ((Op(OP["EXIT"], issue=1),),), 1, 8, 0, 0)
 
 
-def copy_of(spans: Ints, timed: bool, stream: int) -> Kernel:
+def copy_kernel(spans: Ints, timed: bool, stream: int) -> Kernel:
     """Return the launch that copies to these bytes: (n, 2), any order, not empty."""
     made = union(spans)
     rows = np.zeros(len(made), np.int64), made[:, 0], made[:, 1], np.full(len(made), WRITE)
-    return Kernel(NAME, _PROGRAM, (1, 1, 1), (), (), stream, Footprint.of(*rows), Copy(made, timed))
+    return Kernel(NAME, _PROGRAM, (1, 1, 1), (), (), stream, Footprint.of(*rows), HostCopy(made, timed))
 
 
-def rewritten(kernels: Sequence[Kernel]) -> Ints:
+def l1_stale_ranges(kernels: Sequence[Kernel]) -> Ints:
     """Return the recorded memory that an L1 may hold as it was before: sorted disjoint byte ranges.
 
     That is what kernels write, and of copies what an earlier kernel has read.
@@ -49,8 +49,8 @@ def rewritten(kernels: Sequence[Kernel]) -> Ints:
     for kernel in kernels:
         if kernel.copy is None:
             if kernel.footprint is not None:
-                made.append(kernel.footprint.written(kernel.tbs, kernel.name))
-                fresh.append(kernel.footprint.read(kernel.tbs, kernel.name))
+                made.append(kernel.footprint.written_ranges(kernel.tbs, kernel.name))
+                fresh.append(kernel.footprint.read_ranges(kernel.tbs, kernel.name))
             tensors = [a.tensor for a in kernel.accesses if a.mode == "read"]
             fresh.append(
                 np.array([(t.address, t.address + t.nbytes) for t in tensors], np.int64).reshape(-1, 2)
@@ -58,5 +58,5 @@ def rewritten(kernels: Sequence[Kernel]) -> Ints:
             continue
         if len(fresh) > 1:
             read, fresh = union(np.concatenate([read, *fresh])), fresh[:1]
-        made.append(common(kernel.copy.sectors() * SECTOR, read))
+        made.append(intersection(kernel.copy.sectors() * SECTOR, read))
     return union(np.concatenate(made))

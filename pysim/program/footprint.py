@@ -8,7 +8,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .regions import SECTOR, merge, union
+from .regions import SECTOR, merge_sorted, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ MODES = ("read", "write", "update")
 _TOP = 1 << 62  # no address lies beyond: differences stay in 64 bits
 
 
-class Rows(NamedTuple):
+class ByteRanges(NamedTuple):
     """One row a byte range: TB number, first byte, byte behind the last, READ, WRITE or UPDATE."""
 
     tb: Ints
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     mode: NDArray[np.uint8]
 
 
-class Touched(NamedTuple):
+class SectorRuns(NamedTuple):
     """One row a run of sectors, by (written, TB, lo); runs of one TB and kind neither meet nor touch.
 
     ``lo`` and ``hi`` are sector numbers, half open. A write and an update are both ``written``.
@@ -46,7 +46,7 @@ class Touched(NamedTuple):
 class Footprint:
     """What every TB of a kernel reads, writes and updates, for a kernel that was recorded.
 
-    ``rows()`` returns :class:`Rows` (or any four arrays of one length in that order): TB number =
+    ``rows()`` returns :class:`ByteRanges` (or any four arrays of one length in that order): TB number =
     x + grid_x * (y + grid_y * z), start and end in bytes with 0 <= start < end, mode READ, WRITE or UPDATE
     (an atomic). Rows may come in any order, may repeat and overlap, and one TB may read what it writes: the
     union counts, in 32-byte sectors. Rows sorted by (mode, TB, start) are the fastest. ``rows`` is called
@@ -60,7 +60,7 @@ class Footprint:
 
     __slots__ = ("_rows", "_spans")
 
-    def __init__(self, rows: Callable[[], Rows]) -> None:
+    def __init__(self, rows: Callable[[], ByteRanges]) -> None:
         self._rows = rows
         self._spans: tuple[Ints, Ints] | None = None
 
@@ -68,10 +68,10 @@ class Footprint:
     def of(cls, tb: object, start: object, end: object, mode: object) -> Footprint:
         """Return the footprint of rows that are at hand."""
         numbers = [np.asarray(column, np.int64) for column in (tb, start, end)]
-        made = Rows(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
+        made = ByteRanges(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
         return cls(lambda: made)
 
-    def touched(self, tbs: int, name: str = "?", granule: int = SECTOR) -> Touched:
+    def sector_runs(self, tbs: int, name: str = "?", granule: int = SECTOR) -> SectorRuns:
         """Return the runs of sectors, or of larger granules; ``tbs``, ``name``: the kernel's, for errors."""
         rows = self._rows()
         tb, start, end = (np.asarray(column, np.int64) for column in rows[:3])
@@ -84,8 +84,8 @@ class Footprint:
         ):
             order = np.lexsort((lo, key))
             key, lo, hi = key[order], lo[order], hi[order]
-        lo, hi, key = merge(lo, hi, key)
-        made = Touched(key % tbs, lo, hi, key >= tbs)
+        lo, hi, key = merge_sorted(lo, hi, key)
+        made = SectorRuns(key % tbs, lo, hi, key >= tbs)
         if self._spans is None and granule == SECTOR:
             runs = np.stack([lo, hi], axis=1)
             self._spans = union(runs[~made.written]) * SECTOR, union(runs[made.written]) * SECTOR
@@ -93,15 +93,15 @@ class Footprint:
 
     def _span(self, which: int, tbs: int, name: str) -> Ints:
         if self._spans is None:
-            self.touched(tbs, name)
+            self.sector_runs(tbs, name)
         assert self._spans is not None
         return self._spans[which]
 
-    def read(self, tbs: int, name: str = "?") -> Ints:
+    def read_ranges(self, tbs: int, name: str = "?") -> Ints:
         """Return the memory that any TB reads, as sorted (n, 2) byte ranges of whole sectors."""
         return self._span(0, tbs, name)
 
-    def written(self, tbs: int, name: str = "?") -> Ints:
+    def written_ranges(self, tbs: int, name: str = "?") -> Ints:
         """Return the memory that any TB writes or updates, as sorted (n, 2) byte ranges of whole sectors."""
         return self._span(1, tbs, name)
 

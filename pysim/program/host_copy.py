@@ -19,7 +19,7 @@ _TICKS_US = 1024 * 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Copy:
+class HostCopy:
     """What a copy writes: ``spans``, sorted disjoint (n, 2) byte ranges.
 
     ``timed``: it takes the link's time.
@@ -33,7 +33,7 @@ class Copy:
         """Bytes that come over the link."""
         return int((self.spans[:, 1] - self.spans[:, 0]).sum())
 
-    def ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
+    def link_ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
         """Return the ticks before the first byte and from there to the last, of encoded parameters."""
         if not self.timed:
             return 0, 0

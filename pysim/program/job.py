@@ -1,4 +1,4 @@
-"""What runs: tensors, programs, kernels and jobs. Plain data; the core and the schemes read it."""
+"""What runs: tensors, kernels and jobs. Plain data, which the schemes and the core read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .warp_program import Recorded
+from .recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .footprint import Footprint
-    from .host_copy import Copy
+    from .host_copy import HostCopy
     from .warp_program import Program
 
 Mode = Literal["read", "write", "update"]
@@ -28,8 +28,8 @@ ALIGN = 256
 class Tensor:
     """A row-major matrix in global memory, at an address that the job's allocator chose.
 
-    ``pitch`` is the distance of two rows in bytes. Tensors are compared by identity; two tensors may
-    share memory (a reused buffer): dependences go by address.
+    ``rows`` and ``cols`` count elements of ``item`` bytes; ``address`` is in bytes. Tensors are compared by
+    identity. Two tensors may share memory (a reused buffer): dependences follow from addresses.
     """
 
     name: str
@@ -48,8 +48,8 @@ class Tensor:
         """Bytes of the whole tensor."""
         return self.rows * self.pitch
 
-    def meets(self, other: Tensor) -> bool:
-        """Whether the two share memory."""
+    def overlaps(self, other: Tensor) -> bool:
+        """Whether the two tensors share a byte of memory."""
         return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
 
 
@@ -61,7 +61,10 @@ class Memory:
     tensors: list[Tensor] = field(default_factory=list)
 
     def tensor(self, name: str, rows: int, cols: int, item: int) -> Tensor:
-        """Allocate a ``rows`` x ``cols`` matrix of ``item``-byte elements."""
+        """Allocate a ``rows`` x ``cols`` matrix of ``item``-byte elements.
+
+        Raises WorkloadError if one of the three is not positive.
+        """
         for label, value in (("rows", rows), ("cols", cols), ("item", item)):
             if value <= 0:
                 raise WorkloadError(f"tensor {name}: {label} = {value}: must be positive")
@@ -73,7 +76,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One tensor as the TBs of a kernel touch it.
+    """What the TBs of a kernel read, write or update (an atomic) of one tensor.
 
     ``regions(tbs)`` takes TB numbers (int64, any length n) and returns (n, 4) int64: row0, row1, col0,
     col1 in elements, half open; an empty region (row0 >= row1) touches nothing. TB number =
@@ -104,22 +107,24 @@ class Kernel:
     stream
         Number of its CUDA stream.
     footprint
-        Recorded byte ranges of each TB instead of ``accesses`` (traces).
+        Recorded byte ranges of each TB, instead of ``accesses`` (traces).
     copy
-        The launch is a copy from the host and runs no program (``copies.copy_of``).
-    sized
-        ``sized(warps)`` returns the same kernel with TBs of so many warps.
-    staged
-        ``staged()`` returns it as a stage of a persistent kernel, where a compiler makes other code of it.
-    flags
-        (n,) posts that complete each semaphore by which TBs of this kernel wait for each other. None: a TB
-        waits for the one before it in z, or for nobody.
-    behind
-        (n, 2) TB numbers, (who waits, for whom): TBs that wait for lower ones of the same kernel.
-    together
-        All TBs must be resident at once (a cooperative launch).
-    parameters
-        Pieces of 64 B of its parameters that the code reads first (``gpu.sm.parameters`` cycles each).
+        The launch is a copy from the host and runs no program (``copies.copy_kernel``).
+    with_warps
+        ``with_warps(warps)`` returns the same kernel with TBs of that many warps.
+    as_stage
+        ``as_stage()`` returns the kernel as a stage of a persistent kernel, where the compiler makes other
+        code of it.
+    tb_semaphores
+        int64, (n,): the posts that complete each semaphore by which TBs of this kernel wait for each other.
+        None: a TB waits at most for the TB before it in z (``Code.mark_tb_wait``).
+    tb_edges
+        int64, (n, 2): (waiting TB, TB that it waits for) within the kernel; the second number is lower.
+    cooperative
+        All TBs must be resident at once, as ``cudaLaunchCooperativeKernel`` asks.
+    parameter_lines
+        64 B lines of kernel parameters that the code reads before all else; each delays the first TB on an
+        SM by ``gpu.sm.parameters`` cycles.
 
     Raises
     ------
@@ -149,22 +154,22 @@ class Kernel:
     """
 
     name: str
-    program: Program | Recorded
+    program: Program | RecordedProgram
     grid: tuple[int, int, int]
     args: tuple[Tensor, ...]
     accesses: tuple[Access, ...]
     stream: int = 0
     footprint: Footprint | None = None
-    copy: Copy | None = None
-    sized: Callable[[int], Kernel] | None = None
-    staged: Callable[[], Kernel] | None = None
-    flags: NDArray[np.int64] | None = None
-    behind: NDArray[np.int64] | None = None
-    together: bool = False
-    parameters: int = 0
+    copy: HostCopy | None = None
+    with_warps: Callable[[int], Kernel] | None = None
+    as_stage: Callable[[], Kernel] | None = None
+    tb_semaphores: NDArray[np.int64] | None = None
+    tb_edges: NDArray[np.int64] | None = None
+    cooperative: bool = False
+    parameter_lines: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse grids that no GPU takes, and two tellings of what is touched."""
+        """Refuse a grid that no GPU takes, and accesses beside a footprint."""
         if self.footprint is not None and self.accesses:
             raise WorkloadError(
                 f"kernel {self.name}: accesses and a footprint: only one of them may be given"
@@ -184,8 +189,8 @@ class Kernel:
 
     @property
     def affine(self) -> bool:
-        """Whether every address follows from TB and arguments, not from data; what a copy writes is told."""
-        listed = isinstance(self.program, Recorded) and self.program.blocks is not None
+        """Whether every address follows from TB and arguments, not from data; so it does for a host copy."""
+        listed = isinstance(self.program, RecordedProgram) and self.program.access_starts is not None
         return self.copy is not None or (self.footprint is None and not listed)
 
 
@@ -193,7 +198,9 @@ class Kernel:
 class Job:
     """All kernels of one program run, in the order in which the host launches them.
 
-    ``events`` are (earlier kernel, later kernel) pairs: the host made the later one's stream wait.
+    ``events`` are (earlier kernel, later kernel) pairs of indices: the later one's stream waits for a CUDA
+    event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
+    the job has.
     """
 
     name: str
@@ -202,9 +209,12 @@ class Job:
     steps: int = 1
 
 
-def variants(kernel: Kernel) -> NDArray[np.int64]:
-    """Return the variant of every TB: the sum of 1 (last x), 2 (last y) and 4 (last z), or its row."""
-    if isinstance(kernel.program, Recorded):
+def tb_variants(kernel: Kernel) -> NDArray[np.int64]:
+    """Return the variant of every TB, int64 (TBs,): the sum of 1 (last in x), 2 (in y) and 4 (in z).
+
+    Of a :class:`RecordedProgram` it is the row of each TB.
+    """
+    if isinstance(kernel.program, RecordedProgram):
         rows = kernel.program.tb_rows
         return np.zeros(kernel.tbs, np.int64) if rows is None else np.asarray(rows, np.int64)
     tb = np.arange(kernel.tbs, dtype=np.int64)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SUB_CORES = 4
 
 
-def smem_of(kernel: Kernel, values: Mapping[str, int]) -> int:
+def allocated_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
     """Return the shared memory that a TB occupies, the system's part and rounding included."""
     unit = values["gpu.sm.smem_unit"]
     if kernel.program.smem == 0 and values["gpu.sm.smem_reserved"] == 0:
@@ -39,7 +39,7 @@ def _limits(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
 def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
     """Return the TBs of a kernel that an SM holds at the largest carve-out, or raise a WorkloadError."""
     limits = _limits(kernel, values)
-    used = smem_of(kernel, values)
+    used = allocated_smem(kernel, values)
     if used:
         limits["shared memory"] = values["gpu.sm.smem"] // used
     for resource, held in limits.items():
@@ -62,7 +62,7 @@ def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) 
     system's part for all TB slots at least, as kernels that ask for little run beside each other.
     """
     held = occupancy(kernel, values)
-    used = smem_of(kernel, values)
+    used = allocated_smem(kernel, values)
     wanted = min(_limits(kernel, values).values()) * used
     if values["gpu.sm.own_carveout"]:
         wanted = max(held * used, values["gpu.sm.tbs"] * values["gpu.sm.smem_reserved"])

@@ -11,7 +11,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 
-from .warp_program import OP, PIPE, Op, Pattern, Place, Program, Recorded, Sem, Tables
+from .recorded_program import CodeTables, RecordedProgram
+from .warp_program import OP, PIPE, Affine, Op, Pattern, Program, Sem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ _COPIED = (
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 
 
-def mixture(classes: Sequence[int]) -> NDArray[np.int64]:
+def interleave_classes(classes: Sequence[int]) -> NDArray[np.int64]:
     """Return the class of each instruction of a block, as a compiler mixes them.
 
     All that is not of the largest class lies evenly between the instructions of the largest, so that two
@@ -45,7 +46,7 @@ def mixture(classes: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(mixed[np.argsort(place, kind="stable")])
 
 
-def cut(op: Op, longest: int) -> list[Op]:
+def split_block(op: Op, longest: int) -> list[Op]:
     """Split a compute block into near-equal blocks of at most ``longest`` instructions; totals are exact."""
     if op.issue <= longest:
         return [op]
@@ -53,7 +54,7 @@ def cut(op: Op, longest: int) -> list[Op]:
     classes = [*op.pipes, op.issue - sum(op.pipes)]
     if classes[-1] < 0:
         raise WorkloadError(f"compute block: {sum(op.pipes)} pipe instructions in {op.issue} issue slots")
-    which = mixture(classes)
+    which = interleave_classes(classes)
     edges = [i * op.issue // pieces for i in range(pieces + 1)]
     made: list[Op] = []
     waves = 0
@@ -104,7 +105,7 @@ def _check_copy(pattern: Pattern, op: Op, name: str) -> None:
 
 
 @dataclass(slots=True)
-class Programs:
+class LoweredPrograms:
     """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
 
     Entries and patterns count over all programs, loop targets from the entry of their variant. Recorded
@@ -118,11 +119,11 @@ class Programs:
     stages: list[dict[str, Any]] = field(default_factory=list)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
-    examples: list[Program] = field(default_factory=list)
-    recorded: list[tuple[Recorded, Tables]] = field(default_factory=list)
+    distinct: list[Program] = field(default_factory=list)
+    recorded: list[tuple[RecordedProgram, CodeTables]] = field(default_factory=list)
 
 
-def _shape(made: Programs, pattern: Pattern, program: Program | Recorded) -> int:
+def _shape(made: LoweredPrograms, pattern: Pattern, program: Program | RecordedProgram) -> int:
     """Return the number of a pattern's own distances of lanes, from 1 on; 0 where it has none."""
     if not pattern.offsets:
         return 0
@@ -134,8 +135,8 @@ def _shape(made: Programs, pattern: Pattern, program: Program | Recorded) -> int
 
 
 def add_variant(
-    made: Programs,
-    program: Program | Recorded,
+    made: LoweredPrograms,
+    program: Program | RecordedProgram,
     ops: Sequence[Op],
     seen: dict[Any, int],
     longest: int,
@@ -145,7 +146,7 @@ def add_variant(
     entry = len(made.ops)
     if any(op.kind == OP["COMPUTE"] and op.pipes[PIPE["tensor"]] for op in ops):
         longest = min(longest, tensor)
-    pieces = [cut(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
+    pieces = [split_block(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
     # marks are for schemes: what they did not make use of goes
     pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
     starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
@@ -189,18 +190,18 @@ def add_variant(
     return entry
 
 
-def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> Programs:
+def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> LoweredPrograms:
     """Lower every distinct program once; recorded ones need the device's encoded ``values``."""
     tensor = values["gpu.sm.block_tensor"] if values else longest
-    made = Programs()
+    made = LoweredPrograms()
     by_id: dict[int, int] = {}
     by_value: dict[Program, int] = {}
     for kernel in job.kernels:
         program = kernel.program
-        if isinstance(program, Recorded):
+        if isinstance(program, RecordedProgram):
             if values is None:
                 raise WorkloadError(f"program {program.name}: recorded code needs the device's parameters")
-            made.recorded.append((program, program.lowered(values)))
+            made.recorded.append((program, program.lower(values)))
             made.index.append(-len(made.recorded))
             continue
         number = by_id.get(id(program))
@@ -229,7 +230,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
                 }
                 | {"entry": tuple(entries * 8 if len(entries) == 1 else entries)}
             )
-            made.examples.append(program)
+            made.distinct.append(program)
             by_value[program] = number
         by_id[id(program)] = number
         made.index.append(number)
@@ -237,7 +238,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
     return made
 
 
-def table_of(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
+def struct_array(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
     """Return dict rows as an array with the core's layout."""
     from pysim._ffi import dtype_of
 
@@ -249,15 +250,15 @@ def table_of(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
 
 def lane_table(lanes: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
     """Return distances of lanes as the core's table."""
-    return table_of("gs_lanes", [{"offset": offsets} for offsets in lanes])
+    return struct_array("gs_lanes", [{"offset": offsets} for offsets in lanes])
 
 
 def sem_table(sems: Sequence[Sem]) -> NDArray[np.void]:
     """Return uses of semaphores as the core's table."""
 
-    def five(place: Place) -> tuple[int, ...]:
+    def five(place: Affine) -> tuple[int, ...]:
         return place.base, place.bx, place.by, place.bz, place.step
 
     names = ("rows", "cols", "stride", "first", "base", "times", "apart", "ahead", "wrap")
     rows = [{n: getattr(s, n) for n in names} | {"row": five(s.row), "col": five(s.col)} for s in sems]
-    return table_of("gs_sem", rows)
+    return struct_array("gs_sem", rows)

@@ -9,7 +9,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 
 from .job import Kernel
-from .warp_program import OP, Recorded, Tables
+from .recorded_program import CodeTables, RecordedProgram
+from .warp_program import OP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ def profiled(
     # TBs of equal time share their two ops
     each, which = np.unique(cycles, return_inverse=True)
 
-    def lowered(values: Mapping[str, int]) -> Tables:
+    def lowered(values: Mapping[str, int]) -> CodeTables:
         from pysim._ffi import dtype_of
 
         del values  # a time is a time on every device
@@ -52,7 +53,9 @@ def profiled(
         ops["issue"][1::2] = 1
         entries = np.repeat(2 * np.arange(len(each), dtype=np.uint32)[:, None], warps, axis=1)
         patterns, lanes = np.zeros(0, dtype_of("gs_pattern")), np.zeros(0, dtype_of("gs_lanes"))
-        return Tables(ops, patterns, lanes, entries)
+        return CodeTables(ops, patterns, lanes, entries)
 
-    program = Recorded(name, warps, registers, smem, 0, lowered, tb_rows=which.reshape(-1).astype(np.uint32))
+    program = RecordedProgram(
+        name, warps, registers, smem, 0, lowered, tb_rows=which.reshape(-1).astype(np.uint32)
+    )
     return Kernel(name, program, (len(cycles), 1, 1), (), (), stream)

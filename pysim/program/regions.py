@@ -18,29 +18,29 @@ RANGE = np.dtype([("start", "u4"), ("count", "u4"), ("stride", "u4")])
 _CHUNK = 1 << 22  # candidate pairs held at once
 
 
-def empty() -> Ints:
+def empty_index() -> Ints:
     """Return an empty index array."""
     return np.empty(0, np.int64)
 
 
-def pointers(counts: Ints) -> Ints:
+def csr_offsets(counts: Ints) -> Ints:
     """Return where each of many lists begins, laid one after another, and where the last ends."""
     made: Ints = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=made[1:])
     return made
 
 
-def spread(starts: Ints, counts: Ints) -> Ints:
+def expand_ranges(starts: Ints, counts: Ints) -> Ints:
     """Return starts[i], starts[i] + 1, ... (counts[i] of them) for every i, one after another."""
     total = int(counts.sum())
     if total == 0:
-        return empty()
+        return empty_index()
     ends = np.cumsum(counts)
     made: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
     return made
 
 
-def distinct(numbers: Ints) -> Ints:
+def sorted_unique(numbers: Ints) -> Ints:
     """Return the numbers sorted, each once; numpy's own goes through a hash table, which is slower."""
     made = np.sort(numbers)
     keep = np.ones(len(made), bool)
@@ -48,10 +48,10 @@ def distinct(numbers: Ints) -> Ints:
     return made[keep]
 
 
-def join(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
+def overlapping_pairs(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
     """Return all pairs (i, j) with half-open intervals a[i] and b[j] in common."""
     if len(alo) == 0 or len(blo) == 0:
-        return empty(), empty()
+        return empty_index(), empty_index()
     order = np.argsort(blo, kind="stable")
     lo, hi = blo[order], bhi[order]
     # b[j] can meet a[i] from the first j whose running end passes a.lo to the last that starts before a.hi
@@ -64,7 +64,7 @@ def join(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
     while at < len(alo):
         stop = max(at + 1, int(np.searchsorted(done, done[at] + _CHUNK, side="right")) - 1)
         left = np.repeat(np.arange(at, stop, dtype=np.int64), count[at:stop])
-        right = spread(first[at:stop], count[at:stop])
+        right = expand_ranges(first[at:stop], count[at:stop])
         keep = hi[right] > alo[left]
         lefts.append(left[keep])
         rights.append(order[right[keep]])
@@ -72,7 +72,7 @@ def join(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
     return np.concatenate(lefts), np.concatenate(rights)
 
 
-def merge(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
+def merge_sorted(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
     """Join touching intervals of equal key; intervals come sorted by (key, lo)."""
     if len(lo) == 0:
         return lo, hi, key
@@ -95,36 +95,36 @@ def merge(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
 def union(spans: Ints) -> Ints:
     """Return (n, 2) half-open ranges sorted, with those that meet or touch joined."""
     order = np.argsort(spans[:, 0], kind="stable")
-    lo, hi, _ = merge(spans[order, 0], spans[order, 1], np.zeros(len(spans), np.int64))
+    lo, hi, _ = merge_sorted(spans[order, 0], spans[order, 1], np.zeros(len(spans), np.int64))
     return np.stack([lo, hi], axis=1)
 
 
-def meets(spans: Ints, lo: int, hi: int) -> bool:
+def overlaps(spans: Ints, lo: int, hi: int) -> bool:
     """Whether any of sorted, disjoint (n, 2) ranges has something in common with lo to hi."""
     at = int(np.searchsorted(spans[:, 0], hi)) - 1
     return at >= 0 and bool(spans[at, 1] > lo)
 
 
-def common(one: Ints, other: Ints) -> Ints:
+def intersection(one: Ints, other: Ints) -> Ints:
     """Return what two sorted lists of disjoint (n, 2) ranges have in common, as such a list."""
-    i, j = join(one[:, 0], one[:, 1], other[:, 0], other[:, 1])
+    i, j = overlapping_pairs(one[:, 0], one[:, 1], other[:, 0], other[:, 1])
     lo, hi = np.maximum(one[i, 0], other[j, 0]), np.minimum(one[i, 1], other[j, 1])
     return np.stack([lo, hi], axis=1)
 
 
-def outside(spans: Ints, other: Ints) -> Ints:
+def difference(spans: Ints, other: Ints) -> Ints:
     """Return the part of ``spans`` that is not in ``other``; both are sorted, disjoint (n, 2) ranges."""
     edges = np.concatenate(([np.iinfo(np.int64).min], other.reshape(-1), [np.iinfo(np.int64).max]))
-    return common(spans, edges.reshape(-1, 2))
+    return intersection(spans, edges.reshape(-1, 2))
 
 
-def strided(tbs: Ints) -> list[tuple[int, int, int]]:
+def strided_ranges(tbs: Ints) -> list[tuple[int, int, int]]:
     """Return sorted TB numbers as (start, count, stride) ranges."""
-    rows, _ = strided_all(tbs, np.array([0, len(tbs)][: 1 + bool(len(tbs))], np.int64))
+    rows, _ = strided_ranges_of_lists(tbs, np.array([0, len(tbs)][: 1 + bool(len(tbs))], np.int64))
     return [(int(start), int(count), int(stride)) for start, count, stride in rows.tolist()]
 
 
-def strided_all(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
+def strided_ranges_of_lists(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
     """Return the ranges of many lists of TB numbers, and where those of each list begin and the last ends.
 
     List n is ``tbs[ptr[n]:ptr[n + 1]]``, sorted and not empty. Ranges are taken greedily: each is as long as
@@ -149,7 +149,7 @@ def strided_all(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
         lasts.append(last)
         left = last < end[open_]
         open_, at = open_[left], last[left] + 1
-    of, start, last = (np.concatenate([empty(), *parts]) for parts in (lists, starts, lasts))
+    of, start, last = (np.concatenate([empty_index(), *parts]) for parts in (lists, starts, lasts))
     order = np.argsort(of, kind="stable")
     start, last = start[order], last[order]
     made = np.zeros(len(order), RANGE)
@@ -158,7 +158,7 @@ def strided_all(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
     made["stride"] = 1
     several = np.flatnonzero(last > start)
     made["stride"][several] = steps[start[several]]
-    return made, pointers(np.bincount(of, minlength=len(end)))
+    return made, csr_offsets(np.bincount(of, minlength=len(end)))
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class Regions:
 
     address: int
     pitch: int
-    bytes_: Ints
+    byte_rects: Ints
     rects: Ints | None
     lo: Ints
     hi: Ints
@@ -185,22 +185,22 @@ class Regions:
     def __len__(self) -> int:
         return len(self.lo)
 
-    def members(self, region: int) -> Ints:
+    def tbs_of(self, region: int) -> Ints:
         """Return the TBs of a region."""
         return self.tbs[self.ptr[region] : self.ptr[region + 1]]
 
     def intervals(self) -> tuple[Ints, Ints, Ints]:
         """Return (lo, hi, region) of the granule runs of every region, sorted, none touching in a region."""
         if self._flat is None:
-            row0, row1, byte0, byte1 = self.bytes_.T
+            row0, row1, byte0, byte1 = self.byte_rects.T
             whole = (byte0 == 0) & (byte1 == self.pitch)
             rows = np.where(whole, 1, row1 - row0)
             region = np.repeat(np.arange(len(self), dtype=np.int64), rows)
-            row = spread(row0, rows)
+            row = expand_ranges(row0, rows)
             start = self.address + row * self.pitch + byte0[region]
             last = np.where(whole[region], row1[region] - 1, row)
             stop = self.address + last * self.pitch + byte1[region]
-            self._flat = merge(start // self.granule, -(-stop // self.granule), region)
+            self._flat = merge_sorted(start // self.granule, -(-stop // self.granule), region)
         return self._flat
 
     def aligned_with(self, other: Regions) -> bool:
@@ -208,32 +208,32 @@ class Regions:
         same = self.rects is not None and other.rects is not None and self.pitch == other.pitch
         return same and (self.address - other.address) % self.pitch == 0
 
-    def shifted(self, other: Regions) -> Ints:
+    def rects_in(self, other: Regions) -> Ints:
         """Return the rectangles in the rows of ``other``."""
         assert self.rects is not None
         shift = (self.address - other.address) // self.pitch
         made: Ints = self.rects + np.array([shift, shift, 0, 0])
         return made
 
-    def meet(self, other: Regions) -> tuple[Ints, Ints]:
+    def overlapping_pairs(self, other: Regions) -> tuple[Ints, Ints]:
         """Return all pairs (region of self, region of other) that share a granule."""
         if not self.aligned_with(other):
             alo, ahi, aid = self.intervals()
             blo, bhi, bid = other.intervals()
-            i, j = join(alo, ahi, blo, bhi)
+            i, j = overlapping_pairs(alo, ahi, blo, bhi)
             packed = np.unique(aid[i] * max(1, len(other)) + bid[j])
             return packed // max(1, len(other)), packed % max(1, len(other))
-        i, j = join(self.lo, self.hi, other.lo, other.hi)
+        i, j = overlapping_pairs(self.lo, self.hi, other.lo, other.hi)
         assert other.rects is not None
-        a, b = self.shifted(other)[i], other.rects[j]
+        a, b = self.rects_in(other)[i], other.rects[j]
         keep = (a[:, 0] < b[:, 1]) & (b[:, 0] < a[:, 1]) & (a[:, 2] < b[:, 3]) & (b[:, 2] < a[:, 3])
         return i[keep], j[keep]
 
     def covered_by(self, other: Regions) -> NDArray[np.bool_]:
         """Return which regions lie wholly in the union of the regions of ``other``."""
         if self.aligned_with(other) and other.disjoint():
-            i, j = join(self.lo, self.hi, other.lo, other.hi)
-            mine = self.shifted(other)
+            i, j = overlapping_pairs(self.lo, self.hi, other.lo, other.hi)
+            mine = self.rects_in(other)
             assert other.rects is not None
             a, b = mine[i], other.rects[j]
             high = np.minimum(a[:, 1], b[:, 1]) - np.maximum(a[:, 0], b[:, 0])
@@ -243,7 +243,7 @@ class Regions:
             return np.asarray(area == (mine[:, 1] - mine[:, 0]) * (mine[:, 3] - mine[:, 2]))
         lo, hi, _ = other.intervals()
         order = np.argsort(lo, kind="stable")
-        lo, hi, _ = merge(lo[order], hi[order], np.zeros(len(lo), np.int64))
+        lo, hi, _ = merge_sorted(lo[order], hi[order], np.zeros(len(lo), np.int64))
         alo, ahi, aid = self.intervals()
         # a run is covered when one merged run holds it, for merged runs never touch
         at = np.searchsorted(lo, alo, side="right") - 1
@@ -253,21 +253,21 @@ class Regions:
 
     def disjoint(self) -> bool:
         """Whether no two regions share a granule."""
-        i, _ = self.meet(self)
+        i, _ = self.overlapping_pairs(self)
         return len(i) == len(self)
 
-    def without(self, drop: NDArray[np.bool_]) -> Regions:
+    def excluding(self, drop: NDArray[np.bool_]) -> Regions:
         """Return the regions that ``drop`` does not mark."""
         keep = np.flatnonzero(~drop)
         count = np.diff(self.ptr)[keep]
         return Regions(
             self.address,
             self.pitch,
-            self.bytes_[keep],
+            self.byte_rects[keep],
             None if self.rects is None else self.rects[keep],
             self.lo[keep],
             self.hi[keep],
-            self.tbs[spread(self.ptr[:-1][keep], count)],
+            self.tbs[expand_ranges(self.ptr[:-1][keep], count)],
             np.concatenate(([0], np.cumsum(count))),
             self.granule,
         )

@@ -123,12 +123,12 @@ class _Renamer:
     def _placed(self, kernel: Kernel, shifts: dict[int, int]) -> Kernel:
         if not shifts:
             return kernel
-        sized = kernel.sized
+        sized = kernel.with_warps
         return replace(
             kernel,
             args=tuple(self._tensor(tensor, shifts) for tensor in kernel.args),
             accesses=tuple(replace(a, tensor=self._tensor(a.tensor, shifts)) for a in kernel.accesses),
-            sized=None if sized is None else lambda warps: self._placed(sized(warps), shifts),
+            with_warps=None if sized is None else lambda warps: self._placed(sized(warps), shifts),
         )
 
     def _tensor(self, tensor: Tensor, shifts: dict[int, int]) -> Tensor:

@@ -1,14 +1,14 @@
-"""Marks of programs and semaphores of tiles: what a scheme that waits inside the program makes of one.
+"""Semaphores of tiles: which semaphores a kernel's output has, and the ops that poll and post them.
 
-A template says once what its loads need and what its stores make (``Code.needs``, ``Code.made``). Here marks
-become polls and posts of semaphores, one a tile or one a row of tiles of a producer's output.
+A semaphore stands for one tile or for one row of tiles of a producer's output. Marks (``marks.py``) say which
+tiles a TB reads and writes.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .warp_program import OP, Code, Op, Part, Place, Program, Recorded, Sem
+from .marks import listed_output_tiles, waits_along_z
+from .warp_program import OP, Affine, Code, Op, Sem, TensorTile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +29,10 @@ if TYPE_CHECKING:
 POLLS = 8  # GS_POLLS of the core
 LINE = 32  # semaphores a line
 SECTOR = 32  # bytes
-STORES = (OP["STORE"], OP["REDUCE"])
-Ops = tuple[Op, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class TileSemaphores:
     """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them.
 
     They count rows from ``shift`` before the tensor's first on, so that tiles behind a halo line up. Columns
@@ -44,149 +43,16 @@ class Counters:
     rows: int
     cols: int
     stride: int
-    need: NDArray[np.int64]
+    posts_needed: NDArray[np.int64]
     shift: int = 0
     wrap: int = 0
 
-    def row(self, place: Place) -> Place:
+    def shifted(self, place: Affine) -> Affine:
         """Return a row as these semaphores count it."""
         return replace(place, base=place.base + self.shift)
 
 
-# ---- op lists ----
-def edited(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
-    """Return the list with ops replaced (None: kept) and others in front; loops go where they went."""
-    pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
-    starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
-    flat = [*front, *(op for piece in pieces for op in piece)]
-    return tuple(replace(op, target=starts[op.target]) if op.kind == OP["LOOP"] else op for op in flat)
-
-
-def marks(kernel: Kernel) -> list[Op]:
-    """Return the marks of a kernel's program: those of the TBs that are not at an edge."""
-    found: list[Op] = []
-
-    def look(ops: Ops) -> Ops:
-        if not found:
-            found.extend(op for op in ops if op.kind == OP["MARK"])
-        return ops
-
-    program = kernel.program
-    if isinstance(program, Program):
-        look(program.variants[0])
-    elif program.rewritten is not None:
-        program.rewritten(look)
-    return found
-
-
-def loaded(kernel: Kernel) -> set[int]:
-    """Return the arguments that a kernel's program loads from."""
-    found: set[int] = set()
-
-    def look(ops: Ops) -> Ops:
-        found.update(p.arg for op in ops if op.kind == OP["LOAD"] for p in op.patterns)
-        return ops
-
-    changed(kernel.program, look, kernel.name)
-    return found
-
-
-def waits_of(kernel: Kernel) -> tuple[set[int], bool]:
-    """Return the arguments that a TB waits for before it loads anything; whether it stores behind waits."""
-    first, later, orderly = set[int](), set[int](), True
-
-    def look(ops: Ops) -> Ops:
-        nonlocal orderly
-        loads = [at for at, op in enumerate(ops) if op.kind == OP["LOAD"]]
-        needs = [(at, op.part) for at, op in enumerate(ops) if op.mark == "needs" and op.part is not None]
-        for at, part in needs:
-            ahead = at < min(loads, default=len(ops)) and not part.row.step and not part.col.step
-            (first if ahead else later).add(part.arg)
-        last = max((at for at, _ in needs), default=-1)
-        store = min((at for at, op in enumerate(ops) if op.kind in STORES), default=len(ops))
-        around = any(op.kind == OP["LOOP"] and at > store and op.target <= last for at, op in enumerate(ops))
-        orderly = orderly and last < store and not around
-        return ops
-
-    changed(kernel.program, look, kernel.name)
-    return first - later, orderly
-
-
-def posts_last(kernel: Kernel) -> bool:
-    """Whether each TB has touched all that it touches when it first says what it has made."""
-    last = True
-
-    def look(ops: Ops) -> Ops:
-        nonlocal last
-        made = [at for at, op in enumerate(ops) if op.mark == "made"]
-        if made:
-            touched = max((at for at, op in enumerate(ops) if op.kind in (OP["LOAD"], *STORES)), default=-1)
-            back = [op.target for op in ops[made[0] :] if op.kind == OP["LOOP"]]
-            last = last and touched < made[0] < min(back, default=len(ops))
-        return ops
-
-    changed(kernel.program, look, kernel.name)
-    return last
-
-
-def turns(kernel: Kernel) -> bool:
-    """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
-    return kernel.grid[2] > 1 and any(op.mark == "turn" for op in marks(kernel))
-
-
-def inside(kernel: Kernel) -> bool:
-    """Whether TBs of a kernel wait for each other."""
-    return kernel.flags is not None or turns(kernel)
-
-
-def tiles(kernel: Kernel, made: Part) -> list[Part] | None:
-    """Return the tiles that TBs with code of their own make, each once; None: their place says where."""
-    program, found = kernel.program, dict[Part, None]()
-    if not isinstance(program, Recorded) or program.rewritten is None:
-        return None
-
-    def look(ops: Ops) -> Ops:
-        for op in ops:
-            if op.mark == "made" and op.part is not None and op.part.arg == made.arg:
-                found[op.part] = None
-        return ops
-
-    program.rewritten(look)
-    moves = any(p.bx or p.by or p.bz for part in found for p in (part.row, part.col))
-    return None if moves else list(found)
-
-
-def parts(kernel: Kernel, mark: str) -> list[Part]:
-    """Return the parts that the marks of one kind speak of, each once."""
-    return list(dict.fromkeys(op.part for op in marks(kernel) if op.mark == mark and op.part is not None))
-
-
-def published(ops: Ops, sem: Sem, level: int) -> list[Op]:
-    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
-    slots = sorted({op.slot for op in ops if op.kind in STORES})
-    code = Code()
-    for slot in slots:
-        code.wait(slot)
-    code.barrier()
-    code.post(sem, level=level)
-    return code.ops
-
-
-def changed(program: Program | Recorded, change: Callable[[Ops], Ops], name: str) -> Program | Recorded:
-    """Return a program with each of its op lists changed."""
-    if isinstance(program, Program):
-        known: dict[Ops, Ops] = {}
-        for ops in program.variants:
-            if ops not in known:
-                known[ops] = change(ops)
-        return replace(program, variants=tuple(known[ops] for ops in program.variants))
-    if program.rewritten is None:
-        raise WorkloadError(f"kernel {name}: its program is a recorded one, which cannot be changed")
-    return program.rewritten(change)
-
-
-# ---- semaphores ----
-def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
+def tb_coordinates(place: Affine, kernel: Kernel) -> NDArray[np.int64]:
     """Return the row or column of each TB of a kernel."""
     tb = np.arange(kernel.tbs, dtype=np.int64)
     x, y = tb % kernel.grid[0], tb // kernel.grid[0] % kernel.grid[1]
@@ -194,30 +60,32 @@ def where(place: Place, kernel: Kernel) -> NDArray[np.int64]:
     return place.base + place.bx * x + place.by * y + place.bz * z
 
 
-def aligned(place: Place, size: int, each: int) -> bool:
+def is_aligned(place: Affine, size: int, each: int) -> bool:
     """Whether a part of ``size`` never begins inside of a semaphore's range and ends outside."""
     terms = (place.base, place.bx, place.by, place.bz, place.step)
     return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
 
 
-def _within(place: Place, size: int, each: int) -> bool:
+def _within(place: Affine, size: int, each: int) -> bool:
     """Whether a part that lies in one place lies in one semaphore's range."""
     return place.step == 0 and place.base % each + size <= each
 
 
-def most_down(place: Place, size: int, each: int) -> int:
+def most_rows_touched(place: Affine, size: int, each: int) -> int:
     """Return how many ranges of ``each`` a part of ``size`` touches at most."""
-    if aligned(place, size, each):
+    if is_aligned(place, size, each):
         return max(1, -(-size // each))
     apart = math.gcd(each, place.bx, place.by, place.bz, place.step)
     return (each - apart + place.base % apart + size - 1) // each + 1
 
 
-def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], policy: str) -> Counters:
+def tile_semaphores(
+    first: int, maker: Kernel, made: TensorTile, readers: Iterable[TensorTile], policy: str
+) -> TileSemaphores:
     """Return the semaphores of what ``maker`` makes for its readers."""
     tensor = maker.args[made.arg]
     readers = list(readers)
-    own = tiles(maker, made)
+    own = listed_output_tiles(maker, made)
     if own is not None:
         # the first may be one at an edge
         made = replace(made, rows=max(part.rows for part in own), cols=max(part.cols for part in own))
@@ -236,7 +104,7 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
             for part in own
         )
     else:
-        fits = aligned(row, made.rows, rows) and (one or aligned(made.col, made.cols, cols))
+        fits = is_aligned(row, made.rows, rows) and (one or is_aligned(made.col, made.cols, cols))
     if not fits:
         raise WorkloadError(
             f"kernel {maker.name}: its tiles do not line up with semaphores of {rows} x {cols}"
@@ -245,29 +113,29 @@ def counters(first: int, maker: Kernel, made: Part, readers: Iterable[Part], pol
         # what is read for one tile would hold bytes of another
         raise WorkloadError(f"kernel {maker.name}: its tiles are not whole sectors of {SECTOR} B")
     shifted = [(replace(p.row, base=p.row.base + shift), p.rows) for p in readers]
-    if policy == "conv" and all(aligned(place, size, rows) for place, size in shifted):
+    if policy == "conv" and all(is_aligned(place, size, rows) for place, size in shifted):
         raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read with a halo around it")
     wrap = _wrap(maker, cols, readers) if policy == "strided" and not one else 0
     wide = -(-(wrap or tensor.cols) // cols)
     stride = wide if LINE % wide == 0 else -(-wide // LINE) * LINE if wide > LINE else LINE
-    top, left = where(row, maker), where(made.col, maker)
+    top, left = tb_coordinates(row, maker), tb_coordinates(made.col, maker)
     if own is not None:
         top = np.array([part.row.base + shift for part in own], np.int64)
         left = np.array([part.col.base for part in own], np.int64)
     index = top // rows * stride + (left % wrap if wrap else left) // cols
-    if turns(maker):
+    if waits_along_z(maker):
         # the last part of a split says that all are there
         index = index[-maker.grid[0] * maker.grid[1] :]
     # a part that does not line up is taken to reach as far as it may: nothing is missing beyond the end
-    down = max((most_down(place, size, rows) for place, size in shifted), default=1)
+    down = max((most_rows_touched(place, size, rows) for place, size in shifted), default=1)
     need = np.bincount(index, minlength=(-(-(tensor.rows + shift) // rows) + down - 1) * stride)
-    return Counters(first, rows, cols, stride, need, shift, wrap)
+    return TileSemaphores(first, rows, cols, stride, need, shift, wrap)
 
 
-def _wrap(maker: Kernel, cols: int, readers: Sequence[Part]) -> int:
+def _wrap(maker: Kernel, cols: int, readers: Sequence[TensorTile]) -> int:
     """Return how far apart the columns lie that are read together."""
-    found = {part.apart for part in readers if part.times > 1}
-    if len(found) != 1 or any(part.times == 1 for part in readers):
+    found = {part.spacing for part in readers if part.count > 1}
+    if len(found) != 1 or any(part.count == 1 for part in readers):
         raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read in parts that lie apart")
     wrap = found.pop()
     if wrap % cols:
@@ -275,25 +143,25 @@ def _wrap(maker: Kernel, cols: int, readers: Sequence[Part]) -> int:
     return wrap
 
 
-def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
+def poll_ops(mark: Op, found: TileSemaphores, base: int, name: str) -> list[Op]:
     """Return the polls for a part that a kernel needs."""
-    part = mark.part
+    part = mark.tile
     assert part is not None
     one = found.stride == 1  # for all columns
-    row = found.row(part.row)
+    row = found.shifted(part.row)
     if (
         row.base < 0
-        or not (one or aligned(part.col, part.cols, found.cols))
-        or (not one and part.apart % found.cols)
+        or not (one or is_aligned(part.col, part.cols, found.cols))
+        or (not one and part.spacing % found.cols)
     ):
         raise WorkloadError(
             f"kernel {name}: what it reads does not line up with semaphores of {found.rows} x {found.cols}"
         )
-    starts = [0] if one or found.wrap else [i * part.apart // found.cols for i in range(part.times)]
+    starts = [0] if one or found.wrap else [i * part.spacing // found.cols for i in range(part.count)]
     across = 1 if one else max(1, -(-part.cols // found.cols))
     places = sorted({start + at for start in starts for at in range(across)})
-    down = most_down(row, part.rows, found.rows)
-    once = len(places) == 1 and not aligned(row, part.rows, found.rows)
+    down = most_rows_touched(row, part.rows, found.rows)
+    once = len(places) == 1 and not is_aligned(row, part.rows, found.rows)
     if once:
         groups = list(_runs([places[0] + found.stride * i for i in range(down)]))
     else:
@@ -305,7 +173,7 @@ def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
     made: list[Op] = []
     for group in groups:
         sem = Sem(
-            row, Place() if one else part.col, found.rows, found.cols, found.stride, group.start, base,
+            row, Affine() if one else part.col, found.rows, found.cols, found.stride, group.start, base,
             len(group), group.step, 2 if once else int(len(group) == 1), found.wrap,
         )  # fmt: skip
         code = Code()
@@ -314,14 +182,14 @@ def polls(mark: Op, found: Counters, base: int, name: str) -> list[Op]:
     return made
 
 
-def fenced(ops: Sequence[Op], cycles: int) -> list[Op]:
+def delay_posts(ops: Sequence[Op], cycles: int) -> list[Op]:
     """Return ops in which each post comes so many cycles later: its fence takes longer."""
     code = Code()
     code.delay(cycles)
     return [each for op in ops for each in ((*code.ops, op) if op.kind == OP["POST"] and cycles else (op,))]
 
 
-def alone(op: Op) -> Op:
+def poll_without_prefetch(op: Op) -> Op:
     """Return a poll that remembers of semaphores behind its own nothing."""
     if op.sem is None or op.sem.ahead != 1:
         return op
@@ -341,40 +209,40 @@ def _runs(places: Sequence[int]) -> Iterator[range]:
 
 
 @dataclass(slots=True)
-class Table:
+class SemaphoreTable:
     """The semaphores of a job."""
 
-    needs: list[NDArray[np.int64]] = field(default_factory=list)
+    posts_needed: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
 
     def add(self, need: NDArray[np.int64]) -> int:
         """Add semaphores in lines of their own; return the index of the first."""
         first = self.size
         room = -(-len(need) // LINE) * LINE
-        self.needs.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
+        self.posts_needed.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
         self.size += room
         return first
 
-    def joined(self) -> NDArray[np.int64]:
+    def concatenated(self) -> NDArray[np.int64]:
         """Return all of them, to be a part of another table."""
-        return np.concatenate([np.zeros(0, np.int64), *self.needs])
+        return np.concatenate([np.zeros(0, np.int64), *self.posts_needed])
 
     def array(self) -> NDArray[np.uint32]:
         """Return what completes each semaphore."""
-        return self.joined().astype(np.uint32)
+        return self.concatenated().astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class TileEdge:
     """What a kernel waits for: a part of each argument that begins ``row`` rows into what the maker made."""
 
-    needs: tuple[Part, ...]
-    made: Part
-    row: int
+    inputs: tuple[TensorTile, ...]
+    output: TensorTile
+    row_offset: int
 
 
 @dataclass(slots=True)
-class Edges:
+class KernelEdges:
     """What each kernel of a job waits for.
 
     ``joins``: kernels that are launched when all before them have ended, such as those behind an event.
@@ -383,34 +251,36 @@ class Edges:
     ``why``: of the first kernel that joins because programs do not say enough.
     """
 
-    joins: list[bool]
-    of: list[dict[int, Edge]]
-    why: str = ""
+    after_all: list[bool]
+    producers: list[dict[int, TileEdge]]
+    reason: str = ""
 
 
-def outputs(job: Job, edges: Edges, policy: str, table: Table) -> dict[int, tuple[int, Counters]]:
+def output_semaphores(
+    job: Job, edges: KernelEdges, policy: str, table: SemaphoreTable
+) -> dict[int, tuple[int, TileSemaphores]]:
     """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
-    readers: dict[int, list[Edge]] = defaultdict(list)
-    for mine in edges.of:
+    readers: dict[int, list[TileEdge]] = defaultdict(list)
+    for mine in edges.producers:
         for number, edge in mine.items():
             readers[number].append(edge)
     # what is read in one piece has a semaphore a tile, where other kernels' output is what lies apart
     apart = policy == "strided" and any(
-        need.times > 1 for users in readers.values() for edge in users for need in edge.needs
+        need.count > 1 for users in readers.values() for edge in users for need in edge.inputs
     )
-    found: dict[int, tuple[int, Counters]] = {}
+    found: dict[int, tuple[int, TileSemaphores]] = {}
     for number, users in readers.items():
-        maker, made = job.kernels[number], users[0].made
-        if any(edge.made.arg != made.arg for edge in users):
+        maker, made = job.kernels[number], users[0].output
+        if any(edge.output.arg != made.arg for edge in users):
             raise WorkloadError(f"kernel {number} ({maker.name}): others read several tensors that it makes")
-        own = "tile" if apart and all(need.times == 1 for edge in users for need in edge.needs) else policy
-        each = counters(table.size, maker, made, (need for edge in users for need in edge.needs), own)
-        table.add(each.need)
+        own = "tile" if apart and all(need.count == 1 for edge in users for need in edge.inputs) else policy
+        each = tile_semaphores(table.size, maker, made, (need for edge in users for need in edge.inputs), own)
+        table.add(each.posts_needed)
         found[number] = made.arg, each
     return found
 
 
-def first_of(found: Counters, row: int, name: str) -> int:
+def first_semaphore(found: TileSemaphores, row: int, name: str) -> int:
     """Return the first semaphore of a tensor that begins so many rows into what was made."""
     if row % found.rows:
         raise WorkloadError(

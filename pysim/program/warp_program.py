@@ -1,7 +1,8 @@
-"""Warp programs: a builder that front ends use, and the arrays that the core reads.
+"""Warp programs: the ops of a kernel's warps, the builder of op lists, and the tables that the core reads.
 
-A program has up to eight variants (sum of 1: last TB in x, 2: last in y, 4: last in z), each with its own
-ops. Compute blocks longer than ``block_max`` instructions are cut when a job is handed to the core, not here.
+A program has one variant, or eight: TBs use variant 1 * (last in x) + 2 * (last in y) + 4 * (last in z). Each
+variant has its own op list. Compute blocks longer than ``gpu.sm.block_max`` instructions are split when the
+job is lowered (``ops.py``), as the limit is a parameter of the machine.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from pysim.isa import OPS, UNNEEDED
 from pysim.params import PIPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    pass
 
 OP = {name: index for index, (name, _) in enumerate(OPS)}
 PIPE = {name: index for index, (name, _) in enumerate(PIPES)}
@@ -79,8 +78,11 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A row or column in elements: base + bx*x + by*y + bz*z + step*(loop counter of the op + ahead)."""
+class Affine:
+    """A row or column, affine in TB and loop counter: base + bx*x + by*y + bz*z + step*(counter + ahead).
+
+    In elements. x, y, z: the TB in the grid; counter: that of the op's loop level; ahead: the op's.
+    """
 
     base: int = 0
     bx: int = 0
@@ -90,27 +92,28 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of an argument's tensor that a mark speaks of: ``rows`` x ``cols`` elements from a place on.
+class TensorTile:
+    """A rectangle of a tensor that a mark names: ``rows`` x ``cols`` elements of argument ``arg``.
 
-    ``times`` such parts, each ``apart`` columns from the one before.
+    It begins at (``row``, ``col``). With ``count`` > 1 it is that many rectangles, each ``spacing`` columns
+    after the one before.
     """
 
     arg: int
-    row: Place
+    row: Affine
     rows: int
-    col: Place
+    col: Affine
     cols: int
-    times: int = 1
-    apart: int = 0
+    count: int = 1
+    spacing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Sem:
-    """Which semaphore an op means; fields as in ``gs_sem`` (core_c/gs_api.h)."""
+    """The semaphores that an op polls or posts; fields of ``gs_sem`` (core_c/gs_api.h)."""
 
-    row: Place = Place()
-    col: Place = Place()
+    row: Affine = Affine()
+    col: Affine = Affine()
     rows: int = 1
     cols: int = 1
     stride: int = 1
@@ -124,7 +127,10 @@ class Sem:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Tiles of a persistent kernel, as ``gs_stage`` (core_c/gs_api.h); ops count from the variant's first."""
+    """The tiles of one fused kernel in a persistent kernel; fields of ``gs_stage`` (core_c/gs_api.h).
+
+    ``first``, ``end`` and ``entry`` are indices into the op list of the variant.
+    """
 
     grid: tuple[int, int, int]
     first: int
@@ -152,7 +158,7 @@ class Op:
     count: int = 0
     target: int = 0
     mark: str = ""
-    part: Part | None = None
+    tile: TensorTile | None = None
     sem: Sem | None = None
     stage: Stage | None = None
 
@@ -167,59 +173,6 @@ class Program:
     registers: int
     smem: int
     args: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Accesses:
-    """Recorded accesses as the core reads them where they lie; fields as in ``gs_job`` (core_c/gs_api.h).
-
-    ``accesses``: uint64; ``templates``: gs_template; ``parts``: gs_part. They may be mapped from a file.
-    """
-
-    accesses: NDArray[Any]
-    templates: NDArray[Any]
-    parts: NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tables:
-    """Code of one recorded kernel as the core's tables, of one device.
-
-    ``sems`` are the semaphores that its POST and POLL name by their place.
-
-    ``ops`` (gs_op), ``patterns`` (gs_pattern) and ``lanes`` (int32, n x 32) count from 0; ``entries`` is
-    uint32 (rows, warps): the op at which each warp of a row begins.
-    """
-
-    ops: NDArray[Any]
-    patterns: NDArray[Any]
-    lanes: NDArray[Any]
-    entries: NDArray[Any]
-    sems: Sequence[Sem] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
-    """Code of a kernel that was recorded: warps and TBs may differ. It belongs to one launch.
-
-    ``lowered(values)`` returns its :class:`Tables` for the device with these encoded parameters.
-    ``tb_rows``: uint32, the row of each TB, or None where all have row 0. ``blocks``: uint32, for each warp
-    (TB * warps + warp) where its accesses begin in the slice of ``memory`` from ``first_access`` on, or None.
-    ``rewritten(change)`` returns the same code with each op list changed (None: code of a trace is as it is).
-    """
-
-    name: str
-    warps: int
-    registers: int
-    smem: int
-    args: int
-    lowered: Callable[[Mapping[str, int]], Tables]
-    memory: Accesses | None = None
-    tb_rows: NDArray[Any] | None = None
-    blocks: NDArray[Any] | None = None
-    first_access: int = 0
-    accesses: int = 0
-    rewritten: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], Recorded] | None = None
 
 
 @dataclass(slots=True)
@@ -250,12 +203,15 @@ class Code:
         smem_back: int | None = None,
         **pipes: int,
     ) -> None:
-        """Add a run of instructions: ``pipe=count`` each.
+        """Add a block of instructions: ``pipe=count`` for each pipe, such as ``fp32=512``.
 
-        ``smem_ops`` of them access shared memory, ``smem`` wavefronts in all. What follows may need what
-        they load: with ``smem_back`` the warp goes on when all results of shared memory are there but those
-        of its last ``smem_back`` wavefronts; without, ``chain`` cycles after the last wavefront has passed.
-        With :data:`pysim.isa.UNNEEDED` it waits for none, and nothing waits for what the run asks for.
+        ``smem_ops`` more access shared memory and take ``smem`` wavefronts in all. ``conflicts``:
+        cycles that register bank conflicts add. ``chain``: cycles from the issue of the last instruction
+        until the next op may issue. Results of shared memory: with ``smem_back`` the warp continues once all
+        but its last ``smem_back`` wavefronts have returned; without, ``chain`` cycles after the last
+        wavefront. With :data:`pysim.isa.UNNEEDED` neither the warp nor a later op waits for these results.
+
+        Raises WorkloadError for an unknown pipe and a ``smem_back`` out of range.
         """
         counts = [0] * len(PIPES)
         for name, count in pipes.items():
@@ -289,15 +245,17 @@ class Code:
         limit: int = 0,
         smem: int = 0,
     ) -> None:
-        """Add a load: one pattern for all warps or one a warp; ``smem``: 1, it copies into shared memory.
+        """Add a global load: one pattern for all warps, or one a warp. ``smem=1``: a cp.async.
 
-        Its iteration is ``counter[level] + ahead``; from ``limit`` on (0: never) it is skipped.
+        :meth:`wait` on the same ``slot`` waits for it. With ``stages`` > 0 the slots ``slot`` to
+        ``slot + stages - 1`` are used in turn, by iteration. The iteration is ``counter[level] + ahead``;
+        from ``limit`` on (0: never) the load is skipped.
         """
         where = {"slot": slot, "stages": stages, "level": level, "patterns": patterns}
         self._add("LOAD", issue=1, bypass_l1=bypass_l1, count_plus=ahead, count=limit, smem=smem, **where)
 
     def store(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
-        """Add a store."""
+        """Add a global store; :meth:`wait` on its slot waits for the acknowledgement."""
         self._add("STORE", slot=slot, level=level, issue=1, patterns=patterns)
 
     def reduce(self, slot: int, *patterns: Pattern, level: int = 0) -> None:
@@ -305,78 +263,90 @@ class Code:
         self._add("REDUCE", slot=slot, level=level, issue=1, patterns=patterns)
 
     def wait(self, slot: int, *, stages: int = 0, level: int = 0) -> None:
-        """Wait until a slot is empty."""
+        """Wait until all accesses of a slot have completed (with ``stages``: the slot of this iteration)."""
         self._add("WAIT", slot=slot, stages=stages, level=level)
 
-    def taken(self) -> None:
-        """Wait until the load/store unit has taken the warp's copies, whose registers are written anew."""
+    def wait_operands_read(self) -> None:
+        """Wait until the LSU has read the address registers of the warp's async copies.
+
+        SASS has this wait where the next instructions overwrite these registers.
+        """
         self._add("TAKEN")
 
     def barrier(self) -> None:
-        """Barrier of the TB (one instruction)."""
+        """Add a barrier of the TB (``__syncthreads``; one instruction)."""
         self._add("BARRIER", issue=1)
 
     def delay(self, cycles: int) -> None:
-        """Hold the warp."""
+        """Hold the warp for that many SM cycles."""
         self._add("DELAY", count=cycles)
 
     def loop_begin(self) -> int:
-        """Return a mark for :meth:`loop_end`."""
+        """Begin a loop body; return the position that :meth:`loop_end` takes."""
         return len(self.ops)
 
     def loop_end(self, mark: int, iterations: int, level: int = 0) -> None:
-        """Repeat the ops since ``mark``; a body of one iteration needs no op."""
+        """Repeat the ops since ``mark`` (of :meth:`loop_begin`); ``level``: the loop's counter, 0 to 2.
+
+        Raises WorkloadError if ``iterations`` is not positive.
+        """
         if iterations <= 0:
             raise WorkloadError(f"loop of {iterations} iterations: must be positive")
         self._add("LOOP", level=level, count=iterations, target=mark)
 
-    def needs(self, part: Part, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
-        """Mark that what follows reads a part of an argument, which other kernels may make.
+    def mark_input(self, tile: TensorTile, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
+        """Mark that the loads after it read ``tile``, which an earlier kernel may write.
 
-        All warps of the TB come by here together. Its loop counter is used as :meth:`load` uses its own.
+        All warps of the TB must pass it. ``level``, ``ahead`` and ``limit`` are those of :meth:`load`.
         """
-        self._add("MARK", mark="needs", part=part, level=level, count_plus=ahead, count=limit)
+        self._add("MARK", mark="input", tile=tile, level=level, count_plus=ahead, count=limit)
 
-    def loads(self) -> None:
-        """Mark where the loads of a step begin, those that need nothing of other kernels first."""
+    def mark_loads(self) -> None:
+        """Mark where the loads of a step begin; those of tensors that no kernel writes come first."""
         self._add("MARK", mark="loads")
 
-    def made(self, part: Part, *, level: int = 0) -> None:
-        """Mark that the TB's stores to a part of an argument have been issued. All warps come by here."""
-        self._add("MARK", mark="made", part=part, level=level)
+    def mark_output(self, tile: TensorTile, *, level: int = 0) -> None:
+        """Mark that the TB has issued all its stores to ``tile``. All warps of the TB must pass it."""
+        self._add("MARK", mark="output", tile=tile, level=level)
 
-    def turn(self, flag: int | Sem | None = None, *, level: int = 0) -> None:
-        """Mark where a TB waits for the one before it in z, at the same x and y, to come by ``turned``.
+    def mark_tb_wait(self, flag: int | Sem | None = None, *, level: int = 0) -> None:
+        """Mark where a TB waits for the TB before it in z, at the same x and y (serial split-K).
 
-        With ``flag`` it waits for semaphores of the kernel's own (``Kernel.flags``), counted from 0.
+        It waits until that TB has passed :meth:`mark_tb_signal`. With ``flag`` it waits instead for a
+        semaphore of the kernel: an index into ``Kernel.tb_semaphores``, or a :class:`Sem`.
         """
-        self._add("MARK", mark="turn", sem=Sem(first=flag) if isinstance(flag, int) else flag, level=level)
+        self._add("MARK", mark="tb_wait", sem=Sem(first=flag) if isinstance(flag, int) else flag, level=level)
 
-    def turned(self, flag: int | Sem | None = None, *, level: int = 0) -> None:
-        """Mark where the TB behind it in z may go on: its stores up to here are published.
+    def mark_tb_signal(self, flag: int | Sem | None = None, *, level: int = 0) -> None:
+        """Mark where the TB after it in z may proceed: the stores before the mark are visible to it.
 
-        With ``flag`` it adds 1 to this semaphore of the kernel's own.
+        With ``flag`` it adds 1 to this semaphore of the kernel instead.
         """
-        self._add("MARK", mark="turned", sem=Sem(first=flag) if isinstance(flag, int) else flag, level=level)
+        self._add(
+            "MARK", mark="tb_signal", sem=Sem(first=flag) if isinstance(flag, int) else flag, level=level
+        )
 
-    def main_done(self) -> None:
-        """Mark where the main loop is over: a late trigger's place."""
-        self._add("MARK", mark="main_done")
+    def mark_main_loop_end(self) -> None:
+        """Mark the end of the main loop, where ``scheme.sync.trigger = late`` allows dependents to launch."""
+        self._add("MARK", mark="main_loop_end")
 
     def post(self, sem: Sem, *, level: int = 0, fence: bool = True) -> None:
-        """Fence and add 1 to a semaphore, by the first warp of the TB."""
+        """Add 1 to a semaphore by the first warp of the TB, after a fence unless ``fence`` is False."""
         self._add("POST", sem=sem, level=level, count=int(not fence))
 
     def poll(self, sem: Sem, *, level: int = 0, ahead: int = 0, limit: int = 0) -> None:
-        """Wait with all warps of the TB until semaphores are complete."""
+        """Hold all warps of the TB until the semaphores have got their posts.
+
+        ``level``, ``ahead`` and ``limit`` are those of :meth:`load`.
+        """
         self._add("POLL", sem=sem, level=level, count_plus=ahead, count=limit)
 
-    def trigger(self) -> None:
-        """Allow the kernels behind this one to start, as far as this TB is concerned."""
+    def launch_dependents(self) -> None:
+        """Allow dependent kernels to launch, once all TBs have (``griddepcontrol.launch_dependents``)."""
         self._add("TRIGGER")
 
-    def depend(self) -> None:
-        """Wait until the kernels before have ended."""
+    def grid_dependency_wait(self) -> None:
+        """Wait until the prerequisite kernels have completed (``griddepcontrol.wait``)."""
         self._add("DEPEND")
 
     def exit(self) -> None:

@@ -13,26 +13,27 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .ops import Programs, add_variant, lane_table, table_of
-from .warp_program import Op, Recorded, Tables
+from .ops import LoweredPrograms, add_variant, lane_table, struct_array
+from .recorded_program import CodeTables, RecordedProgram
+from .warp_program import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-Row = tuple[tuple[Op, ...], ...]
+WarpOps = tuple[tuple[Op, ...], ...]
 
 
-def rows(
+def warp_specialized(
     name: str,
-    code: Sequence[Row],
+    code: Sequence[WarpOps],
     tb_rows: NDArray[np.uint32] | None,
     *,
     registers: int,
     smem: int,
     args: int,
-) -> Recorded:
+) -> RecordedProgram:
     """Make the program of a kernel from ``code[row][warp]``; ``tb_rows`` tells the row of each TB (None: 0).
 
     Raises a WorkloadError where rows have different numbers of warps.
@@ -43,8 +44,8 @@ def rows(
     if tb_rows is not None and (len(tb_rows) == 0 or int(tb_rows.max()) >= len(code)):
         raise WorkloadError(f"program {name}: a TB of a row that is not among {len(code)}")
 
-    def lowered(values: Mapping[str, int]) -> Tables:
-        made = Programs()
+    def lowered(values: Mapping[str, int]) -> CodeTables:
+        made = LoweredPrograms()
         shared: dict[tuple[Op, ...], int] = {}
         entries = np.zeros((len(code), warps), np.uint32)
         seen: dict[object, int] = {}
@@ -63,21 +64,21 @@ def rows(
                         )
                     same[id(ops)] = shared[ops]
                 entries[at, warp] = same[id(ops)]
-        return Tables(
-            table_of("gs_op", made.ops),
-            table_of("gs_pattern", made.patterns),
+        return CodeTables(
+            struct_array("gs_op", made.ops),
+            struct_array("gs_pattern", made.patterns),
             lane_table(made.lanes),
             entries,
             made.sems,
         )
 
-    def rewritten(change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> Recorded:
+    def rewritten(change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> RecordedProgram:
         known: dict[int, tuple[Op, ...]] = {}
         for ops in (ops for row in code for ops in row):
             if id(ops) not in known:
                 known[id(ops)] = change(ops)
         changed = [tuple(known[id(ops)] for ops in row) for row in code]
-        return rows(name, changed, tb_rows, registers=registers, smem=smem, args=args)
+        return warp_specialized(name, changed, tb_rows, registers=registers, smem=smem, args=args)
 
-    program = Recorded(name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewritten=rewritten)
+    program = RecordedProgram(name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewrite=rewritten)
     return program

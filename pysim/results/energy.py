@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.params import PIPES
-from pysim.program.job import variants
+from pysim.program.job import tb_variants
 from pysim.program.warp_program import OP, PIPE
 
 from .power import Watts
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.job import Job, Kernel
-    from pysim.program.ops import Programs
+    from pysim.program.ops import LoweredPrograms
 
     Table = NDArray[np.void]
     Counts = NDArray[np.int64]
@@ -77,7 +77,7 @@ class _Sums:
         return np.asarray((self.before[ends] - self.before[entries]).sum(axis=1))
 
 
-def late_operands(job: Job, programs: Programs) -> int:
+def late_operands(job: Job, programs: LoweredPrograms) -> int:
     """Return the cycles that fp32 pipes of all TBs idle because operands are late: no instructions."""
     fp32, made, ops = PIPE["fp32"], [], programs.ops
     kind, count, target = (
@@ -101,7 +101,7 @@ def late_operands(job: Job, programs: Programs) -> int:
 def _times(kernel: Kernel, late: Counts) -> int:
     if (late == late[0]).all():
         return kernel.tbs * int(late[0])
-    return int(np.bincount(variants(kernel), minlength=len(late)) @ late)
+    return int(np.bincount(tb_variants(kernel), minlength=len(late)) @ late)
 
 
 def counts(sms: Table, slices: Table, end: int, values: Mapping[str, int], late: int) -> dict[str, float]:

@@ -17,7 +17,7 @@ from pysim.dependence.intra_kernel_sync import waiters_of
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.program.access_regions import regions_of
-from pysim.program.regions import SECTOR, distinct, merge, pointers
+from pysim.program.regions import SECTOR, csr_offsets, merge_sorted, sorted_unique
 
 from . import hardware_cost
 from .order import written_by_job
@@ -79,7 +79,7 @@ def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
     """Return what TBs touch; who waits inside for others hints at what those touch too."""
     waiters = waiters_of(kernel)
     if kernel.footprint is not None:
-        for part in parts_of(index, kernel.footprint.touched(kernel.tbs, kernel.name)):
+        for part in parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name)):
             yield part.written, part.lo, part.hi, part.owner, part.tbs, part.ptr
     for access in kernel.accesses:
         regions = regions_of(access, kernel.tbs)
@@ -94,7 +94,7 @@ def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
 def _joined(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the union of runs of each key, sorted."""
     order = np.lexsort((lo, key))
-    return merge(lo[order], hi[order], key[order])
+    return merge_sorted(lo[order], hi[order], key[order])
 
 
 class _Builder:
@@ -135,7 +135,7 @@ class _Builder:
             for number in range(len(ptr) - 1):
                 if cuts[number] < cuts[number + 1]:
                     who = tbs[ptr[number] : ptr[number + 1]]
-                    who = who if size == 1 else distinct(who // size)
+                    who = who if size == 1 else sorted_unique(who // size)
                     key = who.tobytes()
                     members[key] = who
                     found.setdefault((written, key), []).append(rows[cuts[number] : cuts[number + 1]])
@@ -202,7 +202,7 @@ class _Builder:
             "hints": hints,
             "hint_sets": sets,
             "set_units": np.concatenate([none, *self.set_units]).astype(np.uint32),
-            "unit_ptr": pointers(np.concatenate([none, *self.unit_counts])).astype(np.uint32),
+            "unit_ptr": csr_offsets(np.concatenate([none, *self.unit_counts])).astype(np.uint32),
             "unit_sets": np.concatenate([none, *self.unit_sets]).astype(np.uint32),
             "rates": np.concatenate([np.zeros(0, np.uint32), *self.rates]),
         }

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.dependence.groups import NODE
+from pysim.program.marks import has_tb_waits
 from pysim.program.occupancy import occupancy
-from pysim.program.regions import RANGE, pointers, spread, strided_all
-from pysim.program.semaphores import inside
+from pysim.program.regions import RANGE, csr_offsets, expand_ranges, strided_ranges_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,10 +58,10 @@ class _Form:
 
     def __post_init__(self) -> None:
         held = np.flatnonzero(np.diff(self.ptr))
-        self.ranges, ptr = strided_all(self.units, self.ptr[np.append(held, len(self.ptr) - 1)])
+        self.ranges, ptr = strided_ranges_of_lists(self.units, self.ptr[np.append(held, len(self.ptr) - 1)])
         count = np.zeros(len(self.expect), np.int64)
         count[held] = np.diff(ptr)
-        self.range_ptr = pointers(count)
+        self.range_ptr = csr_offsets(count)
 
     def entries(self, each: int) -> int:
         """Return the table's entries: of nodes, and of units that wait for several."""
@@ -108,7 +108,7 @@ class _Maker:
         sources = np.unique(owner)
         tbs = np.diff(self.offsets)[sources]
         parts = -(-tbs // size[sources])
-        base = pointers(parts)
+        base = csr_offsets(parts)
         rank = np.searchsorted(sources, owner)
         part = base[rank] + (made - self.offsets[owner]) // size[owner]
         keep = _runs(node, part)
@@ -119,8 +119,8 @@ class _Maker:
         user, unit = user[keep], unit[keep]
         # every part of a node with every unit of it
         count = np.bincount(user, minlength=nodes[1] - nodes[0])
-        first = pointers(count)
-        edges = np.repeat(part, count[node]) << 32 | unit[spread(first[node], count[node])]
+        first = csr_offsets(count)
+        edges = np.repeat(part, count[node]) << 32 | unit[expand_ranges(first[node], count[node])]
         edges = np.unique(edges)
         ptr = np.searchsorted(edges >> 32, np.arange(base[-1] + 1))
         # the last part of a kernel may be smaller
@@ -176,7 +176,7 @@ def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
         whole = consumers[nodes] == tbs[kernel]
         if whole.all():
             continue  # it waits as a whole, at the cost of a counter a node
-        if inside(job.kernels[kernel]):
+        if has_tb_waits(job.kernels[kernel]):
             continue  # a TB that waits inside for others must wait for no less than they do
         sources = np.array(deps.preds[kernel])
         allowed = _allowed(sources, tbs, slots, values)
@@ -229,5 +229,5 @@ def _tables(
             at += -(-int(tbs[source]) // size)
     flat = [link for each in links for link in each]
     launch["links"] = np.array([len(each) for each in links], np.int64)
-    launch["first_link"] = pointers(launch["links"])[:-1]
+    launch["first_link"] = csr_offsets(launch["links"])[:-1]
     return Forms(nodes, np.concatenate(parts), forms, flat, launch)

@@ -17,9 +17,10 @@ from pysim.dependence.dependences import dependences
 from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.marks import Ops, has_tb_waits, publish_ops, replace_ops
 from pysim.program.occupancy import occupancy
-from pysim.program.regions import meets
-from pysim.program.semaphores import Edges, Ops, Table, edited, first_of, inside, outputs, polls, published
+from pysim.program.regions import overlaps
+from pysim.program.semaphores import KernelEdges, SemaphoreTable, first_semaphore, output_semaphores, poll_ops
 from pysim.program.warp_program import OP, Code, Op, Program, Sem, Stage
 
 from .launch_plan import Plan
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.dependence.dependences import Dependences
-    from pysim.program.semaphores import Counters
+    from pysim.program.semaphores import TileSemaphores
 
 
 def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:
@@ -37,12 +38,12 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("scheme fused takes jobs of one stream")
     for kernel in job.kernels:
-        if inside(kernel):
+        if has_tb_waits(kernel):
             raise WorkloadError(f"kernel {kernel.name}: its TBs wait for each other: they do not fuse")
     edges = edges_of(job, deps, "tile" if tiles else "")
-    if all(edges.joins):
-        raise WorkloadError(edges.why or "no two kernels whose programs say what they read and make")
-    begins = [i for i, joins in enumerate(edges.joins) if joins]
+    if all(edges.after_all):
+        raise WorkloadError(edges.reason or "no two kernels whose programs say what they read and make")
+    begins = [i for i, joins in enumerate(edges.after_all) if joins]
     stretches = list(pairwise([*begins, len(job.kernels)]))
     stages: list[Kernel] = []
     for begin, end in stretches:
@@ -50,17 +51,17 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     staged = replace(job, kernels=stages)
     if tiles and any(a is not b for a, b in zip(stages, job.kernels, strict=True)):
         # tiles wait for those of the stages, which may have other TBs, or other tiles
-        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.joins
-        if edges.joins != joins:
-            raise WorkloadError(edges.why or "kernels of which some get other TBs wait for no tiles")
+        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.after_all
+        if edges.after_all != joins:
+            raise WorkloadError(edges.reason or "kernels of which some get other TBs wait for no tiles")
     made = Plan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)
-    table = Table()
+    table = SemaphoreTable()
     launched: list[Kernel] = []
     for begin, end in stretches:
         kernel, base = job.kernels[begin], 0
         if end - begin > 1:
             kernel, needs = _fuse(staged, edges, range(begin, end), tiles, values)
-            base = table.add(needs.joined())
+            base = table.add(needs.concatenated())
         made.number += [len(launched)] * (end - begin)
         made.cooperative.append(int(end - begin > 1))
         launched.append(kernel)
@@ -74,13 +75,15 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
 
 
 def _fuse(
-    job: Job, edges: Edges, which: range, tiles: bool, values: Mapping[str, int]
-) -> tuple[Kernel, Table]:
+    job: Job, edges: KernelEdges, which: range, tiles: bool, values: Mapping[str, int]
+) -> tuple[Kernel, SemaphoreTable]:
     """Return one persistent kernel of stages, and its semaphores, counted from its own first."""
-    needs = Table()
+    needs = SemaphoreTable()
     stages = job.kernels[which.start : which.stop]
-    inner = Edges(edges.joins, [edges.of[i] if i in which else {} for i in range(len(edges.of))])
-    output = outputs(job, inner, "tile", needs) if tiles else {}
+    inner = KernelEdges(
+        edges.after_all, [edges.producers[i] if i in which else {} for i in range(len(edges.producers))]
+    )
+    output = output_semaphores(job, inner, "tile", needs) if tiles else {}
     programs = [k.program for k in stages]
     registers, smem = max(p.registers for p in programs), max(p.smem for p in programs)
     shell = Program("persistent", ((),), programs[0].warps, registers, smem, 1)
@@ -97,7 +100,7 @@ def _fuse(
         _add_stage(ops, stage, origin, written, change)
         if not tiles and at + 1 < which.stop:
             sem = Sem(first=needs.add(np.array([tbs], np.int64)))
-            ops += published(tuple(ops), sem, 2)
+            ops += publish_ops(tuple(ops), sem, 2)
             code = Code()
             code.poll(sem, level=2)
             ops += code.ops
@@ -112,9 +115,9 @@ def _alike(stages: Sequence[Kernel]) -> list[Kernel]:
     warps = max(stages, key=lambda k: k.program.smem).program.warps
     made: list[Kernel] = []
     for stage in stages:
-        kernel = stage if stage.staged is None else stage.staged()
-        if kernel.program.warps != warps and kernel.sized is not None:
-            kernel = kernel.sized(warps)
+        kernel = stage if stage.as_stage is None else stage.as_stage()
+        if kernel.program.warps != warps and kernel.with_warps is not None:
+            kernel = kernel.with_warps(warps)
         if not isinstance(kernel.program, Program):
             raise WorkloadError(f"kernel {stage.name}: its TBs run different code, and so do not fuse")
         if kernel.program.warps != warps:
@@ -129,14 +132,14 @@ class _Marks:
     """Turns the marks of one stage into polls and posts."""
 
     def __init__(
-        self, job: Job, edges: Edges, index: int, output: Mapping[int, tuple[int, Counters]]
+        self, job: Job, edges: KernelEdges, index: int, output: Mapping[int, tuple[int, TileSemaphores]]
     ) -> None:
         self.kernel, self.mine = job.kernels[index], output.get(index)
         self.reads = [
-            (arg, output[n][1], first_of(output[n][1], edge.row, self.kernel.name))
-            for n, edge in edges.of[index].items()
+            (arg, output[n][1], first_semaphore(output[n][1], edge.row_offset, self.kernel.name))
+            for n, edge in edges.producers[index].items()
             if n in output
-            for arg in dict.fromkeys(need.arg for need in edge.needs)
+            for arg in dict.fromkeys(need.arg for need in edge.inputs)
         ]
         self.ops: Ops = ()
 
@@ -144,17 +147,19 @@ class _Marks:
         """Return what an op becomes; None: it stays."""
         if op.kind != OP["MARK"]:
             return None
-        if op.mark == "needs" and op.part is not None:
+        if op.mark == "input" and op.tile is not None:
             return [
                 _moved(poll, first)
                 for arg, found, first in self.reads
-                if arg == op.part.arg
-                for poll in polls(op, found, 0, self.kernel.name)
+                if arg == op.tile.arg
+                for poll in poll_ops(op, found, 0, self.kernel.name)
             ]
-        if op.mark == "made" and op.part is not None and self.mine and op.part.arg == self.mine[0]:
+        if op.mark == "output" and op.tile is not None and self.mine and op.tile.arg == self.mine[0]:
             found = self.mine[1]
-            sem = Sem(found.row(op.part.row), op.part.col, found.rows, found.cols, found.stride, found.first)
-            return published(self.ops, sem, op.level)
+            sem = Sem(
+                found.shifted(op.tile.row), op.tile.col, found.rows, found.cols, found.stride, found.first
+            )
+            return publish_ops(self.ops, sem, op.level)
         return ()
 
 
@@ -169,7 +174,7 @@ def _add_stage(
     """Append the code of a stage: its tiles' variants between two TILEs."""
     assert isinstance(kernel.program, Program)
     begin = len(ops)
-    fresh = {i for i, t in enumerate(kernel.args) if meets(written, t.address, t.address + t.nbytes)}
+    fresh = {i for i, t in enumerate(kernel.args) if overlaps(written, t.address, t.address + t.nbytes)}
     bodies: dict[Ops, int] = {}
     flat: list[Op] = []
     ends: list[int] = []
@@ -179,7 +184,7 @@ def _add_stage(
         start = begin + 1 + len(flat)
         bodies[variant] = start
         change.ops = variant
-        for op in edited(variant, change):
+        for op in replace_ops(variant, change):
             if op.kind == OP["EXIT"]:
                 ends.append(len(flat))
             flat.append(_placed(op, kernel, origin, fresh, start))

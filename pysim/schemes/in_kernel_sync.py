@@ -1,10 +1,10 @@
 """Schemes that wait inside the program: what they make of a job's marks, semaphores and launches.
 
-A template says once what its loads need and what its stores make (``Code.needs``, ``Code.made``) and where
-its main loop is over (``Code.main_done``). A scheme turns these marks into polls and posts of semaphores, one
-a tile or one a row of tiles of a producer's output, or into nothing, and adds triggers and waits of
-programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stream priorities) and of cuSync
-(Jangda et al., CGO 2024).
+A template says once what its loads read and its stores write (``Code.mark_input``, ``Code.mark_output``)
+and where its main loop ends (``Code.mark_main_loop_end``). A scheme turns these marks into polls and posts
+of semaphores, one a tile or one a row of tiles of a producer's output, or into nothing, and adds triggers
+and waits of programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stream priorities)
+and of cuSync (Jangda et al., CGO 2024).
 """
 
 from __future__ import annotations
@@ -18,25 +18,28 @@ import numpy as np
 from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
-from pysim.program.occupancy import occupancy, smem_of
-from pysim.program.semaphores import (
-    Counters,
-    Edges,
+from pysim.program.marks import (
     Ops,
-    Table,
-    alone,
-    changed,
-    edited,
-    fenced,
-    first_of,
-    inside,
-    marks,
-    outputs,
-    polls,
-    published,
-    turns,
+    has_tb_waits,
+    marks_of,
+    publish_ops,
+    replace_ops,
+    rewrite_program,
+    waits_along_z,
 )
-from pysim.program.warp_program import OP, Code, Op, Place, Program, Recorded, Sem
+from pysim.program.occupancy import allocated_smem, occupancy
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.semaphores import (
+    KernelEdges,
+    SemaphoreTable,
+    TileSemaphores,
+    delay_posts,
+    first_semaphore,
+    output_semaphores,
+    poll_ops,
+    poll_without_prefetch,
+)
+from pysim.program.warp_program import OP, Affine, Code, Op, Program, Sem
 
 from .fused import fused_plan
 from .launch_plan import Plan
@@ -113,31 +116,32 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
     edges = edges_of(job, deps, settings.policy)
-    if all(edges.joins) or (settings.policy and not any(edges.of)):
-        raise WorkloadError(edges.why or "no program says where it would wait")
-    table = Table()
-    output = outputs(job, edges, settings.policy, table)
+    if all(edges.after_all) or (settings.policy and not any(edges.producers)):
+        raise WorkloadError(edges.reason or "no program says where it would wait")
+    table = SemaphoreTable()
+    output = output_semaphores(job, edges, settings.policy, table)
     count = len(job.kernels)
     started = [0] * count
     for index, kernel in enumerate(job.kernels):
-        gated = settings.launch == "streams" and index + 1 < count and not edges.joins[index + 1]
+        gated = settings.launch == "streams" and index + 1 < count and not edges.after_all[index + 1]
         need = (kernel.tbs if settings.gate == "all" else 1) if gated and settings.gate != "none" else 0
-        if need or settings.order or inside(kernel):
+        if need or settings.order or has_tb_waits(kernel):
             started[index] = table.add(_own(kernel, need))
-    known: dict[object, Program | Recorded] = {}
+    known: dict[object, Program | RecordedProgram] = {}
     kernels: list[Kernel] = []
     bases: list[tuple[int, int, int, int]] = []
     for index, kernel in enumerate(job.kernels):
-        mine = edges.of[index]
+        mine = edges.producers[index]
         reads = tuple(
-            (tuple(dict.fromkeys(p.arg for p in edge.needs)), output[n][1]) for n, edge in mine.items()
+            (tuple(dict.fromkeys(p.arg for p in edge.inputs)), output[n][1]) for n, edge in mine.items()
         )
-        follows = index + 1 < count and not edges.joins[index + 1]
-        use = _Use(settings, output.get(index), reads, follows, edges.joins[index])
-        if marks(kernel):
+        follows = index + 1 < count and not edges.after_all[index + 1]
+        use = _Use(settings, output.get(index), reads, follows, edges.after_all[index])
+        if marks_of(kernel):
             kernel = replace(kernel, program=use.applied(kernel, values, known))
         kernels.append(kernel)
-        firsts = [first_of(output[n][1], edge.row, kernel.name) for n, edge in mine.items()] + [0, 0]
+        firsts = [first_semaphore(output[n][1], edge.row_offset, kernel.name) for n, edge in mine.items()]
+        firsts += [0, 0]
         bases.append((output[index][1].first if index in output else 0, firsts[0], firsts[1], started[index]))
     return _launched(job, edges, kernels, bases, table, settings, values)
 
@@ -145,9 +149,13 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
 def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
     """Return what the semaphores from a kernel's STARTED on need."""
     gx, gy, gz = kernel.grid
-    tiles = np.tile(np.array([0] + [1] * gz, np.int64), gx * gy) if turns(kernel) else np.zeros(0, np.int64)
-    if kernel.flags is not None:
-        tiles = kernel.flags
+    tiles = (
+        np.tile(np.array([0] + [1] * gz, np.int64), gx * gy)
+        if waits_along_z(kernel)
+        else np.zeros(0, np.int64)
+    )
+    if kernel.tb_semaphores is not None:
+        tiles = kernel.tb_semaphores
     return np.concatenate((np.array([started, 0], np.int64), tiles))
 
 
@@ -156,24 +164,24 @@ def _turn(kernel: Kernel, op: Op, behind: int) -> Sem:
     if op.sem is not None:
         return replace(op.sem, first=op.sem.first + TURNS, base=STARTED)
     gx, _, gz = kernel.grid
-    return Sem(Place(by=1), Place(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TURNS + behind, STARTED)
+    return Sem(Affine(by=1), Affine(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TURNS + behind, STARTED)
 
 
 def _in_turn(job: Job, values: Mapping[str, int]) -> Plan | None:
     """Return the launches of a scheme that does not wait inside, where a kernel's TBs wait for each other."""
-    if not any(inside(kernel) for kernel in job.kernels):
+    if not any(has_tb_waits(kernel) for kernel in job.kernels):
         return None
-    table, count = Table(), len(job.kernels)
+    table, count = SemaphoreTable(), len(job.kernels)
     made = Plan(job, [0] * count, [], np.zeros(0, np.uint32), [0] * count, [], list(range(count)), turns=True)
-    launched, known = [], dict[object, Program | Recorded]()
+    launched, known = [], dict[object, Program | RecordedProgram]()
     for kernel in job.kernels:
-        first = table.add(_own(kernel, 0)) if inside(kernel) else 0
+        first = table.add(_own(kernel, 0)) if has_tb_waits(kernel) else 0
         made.semaphores.append((0, 0, 0, first))
         use = _Use(Settings(), None, (), False, True)
-        program = use.applied(kernel, values, known) if inside(kernel) else kernel.program
+        program = use.applied(kernel, values, known) if has_tb_waits(kernel) else kernel.program
         launched.append(replace(kernel, program=program))
     made.job, made.needs = replace(job, kernels=launched), table.array()
-    made.cooperative = [int(kernel.together) for kernel in launched]
+    made.cooperative = [int(kernel.cooperative) for kernel in launched]
     return made
 
 
@@ -182,8 +190,8 @@ class _Use:
     """What one kernel's marks become."""
 
     settings: Settings
-    output: tuple[int, Counters] | None
-    reads: tuple[tuple[tuple[int, ...], Counters], ...]
+    output: tuple[int, TileSemaphores] | None
+    reads: tuple[tuple[tuple[int, ...], TileSemaphores], ...]
     follows: bool  # the next kernel may start before this one has ended
     joins: bool
 
@@ -201,12 +209,12 @@ class _Use:
         return id(kernel.program), kernel.grid, shape, mine, which, self.follows, self.joins
 
     def applied(
-        self, kernel: Kernel, values: Mapping[str, int], known: dict[object, Program | Recorded]
-    ) -> Program | Recorded:
+        self, kernel: Kernel, values: Mapping[str, int], known: dict[object, Program | RecordedProgram]
+    ) -> Program | RecordedProgram:
         """Return the kernel's program with waits and posts; launches that differ in bases only share it."""
         key = self._key(kernel)
         if key not in known:
-            program = changed(kernel.program, lambda ops: self._ops(ops, kernel, values), kernel.name)
+            program = rewrite_program(kernel.program, lambda ops: self._ops(ops, kernel, values), kernel.name)
             if self.settings.spread and not self.joins and program.smem:
                 program = replace(program, smem=spread_smem(kernel, values))
             known[key] = program
@@ -216,7 +224,7 @@ class _Use:
         front = Code()
         trigger = self.settings.launch in ("pdl", "graph") and self.follows
         if trigger and not self.settings.late:
-            front.trigger()
+            front.launch_dependents()
         if self.settings.launch == "streams" and self.follows and self.settings.gate != "none":
             front.post(Sem(base=STARTED), fence=False)
         if self.settings.order:
@@ -224,7 +232,7 @@ class _Use:
             front.poll(Sem(base=STARTED, first=ORDER))
             front.poll(Sem(base=STARTED, first=ORDER))
         if self.settings.depend:
-            front.depend()
+            front.grid_dependency_wait()
         hoisted = self._first(ops) if self.settings.early else None
         begun = False
 
@@ -232,10 +240,10 @@ class _Use:
             mine = [
                 poll
                 for base, (args, found) in enumerate(self.reads)
-                if op.part is not None and op.part.arg in args
-                for poll in polls(op, found, base + 1, kernel.name)
+                if op.tile is not None and op.tile.arg in args
+                for poll in poll_ops(op, found, base + 1, kernel.name)
             ]
-            return [alone(each) for each in mine] if self.settings.each else mine
+            return [poll_without_prefetch(each) for each in mine] if self.settings.each else mine
 
         def change(op: Op) -> Sequence[Op] | None:
             nonlocal begun
@@ -250,33 +258,33 @@ class _Use:
                         f"kernel {kernel.name}: its program does not say where its loads begin"
                     )
                 return ()
-            if op.mark == "main_done" and trigger and self.settings.late:
+            if op.mark == "main_loop_end" and trigger and self.settings.late:
                 code = Code()
-                code.trigger()
+                code.launch_dependents()
                 return code.ops
-            if op.mark == "turn":
+            if op.mark == "tb_wait":
                 code = Code()
                 code.poll(_turn(kernel, op, 0), level=op.level)
                 return code.ops
-            if op.mark == "turned":
-                return published(ops, _turn(kernel, op, 1), op.level)
-            part = op.part
-            if op.mark == "needs":
+            if op.mark == "tb_signal":
+                return publish_ops(ops, _turn(kernel, op, 1), op.level)
+            part = op.tile
+            if op.mark == "input":
                 return wait(op)
-            if op.mark == "made" and part is not None and self.output and part.arg == self.output[0]:
+            if op.mark == "output" and part is not None and self.output and part.arg == self.output[0]:
                 found = self.output[1]
                 sem = Sem(
-                    found.row(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
+                    found.shifted(part.row), part.col, found.rows, found.cols, found.stride, wrap=found.wrap
                 )
-                return fenced(published(ops, sem, op.level), self._extra(values))
+                return delay_posts(publish_ops(ops, sem, op.level), self._extra(values))
             return ()
 
-        return edited(ops, change, front.ops)
+        return replace_ops(ops, change, front.ops)
 
     def _first(self, ops: Ops) -> Op | None:
         """Return the first mark of what other kernels make."""
         args = [arg for each, _ in self.reads for arg in each]
-        marked = (op for op in ops if op.mark == "needs" and op.part is not None and op.part.arg in args)
+        marked = (op for op in ops if op.mark == "input" and op.tile is not None and op.tile.arg in args)
         return next(marked, None)
 
     def _extra(self, values: Mapping[str, int]) -> int:
@@ -290,7 +298,7 @@ def spread_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
     """Return the shared memory of a TB with which no more TBs than an even share fit on an SM."""
     most, held = values["gpu.sm.smem"], occupancy(kernel, values)
     share = min(held, -(-kernel.tbs // values["gpu.sms"]))
-    extra = smem_of(kernel, values) - kernel.program.smem
+    extra = allocated_smem(kernel, values) - kernel.program.smem
     if share == held:
         return kernel.program.smem
     return max(kernel.program.smem, (int((most - extra) / (share + 1) / 1024) + 1) * 1024)
@@ -306,10 +314,10 @@ def gate() -> Program:
 
 def _launched(
     job: Job,
-    edges: Edges,
+    edges: KernelEdges,
     kernels: list[Kernel],
     bases: list[tuple[int, int, int, int]],
-    table: Table,
+    table: SemaphoreTable,
     settings: Settings,
     values: Mapping[str, int],
 ) -> Plan:
@@ -329,7 +337,7 @@ def _launched(
     begin, side = 0, 0  # the first launch that has not surely ended; which of two streams comes next
     last: list[tuple[int, ...]] = [(), ()]  # what the next launch of each stream waits for
     for index, kernel in enumerate(kernels):
-        if edges.joins[index]:
+        if edges.after_all[index]:
             here = len(launched)
             made.number.append(here)
             add(replace(kernel, stream=0), bases[index], range(begin, here))
@@ -351,7 +359,7 @@ def _launched(
             made.number.append(len(launched))
             add(kernel, bases[index], (len(launched) - 1,), bool(settings.launch))
     made.job = replace(job, kernels=launched)
-    made.cooperative = [int(kernel.together) for kernel in launched]
+    made.cooperative = [int(kernel.cooperative) for kernel in launched]
     # what waits gives way to what it waits for: behind full gates the second stream has the lower priority;
     # else a third kernel may come while TBs of the second have not started, and the older goes first
     made.priority = [k.stream * (settings.gate == "all") for k in launched]

@@ -57,8 +57,8 @@ def segments_of(kernel: Kernel) -> tuple[Ints, Ints]:
     Of a recorded kernel, no tensors are known: what it touched, in at most ``MOST`` ranges.
     """
     if kernel.footprint is not None:
-        read = kernel.footprint.read(kernel.tbs, kernel.name)
-        return _few(read), _few(kernel.footprint.written(kernel.tbs, kernel.name))
+        read = kernel.footprint.read_ranges(kernel.tbs, kernel.name)
+        return _few(read), _few(kernel.footprint.written_ranges(kernel.tbs, kernel.name))
     found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for access in kernel.accesses:
         span = _span(access, kernel.tbs)

@@ -19,7 +19,7 @@ import numpy as np
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.dependence.groups import Groups, assemble
 from pysim.program.job import Access, Job, Tensor
-from pysim.program.regions import GRANULES, SECTOR, pointers, spread
+from pysim.program.regions import GRANULES, SECTOR, csr_offsets, expand_ranges
 
 from .order import in_memory
 
@@ -173,7 +173,7 @@ def _layout(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
     for slot, arg in enumerate(args):
         for other in range(slot + 1):
             mate = args[other]
-            if mate.meets(arg):
+            if mate.overlaps(arg):
                 made.append((other, arg.address - mate.address))
                 break
     return tuple(made)
@@ -235,11 +235,11 @@ def between_barriers(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependen
     used = np.diff(groups.consumer_ptr)[nodes]
     made = Groups(
         groups.kernel[nodes],
-        pointers(left[nodes]),
+        csr_offsets(left[nodes]),
         groups.producers[keep],
         groups.kinds[keep],
-        pointers(used),
-        groups.consumers[spread(groups.consumer_ptr[nodes], used)],
+        csr_offsets(used),
+        groups.consumers[expand_ranges(groups.consumer_ptr[nodes], used)],
     )
     return assemble(made, offsets)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pysim.dependence.dependences import reduced
 from pysim.params import GPC_ORDERS, PARAMS
-from pysim.program.copies import rewritten
+from pysim.program.copies import l1_stale_ranges
 from pysim.program.regions import union
 
 from . import hardware_cost
@@ -135,13 +135,13 @@ def _tensors_written(job: Job) -> NDArray[np.int64]:
 
 def written_by_job(job: Job) -> NDArray[np.int64]:
     """Return the merged address ranges that kernels and copies write or update: sorted, (n, 2)."""
-    recorded = [k.footprint.written(k.tbs, k.name) for k in job.kernels if k.footprint is not None]
+    recorded = [k.footprint.written_ranges(k.tbs, k.name) for k in job.kernels if k.footprint is not None]
     return union(np.concatenate([_tensors_written(job), *recorded]))
 
 
 def rewritten_by_job(job: Job) -> NDArray[np.int64]:
-    """Return those of them that an L1 may hold as they were before (``copies.rewritten``)."""
-    return union(np.concatenate([_tensors_written(job), rewritten(job.kernels)]))
+    """Return those of them that an L1 may hold as they were before (``copies.l1_stale_ranges``)."""
+    return union(np.concatenate([_tensors_written(job), l1_stale_ranges(job.kernels)]))
 
 
 def ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:

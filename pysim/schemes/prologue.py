@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import ConfigError
-from pysim.program.regions import meets, union
-from pysim.program.semaphores import changed
-from pysim.program.warp_program import OP, Op, Program, Recorded
+from pysim.program.marks import rewrite_program
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.regions import overlaps, union
+from pysim.program.warp_program import OP, Op, Program
 
 from .launch_plan import Plan
 from .order import coherence_of
@@ -75,7 +76,7 @@ class Needs:
 def _spans(kernel: Kernel) -> tuple[Ints, Ints]:
     """Return the byte ranges that a launch reads, and those that it writes, by whole tensors."""
     if kernel.footprint is not None:
-        return kernel.footprint.read(kernel.tbs, kernel.name), kernel.footprint.written(
+        return kernel.footprint.read_ranges(kernel.tbs, kernel.name), kernel.footprint.written_ranges(
             kernel.tbs, kernel.name
         )
     made: list[Ints] = []
@@ -100,7 +101,7 @@ def needs_of(job: Job) -> list[Needs | None]:
         else:
             loads, stores = (
                 frozenset(
-                    i for i, a in enumerate(kernel.args) if meets(spans, a.address, a.address + a.nbytes)
+                    i for i, a in enumerate(kernel.args) if overlaps(spans, a.address, a.address + a.nbytes)
                 )
                 for spans in (written, touched)
             )
@@ -129,7 +130,7 @@ def _tail(ops: Ops, needs: Needs) -> Ops:
     return tuple(replace(op, target=op.target - len(front)) if op.kind == OP["LOOP"] else op for op in behind)
 
 
-def _has(program: Program | Recorded, needs: Needs) -> bool:
+def _has(program: Program | RecordedProgram, needs: Needs) -> bool:
     """Whether a prologue is worth a wait inside: it loads something, or takes its time."""
     found: list[bool] = []
 
@@ -138,15 +139,15 @@ def _has(program: Program | Recorded, needs: Needs) -> bool:
         found.append(waits and any(op.kind in _WORTH for op in front))
         return ops
 
-    if isinstance(program, Recorded) and program.rewritten is None:
+    if isinstance(program, RecordedProgram) and program.rewrite is None:
         return False
-    changed(program, look, program.name)
+    rewrite_program(program, look, program.name)
     return any(found)
 
 
 def _split(job: Job, tails: bool) -> list[Kernel]:
     """Return the kernels with a wait in their programs, or with what lies behind it; others as they are."""
-    known: dict[tuple[int, Needs], Program | Recorded] = {}
+    known: dict[tuple[int, Needs], Program | RecordedProgram] = {}
     made: list[Kernel] = []
     for kernel, needs in zip(job.kernels, needs_of(job), strict=True):
         if needs is None or kernel.copy is not None:
@@ -156,7 +157,9 @@ def _split(job: Job, tails: bool) -> list[Kernel]:
         if key not in known:
             program = kernel.program
             if _has(program, needs):
-                program = changed(program, partial(_tail if tails else _gated, needs=needs), kernel.name)
+                program = rewrite_program(
+                    program, partial(_tail if tails else _gated, needs=needs), kernel.name
+                )
             known[key] = program
         program = known[key]
         made.append(kernel if program is kernel.program else replace(kernel, program=program))

@@ -1,4 +1,4 @@
-"""From a trace folder to its converted form (``store.py``).
+"""From a trace folder to its converted form (``converted_file.py``).
 
 Kernel by kernel and TB by TB: warps that run the same instructions become one class, whose instructions
 are kept once, with loops found again. An address that is the same function of TB, warp and iteration for
@@ -24,9 +24,9 @@ import numpy as np
 from pysim._ffi import dtype_of, error_of, ffi, lib
 from pysim.errors import WorkloadError
 
-from .folder import KernelFile, Memcpy, find_list, read_list
-from .reader import Header, placed, read_kernel
-from .store import KERNEL_ARRAYS, Writer, dtype, layout
+from .converted_file import KERNEL_ARRAYS, ConvertedTraceWriter, dtype, layout
+from .kernels_list import KernelFile, Memcpy, find_list, read_list
+from .reader import Header, error_at, read_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -83,7 +83,7 @@ class _Converter:
     def check(self, rc: int, where: str) -> None:
         if rc < 0:
             error = error_of(rc, lib.gs_convert_error(self.core))
-            raise WorkloadError(placed(where, str(error)))
+            raise WorkloadError(error_at(where, str(error)))
 
     def _take(self, call: str, ctype: str, kind: np.dtype[Any]) -> NDArray[Any]:
         out = ffi.new(f"const {ctype} **")
@@ -277,7 +277,7 @@ def convert(
     memcpys: list[tuple[int, int, int]] = []
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with Writer(target) as writer, tempfile.TemporaryFile(dir=target.parent) as records:
+        with ConvertedTraceWriter(target) as writer, tempfile.TemporaryFile(dir=target.parent) as records:
             core = _Converter(target.parent, unknown, plain, records)
             for command in commands:
                 if not isinstance(command, KernelFile):
@@ -286,7 +286,9 @@ def convert(
                 header, arrays, counts = core.kernel(command.path)
                 names = ("name", "id", "stream", "grid", "block", "smem", "registers", "binary")
                 entry = {name: getattr(header, name) for name in names} | counts
-                made.append(entry | {"arrays": {name: writer.add(part) for name, part in arrays.items()}})
+                made.append(
+                    entry | {"arrays": {name: writer.write_array(part) for name, part in arrays.items()}}
+                )
                 if progress is not None:
                     progress(len(made), total)
             pages = core.pages()
@@ -295,15 +297,17 @@ def convert(
             for entry in made:
                 for name in ("places", "touched"):
                     change = partial(_lay_out, name, pages=pages)
-                    entry["arrays"][name] = writer.change(entry["arrays"][name], KERNEL_ARRAYS[name], change)
+                    entry["arrays"][name] = writer.edit_array(
+                        entry["arrays"][name], KERNEL_ARRAYS[name], change
+                    )
             packed = _read_back(records, _RECORD)
-            where = {"accesses": [writer.start(), len(packed), 0]}
+            where = {"accesses": [writer.begin_array(), len(packed), 0]}
             for entry in made:
                 near = partial(core.near, pages=pages, where=str(found))
-                entry["accesses_check"] = writer.append(_packed(packed, entry, pages, near))
+                entry["accesses_check"] = writer.append_pieces(_packed(packed, entry, pages, near))
             templates, parts = core.templates()
             whole = {"templates": templates, "parts": parts, "pages": pages}
-            where |= {name: writer.add(part) for name, part in whole.items()}
+            where |= {name: writer.write_array(part) for name, part in whole.items()}
             writer.finish(
                 {
                     "layout": layout(),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.program.copies import copy_of
-from pysim.program.regions import outside, pointers, union
+from pysim.program.copies import copy_kernel
+from pysim.program.regions import csr_offsets, difference, union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pysim.program.job import Kernel
 
-    from .store import Store
+    from .converted_file import ConvertedTrace
 
     Ints = NDArray[np.int64]
 
@@ -29,15 +29,15 @@ _TOP = 1 << 52  # addresses of GPUs have at most 49 bits; beyond this lies the c
 class _Places:
     """Where copied addresses lie: pages that kernels touch where those have them, all others behind these."""
 
-    def __init__(self, store: Store, copies: Sequence[tuple[int, int]]) -> None:
-        self.pages = np.asarray(store.whole("pages"), np.int64)
+    def __init__(self, store: ConvertedTrace, copies: Sequence[tuple[int, int]]) -> None:
+        self.pages = np.asarray(store.trace_array("pages"), np.int64)
         touched = np.stack([self.pages, self.pages + 1], axis=1)
         wanted = np.array([(a >> PAGE, ((a + n - 1) >> PAGE) + 1) for a, n in copies], np.int64).reshape(
             -1, 2
         )
-        others = outside(union(wanted), union(touched)) if len(copies) else wanted
+        others = difference(union(wanted), union(touched)) if len(copies) else wanted
         # runs of pages in a row, and where each begins in the job's memory
-        at = (store.memory_bytes >> PAGE) + pointers(others[:, 1] - others[:, 0])[:-1]
+        at = (store.memory_bytes >> PAGE) + csr_offsets(others[:, 1] - others[:, 0])[:-1]
         first = np.concatenate((self.pages, others[:, 0]))
         order = np.argsort(first, kind="stable")
         self.first = first[order]
@@ -55,7 +55,9 @@ class _Places:
         return union(np.stack([lo + moved, hi + moved], axis=1))
 
 
-def copies_before(store: Store, chosen: Sequence[int], timed: bool, stream: int) -> dict[int, list[Kernel]]:
+def copies_before(
+    store: ConvertedTrace, chosen: Sequence[int], timed: bool, stream: int
+) -> dict[int, list[Kernel]]:
     """Return the copies that come before each of the ``chosen`` kernels (numbers from 0).
 
     A copy goes with the next kernel of the list; one behind the last kernel, or of no bytes, is left out.
@@ -70,7 +72,7 @@ def copies_before(store: Store, chosen: Sequence[int], timed: bool, stream: int)
     places = _Places(store, [(a, n) for _, a, n in mine])
     made: dict[int, list[Kernel]] = {}
     for kernel, address, size in mine:
-        made.setdefault(kernel, []).append(copy_of(places.spans(address, size), timed, stream))
+        made.setdefault(kernel, []).append(copy_kernel(places.spans(address, size), timed, stream))
     return made
 
 

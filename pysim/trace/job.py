@@ -10,13 +10,13 @@ import numpy as np
 
 from pysim._ffi import dtype_of, error_of, ffi, lib, params_struct
 from pysim.errors import ConfigError
-from pysim.program.copies import rewritten
-from pysim.program.footprint import Footprint, Rows
+from pysim.program.copies import l1_stale_ranges
+from pysim.program.footprint import ByteRanges, Footprint
 from pysim.program.job import Job, Kernel, Tensor
-from pysim.program.warp_program import Accesses, Recorded, Tables
+from pysim.program.recorded_program import CodeTables, RecordedAccesses, RecordedProgram
 
+from .converted_file import ConvertedTrace
 from .copies import MODES, copies_before, with_copies
-from .store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,15 @@ class _Written:
     def spans(self) -> NDArray[np.int64]:
         """Return sorted disjoint byte ranges, (n, 2)."""
         if self._spans is None:
-            self._spans = rewritten(self.kernels)
+            self._spans = l1_stale_ranges(self.kernels)
         return self._spans
 
 
-def _lowered(store: Store, number: int, written: _Written, values: Mapping[str, int]) -> Tables:
+def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapping[str, int]) -> CodeTables:
     """Lower the code of a kernel for the device with these parameters."""
-    arrays = {name: store.kernel(number, name) for name in ("rows", "items", "classes", "places", "shapes")}
+    arrays = {
+        name: store.kernel_array(number, name) for name in ("rows", "items", "classes", "places", "shapes")
+    }
     places, shapes = arrays["places"], arrays["shapes"]
     levels = np.ascontiguousarray(places["level"])
     inputs = ffi.new("gs_lower_in *")
@@ -74,10 +76,10 @@ def _lowered(store: Store, number: int, written: _Written, values: Mapping[str, 
     patterns["arg"] = _touch_any(places["lo"].view(np.int64), places["hi"].view(np.int64), written.spans())
     lanes = np.zeros(len(shapes), dtype_of("gs_lanes"))
     lanes["offset"] = shapes["offset"]
-    entries = store.kernel(number, "entries")
+    entries = store.kernel_array(number, "entries")
     if len(entries) == 0 or len(entries) % store.kernels[number].warps or int(entries.max()) >= len(begins):
-        raise store.bad(f"kernel {number + 1}: damaged")
-    return Tables(ops, patterns, lanes, begins[entries].reshape(-1, store.kernels[number].warps))
+        raise store.error(f"kernel {number + 1}: damaged")
+    return CodeTables(ops, patterns, lanes, begins[entries].reshape(-1, store.kernels[number].warps))
 
 
 def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -88,12 +90,12 @@ def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> 
     return np.asarray((at >= 0) & (spans[np.maximum(at, 0), 1] > lo), np.uint8)
 
 
-def _rows(store: Store, number: int) -> Rows:
-    runs = store.kernel(number, "touched")
+def _rows(store: ConvertedTrace, number: int) -> ByteRanges:
+    runs = store.kernel_array(number, "touched")
     # dependences are looked for page by page, so a range that reaches far would take for ever
     if len(runs) and int(runs["end"].max()) > store.memory_bytes:
-        raise store.bad(f"kernel {number + 1}: touched: damaged")
-    return Rows(
+        raise store.error(f"kernel {number + 1}: touched: damaged")
+    return ByteRanges(
         runs["tb"].astype(np.int64),
         runs["start"].view(np.int64),
         runs["end"].view(np.int64),
@@ -102,7 +104,11 @@ def _rows(store: Store, number: int) -> Rows:
 
 
 def trace_job(
-    store: Store, kernels: Sequence[int] | None = None, name: str | None = None, *, memcpy: str = "fill"
+    store: ConvertedTrace,
+    kernels: Sequence[int] | None = None,
+    name: str | None = None,
+    *,
+    memcpy: str = "fill",
 ) -> Job:
     """Return the job that a converted trace recorded, or of the ``kernels`` (numbers from 1, in any order).
 
@@ -123,7 +129,7 @@ def trace_job(
     footprints = [Footprint(partial(_rows, store, number)) for number in chosen]
     sizes = [math.prod(store.kernels[number].grid) for number in chosen]
     written = _Written()
-    memory = Accesses(*(store.whole(array) for array in ("accesses", "templates", "parts")))
+    memory = RecordedAccesses(*(store.trace_array(array) for array in ("accesses", "templates", "parts")))
     # both begin at 0: which of them a place goes through says whether its memory is written
     args = (Tensor("read only", 0, 1, 1, 0), Tensor("memory", 1, store.memory_bytes, 1, 0))
     streams: dict[int, int] = {}
@@ -131,10 +137,10 @@ def trace_job(
     for number, footprint, tbs in zip(chosen, footprints, sizes, strict=True):
         info = store.kernels[number]
         store.check_accesses(number)
-        tb_rows, blocks = store.kernel(number, "tb_rows"), store.kernel(number, "blocks")
+        tb_rows, blocks = store.kernel_array(number, "tb_rows"), store.kernel_array(number, "blocks")
         if len(tb_rows) not in (0, tbs) or len(blocks) not in (0, tbs * info.warps):
-            raise store.bad(f"kernel {number + 1}: damaged")
-        program = Recorded(
+            raise store.error(f"kernel {number + 1}: damaged")
+        program = RecordedProgram(
             info.name,
             info.warps,
             info.registers,
@@ -143,9 +149,9 @@ def trace_job(
             partial(_lowered, store, number, written),
             memory=memory,
             tb_rows=tb_rows if len(tb_rows) else None,
-            blocks=blocks if len(blocks) else None,
+            access_starts=blocks if len(blocks) else None,
             first_access=info.first_access,
-            accesses=info.accesses,
+            access_count=info.access_count,
         )
         made.append(
             Kernel(

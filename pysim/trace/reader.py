@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pysim._ffi import dtype_of, ffi, lib
 from pysim.errors import WorkloadError
 
-from .unpack import text_pieces
+from .decompress import trace_text
 
 _INST, _WARP, _ADDRESS = dtype_of("gs_trace_inst"), dtype_of("gs_trace_warp"), np.dtype(np.uint64)
 Triple = tuple[int, int, int]
@@ -44,7 +44,7 @@ class TB:
     The arrays are views of the reader's memory: they hold until the next TB is read.
     """
 
-    place: Triple
+    index: Triple
     cluster: Triple
     cta: Triple
     rank: int
@@ -62,7 +62,7 @@ def read_kernel(path: Path | str, unknown: int | None = None, room: int = 0) -> 
     bytes to hold for one TB (0: 1 GiB). Raises WorkloadError, ``file:line: what``.
     """
     path = Path(path)
-    yield from read_text(text_pieces(path), str(path), unknown, room)
+    yield from read_text(trace_text(path), str(path), unknown, room)
 
 
 def read_text(
@@ -90,12 +90,12 @@ def _feed(trace: Any, text: Any, size: int, last: bool, name: str) -> Iterator[H
         elif rc == lib.GS_TRACE_TB:
             yield _tb(trace)
         elif rc == lib.GS_TRACE_ERROR:
-            raise WorkloadError(placed(name, ffi.string(lib.gs_trace_error(trace)).decode("ascii")))
+            raise WorkloadError(error_at(name, ffi.string(lib.gs_trace_error(trace)).decode("ascii")))
         else:
             return
 
 
-def placed(name: object, message: str) -> str:
+def error_at(name: object, message: str) -> str:
     """Return ``file:line: what`` of a file and what the core says of it, ``line N: what``."""
     line, colon, what = message.partition(": ")
     if colon and line.startswith("line "):
@@ -138,7 +138,7 @@ def _tb(trace: Any) -> TB:
     raw = ffi.new("gs_trace_tb *")
     lib.gs_trace_tb_get(trace, raw)
     return TB(
-        place=(raw.x, raw.y, raw.z),
+        index=(raw.x, raw.y, raw.z),
         cluster=_triple(raw.cluster),
         cta=_triple(raw.cta),
         rank=raw.rank,

@@ -13,7 +13,7 @@ BANK = 4  # bytes
 ROW = 128  # bytes of all banks
 
 
-class Stand(NamedTuple):
+class PipeInstruction(NamedTuple):
     """What stands for one instruction on a pipe.
 
     ``names`` are written in turn. ``size`` is how many registers the result takes (0: no result),
@@ -22,12 +22,12 @@ class Stand(NamedTuple):
     """
 
     pipe: str
-    names: tuple[str, ...]
-    size: int
+    opcodes: tuple[str, ...]
+    result_registers: int
     sources: int
-    first: int = 60
-    last: int = 89
-    turns: int = 8
+    first_sm: int = 60
+    last_sm: int = 89
+    rotation: int = 8
 
     @property
     def latency(self) -> int:
@@ -38,35 +38,35 @@ class Stand(NamedTuple):
 # those of Volta; a trace does not say which GPU will run it
 _LATENCY = {row.name: int(row.default) for row in PARAMS["gpu.sm"] if row.name.endswith("_latency")}
 _HMMA = tuple(f"HMMA.884.F32.F32.STEP{step}" for step in range(4))
-_STANDS: tuple[Stand, ...] = (
-    Stand("fp32", ("FFMA",), 1, 3),
-    Stand("int", ("IADD3",), 1, 3),
-    Stand("fp16", ("HFMA2",), 1, 3),
-    Stand("fp64", ("DFMA",), 2, 3),
-    Stand("sfu", ("MUFU.EX2",), 1, 1),
-    Stand("tensor", _HMMA, 4, 3, 70, 72),
-    Stand("tensor", ("HMMA.1688.F32",), 4, 3, 75, 75),
-    Stand("tensor", ("HMMA.16816.F32",), 4, 3, 80, 89),
-    Stand("control", ("BRA",), 0, 0),
+_STANDS: tuple[PipeInstruction, ...] = (
+    PipeInstruction("fp32", ("FFMA",), 1, 3),
+    PipeInstruction("int", ("IADD3",), 1, 3),
+    PipeInstruction("fp16", ("HFMA2",), 1, 3),
+    PipeInstruction("fp64", ("DFMA",), 2, 3),
+    PipeInstruction("sfu", ("MUFU.EX2",), 1, 1),
+    PipeInstruction("tensor", _HMMA, 4, 3, 70, 72),
+    PipeInstruction("tensor", ("HMMA.1688.F32",), 4, 3, 75, 75),
+    PipeInstruction("tensor", ("HMMA.16816.F32",), 4, 3, 80, 89),
+    PipeInstruction("control", ("BRA",), 0, 0),
 )
-SHARED_LOAD = Stand("smem", ("LDS",), 1, 1, turns=32)
-SHARED_STORE = Stand("smem", ("STS",), 0, 2)
-NOTHING = Stand("none", ("NOP",), 0, 0)
+SHARED_LOAD = PipeInstruction("smem", ("LDS",), 1, 1, rotation=32)
+SHARED_STORE = PipeInstruction("smem", ("STS",), 0, 2)
+NOTHING = PipeInstruction("none", ("NOP",), 0, 0)
 
 # what the Accel-Sim reader has an opcode table for
 BINARIES = (60, 61, 70, 75, 80, 86, 89)
 NANOSLEEP_FROM = 70
 
 
-def stands(binary: int) -> tuple[Stand | None, ...]:
+def pipe_instructions(binary: int) -> tuple[PipeInstruction | None, ...]:
     """Return what stands for each pipe (order of PIPES) on an SM version; None: it has no such pipe."""
     if binary not in BINARIES:
         raise ConfigError(f"binary version {binary}: must be one of {', '.join(map(str, BINARIES))}")
-    known = {s.pipe: s for s in _STANDS if s.first <= binary <= s.last}
+    known = {s.pipe: s for s in _STANDS if s.first_sm <= binary <= s.last_sm}
     return tuple(known.get(pipe) for pipe, _ in PIPES)
 
 
-def shared_access(wavefronts: int, base: int) -> str:
+def shared_operand(wavefronts: int, base: int) -> str:
     """Return width, mode and addresses of a 4-byte access by all lanes that takes this many wavefronts.
 
     32 banks of 4 B: an access takes as many wavefronts as some bank holds different words of it. A stride of
@@ -80,7 +80,7 @@ def shared_access(wavefronts: int, base: int) -> str:
     return f"{BANK} 2 0x{base:x} {deltas}"
 
 
-def global_name(kind: str, width: int, *, strong: bool) -> str | None:
+def global_opcode(kind: str, width: int, *, strong: bool) -> str | None:
     """Return the opcode of a global access of ``width`` bytes a lane; None: there is none."""
     part = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}.get(width)
     if part is None:

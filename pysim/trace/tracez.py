@@ -49,7 +49,7 @@ class _Reader:
         return struct.unpack(form, self.read(at, struct.calcsize(form), what))
 
 
-def unpack_tracez(path: Path) -> Iterator[bytes]:
+def tracez_text(path: Path) -> Iterator[bytes]:
     """Yield the text that the container stands for, one frame at a time; WorkloadError if damaged."""
     try:
         import zstandard

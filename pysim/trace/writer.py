@@ -18,10 +18,12 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pysim.errors import ConfigError, WorkloadError
-from pysim.program.warp_program import OP, Op, Program, Recorded
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import OP, Op, Program
 
-from .record import LOCAL_WINDOW, SHARED_WINDOW, Code, Layout, Piece, Shape, shape_of
+from .instruction_lines import LOCAL_WINDOW, SHARED_WINDOW, CodeLayout, LanePattern, lane_pattern
 from .sass import LANES
+from .warp_walk import TextPiece, VariantText
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +56,7 @@ HEADER = """\
 """  # noqa: E501
 
 
-class Written(NamedTuple):
+class WrittenTrace(NamedTuple):
     """What :func:`write_trace` wrote: files, warp instructions and characters before compression."""
 
     files: tuple[Path, ...]
@@ -65,9 +67,9 @@ class Written(NamedTuple):
 class _Kept:
     """The lines of one variant for warps of one shape, kept as long as there is room."""
 
-    def __init__(self, code: Code, room: list[int]) -> None:
+    def __init__(self, code: VariantText, room: list[int]) -> None:
         self.code, self.room = code, room
-        self.pieces: list[Piece] | None = None
+        self.pieces: list[TextPiece] | None = None
         self.count: int | None = None
 
     def instructions(self) -> int:
@@ -78,11 +80,11 @@ class _Kept:
         assert self.count is not None
         return self.count
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[TextPiece]:
         if self.pieces is not None:
             yield from self.pieces
             return
-        kept: list[Piece] | None = []
+        kept: list[TextPiece] | None = []
         count, size = 0, 0
         for piece in self.code.pieces():
             count += piece.text.count("\n")
@@ -101,16 +103,16 @@ class _Kept:
 class _Variant:
     """One op list of a program: the lines of each of its warps, and what their addresses are made of."""
 
-    def __init__(self, layout: Layout, ops: tuple[Op, ...], pc: int, room: list[int]) -> None:
+    def __init__(self, layout: CodeLayout, ops: tuple[Op, ...], pc: int, room: list[int]) -> None:
         warps = layout.program.warps
-        by_shape: dict[tuple[Shape | None, ...], _Kept] = {}
+        by_shape: dict[tuple[LanePattern | None, ...], _Kept] = {}
         self.warps: list[_Kept] = []
         # bytes from the argument's address: base, and for each step of the TB in x, y and z
         self.terms = np.zeros((warps, len(ops), 4), np.int64)
         self.args = np.zeros((warps, len(ops)), np.int64)
-        known: dict[object, Shape] = {}
+        known: dict[object, LanePattern] = {}
         for warp in range(warps):
-            shapes: list[Shape | None] = []
+            shapes: list[LanePattern | None] = []
             for index, op in enumerate(ops):
                 if op.kind not in _MEMORY:
                     shapes.append(None)
@@ -119,11 +121,11 @@ class _Variant:
                 self.terms[warp, index] = p.base + p.warp * warp, p.bx, p.by, p.bz
                 self.args[warp, index] = p.arg
                 if p not in known:
-                    known[p] = shape_of(p)
+                    known[p] = lane_pattern(p)
                 shapes.append(known[p])
             key = tuple(shapes)
             if key not in by_shape:
-                by_shape[key] = _Kept(Code(layout, ops, key, pc), room)
+                by_shape[key] = _Kept(VariantText(layout, ops, key, pc), room)
             self.warps.append(by_shape[key])
         self.end = self.warps[0].code.end
 
@@ -147,7 +149,7 @@ class _Writer:
             if not all(0 <= p.arg < program.args for p in op.patterns):
                 raise WorkloadError(f"program {program.name}: a pattern without its argument")
         self.program = program
-        self.layout = Layout(program, binary)
+        self.layout = CodeLayout(program, binary)
         self.made: dict[tuple[Op, ...], _Variant] = {}
         self.room = room
         self.pc = 0
@@ -270,7 +272,7 @@ def write_trace(
     compress: bool = False,
     kernels: Collection[int] | None = None,
     force: bool = False,
-) -> Written:
+) -> WrittenTrace:
     """Write the kernels of a job as a trace that Accel-Sim and others read.
 
     Parameters
@@ -308,7 +310,7 @@ def write_trace(
                 lines += [f"{kernel.name},0x{start:016x},{end - start}" for start, end in spans]
                 continue
             program = kernel.program
-            if isinstance(program, Recorded):
+            if isinstance(program, RecordedProgram):
                 raise WorkloadError(f"kernel {kernel.name} comes from a trace: it is not written again")
             # hashing a program takes a while, and kernels mostly share the object
             writer = by_id.get(id(program)) or writers.get(program)
@@ -328,4 +330,4 @@ def write_trace(
                     characters += len(text)
         with target.open(LIST) as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
-    return Written(tuple(Path(folder) / name for name in (*names, LIST)), instructions, characters)
+    return WrittenTrace(tuple(Path(folder) / name for name in (*names, LIST)), instructions, characters)

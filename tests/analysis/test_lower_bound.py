@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.analysis.lower_bound import family_of
-from pysim.analysis.tb_cost import loads_of, lone_tbs
+from pysim.analysis.lower_bound import scheme_traits
+from pysim.analysis.tb_cost import load_facts, lone_kernels
 from pysim.dependence.dependences import dependences
 from pysim.machine.config import Config, bus_refresh
 from pysim.machine.devices import device
@@ -194,7 +194,7 @@ def test_kernels_of_one_tb_wherever_their_data_lie(
             weights,
             Access(tensors[n], "read", lambda tb: np.stack([0 * tb, 0 * tb + 3, 0 * tb, 0 * tb + 32], 1)),
         )
-        made.append(replace(few, accesses=(*needs, write), parameters=parameters))
+        made.append(replace(few, accesses=(*needs, write), parameter_lines=parameters))
     more = {
         "scheme.placement": placement,
         "scheme.hypothetical": 1,
@@ -229,7 +229,7 @@ def test_a_chain_of_kernels_of_one_tb(gpu, body):
 def test_parameters_count():
     """The first TB of a kernel on an SM waits for them."""
     one = chain(20, tbs=1)
-    job = Job("chain", [replace(kernel, parameters=2) for kernel in one.kernels])
+    job = Job("chain", [replace(kernel, parameter_lines=2) for kernel in one.kernels])
     fast, slow = (rows_of("h200", made, "tb_ideal")[0] for made in (one, job))
     assert slow["bound_us"] >= 0.945 * slow["time_us"]  # refreshes come as they come
     assert slow["bound_us"] - fast["bound_us"] == pytest.approx(20 * 2 * 105 / 1980, rel=0.01)
@@ -321,8 +321,8 @@ def test_what_loads_must_do():
     a, b, c, w = (memory.tensor(n, 4, 32, 4) for n in "abcw")
     first, second = weighted("first", w, a, b, tbs=4), weighted("second", w, b, c, tbs=1)
     # arguments: weights, read, written
-    assert loads_of(Job("two", [first, second])) == [(0, 0b010, 0), (0b010, 0, 0b010)]
-    assert loads_of(Job("twice", [first, first])) == [(0, 0, 0), (0b100, 0, 0)]
+    assert load_facts(Job("two", [first, second])) == [(0, 0b010, 0), (0b010, 0, 0b010)]
+    assert load_facts(Job("twice", [first, first])) == [(0, 0, 0), (0b100, 0, 0)]
 
 
 def alone_by_ways(deps):
@@ -343,24 +343,24 @@ def test_tbs_that_run_alone(seed, kernels, largest):
         f"random_dag:kernels={kernels},streams=2,seed={seed},elements=2048,largest={largest},tensors=2"
     )
     deps = dependences(job)
-    assert lone_tbs(deps) == alone_by_ways(deps)
+    assert lone_kernels(deps) == alone_by_ways(deps)
 
 
 def test_a_chain_runs_alone():
-    assert lone_tbs(dependences(chain(5, tbs=1))) == set(range(5))
-    assert lone_tbs(dependences(chain(5, tbs=2))) == set()
+    assert lone_kernels(dependences(chain(5, tbs=1))) == set(range(5))
+    assert lone_kernels(dependences(chain(5, tbs=2))) == set()
 
 
 def test_families():
     def family(scheme, gpu="h200"):
         choice = parse_scheme(scheme)
-        return family_of(choice, config(gpu).replaced(choice.pins).encoded())
+        return scheme_traits(choice, config(gpu).replaced(choice.pins).encoded())
 
-    assert family("tb_static").launches
-    assert not family("wireframe").launches
-    assert not family("graph:built").launches
-    assert family("cusync:row").inside
-    assert family("fused").merged
-    assert family("stream").placed
-    assert not family("tb_static:affinity").placed
-    assert not family("stream", "titan_v").placed
+    assert family("tb_static").host_launches
+    assert not family("wireframe").host_launches
+    assert not family("graph:built").host_launches
+    assert family("cusync:row").waits_inside
+    assert family("fused").fused
+    assert family("stream").placement_known
+    assert not family("tb_static:affinity").placement_known
+    assert not family("stream", "titan_v").placement_known

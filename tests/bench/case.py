@@ -48,15 +48,15 @@ def tiny_tbs(tbs: int = 1_000_000) -> Job:
 def traced(name: str) -> Job:
     """Return the job of an input of ``peer_traces`` as a trace that was written and converted."""
     from pysim.trace.convert import convert
+    from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
     from workloads.validation import peer_traces
 
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)  # the job reads from the converted file as long as it lives
     converted = Path(folder.name) / "converted.pysim"
     convert(peer_traces.write(peer_traces.INPUTS[name], Path(folder.name) / name), converted)
-    return trace_job(Store(converted))
+    return trace_job(ConvertedTrace(converted))
 
 
 def job_of(workload: str) -> Job:

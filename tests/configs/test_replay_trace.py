@@ -9,8 +9,8 @@ import pytest
 
 import stats
 from pysim.clock import Clock, since_start
-from pysim.trace.prepare import prepare
-from pysim.trace.store import Store
+from pysim.trace.conversion_cache import open_trace
+from pysim.trace.converted_file import ConvertedTrace
 from tests.support.calls import caller
 from tests.trace.made_traces import Warp, odd, product, write
 
@@ -49,7 +49,7 @@ def test_seconds_add_up_to_the_time_of_the_process(tmp_path, trace):
 
 
 def test_results_are_those_of_the_converted_file(tmp_path, trace):
-    store = prepare(trace, tmp_path, Clock())
+    store = open_trace(trace, tmp_path, Clock())
     options = ("--schemes", "stream,tb_static", "--tables", "all")
     assert run(tmp_path, trace, *options, "--out", "a.h5").returncode == 0
     assert run(tmp_path, store.path, *options, "--out", "b.h5").returncode == 0
@@ -92,7 +92,7 @@ def test_only_the_kernels_asked_for_are_converted(tmp_path, trace):
     assert first.returncode == 0, first.stderr
     assert "2 of 3 kernels, 12 TBs" in first.stdout
     assert "2 copies of 4,224 B" in first.stdout
-    (store,) = (Store(path) for path in (tmp_path / "results" / "traces").iterdir())
+    (store,) = (ConvertedTrace(path) for path in (tmp_path / "results" / "traces").iterdir())
     assert (store.chosen, len(store.kernels)) == ((1, 3), 2)
     # the same once the whole trace is there, and from the file that holds them
     assert run(tmp_path, trace).returncode == 0
@@ -104,9 +104,11 @@ def test_only_the_kernels_asked_for_are_converted(tmp_path, trace):
     assert "error: " in run(tmp_path, trace).stderr
     # all that there are is the whole trace
     clock = Clock()
-    assert prepare(trace, tmp_path, clock, kernels=[1]).chosen == (1,)
+    assert open_trace(trace, tmp_path, clock, kernels=[1]).chosen == (1,)
     write(trace, product(), odd(3), product(4))
-    assert prepare(trace, tmp_path, clock, kernels=[1, 2, 3]).path == prepare(trace, tmp_path, clock).path
+    assert (
+        open_trace(trace, tmp_path, clock, kernels=[1, 2, 3]).path == open_trace(trace, tmp_path, clock).path
+    )
 
 
 def test_unknown_opcodes(tmp_path):
@@ -136,23 +138,23 @@ def test_bad_folders(tmp_path):
 
 
 def test_a_changed_trace_is_converted_again(tmp_path, trace):
-    first = prepare(trace, tmp_path, Clock())
-    assert prepare(trace, tmp_path, Clock()).path == first.path
+    first = open_trace(trace, tmp_path, Clock())
+    assert open_trace(trace, tmp_path, Clock()).path == first.path
     clock = Clock()
-    prepare(trace, tmp_path, clock)
+    open_trace(trace, tmp_path, clock)
     assert clock.lap()["convert_seconds"] == 0
     # touched but the same: no need to
     (trace / "kernel-1.traceg").touch()
     clock = Clock()
-    prepare(trace, tmp_path, clock)
+    open_trace(trace, tmp_path, clock)
     assert clock.lap()["convert_seconds"] == 0
     write(trace, product(), odd(4), product(4))
     clock = Clock()
-    assert prepare(trace, tmp_path, clock).source != first.source
+    assert open_trace(trace, tmp_path, clock).source != first.source
     assert clock.lap()["convert_seconds"] > 0
     first.path.write_bytes(b"damaged")
     clock = Clock()
-    prepare(trace, tmp_path, clock)
+    open_trace(trace, tmp_path, clock)
     assert clock.lap()["convert_seconds"] > 0
 
 

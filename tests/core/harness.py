@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pysim._ffi import check, lib
-from pysim.analysis.tb_cost import costs_of, loads_of, lone_tbs
+from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
 from pysim.counters import IDLES, STALLS
 from pysim.dependence.dependences import dependences
 from pysim.engine.lower import lower
@@ -128,8 +128,8 @@ def outcome(sim, job, values, tbs, programs=None, deps=None):
     totals = sim.totals()
     costs = []
     if programs:
-        lone = lone_tbs(deps or dependences(job))
-        costs = costs_of(sim.sim, programs, loads_of(job), 0, job, values, lone)
+        lone = lone_kernels(deps or dependences(job))
+        costs = program_costs(sim.sim, programs, load_facts(job), 0, job, values, lone)
     return Outcome(
         job,
         values,

@@ -11,8 +11,8 @@ from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.isa import OPS
 from pysim.params import PIPES
-from pysim.program.job import variants
-from pysim.program.occupancy import smem_of
+from pysim.program.job import tb_variants
+from pysim.program.occupancy import allocated_smem
 from tests.support.walker import walk
 
 from .harness import SCHEMES, execute, lowered_of, tiny, total_of
@@ -121,7 +121,7 @@ def test_l2_sees_what_sms_send(ran):
 def test_work_of_a_variant(ran):
     for number, kernel in enumerate(ran.job.kernels):
         work = ran.costs[ran.index[number]].work
-        many = np.bincount(variants(kernel), minlength=8)
+        many = np.bincount(tb_variants(kernel), minlength=8)
         assert (work["warp_instructions"].astype(np.int64) * many).sum() == ran.kernels[number][
             "warp_instructions"
         ]
@@ -129,7 +129,7 @@ def test_work_of_a_variant(ran):
         total = 0
         for number, kernel in enumerate(ran.job.kernels):
             work = ran.costs[ran.index[number]].work[pipe].astype(np.int64)
-            total += int((work * np.bincount(variants(kernel), minlength=8)).sum())
+            total += int((work * np.bincount(tb_variants(kernel), minlength=8)).sum())
         assert total == ran.sms["work"][pipe].sum()
 
 
@@ -224,7 +224,7 @@ def test_slots_do_not_overlap_and_resources_suffice(ran):
             kernel = ran.job.kernels[row["kernel"]]
             unit = values["gpu.sm.register_unit"]
             registers = -(-kernel.program.registers * 32 // unit) * unit * kernel.program.warps
-            need = np.array([kernel.program.warps, registers, smem_of(kernel, values), 1])
+            need = np.array([kernel.program.warps, registers, allocated_smem(kernel, values), 1])
             steps += [(int(row["dispatch"]), 1, need), (int(row["end"]), 0, -need)]
         held = np.zeros(4, np.int64)
         room = np.array([values[f"gpu.sm.{w}"] for w in ("warps", "registers", "smem", "tbs")])

@@ -7,7 +7,7 @@ import pytest
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.program.job import Job, Kernel, Memory
-from pysim.program.ops import cut
+from pysim.program.ops import split_block
 from pysim.program.warp_program import Code, Pattern, Program
 
 from .harness import config, execute
@@ -29,7 +29,7 @@ def ends(copies, then="", *, pitch=128, warps=1, rows=ROWS, **overrides):
         place = Pattern(0, 16, base=i * rows * 128, s0=16, s1=128, minor=32 // rows, into=0, into_pitch=pitch)
         code.load(0, place, bypass_l1=True, smem=1)
     if then == "taken":
-        code.taken()
+        code.wait_operands_read()
     elif then == "loads":
         code.compute(smem=4, smem_ops=1, smem_back=0)
     elif then == "void":
@@ -88,7 +88,7 @@ def test_a_run_of_them_is_cut_into_such_runs():
     """Nothing waits between the pieces, so that they stay one run where a warp is picked greedily."""
     code = Code()
     code.compute(smem=4, smem_ops=4, fp32=36, chain=0, smem_back=UNNEEDED)
-    pieces = cut(code.ops[0], 8)
+    pieces = split_block(code.ops[0], 8)
     assert [op.smem_wait for op in pieces] == [UNNEEDED + 1] * 5
 
     def end(*waits):
@@ -274,7 +274,7 @@ def test_a_load_takes_cycles_of_the_queue():
         for _ in range(loads):
             code.compute(smem=4, smem_ops=1, chain=0)
         code.load(0, Pattern(0, 16, s0=16, into=0, into_pitch=128), bypass_l1=True, smem=1)
-        code.taken()
+        code.wait_operands_read()
         code.delay(REST)
         code.exit()
         kernel = Kernel(

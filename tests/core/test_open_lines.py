@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pysim.errors import SimError
-from pysim.program.copies import copy_of
+from pysim.program.copies import copy_kernel
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
@@ -119,7 +119,7 @@ def test_copies_from_the_host(timed, pushed):
     tensor, far = memory.tensor("out", 1, 1 << 20, WORD), memory.tensor("far", 1, 1 << 23, WORD)
     stores = kernel(words_of(64, 1), tensor=tensor)
     for start, size, read in ((tensor.address, 64 * LINE, 0), (far.address, far.nbytes, pushed)):
-        copy = copy_of(np.array([[start, start + size]], np.int64), timed, 1)
+        copy = copy_kernel(np.array([[start, start + size]], np.int64), timed, 1)
         job = Job("copied", *with_copies([stores, stores], [[], [copy]]))
         found = int(execute(job, "stream", partly()).slices["dram_read_sectors"].sum())
         assert found == read

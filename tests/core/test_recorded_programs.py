@@ -52,7 +52,7 @@ def damaged(change):
     job = JOBS["gemm_edges"]()
     made = recorded(job, 64, True)
     program = made.kernels[0].program
-    tables = program.lowered({})
+    tables = program.lower({})
     change(program, tables, program.memory)
     with pytest.raises(ConfigError) as error:
         execute(made, "stream")
@@ -70,7 +70,7 @@ def test_damage_is_found_before_the_run():
     assert "access" in damaged(lambda _p, _t, memory: memory.templates["sectors"].__setitem__(1, 77))
     assert "access" in damaged(lambda _p, _t, memory: memory.parts["mask"].__setitem__(2, 16))
     assert "access" in damaged(lambda _p, _t, memory: memory.parts["line"].__setitem__(2, -(1 << 30)))
-    assert "past its accesses" in damaged(lambda p, _t, _m: p.blocks.__setitem__(3, 1 << 31))
+    assert "past its accesses" in damaged(lambda p, _t, _m: p.access_starts.__setitem__(3, 1 << 31))
     assert "row 9" in damaged(lambda p, _t, _m: p.tb_rows.__setitem__(1, 9))
     assert "lies outside" in damaged(lambda _p, t, _m: t.entries.__setitem__((4, 0), 10**6))
     more = np.arange(4, dtype=np.uint32)

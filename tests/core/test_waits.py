@@ -14,12 +14,12 @@ from pysim.dependence.dependences import dependences
 from pysim.engine.lower import lower
 from pysim.engine.simulation import Sim
 from pysim.errors import SimError
-from pysim.program.copies import copy_of
+from pysim.program.copies import copy_kernel
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
+from pysim.program.warp_program import Affine as At
 from pysim.program.warp_program import Code, Pattern, Program, Sem
-from pysim.program.warp_program import Place as At
 from pysim.schemes.launch_plan import Plan
 from pysim.schemes.registry import parse_scheme
 from tests.support.measured import measured_table
@@ -109,7 +109,7 @@ def test_grid_barrier(tbs, warps, measured):
 
 def delays(cycles, tbs, count):
     code = Code()
-    code.main_done()  # it knows of triggers
+    code.mark_main_loop_end()  # it knows of triggers
     code.delay(cycles)
     code.exit()
     return Job("delays", [kernel(code, tbs, 4) for _ in range(count)])
@@ -194,12 +194,12 @@ def test_period_of_empty_kernels(scheme, tbs, period):
 def turning(tbs, turns, parameters):
     """Two kernels of TBs that do a little again and again, so that they would see code that is missing."""
     code = Code()
-    code.main_done()
+    code.mark_main_loop_end()
     mark = code.loop_begin()
     code.delay(50)
     code.loop_end(mark, turns)
     code.exit()
-    return Job("turning", [replace(kernel(code, tbs, 4), parameters=parameters) for _ in range(2)])
+    return Job("turning", [replace(kernel(code, tbs, 4), parameter_lines=parameters) for _ in range(2)])
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,8 @@ def test_many_launches_of_one_instant_drop_code_once():
 @pytest.mark.parametrize("other", ["copy", "kernel"])
 def test_a_copy_is_no_kernel_beside_others(other):
     """A copy drops no code of those beside which it begins, and a launch beside one has no longer gap."""
-    first, second = (replace(k, parameters=2) for k in turning(132, 200, 2).kernels)
-    beside = copy_of(np.array([[FAR, FAR + (1 << 20)]], np.int64), True, 1)
+    first, second = (replace(k, parameter_lines=2) for k in turning(132, 200, 2).kernels)
+    beside = copy_kernel(np.array([[FAR, FAR + (1 << 20)]], np.int64), True, 1)
     if other == "kernel":
         beside = replace(turning(1, 2000, 2).kernels[0], stream=1)
     seen = []

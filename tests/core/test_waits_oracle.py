@@ -60,7 +60,7 @@ def test_threads_and_slices(scheme):
 
 
 def test_a_poll_too_few_is_caught(monkeypatch):
-    monkeypatch.setattr(in_kernel_sync, "polls", lambda *_: [])
+    monkeypatch.setattr(in_kernel_sync, "poll_ops", lambda *_: [])
     with pytest.raises(
         SimError,
         match=r"RAW dependence broken: TB \d+ of kernel 1 reads sector 0x[0-9a-f]+ .* TB \d+ of kernel 0",
@@ -77,7 +77,7 @@ def test_a_poll_too_few_between_stages_is_caught(monkeypatch, scheme):
 
 
 def test_a_wait_for_the_end_too_few_is_caught(monkeypatch):
-    monkeypatch.setattr(Code, "depend", lambda _: None)
+    monkeypatch.setattr(Code, "grid_dependency_wait", lambda _: None)
     with pytest.raises(SimError, match=r"dependence broken: TB \d+ of kernel 1"):
         execute(JOBS["chain"](), "pdl", tiny(sim__oracle=1, **PDL))
 
@@ -90,15 +90,15 @@ def test_a_post_before_the_stores_is_caught(monkeypatch):
         code.post(sem, level=level, fence=False)
         return code.ops
 
-    whole = in_kernel_sync.edited
+    whole = in_kernel_sync.replace_ops
 
     def first(ops, change, front=()):
-        marks = [op for op in ops if op.mark == "made"]
-        ops = tuple(op for op in ops if op.mark != "made") if marks else ops
+        marks = [op for op in ops if op.mark == "output"]
+        ops = tuple(op for op in ops if op.mark != "output") if marks else ops
         start = [] if not marks else list(change(marks[0]) or ())
         return whole(ops, change, [*front, *start])
 
-    monkeypatch.setattr(in_kernel_sync, "published", early)
-    monkeypatch.setattr(in_kernel_sync, "edited", first)
+    monkeypatch.setattr(in_kernel_sync, "publish_ops", early)
+    monkeypatch.setattr(in_kernel_sync, "replace_ops", first)
     with pytest.raises(SimError, match="RAW dependence broken"):
         execute(JOBS["chain"](), "cusync:tile+pdl", tiny(sim__oracle=1, **PDL))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pysim.program.copies import copy_of
+from pysim.program.copies import copy_kernel
 from pysim.program.job import Job, Memory
 from pysim.trace.copies import with_copies
 from workloads.kernels import micro
@@ -49,7 +49,7 @@ def copied(timed):
     kernels = product(130, 70, 64, chain=3).kernels
 
     def copy(*spans):
-        return copy_of(np.array(spans, np.int64), timed, 1)
+        return copy_kernel(np.array(spans, np.int64), timed, 1)
 
     inputs = [
         [(a.tensor.address, a.tensor.address + a.tensor.nbytes) for a in kernel.accesses if a.mode == "read"]

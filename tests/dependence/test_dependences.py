@@ -15,7 +15,7 @@ import pysim.dependence.dependences as module
 from pysim.dependence.dependences import Dependences, dependences, reduced, without
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Mode, Tensor
-from pysim.program.regions import strided
+from pysim.program.regions import strided_ranges
 from pysim.program.warp_program import Program
 from workloads.registry import make
 
@@ -230,9 +230,9 @@ def test_races_and_backward_events() -> None:
 
 def test_strided_ranges() -> None:
     for tbs in ([], [3], [0, 1, 2], [0, 4, 8, 9, 10], [0, 1, 8, 9, 16, 17], [1, 5, 7]):
-        made = strided(np.array(tbs, np.int64))
+        made = strided_ranges(np.array(tbs, np.int64))
         assert [s + i * step for s, n, step in made for i in range(n)] == tbs
-    assert strided(np.arange(0, 40, 8)) == [(0, 5, 8)]
+    assert strided_ranges(np.arange(0, 40, 8)) == [(0, 5, 8)]
 
 
 def test_large_tilings_are_fast() -> None:

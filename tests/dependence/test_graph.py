@@ -356,15 +356,15 @@ def test_a_renamed_kernel_of_another_size_lies_where_it_does() -> None:
 
     def made(warps: int) -> Kernel:
         made = kernel(1, whole)
-        return Kernel("k", PROGRAM, (1, 1, 1), (tensor,), made.accesses, sized=lambda _: made_again)
+        return Kernel("k", PROGRAM, (1, 1, 1), (tensor,), made.accesses, with_warps=lambda _: made_again)
 
     made_again = made(8)
     job = renamed(Job("s", [made(4), made(4)]))
     first, second = job.kernels
     assert first.args[0].address == 0
     assert second.args[0].address == second.accesses[0].tensor.address == 256
-    assert second.sized is not None
-    assert second.sized(8).args[0].address == 256
+    assert second.with_warps is not None
+    assert second.with_warps(8).args[0].address == 256
 
 
 def test_a_sector_that_is_written_in_part_keeps_its_buffer() -> None:

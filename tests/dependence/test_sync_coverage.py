@@ -9,7 +9,7 @@ from pysim.dependence.dependences import dependences
 from pysim.dependence.producer_tiles import edges_of
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import F32
 from tests.oracle.random_shapes import rows_of
@@ -79,7 +79,7 @@ def test_nothing_is_broken(name, scheme):
 
 def found(job, policy="tile"):
     edges = edges_of(job, dependences(job), policy)
-    return edges.joins, [sorted(each) for each in edges.of]
+    return edges.after_all, [sorted(each) for each in edges.producers]
 
 
 def test_what_is_waited_for():
@@ -142,7 +142,7 @@ def test_what_is_made_in_two_places_has_no_semaphore(scheme):
 def test_what_is_not_proven_is_said():
     """Of rows that another kernel may not have written yet."""
     job = used_again(LAST)
-    assert edges_of(job, dependences(job), "tile").why == (
+    assert edges_of(job, dependences(job), "tile").reason == (
         "kernel 2 (third) writes memory that kernel 0 (first) uses,"
         " which is not known to be done by the tiles that it waits for"
     )
@@ -223,7 +223,7 @@ def test_stages_with_other_tiles_wait_for_those():
     memory = Memory()
     x, y, z = (memory.tensor(name, 64, 1152, 4) for name in "xyz")
     first = elementwise("first", [Field(x)], [Field(y)], cols=1152, per_element={"fp32": 4000}, rows_per_tb=4)
-    blocks = [Block(tensor, 4, 128, Place(by=4), Place(bx=128)) for tensor in (y, z)]
+    blocks = [Block(tensor, 4, 128, Affine(by=4), Affine(bx=128)) for tensor in (y, z)]
     second = region_kernel("second", (9, 16), 6, blocks[:1], blocks[1:], {"fp32": 1}, smem=4096)
     execute(Job("resized", [first, second]), "fused:tile", oracle(gpu__sms=6))
 
@@ -241,7 +241,7 @@ def test_another_view_of_what_is_read_has_no_semaphore():
     z = memory.tensor("z", 80, 128, 4)
 
     def rows(tensor, base=0):
-        return Block(tensor, 4, 128, Place(base=base, bx=4))
+        return Block(tensor, 4, 128, Affine(base=base, bx=4))
 
     makes = [rows(y), rows(rows_of(y, 80, 80))]
     first = region_kernel("first", (20, 1), 4, [rows(x)], makes, {"fp32": 4000}, registers=128)
@@ -268,7 +268,10 @@ def test_semaphores_are_of_whole_tiles_where_the_first_one_is_at_an_edge(below, 
         )
     else:
         z = memory.tensor("z", rows, 8, 4)
-        reads, writes = Block(y, 32, 8, Place(bx=32), Place(base=8)), Block(z, 32, 8, Place(bx=32))
+        reads, writes = (
+            Block(y, 32, 8, Affine(bx=32), Affine(base=8)),
+            Block(z, 32, 8, Affine(bx=32)),
+        )
         second = region_kernel("second", (2, 1), 1, [reads], [writes], {"fp32": 1})
     execute(Job("edge", [first, second]), scheme, oracle(scheme__hypothetical=1))
 
@@ -278,10 +281,10 @@ def test_all_parts_of_an_argument_have_semaphores(scheme):
     """The second part reaches further down than the first: no TB waits for another kernel's semaphore."""
     memory = Memory()
     x, y, z, out = (memory.tensor(name, 128, 128, 4) for name in "xyzo")
-    parts = [Block(y, high, 128, Place(bx=1)) for high in (1, 6)]
-    last_first = Block(z, 1, 128, Place(base=122, bx=-1))
+    parts = [Block(y, high, 128, Affine(bx=1)) for high in (1, 6)]
+    last_first = Block(z, 1, 128, Affine(base=122, bx=-1))
     second = region_kernel("second", (123, 1), 1, parts, [last_first], {"fp32": 1})
-    ends = [Block(tensor, 1, 128, Place(bx=1)) for tensor in (z, out)]
+    ends = [Block(tensor, 1, 128, Affine(bx=1)) for tensor in (z, out)]
     third = region_kernel("third", (123, 1), 1, ends[:1], ends[1:], {"fp32": 1})
     job = Job("further down", [kernel("first", [x], y, work=10), second, third])
     execute(job, scheme, oracle(scheme__hypothetical=1))

@@ -57,27 +57,27 @@ def _measured(kernel: str, params: str) -> Callable[[], Job]:
 def _trace() -> Job:
     """Convert a trace in the Accel-Sim format."""
     from pysim.trace.convert import convert
+    from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "vectoradd.pysim"
         convert(TRACE / "kernelslist.g", store)
-        return trace_job(Store(store), memcpy="time")
+        return trace_job(ConvertedTrace(store), memcpy="time")
 
 
 def _written_trace() -> Job:
     """Write a GEMM as a trace, then convert it: the writer, the reader, loops and register chains."""
     from pysim.trace.convert import convert
+    from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
-    from pysim.trace.store import Store
     from pysim.trace.writer import write_trace
 
     with tempfile.TemporaryDirectory() as folder:
         write_trace(make("gemm:m=128,n=128,k=64"), Path(folder) / "trace")
         store = Path(folder) / "gemm.pysim"
         convert(Path(folder) / "trace", store)
-        return trace_job(Store(store))
+        return trace_job(ConvertedTrace(store))
 
 
 CASES: dict[str, Case] = {

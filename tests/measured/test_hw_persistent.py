@@ -53,7 +53,7 @@ def test_a_product_with_a_cut_tile_fuses():
     # warps of which no row exists run the same code, with stores that are predicated off
     kernel = chain_of("gru", "fp16", "64x64x32_128thr", "hidden=128;batch=32;steps=1").kernels[0]
     assert isinstance(kernel.program, Program)
-    assert isinstance(kernel.staged().program, Program)
+    assert isinstance(kernel.as_stage().program, Program)
 
 
 @pytest.mark.parametrize(("tokens", "grid"), [(512, 256), (256, 128)])

@@ -9,7 +9,7 @@ import pytest
 
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
-from pysim.program.warp_specialized import rows as per_warp
+from pysim.program.warp_specialized import warp_specialized as per_warp
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

@@ -137,7 +137,7 @@ def test_a_warp_that_has_its_code_does_not_wait_with_those_that_lack_it():
     """
     old, young = (replace(arithmetic("sfu", 1, 128, 64, 40), stream=i) for i in (0, 1))
     short = replace(chained("fp32", 4, 4), stream=2)  # the one behind it comes when both run
-    ends, young = [], replace(young, parameters=2)
+    ends, young = [], replace(young, parameter_lines=2)
     for cycles in (0, 720):
         conf = config("h200", gpu__sms=1, gpu__gpcs=1, gpu__sm__refetch=cycles)
         tbs = execute(Job("beside", [old, young, short, short]), "stream", conf).tbs

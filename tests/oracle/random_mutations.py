@@ -21,7 +21,7 @@ from pysim.dependence.dependences import dependences, without
 from pysim.dependence.groups import KINDS
 from pysim.errors import DependenceError
 from pysim.program.job import Kernel
-from pysim.program.semaphores import Table
+from pysim.program.semaphores import SemaphoreTable
 from pysim.program.warp_program import OP, Code
 from pysim.schemes.kernel_window import conflicts
 from tests.core.harness import execute, lowered_of, oracle, tiny
@@ -52,7 +52,7 @@ SETTINGS = {
     "scheme.coherence": ("auto", "bypass", "tb"),
     "scheme.bypass": (0, 16),
 }
-WHOLE = Table.array
+WHOLE = SemaphoreTable.array
 # cycles that a store of a warp that has ended may still be under way, and more
 UNDER_WAY = 10_000
 
@@ -126,7 +126,7 @@ def late(kernel: Kernel, trigger: bool = False) -> Kernel:
     code.delay(LATE)
 
     def delayed(ops):
-        ends = [n for n, op in enumerate(ops) if op.mark == "main_done"] if trigger else []
+        ends = [n for n, op in enumerate(ops) if op.mark == "main_loop_end"] if trigger else []
         at = ends[0] + 1 if ends else 0
         moved = [
             replace(op, target=op.target + 1) if op.kind == OP["LOOP"] and op.target >= at else op
@@ -199,7 +199,7 @@ def mutated(case, job, deps, first):
     """Return what is passed to ``execute`` for the mutant, and what is patched meanwhile."""
     random = Random(case.draw)
     if case.cut in ("posts", "semaphore"):
-        few, which, whole = random.choice((1, 2, 1000)), random.random(), Table.array
+        few, which, whole = random.choice((1, 2, 1000)), random.random(), SemaphoreTable.array
         # of stages of one kernel a single tile is hardly ever all that a TB waits for: and those behind it
         many = 1000 if case.scheme in FUSED else 1
 
@@ -211,9 +211,9 @@ def mutated(case, job, deps, first):
             needs[fewer] -= np.minimum(needs[fewer], np.uint32(few))
             return needs
 
-        return {"deps": deps}, patch.object(Table, "array", array)
+        return {"deps": deps}, patch.object(SemaphoreTable, "array", array)
     if case.cut == "depend":
-        return {"deps": deps}, patch.object(Code, "depend", lambda _: None)
+        return {"deps": deps}, patch.object(Code, "grid_dependency_wait", lambda _: None)
     if case.cut == "range":
         preds, segments = conflicts(job)
         less = [tuple(p for p in before if p != first) for before in preds]
@@ -266,7 +266,7 @@ def check(case):
         except DependenceError as error:
             # of TBs of one kernel it tells that nothing orders them, whichever was first: not if all is there
             if case.scheme in FUSED:
-                with patch.object(Table, "array", WHOLE):
+                with patch.object(SemaphoreTable, "array", WHOLE):
                     execute(job, case.scheme, oracle().replaced(case.chosen), deps=deps)
             if "stale" not in str(error) and case.scheme not in FUSED:
                 later, earlier = (tbs[int(deps.offsets[own[k]]) + tb] for k, tb in pair(error))

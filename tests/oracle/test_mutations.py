@@ -90,10 +90,10 @@ def test_a_group_node_that_was_learned(whole):
 @pytest.mark.parametrize("scheme", SEMAPHORES)
 def test_posts_that_are_not_waited_for(monkeypatch, scheme):
     """A tile's semaphore is complete one post too early; a row's all, as its tiles end at about one time."""
-    whole = semaphores.Table.array
+    whole = semaphores.SemaphoreTable.array
     few = 1 if "tile" in scheme else 1000
     monkeypatch.setattr(
-        semaphores.Table, "array", lambda self: (whole(self).astype("i8") - few).clip(0).astype("u4")
+        semaphores.SemaphoreTable, "array", lambda self: (whole(self).astype("i8") - few).clip(0).astype("u4")
     )
     with pytest.raises(DependenceError, match="RAW dependence broken: TB"):
         execute(JOBS["chain"](), scheme, oracle(**PDL))
@@ -102,6 +102,6 @@ def test_posts_that_are_not_waited_for(monkeypatch, scheme):
 @pytest.mark.parametrize("scheme", SEMAPHORES)
 def test_posts_that_are_left_out(monkeypatch, scheme):
     """Then nobody goes on, and who waits is named."""
-    monkeypatch.setattr(in_kernel_sync, "published", lambda *_: ())
+    monkeypatch.setattr(in_kernel_sync, "publish_ops", lambda *_: ())
     with pytest.raises(DeadlockError, match=r"waits for semaphore \d+, posted 0 times of"):
         execute(JOBS["chain"](), scheme, oracle(**PDL))

@@ -9,12 +9,12 @@ from pysim.dependence.dependences import dependences, without
 from pysim.engine.run import simulate
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.machine.config import Config
-from pysim.program.copies import NAME, copy_of
+from pysim.program.copies import NAME, copy_kernel
 from pysim.program.job import Job, Memory
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.copies import copies_before, with_copies
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import SCHEMES, config, execute, tiny
 from tests.core.workloads_small import copied, product
@@ -28,7 +28,7 @@ FAR = 1 << 31
 
 def with_copy(kernels, *spans, timed=False):
     """The kernels with one copy before them."""
-    copy = copy_of(np.array(spans, np.int64), timed, 1)
+    copy = copy_kernel(np.array(spans, np.int64), timed, 1)
     return Job("job", *with_copies(kernels, [[copy], *([] for _ in kernels[1:])]))
 
 
@@ -81,7 +81,7 @@ def test_a_copy_without_time_costs_nothing(scheme, submit):
     without = execute(Job("job", kernels), scheme, conf)
     # memory that nobody touches, in sets that have room
     copies = [
-        [copy_of(np.array([[FAR + (1 << 20) * i, FAR + (1 << 20) * i + 64]]), False, 1)] for i in range(3)
+        [copy_kernel(np.array([[FAR + (1 << 20) * i, FAR + (1 << 20) * i + 64]]), False, 1)] for i in range(3)
     ]
     ran = execute(Job("job", *with_copies(kernels, copies)), scheme, conf)
     assert ran.end == without.end
@@ -94,7 +94,7 @@ def test_a_copy_without_time_costs_nothing(scheme, submit):
 def test_a_copy_in_time_takes_the_link(scheme):
     kernel, span = reader(1 << 18)
     conf = tiny(host__copy_bandwidth=16.0, host__copy_latency=3000.0)
-    two = with_copies([kernel], [[copy_of(np.array([s]), True, 1) for s in (span, (FAR, FAR + 16000))]])
+    two = with_copies([kernel], [[copy_kernel(np.array([s]), True, 1) for s in (span, (FAR, FAR + 16000))]])
     ran = execute(Job("job", *two), scheme, conf)
     begin, end = (ran.kernels[:2][name].astype(int) / 1024 for name in ("first_dispatch", "last_end"))
     way = end - begin - 3000 - np.array([(1 << 18) / 16, 16000 / 16])
@@ -181,7 +181,7 @@ def test_a_copy_too_long_or_too_far_is_refused():
 def listed(folder, *lines):
     (folder / "kernelslist.g").write_text("".join(f"{line}\n" for line in lines))
     convert(folder, folder / "made.pysim")
-    return Store(folder / "made.pysim")
+    return ConvertedTrace(folder / "made.pysim")
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_copies_of_a_list_come_where_they_stand(folder):
     names = [k.name for k in trace_job(store).kernels]
     assert [name == NAME for name in names] == [True, False, True, True, False, False]
     job = trace_job(store)
-    pages = store.whole("pages").tolist()
+    pages = store.trace_array("pages").tolist()
     b = pages.index(B >> 21) << 21
     assert spans_of(job) == [[[0, 4096]], [[b, b + 100]], [[store.memory_bytes, store.memory_bytes + 100]]]
     assert [k.copy.timed for k in trace_job(store, memcpy="time").kernels if k.copy] == [True] * 3
@@ -231,7 +231,7 @@ def test_a_copy_over_touched_and_other_pages(folder):
         f"MemcpyHtoD,0x{A + 2 * page:016x},{page}",
         *(f"kernel-{i}.traceg" for i in (1, 2, 3)),
     )
-    assert store.whole("pages").tolist()[0] == A >> 21
+    assert store.trace_array("pages").tolist()[0] == A >> 21
     end = store.memory_bytes
     first, second = spans_of(trace_job(store))
     # the page before, the one that kernels touch, two behind it, one that is copied to twice
@@ -269,7 +269,7 @@ def test_copies_are_written_and_come_back(tmp_path):
     lines = (tmp_path / "out" / "kernelslist.g").read_text().splitlines()
     assert [line.partition(",")[0] for line in lines].count(NAME) == 7
     convert(tmp_path / "out", tmp_path / "x.pysim")
-    back = trace_job(Store(tmp_path / "x.pysim"))
+    back = trace_job(ConvertedTrace(tmp_path / "x.pysim"))
     assert sum(k.copy.nbytes for k in back.kernels if k.copy) == sum(
         k.copy.nbytes for k in job.kernels if k.copy
     )
@@ -286,7 +286,7 @@ def test_copies_before_nothing(folder):
 @pytest.mark.parametrize("timed", [False, True])
 def test_copies_on_an_l2_in_two_partitions(timed):
     kernel, span = reader(1 << 20)
-    copy = copy_of(np.array([span]), timed, 1)
+    copy = copy_kernel(np.array([span]), timed, 1)
     job = Job("job", *with_copies([kernel, kernel, kernel], [[copy], [], [copy]]))
     runs = [
         execute(job, scheme, config("h200", sim__oracle=1, **more), threads=(threads,)).fingerprint()

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from pysim.dependence.dependences import dependences
 from pysim.program.footprint import READ, UPDATE, WRITE, Footprint
 from pysim.program.job import Job, Kernel
-from pysim.program.regions import common, merge, outside, pointers, strided, strided_all, union
+from pysim.program.regions import (
+    csr_offsets,
+    difference,
+    intersection,
+    merge_sorted,
+    strided_ranges,
+    strided_ranges_of_lists,
+    union,
+)
 from tests.dependence.test_dependences import PROGRAM
 
 
@@ -82,9 +90,9 @@ def test_many_rows_are_fast() -> None:
 @given(st.lists(st.sets(st.integers(0, 20), min_size=1).map(sorted), max_size=6))
 def test_ranges_of_many_lists(lists: list[list[int]]) -> None:
     tbs = np.array([t for part in lists for t in part], np.int64)
-    made, first = strided_all(tbs, pointers(np.array([len(part) for part in lists], np.int64)))
+    made, first = strided_ranges_of_lists(tbs, csr_offsets(np.array([len(part) for part in lists], np.int64)))
     for number, part in enumerate(lists):
-        assert made[first[number] : first[number + 1]].tolist() == strided(np.array(part, np.int64))
+        assert made[first[number] : first[number + 1]].tolist() == strided_ranges(np.array(part, np.int64))
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=6)
@@ -99,8 +107,8 @@ def test_ranges_in_common_and_outside(one: list[tuple[int, int]], other: list[tu
     a, b = (
         union(np.array([(lo, lo + n) for lo, n in spans], np.int64).reshape(-1, 2)) for spans in (one, other)
     )
-    assert members(common(a, b)) == members(a) & members(b)
-    assert members(outside(a, b)) == members(a) - members(b)
+    assert members(intersection(a, b)) == members(a) & members(b)
+    assert members(difference(a, b)) == members(a) - members(b)
 
 
 @settings(max_examples=300, deadline=None)
@@ -117,9 +125,9 @@ def test_merging_far_apart_is_merging_close_by(rows: list[tuple[int, int, int]],
     truth = sorted({(k, x) for k, at, n in rows for x in range(at, at + n)})
     got = [
         (k, x)
-        for a, b, k in zip(*(c.tolist() for c in merge(lo, hi, key)), strict=True)
+        for a, b, k in zip(*(c.tolist() for c in merge_sorted(lo, hi, key)), strict=True)
         for x in range(a // scale, b // scale)
     ]
     assert got == truth
-    made = merge(lo, hi, key)
+    made = merge_sorted(lo, hi, key)
     assert ((made[2][1:] > made[2][:-1]) | (made[0][1:] > made[1][:-1])).all()

@@ -53,7 +53,7 @@ def as_recorded(kernel: Kernel) -> Kernel:
 
 def truth_of(job: Job) -> set[tuple[tuple[int, int], tuple[int, int]]]:
     """All conflicting pairs of TBs of different kernels, sector by sector."""
-    return brute_rows([k.footprint.touched(k.tbs) for k in job.kernels if k.footprint is not None])
+    return brute_rows([k.footprint.sector_runs(k.tbs) for k in job.kernels if k.footprint is not None])
 
 
 def brute_rows(kernels):

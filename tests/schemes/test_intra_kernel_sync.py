@@ -77,7 +77,7 @@ def test_waits_that_are_left_out(name, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_posts_that_are_not_waited_for(monkeypatch, scheme):
     """All semaphores are complete from the start: the parts run beside each other."""
-    monkeypatch.setattr(semaphores.Table, "array", lambda self: 0 * self.joined().astype("u4"))
+    monkeypatch.setattr(semaphores.SemaphoreTable, "array", lambda self: 0 * self.concatenated().astype("u4"))
     with pytest.raises(DependenceError) as caught:
         execute(split(), scheme, oracle())
     assert named(caught.value) == "RAW"

@@ -9,7 +9,7 @@ from pysim.errors import ConfigError, WorkloadError
 from pysim.params import PARAMS, encode
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout, occupancy
-from pysim.program.ops import alignment, cut, lower_programs
+from pysim.program.ops import alignment, lower_programs, split_block
 from pysim.program.warp_program import OP, Code, Op, Pattern, Program
 from pysim.schemes.order import order_of, preds_of, ranks
 from pysim.schemes.registry import SCHEMES, parse_schemes
@@ -104,7 +104,7 @@ def test_occupancy() -> None:
 
 def test_cut_keeps_totals() -> None:
     op = Op(OP["COMPUTE"], smem=77, issue=1000, conflicts=13, chain=9, pipes=(700, 100, 0, 0, 3, 0, 10))
-    parts = cut(op, 64)
+    parts = split_block(op, 64)
     assert sum(p.issue for p in parts) == 1000
     assert max(p.issue for p in parts) <= 64
     assert tuple(map(sum, zip(*(p.pipes for p in parts), strict=True))) == op.pipes

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from pysim._ffi import dtype_of
-from pysim.program.job import Job, variants
+from pysim.program.job import Job, tb_variants
 from pysim.program.ops import lower_programs
-from pysim.program.warp_program import OP, Accesses, Recorded, Tables
+from pysim.program.recorded_program import CodeTables, RecordedAccesses, RecordedProgram
+from pysim.program.warp_program import OP
 
 from .walker import walk
 
@@ -44,7 +45,7 @@ class Writer:
         return first | self.known[key] << 32
 
     def memory(self):
-        return Accesses(
+        return RecordedAccesses(
             np.array(self.accesses, np.uint64),
             table("gs_template", self.templates),
             table("gs_part", self.parts),
@@ -126,14 +127,14 @@ def recorded(job, longest, explicit):
     for kernel in job.kernels:
         made = lower_programs(Job("one", [kernel]), longest)
         ops, patterns, blocks = made.ops, made.patterns, None
-        which = variants(kernel)
+        which = tb_variants(kernel)
         first = made.programs[0]["entry"]
         if explicit:
             ops, patterns, blocks = write_down(
                 writer, kernel, ops, patterns, [first[v] for v in which], first
             )
         pattern_table = table("gs_pattern", patterns)
-        tables = Tables(
+        tables = CodeTables(
             table("gs_op", ops),
             pattern_table,
             np.zeros((0,), dtype_of("gs_lanes")),
@@ -142,17 +143,18 @@ def recorded(job, longest, explicit):
         rows = which.astype(np.uint32) if len(set(first)) > 1 else None
         old = kernel.program
         names = ("name", "warps", "registers", "smem", "args")
-        program = Recorded(
+        program = RecordedProgram(
             *(getattr(old, name) for name in names),
             lambda _values, tables=tables: tables,
             tb_rows=rows,
-            blocks=np.array(blocks, np.uint32) if explicit else None,
+            access_starts=np.array(blocks, np.uint32) if explicit else None,
         )
         kernels.append(replace(kernel, program=program))
     if not explicit:
         return Job(job.name, kernels, job.events)
     memory = writer.memory()
     whole = [
-        replace(k, program=replace(k.program, memory=memory, accesses=len(memory.accesses))) for k in kernels
+        replace(k, program=replace(k.program, memory=memory, access_count=len(memory.accesses)))
+        for k in kernels
     ]
     return Job(job.name, whole, job.events)

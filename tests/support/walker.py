@@ -14,7 +14,8 @@ import numpy as np
 from pysim.isa import OPS
 from pysim.params import PIPES
 from pysim.program.job import Kernel
-from pysim.program.warp_program import Op, Recorded
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Op
 
 
 class Step(NamedTuple):
@@ -43,14 +44,14 @@ def lists_of(kernel: Kernel) -> list[tuple[Op, ...]]:
         found.append(ops)
         return ops
 
-    kernel.program.rewritten(look)
+    kernel.program.rewrite(look)
     assert len(found) == int(kernel.program.tb_rows.max()) + 1
     return found
 
 
 def variant_of(kernel: Kernel, tb: int) -> tuple[Op, ...]:
     """Ops that a TB runs."""
-    if isinstance(kernel.program, Recorded):
+    if isinstance(kernel.program, RecordedProgram):
         return lists_of(kernel)[int(kernel.program.tb_rows[tb])]
     if len(kernel.program.variants) == 1:
         return kernel.program.variants[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pysim.trace.convert import convert
-from pysim.trace.store import Store
+from pysim.trace.converted_file import ConvertedTrace
 
 from .text import FULL, header, tb, text
 
@@ -68,12 +68,12 @@ def places(grid):
 def converted(folder, **options):
     target = Path(folder) / "made.pysim"
     convert(folder, target, **options)
-    return Store(target)
+    return ConvertedTrace(target)
 
 
 def spread_out(store, addresses):
     """Where the trace's addresses lie in the store's memory."""
-    pages = store.whole("pages")
+    pages = store.trace_array("pages")
     addresses = np.asarray(addresses, np.uint64)
     page = addresses >> np.uint64(21)
     at = np.searchsorted(pages, page)

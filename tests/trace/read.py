@@ -22,7 +22,7 @@ def read(data, cuts=(), **options):
         if isinstance(item, Header):
             found.append(item)
         else:
-            place = (item.place, item.cluster, item.cta, item.rank)
+            place = (item.index, item.cluster, item.cta, item.rank)
             found.append((place, item.warps.tolist(), item.insts.tobytes(), item.addresses.tolist()))
     return found
 

@@ -8,7 +8,7 @@ import pytest
 from pysim.errors import ConfigError
 from pysim.opcodes import OPCODES
 from pysim.trace.reader import read_text
-from pysim.trace.unknown import resolve_unknown
+from pysim.trace.unknown_opcodes import resolve_unknown
 
 from .read import V6, bad, error_of, one_warp, outcome, read
 from .text import EXIT, HEADER, header, line_of, tb, text

@@ -14,8 +14,8 @@ import pytest
 from pysim import Code, Job, Kernel, Memory, Pattern, Program
 from pysim.errors import WorkloadError
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import config, execute, tiny
 
@@ -100,7 +100,7 @@ def same(far, near, conf=None):
     """What two stores touch, and what comes of it."""
     assert far.memory_bytes == near.memory_bytes
     for number in range(len(far.kernels)):
-        assert np.array_equal(far.kernel(number, "touched"), near.kernel(number, "touched"))
+        assert np.array_equal(far.kernel_array(number, "touched"), near.kernel_array(number, "touched"))
     jobs = trace_job(far), trace_job(near)
     for scheme in ("stream", "tb_static"):
         one, two = (execute(job, scheme, conf or tiny(sim__oracle="1")) for job in jobs)
@@ -134,7 +134,7 @@ def test_templates_are_those_of_pages_side_by_side(tmp_path, plain):
     same(far, near)
     shapes = []
     for store in (far, near):
-        packed, templates, parts = (store.whole(name) for name in ("accesses", "templates", "parts"))
+        packed, templates, parts = (store.trace_array(name) for name in ("accesses", "templates", "parts"))
         of = templates[packed >> np.uint64(32)]
         shapes.append(
             [
@@ -147,7 +147,7 @@ def test_templates_are_those_of_pages_side_by_side(tmp_path, plain):
             ]
         )
     assert shapes[0] == shapes[1]
-    assert len(near.whole("templates")) == len(far.whole("templates"))
+    assert len(near.trace_array("templates")) == len(far.trace_array("templates"))
 
 
 @pytest.mark.parametrize("where", LANES)
@@ -161,7 +161,7 @@ def test_sectors_are_those_of_the_text(tmp_path, where):
     assert ran.kernels["store_sectors"].sum() == stored
     # all sectors of a loaded line that L1 does not have
     pages = len({a >> 21 for _, _, tbs, _ in kernels for a in LANES[where]} | {(BASE + (1 << 21)) >> 21})
-    assert store.memory_bytes >> 21 == len(store.whole("pages")) == pages
+    assert store.memory_bytes >> 21 == len(store.trace_array("pages")) == pages
 
 
 @pytest.mark.parametrize("reach", [(1 << 32) - 1, 1 << 32, (1 << 32) + 1])
@@ -169,7 +169,7 @@ def test_at_the_limit(tmp_path, reach):
     """What reaches over less than 4 GiB has all pages between, what reaches further those of its lanes."""
     lanes = [BASE + MIB] * 31 + [BASE + MIB + reach - 16]
     far, near = both(tmp_path, lanes, "STG.E.128", tbs=1, plain=1)
-    assert len(far.whole("pages")) == (2049 if reach < 1 << 32 else 3)
+    assert len(far.trace_array("pages")) == (2049 if reach < 1 << 32 else 3)
     same(far, near, config("titan_v", sim__oracle="1"))
 
 
@@ -206,7 +206,7 @@ def test_written_and_read_back(tmp_path, stride):
     job = Job("far", [Kernel("far", program, (3, 1, 1), (tensor,), ())])
     write_trace(job, tmp_path / "text")
     convert(tmp_path / "text", tmp_path / "made.pysim")
-    store = Store(tmp_path / "made.pysim")
+    store = ConvertedTrace(tmp_path / "made.pysim")
     one, two = (
         execute(job, "stream", config("titan_v")),
         execute(trace_job(store), "stream", config("titan_v")),

@@ -5,7 +5,7 @@ import lzma
 import pytest
 
 from pysim.errors import WorkloadError
-from pysim.trace.folder import KernelFile, Memcpy, read_list
+from pysim.trace.kernels_list import KernelFile, Memcpy, read_list
 from pysim.trace.reader import read_kernel
 
 from .read import SAMPLE, plain

@@ -14,8 +14,8 @@ import pytest
 
 from pysim import simulate
 from pysim.errors import WorkloadError
+from pysim.trace.converted_file import _HEAD, ConvertedTrace
 from pysim.trace.job import trace_job
-from pysim.trace.store import _HEAD, Store
 from tests.core.harness import execute, tiny
 from tests.support.calls import CONFIGS, caller
 
@@ -53,7 +53,7 @@ def test_addresses_at_both_ends_of_64_bits(tmp_path, last):
     runs = simulate(tiny(), trace_job(store), "stream", tables="none").frame("runs")
     assert runs["warp_instructions"].tolist() == [sum(len(lines) for _, lines in tbs)]
     assert store.memory_bytes == 2 << 21
-    starts = store.kernel(0, "touched")["start"]
+    starts = store.kernel_array(0, "touched")["start"]
     assert sorted(starts)[-1] == (1 << 21) + (last & 0x1FFFFF) // 32 * 32
 
 
@@ -118,7 +118,7 @@ def test_impossible_numbers_of_a_directory(tmp_path, where, value):
 
     rewritten(path, change)
     with pytest.raises(WorkloadError, match=r"made\.pysim: .*: convert the trace again"):
-        execute(trace_job(Store(path)), "tb_static")
+        execute(trace_job(ConvertedTrace(path)), "tb_static")
 
 
 @pytest.mark.parametrize("end", [1 << 46, 1 << 62, 1 << 63])
@@ -130,8 +130,8 @@ def test_what_is_touched_lies_in_memory(tmp_path, end):
         def __getattr__(self, name):
             return getattr(store, name)
 
-        def kernel(self, number, name):
-            array = store.kernel(number, name).copy()
+        def kernel_array(self, number, name):
+            array = store.kernel_array(number, name).copy()
             if name == "touched":
                 array["end"][3] = end
             return array
@@ -164,6 +164,6 @@ def test_the_same_trace_in_two_folders(tmp_path):
     for name in ("one", "two"):
         done = run(tmp_path, tmp_path / name, "--quiet")
         assert done.returncode == 0, done.stderr
-    stores = [Store(path) for path in sorted((tmp_path / "results" / "traces").iterdir())]
+    stores = [ConvertedTrace(path) for path in sorted((tmp_path / "results" / "traces").iterdir())]
     assert [store.name for store in stores] == ["one", "two"]
     assert len({store.source for store in stores}) == 1

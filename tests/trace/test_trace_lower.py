@@ -15,8 +15,8 @@ from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError, SimError, WorkloadError
 from pysim.isa import OPS
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from tests.core.harness import config, execute, lowered_of, tiny
 
 from .made_traces import A, B, C, Warp, converted, odd, places, product, strided, touches, write
@@ -36,7 +36,7 @@ def count_of(kernel):
 def test_every_instruction_and_every_sector_is_kept(tmp_path, kernel, plain):
     store = converted(write(tmp_path, kernel), plain=plain)
     assert store.kernels[0].instructions == count_of(kernel)
-    classes = store.kernel(0, "classes")
+    classes = store.kernel_array(0, "classes")
     assert (classes["instructions"] * classes["warps"]).sum() == count_of(kernel)
     lowered, _ = lowered_of(trace_job(store), "stream", tiny())
     with Sim(lowered) as sim:
@@ -55,7 +55,7 @@ def test_every_instruction_and_every_sector_is_kept(tmp_path, kernel, plain):
 @pytest.mark.parametrize("kernel", [product(), odd(3)], ids=["product", "odd"])
 def test_footprints_are_the_sectors_of_the_text(tmp_path, kernel):
     store = converted(write(tmp_path, kernel))
-    touched = trace_job(store).kernels[0].footprint.touched(len(kernel[2]))
+    touched = trace_job(store).kernels[0].footprint.sector_runs(len(kernel[2]))
     for number, place in enumerate(places(kernel[0])):
         wanted = {0: set(), 1: set()}
         for warp in kernel[2][place]:
@@ -78,10 +78,10 @@ def test_the_simulated_instructions_are_those_of_the_trace(tmp_path, kernel):
 
 def test_a_regular_kernel_is_small(tmp_path):
     store = converted(write(tmp_path, product(k=50, grid=(6, 4, 1))))
-    assert len(store.kernel(0, "classes")) == 1
-    assert len(store.kernel(0, "places")) == 3
-    assert len(store.kernel(0, "items")) == len(store.kernel(0, "rows")) + 1
-    assert len(store.whole("accesses")) == 0
+    assert len(store.kernel_array(0, "classes")) == 1
+    assert len(store.kernel_array(0, "places")) == 3
+    assert len(store.kernel_array(0, "items")) == len(store.kernel_array(0, "rows")) + 1
+    assert len(store.trace_array("accesses")) == 0
 
 
 # ---- loops and rules change nothing ----
@@ -102,11 +102,11 @@ def test_recorded_addresses_give_the_same_run_as_rules(tmp_path, scheme):
 
 def test_unrolled_loops_give_the_same_run(tmp_path):
     store = converted(write(tmp_path, product()))
-    assert (store.kernel(0, "items")["row"] == 0xFFFFFFFF).sum() == 1
+    assert (store.kernel_array(0, "items")["row"] == 0xFFFFFFFF).sum() == 1
     runs = [run(store)]
     for plain in (2, 3):
         store = converted(tmp_path, plain=plain)
-        assert (store.kernel(0, "items")["row"] == 0xFFFFFFFF).sum() == 0
+        assert (store.kernel_array(0, "items")["row"] == 0xFFFFFFFF).sum() == 0
         runs.append(run(store))
     assert len({r.hash for r in runs}) == 1
     assert len({r.end for r in runs}) == 1
@@ -135,11 +135,11 @@ def nested(outer, inner, step, grid=(4, 1, 1)):
 def test_nested_loops_are_found(tmp_path):
     kernel = nested(7, 5, 1024)
     store = converted(write(tmp_path, kernel))
-    items = store.kernel(0, "items")
+    items = store.kernel_array(0, "items")
     loops = items[items["row"] == 0xFFFFFFFF]
     assert loops["count"].tolist() == [5, 7]
     assert loops["level"].tolist() == [0, 1]
-    found = {(int(p["step"]), int(p["level"]), int(p["step2"])) for p in store.kernel(0, "places")}
+    found = {(int(p["step"]), int(p["level"]), int(p["step2"])) for p in store.kernel_array(0, "places")}
     assert found == {(8192, 1, 0), (1024, 0, 65536)}
 
 
@@ -149,7 +149,7 @@ def test_the_first_iteration_may_be_another(tmp_path):
         # another mask in the first turn: it stays in front of the loop
         warps[0][2] = warps[0][2].replace("ffffffff", "00000001").split(" 4 0 ")[0] + f" 4 0 0x{B:x} 0"
     store = converted(write(tmp_path, kernel))
-    items = store.kernel(0, "items")
+    items = store.kernel_array(0, "items")
     assert items["count"][items["row"] == 0xFFFFFFFF].tolist() == [8]
     assert store.kernels[0].instructions == count_of(kernel)
 
@@ -177,7 +177,7 @@ def test_what_a_kernel_of_the_job_writes_is_read_past_l1(tmp_path):
     job = trace_job(
         converted(write(tmp_path, ((1, 1, 1), 32, tbs, {}), ((1, 1, 1), 32, {(0, 0, 0): [warp]}, {})))
     )
-    tables = job.kernels[1].program.lowered(config().encoded())
+    tables = job.kernels[1].program.lower(config().encoded())
     assert tables.patterns["arg"].tolist() == [0, 1]
     lowered, _ = lowered_of(job, "tb_static", tiny())
     assert (lowered.launches["bypass"] & 3).tolist() == [0, 2]
@@ -212,7 +212,7 @@ def test_local_memory_is_each_thread_s_own(tmp_path):
         tbs[x, 0, 0] = [warp.end(), warp.lines]
     store = converted(write(tmp_path, ((3, 1, 1), 64, tbs, {})))
     job = trace_job(store)
-    assert len(job.kernels[0].footprint.touched(3).tb) == 0
+    assert len(job.kernels[0].footprint.sector_runs(3).tb) == 0
     ran = execute(job, "stream")
     assert ran.kernels["store_sectors"].sum() == 3 * 2 * 4
     assert ran.slices["sectors_written"].sum() == 3 * 2 * 4
@@ -239,13 +239,13 @@ def test_what_other_kernels_recorded_is_not_read(tmp_path):
     folder = write(tmp_path, odd(10), odd(11))
     path = converted(folder).path
     data = bytearray(path.read_bytes())
-    store = Store(path)
+    store = ConvertedTrace(path)
     at = store.directory["arrays"]["accesses"][0] + 8 * store.kernels[1].first_access
     data[at] ^= 1
     path.write_bytes(data)
-    assert execute(trace_job(Store(path), [1]), "stream").totals.tbs_done == 12
+    assert execute(trace_job(ConvertedTrace(path), [1]), "stream").totals.tbs_done == 12
     with pytest.raises(WorkloadError, match="kernel 2: accesses: damaged"):
-        trace_job(Store(path))
+        trace_job(ConvertedTrace(path))
 
 
 # ---- bad input ----
@@ -263,7 +263,7 @@ def test_damaged_files_are_refused_or_run(tmp_path):
         path = tmp_path / "bad"
         path.write_bytes(data)
         try:
-            execute(trace_job(Store(path)), "stream")
+            execute(trace_job(ConvertedTrace(path)), "stream")
         except WorkloadError as error:
             refused.append(str(error))
     assert len(refused) > 200  # the rest fell between arrays
@@ -277,12 +277,12 @@ def test_cut_files_are_refused(tmp_path):
     for size in (0, 1, 63, 64, len(good) // 2, len(good) - 1):
         path.write_bytes(good[:size])
         with pytest.raises(WorkloadError, match="convert the trace again"):
-            Store(path)
+            ConvertedTrace(path)
     path.write_bytes(good[:8] + b"\x63" + good[9:])
     with pytest.raises(WorkloadError, match="another version"):
-        Store(path)
+        ConvertedTrace(path)
     with pytest.raises(WorkloadError, match="none"):
-        Store(tmp_path / "none")
+        ConvertedTrace(tmp_path / "none")
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -293,19 +293,19 @@ def test_wrong_numbers_with_right_checksums_are_refused_or_run(tmp_path_factory,
     name = data.draw(
         st.sampled_from(["rows", "items", "classes", "places", "shapes", "entries", "tb_rows", "blocks"])
     )
-    array = store.kernel(0, name).copy()
+    array = store.kernel_array(0, name).copy()
     if len(array) == 0:
         return
     row = data.draw(st.integers(0, len(array) - 1))
     raw = array.view(np.uint8).reshape(len(array), -1)
     raw[row, data.draw(st.integers(0, raw.shape[1] - 1))] = data.draw(st.integers(0, 255))
-    real = store.kernel
+    real = store.kernel_array
 
     class Changed:
         def __getattr__(self, other):
             return getattr(store, other)
 
-        def kernel(self, number, what):
+        def kernel_array(self, number, what):
             return array if what == name else real(number, what)
 
     reason = ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pysim._ffi import lib
 from pysim.opcodes import OPCODES
-from pysim.trace.folder import read_list
+from pysim.trace.kernels_list import read_list
 from pysim.trace.reader import read_kernel, read_text
 
 from .read import SAMPLE, error_of, inst_of, name_of, one_warp, outcome, read

@@ -34,8 +34,8 @@ from pysim import simulate
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from pysim.trace.writer import write_trace
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
@@ -54,8 +54,8 @@ def both(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("round")
     write_trace(job, folder / "text")
     convert(folder / "text", folder / "kernels.trace")
-    store = Store(folder / "kernels.trace")
-    return job, trace_job(store), np.asarray(store.whole("pages"), np.uint64)
+    store = ConvertedTrace(folder / "kernels.trace")
+    return job, trace_job(store), np.asarray(store.trace_array("pages"), np.uint64)
 
 
 def touches(job, kernels, tbs):

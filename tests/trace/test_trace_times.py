@@ -100,9 +100,9 @@ def test_bank_conflicts_are_counted_from_the_addresses(tmp_path, lanes, width, w
     name = {4: "LDS", 8: "LDS.64", 16: "LDS.128"}[width]
     warp = Warp().op(name, 4, (2,), lanes, width)
     store = converted(write(tmp_path, ((1, 1, 1), 32, {(0, 0, 0): [warp.end()]}, {})))
-    assert store.kernel(0, "rows")["wavefronts"].max() == waves
+    assert store.kernel_array(0, "rows")["wavefronts"].max() == waves
     for word, want in (("words", waves), ("first_word", first)):
-        ops = trace_job(store).kernels[0].program.lowered(config(gpu__sm__smem_conflicts=word).encoded()).ops
+        ops = trace_job(store).kernels[0].program.lower(config(gpu__sm__smem_conflicts=word).encoded()).ops
         assert ops["smem"].sum() == want
 
 

@@ -52,8 +52,11 @@ def reads_and_writes(row):
 def check_waits(store):
     """Run the ops of the first class with blocks of one instruction beside its items."""
     conf = config(gpu__sm__block_max=1)
-    tables = trace_job(store).kernels[0].program.lowered(conf.encoded())
-    rows, items = store.kernel(0, "rows"), store.kernel(0, "items")[: store.kernel(0, "classes")["items"][0]]
+    tables = trace_job(store).kernels[0].program.lower(conf.encoded())
+    rows, items = (
+        store.kernel_array(0, "rows"),
+        store.kernel_array(0, "items")[: store.kernel_array(0, "classes")["items"][0]],
+    )
     ops = tables.ops
     pending = {}  # register -> slot
     outstanding = set()
@@ -123,7 +126,7 @@ def test_loads_needed_together_share_a_slot_and_stores_have_their_own(tmp_path):
         warp.op("IADD3", 11, (11, 11))
     warp.op("FADD", 10, (9, 9))
     store = converted(write(tmp_path, ((1, 1, 1), 32, {(0, 0, 0): [warp.end()]}, {})))
-    ops = trace_job(store).kernels[0].program.lowered(config().encoded()).ops
+    ops = trace_job(store).kernels[0].program.lower(config().encoded()).ops
     kinds = [NAMES[k] for k in ops["kind"]]
     slots = [int(s) for s, kind in zip(ops["slot"], kinds, strict=True) if kind in ("LOAD", "STORE")]
     assert len(set(slots[:4])) == 1
@@ -140,8 +143,8 @@ def slot_of(op, counter):
 
 def check_groups(store):
     """Walk the ops: at a DEPBAR all groups but the newest that it allows have come, and those have not."""
-    tables = trace_job(store).kernels[0].program.lowered(config(gpu__sm__block_max=1).encoded())
-    rows, items, ops = store.kernel(0, "rows"), store.kernel(0, "items"), tables.ops
+    tables = trace_job(store).kernels[0].program.lower(config(gpu__sm__block_max=1).encoded())
+    rows, items, ops = store.kernel_array(0, "rows"), store.kernel_array(0, "items"), tables.ops
     on, group, kept = {}, 0, set()  # groups on a slot; the open group; what was outstanding at each DEPBAR
     counter, at, item = [0, 0, 0], 0, 0
     while True:
@@ -250,7 +253,7 @@ def test_bulk_copies_move_all_their_bytes(tmp_path, bytes_, addresses, plain):
         for b in range(a + turn * 65536, a + turn * 65536 + each)
     }
     assert ran.kernels["load_sectors"].sum() >= len(touched)
-    found = job.kernels[0].footprint.touched(1)
+    found = job.kernels[0].footprint.sector_runs(1)
     assert (found.hi - found.lo).sum() == len(touched)
     assert ran.sms["work"]["tensor"].sum() == 3 * ran.values["gpu.sm.tensor_interval"]
 

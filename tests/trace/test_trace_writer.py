@@ -14,7 +14,7 @@ from pysim.opcodes import OPCODES
 from pysim.params import PIPES
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Program
-from pysim.trace.folder import read_list
+from pysim.trace.kernels_list import read_list
 from pysim.trace.reader import Header
 from pysim.trace.reader import read_kernel as parsed
 from pysim.trace.writer import write_trace
@@ -111,7 +111,7 @@ def compared(items, blocks):
         if isinstance(item, Header):
             continue
         block = next(left)
-        assert item.place == block.at
+        assert item.index == block.at
         assert item.warps["count"].tolist() == [len(warp) for warp in block.warps]
         wanted = [i for warp in block.warps for i in warp]
         got = item.insts

@@ -15,7 +15,8 @@ import pytest
 from pysim.__main__ import main
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
-from pysim.program.warp_program import Code, Pattern, Recorded
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Code, Pattern
 from pysim.trace import writer
 from pysim.trace.writer import write_trace
 from tests.core.workloads_small import JOBS
@@ -39,7 +40,7 @@ def test_kernels_that_cannot_be_written(tmp_path):
     refused("binary version 71: must be one of 60", code, ConfigError, binary=71)
     refused("no kernel 2: job hand has 1 to 1", code, ConfigError, kernels=[1, 2])
     refused("no kernels", code, ConfigError, kernels=[])
-    recorded = Recorded("old", 1, 32, 0, 0, lowered=lambda values: None)
+    recorded = RecordedProgram("old", 1, 32, 0, 0, lower=lambda values: None)
     with pytest.raises(WorkloadError, match="comes from a trace"):
         write_trace(Job("old", [Kernel("old", recorded, (1, 1, 1), (), ())]), tmp_path / "old")
     for pattern, message in (

@@ -10,7 +10,7 @@ from pysim.opcodes import OPCODES
 from pysim.params import PIPES
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
-from pysim.trace.folder import read_list
+from pysim.trace.kernels_list import read_list
 from pysim.trace.reader import read_kernel as parsed
 from pysim.trace.sass import BINARIES
 from pysim.trace.writer import write_trace

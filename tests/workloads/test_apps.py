@@ -8,7 +8,7 @@ import pytest
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from tests.core.harness import FAMILY, execute, tiny
 from tests.support.walker import check_footprints, touched
 from workloads import make
@@ -97,8 +97,8 @@ def test_wavefronts_do_not_touch_each_other():
 def test_work_and_bytes_of_a_loop():
     memory = Memory()
     a, b = memory.tensor("a", 8, 96, 4), memory.tensor("b", 8, 24, 4)
-    reads = [Block(a, 8, 32, col=Place(step=32))]
-    kernel = region_kernel("k", (3, 1), 2, reads, [Block(b, 8, 8, col=Place(bx=8))], {"fp32": 5}, steps=3)
+    reads = [Block(a, 8, 32, col=Affine(step=32))]
+    kernel = region_kernel("k", (3, 1), 2, reads, [Block(b, 8, 8, col=Affine(bx=8))], {"fp32": 5}, steps=3)
     check_footprints(kernel)
     seen = touched(kernel, 0)
     assert seen.pipes["fp32"] == 5 * 3 * 2
@@ -109,9 +109,9 @@ def test_work_and_bytes_of_a_loop():
 def test_a_block_outside_is_refused():
     a = Memory().tensor("a", 8, 32, 4)
     with pytest.raises(WorkloadError, match=r"kernel k: a: columns 0 to 48 of 32: outside"):
-        region_kernel("k", (3, 1), 1, [Block(a, 8, 16, col=Place(bx=16))], [], {"fp32": 1})
+        region_kernel("k", (3, 1), 1, [Block(a, 8, 16, col=Affine(bx=16))], [], {"fp32": 1})
     with pytest.raises(WorkloadError, match=r"row step 3: not 2"):
-        region_kernel("k", (1, 1), 1, [Block(a, 2, 16, row=Place(step=3))], [], {"fp32": 1}, steps=2)
+        region_kernel("k", (1, 1), 1, [Block(a, 2, 16, row=Affine(step=3))], [], {"fp32": 1}, steps=2)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from pysim import simulate
 from pysim.trace.convert import convert
+from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
-from pysim.trace.store import Store
 from tests.support.calls import CONFIGS, ROOT, call, caller, refused
 from tests.support.pages import block, writer
 from workloads.validation import peer_traces
@@ -31,7 +31,7 @@ def stores(tmp_path_factory):
     def store(case):
         if case not in made:
             convert(peer_traces.write(peer_traces.INPUTS[case], folder / case), folder / f"{case}.pysim")
-            made[case] = Store(folder / f"{case}.pysim")
+            made[case] = ConvertedTrace(folder / f"{case}.pysim")
         return made[case]
 
     return store

@@ -38,8 +38,8 @@ def test_every_weight_is_multiplied_in_each_step_and_read_once():
     # and each of 64 x 4 outputs costs its thread three
     products = 256 * 256 * 4 * 5 // 32
     assert sum(one.pipes["fp32"] for one in seen) == products + 4 * 8 * 5 * (31 + 3)
-    posts = [op for op in kernel.program.variants[0] if op.mark == "turned"]
-    waits = [op for op in kernel.program.variants[0] if op.mark == "turn"]
+    posts = [op for op in kernel.program.variants[0] if op.mark == "tb_signal"]
+    waits = [op for op in kernel.program.variants[0] if op.mark == "tb_wait"]
     loops = [op for op in kernel.program.variants[0] if op.kind == OP["LOOP"]]
     assert (len(posts), len(waits), [op.count for op in loops]) == (2, 1, [4])
 
@@ -65,7 +65,7 @@ def test_steps_wait_for_each_other():
 
 def test_one_step_and_one_tb_wait_for_nobody():
     one = persistent_rnn("vanilla", 64, 2, 1, **SMALL).kernels[0]
-    assert not any(op.mark == "turn" for op in one.program.variants[0])
+    assert not any(op.mark == "tb_wait" for op in one.program.variants[0])
     alone = persistent_rnn("vanilla", 32, 2, 6, gpu="titan_v", sms=1)
     assert alone.kernels[0].tbs == 1
     execute(alone, "stream", tiny(sim__oracle=1, gpu__sms=1))

@@ -102,7 +102,7 @@ def test_footprints_and_work(tiling, m, n, k, kind, slots, a_t, b_t, beta):
     mine = np.concatenate([one[(one >= c.address) & (one < c.address + c.nbytes)] for one in covered])
     assert np.array_equal(np.sort(mine), c.address + np.arange(c.nbytes))
     # of each stretch of others: its sums, in whole tiles; groups of warps have been added before that
-    stretches = 0 if shared.behind is None else len(shared.behind)
+    stretches = 0 if shared.tb_edges is None else len(shared.tb_edges)
     sums = stretches * tiling.tm * tiling.tn // 32
     slices = stretches * (tiling.slices - 1) * tiling.tm * tiling.tn // 32
     assert pipes(shared)["fp32"] == pipes(plain)["fp32"] + sums + slices
@@ -112,7 +112,7 @@ def test_footprints_and_work(tiling, m, n, k, kind, slots, a_t, b_t, beta):
 @pytest.mark.parametrize(("tiling", "m", "n", "k"), [(HALF, 70, 128, 224), (AMPERE, 190, 128, 256)])
 def test_tensor_steps_are_those_of_a_plain_product(tiling, m, n, k, kind):
     plain, shared = pair(tiling, m, n, k, kind, 5)
-    assert shared.behind is not None
+    assert shared.tb_edges is not None
     check_footprints(shared)
     assert pipes(shared)["tensor"] == pipes(plain)["tensor"]
 
@@ -123,7 +123,7 @@ def test_a_tile_for_each_tb_is_the_plain_product(tiling, kind):
     """With as many TBs as tiles nothing is shared, and nothing takes longer or less long."""
     plain, shared = pair(tiling, 190, 128, 256, kind, -(-190 // tiling.tm) * (128 // tiling.tn))
     assert shared.tbs == plain.tbs
-    assert shared.behind is None
+    assert shared.tb_edges is None
     ran, other = (execute(Job("one", [kernel])) for kernel in (plain, shared))
     assert ran.end == other.end
     assert ran.sms["work"]["warp_instructions"].sum() == other.sms["work"]["warp_instructions"].sum()
@@ -178,7 +178,7 @@ def test_a_tb_waits_for_what_those_that_it_waits_for_need():
     deps = dependences(job)
     held = held_back(job, deps)
     kernel = job.kernels[2]
-    for waiter, peer in kernel.behind.tolist():
+    for waiter, peer in kernel.tb_edges.tolist():
         assert set(deps.producers(2, peer)) <= set(held.producers(2, waiter))
     extra = sum(len(held.producers(2, tb)) - len(deps.producers(2, tb)) for tb in range(kernel.tbs))
     assert extra > 0
@@ -186,7 +186,7 @@ def test_a_tb_waits_for_what_those_that_it_waits_for_need():
 
 def test_owners_wait_for_flags(monkeypatch):
     """Without the posts the run ends with an error that names who waits."""
-    monkeypatch.setattr(in_kernel_sync, "published", lambda ops, sem, level: [])
+    monkeypatch.setattr(in_kernel_sync, "publish_ops", lambda ops, sem, level: [])
     with pytest.raises(SimError, match=r"deadlock .* TB \d+ of kernel 1 waits for semaphore"):
         execute(chain("basic", count=1), "stream")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from workloads.kernels.region import Block, region_kernel
 
 # channels out, pixels a side, the filter's area, groups, pixels a side after the pool (0: none), norm
@@ -32,20 +32,20 @@ def _conv(
     count = part[1] - part[0]
     weights = memory.tensor(f"{name}_weights", count, depth * 128, 4)
     reads = [
-        Block(source, 1, source.cols, Place(first, step=1)),
-        Block(weights, 1, 128, Place(bx=1), Place(step=128)),
+        Block(source, 1, source.cols, Affine(first, step=1)),
+        Block(weights, 1, 128, Affine(bx=1), Affine(step=128)),
     ]
     flops = -(-out.cols * area // 32 // 8)  # warp instructions of each of 8 warps
     work = {"fp32": flops, "int": flops // 4, "smem_ops": flops // 8}
-    made = Block(out, 1, out.cols, Place(part[0], bx=1))
+    made = Block(out, 1, out.cols, Affine(part[0], bx=1))
     return region_kernel(name, (count, 1), 8, reads, [made], work, steps=depth, registers=40)
 
 
 def _channels(name: str, source: Tensor, out: Tensor, near: int, work: dict[str, int]) -> Kernel:
     """Make a channel of ``out`` from ``near`` channels of ``source``; both have a halo of channels."""
     halo = 2
-    reads = [Block(source, near, source.cols, Place(halo - near // 2, bx=1))]
-    made = [Block(out, 1, out.cols, Place(halo, bx=1))]
+    reads = [Block(source, near, source.cols, Affine(halo - near // 2, bx=1))]
+    made = [Block(out, 1, out.cols, Affine(halo, bx=1))]
     return region_kernel(name, (out.rows - 2 * halo, 1), 8, reads, made, work)
 
 
@@ -53,11 +53,17 @@ def _product(memory: Memory, name: str, x: Tensor, out: Tensor) -> Kernel:
     """Make 8 outputs a TB, 128 inputs of each a step."""
     weights = memory.tensor(f"{name}_weights", out.cols, x.rows * x.cols, 4)
     flat = Tensor(x.name, 1, x.rows * x.cols, 4, x.address)
-    step = Place(step=128)
-    reads = [Block(weights, 8, 128, Place(bx=8), step), Block(flat, 1, 128, col=step)]
+    step = Affine(step=128)
+    reads = [Block(weights, 8, 128, Affine(bx=8), step), Block(flat, 1, 128, col=step)]
     work = {"fp32": 4, "int": 4}
     return region_kernel(
-        name, (out.cols // 8, 1), 8, reads, [Block(out, 1, 8, col=Place(bx=8))], work, steps=flat.cols // 128
+        name,
+        (out.cols // 8, 1),
+        8,
+        reads,
+        [Block(out, 1, 8, col=Affine(bx=8))],
+        work,
+        steps=flat.cols // 128,
     )
 
 
@@ -99,6 +105,6 @@ def alexnet(width: int = 512, thin: int = 1) -> Job:
         made.append(_product(memory, f"fc{number}", x, out))
         x = out
         if number < 8:
-            mine = [Block(x, 1, 128, col=Place(bx=128))]
+            mine = [Block(x, 1, 128, col=Affine(bx=128))]
             made.append(region_kernel("relu", (outputs // 128, 1), 4, mine, mine, {"fp32": 1, "int": 2}))
     return Job("alexnet", made)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from workloads.kernels.region import Block, region_kernel
 
 HALO = 3  # rows of pixels: for filters of up to 7 x 7
@@ -102,8 +102,8 @@ class Net:
             # weights that were mixed have a halo, too
             first = w.cols - x.channels * side * side if more else 0
             reads = [
-                _seen(tensors[0], x, deep, band, side, stride, Place(step=deep)),
-                Block(w, tall, each, row=Place(by=tall), col=Place(base=first // 2, step=each)),
+                _seen(tensors[0], x, deep, band, side, stride, Affine(step=deep)),
+                Block(w, tall, each, row=Affine(by=tall), col=Affine(base=first // 2, step=each)),
             ]
             multiplied = -(-tall * band * out.wide * each // (LANES * WARPS))
             work = {"fp32": multiplied, "int": 8 + multiplied // 8, "smem_ops": max(1, multiplied // 8)}
@@ -129,9 +129,9 @@ class Net:
         grid = out.high // band, x.channels // UNIT
 
         def make(tensors: list[Tensor], made: Tensor) -> Kernel:
-            reads = [_seen(tensors[0], x, UNIT, band, side, stride, Place(by=UNIT))]
+            reads = [_seen(tensors[0], x, UNIT, band, side, stride, Affine(by=UNIT))]
             if weights is not None:
-                reads.append(Block(weights, UNIT, weights.cols, row=Place(by=UNIT)))
+                reads.append(Block(weights, UNIT, weights.cols, row=Affine(by=UNIT)))
             each = -(-UNIT * band * out.wide * side * side // (LANES * WARPS))
             work = {"fp32": each, "int": each // 2 + 4}
             return region_kernel(name, grid, WARPS, reads, [_own(made, out, UNIT, band)], work, registers=40)
@@ -187,7 +187,7 @@ class Net:
         seen = Value(x.channels, x.high, x.wide)
 
         def make(tensors: list[Tensor], made: Tensor) -> Kernel:
-            reads = [_seen(tensors[0], seen, UNIT, band // 2, 3, 1, Place(by=UNIT))]
+            reads = [_seen(tensors[0], seen, UNIT, band // 2, 3, 1, Affine(by=UNIT))]
             each = -(-UNIT * band * out.wide // (LANES * WARPS))
             work = {"fp32": 4 * each, "int": 6 * each}
             return region_kernel("enlarge", (out.high // band, x.channels // UNIT), WARPS, reads,
@@ -214,8 +214,9 @@ class Net:
 
         def make(tensors: list[Tensor], made: Tensor) -> Kernel:
             reads = [
-                _own(tensors[0], x, x.channels, 1, by=0), Block(weights, UNIT, x.channels, row=Place(by=UNIT))
-            ]  # fmt: skip
+                _own(tensors[0], x, x.channels, 1, by=0),
+                Block(weights, UNIT, x.channels, row=Affine(by=UNIT)),
+            ]
             each = -(-UNIT * x.channels // (LANES * WARPS))
             work = {"fp32": 2 * each, "int": 2 * each, "smem_ops": 10}
             return region_kernel(
@@ -230,7 +231,7 @@ class Net:
         out = Value(channels, 1, inputs)
 
         def make(tensors: list[Tensor], made: Tensor) -> Kernel:
-            reads = [Block(w, UNIT, inputs, row=Place(by=UNIT)) for w in kept]
+            reads = [Block(w, UNIT, inputs, row=Affine(by=UNIT)) for w in kept]
             reads.append(_own(tensors[0], gates, gates.channels, 1, by=0))
             each = -(-UNIT * inputs // (LANES * WARPS))
             work = {"fp32": experts * each, "int": 4 * each}
@@ -253,11 +254,11 @@ def _band(value: Value) -> int:
     return math.gcd(value.high, max(1, PIXELS // value.wide))
 
 
-def _seen(tensor: Tensor, x: Value, rows: int, band: int, side: int, stride: int, row: Place) -> Block:
+def _seen(tensor: Tensor, x: Value, rows: int, band: int, side: int, stride: int, row: Affine) -> Block:
     """Rows of pixels that a band of the result is made from, with the filter's halo."""
     around = side // 2
     high = band * stride + 2 * around if stride > 1 else band + 2 * around
-    first = Place(base=(HALO - around) * x.wide, bx=band * stride * x.wide)
+    first = Affine(base=(HALO - around) * x.wide, bx=band * stride * x.wide)
     return Block(tensor, rows, high * x.wide, row=row, col=first)
 
 
@@ -265,12 +266,12 @@ def _own(
     tensor: Tensor, value: Value, rows: int, band: int, *, by: int | None = None, base: int = 0
 ) -> Block:
     """Return a band of ``rows`` channels, the TB's own."""
-    col = Place(base=HALO * value.wide, bx=band * value.wide)
+    col = Affine(base=HALO * value.wide, bx=band * value.wide)
     return Block(
-        tensor, rows, band * value.wide, row=Place(base=base, by=rows if by is None else by), col=col
+        tensor, rows, band * value.wide, row=Affine(base=base, by=rows if by is None else by), col=col
     )
 
 
 def _numbers(tensor: Tensor, value: Value, rows: int) -> Block:
     """Return what :meth:`Net.mean` or :meth:`Net.dense` made of ``rows`` channels: all bands need them."""
-    return Block(tensor, rows, value.wide, row=Place(by=rows), col=Place(base=HALO * value.wide))
+    return Block(tensor, rows, value.wide, row=Affine(by=rows), col=Affine(base=HALO * value.wide))

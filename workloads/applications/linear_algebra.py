@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm
 from workloads.kernels.region import Block, region_kernel
@@ -29,9 +29,9 @@ def three_mm(n: int = 512) -> Job:
 
 def _by_rows(name: str, a: Tensor, x: Tensor, y: Tensor, update: bool) -> Kernel:
     """Make y = A x (update: y += A x): a thread a row, which it reads a sector at a time."""
-    down = [Block(y, 1, 128, col=Place(bx=128))]
-    step = Place(step=8)
-    reads = [Block(a, 128, 8, row=Place(bx=128), col=step), Block(x, 1, 8, col=step)]
+    down = [Block(y, 1, 128, col=Affine(bx=128))]
+    step = Affine(step=8)
+    reads = [Block(a, 128, 8, row=Affine(bx=128), col=step), Block(x, 1, 8, col=step)]
     return region_kernel(
         name, (a.rows // 128, 1), 4, reads + down * update, down, {"fp32": 8, "int": 6}, steps=a.cols // 8
     )
@@ -39,9 +39,9 @@ def _by_rows(name: str, a: Tensor, x: Tensor, y: Tensor, update: bool) -> Kernel
 
 def _by_cols(name: str, a: Tensor, x: Tensor, y: Tensor, update: bool) -> Kernel:
     """Make y = A^T x (update: y += A^T x): a thread a column, four rows at a time as compilers unroll it."""
-    along = [Block(y, 1, 128, col=Place(bx=128))]
-    step = Place(step=4)
-    reads = [Block(a, 4, 128, row=step, col=Place(bx=128)), Block(x, 1, 4, col=step)]
+    along = [Block(y, 1, 128, col=Affine(bx=128))]
+    step = Affine(step=4)
+    reads = [Block(a, 4, 128, row=step, col=Affine(bx=128)), Block(x, 1, 4, col=step)]
     return region_kernel(
         name, (a.cols // 128, 1), 4, reads + along * update, along, {"fp32": 4, "int": 6}, steps=a.rows // 4
     )
@@ -82,21 +82,21 @@ def gramschm(cols: int = 64, rows: int = 512) -> Job:
                (("a", (rows, cols)), ("q", (rows, cols)), ("r", (cols, cols))))  # fmt: skip
     made = []
     for k in range(cols):
-        here = Place(base=k)
+        here = Affine(base=k)
         norm = Block(r, 1, 1, row=here, col=here)
-        column = Block(a, 32, 1, row=Place(step=32), col=here)
+        column = Block(a, 32, 1, row=Affine(step=32), col=here)
         work = {"fp32": 4, "int": 4, "smem_ops": 4}
         made.append(
             region_kernel("norm", (1, 1), 1, [column], [norm], work, steps=rows // 32, chain=60, smem=256)
         )
-        part = Place(bx=256)
+        part = Affine(bx=256)
         scaled = Block(q, 256, 1, row=part, col=here)
         reads = [Block(a, 256, 1, row=part, col=here), norm]
         made.append(region_kernel("scale", (down, 1), 8, reads, [scaled], {"fp32": 8, "sfu": 1, "int": 4}))
         left = cols - k - 1
-        rest = Block(a, 32, max(left, 1), row=Place(step=32), col=Place(base=min(k + 1, cols - 1)))
-        row = Block(r, 1, max(left, 1), row=here, col=Place(base=min(k + 1, cols - 1)))
-        reads = [Block(q, 32, 1, row=Place(step=32), col=here)]
+        rest = Block(a, 32, max(left, 1), row=Affine(step=32), col=Affine(base=min(k + 1, cols - 1)))
+        row = Block(r, 1, max(left, 1), row=here, col=Affine(base=min(k + 1, cols - 1)))
+        reads = [Block(q, 32, 1, row=Affine(step=32), col=here)]
         # no column follows the last one: its third kernel is launched and has nothing to do
         made.append(
             region_kernel(
@@ -119,12 +119,12 @@ def gaussian(n: int = 256) -> Job:
     made = []
     for t in range(n - 1):
         first = (t + 1) // 16
-        pivot, on, left = Place(base=t), Place(base=16 * first), blocks - first
+        pivot, on, left = Affine(base=t), Affine(base=16 * first), blocks - first
         reads = [Block(a, 16 * left, 1, row=on, col=pivot), Block(a, 1, 16 * left, row=pivot, col=on)]
         reads.append(Block(a, 1, 1, row=pivot, col=pivot))
         kept = [Block(to, 1, 16 * left, row=pivot, col=on) for to in (m, u)]
         made.append(region_kernel("fan1", (1, 1), -(-left // 2), reads, kept, {"fp32": 8, "int": 6}))
-        tile = Block(a, 16, 16, row=Place(on.base, by=16), col=Place(on.base, bx=16))
+        tile = Block(a, 16, 16, row=Affine(on.base, by=16), col=Affine(on.base, bx=16))
         # both are kept as rows: the rows of a tile are columns of m
         reads = [Block(m, 1, 16, pivot, tile.row), Block(u, 1, 16, pivot, tile.col)]
         made.append(region_kernel("fan2", (left, left), 8, [*reads, tile], [tile], {"fp32": 1, "int": 10}))
@@ -137,12 +137,12 @@ def lud(n: int = 256) -> Job:
     memory = Memory()
     a = memory.tensor("a", n, n, 4)
 
-    def block(row: Place, col: Place) -> Block:
+    def block(row: Affine, col: Affine) -> Block:
         return Block(a, 16, 16, row=row, col=col)
 
     made = []
     for i in range(blocks):
-        left, here = blocks - i - 1, Place(base=16 * i)
+        left, here = blocks - i - 1, Affine(base=16 * i)
         corner = block(here, here)
         work = {"fp32": 4, "int": 6, "smem_ops": 6}
         # 16 threads, one step a row, each waiting for the one before in shared memory
@@ -152,18 +152,18 @@ def lud(n: int = 256) -> Job:
         if not left:
             break
         on = 16 * (i + 1)
-        right, below = block(here, Place(base=on, bx=16)), block(Place(base=on, bx=16), here)
+        right, below = block(here, Affine(base=on, bx=16)), block(Affine(base=on, bx=16), here)
         made.append(
             region_kernel(
                 "perimeter", (left, 1), 1, [corner, right, below], [right, below],
                 {"fp32": 16, "int": 16, "smem_ops": 16}, steps=16, chain=30, smem=3072,
             )
         )  # fmt: skip
-        inner = block(Place(base=on, by=16), Place(base=on, bx=16))
+        inner = block(Affine(base=on, by=16), Affine(base=on, bx=16))
         made.append(
             region_kernel(
                 "internal", (left, left), 8,
-                [block(here, Place(base=on, bx=16)), block(Place(base=on, by=16), here), inner], [inner],
+                [block(here, Affine(base=on, bx=16)), block(Affine(base=on, by=16), here), inner], [inner],
                 {"fp32": 16, "int": 12, "smem_ops": 32}, smem=2048,
             )
         )  # fmt: skip

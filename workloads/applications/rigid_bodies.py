@@ -11,7 +11,7 @@ from random import Random
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from workloads.kernels.region import Block, region_kernel
 
 THREADS = 128
@@ -85,7 +85,7 @@ class _World:
 def _block(tensor: Tensor, rows: int, base: int = 0, by: int = 0) -> Block:
     """``rows`` rows of a TB's environments, from row ``base + by * y`` on."""
     wide = THREADS * FLOATS
-    return Block(tensor, rows, wide, row=Place(base=base, by=by), col=Place(bx=wide))
+    return Block(tensor, rows, wide, row=Affine(base=base, by=by), col=Affine(bx=wide))
 
 
 def _substep(world: _World, system: System, rows: dict[str, Tensor], touching: list[int]) -> None:

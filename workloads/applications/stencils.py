@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
-from pysim.program.warp_program import Place
+from pysim.program.warp_program import Affine
 from workloads.kernels.region import Block, region_kernel
 
 from .linear_algebra import whole
@@ -17,8 +17,8 @@ def fdtd2d(n: int = 384, steps: int = 8) -> Job:
     grid = whole("fdtd2d: n", n, 32), whole("fdtd2d: n", n, 8)
     memory = Memory()
     ex, ey, hz = (memory.tensor(name, n + 2, n + 2 * PAD, 4) for name in ("ex", "ey", "hz"))
-    row, col = Place(base=1, by=8), Place(base=PAD, bx=32)
-    before_row, before_col = Place(base=0, by=8), Place(base=PAD - 1, bx=32)
+    row, col = Affine(base=1, by=8), Affine(base=PAD, bx=32)
+    before_row, before_col = Affine(base=0, by=8), Affine(base=PAD - 1, bx=32)
     mine = [Block(t, 8, 32, row=row, col=col) for t in (ex, ey, hz)]
     work = {"fp32": 3, "int": 12}
     made = []
@@ -39,8 +39,8 @@ def hotspot(n: int = 384, kernels: int = 10) -> Job:
     blocks = whole("hotspot: n", n, 12)
     memory = Memory()
     power, one, other = (memory.tensor(name, n + 4, n + 4, 4) for name in ("power", "one", "other"))
-    near = Place(by=12), Place(bx=12)
-    mine = Place(base=2, by=12), Place(base=2, bx=12)
+    near = Affine(by=12), Affine(bx=12)
+    mine = Affine(base=2, by=12), Affine(base=2, bx=12)
     made = []
     for _ in range(kernels):
         reads = [Block(t, 16, 16, *near) for t in (one, power)]
@@ -67,12 +67,12 @@ def pathfinder(cols: int = 101088, kernels: int = 5) -> Job:
     made = []
     for k in range(kernels):
         reads = [
-            Block(one, 1, 256, col=Place(bx=216)),
-            Block(wall, 1, 256, row=Place(base=20 * k, step=1), col=Place(bx=216)),
+            Block(one, 1, 256, col=Affine(bx=216)),
+            Block(wall, 1, 256, row=Affine(base=20 * k, step=1), col=Affine(bx=216)),
         ]
         made.append(
             region_kernel(
-                "pathfinder", (tbs, 1), 8, reads, [Block(other, 1, 216, col=Place(base=20, bx=216))],
+                "pathfinder", (tbs, 1), 8, reads, [Block(other, 1, 216, col=Affine(base=20, bx=216))],
                 {"int": 12, "smem_ops": 4}, steps=20, chain=30, smem=2048,
             )
         )  # fmt: skip
@@ -102,15 +102,15 @@ def _sweep(
     made = []
     for d, (mine, up) in enumerate(diagonals):
         tbs = mine.rows // size - 2
-        here = Block(mine, size, size, Place(size, size))
+        here = Block(mine, size, size, Affine(size, size))
         reads = []
         if given:
             costs = memory.tensor(f"given{d}", size * tbs, size, 4)
-            reads.append(Block(costs, size, size, Place(0, size)))
+            reads.append(Block(costs, size, size, Affine(0, size)))
         if d:
             before = diagonals[d - 1][0]
-            reads.append(Block(before, 1, size, Place(size * up + size - 1, size)))
-            reads.append(Block(before, size, 1, Place(size * (up + 1), size), Place(size - 1)))
+            reads.append(Block(before, 1, size, Affine(size * up + size - 1, size)))
+            reads.append(Block(before, size, 1, Affine(size * (up + 1), size), Affine(size - 1)))
         made.append(region_kernel(name, (tbs, 1), 1, reads, [here], work, steps=steps, chain=50, smem=smem))
     return made
 
@@ -134,7 +134,7 @@ def fft(kernels: int = 60, batch: int = 256) -> Job:
     if min(kernels, batch) < 1:
         raise WorkloadError(f"fft: {kernels} kernels, batch {batch}: must be positive")
     data = Memory().tensor("data", batch, 1024, 4)
-    mine = Block(data, 1, 1024, row=Place(bx=1))
+    mine = Block(data, 1, 1024, row=Affine(bx=1))
     work = {"fp32": 120, "int": 40, "smem_ops": 32}
     made = [
         region_kernel(name, (batch, 1), 2, [mine], [mine], work, steps=3, chain=60, smem=4608, registers=64)

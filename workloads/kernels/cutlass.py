@@ -22,7 +22,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import SLOTS, Code, Part, Place, Program, Recorded
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import SLOTS, Affine, Code, Program, TensorTile
 
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
 from .tiles import WARP, Tile, blocks_of, tile_ops
@@ -157,11 +158,11 @@ class Case:
         b = Tile(1, row, ITEM, t.tk, t.tn, bx=t.tn * ITEM, bz=chunk * row, step=t.tk * row)
         return a, b, Tile(2, row, ITEM, t.tm, t.tn, bx=t.tn * ITEM, by=t.tm * row)
 
-    def needed(self, step: int) -> Part:
+    def needed(self, step: int) -> TensorTile:
         """Return what a step reads of A, ``step`` steps from where the loop is."""
         t = self.tiling
-        deep = Place(base=step * t.tk, bz=t.chunk(self.k), step=t.tk)
-        return Part(0, Place(by=t.tm), t.tm, deep, t.tk, self.halves, self.k if self.halves > 1 else 0)
+        deep = Affine(base=step * t.tk, bz=t.chunk(self.k), step=t.tk)
+        return TensorTile(0, Affine(by=t.tm), t.tm, deep, t.tk, self.halves, self.k if self.halves > 1 else 0)
 
 
 class _Writer:
@@ -184,12 +185,12 @@ class _Writer:
         code, t, loop = self.code, self.case.tiling, step < 0
         near = 1 if loop else step
         if share == 0:
-            code.loads()
+            code.mark_loads()
         for of_a, ops in ((False, self.ops_b[near]), (True, self.ops_a[near])):
             first, last = (-(-len(ops) * part // of) for part in (share, share + 1))
             if of_a and share == 0:
                 part = self.case.needed(self.first + near)
-                code.needs(part, level=0 if loop else 2, ahead=self.ahead if loop else 0)
+                code.mark_input(part, level=0 if loop else 2, ahead=self.ahead if loop else 0)
             code.compute(int=INTS_COPY * (last - first))
             for patterns in ops[first:last]:
                 if loop:
@@ -231,7 +232,7 @@ def _variant(case: Case, number: int) -> Code:
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & LAST_Z else t.chunk(case.k)
     code, valid = Code(), valid_of(case, number)
     main_loop(code, case, valid, 0, depth // t.tk)
-    code.main_done()
+    code.mark_main_loop_end()
     epilogue(code, case, valid, number)
     code.exit()
     return code
@@ -276,11 +277,11 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> Non
 
     serial_epilogue(code, 0, stores, number if t.split_k > 1 else LAST_Z | FIRST_Z, exchange)
     if last:
-        code.made(Part(2, Place(by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
+        code.mark_output(TensorTile(2, Affine(by=t.tm), t.tm, Affine(bx=t.tn), t.tn), level=2)
 
 
 @lru_cache(maxsize=1024)
-def _program(case: Case) -> Program | Recorded:
+def _program(case: Case) -> Program | RecordedProgram:
     t = case.tiling
     name = f"cutlass_{t.name}"
     if t.split_k > 1:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program, Recorded
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .raster import swap_xy_ops, swap_xy_variant
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
@@ -84,7 +85,7 @@ class Case:
             b = Tile(1, bp, bi, t.tk, t.tn, bx=t.tn * bi, bz=bz, step=t.tk * bp)
         return a, b, Tile(2, cp, ci, t.tm, t.tn, bx=t.tn * ci, by=t.tm * cp, bz=cz)
 
-    def place(self, operand: int, row: Place, col: Place) -> tuple[Place, Place]:
+    def place(self, operand: int, row: Affine, col: Affine) -> tuple[Affine, Affine]:
         """Return where a part of an operand begins, with the offset of the GEMM in a batch."""
         if self.batch == 1:
             return row, col
@@ -95,20 +96,24 @@ class Case:
             return row, replace(col, bz=cols)
         return replace(row, bz=rows), col
 
-    def parts(self, rows: int, cols: int, k: int, at: int) -> tuple[Part, Part]:
+    def parts(self, rows: int, cols: int, k: int, at: int) -> tuple[TensorTile, TensorTile]:
         """Return what is read of A and B for ``k`` of the tile, ``at`` k-steps from where the loop is."""
         t = self.tiling
-        deep = Place(base=at * t.tk, bz=t.chunk(self.k), step=t.tk)
-        down, across = Place(by=t.tm), Place(bx=t.tn)
+        deep = Affine(base=at * t.tk, bz=t.chunk(self.k), step=t.tk)
+        down, across = Affine(by=t.tm), Affine(bx=t.tn)
         if self.batch > 1:
             deep = replace(deep, bz=0)
             row, col = self.place(0, down, deep)
-            a = Part(0, row, rows, col, k)
+            a = TensorTile(0, row, rows, col, k)
             row, col = self.place(1, *((across, deep) if self.b_t else (deep, across)))
-            return a, Part(1, row, cols, col, k) if self.b_t else Part(1, row, k, col, cols)
+            return a, TensorTile(1, row, cols, col, k) if self.b_t else TensorTile(1, row, k, col, cols)
         apart = self.k if self.times > 1 else 0
-        a = Part(0, deep, k, down, rows) if self.a_t else Part(0, down, rows, deep, k, self.times, apart)
-        return a, Part(1, across, cols, deep, k) if self.b_t else Part(1, deep, k, across, cols)
+        a = (
+            TensorTile(0, deep, k, down, rows)
+            if self.a_t
+            else TensorTile(0, down, rows, deep, k, self.times, apart)
+        )
+        return a, TensorTile(1, across, cols, deep, k) if self.b_t else TensorTile(1, deep, k, across, cols)
 
 
 def _shared_stores(case: Case, widths: tuple[int, int]) -> int:
@@ -121,15 +126,17 @@ def _shared_stores(case: Case, widths: tuple[int, int]) -> int:
     return sts
 
 
-def _load(code: Code, both: Sequence[tuple[Part, Loads]], *, together: bool, level: int, ahead: int) -> None:
+def _load(
+    code: Code, both: Sequence[tuple[TensorTile, Loads]], *, together: bool, level: int, ahead: int
+) -> None:
     """Add the loads of a step; their semaphore waits come before all of them ``together``, or before each."""
-    code.loads()
+    code.mark_loads()
     if together:
         for part, _ in both:
-            code.needs(part, level=level, ahead=ahead)
+            code.mark_input(part, level=level, ahead=ahead)
     for part, ops in both:
         if not together:
-            code.needs(part, level=level, ahead=ahead)
+            code.mark_input(part, level=level, ahead=ahead)
         emit_loads(code, 0, ops, level=level, ahead=ahead)
 
 
@@ -193,7 +200,7 @@ def _variant(case: Case, number: int) -> Code:
     depth = case.k - (gz - 1) * t.chunk(case.k) if number & 4 or case.batch > 1 else t.chunk(case.k)
     code, valid = Code(), valid_of(case, number)
     main_loop(code, case, valid, 0, depth)
-    code.main_done()
+    code.mark_main_loop_end()
     if t.fetch:
         code.compute(int=8, chain=t.fetch - t.fetch // 2)
     epilogue(code, case, valid, number)
@@ -283,11 +290,11 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, add
             code.reduce(2, *patterns, level=2)
     else:
         serial_epilogue(code, 1, rounds, number if t.cutlass and t.split_k > 1 else FIRST_Z | LAST_Z, scale)
-    row, col = case.place(2, Place(by=t.tm), Place(bx=t.tn))
+    row, col = case.place(2, Affine(by=t.tm), Affine(bx=t.tn))
     if not t.cutlass:
-        code.made(Part(2, row, valid[0], col, valid[1]), level=2)
+        code.mark_output(TensorTile(2, row, valid[0], col, valid[1]), level=2)
     elif t.split_k == 1 or number & LAST_Z:
-        code.made(Part(2, row, t.tm, col, t.tn), level=2)
+        code.mark_output(TensorTile(2, row, t.tm, col, t.tn), level=2)
 
 
 def _rounds(code: Code, case: Case, ops: Loads, update: bool) -> None:
@@ -315,7 +322,7 @@ def _rounds(code: Code, case: Case, ops: Loads, update: bool) -> None:
 
 
 @lru_cache(maxsize=4096)
-def program_of(case: Case) -> Program | Recorded:
+def program_of(case: Case) -> Program | RecordedProgram:
     """Build a program once: launches of one shape share it."""
     t = case.tiling
     if t.cutlass and t.split_k > 1:

@@ -17,7 +17,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Job, Kernel, Memory, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program, Recorded
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .gemm import GROUPS
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
@@ -158,7 +159,7 @@ class _Loads:
             issues, chain = LOOKS[self.form.weights_first]
             code.compute(int=issues + again * POLL[0], chain=chain + again * POLL[1])
         if at is not None:
-            code.loads()
+            code.mark_loads()
         if self.form.weights_first:
             self._weights(code, at)
         if at is not None:
@@ -170,8 +171,8 @@ class _Loads:
 
     def _wait(self, code: Code, step: int, at: int, again: bool) -> None:
         t, x = self.t, self.tiles[0]
-        deep = Place(base=step // TAPS * t.split_k * t.tk, bz=t.tk)
-        code.needs(Part(0, Place(by=t.tm), t.tm + 2 * (self.side + 1), deep, t.tk))
+        deep = Affine(base=step // TAPS * t.split_k * t.tk, bz=t.tk)
+        code.mark_input(TensorTile(0, Affine(by=t.tm), t.tm + 2 * (self.side + 1), deep, t.tk))
         if again:
             # one lane of the TB polls; a line of the pixels stands in for the semaphore's
             poll = Pattern(0, 4, base=at, by=x.by, bz=x.bz, lanes=1)
@@ -255,13 +256,13 @@ def _variant(t: Tiling, channels: int, side: int, pixels: int, form: Form, numbe
 
     serial_epilogue(code, 1, stores, number if t.split_k > 1 else FIRST_Z | LAST_Z, exchange)
     if last or t.split_k == 1:
-        code.made(Part(2, Place(base=side + 1, by=t.tm), t.tm, Place(bx=t.tn), t.tn), level=2)
+        code.mark_output(TensorTile(2, Affine(base=side + 1, by=t.tm), t.tm, Affine(bx=t.tn), t.tn), level=2)
     code.exit()
     return code
 
 
 @lru_cache(maxsize=256)
-def _program(t: Tiling, pixels: int, channels: int, side: int, form: Form) -> Program | Recorded:
+def _program(t: Tiling, pixels: int, channels: int, side: int, form: Form) -> Program | RecordedProgram:
     name, variant = f"conv3x3_{t.name}", partial(_variant, t, channels, side, pixels, form)
     if t.split_k > 1:
         grid = (-(-channels // t.tn), -(-pixels // t.tm), t.split_k)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .tiles import WARP, Tile, emit_loads, tile_ops
 
@@ -76,7 +76,7 @@ class _Shape:
 
 def _parts(
     shape: _Shape, fields: Sequence[tuple[int, int, int, int]], rows: int, cols: int
-) -> Iterator[Part]:
+) -> Iterator[TensorTile]:
     """Yield what a TB touches of each argument; columns at one distance, such as gates, are one part."""
     starts: dict[int, list[int]] = {}
     for arg, _, _, col0 in fields:
@@ -86,8 +86,8 @@ def _parts(
         apart = found[1] - found[0] if len(found) > 1 else 0
         even = all(b - a == apart for a, b in pairwise(found))
         for group in [found] if even else [[col] for col in found]:
-            row, col = Place(by=shape.rows_per_tb), Place(base=group[0], bx=shape.chunk)
-            yield Part(arg, row, rows, col, cols, len(group), apart if even else 0)
+            row, col = Affine(by=shape.rows_per_tb), Affine(base=group[0], bx=shape.chunk)
+            yield TensorTile(arg, row, rows, col, cols, len(group), apart if even else 0)
 
 
 @lru_cache(maxsize=4096)
@@ -109,10 +109,10 @@ def _program(shape: _Shape) -> Program:
         high = last_rows if number & 2 else shape.rows_per_tb
         code = Code()
         code.compute(int=12, control=1)
-        code.loads()
+        code.mark_loads()
         for part in _parts(shape, shape.fields[: shape.reads], high, wide):
-            code.needs(part, level=2)
-        code.main_done()
+            code.mark_input(part, level=2)
+        code.mark_main_loop_end()
         mark = code.loop_begin()
         for field in shape.fields[: shape.reads]:
             emit_loads(code, 0, ops(field, wide), level=0)
@@ -125,7 +125,7 @@ def _program(shape: _Shape) -> Program:
         if high > 1:
             code.loop_end(mark, high)
         for part in _parts(shape, shape.fields[shape.reads :], high, wide):
-            code.made(part, level=2)
+            code.mark_output(part, level=2)
         code.exit()
         variants.append(tuple(code.ops))
     args = max(arg for arg, *_ in shape.fields) + 1
@@ -193,7 +193,7 @@ def elementwise(
             unroll=unroll, rows_per_tb=rows_per_tb, registers=registers, stream=stream,
         )  # fmt: skip
 
-    return Kernel(name, _program(shape), grid, args, tuple(accesses), stream, sized=sized)
+    return Kernel(name, _program(shape), grid, args, tuple(accesses), stream, with_warps=sized)
 
 
 def pointwise(

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pysim.program.warp_program import Op, Part, Place
+from pysim.program.warp_program import Affine, Op, TensorTile
 
 from .split_k_serial import LAST_X, LAST_Y
 
 
-def _place(place: Place) -> Place:
+def _place(place: Affine) -> Affine:
     return replace(place, bx=place.by, by=place.bx)
 
 
-def _part(part: Part) -> Part:
+def _part(part: TensorTile) -> TensorTile:
     return replace(part, row=_place(part.row), col=_place(part.col))
 
 
@@ -26,7 +26,7 @@ def swap_xy(op: Op) -> Op:
     """Return an op with x and y swapped; its semaphores, if any, are not."""
     assert op.sem is None
     patterns = tuple(replace(each, bx=each.by, by=each.bx) for each in op.patterns)
-    return replace(op, patterns=patterns, part=None if op.part is None else _part(op.part))
+    return replace(op, patterns=patterns, tile=None if op.tile is None else _part(op.tile))
 
 
 def swap_xy_ops(ops: Iterable[Op]) -> tuple[Op, ...]:

@@ -16,19 +16,19 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 from workloads.kernels.tiles import WARP, Tile, emit_loads, tile_ops
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WIDEST = 16  # bytes a lane
-_FIRST = Place()
+_FIRST = Affine()
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A ``rows`` x ``cols`` rectangle of a tensor, at ``row`` and ``col`` (elements; ``Place.bx``, ``by``).
+    """A ``rows`` x ``cols`` rectangle of a tensor, at ``row`` and ``col`` (elements; ``Affine.bx``, ``by``).
 
     With a ``step`` in its position it is what one iteration of the kernel's loop touches, and the next
     iteration's rectangle is adjacent: the step is its height or its width.
@@ -37,12 +37,12 @@ class Block:
     tensor: Tensor
     rows: int
     cols: int
-    row: Place = _FIRST
-    col: Place = _FIRST
+    row: Affine = _FIRST
+    col: Affine = _FIRST
 
 
 # arg, pitch, item, rows, cols, row, col: what an op list depends on, whatever the addresses
-_Layout = tuple[int, int, int, int, int, Place, Place]
+_Layout = tuple[int, int, int, int, int, Affine, Affine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ def _ops(layout: _Layout, warps: int) -> list[tuple[Pattern, ...]]:
     return tile_ops(tile, warps, width, (rows, cols), row.base * pitch + col.base * item)
 
 
-def _part(layout: _Layout, steps: int) -> Part:
+def _part(layout: _Layout, steps: int) -> TensorTile:
     """Return what a TB touches over all iterations."""
     arg, _, _, rows, cols, row, col = layout
     high, wide = rows * (steps if row.step else 1), cols * (steps if col.step else 1)
-    return Part(arg, Place(row.base, row.bx, row.by), high, Place(col.base, col.bx, col.by), wide)
+    return TensorTile(arg, Affine(row.base, row.bx, row.by), high, Affine(col.base, col.bx, col.by), wide)
 
 
 @lru_cache(maxsize=8192)
@@ -97,7 +97,7 @@ def _program(shape: _Shape) -> Program:
     code = Code()
     code.compute(int=12, control=1)
     for layout in shape.reads:
-        code.needs(_part(layout, shape.steps), level=2)
+        code.mark_input(_part(layout, shape.steps), level=2)
     for layout in shape.reads:
         if not (layout[5].step or layout[6].step):
             emit_loads(code, 0, _ops(layout, shape.warps))
@@ -119,13 +119,13 @@ def _program(shape: _Shape) -> Program:
                 code.store(1, *patterns, level=0)
     if shape.steps > 1:
         code.loop_end(mark, shape.steps)
-    code.main_done()
+    code.mark_main_loop_end()
     for layout in shape.writes:
         if not (layout[5].step or layout[6].step):
             for patterns in _ops(layout, shape.warps):
                 code.store(1, *patterns, level=2)
     for layout in shape.writes:
-        code.made(_part(layout, shape.steps), level=2)
+        code.mark_output(_part(layout, shape.steps), level=2)
     code.exit()
     return Program(shape.name, (tuple(code.ops),), shape.warps, shape.registers, shape.smem, shape.args)
 

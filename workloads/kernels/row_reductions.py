@@ -16,7 +16,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Part, Pattern, Place, Program
+from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
 from .tiles import WARP, Tile, emit_loads, tile_ops, vector_width
 
@@ -63,7 +63,7 @@ def _program(shape: _Shape) -> Program:
     code = Code()
     code.compute(int=14, control=2)
     for arg in range(shape.reads):
-        code.needs(Part(arg, Place(bx=1), 1, Place(), shape.cols), level=2)
+        code.mark_input(TensorTile(arg, Affine(bx=1), 1, Affine(), shape.cols), level=2)
         emit_loads(code, 0, _ops(shape, _tile(shape, arg, True)))
     each = -(-shape.cols // (WARP * shape.warps))
     code.wait(0)
@@ -79,12 +79,12 @@ def _program(shape: _Shape) -> Program:
         emit_loads(code, 1, _ops(shape, _tile(shape, arg, False)))
     if shape.shared:
         code.wait(1)
-    code.main_done()
+    code.mark_main_loop_end()
     code.compute(chain=4, **{pipe: count * each for pipe, count in shape.work})
     target = shape.reads + shape.shared
     for patterns in _ops(shape, _tile(shape, target, True)):
         code.store(2, *patterns, level=2)
-    code.made(Part(target, Place(bx=1), 1, Place(), shape.cols), level=2)
+    code.mark_output(TensorTile(target, Affine(bx=1), 1, Affine(), shape.cols), level=2)
     code.exit()
     registers = min(255, 24 + -(-each * shape.item // 4) * (shape.reads + 1) // 8 * 8 + 8)
     ops = tuple(code.ops)

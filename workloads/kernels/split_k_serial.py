@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.warp_specialized import rows
+from pysim.program.warp_specialized import warp_specialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pysim.program.warp_program import Code, Pattern, Recorded
+    from pysim.program.recorded_program import RecordedProgram
+    from pysim.program.warp_program import Code, Pattern
 
     Loads = list[tuple[Pattern, ...]]
 
@@ -32,7 +33,7 @@ def serial_program(
     registers: int,
     smem: int,
     args: int,
-) -> Recorded:
+) -> RecordedProgram:
     """Make a program with one ``variant(bits)`` for each class of TBs that the grid has."""
     gx, gy, gz = grid
     tb = np.arange(gx * gy * gz, dtype=np.int64)
@@ -45,7 +46,7 @@ def serial_program(
     row = np.zeros(16, np.uint32)
     row[found] = np.arange(len(found))
     code = [(tuple(variant(kind).ops),) * warps for kind in found]
-    return rows(name, code, row[kinds], registers=registers, smem=smem, args=args)
+    return warp_specialized(name, code, row[kinds], registers=registers, smem=smem, args=args)
 
 
 def epilogue_rounds(ops: Loads, rows: int) -> list[Loads]:
@@ -59,7 +60,7 @@ def serial_epilogue(
 ) -> None:
     """Add the stores of an epilogue, ``work(i)`` before those of round i, and the TB's turn around them."""
     if not kind & FIRST_Z:
-        code.turn()
+        code.mark_tb_wait()
     for number, stores in enumerate(rounds):
         if not kind & FIRST_Z:
             for patterns in stores:
@@ -70,4 +71,4 @@ def serial_epilogue(
         for patterns in stores:
             code.store(slot + 1, *patterns, level=2)
     if not kind & LAST_Z:
-        code.turned()
+        code.mark_tb_signal()

@@ -23,8 +23,9 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.occupancy import occupancy
-from pysim.program.warp_program import OP, SLOTS, Code, Op, Pattern, Place, Program, Recorded
-from pysim.program.warp_specialized import rows
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import OP, SLOTS, Affine, Code, Op, Pattern, Program
+from pysim.program.warp_specialized import warp_specialized
 
 from . import cutlass, gemm
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z
@@ -136,17 +137,17 @@ def workspace(memory: Memory, name: str, tiling: Tiling | Multistage, slots: int
 
 
 # ---- the program ----
-def _place(place: Place, x: int, y: int) -> Place:
+def _place(place: Affine, x: int, y: int) -> Affine:
     return replace(place, base=place.base + place.bx * x + place.by * y, bx=0, by=0, bz=0)
 
 
 def _placed(op: Op, x: int, y: int, at: int) -> Op:
     """Return an op of the tile at x = y = 0 as that of another tile, ``at`` ops on."""
-    part = op.part
+    part = op.tile
     if part is not None:
         part = replace(part, row=_place(part.row, x, y), col=_place(part.col, x, y))
     patterns = tuple(replace(p, base=p.base + p.bx * x + p.by * y, bx=0, by=0, bz=0) for p in op.patterns)
-    return replace(op, patterns=patterns, part=part, target=op.target + (at if op.kind == OP["LOOP"] else 0))
+    return replace(op, patterns=patterns, tile=part, target=op.target + (at if op.kind == OP["LOOP"] else 0))
 
 
 @lru_cache(maxsize=4096)
@@ -163,7 +164,7 @@ def _stretch(case: Case, edges: int, first: int, end: int, begins: bool) -> tupl
         t, valid = case.tiling, gemm.valid_of(case, edges)
         depth = (case.k if end == steps else end * t.tk) - first * t.tk
         gemm.main_loop(main, case, valid, first, depth)
-        main.main_done()
+        main.mark_main_loop_end()
         if t.fetch:
             main.compute(int=8, chain=t.fetch - t.fetch // 2)
         gemm.add_slices(main, t)
@@ -171,7 +172,7 @@ def _stretch(case: Case, edges: int, first: int, end: int, begins: bool) -> tupl
     else:
         valid = cutlass.valid_of(case, edges)
         cutlass.main_loop(main, case, valid, first, end - first)
-        main.main_done()
+        main.mark_main_loop_end()
         cutlass.epilogue(last, case, valid, edges | FIRST_Z | LAST_Z)
         # the next tile's loads do not wait for these stores
         last.ops = [replace(op, slot=SLOTS - 1) if op.kind == OP["STORE"] else op for op in last.ops]
@@ -205,11 +206,11 @@ class _Writer:
         self.code.compute(int=INTS)
         for vector in range(self.vectors):
             self.code.store(SLOT + 1, self._sums(self.tb, vector), level=2)
-        self.code.turned(self.tb)
+        self.code.mark_tb_signal(self.tb)
 
     def _collect(self, peers: range) -> None:
         for peer in peers:
-            self.code.turn(peer)
+            self.code.mark_tb_wait(peer)
             self.code.compute(int=INTS)
             for first in range(0, self.vectors, UNDER_WAY):
                 group = range(first, min(first + UNDER_WAY, self.vectors))
@@ -237,7 +238,7 @@ class _Writer:
 
 
 @lru_cache(maxsize=64)
-def _program(case: Case, kind: str, slots: int, least: int) -> tuple[Recorded, Schedule]:
+def _program(case: Case, kind: str, slots: int, least: int) -> tuple[RecordedProgram, Schedule]:
     t = case.tiling
     gx, gy, gz = t.grid(case.m, case.n, case.k)
     if gz > 1 or t.split_k > 1:
@@ -252,7 +253,7 @@ def _program(case: Case, kind: str, slots: int, least: int) -> tuple[Recorded, S
         code.append((tuple(writer.code.ops),) * t.warps)
     registers, smem = _room(t)
     which = np.arange(len(code), dtype=np.uint32)
-    return rows(f"stream_k_{t.name}", code, which, registers=registers, smem=smem, args=4), made
+    return warp_specialized(f"stream_k_{t.name}", code, which, registers=registers, smem=smem, args=4), made
 
 
 # ---- the kernel ----
@@ -331,5 +332,12 @@ def stream_k(
     accesses = _accesses(case, made, a, b, c, sums)
     flags = np.ones(len(made), np.int64) if waits else None
     return Kernel(
-        name, program, (len(made), 1, 1), (a, b, c, sums), tuple(accesses), stream, flags=flags, behind=behind
-    )
+        name,
+        program,
+        (len(made), 1, 1),
+        (a, b, c, sums),
+        tuple(accesses),
+        stream,
+        tb_semaphores=flags,
+        tb_edges=behind,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
-from pysim.program.warp_program import Code, Part, Place
+from pysim.program.warp_program import Affine, Code, TensorTile
 
 from .bench import VECTOR, buffer, kernel, pattern
 
@@ -203,7 +203,7 @@ def chain(count: int, tbs: int, threads: int, streams: int = 1) -> Job:
     """
     token = buffer(Memory(), "token", 1024)
     code = Code()
-    code.needs(Part(0, Place(), token.rows, Place(), token.cols))
+    code.mark_input(TensorTile(0, Affine(), token.rows, Affine(), token.cols))
     code.exit()
     made = [
         kernel("empty", code, tbs, threads, registers=16, writes=(token,), stream=i % streams)

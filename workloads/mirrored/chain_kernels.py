@@ -11,7 +11,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Mode, Tensor
-from pysim.program.warp_program import Part, Pattern, Place
+from pysim.program.warp_program import Affine, Pattern, TensorTile
 from workloads.kernels.tiles import collapse
 
 from . import blocks_persist
@@ -86,14 +86,14 @@ def gru_tile(
             )  # fmt: skip
         return collapse(made)
 
-    row, col, rows = Place(by=bm), Place(bx=bn), min(bm, batch)
+    row, col, rows = Affine(by=bm), Affine(bx=bn), min(bm, batch)
     if persistent:
         blocks = blocks_persist.GRU16 if item == 2 else blocks_persist.GRU32
     else:
         blocks = GRU16 if item == 2 else GRU32
-    w = Warp(output=Part(3, row, rows, col, bn))
+    w = Warp(output=TensorTile(3, row, rows, col, bn))
     w.run(blocks["pre"])
-    w.needs(Part(0, row, rows, col, bn, times=GATES, apart=hidden))
+    w.needs(TensorTile(0, row, rows, col, bn, count=GATES, spacing=hidden))
     w.main_done()
     w.run(blocks["set"])
     mark = w.begin()
@@ -190,10 +190,10 @@ def softmax_rows(name: str, source: Tensor, target: Tensor, warps: int = WARPS) 
         raise WorkloadError(
             f"{name}: {rows} x {cols}: rows must be a multiple of {SOFTMAX_ROWS}, columns of {PAIRS}"
         )
-    row = Place(bx=SOFTMAX_ROWS)
-    w = Warp(output=Part(1, row, SOFTMAX_ROWS, Place(), cols))
+    row = Affine(bx=SOFTMAX_ROWS)
+    w = Warp(output=TensorTile(1, row, SOFTMAX_ROWS, Affine(), cols))
     w.run(SOFTMAX["head"])
-    w.needs(Part(0, row, SOFTMAX_ROWS, Place(), cols))
+    w.needs(TensorTile(0, row, SOFTMAX_ROWS, Affine(), cols))
     w.main_done()
     w.run(SOFTMAX["set"])
     for first in range(0, SOFTMAX_ROWS, warps):

@@ -20,8 +20,9 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 from pysim.program.job import Access, Kernel, Tensor
-from pysim.program.warp_program import OP, Code, Op, Part, Pattern, Program, Recorded
-from pysim.program.warp_specialized import rows
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import OP, Code, Op, Pattern, Program, TensorTile
+from pysim.program.warp_specialized import warp_specialized
 
 from .blocks import Block
 from .lanes import sectors
@@ -78,7 +79,7 @@ class Warp:
     """Builds the code of one warp; ``tally[i]`` is what the profiler would count for op i."""
 
     code: Code = field(default_factory=Code)
-    output: Part | None = None  # what has been stored when the warp ends
+    output: TensorTile | None = None  # what has been stored when the warp ends
     tally: list[Counter[str]] = field(default_factory=list)
 
     def _count(self, counts: Mapping[str, int] | None = None) -> None:
@@ -168,7 +169,7 @@ class Warp:
             elif kind == "bar":
                 self.barrier()
             elif kind == "taken":
-                self.code.taken()
+                self.code.wait_operands_read()
                 self._count()
             elif kind == "exit":
                 self.exit()
@@ -203,20 +204,20 @@ class Warp:
         self.code.barrier()
         self._count()
 
-    def needs(self, part: Part, *, level: int = 2, ahead: int = 0) -> None:
-        """Mark that the code from here reads a part of an argument; see :meth:`pysim.Code.needs`."""
-        self.code.needs(part, level=level, ahead=ahead)
+    def needs(self, part: TensorTile, *, level: int = 2, ahead: int = 0) -> None:
+        """Mark that the code from here reads a part of an argument; see :meth:`pysim.Code.mark_input`."""
+        self.code.mark_input(part, level=level, ahead=ahead)
         self._count()
 
     def main_done(self) -> None:
         """Mark the end of the main loop."""
-        self.code.main_done()
+        self.code.mark_main_loop_end()
         self._count()
 
     def exit(self) -> None:
         """Add EXIT, after the mark of what the warp has stored."""
         if self.output is not None:
-            self.code.made(self.output, level=2)
+            self.code.mark_output(self.output, level=2)
         self.code.exit()
         self._count()
 
@@ -282,22 +283,22 @@ def launch(
         for warp in row:
             for counter, count in warp.counts().items():
                 counts[counter] += count * tbs * (warps // len(row))
-    program: Program | Recorded
+    program: Program | RecordedProgram
     if len(code) == 1 and len(code[0]) == 1:
         program = Program(name, (code[0][0].ops,), warps, registers, smem, len(args))
     else:
         every = [tuple(w.ops for w in row) * (warps // len(row)) for row in code]
         which = None if tb_rows is None else tb_rows.astype(np.uint32)
-        program = rows(name, every, which, registers=registers, smem=smem, args=len(args))
-    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameters=parameters)
+        program = warp_specialized(name, every, which, registers=registers, smem=smem, args=len(args))
+    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameter_lines=parameters)
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
 
 
 def as_stage(made: Launch, of: Callable[[], Launch]) -> Launch:
     """Return a launch whose kernel knows its form as a stage of a persistent kernel, ``of()``."""
-    return replace(made, kernel=replace(made.kernel, staged=lambda: of().kernel))
+    return replace(made, kernel=replace(made.kernel, as_stage=lambda: of().kernel))
 
 
 def resizable(made: Launch, of: Callable[[int], Launch]) -> Launch:
     """Return a launch whose kernel knows its form with another number of warps a TB, ``of(warps)``."""
-    return replace(made, kernel=replace(made.kernel, sized=lambda warps: of(warps).kernel))
+    return replace(made, kernel=replace(made.kernel, with_warps=lambda warps: of(warps).kernel))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory, Tensor
-from pysim.program.warp_program import Part, Pattern, Place
+from pysim.program.warp_program import Affine, Pattern, TensorTile
 from workloads.kernels.tiles import collapse
 
 from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
@@ -105,15 +105,15 @@ class _Tile:
         """Return the pattern of a cp.async of A or of B."""
         return self.a(warp, j, step) if of_a else self.b(warp, j, step)
 
-    def needed(self, step: int) -> Part:
+    def needed(self, step: int) -> TensorTile:
         """Return what a stage reads of A, ``step`` stages from where the loop is."""
-        row = Place(by=self.kind.bm, bz=self.m)
-        return Part(0, row, self.rows, Place(base=step * BK, step=BK), BK)
+        row = Affine(by=self.kind.bm, bz=self.m)
+        return TensorTile(0, row, self.rows, Affine(base=step * BK, step=BK), BK)
 
-    def made(self) -> Part:
+    def made(self) -> TensorTile:
         """Return what the TB makes of C."""
-        row = Place(by=self.kind.bm, bz=self.m)
-        return Part(2, row, self.rows, Place(bx=self.kind.bn), self.kind.bn)
+        row = Affine(by=self.kind.bm, bz=self.m)
+        return TensorTile(2, row, self.rows, Affine(bx=self.kind.bn), self.kind.bn)
 
     def c(self, warp: int, row: int, col: int) -> Pattern:
         """Store a pair of outputs a lane: 8 rows from ``row`` and 8 columns from ``col`` on."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory, Tensor
-from pysim.program.warp_program import Part, Pattern, Place
+from pysim.program.warp_program import Affine, Pattern, TensorTile
 from workloads.kernels.tiles import collapse
 
 from .blocks_gemm import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
@@ -90,15 +90,15 @@ class _Tile:
             step=self.kind.bk * pitch, s0=16, s1=pitch, minor=across,
         )  # fmt: skip
 
-    def needed(self) -> Part:
+    def needed(self) -> TensorTile:
         """Return what a step reads of A."""
-        row = Place(by=self.kind.bm, bz=self.m)
-        return Part(0, row, self.rows, Place(step=self.kind.bk), self.kind.bk)
+        row = Affine(by=self.kind.bm, bz=self.m)
+        return TensorTile(0, row, self.rows, Affine(step=self.kind.bk), self.kind.bk)
 
-    def made(self) -> Part:
+    def made(self) -> TensorTile:
         """Return what the TB makes of C."""
-        row = Place(by=self.kind.bm, bz=self.m)
-        return Part(2, row, self.rows, Place(bx=self.kind.bn), self.kind.bn)
+        row = Affine(by=self.kind.bm, bz=self.m)
+        return TensorTile(2, row, self.rows, Affine(bx=self.kind.bn), self.kind.bn)
 
     def c(self, warp: int, i: int, j: int) -> Pattern:
         """Store row i and column j of the outputs of each thread; 8 columns are two groups of 4."""

@@ -24,7 +24,7 @@ from pysim.errors import WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
-from pysim.program.warp_program import OP, Code, Place, Program, Sem
+from pysim.program.warp_program import OP, Affine, Code, Program, Sem
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm
 from workloads.kernels.tiles import WARP, Tile, tile_ops
@@ -153,12 +153,12 @@ class _Writer:
         for part, first in enumerate(range(0, case.hidden, many)):
             mine = min(many, case.hidden - first)
             if step and case.sync == "grid":
-                code.turn(Sem(row=Place(step=1), stride=LINE), level=level)
+                code.mark_tb_wait(Sem(row=Affine(step=1), stride=LINE), level=level)
             elif step:
                 flags = min(PATIENCE, case.layout.tbs - part * PATIENCE)
                 stride = -(-case.layout.tbs // LINE) * LINE
-                code.turn(
-                    Sem(row=Place(step=1), stride=stride, first=part * PATIENCE, times=flags, apart=1),
+                code.mark_tb_wait(
+                    Sem(row=Affine(step=1), stride=stride, first=part * PATIENCE, times=flags, apart=1),
                     level=level,
                 )
             tile = Tile(2, pitch, ITEM, case.batch, -(-mine // 128) * 128, step=case.batch * pitch)
@@ -203,11 +203,13 @@ class _Writer:
         )
         for patterns in tile_ops(tile, WARPS, ITEM, (case.batch, self.units), (step + 1) * tile.step):
             code.store(2, *patterns, level=level)
-        row = Place(base=step, step=1)
+        row = Affine(base=step, step=1)
         if case.sync == "grid":
-            code.turned(Sem(row=row, stride=LINE), level=level)
+            code.mark_tb_signal(Sem(row=row, stride=LINE), level=level)
         else:
-            code.turned(Sem(row=row, col=Place(bx=1), stride=-(-layout.tbs // LINE) * LINE), level=level)
+            code.mark_tb_signal(
+                Sem(row=row, col=Affine(bx=1), stride=-(-layout.tbs // LINE) * LINE), level=level
+            )
 
     def all(self) -> Code:
         """Return the whole program."""
@@ -278,8 +280,8 @@ def _layer(name: str, case: _Case, w: Tensor, x: Tensor, h: Tensor) -> Kernel:
         (layout.tbs, 1, 1),
         (w, x, h),
         tuple(accesses),
-        flags=flags.reshape(-1),
-        together=True,
+        tb_semaphores=flags.reshape(-1),
+        cooperative=True,
     )
 
 

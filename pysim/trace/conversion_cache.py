@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 
 from .convert import convert, source_files, source_hash
-from .folder import KernelFile, find_list, read_list
-from .store import MAGIC, Store
+from .converted_file import MAGIC, ConvertedTrace
+from .kernels_list import KernelFile, find_list, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ def converted_path(source: Path | str, folder: Path, kernels: Sequence[int] | No
 
 def _fresh(
     target: Path, source: Path | str, unknown: int | None, kernels: Sequence[int] | None
-) -> Store | None:
+) -> ConvertedTrace | None:
     """Return the converted trace if it is that of ``source`` and ``kernels``."""
     if not target.is_file():
         return None
     try:
-        store = Store(target)
+        store = ConvertedTrace(target)
     except WorkloadError:
         return None  # of another version, or damaged: it is made again
     files = source_files(source, kernels)
@@ -59,11 +59,11 @@ def count_kernels(source: Path | str) -> int:
     """Return how many kernels a folder, a list or a converted file has, without a conversion."""
     path = Path(source)
     if _is_converted(path):
-        return len(Store(path).kernels)
+        return len(ConvertedTrace(path).kernels)
     return sum(isinstance(command, KernelFile) for command in read_list(path))
 
 
-def prepare(
+def open_trace(
     source: Path | str,
     folder: Path,
     clock: Clock,
@@ -71,7 +71,7 @@ def prepare(
     unknown: int | None = None,
     kernels: Sequence[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Store:
+) -> ConvertedTrace:
     """Return the converted trace of a folder, a list, or a converted file.
 
     It is kept in ``folder`` and made again when the trace has changed: other names or sizes, or files newer
@@ -83,7 +83,7 @@ def prepare(
     path = Path(source)
     if _is_converted(path):
         with clock.phase("load"):
-            return Store(path)
+            return ConvertedTrace(path)
     if kernels is not None and len(set(kernels)) == count_kernels(path):
         kernels = None
     target = converted_path(path, folder, kernels)
@@ -93,5 +93,5 @@ def prepare(
         with clock.phase("convert"):
             convert(path, target, unknown=unknown, kernels=kernels, progress=progress)
         with clock.phase("load"):
-            store = Store(target)
+            store = ConvertedTrace(target)
     return store

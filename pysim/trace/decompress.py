@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pysim.errors import WorkloadError
 
-from .tracez import unpack_tracez
+from .tracez import tracez_text
 
 PIECE = 1 << 20
 SUFFIXES = (".traceg", ".traceg.xz", ".tracez")
@@ -18,7 +18,7 @@ _XZ_MEMORY = 256 << 20
 _BOMB_RATIO, _BOMB_FROM = 3000, 64 << 20
 
 
-def text_pieces(path: Path) -> Iterator[bytes]:
+def trace_text(path: Path) -> Iterator[bytes]:
     """Yield the text of a trace file, at most 1 MiB (``.tracez``: one block) at a time.
 
     Raises WorkloadError: no such file, a suffix that is none of ``SUFFIXES``, or damaged compression.
@@ -31,7 +31,7 @@ def text_pieces(path: Path) -> Iterator[bytes]:
         if path.name.endswith(".xz"):
             yield from _unpack_xz(path)
         elif path.name.endswith(".tracez"):
-            yield from unpack_tracez(path)
+            yield from tracez_text(path)
         else:
             with path.open("rb") as file:
                 while piece := file.read(PIECE):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pysim.errors import WorkloadError
 
-from .unpack import SUFFIXES
+from .decompress import SUFFIXES
 
 _LIST_MOST = 64 << 20
 _ADDRESS_END = 1 << 64

@@ -69,7 +69,7 @@ def layout() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class KernelInfo:
     """What the header of a kernel's trace said, and which slice of the file's accesses is its own."""
 
     name: str
@@ -83,8 +83,8 @@ class Info:
     warps: int
     instructions: int
     first_access: int
-    accesses: int
-    accesses_check: int
+    access_count: int
+    access_crc: int
 
 
 def _text(value: object) -> str:
@@ -92,13 +92,13 @@ def _text(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _possible(info: Info) -> bool:
+def _possible(info: KernelInfo) -> bool:
     """Return whether the numbers of a kernel fit where they are used."""
     small = (*info.block, info.smem, info.registers, info.warps)
     return min(info.grid) >= 1 and 1 <= info.warps <= 64 and all(0 <= n < 1 << 32 for n in small)
 
 
-class Writer:
+class ConvertedTraceWriter:
     """Writes a converted trace under a temporary name; :meth:`finish` gives it its own."""
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +107,7 @@ class Writer:
         self.file = self.temporary.open("w+b")
         self.file.write(bytes(_HEAD.size))
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> ConvertedTraceWriter:
         return self
 
     def __exit__(
@@ -116,17 +116,17 @@ class Writer:
         self.file.close()
         self.temporary.unlink(missing_ok=True)
 
-    def start(self) -> int:
+    def begin_array(self) -> int:
         """Begin an array; return where it lies."""
         at = self.file.seek(0, os.SEEK_END)
         self.file.write(bytes(-at % ALIGN))
         return at + -at % ALIGN
 
-    def add(self, array: NDArray[Any]) -> list[int]:
+    def write_array(self, array: NDArray[Any]) -> list[int]:
         """Write an array; return its place, length and checksum."""
-        return [self.start(), len(array), self.append([array])]
+        return [self.begin_array(), len(array), self.append_pieces([array])]
 
-    def append(self, pieces: Iterable[NDArray[Any]]) -> int:
+    def append_pieces(self, pieces: Iterable[NDArray[Any]]) -> int:
         """Write pieces where the file ends; return their checksum."""
         self.file.seek(0, os.SEEK_END)
         check = 0
@@ -136,7 +136,7 @@ class Writer:
             check = zlib.crc32(data, check)
         return check
 
-    def change(self, where: list[int], kind: str, by: Callable[[NDArray[Any]], None]) -> list[int]:
+    def edit_array(self, where: list[int], kind: str, by: Callable[[NDArray[Any]], None]) -> list[int]:
         """Let ``by`` change an array where it lies in the file; return its place anew."""
         at, count, _ = where
         if count == 0:
@@ -150,7 +150,7 @@ class Writer:
     def finish(self, directory: Mapping[str, Any]) -> None:
         """Write the directory and the head, and give the file its name."""
         text = json.dumps(directory, separators=(",", ":")).encode()
-        at = self.start()
+        at = self.begin_array()
         self.file.write(text)
         self.file.seek(0)
         self.file.write(_HEAD.pack(MAGIC, VERSION, 0, at, len(text), zlib.crc32(text)))
@@ -159,14 +159,15 @@ class Writer:
         self.temporary.replace(self.path)
 
 
-class Store:
+class ConvertedTrace:
     """A converted trace; arrays are mapped from the file and checked when they are first asked for.
 
-    ``kernels``: :class:`Info` of each, in launch order. ``memcpys``: (before kernel, address, bytes) of the
-    copies from the host. ``memory_bytes``: what the trace touches, in whole pages; page i
-    of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder; ``source`` and
-    ``files``: hash, names and sizes of what was converted; ``unknown``: the opcode that stood in for those
-    that are not known; ``chosen``: the numbers in the trace of its kernels, None: all.
+    ``kernels``: :class:`KernelInfo` of each, in launch order. ``memcpys``: (kernel that the copy precedes,
+    address, bytes) of the copies from the host. ``memory_bytes``: the memory that the trace touches, in whole
+    pages of 2 MiB; page i of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder.
+    ``source``, ``files``: hash, and names and sizes, of what was converted. ``unknown``: the row of
+    ``OPCODES`` that stands in for unknown opcodes, or None. ``chosen``: the numbers in the trace of its
+    kernels, from 1; None: all.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -181,37 +182,37 @@ class Store:
         self._read()
         self._checked: set[int] = set()
 
-    def bad(self, what: str) -> WorkloadError:
+    def error(self, what: str) -> WorkloadError:
         """Return the error for a file that cannot be right."""
         return WorkloadError(f"{self.path}: {what}: convert the trace again")
 
     def _directory(self, file: Any) -> dict[str, Any]:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or not head.startswith(MAGIC):
-            raise self.bad("not a converted trace")
+            raise self.error("not a converted trace")
         _, version, _, at, length, check = _HEAD.unpack(head)
         if version != VERSION:
-            raise self.bad(f"converted by another version ({version}, this one is {VERSION})")
+            raise self.error(f"converted by another version ({version}, this one is {VERSION})")
         if length > _MOST_DIRECTORY or at > self.size or length > self.size - at:
-            raise self.bad("cut off")
+            raise self.error("cut off")
         file.seek(at)
         text = file.read(length)
         if zlib.crc32(text) != check:
-            raise self.bad("damaged directory")
+            raise self.error("damaged directory")
         try:
             made = json.loads(text)
         except (ValueError, RecursionError):
-            raise self.bad("damaged directory") from None
+            raise self.error("damaged directory") from None
         if not isinstance(made, dict):
-            raise self.bad("damaged directory")
+            raise self.error("damaged directory")
         if made.get("layout") != layout():
-            raise self.bad("converted by another version")
+            raise self.error("converted by another version")
         return made
 
     def _read(self) -> None:
         try:
             self.kernels = tuple(
-                Info(
+                KernelInfo(
                     name=_text(k["name"]),
                     grid=(int(k["grid"][0]), int(k["grid"][1]), int(k["grid"][2])),
                     block=(int(k["block"][0]), int(k["block"][1]), int(k["block"][2])),
@@ -220,8 +221,8 @@ class Store:
                         for name in ("id", "stream", "smem", "registers", "binary", "warps", "instructions")
                     },
                     first_access=int(k["first_access"]),
-                    accesses=int(k["accesses"]),
-                    accesses_check=int(k["accesses_check"]),
+                    access_count=int(k["accesses"]),
+                    access_crc=int(k["accesses_check"]),
                 )
                 for k in self.directory["kernels"]
             )
@@ -233,48 +234,48 @@ class Store:
             chosen = self.directory["chosen"]
             self.chosen = None if chosen is None else tuple(int(number) for number in chosen)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-            raise self.bad("damaged directory") from None
+            raise self.error("damaged directory") from None
         if not self.kernels or not all(map(_possible, self.kernels)):
-            raise self.bad("damaged directory")
+            raise self.error("damaged directory")
 
     def _array(self, kind: str, where: Any, what: str, name: str) -> NDArray[Any]:
         made = dtype(kind)
         try:
             at, count, check = (int(x) for x in where)
         except (TypeError, ValueError, OverflowError):
-            raise self.bad("damaged directory") from None
+            raise self.error("damaged directory") from None
         if at % ALIGN or at < 0 or count < 0 or at > self.size or count > (self.size - at) // made.itemsize:
-            raise self.bad(f"{what}: cut off")
+            raise self.error(f"{what}: cut off")
         raw = self._bytes[at : at + count * made.itemsize]
         if name != "accesses" and at not in self._checked:
             if zlib.crc32(raw.data) != check:
-                raise self.bad(f"{what}: damaged")
+                raise self.error(f"{what}: damaged")
             self._checked.add(at)
         return raw.view(made)
 
-    def kernel(self, number: int, name: str) -> NDArray[Any]:
+    def kernel_array(self, number: int, name: str) -> NDArray[Any]:
         """Return an array of kernel ``number`` (from 0)."""
         try:
             where = self.directory["kernels"][number]["arrays"][name]
         except (KeyError, TypeError):
-            raise self.bad("damaged directory") from None
+            raise self.error("damaged directory") from None
         return self._array(KERNEL_ARRAYS[name], where, f"kernel {number + 1}: {name}", name)
 
-    def whole(self, name: str) -> NDArray[Any]:
+    def trace_array(self, name: str) -> NDArray[Any]:
         """Return an array of the whole trace; accesses are checked kernel by kernel."""
         try:
             where = self.directory["arrays"][name]
         except (KeyError, TypeError):
-            raise self.bad("damaged directory") from None
+            raise self.error("damaged directory") from None
         return self._array(TRACE_ARRAYS[name], where, name, name)
 
     def check_accesses(self, number: int) -> None:
         """Check the recorded accesses of kernel ``number``, which lie in ``whole("accesses")``."""
         info = self.kernels[number]
-        every = self.whole("accesses")
-        end = info.first_access + info.accesses
-        if min(info.first_access, info.accesses) < 0 or end > len(every):
-            raise self.bad(f"kernel {number + 1}: accesses: cut off")
+        every = self.trace_array("accesses")
+        end = info.first_access + info.access_count
+        if min(info.first_access, info.access_count) < 0 or end > len(every):
+            raise self.error(f"kernel {number + 1}: accesses: cut off")
         mine = every[info.first_access : end]
-        if zlib.crc32(mine.view(np.uint8).data) != info.accesses_check:
-            raise self.bad(f"kernel {number + 1}: accesses: damaged")
+        if zlib.crc32(mine.view(np.uint8).data) != info.access_crc:
+            raise self.error(f"kernel {number + 1}: accesses: damaged")

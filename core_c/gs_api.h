@@ -383,8 +383,8 @@ typedef struct gs_sim gs_sim;
 
 /* A rule of the user's: which ready TB is dispatched next, and which SM takes it. See gs_set_rule. */
 typedef struct gs_ready_tb {
-    uint64_t ready; /* when all that it waits for had ended; of a kernel behind a barrier: the kernel's */
-    uint32_t kernel, tb;  /* of a kernel whose TBs have no conditions of their own: its next TB alone */
+    uint64_t ready;      /* when all that it waits for had ended; of a kernel after a barrier: the kernel's */
+    uint32_t kernel, tb; /* of a kernel whose TBs have no conditions of their own: its next TB alone */
     uint32_t producer_sm; /* where its last producer ran; 0xffff: not known */
     uint32_t rank;        /* of its kernel under scheme.priority, lowest first */
 } gs_ready_tb;

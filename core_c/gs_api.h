@@ -1,5 +1,5 @@
-/* The public interface of the core. cffi reads this very text: plain C, fixed-size types, no macros.
-   All times are ticks of 1/1024 ns unless a name says cycles. Tables are copied by gs_create unless they say
+/* The public interface of the core. cffi reads this text: plain C, fixed-size types, no macros. Times are
+   ticks of 1/1024 ns unless a name says cycles. gs_create copies all tables unless their comment says
    otherwise. */
 #pragma once
 #include <stdint.h>
@@ -8,10 +8,10 @@
 #include "gen/gs_isa.h"
 #include "gen/gs_params.h"
 
-/* results of calls */
+/* Results of calls. */
 enum {
     GS_OK = 0,
-    GS_MORE = 1,     /* gs_run: the time limit of this call or a full TB buffer; call again */
+    GS_MORE = 1,     /* gs_run: the limit of this call, or a full TB buffer; call again */
     GS_DONE = 2,     /* gs_run: the job is finished */
     GS_ERR_ARG = -1, /* an input is out of range */
     GS_ERR_FIT = -2, /* a TB fits no SM */
@@ -29,27 +29,26 @@ typedef struct gs_op {
     uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
     uint8_t bypass_l1; /* LOAD: do not look in L1 */
     uint8_t per_warp;  /* 1: pattern is pattern + warp in TB */
-    uint16_t smem;     /* COMPUTE: shared-memory wavefronts; LOAD: not 0: a copy into shared memory */
-    uint32_t
-        issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the one before */
+    uint16_t smem;     /* COMPUTE: shared-memory wavefronts; LOAD: not 0: an async copy into shared memory */
+    uint32_t issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the op before */
     uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
     uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
-    uint32_t smem_wait; /* COMPUTE: 0, or 1 + the wavefronts of the warp, its latest ones, whose results it
-                           does not wait for at the end; 1 + GS_UNNEEDED: it waits for none,
-                           and nothing waits for what it asks for */
+    uint32_t
+        smem_wait; /* COMPUTE: 0, or 1 + the warp's latest wavefronts whose results it does not wait for at
+                      the end; 1 + GS_UNNEEDED: it waits for none, and nothing waits for its results */
     uint32_t pipes[7];
     int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns; POST, POLL: sems; TILE: stages */
     int32_t count_plus; /* memory: added to counter[level] in the address */
-    uint32_t count;  /* LOOP: iterations; DELAY: cycles; memory, POLL: skip when counter + count_plus >= count
-                        (0: never); POST: 1 = without a fence */
-    uint32_t target; /* LOOP: the loop's first op, TILE: where to go when no tile is left; an index into ops
-                      */
+    uint32_t count;     /* LOOP: iterations; DELAY: cycles; memory, POLL: skipped when counter + count_plus >=
+                           count (0: never); POST: 1 = without a fence */
+    uint32_t target;    /* LOOP: the loop's first op; TILE: where the program goes on when no tile is left; an
+                           index into ops */
 } gs_op;
 
-/* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step + pair(l),
-   pair(l) = (l / minor)*s1 + (l % minor)*s0 for the lanes of `lanes`; `width` bytes a lane.
-   `recorded`: base + counter[level]*step + ... is no address but an index into the warp's block of
-   `accesses`; bx to warp are 0 then, and arg only says which bit of `bypass` counts. */
+/* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step +
+   counter[level2]*step2 + pair(l), pair(l) = (l / minor)*s1 + (l % minor)*s0, for the lanes of `lanes`;
+   `width` bytes a lane. `recorded`: the sum is no address but an index into the warp's block of `accesses`;
+   bx to warp are 0 then, and `arg` only selects the bit of `bypass`. */
 typedef struct gs_pattern {
     int64_t base, bx, by, bz, warp, step, step2, s0, s1;
     uint32_t lanes; /* bit mask of active lanes */
@@ -59,18 +58,18 @@ typedef struct gs_pattern {
     uint8_t align;  /* every address is a multiple of this: 1, 2, 4, 8, 16, 32, 64 or 128 */
     uint8_t level2; /* counter multiplied by step2 (with step2 = 0: none) */
     uint8_t recorded;
-    uint8_t into; /* a copy into shared memory: how far behind a line's begin lane 0 goes there, below 128, */
-    uint32_t shape;      /* 0: pair(l); else lane l lies lanes[shape - 1].offset[l] behind lane 0's place */
-    uint32_t into_pitch; /* and how far from each other lanes l and l + minor go there; 0: no such copy */
+    uint8_t into;        /* an async copy: the byte of a line that lane 0 is copied to, below 128, */
+    uint32_t shape;      /* 0: pair(l); else lane l is lanes[shape - 1].offset[l] after lane 0's place */
+    uint32_t into_pitch; /* and the distances of lanes l and l + minor there; 0: no such copy */
     uint32_t pad;
 } gs_pattern;
 
-/* Distances of lanes that no pair(l) describes, bytes; at most 2^30 either way. */
+/* Distances of lanes that pair(l) cannot describe, bytes; at most 2^30 either way. */
 typedef struct gs_lanes {
     int32_t offset[32];
 } gs_lanes;
 
-/* Lines that one recorded access touches: a slice of parts. */
+/* Lines that an access touches: a slice of parts. */
 typedef struct gs_template {
     uint32_t first;
     uint16_t lines, sectors;
@@ -79,23 +78,24 @@ typedef struct gs_template {
 typedef struct gs_part {
     int32_t line;  /* relative to the line of the access */
     uint16_t mask; /* sectors of the line */
-    /* Not 0: some byte of these sectors is not touched, and up to 7: so many words of each are; 8: of some
-       all are. Recorded accesses do not tell. */
+    /* Not 0: some byte of these sectors is not touched. Up to 7: so many words of each sector are; 8: all
+       words of some are. Recorded accesses have 0. */
     uint16_t partial;
 } gs_part;
 
-/* Which semaphore an op means: semaphores[base] of its launch + first + row / rows * stride + col / cols, row
-   = row[0] + row[1]*x + row[2]*y + row[3]*z + row[4]*(counter[level] + count_plus), col alike. POLL waits for
-   `times` of them, `apart` from one to the next. `ahead`: what the poll finds complete behind its semaphore
-   is remembered, and a POLL of those costs nothing; 2: that these `times` are complete (uses that begin alike
-   have the same `apart`). `wrap` > 0: columns so far apart share semaphores. */
+/* Which semaphore an op names: semaphores[base] of its launch + first + row / rows * stride + col / cols, row
+   = row[0] + row[1]*x + row[2]*y + row[3]*z + row[4]*(counter[level] + count_plus), col likewise. POLL waits
+   for `times` of them, `apart` from one to the next. `ahead`: 1: the TB remembers the semaphores after its
+   own that the poll finds complete, and a POLL of those costs nothing; 2: it remembers that these `times` are
+   complete (uses with the same beginning have the same `apart`). `wrap` > 0: columns so far apart share
+   semaphores. */
 typedef struct gs_sem {
     int32_t row[5], col[5];
     uint32_t rows, cols, stride, first, base, times, apart, ahead, wrap;
 } gs_sem;
 
-/* A part of a program that is run for each tile of a grid: ops from first to before end, a tile starts at
-   entry[variant] as a TB of that grid would. TILE (level 0: the TB's own number, 1: as many further as there
+/* A part of a program that runs for each tile of a grid: ops from first to before end. A tile starts at
+   entry[variant], as a TB of that grid would. TILE (level 0: the TB's own number, 1: as many further as there
    are TBs) goes there, or to its target when no tile is left. */
 typedef struct gs_stage {
     uint32_t grid[3];
@@ -104,9 +104,9 @@ typedef struct gs_stage {
 } gs_stage;
 
 /* A kernel's code: ops of all variants one after another. A TB's variant is the sum of 1 (last x), 2 (last y)
-   and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops.
-   With rows, a TB has a row of `entries` instead, an index into ops for each of its warps; what lies from an
-   entry to the next EXIT is a segment, and segments do not overlap. */
+   and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops. With
+   rows, a TB has a row of `entries` instead, an index into ops for each of its warps. The ops from an entry
+   to the next EXIT are a segment; segments do not overlap. */
 typedef struct gs_program {
     uint32_t first_op, ops;
     uint32_t first_pattern, patterns;
@@ -126,46 +126,46 @@ typedef struct gs_launch {
     uint32_t program;
     uint32_t grid[3];
     uint32_t stream;
-    uint32_t rank;                   /* unique; among ready kernels the lowest dispatches first */
-    uint32_t carveout;               /* shared memory an SM is configured to for this kernel, bytes */
-    uint32_t first_pred, preds;      /* kernels that must end first: slice of `preds` (always complete) */
-    uint32_t first_out, outs;        /* nodes that each TB counts down: slice of `outs` (kernel-wide) */
-    uint32_t first_tb_out;           /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
-    uint32_t first_node, nodes;      /* the nodes that this kernel's TBs wait on */
-    uint32_t first_form, forms;      /* coarser forms of these nodes, finest first: slice of `forms` */
-    uint32_t first_link, links;      /* nodes of forms that its TBs count down: slice of `links` */
-    uint32_t shared;                 /* 1: its TBs share counters in any case: a form, or whole kernels */
-    uint32_t first_tb_row;           /* 0xffffffff: every TB has row 0; else index into tb_rows, one a TB */
-    uint32_t first_block;            /* 0xffffffff: nothing is recorded; else index into blocks, one a warp:
-                                        TB * warps + warp -> its block of accesses, from first_access on */
+    uint32_t rank;              /* unique; of ready kernels the lowest is dispatched first */
+    uint32_t carveout;          /* shared memory an SM is configured to for this kernel, bytes */
+    uint32_t first_pred, preds; /* kernels that must end first: slice of `preds` (always complete) */
+    uint32_t first_out, outs;   /* nodes that each of its TBs counts down: slice of `outs` */
+    uint32_t first_tb_out;      /* 0xffffffff: none; else index into tb_out_ptr, grid + 1 entries */
+    uint32_t first_node, nodes; /* the nodes that its TBs wait for */
+    uint32_t first_form, forms; /* coarser forms of these nodes, finest first: slice of `forms` */
+    uint32_t first_link, links; /* nodes of forms that its TBs count down: slice of `links` */
+    uint32_t shared;            /* 1: its TBs always share counters: a form, or whole kernels */
+    uint32_t first_tb_row;      /* 0xffffffff: every TB has row 0; else index into tb_rows, one a TB */
+    uint32_t first_block; /* 0xffffffff: nothing is recorded; else index into blocks, one a warp: TB * warps +
+                             warp -> its block of accesses, from first_access on */
     uint64_t first_access, accesses; /* the slice of `accesses` that holds all blocks */
-    uint32_t first_copy, copies;     /* 0: a kernel; else a copy from the host, of one TB that runs on no SM,
-                                        that writes this slice of `copied` */
-    uint64_t copy_wait, copy_time; /* before the first byte comes, and from there to the last; copy_time = 0:
-                                      all is there at once and its place in the order costs nothing */
-    uint32_t early;                /* 1: starts when all TBs of its preds have triggered or ended */
-    uint32_t whole;                /* table: it waits for the end of the first so many of its preds, whatever
-                                      its nodes; for the others only if it does not fit the table */
-    uint32_t segments;             /* address ranges that are compared when it enters the window */
-    uint32_t queue, packets;       /* queues: its own, and barrier packets in front of it */
-    uint32_t semaphores[4];        /* indices into needs that its POST and POLL count from */
-    uint32_t parameters;           /* cycles for which its first TB on an SM waits for its parameters */
-    uint32_t refetch;              /* 1: a launch beside others drops what its TBs hold of code */
-    uint32_t cooperative;          /* 1: its TBs are resident together, see placement.c */
-    uint32_t barrier;              /* table schemes, 1: admitted when all before it have ended, and nothing
-                                      behind it until it has */
-    uint32_t unit_tbs, units; /* TBs that share a signature, and how many signatures that makes; 0: none */
-    uint32_t prologue;        /* table schemes, 1: its program waits inside (DEPEND), so that TBs may be
-                                 dispatched before what they need has ended */
-    uint32_t first_unit;      /* units of all launches are numbered one after another */
+    uint32_t first_copy, copies;   /* 0: a kernel; else a copy from the host, of one TB that runs on no SM and
+                                      writes this slice of `copied` */
+    uint64_t copy_wait, copy_time; /* until the first byte arrives, and from there to the last; copy_time = 0:
+                                      all arrives at once and its place in the order costs nothing */
+    uint32_t early;                /* PDL, 1: starts when all TBs of its preds have triggered or ended */
+    uint32_t whole;    /* table: it waits for the end of so many of its preds, the first ones, whatever its
+                          nodes; for the others only if it does not fit the table */
+    uint32_t segments; /* address ranges that are compared when it enters the window */
+    uint32_t queue, packets; /* queues: its own, and barrier packets before it */
+    uint32_t semaphores[4];  /* indices into needs, the bases of its POST and POLL */
+    uint32_t parameters;     /* cycles that its first TB on an SM waits for its parameters */
+    uint32_t refetch;        /* 1: a launch beside others drops the code of its TBs */
+    uint32_t cooperative;    /* 1: its TBs are resident together, see placement.c */
+    uint32_t barrier; /* table schemes, 1: admitted when all kernels before it have ended; later ones wait for
+                         its end */
+    uint32_t unit_tbs, units; /* TBs that share a signature, and the number of signatures; 0: none */
+    uint32_t prologue;   /* table schemes, 1: its program waits inside (DEPEND), so that TBs may be dispatched
+                            before their conditions are met */
+    uint32_t first_unit; /* units of all launches are numbered consecutively */
     uint32_t first_set, sets; /* slice of hint_sets */
-    uint64_t look_up, enter;  /* what finding its edges adds before its admission, and keeping what it
-                                 touches behind it */
-    uint32_t places;          /* of the window that it takes: 1, or more if it stands for others, too */
+    uint64_t look_up,
+        enter; /* time to find its edges, before its admission, and to enter what it touches, after it */
+    uint32_t places; /* places of the window that it takes: 1, or more if it stands for others, too */
     uint32_t
         footprint;     /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
     uint32_t recorded; /* 1: its TBs write them when they end; 0: all are read before its admission */
-    uint64_t first_footprint; /* where those of its TBs begin, one behind the other */
+    uint64_t first_footprint; /* where those of its TBs begin, one after the other */
 } gs_launch;
 
 /* Granules of memory, first to end - 1. */
@@ -180,12 +180,12 @@ typedef struct gs_hint_set {
     uint32_t written;
 } gs_hint_set;
 
-/* Sectors first to end - 1 that a copy writes; `before`: how many its earlier rows hold. */
+/* Sectors first to end - 1 that a copy writes; `before`: how many the copy's earlier rows hold. */
 typedef struct gs_copy {
     uint64_t first, end, before;
 } gs_copy;
 
-/* A group node: `expect` TB ends release its consumer ranges. */
+/* A group node: `expect` TB ends release its ranges of consumers. */
 typedef struct gs_node {
     uint32_t kernel; /* the consumer */
     uint32_t expect;
@@ -197,8 +197,8 @@ typedef struct gs_range {
     uint32_t start, count, stride;
 } gs_range;
 
-/* Nodes of a kernel where `unit` TBs in a row share a counter; the ranges of such nodes count units. A node
-   may release nobody: ranges = 0. */
+/* Nodes of a kernel where `unit` consecutive TBs share a counter; ranges of such nodes count units. A node
+   may release none: ranges = 0. */
 typedef struct gs_form {
     uint32_t first_node, nodes, unit;
 } gs_form;
@@ -208,71 +208,70 @@ typedef struct gs_link {
     uint32_t first_node, size;
 } gs_link;
 
-/* The ordering mechanism; schemes are data. */
+/* How work is ordered; schemes are data. */
 typedef struct gs_order {
     uint32_t tb_edges;   /* 0: kernels wait for preds; 1: TBs wait for nodes */
     uint32_t window;     /* kernels admitted and unfinished at once */
     uint32_t infinite;   /* 1: table without limit and without cost */
-    uint32_t bypass;     /* ready kernels that dispatch may look past */
+    uint32_t bypass;     /* ready kernels that dispatch may pass over */
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
     uint32_t prologue;   /* 1: launches may have prologues */
     uint32_t bloom;      /* 1: edges are found at admission, from hints and signatures */
-    uint32_t in_flight;  /* kernels in flight before an early one may start; 0: no limit */
-    uint64_t launch;     /* first enqueue to first dispatch */
-    uint64_t gap;        /* last pred's release to dispatch; table schemes: to admission, at a barrier */
-    uint64_t admit;      /* between two admissions */
-    uint64_t early;      /* last trigger to dispatch of an early kernel */
-    uint64_t prepare;    /* behind a kernel's admission at least, until that of one that waits for it */
-    uint64_t beside;     /* added to the gap where kernels of other streams run */
-    uint64_t refetch;    /* cycles that TBs, of launches that refetch, wait for code and parameters when a
-                            kernel is launched beside others */
-    uint8_t gpcs[64];    /* GPCs in the order in which an empty chip is filled (gpu.cp.place = room) */
-    uint32_t in_order;   /* table, 1: a kernel counts as ended when all before it have, too */
-    uint32_t strict;     /* 1: no TB is dispatched before all of older kernels are */
-    uint32_t each;       /* table, 1: it counts edge by edge; lists and counters lie in memory, and those in
-                            use in two buffers, see child_lists.c */
+    uint32_t in_flight;  /* PDL: kernels in flight before another one may start; 0: no limit */
+    uint64_t launch;     /* from the first enqueue to the first dispatch */
+    uint64_t gap;   /* from the last pred's release to dispatch; table schemes: to admission, at a barrier */
+    uint64_t admit; /* between two admissions */
+    uint64_t early; /* PDL: from the last trigger to dispatch */
+    uint64_t prepare;  /* least time from a kernel's admission to that of one that waits for it */
+    uint64_t beside;   /* added to the gap while kernels of other streams run */
+    uint64_t refetch;  /* cycles that TBs of launches that refetch wait for code and parameters when a kernel
+                          is launched beside others */
+    uint8_t gpcs[64];  /* GPCs in the order in which an empty chip is filled (gpu.cp.place = room) */
+    uint32_t in_order; /* table, 1: a kernel ends when all before it have ended, too */
+    uint32_t strict;   /* 1: no TB is dispatched before all TBs of older kernels */
+    uint32_t each;  /* table, 1: it counts edge by edge; lists and counters are in memory, and those in use in
+                       two buffers, see child_lists.c */
     uint32_t lists; /* entries of the buffer of lists, each of so many children, or nodes (see child_lists.c);
                        0: all lists are on the chip and cost nothing */
     uint32_t children;
     uint32_t counters;    /* entries of the buffer of counters */
-    uint32_t nodes;       /* TBs in the buffer of wavefront_buffer.c; 0: there is none */
-    uint32_t pending;     /* entries for those that are not in it and have been counted down */
-    uint64_t prelaunch;   /* table: from a kernel's admission, which does not wait for `launch` then, to
-                              its first dispatch */
-    uint32_t entry_bytes; /* table: entries of it lie in memory, too, so many bytes each, and are read and
-                             updated through L2, see table_memory.c; 0: none does */
-    uint32_t list_bytes;  /* the same of an entry of the buffer of lists */
-    uint32_t computed;    /* 1: the scheduler finds nodes itself, so it writes those that are to lie there */
-    uint32_t rotate;      /* 1: ready kernels in turn, a TB each */
+    uint32_t nodes;       /* TBs in the wavefront buffer; 0: there is none */
+    uint32_t pending;     /* entries for TBs that are not in it and have been counted down */
+    uint64_t prelaunch;   /* table: from a kernel's admission, which does not wait for `launch` then, to its
+                             first dispatch */
+    uint32_t entry_bytes; /* table: its entries are in memory, too, so many bytes each, and are read and
+                             updated through L2, see table_memory.c; 0: none is */
+    uint32_t list_bytes;  /* the same for an entry of the buffer of lists */
+    uint32_t computed;    /* 1: the scheduler computes the nodes, so it writes those that are in memory */
+    uint32_t rotate;      /* 1: ready kernels in round robin, a TB each */
     uint32_t
-        placement;      /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel
-                           while an older one has not ended; 2 where the last producer ran, if there is room */
-    uint32_t affinity;  /* 2: ready TBs that are looked at for one whose producer ran where a slot is free */
-    uint32_t reserve;   /* table: 65536ths of all warps that kernels newer than the oldest with TBs left leave
-                           to it */
-    uint32_t queues;    /* queues of packets, see aql_queues.c; 0: there are none */
-    uint32_t slots;     /* of them that hardware looks at */
-    uint32_t ring;      /* packets that a queue holds */
-    uint32_t aware;     /* 1: a queue that can go on takes the slot of one that cannot at once */
-    uint64_t packet;    /* queues: for each packet */
-    uint64_t quantum;   /* queues: at such times one without a slot takes that of an idle one */
-    uint32_t ahead;     /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
-    uint64_t entries;   /* of the table */
-    uint32_t fetch;     /* 1: nodes lie in memory and are brought in when a TB of a producer is dispatched */
-    uint32_t share;     /* 65536ths of those that are free which a kernel may take if it has a coarser form */
-    uint64_t update;    /* it takes this long for each counter */
-    uint64_t latency;   /* from an update to the TBs that it frees being ready */
+        placement; /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel while
+                      an older one has not ended; 2 where the last producer ran, if there is room */
+    uint32_t affinity; /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
+    uint32_t reserve;  /* table: 65536ths of all warps that newer kernels leave to the oldest with TBs left */
+    uint32_t queues;   /* queues of AQL packets, see aql_queues.c; 0: there are none */
+    uint32_t slots;    /* queues that hardware looks at */
+    uint32_t ring;     /* packets that a queue holds */
+    uint32_t aware;    /* 1: a queue that can go on takes the slot of one that cannot, at once */
+    uint64_t packet;   /* queues: time of each packet */
+    uint64_t quantum;  /* queues: how often a queue without a slot may take that of an idle one */
+    uint32_t ahead;    /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
+    uint64_t entries;  /* of the table */
+    uint32_t fetch;    /* 1: nodes are in memory and are fetched when a TB of a producer is dispatched */
+    uint32_t share;    /* 65536ths of the free entries that a kernel with coarser forms may take */
+    uint64_t update;   /* time of each counter update */
+    uint64_t latency;  /* from an update to the TBs that it frees being ready */
     uint32_t launchers; /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
-    uint64_t check;     /* table: admission takes this much longer for each pair of segments, of the kernel
-                           and of those in the window */
-    uint64_t end;       /* table: the end of a kernel takes it this much longer */
-    uint64_t seen;      /* table: from then to those that wait for it, beyond the table's own latency */
-    uint64_t submit;    /* launchers: from taking a kernel to its dispatch */
-    uint64_t footprints; /* B of memory for what TBs of launches were seen to touch; 0: none */
+    uint64_t check;  /* table: admission takes so much longer for each pair of segments, of the kernel and of
+                        those in the window */
+    uint64_t end;    /* table: time that the end of a kernel takes */
+    uint64_t seen;   /* table: from then to the kernels that wait for it, beyond the table's own latency */
+    uint64_t submit; /* launchers: from taking a kernel to its dispatch */
+    uint64_t footprints; /* B of memory for learned footprints; 0: none */
 } gs_order;
 
 /* `accesses` (line in the low half, template in the high half), `templates` and `parts` are large: they are
-   checked and used where they lie and must stay as they are until gs_free. All else is copied. */
+   not copied, and must not change until gs_free. */
 typedef struct gs_job {
     const gs_op *ops;
     const gs_pattern *patterns;
@@ -297,14 +296,14 @@ typedef struct gs_job {
     const gs_sem *sems;
     const gs_stage *stages;
     const uint32_t *needs;    /* of each semaphore: posts that complete it */
-    const uint64_t *sequence; /* kernel << 32 | TB of all TBs but copies', in the order in which `nodes` takes
-                                 them in */
+    const uint64_t *sequence; /* kernel << 32 | TB of all TBs but copies', in the order in which the wavefront
+                                 buffer takes them */
     const gs_hint *hints;
     const gs_hint_set *hint_sets;
     const uint32_t *set_units; /* of each set: numbers of units within its launch */
     const uint32_t *unit_ptr;  /* of each unit: where its sets begin in unit_sets; one more at the end */
     const uint32_t *unit_sets;
-    const uint32_t *rates; /* of each unit: expected share of false answers of what it reads and of what it
+    const uint32_t *rates; /* of each unit: expected false positive rates of what it reads and of what it
                               writes, in 2^-24 */
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
         n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied, n_sems,
@@ -313,14 +312,14 @@ typedef struct gs_job {
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
-/* What happened to one TB. */
+/* What happened to a TB. */
 typedef struct gs_tb_record {
     uint64_t ready, dispatch, start, end;
     uint32_t kernel, tb, sm, slot;
-    uint32_t last_kernel, last_tb; /* whose end made it ready; 0xffffffff: none */
+    uint32_t last_kernel, last_tb; /* the TB whose end made it ready; 0xffffffff: none */
 } gs_tb_record;
 
-/* What happened to one kernel. */
+/* What happened to a kernel. */
 typedef struct gs_kernel_record {
     uint64_t enqueued, admitted, ready, first_dispatch, last_end, released; /* released: it is complete */
     uint32_t tbs, coarse; /* coarse: 1 = did not fit the table, waited for whole kernels */
@@ -343,8 +342,8 @@ typedef struct gs_sample {
     gs_work work;
 } gs_sample;
 
-/* Of a time series: what was counted from the start to the end of an interval; `backlog`: how long from then
-   on the part is booked, ticks. */
+/* A sample of a time series: what was counted from the beginning to the end of an interval; `backlog`: how
+   long the part is booked beyond that, ticks. */
 typedef struct gs_sm_series {
     gs_held held;
     gs_stalls stalls;
@@ -362,15 +361,15 @@ typedef struct gs_bank_series {
     gs_banks count;
 } gs_bank_series;
 
-/* Look-ups in signatures: tests of a granule against a unit that does not touch it, false answers among them,
-   those to be expected (2^-24), waits of units for units, and those of them that no true answer asked for. */
+/* Look-ups in signatures: tests of a granule against a unit that does not touch it; false positives among
+   them; those to be expected (2^-24); waits of units for units; waits without a true dependence. */
 typedef struct gs_bloom_count {
     uint64_t tests, false_hits, expected, edges, false_edges;
 } gs_bloom_count;
 
 typedef struct gs_totals {
     uint64_t now, end, tbs_done, hash;
-    uint64_t slowed; /* what the GPC that counted the most cycles has counted less than at gpu.clock */
+    uint64_t slowed; /* cycles that the GPC with the most has counted fewer than at gpu.clock */
     uint64_t quantum, quanta, sample_interval, samples;
     uint64_t table_peak_entries, table_updates, table_wait, table_coarse_kernels;
     uint64_t table_shared_kernels;           /* whose TBs shared counters */
@@ -382,11 +381,10 @@ typedef struct gs_totals {
 
 typedef struct gs_sim gs_sim;
 
-/* Creates a simulation; NULL on error with a message in `error` (size >= 256) and the code in *code. */
 /* A rule of the user's: which ready TB is dispatched next, and which SM takes it. See gs_set_rule. */
 typedef struct gs_ready_tb {
-    uint64_t ready; /* when all that it waits for had ended; of a kernel behind a barrier: the kernel's */
-    uint32_t kernel, tb;  /* of a kernel whose TBs have no conditions of their own: its next TB alone */
+    uint64_t ready;      /* when all that it waits for had ended; of a kernel after a barrier: the kernel's */
+    uint32_t kernel, tb; /* of a kernel whose TBs have no conditions of their own: its next TB alone */
     uint32_t producer_sm; /* where its last producer ran; 0xffff: not known */
     uint32_t rank;        /* of its kernel under scheme.priority, lowest first */
 } gs_ready_tb;
@@ -409,19 +407,19 @@ typedef struct gs_rule {
 } gs_rule;
 
 /* What a floor assumes of loads, by argument (bit a: argument a). `far`: no SM has the data when the first TB
-   of the kernel begins, so they come from L2; `cold`: nor has L2; `own`: no other TB loads them, so the way
-   counts from the first load of the TB itself. With `latency`, cycles of a load that finds L2, it is an
-   estimate and no floor: loads of `far` find what other SMs have just written, those of `cold` go to DRAM. Of
-   a TB with addresses (gs_tb_floor_of), `side`: it runs in the half of the chip on that side of L2's
-   partitions, 1 or 2; 0: nobody knows; `fresh`: nobody else loads from the DRAM rows of these, which are
-   `own` and `cold`. */
+   of the kernel starts, so they come from L2; `cold`: nor has L2; `own`: no other TB loads them, so the way
+   counts from the TB's own first load. With `latency`, cycles of a load that hits L2, the result is an
+   estimate and no floor: loads of `far` get what other SMs have just written, those of `cold` go to DRAM. For
+   a TB with addresses (gs_tb_floor_of), `side`: its SM is attached to that partition of L2, 1 or 2; 0: not
+   known; `fresh`: no other TB loads from the DRAM rows of these, which are `own` and `cold`. */
 typedef struct gs_loads {
     uint32_t far, cold, own, latency, side, fresh;
 } gs_loads;
 
+/* Creates a simulation; NULL on error, with a message in `error` (size >= 256) and the code in *code. */
 gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *job, int *code, char *error);
 void gs_free(gs_sim *sim);
-/* Runs until the job ends, `max_quanta` quanta have passed or the TB buffer is nearly full. */
+/* Runs until the job ends, `max_quanta` quanta have passed, or the TB buffer is nearly full. */
 int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta);
 /* From now on TBs are dispatched by a rule; it is called by the thread that calls gs_run. Not with prologues.
  */
@@ -436,25 +434,25 @@ void gs_slices_get(const gs_sim *sim, gs_l2 *out);
 void gs_samples_get(const gs_sim *sim, gs_sample *out);
 /* The time series: gs_totals.series samples of each SM, of each slice, and of each bank of each slice. */
 void gs_series_get(gs_sim *sim, gs_sm_series *sms, gs_slice_series *slices, gs_bank_series *banks);
-/* Where a line (128 B) lives: slice, set and tag; and back. */
+/* Where a line (128 B) maps to: slice, set and tag. */
 void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag);
-/* Sectors that TB `tb` of launch `kernel` touches, as line << 4 | mask with bit 63 set for writes; in program
-   order. Returns how many there are; writes at most `room`. */
+/* Sectors that TB `tb` of launch `kernel` touches, in program order, as line << 4 | mask, with bit 63 set for
+   writes. Returns how many there are; writes at most `room`. */
 uint64_t gs_touches(const gs_sim *sim, uint32_t kernel, uint32_t tb, uint64_t *out, uint64_t room);
-/* Lower bound on the time of one TB of a program's variant, from its first issue until all of the GPU sees
-   what it stored, cycles: no contention, every load hits L1 but for what `loads` says. */
+/* Lower bound on the time of a TB of a program's variant, in cycles, from its first issue until the whole GPU
+   sees what it stored: no contention, and every load hits L1 but for what `loads` says. */
 uint64_t gs_tb_floor(const gs_sim *sim, uint32_t program, uint32_t variant, const gs_loads *loads);
-/* Per-TB work of a variant: as counters (fp32..smem in 64ths of a cycle, instructions, lines, sectors). */
+/* Work of a TB of a variant, as counters (fp32..smem in 64ths of a cycle, instructions, lines, sectors). */
 void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *out);
-/* The same of one TB of a launch, for programs with rows. */
+/* The same for a TB of a launch, for programs with rows. */
 uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, const gs_loads *loads);
 void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out);
-/* What a launch loads and stores by the slice that it is at home in, sectors. `passed`: what those TBs store
-   that load a whole line of the slice; `most`: what one of them does; `now`, `whole`: of the TB looked at. */
+/* What a launch loads and stores, by home slice, in sectors. `passed`: stores of TBs that load a whole line
+   of the slice; `most`: of one of them; `now`, `whole`: of the current TB. */
 typedef struct gs_passed {
     uint64_t loaded, stored, passed, most, now, whole;
 } gs_passed;
-/* Adds to `out`, one a slice. */
+/* Adds to `out`, one for each slice. */
 void gs_passed_of(const gs_sim *sim, uint32_t kernel, gs_passed *out);
 const char *gs_build_info(void);
 uint64_t gs_tables_hash(void);

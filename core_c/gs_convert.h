@@ -1,6 +1,6 @@
-/* From recorded TBs to a kernel's converted form, which no GPU has a part in, and from there to programs of
-   one GPU. cffi reads this text too. Addresses are the trace's own until Python lays the pages it touches
-   side by side. */
+/* Conversion of recorded TBs to a kernel's converted form, which is independent of the GPU, and lowering of
+   that to programs of one GPU. cffi reads this text, too. Addresses are the trace's own until Python lays out
+   the pages that it touches. */
 #pragma once
 #include "gs_api.h"
 #include "gs_trace.h"
@@ -18,30 +18,30 @@ typedef struct gs_sass {
     int32_t imm;
     uint32_t bytes;
     uint16_t wavefronts;  /* of an access to shared memory */
-    uint16_t first_words; /* those of it that the first word of each lane would take */
+    uint16_t first_words; /* wavefronts that the first word of each lane alone would take */
 } gs_sass;
 
 /* A step of a class's code. */
 typedef struct gs_item {
-    uint32_t row; /* which gs_sass; GS_LOOP_END: the end of a loop */
-    uint32_t a;   /* instruction: its pattern or GS_NOWHERE; loop: first item of the body, from the class's */
+    uint32_t row; /* its gs_sass; GS_LOOP_END: the end of a loop */
+    uint32_t a;   /* instruction: its pattern or GS_NOWHERE; loop: first item of the body, within the class */
     uint32_t count; /* loop: iterations */
     uint32_t level; /* loop: its counter */
 } gs_item;
 
-/* Warps whose instructions are the same but for their addresses. */
+/* Warps with the same instructions, but for addresses. */
 typedef struct gs_class {
     uint64_t first_item, items;
     uint64_t instructions; /* of one warp */
-    uint64_t warps;        /* that are of it */
+    uint64_t warps;        /* warps in the class */
     uint64_t block;        /* recorded accesses of one warp */
 } gs_class;
 
-/* Where an instruction of a class goes, as gs_pattern has it. */
+/* The address of an instruction of a class, as in gs_pattern. */
 typedef struct gs_place {
     int64_t base, bx, by, bz, warp, step, step2;
-    uint64_t lo, hi; /* all that it reaches, bytes, half open */
-    uint32_t shape;  /* which gs_shape_lanes; 0 where it is recorded */
+    uint64_t lo, hi; /* bytes that it reaches, half open */
+    uint32_t shape;  /* its gs_shape_lanes; 0 if it is recorded */
     uint8_t recorded, align, level, level2;
 } gs_place;
 
@@ -50,8 +50,8 @@ typedef struct gs_shape_lanes {
     uint32_t lanes, width;
 } gs_shape_lanes;
 
-/* A recorded access: the line of its first address, and its template (2^32 and more: gs_convert_far tells).
- */
+/* A recorded access: the line of its first address, and its template (2^32 and more: known only after
+   gs_convert_far). */
 typedef struct gs_record {
     uint64_t line, template_;
 } gs_record;
@@ -62,7 +62,7 @@ typedef struct gs_run_touched {
     uint32_t tb, mode;
 } gs_run_touched;
 
-/* What is known of a kernel when its last TB has come; valid until the next gs_convert_begin. */
+/* A kernel after its last TB; valid until the next gs_convert_begin. */
 typedef struct gs_converted {
     const gs_sass *rows;
     const gs_item *items;
@@ -72,32 +72,31 @@ typedef struct gs_converted {
     const uint32_t *entries; /* tb_row x warps: classes */
     const uint32_t *tb_rows; /* one a TB */
     uint64_t n_rows, n_items, n_classes, n_places, n_shapes, n_entries, n_tb_rows;
-    uint64_t accesses; /* recorded ones of all warps */
+    uint64_t accesses; /* recorded accesses of all warps */
     uint64_t instructions;
     uint32_t warps;
 } gs_converted;
 
 typedef struct gs_convert gs_convert;
 
-/* `plain`, for tests, since results must not differ: 1: every address is recorded, 2: no loops are looked
- * for. */
+/* `plain`, for tests that results do not differ: 1: every address is recorded, 2: loops are not searched. */
 gs_convert *gs_convert_open(uint32_t plain);
 void gs_convert_close(gs_convert *convert);
 const char *gs_convert_error(const gs_convert *convert);
 /* A new kernel. All calls return GS_OK or an error code. */
 int gs_convert_begin(gs_convert *convert, const gs_trace_header *header);
 int gs_convert_tb(gs_convert *convert, const gs_trace_tb *tb);
-/* No more TBs: loops are looked for. */
+/* After the last TB: finds loops. */
 int gs_convert_end(gs_convert *convert);
 void gs_convert_get(const gs_convert *convert, gs_converted *out);
-/* Accesses that came since the last gs_convert_drop, in the order in which they came. */
+/* Recorded accesses since the last gs_convert_drop, in order of arrival. */
 uint64_t gs_convert_spilled(const gs_convert *convert, const gs_record **out);
-/* Runs touched by TBs since then, by TB as they came, each by (mode, start). */
+/* Runs touched by TBs since then, by TB in order of arrival, each by (mode, start). */
 uint64_t gs_convert_touched(const gs_convert *convert, const gs_run_touched **out);
 void gs_convert_drop(gs_convert *convert);
-/* After gs_convert_end: takes the spilled accesses in their order, in pieces, and gives all recorded accesses
-   in the order of TBs as they came and of warps. `last`: no more come. *used and *made: taken and given.
-   blocks[TB * warps + warp]: where a warp's begin. Call until all are used and no more are made. */
+/* After gs_convert_end: takes the spilled accesses in their order, in pieces, and returns all recorded
+   accesses in the order of TBs as they came and of warps. `last`: no more come. *used and *made: taken and
+   returned. blocks[TB * warps + warp]: where a warp's begin. Call until all are used and no more are made. */
 int gs_convert_settle(gs_convert *convert, const gs_record *in, uint64_t n, int last, gs_record *out,
                       uint64_t room, uint64_t *used, uint64_t *made, uint32_t *blocks);
 /* Templates and parts of all kernels so far. */
@@ -106,12 +105,12 @@ uint64_t gs_convert_templates(const gs_convert *convert, const gs_template **tem
 /* Pages of 2 MiB that all kernels so far touch, ascending; returns how many there are, writes at most `room`.
  */
 uint64_t gs_convert_pages(gs_convert *convert, uint64_t *out, uint64_t room);
-/* When all kernels are in and `pages` are all of them: gives accesses whose lanes lie 4 GiB and more apart
-   the templates that they have once the pages lie side by side; to be called before gs_convert_templates. */
+/* When all kernels are in, and `pages` are all of them: gives accesses with lanes 4 GiB or more apart the
+   templates that they have once the pages are adjacent. Call it before gs_convert_templates. */
 int gs_convert_far(gs_convert *convert, gs_record *records, uint64_t n, const uint64_t *pages,
                    uint64_t n_pages);
 
-/* ---- a class's code on one GPU ---- */
+/* Lowering a class's code to one GPU. */
 typedef struct gs_lower_in {
     const gs_sass *rows;
     const gs_item *items;

@@ -1,24 +1,24 @@
-/* Reader of SASS traces in the Accel-Sim text format (tracer versions 1 to 6). cffi reads this text too.
-   Text is pushed in pieces of any size; what is held is bounded by one TB. */
+/* Reader of SASS traces in the Accel-Sim text format (tracer versions 1 to 6). cffi reads this text, too.
+   Text is fed in pieces of any size; memory is bounded by one TB. */
 #pragma once
 #include <stdint.h>
 
-/* results of gs_trace_feed */
+/* Results of gs_trace_feed. */
 enum {
-    GS_TRACE_MORE = 0,   /* all text is used up: feed more */
+    GS_TRACE_MORE = 0,   /* all text is used: feed more */
     GS_TRACE_HEADER = 1, /* the header is complete: gs_trace_header_get */
     GS_TRACE_TB = 2,     /* a TB is complete: gs_trace_tb_get, valid until the next call */
-    GS_TRACE_END = 3,    /* the last piece is used up and the kernel is whole */
-    GS_TRACE_ERROR = -1  /* gs_trace_error: one line that begins with the line number */
+    GS_TRACE_END = 3,    /* the last piece is used and the kernel is complete */
+    GS_TRACE_ERROR = -1  /* gs_trace_error: a line that begins with the line number */
 };
 
-/* where a memory instruction goes */
+/* Memory space of an instruction. */
 enum { GS_SPACE_NONE, GS_SPACE_GLOBAL, GS_SPACE_SHARED, GS_SPACE_LOCAL };
 
-/* a register: class << 12 | number */
+/* A register: class << 12 | number. */
 enum { GS_REG_R, GS_REG_UR, GS_REG_P, GS_REG_UP };
 
-/* most registers of an instruction */
+/* Most registers of an instruction. */
 enum { GS_TRACE_DSTS = 4, GS_TRACE_SRCS = 8 };
 
 typedef struct gs_trace_header {
@@ -36,7 +36,7 @@ typedef struct gs_trace_inst {
     uint32_t pc;
     uint32_t mask;    /* active and not predicated off */
     uint16_t opcode;  /* row of OPCODES (pysim/opcodes.py) */
-    uint16_t variant; /* what the dots after it say that timing needs: GS_VARIANT_* bits */
+    uint16_t variant; /* suffixes that timing needs: GS_VARIANT_* bits */
     uint8_t dsts, srcs;
     uint8_t space; /* GS_SPACE_* */
     uint8_t width; /* bytes a lane; 0: not a memory instruction; bulk copies: CTAs that receive */
@@ -49,9 +49,9 @@ typedef struct gs_trace_inst {
     uint64_t barrier; /* bulk copies: address of the transaction barrier; else 0 */
 } gs_trace_inst;
 
-/* bits of gs_trace_inst.variant */
+/* Bits of gs_trace_inst.variant. */
 enum {
-    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV or .CG: goes past L1 */
+    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV or .CG: bypasses L1 */
     GS_VARIANT_HALF = 2,   /* 16-bit arithmetic in packed form */
     GS_VARIANT_COMMIT = 4, /* commits a group (GMMA) */
     GS_VARIANT_MULTICAST = 8,
@@ -75,8 +75,8 @@ typedef struct gs_trace_tb {
 
 typedef struct gs_trace gs_trace;
 
-/* `unknown`: row of OPCODES to use for opcodes that are not known; -1: they are errors. `room`: most bytes to
-   hold for one TB (0: 1 GiB). NULL: not enough memory. */
+/* `unknown`: row of OPCODES for unknown opcodes; -1: they are errors. `room`: most bytes to hold for one TB
+   (0: 1 GiB). NULL: not enough memory. */
 gs_trace *gs_trace_open(int32_t unknown, uint64_t room);
 /* `last`: no text follows this piece. *used: bytes taken; call again with the rest. */
 int gs_trace_feed(gs_trace *trace, const char *text, uint64_t bytes, int last, uint64_t *used);

@@ -30,7 +30,7 @@ enum {
 #define GS_PAY_SLOT(p) ((u32)((p) >> 39 & 7))
 #define GS_PAY_KIND(p) ((u32)((p) >> 42 & 7))
 #define GS_PAY_L1(p)   ((u32)((p) >> 45 & 4095))
-/* Of stores: the owner takes fewer bits than a place in L1, and the rest tells how many words of each sector
+/* Of stores: the owner takes fewer bits than a place in L1, and the rest is how many words of each sector
    are written, 0: all. */
 #define GS_PAY_OWNER(p) ((u32)((p) >> 45 & (GS_STORE_OWNERS - 1)))
 #define GS_PAY_WORDS(p) ((u32)((p) >> (45 + GS_STORE_OWNER_BITS) & 7))

@@ -163,7 +163,7 @@ typedef struct gs_sched {
     u32 next_admit, active, oldest_undispatched, finished, kernels_done, pad;
     u64 admit_at;
     u64 barrier_lifted_at;     /* no kernel is admitted before: the gap after a barrier of a table scheme */
-    u32 barrier_running, pad2; /* 1: a kernel behind barriers has not ended */
+    u32 barrier_running, pad2; /* 1: a kernel after a barrier has not ended */
     u64 releases;
     u64 refetched;      /* 1 + when a launch beside others last dropped code */
     u64 first_releases; /* a kernel found the chip empty: releases then; that kernel + 1, the TBs that it had
@@ -172,7 +172,7 @@ typedef struct gs_sched {
     u32 round_robin, table_entries, table_peak, coarse, shared;
     u64 table_updates, table_wait;
     u64 end, hash, tbs_done;
-    gs_ring release, ready, admit; /* admit: kernels behind barriers, and pieces of host copies */
+    gs_ring release, ready, admit; /* admit: kernels after barriers, and pieces of host copies */
     gs_ring complete;              /* TBs whose stores are acknowledged after they have left their SM */
     gs_ring waiting_kernels;       /* PDL kernels that wait for others in flight; or for a launcher */
     u32 oldest_unfinished;         /* table: the oldest kernel that has not ended */
@@ -195,7 +195,7 @@ typedef struct gs_sched {
     u32 footprint_waits,
         footprints_here;    /* replies with footprints that are waited for; 1: the next kernel has them all */
     gs_ring prologue_over;  /* TBs whose prologue ends, see prologue.c */
-    u32 running;            /* kernels (not copies) behind barriers that have begun and not ended */
+    u32 running;            /* kernels (not copies) after barriers that have begun and not ended */
     u32 in_flight, has_pdl; /* kernels in flight, see pdl.c; 1: the job has PDL kernels */
     u64 link_free;          /* when the host link is free */
     u32 tb_head, tb_tail;   /* ring of TB records */

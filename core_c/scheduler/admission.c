@@ -1,4 +1,4 @@
-/* Admission: which kernels are in the window, and when kernels behind barriers start. It runs once a
+/* Admission: which kernels are in the window, and when kernels after barriers start. It runs once a
    kernel. */
 #include "scheduler/admission.h"
 

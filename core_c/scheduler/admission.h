@@ -1,4 +1,4 @@
-/* Admission: which kernels are in the window, and when kernels behind barriers start. */
+/* Admission: which kernels are in the window, and when kernels after barriers start. */
 #pragma once
 #include "base/mailbox.h"
 

@@ -1,5 +1,5 @@
-/* Dispatch by a rule of the user's, in place of scheme.priority, scheme.placement and what lets TBs pass
- * others. */
+/* Dispatch by a rule of the user's, in place of scheme.priority, scheme.placement and passing kernels over.
+ */
 #pragma once
 #include "base/mailbox.h"
 

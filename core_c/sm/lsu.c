@@ -106,7 +106,7 @@ static inline void begin_copy(gs_sm *sm, u32 wi, u64 leaves, u64 begins)
     sm->copy_left[wi] = (u32)b->left;
 }
 
-static inline void load_lines(gs_ctx *ctx, gs_sm *sm, gs_access *a, const gs_part *part, const gs_iop *op,
+static inline void load_lines(gs_ctx *ctx, gs_sm *sm, gs_mem_access *a, const gs_part *part, const gs_iop *op,
                               int cached)
 {
     const gs_sim *sim = ctx->sim;
@@ -119,15 +119,15 @@ static inline void load_lines(gs_ctx *ctx, gs_sm *sm, gs_access *a, const gs_par
     a->kind = GS_MSG_LOAD;
     sm->work.l1_lines += a->n;
     if (GS_UNLIKELY(sim->oracle)) {
-        gs_access_lines(ctx, sm, a, part, 1, cached, 1);
+        gs_mem_access_lines(ctx, sm, a, part, 1, cached, 1);
     } else if (cached) {
-        gs_access_lines(ctx, sm, a, part, 1, 1, 0);
+        gs_mem_access_lines(ctx, sm, a, part, 1, 1, 0);
     } else {
-        gs_access_lines(ctx, sm, a, part, 1, 0, 0);
+        gs_mem_access_lines(ctx, sm, a, part, 1, 0, 0);
     }
 }
 
-static inline void store_lines(gs_ctx *ctx, gs_sm *sm, gs_access *a, const gs_coalesced *lines,
+static inline void store_lines(gs_ctx *ctx, gs_sm *sm, gs_mem_access *a, const gs_coalesced *lines,
                                const gs_iop *op, int joined)
 {
     const gs_sim *sim = ctx->sim;
@@ -136,7 +136,7 @@ static inline void store_lines(gs_ctx *ctx, gs_sm *sm, gs_access *a, const gs_co
     if (sim->keep_partial && sim->join_stores && a->n && part->partial) {
         a->joins = joining(sim, &sm->warp[a->wi], a->tb, op, &sm->last_store[a->wi]);
     }
-    gs_access_lines(ctx, sm, a, part, 0, 0, sim->oracle != 0);
+    gs_mem_access_lines(ctx, sm, a, part, 0, 0, sim->oracle != 0);
     if (GS_UNLIKELY(joined && sim->oracle)) {
         /* it is written with the store that it joined */
         u64 time = gs_clock_edge(gs_clock_of(sim, sm), a->c);
@@ -196,17 +196,17 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         leaves = leaves_queue(sim, sm, b, issue);
     }
     u32 slot = gs_scoreboard_slot_of(w, op);
-    gs_access a = {.tb = tb,
-                   .ws = &w->slot[slot],
-                   .line0 = reach.line,
-                   .c = c,
-                   .at = gs_max(issue, gs_max(leaves, sm->lsu_free)),
-                   .wi = wi,
-                   .slot = slot,
-                   .copy = op->kind == GS_OP_LOAD && op->smem,
-                   .pool = pool,
-                   .n = n,
-                   .sectors = joined ? 0 : reach.template->sectors};
+    gs_mem_access a = {.tb = tb,
+                       .ws = &w->slot[slot],
+                       .line0 = reach.line,
+                       .c = c,
+                       .at = gs_max(issue, gs_max(leaves, sm->lsu_free)),
+                       .wi = wi,
+                       .slot = slot,
+                       .copy = op->kind == GS_OP_LOAD && op->smem,
+                       .pool = pool,
+                       .n = n,
+                       .sectors = joined ? 0 : reach.template->sectors};
     sm->lsu_free = gs_max(issue, sm->lsu_free) + lines; /* reading a copy's registers does not hold it */
     if (GS_UNLIKELY(op->smem)) {
         begin_copy(sm, wi, leaves, a.at);

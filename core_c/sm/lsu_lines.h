@@ -11,16 +11,16 @@
 #include "sm/l1.h"
 #include "sm/sm.h"
 
-typedef struct gs_access {
+typedef struct gs_mem_access {
     gs_tb *tb;
     gs_scoreboard_slot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the LSU takes the first line */
     u32 wi, slot, kind, copy, pool, n, sectors;
     const gs_part *joins; /* of a store that will join this one, or NULL */
-} gs_access;
+} gs_mem_access;
 
 /* Words of each sector that a store writes, as L2 sees it; 0: all. A store that joins it adds its own. */
-static inline u32 gs_access_words(const gs_part *part, const gs_part *joins)
+static inline u32 gs_mem_access_words(const gs_part *part, const gs_part *joins)
 {
     u32 words = part->partial;
     words += !joins ? 0 : joins->partial ? joins->partial : 8;
@@ -28,22 +28,22 @@ static inline u32 gs_access_words(const gs_part *part, const gs_part *joins)
 }
 
 /* one of the lines */
-typedef struct gs_access_line {
+typedef struct gs_mem_access_line {
     u64 line;
     const gs_part *part;
     u32 mask;  /* sectors that are asked of L2, or written there */
     u32 place; /* where L1 keeps the line when its fill comes; 0: nowhere */
     u32 kept;  /* where L1 keeps the `fresh` sectors of the reply, whichever request allocated the line */
     u32 fresh;
-} gs_access_line;
+} gs_mem_access_line;
 
 /* what L1 has served of the op */
-typedef struct gs_access_hits {
+typedef struct gs_mem_access_hits {
     u32 lines, sectors;
-} gs_access_hits;
+} gs_mem_access_hits;
 
 /* 1: the op waits for the fill of a line that is in flight; `fill`: its cycle, if that is known. */
-static inline int gs_access_join_fill(gs_sm *sm, const gs_access *a, u32 place, u32 fill)
+static inline int gs_mem_access_join_fill(gs_sm *sm, const gs_mem_access *a, u32 place, u32 fill)
 {
     if (fill < GS_IN_FLIGHT) {
         a->ws->done = gs_max32(a->ws->done, fill);
@@ -55,15 +55,16 @@ static inline int gs_access_join_fill(gs_sm *sm, const gs_access *a, u32 place, 
 }
 
 /* A line of a load that may hit L1. 1: L1 serves it, at once or with the fill that is in flight. */
-static GS_ALWAYS_INLINE int gs_access_l1(gs_ctx *ctx, gs_sm *sm, const gs_access *a, gs_access_line *x,
-                                         u32 fold, u64 looked_up, gs_access_hits *hits, int oracle)
+static GS_ALWAYS_INLINE int gs_mem_access_l1(gs_ctx *ctx, gs_sm *sm, const gs_mem_access *a,
+                                             gs_mem_access_line *x, u32 fold, u64 looked_up,
+                                             gs_mem_access_hits *hits, int oracle)
 {
     const gs_clock *clock = gs_clock_of(ctx->sim, sm);
     u32 fill = 0;
     int found = gs_l1_lookup(sm, (u32)x->line, fold, &x->mask, (u32)a->c, &x->place, &fill);
     u32 have = x->part->mask & ~x->mask; /* of a line that L1 lacks in part */
     x->fresh = x->mask;
-    if (found == GS_L1_PART && have && !gs_access_join_fill(sm, a, x->place, fill)) {
+    if (found == GS_L1_PART && have && !gs_mem_access_join_fill(sm, a, x->place, fill)) {
         x->mask = x->part->mask;
         have = 0;
     }
@@ -76,7 +77,7 @@ static GS_ALWAYS_INLINE int gs_access_l1(gs_ctx *ctx, gs_sm *sm, const gs_access
         x->place = found == GS_L1_PART ? 0 : x->place;
         return 0;
     }
-    if (found == GS_L1_HIT || gs_access_join_fill(sm, a, x->place, fill)) {
+    if (found == GS_L1_HIT || gs_mem_access_join_fill(sm, a, x->place, fill)) {
         sm->work.l1_hits += found == GS_L1_HIT;
         sm->work.l1_merged += found == GS_L1_MERGED;
         a->ws->done = gs_max32(a->ws->done, (u32)looked_up);
@@ -92,8 +93,8 @@ static GS_ALWAYS_INLINE int gs_access_l1(gs_ctx *ctx, gs_sm *sm, const gs_access
 }
 
 /* Counts what is requested of L2, or stored there. */
-static inline void gs_access_count(const gs_sim *sim, gs_sm *sm, const gs_access *a, int load, u32 sent,
-                                   u32 sectors, u64 looked_up)
+static inline void gs_mem_access_count(const gs_sim *sim, gs_sm *sm, const gs_mem_access *a, int load,
+                                       u32 sent, u32 sectors, u64 looked_up)
 {
     a->ws->count += (u16)sent;
     sm->acquired[a->pool] += sent;
@@ -113,8 +114,8 @@ static inline void gs_access_count(const gs_sim *sim, gs_sm *sm, const gs_access
 
 /* Sends the lines of an op that L1 does not serve. The last three are constants where it is called, so that
    each kind of access has a loop of its own. */
-static GS_ALWAYS_INLINE void gs_access_lines(gs_ctx *ctx, gs_sm *sm, const gs_access *a, const gs_part *part,
-                                             int load, int cached, int oracle)
+static GS_ALWAYS_INLINE void gs_mem_access_lines(gs_ctx *ctx, gs_sm *sm, const gs_mem_access *a,
+                                                 const gs_part *part, int load, int cached, int oracle)
 {
     const gs_sim *sim = ctx->sim;
     const gs_sender sender = gs_sender_make(ctx, sm->id);
@@ -131,16 +132,16 @@ static GS_ALWAYS_INLINE void gs_access_lines(gs_ctx *ctx, gs_sm *sm, const gs_ac
     const gs_part *first = part;
     gs_box_row row = ctx->row;
     gs_block block = {.first = GS_NEVER - block_lines};
-    gs_access_hits hits = {0, 0};
+    gs_mem_access_hits hits = {0, 0};
     u64 port = sm->port_free, looked_up = a->at + sim->l1_latency, above = GS_NEVER;
     u32 fold = 0;
     for (const gs_part *end = part + a->n; part < end; part++, looked_up++) {
-        gs_access_line x = {a->line0 + (u64)(i64)part->line, part, part->mask, 0, 0, part->mask};
+        gs_mem_access_line x = {a->line0 + (u64)(i64)part->line, part, part->mask, 0, 0, part->mask};
         if ((cached || keeps) && x.line >> 9 != above) {
             above = x.line >> 9;
             fold = gs_l1_fold(sim, (u32)x.line);
         }
-        if (cached && gs_access_l1(ctx, sm, a, &x, fold, looked_up, &hits, oracle)) {
+        if (cached && gs_mem_access_l1(ctx, sm, a, &x, fold, looked_up, &hits, oracle)) {
             continue;
         }
         if (keeps) {
@@ -162,7 +163,7 @@ static GS_ALWAYS_INLINE void gs_access_lines(gs_ctx *ctx, gs_sm *sm, const gs_ac
         }
         if (!load) {
             const gs_part *joins = a->joins ? a->joins + (part - first) : NULL;
-            u32 words = sim->keep_partial && partial ? gs_access_words(part, joins) : 0;
+            u32 words = sim->keep_partial && partial ? gs_mem_access_words(part, joins) : 0;
             whose = owner | words << GS_STORE_OWNER_BITS;
         }
         gs_send_row(ctx, &sender, &row, sm_boxes + box, arrive,
@@ -182,5 +183,5 @@ static GS_ALWAYS_INLINE void gs_access_lines(gs_ctx *ctx, gs_sm *sm, const gs_ac
         sm->smem_free = gs_max(sm->smem_free, a->at * 64) +
                         (a->copy ? hits.sectors * (u64)sim->params.gpu_sm.copy_hold : (u64)hits.lines * 64);
     }
-    gs_access_count(sim, sm, a, load, a->n - hits.lines, a->sectors - hits.sectors, looked_up);
+    gs_mem_access_count(sim, sm, a, load, a->n - hits.lines, a->sectors - hits.sectors, looked_up);
 }

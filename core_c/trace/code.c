@@ -1,18 +1,18 @@
-/* Lowers a class's code to ops of one GPU.
+/* Lowering of a class's code to ops of one GPU.
 
-   Runs of instructions of fixed latency become compute blocks: counts a pipe, and `chain`, what a warp alone
-   needs beyond them, from an in-order scoreboard over the registers. A load's line requests count on one of
-   the five slots, chosen as a compiler does: loads that are first needed at the same place share one. A WAIT
-   stands before the first instruction that reads or overwrites what is on its way. Stores and reductions have
-   a slot of their own that nobody waits for before MEMBAR or EXIT.
+   Runs of instructions of fixed latency become compute blocks: a count for each pipe, and `chain`, what a
+   warp alone needs beyond them, from an in-order scoreboard over the registers. A load's line requests count
+   on one of the five slots, chosen as a compiler does: loads that are first needed at the same place share
+   one. A WAIT precedes the first instruction that reads or overwrites what is in flight. Stores and
+   reductions have a slot of their own, which only MEMBAR and EXIT wait for.
 
-   Groups of asynchronous copies (LDGSTS) take up to three slots in turn, so that DEPBAR waits for all but the
-   newest that it allows; where the loop counters do not tell a group's slot, all are on one slot and all are
-   waited for.
+   Groups of async copies (LDGSTS) take up to three slots in turn, so that DEPBAR waits for all but the newest
+   groups that it allows. Where the loop counters do not determine a group's slot, all groups are on one slot
+   and all are waited for.
 
-   Kept simple: bulk copies count on the slot of the group that is open, at most 64 lines each, and a wait on
-   a transaction barrier waits for all copies; a matrix multiply of a warp group is one tensor instruction,
-   waited for at once; textures and constants take the latency of an L1 hit. */
+   Simplifications: bulk copies count on the slot of the current group, at most 64 lines each, and a wait on a
+   transaction barrier waits for all copies; a matrix multiply of a warp group is one tensor instruction,
+   waited for at once; textures and constants have the latency of an L1 hit. */
 #include "trace/code.h"
 
 #include "trace/code_chain.h"
@@ -25,7 +25,7 @@
 
 enum { LONG_RUN = 1 << 14 }; /* wavefronts of a block are 16 bits */
 
-/* ---- ops ---- */
+/* Ops. */
 static gs_op *add_op(gs_lowering *l, u8 kind)
 {
     gs_op *op = gs_vector_room(&l->code->ops, 1, sizeof *op);
@@ -78,7 +78,7 @@ static int add_wait(gs_lowering *l, gs_async_copy_slot slot)
     return 1;
 }
 
-/* Waits in front of an item: on slots, and on all groups of copies but the newest that it allows. */
+/* Waits before an item: on slots, and on all groups of copies but the newest that it allows. */
 static int add_waits(gs_lowering *l, u64 i)
 {
     for (u32 s = 0; s < GS_LOWER_SLOTS; s++) {
@@ -101,7 +101,7 @@ static int add_waits(gs_lowering *l, u64 i)
 
 static int write_ops(gs_lowering *l)
 {
-    u32 block = GS_NOWHERE; /* the compute block that is open */
+    u32 block = GS_NOWHERE; /* the current compute block */
     for (u64 i = 0; i < l->n; i++) {
         const gs_item *item = &l->items[i];
         if (l->head[i] || l->needs[i] || item->row == GS_LOOP_END) {
@@ -162,7 +162,7 @@ static int write_ops(gs_lowering *l)
     return 1;
 }
 
-/* ---- a class ---- */
+/* Classes. */
 static int lower_class(gs_lowering *l, const gs_class *class)
 {
     u64 n = class->items;
@@ -189,7 +189,7 @@ static int lower_class(gs_lowering *l, const gs_class *class)
         }
         l->loop[i] = depth ? open[depth - 1] : n;
         if (l->items[i].row == GS_LOOP_END) {
-            open[depth++] = i; /* checked: at most three in each other */
+            open[depth++] = i; /* checked: at most three nested loops */
             if (!l->head[l->items[i].a]) {
                 l->head[l->items[i].a] = ++loops;
             }
@@ -198,7 +198,7 @@ static int lower_class(gs_lowering *l, const gs_class *class)
     u64 first = l->code->ops.n;
     int good = gs_lower_slots(l, loops) && write_ops(l);
     if (good) {
-        /* where a warp alone stalls for long decides where blocks end, and that what their chains are */
+        /* the stalls of a warp alone decide where blocks end, and that what their chains are */
         gs_lower_chains(l, first);
         l->code->ops.n = first;
         good = write_ops(l);

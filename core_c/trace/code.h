@@ -1,4 +1,4 @@
-/* Inside of the lowering of classes: see code.c. */
+/* What the files of the lowering share: see code.c. */
 #pragma once
 #include "gen/gs_opcodes.h"
 #include "trace/convert.h"
@@ -10,7 +10,7 @@ enum {
     GS_NEEDS_COPIES = 0x80 /* in gs_lowering.needs: groups of copies */
 };
 
-/* what an instruction is to the lowering */
+/* Kinds of instructions for the lowering. */
 enum {
     GS_IS_ISSUE,
     GS_IS_LOAD,
@@ -46,7 +46,7 @@ typedef struct gs_lowering {
     u8 *slot;         /* of a memory op */
     u8 *needs;        /* slots that it waits for, a bit each */
     u8 *passed;       /* end of a loop: gone through once */
-    u8 *cut;          /* 1: it stalls for long, so no block goes on with it */
+    u8 *cut;          /* 1: it stalls for long, so that a block ends before it */
     const u8 *levels; /* of each place: the loop counter that moves it most */
     u32 store_slot, copy_slot, copy_slots, load_slots;
     u8 used; /* slots, a bit each */
@@ -55,12 +55,12 @@ typedef struct gs_lowering {
     u32 smem_latency, l1_latency;
 } gs_lowering;
 
-/* registers, from the first to before the end */
+/* Registers, from the first to before the end. */
 typedef struct gs_operand {
     u32 first, end;
 } gs_operand;
 
-/* which slot a group of copies is on: slot + (counter[level] + plus) mod stages; stages = 0: slot */
+/* The slot of a group of copies: slot + (counter[level] + plus) mod stages; stages = 0: slot. */
 typedef struct gs_async_copy_slot {
     u8 slot, stages, level;
     i32 plus;

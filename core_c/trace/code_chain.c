@@ -1,5 +1,5 @@
-/* Dependence chains of compute blocks: a warp alone goes through its class's code with an in-order scoreboard
-   over the registers, twice through each loop, of which the second time counts. */
+/* Dependence chains of compute blocks: a warp alone runs its class's code with an in-order scoreboard over
+   the registers, twice through each loop; the second time counts. */
 #include "trace/code_chain.h"
 
 #include "trace/code.h"
@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-enum { LONG_STALL = 8 }; /* cycles; a block does not go on over a longer one: others use the time */
+enum { LONG_STALL = 8 }; /* cycles; a longer stall ends a block, so that other warps use the time */
 
-/* Three different sources in one of the two register banks: the pipe waits a cycle for them. A source that is
-   where the instruction before had it is kept beside the pipe (.reuse, which compilers set where they can).
- */
+/* Three different sources in one of the two register banks delay the pipe by a cycle. A source in the same
+   operand position as in the instruction before is kept beside the pipe (.reuse, which compilers set where
+   they can). */
 u32 gs_lower_bank_conflict(const gs_lowering *l, u64 i)
 {
     const gs_sass *s = gs_lower_row(l, i),
@@ -32,7 +32,7 @@ typedef struct timing {
     u64 now; /* 64ths of a cycle */
     u64 ready[GS_REGISTERS];
     u64 pipe[GS_PIPES];
-    u64 begun;  /* of the block at hand */
+    u64 begun;  /* of the current block */
     u32 block;  /* GS_NOWHERE: none */
     u32 before; /* the block that ended just before; GS_NOWHERE: something else came between */
 } timing;
@@ -49,7 +49,7 @@ static u32 latency_of(const gs_lowering *l, const gs_sass *s)
     return gs_lower_pipe(s) < GS_PIPES ? l->latency[gs_lower_pipe(s)] * 64 : 64;
 }
 
-/* what the block took beyond its issue slots and pipes */
+/* What the block took beyond its issue slots and pipes. */
 static void close_block(gs_lowering *l, timing *t)
 {
     if (t->block == GS_NOWHERE) {
@@ -88,8 +88,8 @@ static u64 operands_ready(const timing *t, const gs_operand *o, u32 n)
     return at;
 }
 
-/* The next op stalls: that belongs to the block right before it, if there is one. It may have several
-   followers, of which the slowest counts; `count` of a compute op holds it until the end. */
+/* The next op stalls: that belongs to the block right before it, if there is one. A block may have several
+   followers; the slowest counts. `count` of the compute op holds the stall until the end. */
 static void stall(gs_lowering *l, timing *t, u64 at)
 {
     if (t->before != GS_NOWHERE) {
@@ -129,7 +129,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
         t->block = l->op[i];
         t->begun = t->now;
         for (u32 p = 0; p < GS_PIPES; p++) {
-            t->pipe[p] = t->now; /* what is left of the block before is the core's to count */
+            t->pipe[p] = t->now; /* the core counts what is left of the block before */
         }
     }
     u32 p = gs_lower_pipe(s);

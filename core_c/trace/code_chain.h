@@ -1,8 +1,8 @@
-/* Dependence chains of compute blocks: code_chain.c. */
+/* Dependence chains of compute blocks. */
 #pragma once
 #include "trace/code.h"
 
-/* 1: three of its sources come from one register bank. */
+/* 1: three of the instruction's sources are in one register bank. */
 u32 gs_lower_bank_conflict(const gs_lowering *l, u64 item);
-/* Gives the class's compute blocks, from op `first` on, their chains, and tells where to cut them. */
+/* Sets the chains of the class's compute blocks, from op `first` on, and where to cut them. */
 void gs_lower_chains(gs_lowering *l, u64 first);

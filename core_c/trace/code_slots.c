@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    NEAR = 1024, /* instructions that are looked through for a load's first use */
-    CLOSE = 4,   /* instructions apart that are the same place for it */
+    NEAR = 1024, /* instructions that are searched for a load's first use */
+    CLOSE = 4,   /* instructions apart that count as the same place */
     NONE = 0xff
 };
 
@@ -49,7 +49,7 @@ int gs_lower_kind(const gs_lowering *l, u64 item)
     }
 }
 
-/* ---- registers ---- */
+/* Registers. */
 
 u32 gs_lower_register(u16 reg)
 {
@@ -71,7 +71,7 @@ static int touches_memory(const gs_sass *s)
     return s->width && s->space != GS_SPACE_NONE;
 }
 
-/* Registers of an operand, of which a trace names the first: wide accesses have several, addresses two. */
+/* Registers of an operand; a trace names the first. Wide accesses have several, addresses two. */
 static u32 length_of(const gs_sass *s, int address)
 {
     return !touches_memory(s) ? 1 : address ? 2 : gs_max32(1, s->width / 4u);
@@ -97,7 +97,7 @@ u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads)
     return n;
 }
 
-/* `s` reads or overwrites what `of` writes */
+/* 1: `s` reads or overwrites what `of` writes. */
 static int uses(const gs_sass *s, const gs_sass *of)
 {
     gs_operand mine[GS_OPERANDS], theirs[GS_OPERANDS];
@@ -112,7 +112,7 @@ static int uses(const gs_sass *s, const gs_sass *of)
     return 0;
 }
 
-/* ---- slots of loads ---- */
+/* Slots of loads. */
 
 /* The item that first needs a load's result; n: none that is near. */
 static u64 first_use(const gs_lowering *l, u64 load)
@@ -133,7 +133,7 @@ static u64 first_use(const gs_lowering *l, u64 load)
     return l->n;
 }
 
-/* ---- slots of copies ---- */
+/* Slots of copies. */
 
 static int what_at(const gs_lowering *l, u64 i)
 {
@@ -166,7 +166,7 @@ gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
             made.stages = (u8)slots;
             made.level = (u8)l->items[e].level;
         } else if (each) {
-            made.stages = NONE; /* no slot and counter say where it is */
+            made.stages = NONE; /* no slot and counter determine it */
         }
     }
     made.plus = (i32)((l->commits[item] + (u64)slots * (back / slots + 1) - back) % slots);
@@ -177,7 +177,7 @@ gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
     return made;
 }
 
-/* Whether each copy's and each wait's slot can be told with so many slots. */
+/* 1: with so many slots each copy's and each wait's slot is determined. */
 static int slots_told(const gs_lowering *l)
 {
     for (u64 i = 0; i < l->n; i++) {
@@ -192,7 +192,7 @@ static int slots_told(const gs_lowering *l)
     return 1;
 }
 
-/* As many slots as groups may be outstanding: one more than the waits allow; at most three. */
+/* As many slots as groups may be outstanding, one more than the waits allow; at most three. */
 static void choose_copy_slots(gs_lowering *l, u32 below)
 {
     u32 most = 0, any = 0, commits = 0;
@@ -214,7 +214,7 @@ static void choose_copy_slots(gs_lowering *l, u32 below)
     l->copy_slot = below - l->copy_slots;
 }
 
-/* ---- all slots ---- */
+/* All slots. */
 static void choose_slots(gs_lowering *l)
 {
     int stores = 0;
@@ -226,7 +226,7 @@ static void choose_slots(gs_lowering *l)
     choose_copy_slots(l, GS_LOWER_SLOTS - (u32)stores);
     l->load_slots = l->copy_slot;
     l->used = (u8)((u32)stores << l->store_slot | ((1u << l->copy_slots) - 1) << l->copy_slot);
-    /* of each slot: who needs what was last put on it, and when that was */
+    /* Of each slot: what needs the last load on it, and when that load was. */
     u64 user[GS_LOWER_SLOTS], since[GS_LOWER_SLOTS] = {0};
     u32 next = 0;
     memset(user, 0xff, sizeof user);
@@ -260,7 +260,7 @@ static void choose_slots(gs_lowering *l)
     }
 }
 
-/* ---- where to wait ---- */
+/* Where to wait. */
 typedef struct pending {
     u8 on[GS_REGISTERS]; /* slots that will write a register, a bit each */
 } pending;
@@ -276,7 +276,7 @@ static u8 needed(const pending *p, const gs_operand *o, u32 n)
     return found;
 }
 
-/* Goes through the code once; *again: a loop's end leaves what its head did not know of. */
+/* Goes through the code once; *again: the end of a loop adds to what its head knew. */
 static void find_waits(gs_lowering *l, pending *heads, int *again)
 {
     pending p;

@@ -1,6 +1,6 @@
-/* Takes in the TBs of a recorded kernel: warps with the same instructions become one class, and an address
-   that follows from where the TB and the warp are is kept as that rule. What is held is one TB, the classes,
-   and what the caller has not yet taken of the accesses that no rule gives. */
+/* Conversion of a recorded kernel, TB by TB. Warps with the same instructions become a class. An address that
+   depends linearly on TB and warp is kept as a rule. Held in memory: one TB, the classes, and the accesses
+   without a rule that the caller has not taken yet. */
 #include "trace/convert.h"
 
 #include "gen/gs_opcodes.h"
@@ -15,9 +15,9 @@
 #include <string.h>
 
 enum {
-    LOCAL_SLOTS = 512, /* TBs after which local memory is used again */
+    LOCAL_SLOTS = 512, /* TBs after which local memory is reused */
     LOCAL_WINDOW = 1 << 24,
-    PIECE = 4096, /* bytes of a bulk copy that one access stands for */
+    PIECE = 4096, /* bytes of a bulk copy that become one access */
     BULK = 1 << 20
 };
 
@@ -105,7 +105,7 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     gs_index_clear(&c->stream_index);
     gs_index_clear(&c->shape_index);
     gs_index_clear(&c->entry_index);
-    /* zeros that nobody touches: a header may promise more TBs than ever come */
+    /* zeros that are never touched: a header may promise more TBs than come */
     free(c->tb_rows.at);
     c->tb_rows = (gs_vector){calloc(c->tbs, sizeof(u32)), 0, c->tbs};
     return c->tb_rows.at ? GS_OK : gs_convert_no_memory(c);
@@ -152,8 +152,8 @@ static u32 mode_of(u32 kind)
     }
 }
 
-/* A bulk copy comes as pieces of at most 64 lines: up to 32 of its addresses, or a part of what lies at one.
-   The bytes are shared out evenly. Returns how many pieces there are. */
+/* A bulk copy becomes pieces of at most 64 lines: up to 32 of its addresses, or a part of the bytes at one.
+   Returns the number of pieces. */
 static int take_bulk(gs_convert *c, const gs_trace_inst *t, u64 first, u8 mode, u32 *pieces)
 {
     u32 n = (u32)t->imm, width = gs_max32(1, t->bytes / n);
@@ -185,8 +185,8 @@ static u64 local_offset(const gs_convert *c, u64 address)
     return (address >= c->header.local_base ? address - c->header.local_base : address) & (LOCAL_WINDOW - 1);
 }
 
-/* Local memory lies as the hardware lays it: the same word of all lanes side by side, warps one after
-   another; a TB takes the place of the one LOCAL_SLOTS before it. */
+/* Local memory is interleaved as by the hardware: the same word of all lanes side by side, warps one after
+   another. A TB reuses the memory of the one LOCAL_SLOTS before it. */
 static void place_local(const gs_convert *c, u64 tb, u32 warp, u32 mask, u64 *a)
 {
     u64 warps = tb % LOCAL_SLOTS * c->warps + warp;
@@ -213,7 +213,7 @@ static void measure_local(gs_convert *c, const gs_trace_tb *tb)
     }
 }
 
-/* One instruction: its row, and where it goes. `a`: copies of its addresses. */
+/* One instruction: its row, and the addresses that it accesses. `a`: a copy of its addresses. */
 static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp, const gs_trace_inst *t,
                      u64 *a, u64 first, u32 *row)
 {

@@ -1,4 +1,4 @@
-/* Inside of the converter: see gs_convert.h. */
+/* What the files of the converter share: see gs_convert.h. */
 #pragma once
 #include "base/types.h"
 #include "gen/gs_opcodes.h"
@@ -6,15 +6,15 @@
 
 enum {
     GS_FITS = 4,          /* x, y, z, warp */
-    GS_SHAPES = 1 << 16,  /* shapes a kernel; accesses of further ones are recorded */
-    GS_SPAN_BITS = 32,    /* what one pattern reaches is less than 4 GiB, and all of its pages are laid out */
+    GS_SHAPES = 1 << 16,  /* shapes a kernel has; accesses of further shapes are recorded */
+    GS_SPAN_BITS = 32,    /* a pattern spans less than 4 GiB, and all pages in its span are laid out */
     GS_ACCESS_LINES = 64, /* the most that the core takes for one access */
     GS_PAGE_BITS = 21,
-    GS_HEIGHT = 2, /* loops in each other */
-    GS_FEW = 8     /* warps of a class for which addresses are rather recorded than a loop unrolled */
+    GS_HEIGHT = 2, /* nested loops */
+    GS_FEW = 8     /* in a class of fewer warps addresses are recorded rather than a loop unrolled */
 };
 
-/* in gs_record.template_ until gs_convert_far: the rest is a number of convert_far.c's */
+/* In gs_record.template_ until gs_convert_far: the rest is a number of convert_far_lanes.c. */
 #define GS_FAR_RECORD (1ull << 32)
 
 /* A growing array. */
@@ -30,17 +30,17 @@ typedef struct gs_index {
     u64 *hash; /* of each slot */
 } gs_index;
 
-/* One memory access of a class, loops unrolled: how its address follows from where the warp is. */
+/* One memory access of a class, loops unrolled: how its address depends on TB and warp. */
 typedef struct gs_fit {
     i64 address; /* of the class's first warp */
     i64 c[GS_FITS];
     u32 shape;   /* + 1; 0: none */
-    u32 since;   /* the class's first warp whose access was recorded; GS_NOWHERE: fits so far */
+    u32 since;   /* the class's first warp whose access was recorded; GS_NOWHERE: none so far */
     u8 known;    /* bit a coefficient */
-    u8 mode;     /* 0 reads, 1 writes, 2 updates, 3: local, nobody else's */
-    u8 recorded; /* it will be, in the end */
+    u8 mode;     /* 0 reads, 1 writes, 2 updates, 3: local, private */
+    u8 recorded; /* 1: it will be recorded */
     u8 pad;
-    u32 place; /* which gs_place says so */
+    u32 place; /* its gs_place */
 } gs_fit;
 
 typedef struct gs_stream {
@@ -50,7 +50,7 @@ typedef struct gs_stream {
     u32 first[GS_FITS]; /* x, y, z, warp of its first warp */
     u32 lo[GS_FITS], hi[GS_FITS];
     u64 warps;
-    u64 recorded; /* accesses of one warp, in the end */
+    u64 recorded; /* accesses of one warp that will be recorded */
 } gs_stream;
 
 struct gs_convert {
@@ -65,12 +65,12 @@ struct gs_convert {
     gs_index row_index, stream_index, shape_index, entry_index;
     gs_vector items, classes, places;
     gs_vector spilled, touched;
-    gs_vector ids, reach;        /* of the warp at hand */
-    gs_vector runs;              /* of the TB at hand */
-    u64 settle_warp, settle_fit; /* where gs_convert_settle is */
-    u32 settle_open;             /* the warp's block has been given its place */
+    gs_vector ids, reach;        /* of the current warp */
+    gs_vector runs;              /* of the current TB */
+    u64 settle_warp, settle_fit; /* the position of gs_convert_settle */
+    u32 settle_open;             /* the warp's block has its place */
     u64 accesses, settled;
-    /* of the whole trace */
+    /* Of the whole trace. */
     gs_vector templates, parts;
     gs_index template_index;
     gs_vector far, far_parts; /* see convert_far_lanes.c */
@@ -80,28 +80,28 @@ struct gs_convert {
     u64 last_page_lo, last_page_hi;
 };
 
-/* a TB as it came, for gs_convert_settle */
+/* A TB in its order of arrival, for gs_convert_settle. */
 typedef struct gs_came {
     u32 tb, row;
 } gs_came;
 
-/* an access to memory of the warp at hand */
+/* An access to memory by the current warp. */
 typedef struct gs_access {
     u64 first; /* index of its addresses in the TB */
     u32 lanes;
     u32 shape;  /* + 1 */
     u32 width;  /* bytes at each address */
-    u32 offset; /* bytes behind each address where they begin */
+    u32 offset; /* bytes from each address to the first byte accessed */
     u8 mode;
 } gs_access;
 
-/* a line that an access touches, and which of its sectors */
+/* A line that an access touches, and its sectors. */
 typedef struct gs_touched_line {
     u64 line;
     u32 mask;
 } gs_touched_line;
 
-/* Its addresses; `room` holds them where they are not those of the TB. */
+/* The access's addresses; `room` holds them if they differ from those of the TB. */
 static inline const u64 *gs_access_addresses(const u64 *addresses, const gs_access *r, u64 room[32])
 {
     for (u32 i = 0; r->offset && i < r->lanes; i++) {

@@ -1,5 +1,4 @@
-/* Classes of warps with the same instructions, and the rules by which the addresses of their accesses follow
-   from where a warp is. An access whose rule fails is recorded from that warp on. */
+/* Classes of warps: see convert_classes.h. */
 #include "trace/convert_classes.h"
 
 #include "trace/convert.h"
@@ -8,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1: the address follows the rule, or the rule was learnt from it */
+/* 1: the address follows the rule, or has taught it. */
 static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
 {
-    /* differences modulo 2^64: what is too far apart is found later (reach_of) and recorded */
+    /* Differences modulo 2^64: what is too far apart is found later (reach_of) and recorded. */
     i64 rest = (i64)((u64)address - (u64)f->address);
     u32 unknown = 0, which = 0;
     if (!shape || shape != f->shape) {
@@ -29,13 +28,13 @@ static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
         return rest == 0;
     }
     if (unknown > 1) {
-        /* which of them moved it cannot be told, but if nothing did, all are 0 */
+        /* which coordinate moved the address is not known; if it did not move, all coefficients are 0 */
         for (u32 i = 0; rest == 0 && i < GS_FITS; i++) {
             f->known |= (u8)((moved[i] != 0) << i);
         }
         return rest == 0;
     }
-    if (rest == INT64_MIN || rest % moved[which]) { /* that by -1 does not fit */
+    if (rest == INT64_MIN || rest % moved[which]) { /* INT64_MIN / -1 overflows */
         return 0;
     }
     i64 c = rest / moved[which];

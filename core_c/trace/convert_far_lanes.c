@@ -1,7 +1,4 @@
-/* Accesses whose lanes lie 4 GiB and more apart. Of others all pages between the lanes are laid out, so that
-   lines keep their distances and the template is known at once; here only the pages of the lanes are, and the
-   template follows when all pages of the trace are known. Until then the lines are kept as they are recorded.
- */
+/* Accesses with lanes 4 GiB or more apart: see convert_far_lanes.h. */
 #include "trace/convert_far_lanes.h"
 
 #include "trace/convert.h"
@@ -10,7 +7,7 @@
 #include <string.h>
 
 typedef struct far_part {
-    u64 line; /* from the line of the first address, modulo 2^64 */
+    u64 line; /* relative to the line of the first address, modulo 2^64 */
     u64 mask;
 } far_part;
 
@@ -70,7 +67,7 @@ void gs_far_span(const gs_convert *c, const gs_record *r, u64 *lo, u64 *last)
     }
 }
 
-/* a line where its page lies; GS_NEVER: there is no such page */
+/* The line in the laid out pages; GS_NEVER: there is no such page. */
 static u64 moved(u64 line, const u64 *pages, u64 n)
 {
     enum { BITS = GS_PAGE_BITS - 7 };

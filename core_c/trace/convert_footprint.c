@@ -1,4 +1,4 @@
-/* What a TB touches, as runs of sectors: for dependences between TBs. */
+/* Footprints of TBs: see convert_footprint.h. */
 #include "trace/convert_footprint.h"
 
 #include "trace/convert.h"
@@ -13,7 +13,7 @@ static int touch(gs_convert *c, u64 lo, u64 hi, u32 tb, u32 mode)
     lo &= ~31ull;
     hi = (hi + 31) & ~31ull;
     u64 oldest = c->runs.n > 4 ? c->runs.n - 4 : 0;
-    for (u64 i = c->runs.n; i-- > oldest;) { /* most accesses go on where one of the last ended */
+    for (u64 i = c->runs.n; i-- > oldest;) { /* most accesses continue where one of the last ones ended */
         if (all[i].mode == mode && lo <= all[i].end && hi >= all[i].start) {
             all[i].start = gs_min(all[i].start, lo);
             all[i].end = gs_max(all[i].end, hi);

@@ -1,6 +1,5 @@
-/* Loops of a class: the same instructions again, at addresses that move by the same step. The instructions
-   are pushed one after another; when the last of them repeat those before, or the body of a loop that lies
-   under them, they become one loop. */
+/* Loops of a class: see convert_loop.h. Instructions are pushed on a stack one after another. If the last of
+   them repeat those before, or the body of a loop below them, they become one loop. */
 #include "trace/convert_loop.h"
 
 #include "trace/convert.h"
@@ -9,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions call themselves for loops in loops, which are at most GS_HEIGHT deep.
+/* Functions call themselves for nested loops, which are at most GS_HEIGHT deep.
    NOLINTBEGIN(misc-no-recursion) */
 
 enum { LOOP = 0xffffffff, LONGEST = 65535, CHAIN = 4 };
 
 typedef struct node {
-    u64 value;        /* hash of what it is */
+    u64 value;        /* hash of its content */
     u64 fits;         /* unrolled accesses of one pass */
     u64 first;        /* instruction: its unrolled access */
     u64 body, length; /* loop: its nodes in the pool */
@@ -31,17 +30,16 @@ typedef struct node {
 typedef struct roller {
     gs_convert *c;
     gs_stream *s;
-    int few; /* addresses that do not fit are recorded, so that the loop can be */
+    int few; /* addresses without a rule are recorded, so that a loop is possible */
     node *stack, *pool;
-    u64 *hash;  /* hash[i]: of the nodes below i */
-    i64 *under; /* the nearest loop at or below a node; -1: none */
-    u64 top,
-        pooled; /* a loop takes twice the nodes off the stack that it puts into the pool, so n are enough */
+    u64 *hash;       /* hash[i]: of the nodes below i */
+    i64 *under;      /* the nearest loop at or below a node; -1: none */
+    u64 top, pooled; /* a loop takes twice as many nodes off the stack as it adds to the pool: n are enough */
     u64 *power;
     u64 power_n;
     gs_index known; /* value -> where on the stack it was last */
-    u32 before;     /* where the last value that was settled had been */
-    u64 odd, odd_n; /* nodes below which one is no repetition of that odd_n before; 0: none is known */
+    u32 before;     /* where the last settled value was before */
+    u64 odd, odd_n; /* nodes below which there is no repetition of the odd_n before; 0: none is known */
 } roller;
 
 static u64 scramble(u64 x)
@@ -58,8 +56,7 @@ static u64 range_hash(const roller *r, u64 from, u64 to)
     return r->hash[to] - r->hash[from] * r->power[to - from];
 }
 
-/* ---- do two accesses, or sequences of nodes, go together ---- */
-/* modulo 2^64, as addresses may lie at both ends */
+/* Modulo 2^64, as addresses may be at both ends. */
 static i64 apart(const roller *r, const node *a, const node *b)
 {
     return (i64)((u64)r->s->fits[b->first].address - (u64)r->s->fits[a->first].address);
@@ -86,14 +83,14 @@ static int fits_agree(const roller *r, const node *a, const node *b, u32 level, 
     return turn == 1 ? moved < (i64)1 << 40 && moved > -((i64)1 << 40) : moved == a->step[level] * (i64)turn;
 }
 
-/* one is recorded in any case: then the other may be, too */
+/* 1: it is recorded in any case; then the other may be, too. */
 static int is_recorded(const roller *r, const node *a, const node *b)
 {
     return a->recorded || b->recorded || r->s->fits[a->first].since != GS_NOWHERE ||
            r->s->fits[b->first].since != GS_NOWHERE;
 }
 
-/* 0: `b` may be the next pass after `a`; else how many nodes there are up to the last that may not. */
+/* 0: `b` may be the next pass after `a`; else the number of nodes up to the last that may not. */
 static u64 disagree(const roller *r, const node *a, const node *b, u64 n, u32 level, u32 turn)
 {
     for (u64 i = n; i > 0; i--) {
@@ -110,7 +107,7 @@ static u64 disagree(const roller *r, const node *a, const node *b, u64 n, u32 le
     return 0;
 }
 
-/* `a` is in a loop now whose next pass is `b` */
+/* `a` is in a loop now, whose next pass is `b`. */
 static void take(roller *r, node *a, const node *b, u64 n, u32 level, u32 turn)
 {
     for (u64 i = 0; i < n; i++) {
@@ -126,7 +123,7 @@ static void take(roller *r, node *a, const node *b, u64 n, u32 level, u32 turn)
     }
 }
 
-/* ---- the stack ---- */
+/* The stack. */
 static int settle(roller *r, u64 at)
 {
     const node *x = &r->stack[at];
@@ -154,7 +151,7 @@ static u64 body_hash(const roller *r, const node *x)
     return h;
 }
 
-/* the last nodes are one more pass of a loop that lies under them */
+/* The last nodes are one more pass of a loop below them. */
 static int extend(roller *r)
 {
     i64 at = r->top >= 2 ? r->under[r->top - 2] : -1;
@@ -177,7 +174,7 @@ static int extend(roller *r)
     return 0;
 }
 
-/* the last nodes repeat those before them */
+/* The last nodes repeat those before them. */
 static int begin(roller *r)
 {
     u64 best = r->before == GS_NOWHERE ? 0 : r->before + 1ull;
@@ -200,7 +197,7 @@ static int begin(roller *r)
     }
     u64 odd = disagree(r, r->stack + best - n, r->stack + best, n, height, 1);
     if (odd) {
-        r->odd = best + odd; /* and so it stays for as long as that node is among the last n */
+        r->odd = best + odd; /* this holds as long as that node is among the last n */
         r->odd_n = n;
         return 0;
     }
@@ -234,9 +231,7 @@ static int push(roller *r, node x)
     return 1;
 }
 
-/* ---- what comes of it ---- */
-
-/* A pattern whose warps reach further apart than memory is laid out together is recorded instead. */
+/* A pattern whose warps span more memory than is laid out together is recorded instead. */
 static int reach_of(const roller *r, const node *x, const u64 *counts, i64 *lo, i64 *hi)
 {
     const gs_stream *s = r->s;
@@ -330,7 +325,7 @@ static int write_place(roller *r, const node *x, writer *w)
     for (u32 i = 0; i < GS_HEIGHT; i++) {
         step[i] = !(w->levels >> i & 1) ? 0 : x->recorded ? (i64)w->sizes[i] : x->step[i];
     }
-    /* `level` is the innermost loop around that moves it */
+    /* `level` is the innermost loop that moves it */
     u32 inner = w->levels & 1 ? 0 : 1;
     p->level = (u8)inner;
     p->step = step[inner];
@@ -405,7 +400,7 @@ static int write_items(roller *r, node *x, u64 n, writer *w)
     return 1;
 }
 
-/* Tells every unrolled access which place it has. */
+/* Sets the place of every unrolled access. */
 static void tell_places(roller *r, const node *x, u64 n, u64 moved)
 {
     for (u64 i = 0; i < n; i++) {

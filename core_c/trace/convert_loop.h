@@ -1,4 +1,4 @@
-/* Loops of a class: convert_loop.c. */
+/* Loops of a class: the same instructions again, at addresses that move by a constant step. */
 #pragma once
 #include "trace/convert.h"
 

@@ -1,5 +1,4 @@
-/* The end of a recorded kernel: what has been taken in is handed out, and accesses that turned out to need a
-   record when others of them had gone by are made up for. */
+/* The end of a recorded kernel: see convert_records.h. */
 #include "trace/convert_records.h"
 
 #include "trace/convert.h"
@@ -71,7 +70,7 @@ void gs_convert_get(const gs_convert *c, gs_converted *out)
                           .warps = c->warps};
 }
 
-/* what a recorded access adds to what its place reaches */
+/* Adds what a recorded access reaches to its place. */
 static void widen(gs_place *p, const gs_convert *c, const gs_record *r)
 {
     u64 lo = r->line, last = lo;

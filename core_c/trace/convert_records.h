@@ -1,4 +1,5 @@
-/* The end of a recorded kernel: convert_records.c. */
+/* The end of a recorded kernel: results are handed out. Accesses whose rule failed later get the records that
+   earlier warps lack, computed from the rule. */
 #pragma once
 #include "trace/convert.h"
 

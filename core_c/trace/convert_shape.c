@@ -1,4 +1,4 @@
-/* How the lanes of an access lie to each other, and what that costs in shared memory. */
+/* Shapes of accesses: see convert_shape.h. */
 #include "trace/convert_shape.h"
 
 #include "trace/convert.h"
@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Wavefronts of an access to shared memory: as many as some bank holds different words; wide accesses take at
-   least one for each eight bytes a lane. */
+/* Shared-memory wavefronts of an access: the most different words in a bank; wide accesses take at least one
+   for each eight bytes a lane. */
 static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
 {
     u32 count[32] = {0}, most = width > 8 ? width / 8 : 1;
@@ -32,7 +32,7 @@ static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
     return most;
 }
 
-/* wavefronts in the low half, those of the lanes' first words alone in the high half */
+/* Wavefronts in the low half, those of the lanes' first words alone in the high half. */
 static u32 both_wavefronts(const i64 *offset, u32 lanes, u32 width)
 {
     return wavefronts_of(offset, lanes, width) | wavefronts_of(offset, lanes, 1) << 16;

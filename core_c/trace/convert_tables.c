@@ -1,4 +1,4 @@
-/* Tables of the converter: growing arrays, hashes, templates of recorded accesses, pages. */
+/* Tables of the converter: see convert_tables.h. */
 #include "trace/convert_tables.h"
 
 #include "trace/convert.h"
@@ -102,7 +102,7 @@ u32 gs_index_set(gs_index *x, u64 hash, u32 number)
     u64 at;
     u32 before = gs_index_find(x, hash, &at);
     if (before == GS_NOWHERE) {
-        gs_index_add(x, hash, number); /* without memory for more, loops are not seen */
+        gs_index_add(x, hash, number); /* without memory for more, loops are not found */
     } else {
         x->slot[at] = number + 1;
     }
@@ -117,7 +117,7 @@ void gs_index_clear(gs_index *x)
     x->n = 0;
 }
 
-/* ---- pages ---- */
+/* Pages. */
 int gs_pages_claim(gs_convert *c, u64 lo, u64 hi)
 {
     u64 first = lo >> GS_PAGE_BITS, last = (hi - 1) >> GS_PAGE_BITS;
@@ -161,7 +161,7 @@ uint64_t gs_convert_pages(gs_convert *c, uint64_t *out, uint64_t room)
     return n;
 }
 
-/* ---- templates ---- */
+/* Templates. */
 int gs_template_intern(gs_convert *c, const gs_part *parts, u32 n, u64 *number)
 {
     u64 hash = gs_hash_bytes(parts, n * sizeof *parts), at;

@@ -1,4 +1,4 @@
-/* The trace reader: cuts text into lines, keeps the header and the TB being read. */
+/* The trace reader: it cuts text into lines, and keeps the header and the current TB. */
 #include "trace/trace.h"
 
 #include "trace/trace_header.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* where the reader is */
+/* States of the reader. */
 enum { IN_HEADER, BETWEEN, IN_TB, IN_WARP, ENDED, FAILED };
 
 int gs_trace_fail(gs_trace *t, const char *format, ...)
@@ -20,7 +20,7 @@ int gs_trace_fail(gs_trace *t, const char *format, ...)
         va_start(list, format);
         vsnprintf(t->error + n, sizeof t->error - (size_t)n, format, list);
         va_end(list);
-        for (char *p = t->error; *p; p++) { /* one line, whatever the file holds */
+        for (char *p = t->error; *p; p++) { /* one line, whatever the file contains */
             *p = *p < ' ' || *p > '~' ? '?' : *p;
         }
     }
@@ -51,7 +51,7 @@ int gs_trace_reserve(gs_trace *t, u64 insts, u64 addresses)
     if (addresses > more_addresses) {
         more_addresses = gs_max(addresses, gs_max(256, more_addresses * 2));
     }
-    /* doubling must not be what breaks the limit */
+    /* doubling must not exceed the limit */
     u64 fixed = t->seen_words * 8;
     if (fixed + more_insts * sizeof *t->insts + more_addresses * 8 > t->room) {
         more_insts = gs_max(insts, t->insts_room);
@@ -132,7 +132,8 @@ static int header_line(gs_trace *t, const char *line)
     return GS_TRACE_HEADER;
 }
 
-/* Clusters are dispatched whole, so their TBs come in an order of their own: each once is what is checked. */
+/* Clusters are dispatched as a whole, so that their TBs come in an order of their own: each must come
+   once. */
 static int in_cluster(gs_trace *t)
 {
     if (!t->seen) {
@@ -195,7 +196,7 @@ static int end_tb(gs_trace *t)
     return GS_TRACE_TB;
 }
 
-/* `which`: 1 the TB's place, 2 to 4 its cluster's */
+/* `which`: 1 the TB's position, 2 to 4 its cluster's. */
 static int named_once(gs_trace *t, u32 which, bool good, const char *p, const char *what)
 {
     if (!good) {
@@ -222,7 +223,7 @@ static int begin_warp(gs_trace *t, const char *p)
     if (t->warps_seen >> t->current & 1) {
         return gs_trace_fail(t, "warp %u comes twice", t->current);
     }
-    /* the order can be judged only now, when it is known whether there is a cluster */
+    /* The order is checked only now, when it is known whether there is a cluster. */
     if (!t->warps_seen && ((t->named > 2 && in_cluster(t)) || check_order(t))) {
         return GS_TRACE_ERROR;
     }

@@ -1,4 +1,4 @@
-/* Insides of the trace reader: its state, its numbers and how it fails. */
+/* The state of the trace reader, its scanners, and how it fails. */
 #pragma once
 #include "base/types.h"
 #include "gen/gs_opcodes.h"
@@ -10,7 +10,7 @@
 #define GS_MNEMONICS       512u   /* slots of the table of decoded mnemonics, a power of two */
 #define GS_MNEMONIC_LENGTH 55u    /* longer ones are decoded each time */
 
-/* a mnemonic with its dots, decoded */
+/* A mnemonic with its suffixes, decoded. */
 typedef struct gs_mnemonic {
     char text[GS_MNEMONIC_LENGTH];
     u8 length; /* 0: free slot */
@@ -27,12 +27,12 @@ struct gs_trace {
     u64 line; /* lines begun */
     u32 state;
     u64 tbs, tbs_done;
-    /* the TB being read */
+    /* The current TB. */
     gs_trace_tb tb;
     gs_trace_warp warp[GS_TRACE_WARPS];
-    u32 named;         /* lines that say where it is, a bit each */
+    u32 named;         /* lines that name its position, a bit each */
     u64 named_line;    /* the line of its thread block line */
-    u32 current, left; /* warp, and instructions that it still lacks */
+    u32 current, left; /* warp, and instructions still to come */
     u32 warps_seen;    /* a bit each */
     u64 insts_room, addresses_room, seen_words;
     gs_trace_inst *insts;
@@ -53,7 +53,7 @@ int gs_trace_bad(gs_trace *t, const char *p, const char *what);
 /* Makes room for so many more instructions and addresses; 0 or GS_TRACE_ERROR. */
 int gs_trace_reserve(gs_trace *t, u64 insts, u64 addresses);
 
-/* Every line that the scanners see ends in a newline, which no field contains: they need no other end. */
+/* Every line that the scanners see ends in a newline, and no field contains one: they need no other end. */
 /* Control characters count as blanks. */
 static inline bool gs_scan_ends(char c)
 {
@@ -73,7 +73,7 @@ static inline const char *gs_scan_skip(const char *p)
     return p;
 }
 
-/* a hexadecimal digit's value and 1; 0: none */
+/* A hexadecimal digit's value + 1; 0: none. */
 static const u8 GS_HEX_DIGIT[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -128,7 +128,7 @@ static inline const char *gs_scan_hex(const char *p, u64 *out)
     return p != start && gs_scan_ends(*p) ? p : NULL;
 }
 
-/* as a 64-bit pattern: -9223372036854775808 to 18446744073709551615 */
+/* As a 64-bit pattern: -9223372036854775808 to 18446744073709551615. */
 static inline const char *gs_scan_signed(const char *p, u64 *out, bool *negative)
 {
     p = gs_scan_skip(p);
@@ -154,7 +154,7 @@ static inline const char *gs_scan_u32(const char *p, u32 most, u32 *out)
     return p && value <= most ? p : NULL;
 }
 
-/* x,y,z: what follows, which need not be the end */
+/* x,y,z: returns what follows, which need not be the end. */
 static inline const char *gs_scan_triple(const char *p, u32 out[3])
 {
     for (u32 i = 0; i < 3; i++) {
@@ -171,7 +171,7 @@ static inline const char *gs_scan_triple(const char *p, u32 out[3])
     return p;
 }
 
-/* What follows the word at p; NULL: another stands there. Not strncmp, which may look past the newline. */
+/* Returns what follows the word at p; NULL: it is another. Not strncmp, which may read past the newline. */
 static inline const char *gs_scan_word(const char *p, const char *word)
 {
     for (; *word; word++, p++) {
@@ -182,7 +182,7 @@ static inline const char *gs_scan_word(const char *p, const char *word)
     return p;
 }
 
-/* What follows `key =`; NULL: the line has another key. */
+/* Returns what follows `key =`; NULL: the line has another key. */
 static inline const char *gs_scan_value(const char *line, const char *key)
 {
     line = gs_scan_word(line, key);

@@ -1,4 +1,4 @@
-/* The header of a trace: which fields there are, and what each may be. */
+/* The header of a trace: see trace_header.h. */
 #include "trace/trace_header.h"
 
 #include "trace/trace.h"
@@ -6,7 +6,7 @@
 
 enum { TEXT, WHOLE32, WHOLE64, HEX, TRIPLE };
 
-/* a header line `-key = value` */
+/* A header line `-key = value`. */
 typedef struct gs_field {
     const char *key;
     u32 form, at; /* how the value is written, and where it goes in gs_trace_header */

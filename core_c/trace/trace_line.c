@@ -1,4 +1,4 @@
-/* One instruction line of a trace. */
+/* Instruction lines: see trace_line.h. */
 #include "trace/trace_line.h"
 
 #include "trace/trace.h"
@@ -6,7 +6,7 @@
 
 #define GS_WINDOW ((u64)1 << 24) /* bytes of the window of shared or local memory in the generic space */
 
-/* Each take_ function reads the field at *at and moves *at behind it; false: an error was written. */
+/* Each take_ function reads the field at *at and moves *at past it; false: an error was written. */
 static inline bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u32 *out)
 {
     const char *next = gs_scan_u32(*at, most, out);
@@ -81,7 +81,7 @@ static u8 space_of(const gs_trace *t, const gs_mnemonic *op, u64 address)
         return op->space;
     }
     u64 shared = t->header.shared_base, local = t->header.local_base;
-    if (!shared || !local) { /* the windows are not known: the peer's rule */
+    if (!shared || !local) { /* the windows are not known: the rule of Accel-Sim */
         return op->kind == GS_KIND_ATOMIC ? GS_SPACE_GLOBAL : GS_SPACE_SHARED;
     }
     if (in_window(address, shared, local)) {
@@ -90,7 +90,7 @@ static u8 space_of(const gs_trace *t, const gs_mnemonic *op, u64 address)
     return in_window(address, local, shared) ? GS_SPACE_LOCAL : GS_SPACE_GLOBAL;
 }
 
-/* An address, base, stride or delta is not what stands at p. */
+/* There is no address, base, stride or delta at p. */
 static bool mismatch(gs_trace *t, const char *p, const char *what)
 {
     if (*gs_scan_skip(p) == '\n') {
@@ -137,7 +137,7 @@ static bool add(gs_trace *t, u64 *address, u64 delta, bool negative)
     return true;
 }
 
-/* n addresses, one by one */
+/* n addresses, one by one. */
 static bool list_all(gs_trace *t, const char **at, u64 n, u64 *out)
 {
     bool first = false;
@@ -178,7 +178,7 @@ static bool base_stride(gs_trace *t, const char **at, u32 mask, u32 n, u64 *out)
     return true;
 }
 
-/* n addresses: the base, and n - 1 deltas, each against the address before */
+/* n addresses: the base, and n - 1 deltas, each against the address before. */
 static bool deltas(gs_trace *t, const char **at, u64 base, u64 n, u64 *out)
 {
     for (u64 i = 0; i < n; i++) {
@@ -196,7 +196,7 @@ static bool base_delta(gs_trace *t, const char **at, u32 n, u64 *out)
 {
     u64 base = 0;
     *at = gs_scan_skip(*at);
-    /* with no lane active the base may be left out; an immediate has no 0x */
+    /* with no active lane the base may be missing; an immediate has no 0x */
     if ((n || has_prefix(*at)) && !take_address(t, at, "base address", &base)) {
         return false;
     }
@@ -205,7 +205,7 @@ static bool base_delta(gs_trace *t, const char **at, u32 n, u64 *out)
 
 static u64 *next_addresses(const gs_trace *t)
 {
-    return t->addresses ? t->addresses + t->tb.n_addresses : NULL; /* NULL: room for none was asked for */
+    return t->addresses ? t->addresses + t->tb.n_addresses : NULL; /* NULL: no room was asked for */
 }
 
 /* The addresses of an ordinary memory instruction. */
@@ -219,7 +219,7 @@ static bool take_lanes(gs_trace *t, const char **at, gs_trace_inst *inst, const 
     bool good = mode == 0   ? list_all(t, at, n, out)
                 : mode == 1 ? base_stride(t, at, inst->mask, n, out)
                             : base_delta(t, at, n, out);
-    if (good && op->space) { /* the addresses of other instructions are read and dropped */
+    if (good && op->space) { /* addresses of other instructions are read and dropped */
         inst->width = op->width;
         inst->space = space_of(t, op, n ? out[0] : 0);
         inst->first = (u32)t->tb.n_addresses;
@@ -228,7 +228,7 @@ static bool take_lanes(gs_trace *t, const char **at, gs_trace_inst *inst, const 
     return good;
 }
 
-/* Bulk copies: the transaction barrier, who receives, bytes, and a list of addresses of its own length. */
+/* Bulk copies: the transaction barrier, the receivers, bytes, and a list of addresses of its own length. */
 static bool take_bulk(gs_trace *t, const char **at, gs_trace_inst *inst, const gs_mnemonic *op)
 {
     u32 multicast = 0, bytes = 0, outside = 0, mode = 0, n = 0;
@@ -267,12 +267,12 @@ static bool take_bulk(gs_trace *t, const char **at, gs_trace_inst *inst, const g
     return true;
 }
 
-/* Version 6: the values of the registers, which timing does not need, are checked and left out. */
+/* Version 6: register values, which timing does not need, are checked and dropped. */
 static bool skip_values(gs_trace *t, const char **at, u32 registers)
 {
     const char *p = gs_scan_skip(*at);
     if (*p == '\n') {
-        return true; /* early writers of this version have no such field */
+        return true; /* early writers of this version do not write the field */
     }
     const char *none = gs_scan_word(p, "NoVal"), *some = gs_scan_word(p, "Val");
     if (none && gs_scan_ends(*none)) {
@@ -331,7 +331,7 @@ static bool take_rest(gs_trace *t, const char **at, gs_trace_inst *inst, bool bu
     return version < 6 || skip_values(t, at, (u32)inst->dsts + inst->srcs);
 }
 
-/* Versions before 3 name the TB and the warp again. */
+/* Versions before 3 repeat TB and warp. */
 static bool take_prefix(gs_trace *t, const char **at)
 {
     const u32 expect[4] = {t->tb.x, t->tb.y, t->tb.z, t->current};
@@ -348,7 +348,7 @@ static bool take_prefix(gs_trace *t, const char **at)
     return true;
 }
 
-/* All before the opcode. */
+/* All fields before the opcode. */
 static bool take_front(gs_trace *t, const char **at, gs_trace_inst *inst)
 {
     u32 source_line = 0;

@@ -1,4 +1,4 @@
-/* One instruction line of a trace: trace_line.c. */
+/* Instruction lines of a trace. */
 #pragma once
 #include "trace/trace.h"
 

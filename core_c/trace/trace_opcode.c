@@ -1,4 +1,4 @@
-/* SASS mnemonics: which row of the table, how wide, and what else its dots say. */
+/* SASS mnemonics: see trace_opcode.h. */
 #include "trace/trace_opcode.h"
 
 #include "trace/trace.h"
@@ -39,7 +39,7 @@ static i32 find(gs_span name, u32 sm)
     return result;
 }
 
-/* Bits that a part such as 128, U8 or F32 names; 0: none. */
+/* Bits that a suffix such as 128, U8 or F32 names; 0: none. */
 static u32 bits_of(gs_span part)
 {
     u32 at = part.length > 1 && strchr("USFB", part.at[0]) ? 1 : 0, bits = 0;
@@ -94,7 +94,7 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
         strong = is(part, "STRONG");
     }
     if (matrices) {
-        width = 4 * count; /* a register a matrix: .16 is the size of an element */
+        width = 4 * count; /* a register for each matrix: .16 is the size of an element */
     }
     out->width = (u8)(width ? width : barrier ? 8 : 4);
     if (row->pipe == GS_PIPE_FP16) {
@@ -130,7 +130,7 @@ static bool decode(gs_trace *t, const char *p, const char *end, gs_mnemonic *out
     *out = (gs_mnemonic){.opcode = (u16)row};
     out->kind = GS_OPCODE[row].kind;
     out->space = GS_OPCODE[row].space;
-    if (stem.length) { /* what the parts of an unknown mnemonic mean is unknown too */
+    if (stem.length) { /* the suffixes of an unknown mnemonic are unknown, too */
         read_parts(out, p, end);
     }
     for (at = p; end - at >= 4; at++) {

@@ -1,4 +1,4 @@
-/* SASS mnemonics: trace_opcode.c. */
+/* SASS mnemonics: the row of the table, the width, and what the suffixes say. */
 #pragma once
 #include "trace/trace.h"
 

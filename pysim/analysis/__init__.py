@@ -1,1 +1,1 @@
-"""What is known of a job without a run: lower bounds, estimates, and the traffic that it causes."""
+"""What is known of a job without simulation: lower bounds, estimates, and its memory traffic."""

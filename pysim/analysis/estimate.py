@@ -1,9 +1,9 @@
-"""What a good schedule of a job may reach: list schedules of the TB graph. Estimates, not limits.
+"""Estimates of what a good schedule of a job reaches: list scheduling of the TB graph. They are no bounds.
 
-Ready TBs of the oldest kernel go first to a machine that is one pool of SMs. A running TB makes progress as
-fast as it could alone, or as slow as the most wanted thing that it uses lets it: pipes, issue slots, shared
-memory and ports of SMs, the L2 and the DRAM are shared out evenly among those that want them (processor
-sharing). Where TBs do not spread evenly over SMs, the fullest SM sets the pace.
+The GPU is one pool of SMs, and ready TBs of the oldest kernel are dispatched first. A running TB progresses
+at the rate that it has alone, or at the rate that its most contended resource allows. Pipes, issue slots,
+shared memory and ports of the SMs, the L2 and the DRAM are shared evenly among the TBs that use them
+(processor sharing). Where TBs do not spread evenly over SMs, the fullest SM sets the rate.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PIPES = ("fp32", "int", "fp16", "fp64", "sfu", "tensor", "control")
-_OF_SMS = len(PIPES) + 2  # pipes, issue slots and shared memory come first, then ports, L2 and DRAM
+_OF_SMS = len(PIPES) + 2  # first pipes, issue slots and shared memory; then load and store ports, L2, DRAM
 _RESOURCES = _OF_SMS + 4
 _NEAR = 1e-6  # cycles: events as close as this are one
-COARSE = 50_000  # TBs above which an estimate goes by kernel
+COARSE = 50_000  # TBs above which whole kernels are scheduled, as list scheduling takes too long
 TICKS_US = 1024 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a TB of each variant of a kernel takes: a row a variant.
+    """What a TB of a kernel takes of the machine, one row a variant.
 
-    ``alone``: cycles on a machine of its own; ``uses``: cycles of the whole machine's pipes, issue slots,
-    shared memory, load ports, store ports, L2 and DRAM; ``share``: of an SM's room.
+    ``lone_cycles``: (variants,), cycles of a TB that has the machine to itself. ``resource_cycles``:
+    (variants, resources), cycles for which it occupies all units of a kind: the pipes, issue slots, shared
+    memory, load ports, store ports, L2 and DRAM. ``sm_share``: the part of an SM that a TB occupies (1 /
+    occupancy).
     """
 
     lone_cycles: Floats
@@ -54,7 +56,7 @@ class Demand:
 
 
 def dram_rate(values: Mapping[str, int]) -> float:
-    """Return the bytes a cycle that DRAM delivers between refreshes."""
+    """Return the bytes per SM cycle that DRAM delivers, without the time of refreshes."""
     refresh = values["gpu.dram.refresh_time"] / bus_refresh(values.__getitem__)
     return values["gpu.dram.bandwidth"] * values["gpu.clock"] / 1024e3 * max(0.0, 1 - refresh)
 
@@ -62,7 +64,11 @@ def dram_rate(values: Mapping[str, int]) -> float:
 def demand_of(
     kernel: Kernel, floor: Floats, work: NDArray[np.void], dram: int, values: Mapping[str, int]
 ) -> Demand:
-    """Return what TBs of a kernel take; ``dram``: bytes that all of them move from and to DRAM."""
+    """Return the demand of a kernel's TBs.
+
+    ``floor``: cycles that a TB of each variant takes alone; ``work``: its counters (``gs_work``); ``dram``:
+    bytes that all TBs together move from and to DRAM; ``values``: encoded parameters.
+    """
     sms = values["gpu.sms"]
     loads, stores = (work[name].astype(float) * SECTOR for name in ("load_sectors", "store_sectors"))
     uses = np.zeros((len(floor), _RESOURCES))
@@ -80,7 +86,10 @@ def demand_of(
 
 
 class _Running:
-    """TBs at work: kinds of equal ones, each with its progress so far, in shares of a TB."""
+    """The running TBs, by kind: TBs of one kind (kernel and variant) progress at one rate.
+
+    ``done``: progress of a kind since it last had no TB, in TBs. A TB ends when ``done`` has grown by 1.
+    """
 
     def __init__(self, alone: Floats, uses: Floats, sms: int, bandwidth: bool) -> None:
         kinds = len(alone)
@@ -111,7 +120,7 @@ class _Running:
             self.rate[kind] = 1.0 / max(self.alone[kind], 1e-9) / max(1.0, most)
 
     def next(self) -> float:
-        """Return the cycles until the next TB ends, if nothing changes before."""
+        """Return the cycles until the next TB ends, if no TB starts before."""
         if self.stale:
             self._share_out()
         return min(
@@ -120,7 +129,7 @@ class _Running:
         )
 
     def advance(self, cycles: float) -> list[int]:
-        """Go on and return the TBs that have ended."""
+        """Advance by ``cycles`` and return the TBs that have ended."""
         ended = []
         for kind in sorted(self.active):
             self.done[kind] += self.rate[kind] * max(0.0, cycles)
@@ -148,10 +157,10 @@ def list_schedule(
 ) -> float:
     """Return the cycles that the TB graph takes, oldest kernel first.
 
-    ``kinds``: the variant of each TB of each kernel; ``hand_over``: cycles from dispatch to the first issue
-    and from a TB's end to its release; ``servers``: cycles that the start of a TB takes, and its release, one
-    TB after another; ``arrivals``: when each kernel is there (None: all from the
-    start); ``bandwidth``: ports, L2 and DRAM are shared, or have no limit.
+    ``demands``: one a kernel. ``kinds``: the variant of each TB of each kernel. ``hand_over``: cycles from
+    dispatch to the first issue, and from a TB's end to its release. ``servers``: cycles that the dispatcher
+    spends on each start and on each release; it does one after another. ``arrivals``: the cycle in which each
+    kernel is admitted (None: all at 0). ``bandwidth``: False lifts the limits of ports, L2 and DRAM.
     """
     offsets, groups = deps.offsets, deps.groups
     total = int(offsets[-1])
@@ -173,7 +182,7 @@ def list_schedule(
     )
     shares = [d.sm_share for d in demands]
     count = waits.tolist()
-    timed: list[tuple[float, int, int]] = []  # (time, what, TB): kernel there, TB begins, released
+    timed: list[tuple[float, int, int]] = []  # (cycle, 0 kernel admitted 1 TB begins 2 released, number)
     if arrivals is not None:
         for index, time in enumerate(arrivals):
             lo, hi = int(offsets[index]), int(offsets[index + 1])
@@ -222,10 +231,10 @@ def list_schedule(
 class Estimator:
     """Estimates the time of a job.
 
-    ``slow``: for each kernel, the cycles that a TB of each variant takes alone with all loads from L2, the
-    same with loads from DRAM, and the share of the latter (``ProgramCost.slow``). ``work``: the work counters
-    of each kernel's variants. ``kinds``: the variant of each TB. ``link``: cycles of copies, which take no
-    SM, by kernel number. ``before``: ticks before the first issue.
+    ``lone_cycles``: for each kernel, the cycles that a TB of each variant takes alone with all loads from L2,
+    the same with loads from DRAM, and the share of the latter (``ProgramCost.lone_cycles``). ``work``: the
+    work counters of each kernel's variants. ``tb_variants``: the variant of each TB. ``copy_cycles``: cycles
+    of copies, which take no SM, by kernel number. ``start_ticks``: ticks before the first issue.
     """
 
     job: Job
@@ -238,7 +247,7 @@ class Estimator:
     values: Mapping[str, int]
 
     def demands(self) -> list[Demand]:
-        """Return what the TBs of each kernel take."""
+        """Return the demand of each kernel's TBs."""
         reads, writes = dram_bytes(self.job, self.values["gpu.l2.size"])
         made = []
         for index, kernel in enumerate(self.job.kernels):
@@ -262,7 +271,7 @@ class Estimator:
         return made
 
     def kernel_cycles(self, demands: Sequence[Demand] | None = None) -> tuple[float, ...]:
-        """Return the cycles that each kernel takes at the least when it has the machine."""
+        """Return the cycles that each kernel takes when it has the machine to itself, one a kernel."""
         sms, made = self.values["gpu.sms"], []
         hand_over = self.values["gpu.cp.tb_start_latency"] + self.values["gpu.cp.tb_done_latency"]
         for demand, kernel in zip(demands or self.demands(), self.job.kernels, strict=True):
@@ -283,8 +292,8 @@ class Estimator:
     def estimate_us(self, *, launch: bool = False, bandwidth: bool = True) -> float:
         """Return the estimate in microseconds.
 
-        ``launch``: kernels come to the pool one after another, as the command processor admits them;
-        ``bandwidth``: ports, L2 and DRAM are shared, or have no limit.
+        ``launch``: the command processor admits kernels one after another, ``gpu.cp.admit`` each; otherwise
+        all are admitted at the start. ``bandwidth``: False lifts the limits of ports, L2 and DRAM.
         """
         v, period = self.values, self.values["gpu.clock"]
         demands = self.demands()
@@ -299,11 +308,11 @@ class Estimator:
                 self.deps, demands, self.tb_variants, v["gpu.sms"], hand_over, arrivals,
                 servers=servers, bandwidth=bandwidth,
             )  # fmt: skip
-        # the first start is in `before` already
+        # start_ticks counts the first start already
         return (self.start_ticks + cycles * period - v["gpu.cp.tb_start_latency"]) / TICKS_US
 
     def _coarse(self, demands: Sequence[Demand], admit: float, bandwidth: bool) -> float:
-        """Return the cycles of a schedule of whole kernels: the longest path, and what all of them use."""
+        """Return the cycles of a schedule of whole kernels: the longest path, or the busiest resource."""
         alone = self.kernel_cycles(demands)
         ends = [0.0] * len(alone)
         for index, preds in enumerate(reduced(self.deps.preds)):

@@ -43,9 +43,9 @@ def critical_path(
 ) -> float:
     """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel).
 
-    ``tails``: of each TB what comes after the ends that it waits for, if not all of it; ``far``: the same
-    from the earliest moment at which a TB of its kernel can begin; ``gaps``: of each TB what passes
-    from its end until another can begin that waits for it.
+    ``tails``: for each TB, the part of its duration that follows the ends of its producers (None: all of it).
+    ``far``: for each TB, the least time from the earliest possible start of a TB of its kernel to its own
+    end. ``gaps``: for each TB, the least time from its end to the start of a TB that waits for it.
     """
     groups = deps.groups
     end, seen = np.zeros(int(deps.offsets[-1])), np.zeros(int(deps.offsets[-1]))
@@ -68,9 +68,10 @@ def critical_path(
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Lower bound and estimate in microseconds; ``alone[k]``: cycles that kernel k takes at the least.
+    """Lower bound and estimate of a job's time, in microseconds.
 
-    ``guess``: estimate and ``alone``, before the bound raised the former.
+    ``kernel_cycles[k]``: estimated cycles of kernel k with the machine to itself. ``raw_estimate``: the
+    estimate (us) and ``kernel_cycles``, before the estimate was raised to the bound.
     """
 
     bound_us: float
@@ -83,9 +84,9 @@ class Bounds:
 class SchemeTraits:
     """What a bound must know of a scheme.
 
-    ``inside``: TBs wait inside their programs, so what comes before a wait may overlap with what it waits
-    for; ``merged``: kernels become one, whose code may be another; ``launches``: the host launches each;
-    ``placed``: which SM a TB gets on an empty chip is known.
+    ``waits_inside``: TBs wait inside their programs, so the code before a wait may overlap with the
+    producers. ``fused``: kernels are fused into one, whose code may differ. ``host_launches``: the host
+    launches each kernel. ``placement_known``: the first TB on an empty GPU goes to the first SM.
     """
 
     waits_inside: bool = False
@@ -95,18 +96,18 @@ class SchemeTraits:
 
 
 def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
-    """Return the family of a scheme; ``values``: encoded parameters."""
+    """Return the traits of a scheme; ``values``: encoded parameters."""
     scheme = choice.scheme
-    # they launch once, or have what is launched in the host's memory from the start
+    # one launch in all, or a graph that is complete before the run
     once = scheme.waits == "fused" or scheme.edges == "levels" or scheme.name == "acs_sw"
     launches = not once and not values["scheme.build"]
-    # all SMs have the same room then: the first gets it, unless it follows its producer
+    # all SMs are equally free, so the first one is chosen, unless affinity sends the TB to its producer's SM
     placed = bool(values["gpu.cp.place"]) and values["scheme.placement"] != AFFINITY
     return SchemeTraits(bool(scheme.waits), scheme.waits == "fused", launches, placed)
 
 
 class _Job:
-    """A job as bounds and estimates see it: the floors, variants and copies of its kernels."""
+    """A job for bounds and estimates: the floors, variants and copies of its kernels."""
 
     def __init__(
         self,
@@ -133,11 +134,11 @@ class _Job:
         return float(self.values["gpu.cp.launch"] + start)
 
     def gaps(self, waiting: bool) -> list[Floats]:
-        """Return, for each TB, the least cycles from its end to the start of one that waits for it.
+        """Return, for each TB, the least cycles from its end to the start of a TB that waits for it.
 
-        Over the scheduler, to a TB that is dispatched then; or, where TBs may be ``waiting`` inside, to one
-        at its SM, or through a semaphore: a fence, a post, and a poll that finds it. At a floor's end all of
-        the GPU sees the TB's stores.
+        The waiting TB is dispatched by the scheduler after the release. With ``waiting``, TBs may instead
+        wait on their SM: for the scheduler's signal, or for a semaphore (fence, post and a successful poll).
+        The floor of a TB ends when all of the GPU sees its stores.
         """
         v, period = self.values, self.period
         least = (v["gpu.cp.tb_done_latency"] + v["gpu.cp.tb_start_latency"]) / period
@@ -151,16 +152,16 @@ class _Job:
         ]
 
     def work(self) -> float:
-        """Return the cycles that the busiest unit of its kind needs.
+        """Return the cycles for which the busiest pipe, issue slot, shared memory or store port is needed.
 
-        Some SM takes as many TBs as an even share, rounded up: at the least those with the least work. An
-        EXIT takes no issue slot. A TB may end while a pipe holds on to its last instruction, and while what
-        it asked of shared memory is queued.
+        Some SM runs at least an even share of the TBs, rounded up, and at least the TBs with the least work.
+        An EXIT takes no issue slot. A TB may end while a pipe still executes its last instruction, and while
+        its shared-memory accesses are queued; that time is subtracted.
         """
         v = self.values
         sms, words = v["gpu.sms"], 32 * 64 // v["gpu.noc.write_bytes"]
-        joined = 2 if v["gpu.l1.join_stores"] else 1  # of two stores to the same sectors one may leave
-        # what each counts, how much of it a cycle, and cycles of it that may be left when the last TB ends
+        joined = 2 if v["gpu.l1.join_stores"] else 1  # two stores to the same sectors may leave as one
+        # its counter, the units of it a cycle, and the cycles that may remain when the last TB has ended
         each: dict[str, tuple[str, float, float]] = {}
         for name in PIPES:
             each[name] = (name, 64 * 4, max(0, v[f"gpu.sm.{name}_interval"] - 64) / 64)
@@ -187,7 +188,7 @@ class _Job:
         return most
 
     def dram(self, merged: bool) -> float:
-        """Return the ticks that the fullest DRAM channel is busy before the job can end."""
+        """Return the ticks for which the busiest DRAM channel works before the job can end."""
         v = self.values
         slices = v["gpu.l2.slices"]
         slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
@@ -200,7 +201,7 @@ class _Job:
             least = max(least, *(self._bus(slots, slot) for slots in (read + turned).tolist()))
         if not v["gpu.dram.write_queue"] or any(copy == 0 for copy in self.link.values()):
             return least
-        # what L2 does not hold at the end has been written back, but for the channels' queues
+        # written sectors that L2 does not hold at the end are written back, or are in the channels' queues
         written = written_bytes(self.job) / SECTOR - v["gpu.l2.size"] / SECTOR
         batch = v["gpu.dram.write_batch"]
         held_up = max(0.0, written - slices * batch)
@@ -209,7 +210,7 @@ class _Job:
         return max(least, whole - (v["gpu.dram.write_queue"] + batch + 3) * slot)
 
     def _bus(self, slots: float, slot: int) -> float:
-        """Return the ticks in which so many slots of a channel's bus are free beside its refreshes."""
+        """Return the ticks that a DRAM bus needs for that many slots, with its refreshes."""
         v = self.values
         period, busy = v["gpu.dram.refresh_period"], v["gpu.dram.refresh_time"]
         least = max(0.0, slots - 1) * slot
@@ -227,7 +228,7 @@ class _Job:
         return ticks
 
     def slices(self) -> float:
-        """Return the ticks that the fullest L2 slice needs for what is stored and what comes from DRAM."""
+        """Return the ticks that the busiest L2 slice needs for stores and for sectors that come from DRAM."""
         v = self.values
         sector = 32 * self.period // v["gpu.l2.slice_bytes"]
         stored = 0.0
@@ -279,7 +280,7 @@ class _Job:
         if same:
             cycles.append(self.work())
             ticks.append(self.slices())
-        # of the last TB the scheduler is told
+        # the scheduler must learn that the last TB has ended
         after = 0 if self.link else v["gpu.cp.tb_done_latency"]
         bound = (self.before() + max(*(c * period for c in cycles), *ticks) + after) / TICKS_US
         if v["host.submit"] == 1 and family.host_launches:
@@ -301,9 +302,10 @@ def bounds(
 ) -> Bounds:
     """Return the bound, which no scheme of the family can beat, and the estimate.
 
-    ``loads``: what is known of each kernel's (:func:`load_facts`); ``behind``: for each kernel what a TB of
-    each variant takes at least behind its prologue, where that may run ahead; ``guess``: the estimate and
-    what kernels take alone, where they are known.
+    ``costs``: one a program. ``loads``: what is known of each kernel's loads (:func:`load_facts`).
+    ``behind``: for each kernel, the least cycles of a TB of each variant after its prologue, where the
+    prologue may run before the producers end. ``guess``: ``Bounds.raw_estimate`` of an earlier call, to save
+    the estimate.
     """
     bound = _Job(job, deps, programs, costs, values).bound_us(family, loads, behind)
     if guess is None:

@@ -1,4 +1,4 @@
-"""What one TB of a program costs without contention: filled by ``floors``, read by bounds and estimates."""
+"""What one TB of a program costs without contention: filled by ``tb_cost``, read by bounds and estimates."""
 
 from __future__ import annotations
 
@@ -15,15 +15,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCost:
-    """What one TB of each variant of a program costs without contention: cycles, and work counters.
+    """What one TB of each variant of a program costs without contention.
 
-    A recorded program has a variant for each of its rows. ``far``: the floors with what is known of its
-    loads, from the earliest start of a TB of the kernel; ``slow``: no floor, but what a TB of a kernel takes
-    alone, by the kernel's number: if all of its loads find L2, if those of the arguments that are not there
-    go to DRAM, and which share of these does (None: not known by argument; all of them do). ``single``: the
-    floors of kernels of one TB, by their number, with what its addresses tell: wherever it runs, and on the
-    first SM. ``passed``: what kernels of a job that touches nothing twice move, by their number
-    (``gs_passed``, one a slice).
+    Arrays have one element a variant: 8, or one for each row of a recorded program. Floors are lower bounds.
+
+    Attributes
+    ----------
+    floor
+        Cycles that a TB takes at least, whatever the caches hold: float64.
+    work
+        Its work counters (``gs_work``): instructions by pipe, sectors loaded and stored, wavefronts.
+    floor_by_facts
+        Floors that use what is known of the loads (``load_facts``), counted from the earliest start of a TB
+        of the kernel.
+    lone_cycles
+        By kernel number, what a TB takes alone: with all loads from L2; with loads of the absent arguments
+        from DRAM; and the share of loads of these that go to DRAM (None: not known by argument). Estimates,
+        no floors.
+    lone_tb_floor
+        By kernel number, the floor of a kernel of one TB from its addresses: on any SM, and on the first SM.
+    slice_traffic
+        By kernel number, the traffic of each L2 slice (``gs_passed``, one a slice), for jobs that touch no
+        sector twice.
     """
 
     floor: Floats

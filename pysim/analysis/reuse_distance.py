@@ -1,4 +1,4 @@
-"""How much of what each kernel touches an L2 no longer holds, from what was touched since its last use."""
+"""Capacity misses of an L2 by reuse distance: the bytes touched since the last use of an operand."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class _Sums:
 def missed_bytes(job: Job, size: int) -> NDArray[np.float64]:
     """Return, for each kernel, the bytes of its operands that an L2 of ``size`` bytes no longer holds.
 
-    Of data whose last use lies d > ``size`` distinct bytes back a share 1 - ``size`` / d is gone: what a
-    cyclic scan of d bytes misses under random replacement at the most. What the job writes counts twice: it
-    went to DRAM before it is fetched. Operands go as a whole, in launch order; what is touched for the first
-    time counts as held, as it comes from DRAM in any order.
+    float64, (kernels,). With a reuse distance of d > ``size`` distinct bytes, the share 1 - ``size`` / d is
+    taken to be evicted: the most that a cyclic scan of d bytes misses under random replacement. Operands that
+    the job writes count twice, as they are written back before they are fetched. Operands are touched as a
+    whole, in launch order. First touches count as hits, as they miss under every schedule.
     """
     uses = sum(len(kernel.args) for kernel in job.kernels)
     written = {

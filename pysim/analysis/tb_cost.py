@@ -1,4 +1,4 @@
-"""What a TB takes at the least: what is known of a kernel's loads, and the core's floors for it."""
+"""Floors: the least cycles of one TB, from its code and from where its loads must come."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-EVERY = 0xFFFFFFFF  # arguments
-L1 = (0, 0, 0)  # of loads nothing is known: they may all find L1
+EVERY = 0xFFFFFFFF  # bits: all arguments
+L1 = (0, 0, 0)  # nothing is known of the loads: all of them may hit in L1
 LINE = 128
-_MOST = 64  # lines of a tensor that are looked at one by one
+_MOST = 64  # lines of a tensor whose DRAM rows are compared one by one
 
 
 def load_facts(job: Job) -> list[LoadFacts]:
-    """Return what is known of the loads of each kernel: (far, cold, own), bits of arguments.
+    """Return what is known of the loads of each kernel: (far, cold, own), each a bit mask of arguments.
 
-    far: an earlier kernel wrote it, so that every scheme loads it from L2 after the first TB of the kernel
-    began; cold: no one writes it and no other kernel reads it; own: the kernel is one TB, and no other kernel
-    reads it. Nothing is said of recorded programs, nor in a job with recorded footprints.
+    far: an earlier kernel writes the argument, so under every scheme the first load of it after the kernel's
+    first TB began comes from L2 or beyond. cold: no kernel writes it and no other kernel reads it, so it
+    comes from DRAM. own: no other kernel reads it, and the kernel is a single TB. All are 0 for recorded
+    programs and in jobs with recorded footprints.
     """
     none = [(0, 0, 0)] * len(job.kernels)
     if any(kernel.footprint is not None for kernel in job.kernels):
@@ -76,10 +77,11 @@ def load_facts(job: Job) -> list[LoadFacts]:
 
 
 def lone_kernels(deps: Dependences) -> set[int]:
-    """Return the kernels of one TB that run alone, whatever the order: all other TBs come before or behind.
+    """Return the kernels of one TB that run alone under every schedule.
 
-    All before it: each of them has a consumer up to it, as ways lead to later kernels only. All behind it:
-    each of them has a producer from it on.
+    Every TB of an earlier kernel must have ended: each has a consumer in a kernel up to this one, and edges
+    lead to later kernels only. No TB of a later kernel may have started: each has a producer in a kernel from
+    this one on.
     """
     offsets, groups = deps.offsets, deps.groups
     tbs = np.diff(offsets)
@@ -94,7 +96,7 @@ def lone_kernels(deps: Dependences) -> set[int]:
     np.maximum.at(latest, node, owner[groups.producers])
     waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
     np.maximum.at(produced, waiters, np.repeat(latest, np.diff(groups.consumer_ptr)))
-    # of the TBs before a kernel the last to be consumed, of those behind it the first to be produced
+    # of the TBs of earlier kernels the last first consumer, of those of later kernels the first last producer
     last, first = np.full(kernels, -1), np.full(kernels, kernels)
     np.maximum.at(last, owner, consumed)
     np.minimum.at(first, owner, produced)
@@ -105,7 +107,7 @@ def lone_kernels(deps: Dependences) -> set[int]:
 
 
 class _Rows:
-    """Which lines share a row of a DRAM channel with memory of other tensors."""
+    """Whether a tensor shares DRAM rows with other tensors."""
 
     def __init__(self, sim: Any, job: Job, values: Mapping[str, int]) -> None:
         self.sim = sim
@@ -121,7 +123,7 @@ class _Rows:
         self.reach = list(accumulate((end for _, end in self.spans), max))
         sets = values["gpu.l2.size"] // (values["gpu.l2.slices"] * 16 * LINE)
         lines = values["gpu.dram.row_bytes"] // LINE
-        # a row is some sets of one tag, unless it is more than a slice has or tags stand for two lines
+        # a DRAM row is consecutive sets of one tag, unless it exceeds a slice or the slice hash splits tags
         self.lines = 0 if sets % lines or values["gpu.l2.hash_slices"] else lines
 
     def _others(self, line: int, mine: tuple[int, int], last: int) -> bool:
@@ -156,10 +158,11 @@ class _Rows:
 def _singles(
     sim: Any, job: Job, loads: Sequence[LoadFacts], values: Mapping[str, int], lone: Collection[int]
 ) -> dict[int, tuple[float, float]]:
-    """Return the floors of the kernels of one TB, by their number.
+    """Return the floors of the kernels of one TB, by kernel number.
 
-    In whichever half of the chip it runs, and in the first, where an empty chip's first SM is. ``lone``:
-    kernels (:func:`lone_kernels`) before which none behind them has opened a DRAM row.
+    First in whichever L2 partition its SM is, then in the first partition, where the first SM of an empty GPU
+    is. ``lone``: kernels (:func:`lone_kernels`) that no later kernel precedes, so none of those has opened a
+    DRAM row before.
     """
     from pysim._ffi import ffi, lib
 
@@ -188,7 +191,7 @@ def program_costs(
     lone: Collection[int] = (),
     away: Sequence[tuple[int, float]] = (),
 ) -> list[ProgramCost]:
-    """Ask the core for the floor and the work of every program's variants.
+    """Return the costs of every program, one entry a program, as the core computes them.
 
     ``loads``: one entry a kernel (:func:`load_facts`). ``latency``: cycles of a load that hits in L2, for
     ``ProgramCost.slow`` (0: left out). ``away``: which arguments come from DRAM
@@ -218,7 +221,7 @@ def program_costs(
         asked = [(*L1, 0), (*L1, latency), (0, EVERY, 0, latency)]
         work, each = np.zeros(rows, dtype_of("gs_work")), np.zeros((3, rows))
         view = ffi.cast("gs_work *", work.ctypes.data)
-        # TBs of a row differ in their addresses alone: one of them stands for all
+        # TBs of a row differ only in addresses, so one of them represents all
         used, tbs = ([0], [0]) if program.tb_rows is None else np.unique(program.tb_rows, return_index=True)
         for row, tb in zip(used, tbs, strict=True):
             for which, what in enumerate(asked):

@@ -1,4 +1,4 @@
-"""What a job moves between L2 and DRAM: the least in any order, and an estimate for launch order."""
+"""Traffic of a job between L2 and DRAM: the least under any schedule, and an estimate for launch order."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pysim.program.job import Access, Job, Kernel
 
     Ints = NDArray[np.int64]
-    Piece = tuple[tuple[int, ...], int]  # what memory it is, and its bytes
+    Piece = tuple[tuple[int, ...], int]  # which memory, and its bytes
 
-PAGE = 1 << 18  # bytes: what memory is told apart by where its reuse is estimated
-PIECES = 64  # of a tensor, at most
+PAGE = 1 << 18  # bytes: the granule of reuse estimates
+PIECES = 64  # granules of a tensor, at most
 
 
 def _sectors(job: Job, wanted: Callable[[Access], bool]) -> list[Ints]:
-    """Return the sectors that some accesses touch, as (n, 2) ranges; equal accesses are looked at once."""
+    """Return the sectors of the ``wanted`` accesses, as (n, 2) ranges; equal accesses are evaluated once."""
     done: dict[int, int] = {}
     seen: set[tuple[int, int, tuple[int, int, int]]] = set()
     found: list[Ints] = []
@@ -49,7 +49,7 @@ def _bytes(found: list[Ints]) -> int:
 
 
 def compulsory_bytes(job: Job) -> int:
-    """Return the bytes that must come from DRAM: all that is read of memory that nobody writes."""
+    """Return the bytes that every schedule loads from DRAM: memory that is read and never written."""
     spans = written_by_job(job)
 
     def constant(access: Access) -> bool:
@@ -74,9 +74,9 @@ def written_bytes(job: Job) -> int:
 
 
 def _part(access: Access, tbs: int) -> list[Piece]:
-    """Return the pieces of a tensor that a kernel touches: rows of the box round its TBs' regions.
+    """Return the pieces of a tensor that a kernel touches: bands of rows of the bounding box of its regions.
 
-    Their bytes are shared out evenly: no more than the box, nor than the distinct regions together.
+    Each gets an even share of the bytes touched: at most the box, and at most the sum of distinct regions.
     """
     tensor, regions = access.tensor, regions_of(access, tbs)
     if not len(regions):
@@ -109,7 +109,7 @@ def _recorded(spans: Ints) -> list[Piece]:
 
 
 class _Pieces:
-    """What each kernel touches; kernels with the same footprint are looked at once."""
+    """The pieces that each kernel touches; kernels with the same footprint are evaluated once."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int, int], list[Piece]] = {}
@@ -168,11 +168,11 @@ class _Stack:
 
 
 def l2_misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]:
-    """Estimate what each kernel reads from DRAM and what of its writes goes there, in launch order.
+    """Estimate the bytes that each kernel reads from DRAM and those of its writes that are written back.
 
-    Bytes: reads by the address of the tensor, or of the page of recorded memory. L2 keeps the last
-    ``capacity`` bytes: a piece is read again when more than that was touched since its last use, and then it
-    is written back, if it was written.
+    Returns, for each kernel, the bytes read by address of the tensor (recorded memory: by page), and the
+    bytes written back. Kernels run in launch order. L2 is a fully associative LRU cache of ``capacity``
+    bytes: a piece is evicted, and written back if dirty, when more than that was touched since its last use.
     """
     pieces = _Pieces()
     each = [pieces.of(kernel) for kernel in job.kernels]
@@ -182,7 +182,7 @@ def l2_misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]
     dirty: dict[tuple[int, ...], tuple[int, int]] = {}  # who wrote it last, how many bytes
 
     def leaves(key: tuple[int, ...], size: int, since: int | None) -> bool:
-        """Whether a piece is not there any more; what was written of it has gone to DRAM then."""
+        """Return whether a piece has been evicted; if it was dirty, count its write-back."""
         gone = since is None or since + size > capacity
         if gone and key in dirty:
             kernel, many = dirty.pop(key)
@@ -203,15 +203,15 @@ def l2_misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]
 
 
 def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
-    """Estimate the bytes that each kernel reads from DRAM, and what of its writes goes there."""
+    """Estimate the bytes that each kernel reads from DRAM, and those of its writes that are written back."""
     reads, writes = l2_misses(job, capacity)
     return [sum(each.values()) for each in reads], writes
 
 
 def args_from_dram(job: Job, capacity: int) -> list[tuple[int, float]]:
-    """Estimate of each kernel which arguments come from DRAM, as bits, and which share of their bytes does.
+    """Estimate which arguments of each kernel come from DRAM (a bit mask), and the share of their bytes.
 
-    Of recorded kernels nothing is said: (0, 0).
+    (0, 0.0) for recorded kernels, whose arguments are not known. ``capacity``: bytes of L2.
     """
     reads, _ = l2_misses(job, capacity)
     made: list[tuple[int, float]] = []

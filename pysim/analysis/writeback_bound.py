@@ -1,9 +1,9 @@
-"""What a job that touches nothing twice must have written back before it has read all.
+"""Write-backs that the DRAM bus serves before the last reads, in a job that touches no sector twice.
 
-A bus serves who comes first: what a read finds queued there is served before it. The last TB to be
-dispatched of those that load from a channel starts when all TBs before it but those in other places of the
-chip have left, and what they stored has come to L2 before anything that it loads. What of this one slice of
-L2 cannot hold stands before that read.
+A DRAM channel serves its queue in order of arrival. Of the TBs that load from a channel, take the one that is
+dispatched last. When it starts, all TBs before it have ended, except those that occupy the other TB slots of
+the GPU. Their stores have reached L2 before the first load of this TB does. An L2 slice has a fixed capacity,
+so it has written back all stores beyond that capacity, and these write-backs delay the read.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MOST = 1 << 24  # lines of a job that are looked at one by one
+MOST = 1 << 24  # lines of a job that the core walks one by one; larger jobs have no such bound
 
 
 def _moved(job: Job, costs: Sequence[ProgramCost]) -> tuple[int, int]:
-    """Return the sectors that all TBs load and store, ``costs`` one a kernel."""
+    """Return the sectors that all TBs of the job load and store. ``costs``: one a kernel."""
     loaded = stored = 0
     for kernel, cost in zip(job.kernels, costs, strict=True):
         count = np.bincount(tb_variants(kernel), minlength=len(cost.work))
@@ -46,7 +46,11 @@ def _moved(job: Job, costs: Sequence[ProgramCost]) -> tuple[int, int]:
 def fill_slice_traffic(
     sim: Any, job: Job, programs: LoweredPrograms, made: Sequence[ProgramCost], values: Mapping[str, int]
 ) -> None:
-    """Fill ``passed`` of the costs if the job touches no sector twice and L2 cannot hold what it writes."""
+    """Fill ``slice_traffic`` of ``made``, if the job touches no sector twice and writes more than L2 holds.
+
+    ``sim``: the core's simulation, with the job loaded; ``made``: one a program; ``values``: encoded
+    parameters. Otherwise nothing is filled.
+    """
     from pysim._ffi import dtype_of, ffi, lib
 
     costs = [made[number] for number in programs.index]
@@ -65,13 +69,14 @@ def fill_slice_traffic(
 def written_back_before_reads(
     job: Job, costs: Sequence[ProgramCost], values: Mapping[str, int]
 ) -> tuple[Floats, Floats] | None:
-    """Return the sectors that each channel reads, and those written back before its last read, or None.
+    """Return, for each L2 slice, the sectors read from DRAM and those written back before the last read.
 
-    ``costs``: one a kernel.
+    ``costs``: one a kernel. Both arrays are float64, (slices,). None if ``slice_traffic`` is not known, or if
+    stores to the other L2 partition may arrive after the next TB's loads.
     """
     parts = [cost.slice_traffic.get(index) for index, cost in enumerate(costs)]
     each = [part for part in parts if part is not None]
-    # what has left an SM comes to L2 before what a TB loads that starts for it
+    # stores of an ended TB must reach L2 before the loads of the TB that takes its slot
     hand_over = values["gpu.cp.tb_done_latency"] + values["gpu.cp.tb_start_latency"]
     late = values["gpu.l2.fabric_latency"] * values["gpu.clock"] if values["gpu.l2.partitions"] > 1 else 0
     if not each or len(each) < len(parts) or hand_over < late:

@@ -106,8 +106,8 @@ MEMORY: Rows = (
         "gpu.l2.fabric_bandwidth",
         2600,
         f"{MICRO} l2_write_GBps: 3,905 and 4,204, half of which crosses (3 % more and less here);"
-        " h200_l2.csv: 2.49 TB/s cross in cyclic reads of 96 MB on an H200 (lts__t_sectors_srcunit_ltcfabric);"
-        " the limit is above",
+        " h200_l2.csv: 2.49 TB/s cross in cyclic reads of 96 MB on an H200"
+        " (lts__t_sectors_srcunit_ltcfabric); the limit is above",
     ),
     (
         "gpu.l2.replacement",

@@ -1,1 +1,1 @@
-"""What runs: jobs, kernels, warp programs and the memory that their TBs touch."""
+"""What runs: jobs, kernels, warp programs, and the memory that their TBs access."""

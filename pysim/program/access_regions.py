@@ -1,4 +1,4 @@
-"""What an access of a kernel touches: its footprint on one tensor as memory regions of all TBs."""
+"""The memory regions that the TBs of a kernel touch of one tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _distinct(table: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct rows and, for each row, which of them it is."""
+    """Return the distinct rows of a table, and the index of each row among them."""
     if len(table) and bool((table == table[0]).all()):
         return table[:1], np.zeros(len(table), np.int64)
     rows, inverse = np.unique(table, axis=0, return_inverse=True)
@@ -25,7 +25,10 @@ def _distinct(table: Ints) -> tuple[Ints, Ints]:
 
 
 def regions_of(access: Access, tbs: int, granule: int = SECTOR) -> Regions:
-    """Evaluate the footprint of all TBs of a kernel on one tensor."""
+    """Return the distinct regions that the ``tbs`` TBs of a kernel touch of a tensor.
+
+    Regions are clipped to the tensor; ``granule``: bytes, of which regions are whole multiples.
+    """
     tensor: Tensor = access.tensor
     raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
     table = np.empty_like(raw)

@@ -1,11 +1,10 @@
 """Copies from the host in a job: launches that run on no SM and write memory through the L2.
 
-A copy is a producer as a kernel is: what reads its bytes waits for it, and it waits for what still reads or
-writes there. It lands in the L2 as a store does, with the L2's own replacement, and leaves dirty lines, as
-copy engines write through the L2 (that their lines stay there is how GPGPU-Sim models it, too; no
-measurement of ours). One that takes time uses the link alone, in the order of readiness, at
-``host.copy_bandwidth`` after ``host.copy_latency``; one that takes none costs nothing on the launch path
-either: no gap, no admission, no table update, no host time.
+A copy has RAW, WAR and WAW edges like a kernel. Its data is stored in the L2 with the L2's replacement and
+leaves dirty lines, as copy engines write through the L2. (That the lines stay is GPGPU-Sim's model too; it is
+not measured.) A timed copy occupies the link alone, in the order in which copies become ready, at
+``host.copy_bandwidth`` after ``host.copy_latency``. An untimed copy has no cost on the launch path either: no
+gap, admission, table update or host time.
 """
 
 from __future__ import annotations
@@ -28,21 +27,25 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 NAME = "MemcpyHtoD"
-# what the tables need of a kernel; it is never run
+# the tables need a program for every launch; this one never runs
 _PROGRAM = Program(NAME, ((Op(OP["EXIT"], issue=1),),), 1, 8, 0, 0)
 
 
 def copy_kernel(spans: Ints, timed: bool, stream: int) -> Kernel:
-    """Return the launch that copies to these bytes: (n, 2), any order, not empty."""
+    """Return the launch of a copy to these byte ranges.
+
+    ``spans``: int64 (n, 2), half open, in any order, not empty. ``timed``: it occupies the link. ``stream``:
+    number of its CUDA stream.
+    """
     made = union(spans)
     rows = np.zeros(len(made), np.int64), made[:, 0], made[:, 1], np.full(len(made), WRITE)
     return Kernel(NAME, _PROGRAM, (1, 1, 1), (), (), stream, Footprint.of(*rows), HostCopy(made, timed))
 
 
 def l1_stale_ranges(kernels: Sequence[Kernel]) -> Ints:
-    """Return the recorded memory that an L1 may hold as it was before: sorted disjoint byte ranges.
+    """Return the recorded memory of which an L1 may hold stale lines: sorted disjoint (n, 2) byte ranges.
 
-    That is what kernels write, and of copies what an earlier kernel has read.
+    That is all that kernels write, and what copies write after an earlier kernel has read it.
     """
     read, fresh = np.empty((0, 2), np.int64), [np.empty((0, 2), np.int64)]
     made = [read]

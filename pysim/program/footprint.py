@@ -1,4 +1,4 @@
-"""Recorded footprints: the byte ranges that each thread block of a kernel touched; no tensors are known."""
+"""Recorded footprints: the byte ranges that each thread block of a kernel accessed, without tensors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 READ, WRITE, UPDATE = 0, 1, 2
 MODES = ("read", "write", "update")
-_TOP = 1 << 62  # no address lies beyond: differences stay in 64 bits
+_TOP = 1 << 62  # the largest address, so that differences fit in 64 bits
 
 
 class ByteRanges(NamedTuple):
-    """One row a byte range: TB number, first byte, byte behind the last, READ, WRITE or UPDATE."""
+    """Byte ranges, one a row: TB number, first byte, end (exclusive), mode (READ, WRITE or UPDATE)."""
 
     tb: Ints
     start: Ints
@@ -32,9 +32,9 @@ class ByteRanges(NamedTuple):
 
 
 class SectorRuns(NamedTuple):
-    """One row a run of sectors, by (written, TB, lo); runs of one TB and kind neither meet nor touch.
+    """Runs of sectors, one a row, sorted by (written, TB, lo); runs of one TB and kind are never adjacent.
 
-    ``lo`` and ``hi`` are sector numbers, half open. A write and an update are both ``written``.
+    ``lo`` and ``hi`` are sector numbers, half open. ``written`` is True for writes and updates.
     """
 
     tb: Ints
@@ -50,9 +50,9 @@ class Footprint:
     x + grid_x * (y + grid_y * z), start and end in bytes with 0 <= start < end, mode READ, WRITE or UPDATE
     (an atomic). Rows may come in any order, may repeat and overlap, and one TB may read what it writes: the
     union counts, in 32-byte sectors. Rows sorted by (mode, TB, start) are the fastest. ``rows`` is called
-    when dependences are looked for, and its arrays are not kept: they may lie in a file until then.
+    when dependences are searched, and its arrays are not kept, so they may be mapped from a file.
 
-    Updates of one kernel commute, as all its TBs do; what comes later waits for all of them.
+    Updates of one kernel commute. A later kernel that accesses the same sectors waits for all of them.
 
     >>> Footprint.of([0, 1], [0, 128], [128, 256], [WRITE, WRITE]).written(2).tolist()
     [[0, 256]]
@@ -66,13 +66,17 @@ class Footprint:
 
     @classmethod
     def of(cls, tb: object, start: object, end: object, mode: object) -> Footprint:
-        """Return the footprint of rows that are at hand."""
+        """Return the footprint of these columns: one element a byte range."""
         numbers = [np.asarray(column, np.int64) for column in (tb, start, end)]
         made = ByteRanges(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
         return cls(lambda: made)
 
     def sector_runs(self, tbs: int, name: str = "?", granule: int = SECTOR) -> SectorRuns:
-        """Return the runs of sectors, or of larger granules; ``tbs``, ``name``: the kernel's, for errors."""
+        """Return the runs of sectors, or of granules of ``granule`` bytes.
+
+        ``tbs``, ``name``: of the kernel. Raises WorkloadError for columns of different lengths, TBs that the
+        kernel does not have, empty or negative ranges and unknown modes.
+        """
         rows = self._rows()
         tb, start, end = (np.asarray(column, np.int64) for column in rows[:3])
         mode = np.asarray(rows[3], np.uint8)

@@ -20,9 +20,9 @@ _TICKS_US = 1024 * 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostCopy:
-    """What a copy writes: ``spans``, sorted disjoint (n, 2) byte ranges.
+    """A copy from the host: ``spans``, the int64 (n, 2) sorted disjoint byte ranges that it writes.
 
-    ``timed``: it takes the link's time.
+    ``timed``: it occupies the link.
     """
 
     spans: Ints
@@ -30,11 +30,11 @@ class HostCopy:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that come over the link."""
+        """Bytes that cross the link."""
         return int((self.spans[:, 1] - self.spans[:, 0]).sum())
 
     def link_ticks(self, values: Mapping[str, int]) -> tuple[int, int]:
-        """Return the ticks before the first byte and from there to the last, of encoded parameters."""
+        """Return the latency and the duration on the link, in ticks; ``values``: encoded parameters."""
         if not self.timed:
             return 0, 0
         # GB/s are given in MB/s: bytes / (MB/s) = us

@@ -25,7 +25,10 @@ Ops = tuple[Op, ...]
 
 
 def replace_ops(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
-    """Return the list with ops replaced (None: kept) and others in front; loops go where they went."""
+    """Return ``ops`` with each op replaced by ``change(op)`` (None: kept), after the ops of ``front``.
+
+    Loops still jump to the op to which they jumped.
+    """
     pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
     starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
     flat = [*front, *(op for piece in pieces for op in piece)]
@@ -33,7 +36,7 @@ def replace_ops(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Se
 
 
 def marks_of(kernel: Kernel) -> list[Op]:
-    """Return the marks of a kernel's program: those of the TBs that are not at an edge."""
+    """Return the marks of a kernel's program, as TBs inside the grid (variant 0, or row 0) have them."""
     found: list[Op] = []
 
     def look(ops: Ops) -> Ops:
@@ -62,7 +65,10 @@ def loaded_args(kernel: Kernel) -> set[int]:
 
 
 def wait_positions(kernel: Kernel) -> tuple[set[int], bool]:
-    """Return the arguments that a TB waits for before it loads anything; whether it stores behind waits."""
+    """Return which arguments a TB awaits before its first load, and whether all its waits precede its stores.
+
+    The first is a set of argument numbers. The second is False if a loop leads from a store back to a wait.
+    """
     first, later, orderly = set[int](), set[int](), True
 
     def look(ops: Ops) -> Ops:
@@ -83,7 +89,7 @@ def wait_positions(kernel: Kernel) -> tuple[set[int], bool]:
 
 
 def posts_after_accesses(kernel: Kernel) -> bool:
-    """Whether each TB has touched all that it touches when it first says what it has made."""
+    """Whether all loads and stores of each TB precede its first output mark."""
     last = True
 
     def look(ops: Ops) -> Ops:
@@ -100,17 +106,21 @@ def posts_after_accesses(kernel: Kernel) -> bool:
 
 
 def waits_along_z(kernel: Kernel) -> bool:
-    """Whether the TBs of a kernel that lie behind each other in z wait for each other."""
+    """Whether TBs wait for the TB before them in z (serial split-K)."""
     return kernel.grid[2] > 1 and any(op.mark == "tb_wait" for op in marks_of(kernel))
 
 
 def has_tb_waits(kernel: Kernel) -> bool:
-    """Whether TBs of a kernel wait for each other."""
+    """Whether TBs of a kernel wait for other TBs of it."""
     return kernel.tb_semaphores is not None or waits_along_z(kernel)
 
 
 def listed_output_tiles(kernel: Kernel, made: TensorTile) -> list[TensorTile] | None:
-    """Return the tiles that TBs with code of their own make, each once; None: their place says where."""
+    """Return the distinct tiles of argument ``made.arg`` that the rows of a per-warp program write.
+
+    None if the program is an ordinary one, or if a tile's position depends on the TB, so that ``made`` alone
+    gives the position of each TB's tile.
+    """
     program, found = kernel.program, dict[TensorTile, None]()
     if not isinstance(program, RecordedProgram) or program.rewrite is None:
         return None
@@ -127,12 +137,12 @@ def listed_output_tiles(kernel: Kernel, made: TensorTile) -> list[TensorTile] | 
 
 
 def marked_tiles(kernel: Kernel, mark: str) -> list[TensorTile]:
-    """Return the parts that the marks of one kind speak of, each once."""
+    """Return the distinct tiles of the marks of one kind, ``input`` or ``output``."""
     return list(dict.fromkeys(op.tile for op in marks_of(kernel) if op.mark == mark and op.tile is not None))
 
 
 def publish_ops(ops: Ops, sem: Sem, level: int) -> list[Op]:
-    """Return what publishes the stores of a TB: their acknowledgement, a barrier, a fence and a post."""
+    """Return the ops that publish a TB's stores: waits for acknowledgement, a barrier, and a fenced post."""
     slots = sorted({op.slot for op in ops if op.kind in STORES})
     code = Code()
     for slot in slots:
@@ -145,7 +155,10 @@ def publish_ops(ops: Ops, sem: Sem, level: int) -> list[Op]:
 def rewrite_program(
     program: Program | RecordedProgram, change: Callable[[Ops], Ops], name: str
 ) -> Program | RecordedProgram:
-    """Return a program with each of its op lists changed."""
+    """Return the program with ``change`` applied to each of its op lists; ``name``: the kernel's, for errors.
+
+    Raises WorkloadError for a program whose code is given as tables (a trace).
+    """
     if isinstance(program, Program):
         known: dict[Ops, Ops] = {}
         for ops in program.variants:

@@ -1,4 +1,4 @@
-"""How many thread blocks of a kernel an SM holds, at real allocation granularity, and carve-outs."""
+"""Occupancy: the TBs of a kernel that an SM holds, by allocation granularity; carve-outs of shared memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUB_CORES = 4
 
 
 def allocated_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
-    """Return the shared memory that a TB occupies, the system's part and rounding included."""
+    """Return the bytes of shared memory that a TB occupies, with the part that CUDA reserves, rounded up."""
     unit = values["gpu.sm.smem_unit"]
     if kernel.program.smem == 0 and values["gpu.sm.smem_reserved"] == 0:
         return 0
@@ -23,12 +23,12 @@ def allocated_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
 
 
 def _limits(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
-    """Return how many TBs each resource but shared memory allows."""
+    """Return the TBs that each resource allows, except shared memory."""
     program = kernel.program
     unit = values["gpu.sm.register_unit"]
     granted = max(unit, -(-program.registers * 32 // unit) * unit)
     by_registers = values["gpu.sm.registers"] // SUB_CORES // granted * SUB_CORES
-    # a sub-core takes whole warps, so a TB of 5 warps costs 2 on one of them: count warps, not threads
+    # warps are assigned to sub-cores whole: of a TB of 5 warps one sub-core holds 2
     return {
         "warps": values["gpu.sm.warps"] // program.warps,
         "registers": by_registers // program.warps,
@@ -37,7 +37,10 @@ def _limits(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
 
 
 def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
-    """Return the TBs of a kernel that an SM holds at the largest carve-out, or raise a WorkloadError."""
+    """Return the TBs of a kernel that an SM holds at the largest carve-out.
+
+    Raises WorkloadError if not even one fits, with the resource that is too small.
+    """
     limits = _limits(kernel, values)
     used = allocated_smem(kernel, values)
     if used:
@@ -58,8 +61,9 @@ def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
 def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) -> int:
     """Return the smallest carve-out that holds as many TBs as the other resources allow.
 
-    With ``gpu.sm.own_carveout``, as measured (``h200_carve.csv``): as many as an SM can hold at all, and the
-    system's part for all TB slots at least, as kernels that ask for little run beside each other.
+    In bytes; ``options``: the carve-outs that the GPU has. With ``gpu.sm.own_carveout``, as measured
+    (``h200_carve.csv``), it holds as many TBs as the SM can hold at all, and at least the reserved part of
+    all TB slots, so that small kernels run beside each other.
     """
     held = occupancy(kernel, values)
     used = allocated_smem(kernel, values)

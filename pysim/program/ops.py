@@ -1,4 +1,4 @@
-"""From warp programs to the core's tables of ops, patterns and semaphores."""
+"""Lowering: from warp programs to the core's tables of ops, patterns and semaphores."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 
 
 def interleave_classes(classes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the class of each instruction of a block, as a compiler mixes them.
+    """Return the class of each instruction of a block, interleaved as a compiler does.
 
-    All that is not of the largest class lies evenly between the instructions of the largest, so that two
-    of the rest do not follow each other while a pipe waits, and the rest is a mixture of its own.
+    ``classes``: instructions of each class. Those of the smaller classes are spread evenly among those of the
+    largest, so that none of them issue back to back while a pipe idles. The smaller classes are interleaved
+    with each other in proportion.
     """
     main = int(np.argmax(classes))
     rest = [n if i != main else 0 for i, n in enumerate(classes)]
@@ -47,7 +48,10 @@ def interleave_classes(classes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def split_block(op: Op, longest: int) -> list[Op]:
-    """Split a compute block into near-equal blocks of at most ``longest`` instructions; totals are exact."""
+    """Split a COMPUTE op into near-equal ones of at most ``longest`` instructions; the sums stay exact.
+
+    Raises WorkloadError if the pipes have more instructions than there are issue slots.
+    """
     if op.issue <= longest:
         return [op]
     pieces = -(-op.issue // longest)
@@ -62,10 +66,10 @@ def split_block(op: Op, longest: int) -> list[Op]:
     fp32, lost = 0, 0
     for at in range(pieces):
         counts = np.bincount(which[edges[at] : edges[at + 1]], minlength=len(classes)).tolist()
-        # wavefronts go with the shared-memory instructions, or evenly where a block has none
+        # wavefronts follow the shared-memory instructions, or are even where a block has none
         memory_ops += counts[-1]
         share = op.smem * memory_ops // classes[-1] if classes[-1] else op.smem * (at + 1) // pieces
-        # and conflicts with the fp32 instructions, whose pipe they hold
+        # conflicts follow the fp32 instructions, whose pipe they occupy
         fp32 += counts[PIPE["fp32"]]
         total = classes[PIPE["fp32"]]
         late = op.conflicts * fp32 // total if total else op.conflicts * (at + 1) // pieces
@@ -85,7 +89,10 @@ def split_block(op: Op, longest: int) -> list[Op]:
 
 
 def alignment(pattern: Pattern, name: str) -> int:
-    """Return the largest power of two up to 128 that divides every address of a pattern."""
+    """Return the largest power of two up to 128 that divides every address of a pattern.
+
+    Raises WorkloadError if that is 1.
+    """
     align = math.gcd(128, *(getattr(pattern, term) for term in _TERMS), *pattern.offsets)
     if align < 2:
         raise WorkloadError(
@@ -95,7 +102,7 @@ def alignment(pattern: Pattern, name: str) -> int:
 
 
 def _check_copy(pattern: Pattern, op: Op, name: str) -> None:
-    """Refuse places in shared memory that no copy has."""
+    """Raise WorkloadError for a shared-memory address that no cp.async has."""
     if (pattern.into or pattern.into_pitch) and not (op.kind == OP["LOAD"] and op.smem):
         raise WorkloadError(f"program {name}: into_pitch = {pattern.into_pitch}: of a copy (smem) alone")
     if not (0 <= pattern.into < 128 and 0 <= pattern.into_pitch < 1 << 16):
@@ -108,8 +115,9 @@ def _check_copy(pattern: Pattern, op: Op, name: str) -> None:
 class LoweredPrograms:
     """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
 
-    Entries and patterns count over all programs, loop targets from the entry of their variant. Recorded
-    programs come behind the others, one a kernel; program len(programs) + i is ``recorded[i]``.
+    ``ops``, ``patterns``, ``sems`` and ``stages`` are shared by all programs and indexed across them.
+    ``programs``: one row (``gs_program``) a distinct :class:`Program`, which is ``distinct[i]``. Recorded
+    programs come after them, one a kernel: program len(programs) + i is ``recorded[i]``.
     """
 
     ops: list[dict[str, Any]] = field(default_factory=list)
@@ -124,7 +132,7 @@ class LoweredPrograms:
 
 
 def _shape(made: LoweredPrograms, pattern: Pattern, program: Program | RecordedProgram) -> int:
-    """Return the number of a pattern's own distances of lanes, from 1 on; 0 where it has none."""
+    """Return 1 + the index of a pattern's lane offsets in ``made.lanes``; 0 where it has none."""
     if not pattern.offsets:
         return 0
     if len(pattern.offsets) != 32:
@@ -142,12 +150,16 @@ def add_variant(
     longest: int,
     tensor: int,
 ) -> int:
-    """Append one variant's ops and return where it starts; ``tensor``: the longest block where any is."""
+    """Append one variant's ops to ``made`` and return the index of the first.
+
+    ``seen``: patterns of the program that are in ``made`` already, with their index. ``longest``, ``tensor``:
+    instructions a block at most, of a variant without and with tensor instructions.
+    """
     entry = len(made.ops)
     if any(op.kind == OP["COMPUTE"] and op.pipes[PIPE["tensor"]] for op in ops):
         longest = min(longest, tensor)
     pieces = [split_block(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
-    # marks are for schemes: what they did not make use of goes
+    # schemes have replaced the marks that they use by now
     pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
     starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
     for op in (piece for group in pieces for piece in group):
@@ -191,7 +203,11 @@ def add_variant(
 
 
 def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> LoweredPrograms:
-    """Lower every distinct program once; recorded ones need the device's encoded ``values``."""
+    """Lower every distinct program of a job once.
+
+    ``longest``: instructions a compute block at most (``gpu.sm.block_max``). ``values``: encoded parameters,
+    which recorded programs need. Raises WorkloadError for programs that the core cannot run.
+    """
     tensor = values["gpu.sm.block_tensor"] if values else longest
     made = LoweredPrograms()
     by_id: dict[int, int] = {}
@@ -215,7 +231,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
                 )
             row = {"first_op": len(made.ops), "first_pattern": len(made.patterns)}
             seen: dict[Any, int] = {}
-            # variants are often the same: equal ones share their ops
+            # equal variants share their ops
             starts: dict[tuple[Op, ...], int] = {}
             for ops in program.variants:
                 if ops not in starts:
@@ -239,7 +255,7 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
 
 
 def struct_array(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.void]:
-    """Return dict rows as an array with the core's layout."""
+    """Return rows as a structured array of a C type of the core, such as ``gs_op``."""
     from pysim._ffi import dtype_of
 
     table = np.zeros(len(rows), dtype_of(ctype))
@@ -249,12 +265,12 @@ def struct_array(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.vo
 
 
 def lane_table(lanes: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
-    """Return distances of lanes as the core's table."""
+    """Return lane offsets, 32 a row in bytes, as a table of ``gs_lanes``."""
     return struct_array("gs_lanes", [{"offset": offsets} for offsets in lanes])
 
 
 def sem_table(sems: Sequence[Sem]) -> NDArray[np.void]:
-    """Return uses of semaphores as the core's table."""
+    """Return the operands of POST and POLL as a table of ``gs_sem``."""
 
     def five(place: Affine) -> tuple[int, ...]:
         return place.base, place.bx, place.by, place.bz, place.step

@@ -1,4 +1,4 @@
-"""Kernels of which only the time of each TB is known: measured profiles as programs of one delay a TB."""
+"""Kernels of which only the duration of each TB is known: each TB is one delay."""
 
 from __future__ import annotations
 

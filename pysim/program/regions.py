@@ -1,4 +1,4 @@
-"""Memory regions of thread blocks in sectors or larger granules: distinct ones, intersections, coverage."""
+"""Sets of half-open ranges, and the memory regions of thread blocks: intersection, union, coverage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def empty_index() -> Ints:
 
 
 def csr_offsets(counts: Ints) -> Ints:
-    """Return where each of many lists begins, laid one after another, and where the last ends."""
+    """Return the offsets of concatenated lists of these lengths, (n + 1,), as row pointers of CSR."""
     made: Ints = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=made[1:])
     return made
@@ -41,7 +41,7 @@ def expand_ranges(starts: Ints, counts: Ints) -> Ints:
 
 
 def sorted_unique(numbers: Ints) -> Ints:
-    """Return the numbers sorted, each once; numpy's own goes through a hash table, which is slower."""
+    """Return the distinct numbers, sorted. numpy.unique uses a hash table, which is slower here."""
     made = np.sort(numbers)
     keep = np.ones(len(made), bool)
     np.not_equal(made[1:], made[:-1], out=keep[1:])
@@ -49,12 +49,13 @@ def sorted_unique(numbers: Ints) -> Ints:
 
 
 def overlapping_pairs(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
-    """Return all pairs (i, j) with half-open intervals a[i] and b[j] in common."""
+    """Return the indices (i, j) of all pairs of half-open intervals a[i] and b[j] that overlap."""
     if len(alo) == 0 or len(blo) == 0:
         return empty_index(), empty_index()
     order = np.argsort(blo, kind="stable")
     lo, hi = blo[order], bhi[order]
-    # b[j] can meet a[i] from the first j whose running end passes a.lo to the last that starts before a.hi
+    # candidates for a[i]: from the first b whose running maximum of ends passes a.lo[i] to the last b that
+    # starts before a.hi[i]
     first = np.searchsorted(np.maximum.accumulate(hi), alo, side="right")
     count = np.maximum(np.searchsorted(lo, ahi, side="left") - first, 0)
     lefts: list[Ints] = []
@@ -73,16 +74,16 @@ def overlapping_pairs(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints,
 
 
 def merge_sorted(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Join touching intervals of equal key; intervals come sorted by (key, lo)."""
+    """Merge overlapping and adjacent intervals of equal key; the input is sorted by (key, lo)."""
     if len(lo) == 0:
         return lo, hi, key
     change = key[1:] != key[:-1]
     left, right = lo, hi
     if key[-1] > 0 and int(hi.max()) >= (1 << 62) // (int(key[-1]) + 1):
-        # too far apart for 64 bits: their order is all that counts
+        # the keyed coordinates would overflow 64 bits; ranks keep their order
         _, ranks = np.unique(np.concatenate((lo, hi)), return_inverse=True)
         left, right = ranks[: len(lo)], ranks[len(lo) :]
-    # keys are laid far apart so that one running maximum serves all of them
+    # each key gets its own coordinate range, so that one running maximum serves all keys
     width = int(right.max()) + 1
     top = np.maximum.accumulate(right + key * width)
     new = np.ones(len(lo), bool)
@@ -93,27 +94,27 @@ def merge_sorted(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def union(spans: Ints) -> Ints:
-    """Return (n, 2) half-open ranges sorted, with those that meet or touch joined."""
+    """Return the union of (n, 2) half-open ranges: sorted, disjoint and not adjacent."""
     order = np.argsort(spans[:, 0], kind="stable")
     lo, hi, _ = merge_sorted(spans[order, 0], spans[order, 1], np.zeros(len(spans), np.int64))
     return np.stack([lo, hi], axis=1)
 
 
 def overlaps(spans: Ints, lo: int, hi: int) -> bool:
-    """Whether any of sorted, disjoint (n, 2) ranges has something in common with lo to hi."""
+    """Whether any of sorted, disjoint (n, 2) ranges overlaps lo to hi (exclusive)."""
     at = int(np.searchsorted(spans[:, 0], hi)) - 1
     return at >= 0 and bool(spans[at, 1] > lo)
 
 
 def intersection(one: Ints, other: Ints) -> Ints:
-    """Return what two sorted lists of disjoint (n, 2) ranges have in common, as such a list."""
+    """Return the intersection of two lists of sorted, disjoint (n, 2) ranges, as such a list."""
     i, j = overlapping_pairs(one[:, 0], one[:, 1], other[:, 0], other[:, 1])
     lo, hi = np.maximum(one[i, 0], other[j, 0]), np.minimum(one[i, 1], other[j, 1])
     return np.stack([lo, hi], axis=1)
 
 
 def difference(spans: Ints, other: Ints) -> Ints:
-    """Return the part of ``spans`` that is not in ``other``; both are sorted, disjoint (n, 2) ranges."""
+    """Return ``spans`` without ``other``; all are lists of sorted, disjoint (n, 2) ranges."""
     edges = np.concatenate(([np.iinfo(np.int64).min], other.reshape(-1), [np.iinfo(np.int64).max]))
     return intersection(spans, edges.reshape(-1, 2))
 
@@ -125,14 +126,14 @@ def strided_ranges(tbs: Ints) -> list[tuple[int, int, int]]:
 
 
 def strided_ranges_of_lists(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Ints]:
-    """Return the ranges of many lists of TB numbers, and where those of each list begin and the last ends.
+    """Return the (start, count, stride) ranges of many lists of TB numbers, and their CSR offsets.
 
     List n is ``tbs[ptr[n]:ptr[n + 1]]``, sorted and not empty. Ranges are taken greedily: each is as long as
     its first step allows.
     """
     end = ptr[1:] - 1
     steps = np.diff(tbs)
-    # where a range must stop at the latest: before another step, and at the end of its list
+    # a range stops at the latest before the step changes, and at the end of its list
     stops = np.zeros(len(tbs), bool)
     stops[1:-1] = steps[1:] != steps[:-1]
     stops[end] = True
@@ -142,7 +143,7 @@ def strided_ranges_of_lists(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Int
     lasts: list[Ints] = []
     open_, at = np.arange(len(end), dtype=np.int64), ptr[:-1]
     while len(open_):
-        # one range of every list that is not done: most have one only
+        # one range of every unfinished list; most have only one
         last = cuts[np.searchsorted(cuts, np.minimum(at + 1, end[open_]))]
         lists.append(open_)
         starts.append(at)
@@ -163,11 +164,12 @@ def strided_ranges_of_lists(tbs: Ints, ptr: Ints) -> tuple[NDArray[np.void], Int
 
 @dataclass(slots=True)
 class Regions:
-    """The distinct regions that one kernel touches of one tensor, and the TBs of each.
+    """The n distinct regions that one kernel touches of one tensor, and the TBs of each.
 
-    ``shape`` is equal for regions that differ in their address alone.
-    ``rects`` are row0, row1, granule0, granule1 of tensors whose rows are whole granules, else None; ``lo``
-    and ``hi`` are granules too.
+    ``address``, ``pitch``: of the tensor, in bytes. ``byte_rects``: (n, 4), row0, row1, byte0, byte1 within a
+    row. ``rects``: (n, 4), row0, row1, granule0, granule1, if rows are whole granules, else None. ``lo``,
+    ``hi``: (n,), the first granule and the end of the bounding range. ``tbs[ptr[i]:ptr[i + 1]]``: the TBs of
+    region i. ``granule``: bytes. ``shape``: equal for sets of regions that differ only in their address.
     """
 
     address: int
@@ -186,11 +188,11 @@ class Regions:
         return len(self.lo)
 
     def tbs_of(self, region: int) -> Ints:
-        """Return the TBs of a region."""
+        """Return the TBs of region ``region``, sorted."""
         return self.tbs[self.ptr[region] : self.ptr[region + 1]]
 
     def intervals(self) -> tuple[Ints, Ints, Ints]:
-        """Return (lo, hi, region) of the granule runs of every region, sorted, none touching in a region."""
+        """Return (lo, hi, region) of the granule runs of every region, sorted; runs are never adjacent."""
         if self._flat is None:
             row0, row1, byte0, byte1 = self.byte_rects.T
             whole = (byte0 == 0) & (byte1 == self.pitch)
@@ -204,19 +206,19 @@ class Regions:
         return self._flat
 
     def aligned_with(self, other: Regions) -> bool:
-        """Whether the rectangles of both lie on one grid of rows."""
+        """Whether both have rectangles on the same grid of rows."""
         same = self.rects is not None and other.rects is not None and self.pitch == other.pitch
         return same and (self.address - other.address) % self.pitch == 0
 
     def rects_in(self, other: Regions) -> Ints:
-        """Return the rectangles in the rows of ``other``."""
+        """Return ``rects`` with rows counted from the address of ``other``."""
         assert self.rects is not None
         shift = (self.address - other.address) // self.pitch
         made: Ints = self.rects + np.array([shift, shift, 0, 0])
         return made
 
     def overlapping_pairs(self, other: Regions) -> tuple[Ints, Ints]:
-        """Return all pairs (region of self, region of other) that share a granule."""
+        """Return the indices of all pairs (region of self, region of other) that share a granule."""
         if not self.aligned_with(other):
             alo, ahi, aid = self.intervals()
             blo, bhi, bid = other.intervals()
@@ -245,7 +247,7 @@ class Regions:
         order = np.argsort(lo, kind="stable")
         lo, hi, _ = merge_sorted(lo[order], hi[order], np.zeros(len(lo), np.int64))
         alo, ahi, aid = self.intervals()
-        # a run is covered when one merged run holds it, for merged runs never touch
+        # merged runs are never adjacent, so a covered run lies within a single one
         at = np.searchsorted(lo, alo, side="right") - 1
         inside = (at >= 0) & (hi[np.maximum(at, 0)] >= ahi)
         bad = np.bincount(aid, weights=~inside, minlength=len(self))

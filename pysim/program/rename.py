@@ -1,10 +1,9 @@
-"""``--rename``: what a job would be if no buffer were used twice.
+"""``--rename``: the job without reuse of buffers, as register renaming removes WAR and WAW hazards.
 
-A framework hands out memory that an earlier tensor has left, and such reuse makes TBs wait for others that
-only still read (WAR) or wrote (WAW) what was there before. Here every value gets memory of its own: where a
-kernel writes a whole buffer and reads nothing of it, the old contents are dead, so from this kernel on the
-buffer lies elsewhere, at addresses that nothing used before. What is read and written in place, or written
-part by part, stays where it is: its values are one.
+A framework's allocator reuses the memory of dead tensors, which adds WAR and WAW edges. Here every value gets
+its own memory. Where a kernel overwrites a whole buffer and reads nothing of it, the old contents are dead,
+so from this kernel on the buffer has new addresses. A buffer that is updated in place, or written by several
+kernels, keeps its addresses.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .access_regions import regions_of
 from .job import ALIGN, Access, Job, Kernel, Tensor
 from .regions import SECTOR, union
 
-RAGGED = 1 << 25  # cells between edges of written rectangles that are looked at
+RAGGED = 1 << 25  # cells between edges of written rectangles: with more, a write counts as partial
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +33,7 @@ def _tensors(kernel: Kernel) -> Iterable[Tensor]:
 
 
 def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
-    """Return the bytes of each buffer, in order: tensors that share memory are one."""
+    """Return (start, end) of each buffer in bytes, ascending; tensors that share memory are one buffer."""
     tensors = {(t.address, t.address + t.nbytes) for kernel in kernels for t in _tensors(kernel)}
     spans: list[tuple[int, int]] = []
     for start, end in sorted(tensors):
@@ -45,7 +44,7 @@ def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
 
 
 def _every_element(writes: Sequence[Access], tbs: int) -> bool:
-    """Whether accesses to one tensor write each of its elements; what is too ragged to tell does not."""
+    """Whether accesses to one tensor write each of its elements; False if regions are too ragged to tell."""
     tensor = writes[0].tensor
     rects = np.concatenate([access.regions(np.arange(tbs, dtype=np.int64)) for access in writes])
     rects = np.clip(rects, 0, [tensor.rows, tensor.rows, tensor.cols, tensor.cols])
@@ -54,7 +53,7 @@ def _every_element(writes: Sequence[Access], tbs: int) -> bool:
     cols = np.unique(np.concatenate([rects[:, 2:].ravel(), [0, tensor.cols]]))
     if len(rows) * len(cols) > RAGGED:
         return False
-    # how many rectangles cover each cell between neighbouring edges, from what changes at their corners
+    # a 2-D prefix sum of +1 and -1 at the corners counts the rectangles over each cell between edges
     change = np.zeros((len(rows), len(cols)), np.int64)
     top, bottom = np.searchsorted(rows, rects[:, 0]), np.searchsorted(rows, rects[:, 1])
     left, right = np.searchsorted(cols, rects[:, 2]), np.searchsorted(cols, rects[:, 3])
@@ -64,7 +63,7 @@ def _every_element(writes: Sequence[Access], tbs: int) -> bool:
 
 
 class _Renamer:
-    """Walks the kernels in launch order; knows where each buffer lies now."""
+    """Walks the kernels in launch order and keeps the current address of each buffer."""
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.spans = _buffers(kernels)
@@ -72,7 +71,7 @@ class _Renamer:
         self.next = max((end for _, end in self.spans), default=0)
         self.used: set[int] = set()
         self.shift: dict[int, int] = {}
-        # with the tensor as it was: an id is good for as long as its owner lives
+        # the old tensor is kept beside the new one: an id is unique only while its object lives
         self.moved: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self.covers: dict[tuple[int, int, int], NDArray[np.int64]] = {}
 
@@ -80,7 +79,7 @@ class _Renamer:
         return bisect_right(self.starts, tensor.address) - 1
 
     def _whole(self, where: int, writes: Sequence[Access], tbs: int) -> bool:
-        """Whether the accesses together write the whole buffer: each tensor of them, and nothing beside."""
+        """Whether the accesses together write every element of the buffer."""
         runs = []
         for access in writes:
             key = (id(access.regions), id(access.tensor), tbs)
@@ -92,7 +91,7 @@ class _Renamer:
         made = union(np.concatenate(runs))
         if len(made) != 1 or made[0, 0] * SECTOR > start or made[0, 1] * SECTOR < end:
             return False
-        # sectors may be written in part: every element counts
+        # sectors may be written in part, so elements are checked too
         tensors: dict[tuple[int, ...], list[Access]] = {}
         for access in writes:
             t = access.tensor
@@ -102,7 +101,7 @@ class _Renamer:
         return spans.tolist() == [[start, end]] and all(_every_element(a, tbs) for a in tensors.values())
 
     def kernel(self, kernel: Kernel) -> Kernel:
-        """Return the kernel with its tensors where they lie now."""
+        """Return the kernel with its tensors at their current addresses."""
         if kernel.footprint is not None:
             raise WorkloadError(
                 f"kernel {kernel.name} was recorded: its buffers are not known, so it cannot be renamed"
@@ -142,7 +141,7 @@ class _Renamer:
 
 
 def renamed(job: Job) -> Job:
-    """Return the job with memory of its own for every value.
+    """Return the job in which every value has its own memory.
 
     Raises WorkloadError for a job with recorded kernels, of which no tensors are known.
     """

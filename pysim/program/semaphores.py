@@ -33,10 +33,11 @@ SECTOR = 32  # bytes
 
 @dataclass(frozen=True, slots=True)
 class TileSemaphores:
-    """Semaphores of one kernel's output: one for each ``rows`` x ``cols`` of it, ``stride`` a row of them.
+    """The semaphores of one kernel's output: one for each block of ``rows`` x ``cols`` elements.
 
-    They count rows from ``shift`` before the tensor's first on, so that tiles behind a halo line up. Columns
-    ``wrap`` apart share semaphores (0: none do).
+    Block (r, c) has semaphore ``first + r * stride + c``, which ``posts_needed[r * stride + c]`` posts
+    complete. Rows count from ``shift`` rows before the tensor's first, so that the tiles of a convolution
+    with a halo are aligned. Columns that are ``wrap`` apart share semaphores (0: none do).
     """
 
     first: int
@@ -48,12 +49,12 @@ class TileSemaphores:
     wrap: int = 0
 
     def shifted(self, place: Affine) -> Affine:
-        """Return a row as these semaphores count it."""
+        """Return a row of the tensor as a row of these semaphores, which begin ``shift`` rows earlier."""
         return replace(place, base=place.base + self.shift)
 
 
 def tb_coordinates(place: Affine, kernel: Kernel) -> NDArray[np.int64]:
-    """Return the row or column of each TB of a kernel."""
+    """Return the row or column of each TB of a kernel, int64 (TBs,), at loop counter 0."""
     tb = np.arange(kernel.tbs, dtype=np.int64)
     x, y = tb % kernel.grid[0], tb // kernel.grid[0] % kernel.grid[1]
     z = tb // (kernel.grid[0] * kernel.grid[1])
@@ -61,18 +62,18 @@ def tb_coordinates(place: Affine, kernel: Kernel) -> NDArray[np.int64]:
 
 
 def is_aligned(place: Affine, size: int, each: int) -> bool:
-    """Whether a part of ``size`` never begins inside of a semaphore's range and ends outside."""
+    """Whether a tile of ``size`` rows (or columns) never straddles a boundary of ranges of ``each``."""
     terms = (place.base, place.bx, place.by, place.bz, place.step)
     return all(t % each == 0 for t in terms) or (each % size == 0 and all(t % size == 0 for t in terms))
 
 
 def _within(place: Affine, size: int, each: int) -> bool:
-    """Whether a part that lies in one place lies in one semaphore's range."""
+    """Whether a tile whose position no loop moves lies within one range of ``each``."""
     return place.step == 0 and place.base % each + size <= each
 
 
 def most_rows_touched(place: Affine, size: int, each: int) -> int:
-    """Return how many ranges of ``each`` a part of ``size`` touches at most."""
+    """Return how many ranges of ``each`` rows a tile of ``size`` rows overlaps at most."""
     if is_aligned(place, size, each):
         return max(1, -(-size // each))
     apart = math.gcd(each, place.bx, place.by, place.bz, place.step)
@@ -82,7 +83,12 @@ def most_rows_touched(place: Affine, size: int, each: int) -> int:
 def tile_semaphores(
     first: int, maker: Kernel, made: TensorTile, readers: Iterable[TensorTile], policy: str
 ) -> TileSemaphores:
-    """Return the semaphores of what ``maker`` makes for its readers."""
+    """Return the semaphores of the tiles that ``maker`` writes and ``readers`` read.
+
+    ``first``: number of the first semaphore; ``made``: the tile that a TB writes; ``policy``: ``tile``,
+    ``row``, ``strided`` or ``conv``, as in cuSync (Jangda et al., CGO 2024). Raises WorkloadError where tiles
+    and semaphores are not aligned.
+    """
     tensor = maker.args[made.arg]
     readers = list(readers)
     own = listed_output_tiles(maker, made)
@@ -133,7 +139,7 @@ def tile_semaphores(
 
 
 def _wrap(maker: Kernel, cols: int, readers: Sequence[TensorTile]) -> int:
-    """Return how far apart the columns lie that are read together."""
+    """Return the distance in columns of tiles that are read together (Q, K and V of attention)."""
     found = {part.spacing for part in readers if part.count > 1}
     if len(found) != 1 or any(part.count == 1 for part in readers):
         raise WorkloadError(f"kernel {maker.name}: nothing that it makes is read in parts that lie apart")
@@ -144,7 +150,11 @@ def _wrap(maker: Kernel, cols: int, readers: Sequence[TensorTile]) -> int:
 
 
 def poll_ops(mark: Op, found: TileSemaphores, base: int, name: str) -> list[Op]:
-    """Return the polls for a part that a kernel needs."""
+    """Return the polls that replace an input mark.
+
+    ``found``: the producer's semaphores; ``base``: number of the first that the tensor uses; ``name``: the
+    kernel's, for errors. Raises WorkloadError where the tile and the semaphores are not aligned.
+    """
     part = mark.tile
     assert part is not None
     one = found.stride == 1  # for all columns
@@ -183,21 +193,21 @@ def poll_ops(mark: Op, found: TileSemaphores, base: int, name: str) -> list[Op]:
 
 
 def delay_posts(ops: Sequence[Op], cycles: int) -> list[Op]:
-    """Return ops in which each post comes so many cycles later: its fence takes longer."""
+    """Return ``ops`` with each post delayed by ``cycles``, the extra time of its fence."""
     code = Code()
     code.delay(cycles)
     return [each for op in ops for each in ((*code.ops, op) if op.kind == OP["POST"] and cycles else (op,))]
 
 
-def poll_without_prefetch(op: Op) -> Op:
-    """Return a poll that remembers of semaphores behind its own nothing."""
+def poll_without_lookahead(op: Op) -> Op:
+    """Return a poll that does not remember completed semaphores after its own (``Sem.ahead`` 2, not 1)."""
     if op.sem is None or op.sem.ahead != 1:
         return op
     return replace(op, sem=replace(op.sem, ahead=2))
 
 
 def _runs(places: Sequence[int]) -> Iterator[range]:
-    """Cut sorted numbers into runs of one distance, at most POLLS long."""
+    """Split sorted numbers into arithmetic sequences of at most POLLS numbers, as one poll covers."""
     at = 0
     while at < len(places):
         step = places[at + 1] - places[at] if at + 1 < len(places) else 1
@@ -210,13 +220,13 @@ def _runs(places: Sequence[int]) -> Iterator[range]:
 
 @dataclass(slots=True)
 class SemaphoreTable:
-    """The semaphores of a job."""
+    """All semaphores of a job: ``posts_needed`` of each kernel in turn, ``size`` in all."""
 
     posts_needed: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
 
     def add(self, need: NDArray[np.int64]) -> int:
-        """Add semaphores in lines of their own; return the index of the first."""
+        """Append semaphores, which share no 128 B line with others; return the number of the first."""
         first = self.size
         room = -(-len(need) // LINE) * LINE
         self.posts_needed.append(np.concatenate((need, np.zeros(room - len(need), np.int64))))
@@ -224,17 +234,20 @@ class SemaphoreTable:
         return first
 
     def concatenated(self) -> NDArray[np.int64]:
-        """Return all of them, to be a part of another table."""
+        """Return the posts that complete each semaphore, int64 (size,)."""
         return np.concatenate([np.zeros(0, np.int64), *self.posts_needed])
 
     def array(self) -> NDArray[np.uint32]:
-        """Return what completes each semaphore."""
+        """Return the posts that complete each semaphore, as the core reads them."""
         return self.concatenated().astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
 class TileEdge:
-    """What a kernel waits for: a part of each argument that begins ``row`` rows into what the maker made."""
+    """An edge between two kernels: the consumer reads tiles ``inputs``, the producer writes ``output``.
+
+    The tensor that the consumer reads begins ``row_offset`` rows into the one that the producer writes.
+    """
 
     inputs: tuple[TensorTile, ...]
     output: TensorTile
@@ -243,12 +256,12 @@ class TileEdge:
 
 @dataclass(slots=True)
 class KernelEdges:
-    """What each kernel of a job waits for.
+    """The producers of each kernel of a job.
 
-    ``joins``: kernels that are launched when all before them have ended, such as those behind an event.
-    ``of``: for each other kernel those that it needs directly. A kernel that others imply is left out, where
-    all that it did with what is used again was published before theirs.
-    ``why``: of the first kernel that joins because programs do not say enough.
+    ``after_all[k]``: kernel k is launched when all earlier kernels have ended, such as after an event.
+    ``producers[k]``: the edges of every other kernel, by producer. A producer that others imply is left out,
+    if all its accesses to memory that is used again are published before theirs. ``reason``: why programs do
+    not allow tile edges, for the first such kernel with ``after_all``.
     """
 
     after_all: list[bool]
@@ -259,12 +272,15 @@ class KernelEdges:
 def output_semaphores(
     job: Job, edges: KernelEdges, policy: str, table: SemaphoreTable
 ) -> dict[int, tuple[int, TileSemaphores]]:
-    """Return, for each kernel that others wait for, the argument that it posts for and its semaphores."""
+    """Return, by number of each kernel that others wait for, the argument that it writes and its semaphores.
+
+    Appends them to ``table``. Raises WorkloadError for a kernel of which several outputs are read.
+    """
     readers: dict[int, list[TileEdge]] = defaultdict(list)
     for mine in edges.producers:
         for number, edge in mine.items():
             readers[number].append(edge)
-    # what is read in one piece has a semaphore a tile, where other kernels' output is what lies apart
+    # under `strided`, outputs that are read as one tile get the `tile` policy if others are read in strides
     apart = policy == "strided" and any(
         need.count > 1 for users in readers.values() for edge in users for need in edge.inputs
     )
@@ -281,7 +297,7 @@ def output_semaphores(
 
 
 def first_semaphore(found: TileSemaphores, row: int, name: str) -> int:
-    """Return the first semaphore of a tensor that begins so many rows into what was made."""
+    """Return the number of the first semaphore of a tensor that begins ``row`` rows into the output."""
     if row % found.rows:
         raise WorkloadError(
             f"kernel {name}: what it reads does not line up with semaphores of {found.rows} rows"

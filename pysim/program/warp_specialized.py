@@ -1,8 +1,8 @@
-"""Programs whose warps differ: a row of op lists for each class of TBs, one list a warp.
+"""Warp-specialized programs: each warp of a TB has its own op list.
 
-A :class:`~pysim.Program` has one op list for all warps and knows of a TB only whether it is the last
-in x, y or z. What a source does by warp (``if (threadIdx.x < 72)``) or by place in the grid (a halo at the
-edge) becomes rows here; the core runs them as it runs recorded code.
+A :class:`~pysim.Program` has one op list for all warps, and distinguishes TBs only by whether they are last
+in x, y or z. Code that branches on the warp (``if (threadIdx.x < 72)``) or on the position in the grid (a
+halo at the edge) is written here as rows of op lists, one list a warp. The core runs them like recorded code.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ def warp_specialized(
     smem: int,
     args: int,
 ) -> RecordedProgram:
-    """Make the program of a kernel from ``code[row][warp]``; ``tb_rows`` tells the row of each TB (None: 0).
+    """Return the program of a kernel from op lists ``code[row][warp]``.
 
-    Raises a WorkloadError where rows have different numbers of warps.
+    ``tb_rows``: uint32 (TBs,), the row of each TB; None: row 0. ``registers``: a thread; ``smem``: bytes a
+    TB; ``args``: tensors that the kernel takes. Raises WorkloadError where rows have different numbers of
+    warps, or a TB names a row that does not exist.
     """
     warps = len(code[0])
     if any(len(row) != warps for row in code):

@@ -37,7 +37,7 @@ from pysim.program.semaphores import (
     first_semaphore,
     output_semaphores,
     poll_ops,
-    poll_without_prefetch,
+    poll_without_lookahead,
 )
 from pysim.program.warp_program import OP, Affine, Code, Op, Program, Sem
 
@@ -243,7 +243,7 @@ class _Use:
                 if op.tile is not None and op.tile.arg in args
                 for poll in poll_ops(op, found, base + 1, kernel.name)
             ]
-            return [poll_without_prefetch(each) for each in mine] if self.settings.each else mine
+            return [poll_without_lookahead(each) for each in mine] if self.settings.each else mine
 
         def change(op: Op) -> Sequence[Op] | None:
             nonlocal begun

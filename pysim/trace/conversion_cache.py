@@ -1,4 +1,4 @@
-"""A trace as it comes, converted if that was not done before."""
+"""Converted traces in a cache folder: a trace is converted when it is first used or has changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def converted_path(source: Path | str, folder: Path, kernels: Sequence[int] | None = None) -> Path:
-    """Return where the converted form is kept in ``folder``: a name a list file and choice of kernels."""
+    """Return the path in ``folder`` of the converted trace; it depends on the list file and the kernels."""
     found = find_list(source).resolve()
     which = "" if kernels is None else "\0" + ",".join(map(str, sorted(kernels)))
     key = hashlib.sha256(os.fsencode(found) + which.encode()).hexdigest()[:10]
@@ -30,13 +30,13 @@ def converted_path(source: Path | str, folder: Path, kernels: Sequence[int] | No
 def _fresh(
     target: Path, source: Path | str, unknown: int | None, kernels: Sequence[int] | None
 ) -> ConvertedTrace | None:
-    """Return the converted trace if it is that of ``source`` and ``kernels``."""
+    """Return the converted trace in ``target`` if it is up to date, or None."""
     if not target.is_file():
         return None
     try:
         store = ConvertedTrace(target)
     except WorkloadError:
-        return None  # of another version, or damaged: it is made again
+        return None  # of another version, or damaged: convert again
     files = source_files(source, kernels)
     if store.unknown != unknown or store.files != [(f.name, f.stat().st_size) for f in files]:
         return None
@@ -56,7 +56,7 @@ def _is_converted(path: Path) -> bool:
 
 
 def count_kernels(source: Path | str) -> int:
-    """Return how many kernels a folder, a list or a converted file has, without a conversion."""
+    """Return how many kernels a folder, a list or a converted file has, without converting it."""
     path = Path(source)
     if _is_converted(path):
         return len(ConvertedTrace(path).kernels)
@@ -72,13 +72,14 @@ def open_trace(
     kernels: Sequence[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ConvertedTrace:
-    """Return the converted trace of a folder, a list, or a converted file.
+    """Return the converted trace of ``source``: a folder, a list, or a converted file.
 
-    It is kept in ``folder`` and made again when the trace has changed: other names or sizes, or files newer
-    than it with other bytes. ``kernels``: of a folder or list, these alone (numbers from 1) are converted, to
-    a file of their own, whatever other files there are, so that a result does not depend on these; None, or
-    all of them: the whole trace. A converted file is returned as it is. ``clock`` gets the seconds of
-    conversion and of loading.
+    The converted file is kept in ``folder``. It is converted again when the trace has changed: other file
+    names or sizes, or newer files with other bytes. ``kernels``: of a folder or list, only these (numbers
+    from 1) are converted, to a file of their own, so that results do not depend on what was converted before.
+    None, or all numbers: the whole trace. ``unknown``: see ``resolve_unknown``. ``progress(kernels done,
+    kernels)`` is called after each. ``clock`` gets the seconds of the phases ``convert`` and ``load``. Raises
+    WorkloadError.
     """
     path = Path(source)
     if _is_converted(path):

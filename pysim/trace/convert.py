@@ -1,13 +1,13 @@
-"""From a trace folder to its converted form (``converted_file.py``).
+"""Converts a trace folder into one file (``converted_file.py``).
 
-Kernel by kernel and TB by TB: warps that run the same instructions become one class, whose instructions
-are kept once, with loops found again. An address that is the same function of TB, warp and iteration for
-all warps of a class is kept as that function, all others one by one. What is held in memory is one TB, the
-classes of one kernel and the distinct line patterns of the trace; the rest goes to files as it comes.
+Kernels are converted one by one, TB by TB. Warps that execute the same instructions form a class, whose
+instructions are stored once, with loops recovered. An address that is the same affine function of TB, warp
+and iteration for all warps of a class is stored as that function; all other addresses are stored one by one.
+Memory holds one TB, the classes of one kernel and the distinct line patterns of the trace. The rest is
+spilled to files.
 
-Memory of the trace is laid out anew: the 2 MiB pages that it touches come one after another, in ascending
-order, from 0. Local memory has a page range of its own for each kernel; a TB takes the place of the one 512
-before it.
+Addresses are compacted: the 2 MiB pages that the trace touches are numbered from 0 in ascending order. Each
+kernel's local memory has a page range of its own, in which TB n uses the memory of TB n - 512.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 PAGE = 21  # bits
 LINE = 7
-HELD = 1 << 18  # elements of one kind held before they go to a file
+HELD = 1 << 18  # elements of one kind in memory before they are spilled to a file
 _RECORD = dtype_of("gs_record")
 _TOUCHED = dtype_of("gs_run_touched")
 
 
 def source_files(path: Path | str, kernels: Collection[int] | None = None) -> list[Path]:
-    """Return the files of a trace: its list and the kernels that it names, or some (numbers from 1)."""
+    """Return the files of a trace: its list, and the files of all kernels or of ``kernels`` (from 1)."""
     found = find_list(path)
     commands = (command for command in read_list(found) if isinstance(command, KernelFile))
     return [found, *(c.path for c in commands if kernels is None or c.number in kernels)]
@@ -78,7 +78,7 @@ class _Converter:
         self.core = ffi.gc(made, lib.gs_convert_close)
         self.folder, self.unknown = folder, unknown
         self.records = records  # file of recorded accesses
-        self.count = 0  # of them so far
+        self.count = 0  # recorded accesses so far
 
     def check(self, rc: int, where: str) -> None:
         if rc < 0:
@@ -96,7 +96,7 @@ class _Converter:
         lib.gs_convert_drop(self.core)
 
     def kernel(self, path: Path) -> tuple[Header, dict[str, NDArray[Any]], dict[str, int]]:
-        """Convert one kernel; return its header, its arrays (in the trace's addresses) and counts."""
+        """Convert one kernel; return its header, its arrays (with the trace's addresses) and counts."""
         header: Header | None = None
         out = ffi.new("const gs_record **"), ffi.new("const gs_run_touched **")
         with (
@@ -180,7 +180,7 @@ class _Converter:
         return made
 
     def near(self, records: NDArray[Any], pages: NDArray[np.uint64], where: str) -> NDArray[Any]:
-        """Return recorded accesses with the templates that they have when the pages lie side by side."""
+        """Return recorded accesses with the templates that they have after compaction of pages."""
         made = np.array(records)
         rc = lib.gs_convert_far(
             self.core,
@@ -211,14 +211,14 @@ def _raw(header: Header) -> Any:
 
 
 def _moved(addresses: NDArray[np.uint64], pages: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    """Return where addresses (in units of 2^(21 - bits) bytes) lie when the pages lie side by side."""
+    """Return addresses after compaction; they count units of 2^(21 - bits) bytes."""
     page = addresses >> np.uint64(bits)
     at = np.searchsorted(pages, page).astype(np.uint64)
     return at << np.uint64(bits) | addresses & np.uint64((1 << bits) - 1)
 
 
 def _lay_out(name: str, rows: NDArray[Any], pages: NDArray[np.uint64]) -> None:
-    """Move what a kernel touches to where its pages lie."""
+    """Compact the addresses in an array of a kernel, in place."""
     if name == "touched":
         length = rows["end"] - rows["start"]
         rows["start"] = _moved(rows["start"], pages, PAGE)
@@ -235,7 +235,7 @@ def _lay_out(name: str, rows: NDArray[Any], pages: NDArray[np.uint64]) -> None:
 def _chosen(
     commands: Sequence[Memcpy | KernelFile], kernels: Collection[int] | None
 ) -> list[Memcpy | KernelFile]:
-    """Return the commands of some kernels, each with the copies right before it."""
+    """Return the commands of the chosen kernels, each with the copies directly before it."""
     if kernels is None:
         return list(commands)
     made: list[Memcpy | KernelFile] = []
@@ -261,12 +261,11 @@ def convert(
 ) -> None:
     """Convert the trace that the folder (or its list) ``source`` holds into the file ``target``.
 
-    ``kernels``: only these (numbers from 1), each with the copies right before it, as if the trace had no
-    others; their memory lies side by side, so where a page lies depends on which are chosen.
-    ``unknown``: row of ``OPCODES`` for opcodes that are not known (None: they are errors).
-    ``plain``, for tests: 1 keeps every address one by one, 2 finds no loops, 3 both; results do not
-    differ. ``progress(kernels done, kernels)`` is called after each. Raises WorkloadError, ``file:line:
-    what``.
+    ``kernels``: only these (numbers from 1), each with the copies directly before it, as if the trace had no
+    others; compacted addresses depend on the choice. ``unknown``: row of ``OPCODES`` that stands in for
+    unknown opcodes (None: they are errors). ``plain``, for tests: 1 stores all addresses one by one, 2
+    recovers no loops, 3 both; results are the same. ``progress(kernels done, kernels)`` is called after each.
+    Raises WorkloadError, ``file:line: what``.
     """
     found, target = find_list(source), Path(target)
     commands = _chosen(read_list(found), kernels)
@@ -332,7 +331,7 @@ def _packed(
     pages: NDArray[np.uint64],
     near: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> Iterator[NDArray[np.uint64]]:
-    """Yield the recorded accesses of a kernel as the core reads them."""
+    """Yield the recorded accesses of a kernel as the core reads them: line number and template in 64 bits."""
     end = kernel["first_access"] + kernel["accesses"]
     for at in range(kernel["first_access"], end, HELD):
         piece = near(records[at : min(at + HELD, end)])

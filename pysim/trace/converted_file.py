@@ -1,8 +1,8 @@
-"""The converted form of a trace: one file, from which kernels are loaded one by one.
+"""The file of a converted trace, from which kernels are loaded one by one.
 
-The file begins with 64 bytes: magic, version, where the directory lies, how long it is and its CRC-32.
-Then come arrays, each aligned to 64 bytes and with a CRC-32 in the directory, which is JSON at the end. All
-numbers are little endian. What a GPU adds (latencies, slots of loads) is not in the file.
+A header of 64 bytes holds magic, version, and the offset, length and CRC-32 of the directory. Arrays follow,
+each aligned to 64 bytes. The directory, JSON at the end, has the offset, length and CRC-32 of each array. All
+numbers are little endian. The file is independent of the GPU: latencies and load slots are added later.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _layout(made: np.dtype[Any]) -> str:
 
 
 def layout() -> str:
-    """Return what the elements of all arrays look like, and the table of opcodes that they refer to."""
+    """Return a hash of the element types of all arrays, and of the opcode table that they refer to."""
     kinds = {**KERNEL_ARRAYS, **TRACE_ARRAYS}
     parts = [f"{name} {_layout(dtype(kind))}" for name, kind in kinds.items()]
     return f"{zlib.crc32(';'.join(parts).encode()):08x}-{lib.gs_tables_hash():016x}"
@@ -70,7 +70,12 @@ def layout() -> str:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What the header of a kernel's trace said, and which slice of the file's accesses is its own."""
+    """One kernel: the header of its trace, and its slice of the accesses.
+
+    ``grid`` in TBs, ``block`` in threads, ``smem`` in bytes a TB, ``registers`` a thread, ``binary``: SM
+    version of the code, ``instructions``: of all warps. The slice is ``access_count`` elements from
+    ``first_access`` on, with CRC-32 ``access_crc``.
+    """
 
     name: str
     id: int
@@ -88,18 +93,18 @@ class KernelInfo:
 
 
 def _text(value: object) -> str:
-    """Return text that can be encoded: the name of a folder need not be UTF-8."""
+    """Return text that can be encoded, as the name of a folder need not be UTF-8."""
     return str(value).encode("utf-8", "replace").decode()
 
 
 def _possible(info: KernelInfo) -> bool:
-    """Return whether the numbers of a kernel fit where they are used."""
+    """Return whether the numbers of a kernel are in range."""
     small = (*info.block, info.smem, info.registers, info.warps)
     return min(info.grid) >= 1 and 1 <= info.warps <= 64 and all(0 <= n < 1 << 32 for n in small)
 
 
 class ConvertedTraceWriter:
-    """Writes a converted trace under a temporary name; :meth:`finish` gives it its own."""
+    """Writes a converted trace under a temporary name; :meth:`finish` renames it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,17 +122,17 @@ class ConvertedTraceWriter:
         self.temporary.unlink(missing_ok=True)
 
     def begin_array(self) -> int:
-        """Begin an array; return where it lies."""
+        """Begin an array; return its offset in the file."""
         at = self.file.seek(0, os.SEEK_END)
         self.file.write(bytes(-at % ALIGN))
         return at + -at % ALIGN
 
     def write_array(self, array: NDArray[Any]) -> list[int]:
-        """Write an array; return its place, length and checksum."""
+        """Write an array; return its offset, length and CRC-32."""
         return [self.begin_array(), len(array), self.append_pieces([array])]
 
     def append_pieces(self, pieces: Iterable[NDArray[Any]]) -> int:
-        """Write pieces where the file ends; return their checksum."""
+        """Append pieces to the file; return their CRC-32."""
         self.file.seek(0, os.SEEK_END)
         check = 0
         for piece in pieces:
@@ -137,7 +142,7 @@ class ConvertedTraceWriter:
         return check
 
     def edit_array(self, where: list[int], kind: str, by: Callable[[NDArray[Any]], None]) -> list[int]:
-        """Let ``by`` change an array where it lies in the file; return its place anew."""
+        """Apply ``by`` to an array in the file, in place; return its offset, length and new CRC-32."""
         at, count, _ = where
         if count == 0:
             return where
@@ -148,7 +153,7 @@ class ConvertedTraceWriter:
         return [at, count, zlib.crc32(rows.view(np.uint8).data)]
 
     def finish(self, directory: Mapping[str, Any]) -> None:
-        """Write the directory and the head, and give the file its name."""
+        """Write the directory and the header, and rename the file to its path."""
         text = json.dumps(directory, separators=(",", ":")).encode()
         at = self.begin_array()
         self.file.write(text)
@@ -160,12 +165,12 @@ class ConvertedTraceWriter:
 
 
 class ConvertedTrace:
-    """A converted trace; arrays are mapped from the file and checked when they are first asked for.
+    """A converted trace. Arrays are mapped from the file and checked at first use.
 
     ``kernels``: :class:`KernelInfo` of each, in launch order. ``memcpys``: (kernel that the copy precedes,
     address, bytes) of the copies from the host. ``memory_bytes``: the memory that the trace touches, in whole
-    pages of 2 MiB; page i of it is page ``whole("pages")[i]`` of the trace. ``name``: the trace's folder.
-    ``source``, ``files``: hash, and names and sizes, of what was converted. ``unknown``: the row of
+    pages of 2 MiB; page i of it is page ``trace_array("pages")[i]`` of the trace. ``name``: the trace's
+    folder. ``source``, ``files``: hash, and names and sizes, of what was converted. ``unknown``: the row of
     ``OPCODES`` that stands in for unknown opcodes, or None. ``chosen``: the numbers in the trace of its
     kernels, from 1; None: all.
     """
@@ -183,7 +188,7 @@ class ConvertedTrace:
         self._checked: set[int] = set()
 
     def error(self, what: str) -> WorkloadError:
-        """Return the error for a file that cannot be right."""
+        """Return the error for a damaged file."""
         return WorkloadError(f"{self.path}: {what}: convert the trace again")
 
     def _directory(self, file: Any) -> dict[str, Any]:
@@ -254,7 +259,10 @@ class ConvertedTrace:
         return raw.view(made)
 
     def kernel_array(self, number: int, name: str) -> NDArray[Any]:
-        """Return an array of kernel ``number`` (from 0)."""
+        """Return an array of kernel ``number`` (from 0); ``name``: a key of KERNEL_ARRAYS.
+
+        Raises WorkloadError for a damaged array.
+        """
         try:
             where = self.directory["kernels"][number]["arrays"][name]
         except (KeyError, TypeError):
@@ -262,7 +270,7 @@ class ConvertedTrace:
         return self._array(KERNEL_ARRAYS[name], where, f"kernel {number + 1}: {name}", name)
 
     def trace_array(self, name: str) -> NDArray[Any]:
-        """Return an array of the whole trace; accesses are checked kernel by kernel."""
+        """Return an array of the whole trace; ``accesses`` are not checked here, but kernel by kernel."""
         try:
             where = self.directory["arrays"][name]
         except (KeyError, TypeError):
@@ -270,7 +278,7 @@ class ConvertedTrace:
         return self._array(TRACE_ARRAYS[name], where, name, name)
 
     def check_accesses(self, number: int) -> None:
-        """Check the recorded accesses of kernel ``number``, which lie in ``whole("accesses")``."""
+        """Check the recorded accesses of kernel ``number``, which lie in ``trace_array("accesses")``."""
         info = self.kernels[number]
         every = self.trace_array("accesses")
         end = info.first_access + info.access_count

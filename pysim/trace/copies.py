@@ -1,4 +1,4 @@
-"""The copies from the host that a trace lists, laid out as its memory is."""
+"""The copies from the host that a trace lists, with compacted addresses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOP = 1 << 52  # addresses of GPUs have at most 49 bits; beyond this lies the c
 
 
 class _Places:
-    """Where copied addresses lie: pages that kernels touch where those have them, all others behind these."""
+    """Compacted addresses of copies: pages that kernels touch keep theirs, all others come after these."""
 
     def __init__(self, store: ConvertedTrace, copies: Sequence[tuple[int, int]]) -> None:
         self.pages = np.asarray(store.trace_array("pages"), np.int64)
@@ -36,7 +36,7 @@ class _Places:
             -1, 2
         )
         others = difference(union(wanted), union(touched)) if len(copies) else wanted
-        # runs of pages in a row, and where each begins in the job's memory
+        # runs of consecutive pages, and the page of the job's memory at which each begins
         at = (store.memory_bytes >> PAGE) + csr_offsets(others[:, 1] - others[:, 0])[:-1]
         first = np.concatenate((self.pages, others[:, 0]))
         order = np.argsort(first, kind="stable")
@@ -45,7 +45,7 @@ class _Places:
         self.at = np.concatenate((np.arange(len(self.pages)), at))[order]
 
     def spans(self, address: int, size: int) -> Ints:
-        """Return the byte ranges of the job's memory that ``size`` bytes from ``address`` on are."""
+        """Return the byte ranges in the job's memory of ``size`` bytes from ``address`` on, int64 (n, 2)."""
         end = address + size
         low = int(np.searchsorted(self.last, address >> PAGE, side="right"))
         high = int(np.searchsorted(self.first, (end - 1) >> PAGE, side="right"))
@@ -60,7 +60,9 @@ def copies_before(
 ) -> dict[int, list[Kernel]]:
     """Return the copies that come before each of the ``chosen`` kernels (numbers from 0).
 
-    A copy goes with the next kernel of the list; one behind the last kernel, or of no bytes, is left out.
+    A copy belongs to the next kernel of the list. A copy after the last kernel, or of no bytes, is left out.
+    ``timed``: copies occupy the link; ``stream``: their CUDA stream. Raises WorkloadError for an address that
+    no GPU has.
     """
     mine = [(k, a, n) for k, a, n in store.memcpys if k in set(chosen) and n > 0]
     for _, address, size in mine:
@@ -81,8 +83,8 @@ def with_copies(
 ) -> tuple[list[Kernel], list[tuple[int, int]]]:
     """Return kernels with the copies before each in launch order, and the events that order them.
 
-    The lists name cuMemcpyHtoD alone, a synchronous copy on the legacy default stream: it waits for all that
-    was launched before, in whatever stream, and all that is launched after waits for it.
+    Lists contain only cuMemcpyHtoD, a synchronous copy on the legacy default stream: it waits for all earlier
+    launches of all streams, and all later launches wait for it.
     """
     made: list[Kernel] = []
     events: list[tuple[int, int]] = []

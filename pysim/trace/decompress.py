@@ -1,4 +1,4 @@
-"""Text of a kernel's trace, in pieces: plain, through xz, or out of a ``.tracez`` container."""
+"""The text of a kernel's trace, decompressed in pieces: plain, xz, or a ``.tracez`` container."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .tracez import tracez_text
 
 PIECE = 1 << 20
 SUFFIXES = (".traceg", ".traceg.xz", ".tracez")
-# xz -9 needs 65 MiB; files that ask for more are made to exhaust the reader
+# xz -9 needs 65 MiB; a file that asks for far more is an attack on the memory
 _XZ_MEMORY = 256 << 20
-# traces shrink to about 1 %; xz reaches 1 in 7000 on one byte repeated, which is no trace
+# traces compress to about 1 %; a ratio of 3000 is no trace, but nearly one byte repeated (7000)
 _BOMB_RATIO, _BOMB_FROM = 3000, 64 << 20
 
 

@@ -44,7 +44,7 @@ LOCAL_WINDOW = 0x7F1000000000
 
 
 class LanePattern(NamedTuple):
-    """What of a pattern is the same in every TB: the text of its lanes and how loops move it."""
+    """The part of a pattern that is the same in every TB: the text of its lanes, and its steps in loops."""
 
     mask: str
     text: str  # width, mode and addresses with holes
@@ -56,7 +56,7 @@ class LanePattern(NamedTuple):
 
 
 def lane_pattern(pattern: Pattern) -> LanePattern:
-    """Write the lanes of a pattern in the shortest address mode."""
+    """Return the lanes of a pattern in the shortest address mode of the format."""
     lanes = [lane for lane in range(LANES) if pattern.lanes >> lane & 1]
     pair = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in range(LANES)]
     at = [(pattern.offsets or pair)[lane] for lane in lanes]
@@ -77,7 +77,10 @@ def lane_pattern(pattern: Pattern) -> LanePattern:
 
 
 class TraceLine(NamedTuple):
-    """An instruction before it is known what it must wait for. It always reads the first ``kept`` sources."""
+    """An instruction without the registers that it waits for.
+
+    It always reads its first ``fixed_sources`` sources; the others may be replaced.
+    """
 
     head: str  # PC and mask
     dst: int  # -1: none
@@ -87,7 +90,7 @@ class TraceLine(NamedTuple):
     tail: str  # width, addresses, immediate
 
     def text(self, waits: Sequence[int]) -> str:
-        """Return the line; ``waits`` are registers that it reads instead of its other sources."""
+        """Return the line; it reads the registers ``waits`` in place of its other sources."""
         sources = (*self.sources[: self.fixed_sources], *waits) if waits else self.sources
         dst = f"1 R{self.dst}" if self.dst >= 0 else "0"
         read = "".join(f" R{r}" for r in sources)
@@ -95,14 +98,15 @@ class TraceLine(NamedTuple):
 
     @property
     def free_sources(self) -> int:
-        """How many registers it can wait for."""
+        """Registers that it can wait for."""
         return MOST_SOURCES - self.fixed_sources
 
 
 def _tail(left: dict[PipeInstruction, int], cycles: int) -> list[PipeInstruction]:
-    """Take the dependent end of a block, which lasts about ``cycles``, out of ``left``.
+    """Take the dependent chain at the end of a block, about ``cycles`` long, out of ``left``.
 
-    The first lasts its latency and each further one a cycle less, as it has an issue slot in any case.
+    The first instruction takes its latency, each further one a cycle less, as its issue slot is counted
+    already.
     """
     picked: list[PipeInstruction] = []
     order = sorted((s for s in left if s.result_registers), key=lambda s: (-s.latency, -left[s]))
@@ -127,16 +131,16 @@ def _tail(left: dict[PipeInstruction, int], cycles: int) -> list[PipeInstruction
 
 @dataclass(slots=True)
 class CodeLayout:
-    """Where the instructions and results of a program lie: shared by its variants."""
+    """The instructions and result registers of a program, shared by its variants."""
 
     program: Program
     binary: int
     pipe_instruction: tuple[PipeInstruction | None, ...] = field(init=False)
     first_result: dict[str, int] = field(init=False)
-    first_load: int = field(init=False)  # the first register for loads
+    first_load: int = field(init=False)  # the first register of loads
 
     def __post_init__(self) -> None:
-        """Give each pipe that the program uses a rotation of registers."""
+        """Assign a rotation of registers to each pipe that the program uses."""
         self.pipe_instruction = pipe_instructions(self.binary)
         ops = [op for variant in self.program.variants for op in variant]
         self.first_result = {}
@@ -156,13 +160,13 @@ class CodeLayout:
 
 @dataclass(slots=True)
 class BlockLines:
-    """Turns a compute op into its instructions."""
+    """Writes the instructions of compute ops."""
 
     layout: CodeLayout
     before: dict[str, int] = field(default_factory=dict)  # results of each pipe in the variant so far
 
     def lines(self, op: Op, pc: int) -> tuple[list[TraceLine], int]:
-        """Return the instructions and the register of the result that the next op waits for (-1: none)."""
+        """Return the instructions, and the register of the result that the next op waits for (-1: none)."""
         rest = op.issue - sum(op.pipes)
         if rest < 0:
             raise WorkloadError(
@@ -170,7 +174,7 @@ class BlockLines:
                 f" in {op.issue} issue slots"
             )
         shared = min(rest, op.smem)
-        # who waits for a result of shared memory loaded it
+        # only loads have results to wait for; other accesses are written as stores
         loads = op.chain >= SHARED_LOAD.latency and op.smem_wait != UNNEEDED + 1
         access = SHARED_LOAD if loads else SHARED_STORE
         counts = {
@@ -200,7 +204,7 @@ class BlockLines:
     def _line(
         self, op: Op, stand: PipeInstruction, number: int, counts: tuple[int, int], head: str, link: int
     ) -> TraceLine:
-        """Return instruction ``number`` of a pipe; ``counts``: all of them, and those that nothing links."""
+        """Return instruction ``number`` of a pipe; ``counts``: all of them, and those outside the chain."""
         count, free = counts
         turn = self.before.get(stand.pipe, 0) + number
         dst = (
@@ -219,15 +223,15 @@ class BlockLines:
         sources = (*OPERANDS[: stand.sources - 1], dst) if stand.sources > 1 else OPERANDS[: stand.sources]
         lost = min(op.conflicts, free)
         if stand.pipe == "fp32" and number < free and lost * (number + 1) // free > lost * number // free:
-            # all three sources in one of the two register banks, which costs a cycle, and none where the
-            # instruction before had it, which would save it
+            # three sources in one of the two register banks cost a cycle; none repeats the register of the
+            # instruction before in its slot, as the reuse cache would save the cycle
             odd = dst & 1
             sources = (OPERANDS[2 - odd], OPERANDS[3 * odd], dst)
         return TraceLine(head, dst, name, sources, 0, "0 0")
 
 
 class LoadRegisters:
-    """Registers of the loads on their way; each op takes the same ones again where it can."""
+    """Registers of loads in flight; each op gets the same registers again where possible."""
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -235,9 +239,9 @@ class LoadRegisters:
         self.own: dict[int, list[int]] = {}
 
     def take(self, op: int, least: int) -> tuple[int, int]:
-        """Return the first of the free registers and how many; ``least`` are needed.
+        """Return the first of a run of free registers and its length; ``least`` are needed.
 
-        If there are none, those of a load still on its way, which this one then waits for.
+        If none are free, they are those of a load in flight, for which the new load then waits.
         """
         own = self.own.setdefault(op, [])
         for size in (BLOCK, least):
@@ -251,5 +255,5 @@ class LoadRegisters:
         return (own[0] if own else start), least
 
     def free(self, r: int, size: int) -> None:
-        """Give registers back."""
+        """Free registers."""
         self.used[r : r + size] = bytes(size)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Written:
-    """What an L1 may hold as it was before, found when it is first asked for."""
+    """The memory of which an L1 may hold stale lines, computed at first use."""
 
     def __init__(self) -> None:
         self.kernels: Sequence[Kernel] = ()
@@ -39,7 +39,7 @@ class _Written:
 
 
 def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapping[str, int]) -> CodeTables:
-    """Lower the code of a kernel for the device with these parameters."""
+    """Lower the code of a kernel for the device with these encoded parameters."""
     arrays = {
         name: store.kernel_array(number, name) for name in ("rows", "items", "classes", "places", "shapes")
     }
@@ -83,7 +83,7 @@ def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapp
 
 
 def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return for each range whether one of the sorted, disjoint spans has a byte of it."""
+    """Return, for each range, whether it overlaps one of the sorted, disjoint spans."""
     if len(spans) == 0:
         return np.zeros(len(lo), np.uint8)
     at = np.searchsorted(spans[:, 0], hi) - 1
@@ -92,7 +92,7 @@ def _touch_any(lo: NDArray[Any], hi: NDArray[Any], spans: NDArray[np.int64]) -> 
 
 def _rows(store: ConvertedTrace, number: int) -> ByteRanges:
     runs = store.kernel_array(number, "touched")
-    # dependences are looked for page by page, so a range that reaches far would take for ever
+    # dependences are searched page by page, so a huge range would take forever
     if len(runs) and int(runs["end"].max()) > store.memory_bytes:
         raise store.error(f"kernel {number + 1}: touched: damaged")
     return ByteRanges(
@@ -112,10 +112,11 @@ def trace_job(
 ) -> Job:
     """Return the job that a converted trace recorded, or of the ``kernels`` (numbers from 1, in any order).
 
-    Streams are those of the trace, numbered as they come. ``memcpy``: copies from the host are left out
-    (``ignore``), land in the L2 at their place in the list at no cost (``fill``), or take the link's time too
-    (``time``); they are launches of the job, of a stream of their own. With some kernels chosen, each comes
-    with the copies that the list has right before it.
+    Streams are those of the trace, numbered in order of first use. ``memcpy``: copies from the host are left
+    out (``ignore``), fill the L2 in launch order at no cost (``fill``), or occupy the link too (``time``).
+    They are launches of the job, on a stream of their own. Each of the chosen kernels comes with the copies
+    that the list has directly before it. Raises ConfigError for a bad choice and WorkloadError for a damaged
+    trace.
     """
     if memcpy not in MODES:
         raise ConfigError(f"memcpy = {memcpy!r}: must be one of {', '.join(MODES)}")
@@ -130,7 +131,7 @@ def trace_job(
     sizes = [math.prod(store.kernels[number].grid) for number in chosen]
     written = _Written()
     memory = RecordedAccesses(*(store.trace_array(array) for array in ("accesses", "templates", "parts")))
-    # both begin at 0: which of them a place goes through says whether its memory is written
+    # both begin at 0: the argument of a pattern says whether its memory is ever written
     args = (Tensor("read only", 0, 1, 1, 0), Tensor("memory", 1, store.memory_bytes, 1, 0))
     streams: dict[int, int] = {}
     made = []

@@ -24,7 +24,7 @@ class Memcpy:
 
 @dataclass(frozen=True, slots=True)
 class KernelFile:
-    """A kernel launch: where its trace is, and which kernel of the list it is, from 1."""
+    """A kernel launch: the file of its trace, and its number among the kernels of the list, from 1."""
 
     path: Path
     number: int
@@ -32,7 +32,7 @@ class KernelFile:
 
 
 def find_list(path: Path | str) -> Path:
-    """Return the list that ``path`` is, or that the folder ``path`` holds; WorkloadError if there is none."""
+    """Return the list file: ``path``, or the one in folder ``path``; WorkloadError if there is none."""
     path = Path(path)
     if not path.is_dir():
         if not path.is_file():
@@ -50,7 +50,7 @@ def find_list(path: Path | str) -> Path:
 
 
 def _hint(path: Path) -> str:
-    """Say what else a folder without a list may be."""
+    """Return a hint for the error about a folder without a list."""
     if (path / "kernelslist").is_file():
         return ", but a kernelslist as the tracer leaves it: its traces must be grouped by TB first"
     below = sorted(path.glob("*/kernelslist*.g"))
@@ -108,7 +108,7 @@ def _kernel_path(path: Path, text: str, where: str) -> Path:
     folder = path.parent
     target = folder / text
     try:
-        # links are followed first: what counts is where the file really lies
+        # links are resolved first, as they may lead out of the folder
         inside = target.resolve().is_relative_to(folder.resolve())
         there = target.is_file()
     except (OSError, RuntimeError, ValueError) as error:

@@ -21,7 +21,7 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header of a kernel's trace says."""
+    """The header of a kernel's trace."""
 
     name: str
     id: int
@@ -68,7 +68,7 @@ def read_kernel(path: Path | str, unknown: int | None = None, room: int = 0) -> 
 def read_text(
     pieces: Iterable[Any], name: str, unknown: int | None = None, room: int = 0
 ) -> Iterator[Header | TB]:
-    """Do what ``read_kernel`` does for text given in pieces (bytes); ``name`` is for errors."""
+    """Yield what :func:`read_kernel` yields, from pieces of text (bytes); ``name``: of the file in errors."""
     trace = lib.gs_trace_open(-1 if unknown is None else unknown, room)
     if trace == ffi.NULL:
         raise WorkloadError(f"{name}: not enough memory to read a trace")
@@ -96,7 +96,7 @@ def _feed(trace: Any, text: Any, size: int, last: bool, name: str) -> Iterator[H
 
 
 def error_at(name: object, message: str) -> str:
-    """Return ``file:line: what`` of a file and what the core says of it, ``line N: what``."""
+    """Return ``file:line: what`` from the core's message ``line N: what``."""
     line, colon, what = message.partition(": ")
     if colon and line.startswith("line "):
         return f"{name}:{line.removeprefix('line ')}: {what}"

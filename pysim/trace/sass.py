@@ -1,4 +1,4 @@
-"""Which SASS instruction stands for each pipe of a program, and how shared memory is addressed."""
+"""The SASS instructions that written traces use for each pipe, and their memory operands."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ROW = 128  # bytes of all banks
 
 
 class PipeInstruction(NamedTuple):
-    """What stands for one instruction on a pipe.
+    """The SASS instruction that represents a pipe, on SM versions ``first_sm`` to ``last_sm``.
 
-    ``names`` are written in turn. ``size`` is how many registers the result takes (0: no result),
-    ``sources`` how many it reads. Results go to ``turns`` registers in turn, enough for all
-    that are on their way.
+    ``opcodes`` are used in turn. ``result_registers``: registers that the result takes (0: no result).
+    ``sources``: registers that it reads. Results use ``rotation`` register groups in turn, enough for all
+    that are in flight.
     """
 
     pipe: str
@@ -59,7 +59,10 @@ NANOSLEEP_FROM = 70
 
 
 def pipe_instructions(binary: int) -> tuple[PipeInstruction | None, ...]:
-    """Return what stands for each pipe (order of PIPES) on an SM version; None: it has no such pipe."""
+    """Return the instruction of each pipe, in the order of PIPES; None: the SM version has no such pipe.
+
+    Raises ConfigError for a version that is not in BINARIES.
+    """
     if binary not in BINARIES:
         raise ConfigError(f"binary version {binary}: must be one of {', '.join(map(str, BINARIES))}")
     known = {s.pipe: s for s in _STANDS if s.first_sm <= binary <= s.last_sm}
@@ -67,11 +70,11 @@ def pipe_instructions(binary: int) -> tuple[PipeInstruction | None, ...]:
 
 
 def shared_operand(wavefronts: int, base: int) -> str:
-    """Return width, mode and addresses of a 4-byte access by all lanes that takes this many wavefronts.
+    """Return the operand (width, mode, addresses) of a 4-byte access by all lanes with that many wavefronts.
 
-    32 banks of 4 B: an access takes as many wavefronts as some bank holds different words of it. A stride of
-    ``wavefronts`` words does that for powers of two; else that many lanes share bank 0 and the others have
-    a bank each.
+    Shared memory has 32 banks of 4 B. An access takes as many wavefronts as the largest number of distinct
+    words in one bank. For powers of two that is a stride of ``wavefronts`` words; otherwise that many lanes
+    use bank 0, and each other lane a bank of its own.
     """
     if wavefronts & (wavefronts - 1) == 0:
         return f"{BANK} 1 0x{base:x} {BANK * wavefronts}"
@@ -81,7 +84,10 @@ def shared_operand(wavefronts: int, base: int) -> str:
 
 
 def global_opcode(kind: str, width: int, *, strong: bool) -> str | None:
-    """Return the opcode of a global access of ``width`` bytes a lane; None: there is none."""
+    """Return the opcode of a global access of ``width`` bytes a lane, or None.
+
+    ``kind``: LOAD, STORE or REDUCE; ``strong``: the access bypasses L1.
+    """
     part = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}.get(width)
     if part is None:
         return None

@@ -25,7 +25,7 @@ _WARPS_MOST = 32
 
 
 class _Reader:
-    """A file whose every read is checked against its size."""
+    """A file in which every read is checked against its size."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class _Reader:
 
 
 def tracez_text(path: Path) -> Iterator[bytes]:
-    """Yield the text that the container stands for, one frame at a time; WorkloadError if damaged."""
+    """Yield the text in the container, one frame at a time; WorkloadError if it is damaged."""
     try:
         import zstandard
     except ImportError as error:
@@ -106,7 +106,7 @@ def _frames(reader: _Reader, decoder: Any, zstandard: Any, at: int, count: int) 
             raise reader.fail(f"a frame of {size} bytes at byte {at}")
         frame = reader.read(at + 4, size, "frame")
         try:
-            # a frame that does not say its size is refused: so is one that would fill the memory
+            # frames without a declared size are refused, as are those that would exhaust the memory
             length = zstandard.frame_content_size(frame)
             if not 0 <= length <= _TEXT_MOST:
                 raise reader.fail(f"the frame at byte {at} unpacks to {length} bytes")

@@ -1,4 +1,4 @@
-"""What stands in for opcodes that the table does not know (``--unknown-opcode as=INT``)."""
+"""The opcode that stands in for unknown ones (``--unknown-opcode as=INT``)."""
 
 from __future__ import annotations
 

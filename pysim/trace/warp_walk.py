@@ -39,7 +39,7 @@ _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 
 
 class TextPiece(NamedTuple):
-    """Some lines; hole i is ``const[i]`` plus what op ``op[i]`` of the variant adds in this TB."""
+    """Lines of a trace; hole i takes ``const[i]`` plus the base address of op ``op[i]`` in this TB."""
 
     text: str
     op: NDArray[np.int64]
@@ -47,11 +47,14 @@ class TextPiece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in bytes."""
         return len(self.text) + self.op.nbytes + self.const.nbytes
 
     def filled(self, bases: NDArray[np.int64]) -> str:
-        """Return the text with addresses; ``bases``: one for each op of the variant."""
+        """Return the text with addresses; ``bases``: int64, the base address of each op of the variant.
+
+        Raises WorkloadError for a negative address.
+        """
         if not len(self.op):
             return self.text
         at = self.const + bases[self.op]
@@ -80,7 +83,7 @@ class _PieceBuffer:
 
 
 class VariantText:
-    """One variant of a program for warps whose patterns have the given shapes (None: not a memory op)."""
+    """One variant of a program for warps with the given lane patterns, one an op (None: no memory op)."""
 
     def __init__(
         self, layout: CodeLayout, ops: Sequence[Op], shapes: tuple[LanePattern | None, ...], pc: int
@@ -115,7 +118,7 @@ class VariantText:
         return f"{self.pcs[op]:04x} {ALL}"
 
     def pieces(self) -> Iterator[TextPiece]:
-        """Walk the ops as one warp does."""
+        """Yield the text of one warp."""
         return _Walk(self).run()
 
 
@@ -124,20 +127,20 @@ def _slots(op: Op) -> range:
 
 
 class _Walk:
-    """One warp on its way through a variant."""
+    """The state of one warp that executes a variant."""
 
     def __init__(self, code: VariantText) -> None:
         self.code = code
         self.registers = LoadRegisters(code.first_load)
         self.pen = _PieceBuffer()
         self.counter = [0, 0, 0]
-        self.loads: dict[int, list[tuple[int, int]]] = {}  # slot: (register, size) on their way
-        self.stores: set[int] = set()  # slots with stores on their way
+        self.loads: dict[int, list[tuple[int, int]]] = {}  # slot: (register, size) of loads in flight
+        self.stores: set[int] = set()  # slots with stores in flight
         self.waits: list[tuple[int, int]] = []  # what the next instructions must read
         self.cache: dict[tuple[int, int, tuple[tuple[int, int], ...]], tuple[str, int]] = {}
 
     def emit(self, key: tuple[int, int], lines: Sequence[TraceLine]) -> None:
-        """Write instructions; the first ones read what must be waited for. ``key`` names equal ones."""
+        """Write instructions; the first ones read the registers of ``waits``. Equal ``key``: equal lines."""
         waits = tuple(self.waits)
         known = self.cache.get((*key, waits))
         if known is None:
@@ -158,7 +161,7 @@ class _Walk:
         return op.slot + (self.counter[op.level] + op.count_plus) % op.stages if op.stages else op.slot
 
     def memory(self, index: int, op: Op, kind: str) -> None:
-        """Write a global access; from its count on it is skipped."""
+        """Write a global access, unless its iteration is skipped."""
         at = self.counter[op.level] + op.count_plus
         if op.count and at >= op.count:
             return
@@ -171,7 +174,7 @@ class _Walk:
             )
         register = -1
         if kind == "LOAD":
-            # it may take a register that it reads
+            # the result may overwrite a register that the load reads
             for i, (r, size) in enumerate(self.waits[: MOST_SOURCES - 1]):
                 self.registers.free(r, size)
                 self.waits[i] = r, 0
@@ -187,7 +190,7 @@ class _Walk:
         self.pen.const += [moved + offset for offset in shape.offsets]
 
     def wait(self, index: int, op: Op) -> None:
-        """Let the next instructions read what is on its way; stores have no result, so they take a MEMBAR."""
+        """Let the next instructions read the loads in flight; stores have no result, so write a MEMBAR."""
         slot = self.slot(op)
         self.waits += self.loads.pop(slot, [])
         if slot in self.stores:

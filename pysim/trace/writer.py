@@ -1,8 +1,8 @@
 """Writes kernels as SASS traces in the Accel-Sim text format (tracer version 4, grouped).
 
 A folder holds ``kernelslist.g`` and a ``kernel-N.traceg`` (or ``.traceg.xz``) for each kernel, N counting the
-job's launches from 1. What the format has no words for is left out: events between streams, tensors and
-their footprints (docs/traces.md says what else).
+job's launches from 1. The format cannot express events between streams, tensors and their footprints; they
+are left out (docs/traces.md has the full list).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pysim.program.job import Job, Kernel
 
 LIST = "kernelslist.g"
-PRESET = 1  # of xz: traces repeat themselves, higher ones take ten times as long for little
-KEEP = 1 << 26  # characters of lines that are kept to be filled in again
+PRESET = 1  # of xz: traces are repetitive; higher presets take ten times as long for little gain
+KEEP = 1 << 26  # characters of lines that are kept for reuse
 _OURS = re.compile(r"kernel-[0-9]+\.traceg(\.xz)?|kernelslist\.g")
 _PART = ".part"
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
@@ -65,7 +65,7 @@ class WrittenTrace(NamedTuple):
 
 
 class _Kept:
-    """The lines of one variant for warps of one shape, kept as long as there is room."""
+    """The lines of one variant for warps with the same lane patterns, kept while there is room."""
 
     def __init__(self, code: VariantText, room: list[int]) -> None:
         self.code, self.room = code, room
@@ -101,7 +101,7 @@ class _Kept:
 
 
 class _Variant:
-    """One op list of a program: the lines of each of its warps, and what their addresses are made of."""
+    """One op list of a program: the lines of each warp, and the affine terms of their addresses."""
 
     def __init__(self, layout: CodeLayout, ops: tuple[Op, ...], pc: int, room: list[int]) -> None:
         warps = layout.program.warps
@@ -136,7 +136,7 @@ class _Variant:
 
 
 class _Writer:
-    """The variants of one program; equal ones share their code, others lie behind one another."""
+    """The variants of one program; equal ones share their code, the others follow each other by PC."""
 
     def __init__(self, program: Program, binary: int, room: list[int]) -> None:
         if len(program.variants) not in (1, 8):
@@ -202,7 +202,7 @@ def _kernel_text(kernel: Kernel, number: int, writer: _Writer) -> Iterator[tuple
 
 @dataclass(slots=True)
 class _Folder:
-    """Files that get their names when all of them are whole."""
+    """Files that are renamed to their final names when all are complete."""
 
     path: Path
     parts: list[Path] = field(default_factory=list)
@@ -219,7 +219,7 @@ class _Folder:
                 yield raw
 
     def finish(self) -> None:
-        """Give the files their names: the list first loses its own and gets it last."""
+        """Rename the files. The list comes last, so that no list names an incomplete trace."""
         (self.path / LIST).unlink(missing_ok=True)
         names = {part.name.removesuffix(_PART) for part in self.parts}
         for old in self.path.iterdir():
@@ -256,7 +256,7 @@ def _folder(path: Path, *, force: bool) -> Iterator[_Folder]:
             raise
     except BaseException as error:
         for p in reversed(made):
-            # what somebody else put there in the meantime stays
+            # files that another process has put there stay
             if not any(p.iterdir()):
                 p.rmdir()
         if isinstance(error, OSError):
@@ -312,7 +312,7 @@ def write_trace(
             program = kernel.program
             if isinstance(program, RecordedProgram):
                 raise WorkloadError(f"kernel {kernel.name} comes from a trace: it is not written again")
-            # hashing a program takes a while, and kernels mostly share the object
+            # hashing a program is slow, and most kernels share the object
             writer = by_id.get(id(program)) or writers.get(program)
             if writer is None:
                 if room[0] < KEEP // 4:

@@ -11,15 +11,15 @@ __device__ __forceinline__ unsigned load(const char* p) {
   asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-__device__ __forceinline__ unsigned tick_behind(unsigned v) {  // when v is there; it is never 12345
+__device__ __forceinline__ unsigned tick_when_there(unsigned v) {  // when v is there; it is never 12345
   unsigned t = 0;
   asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 12345; @p mov.u32 %0, %%clock;}" : "+r"(t) : "r"(v) : "memory");
   return t;
 }
 __device__ __forceinline__ bool hits(const char* p, unsigned& v) {  // 68 cycles, 330 from L2
-  unsigned t = tick_behind(v);
+  unsigned t = tick_when_there(v);
   v = load(p + v);
-  return tick_behind(v) - t < 150;
+  return tick_when_there(v) - t < 150;
 }
 enum Kind { LOAD, STORE, SECTOR, WORD, PAST };
 struct Access { size_t at; int kind, together; };  // together: with the one before it, while that is under way

@@ -97,12 +97,10 @@ class SchemeTraits:
 def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
     """Return the family of a scheme; ``values``: encoded parameters."""
     scheme = choice.scheme
-    # they launch once, or have what is launched in the host's memory from the start
-    once = scheme.waits == "fused" or scheme.edges == "levels" or scheme.name == "acs_sw"
-    launches = not once and not values["scheme.build"]
+    launches = scheme.host_launches and not values["scheme.build"]
     # all SMs have the same room then: the first gets it, unless it follows its producer
     placed = bool(values["gpu.cp.place"]) and values["scheme.placement"] != AFFINITY
-    return SchemeTraits(bool(scheme.waits), scheme.waits == "fused", launches, placed)
+    return SchemeTraits(scheme.waits_inside, scheme.fuses, launches, placed)
 
 
 class _Job:

@@ -98,12 +98,10 @@ class SchemeTraits:
 def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
     """Return the traits of a scheme; ``values``: encoded parameters."""
     scheme = choice.scheme
-    # one launch in all, or a graph that is complete before the run
-    once = scheme.waits == "fused" or scheme.edges == "levels" or scheme.name == "acs_sw"
-    launches = not once and not values["scheme.build"]
+    launches = scheme.host_launches and not values["scheme.build"]
     # all SMs are equally free, so the first one is chosen, unless affinity sends the TB to its producer's SM
     placed = bool(values["gpu.cp.place"]) and values["scheme.placement"] != AFFINITY
-    return SchemeTraits(bool(scheme.waits), scheme.waits == "fused", launches, placed)
+    return SchemeTraits(scheme.waits_inside, scheme.fuses, launches, placed)
 
 
 class _Job:

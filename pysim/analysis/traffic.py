@@ -8,7 +8,7 @@ import numpy as np
 
 from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, difference, expand_ranges, overlaps, union
-from pysim.schemes.order import written_by_job
+from pysim.program.written_memory import written_by_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

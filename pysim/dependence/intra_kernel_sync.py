@@ -51,8 +51,8 @@ def waiters_of(kernel: Kernel) -> Waiters | None:
     return None if kernel.tb_edges is None else Waiters(kernel.tb_edges, kernel.tbs)
 
 
-def held_back(job: Job, deps: Dependences) -> Dependences:
-    """Return the edges with which each TB waits for what those that it waits for inside wait for."""
+def inherit_producers(job: Job, deps: Dependences) -> Dependences:
+    """Return the edges with which a TB also waits for the producers of TBs that it waits for inside."""
     known: Sequence[Waiters | None] = [waiters_of(kernel) for kernel in job.kernels]
     if not any(known):
         return deps

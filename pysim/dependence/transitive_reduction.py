@@ -106,7 +106,7 @@ class _Nodes:
         return sorted_unique(places[over[at] == keys])
 
 
-def without_implied(deps: Dependences) -> Dependences:
+def reduce_transitively(deps: Dependences) -> Dependences:
     """Return the dependences less the edges that two others imply; what must wait for what stays the same."""
     groups = _consumers_joined(deps.groups)
     if not len(groups):

@@ -16,8 +16,6 @@ import numpy as np
 from pysim.analysis.reuse_distance import missed_bytes
 from pysim.errors import WorkloadError
 from pysim.results.tables import TICKS_US
-from pysim.schemes.edge_discovery import found_of
-from pysim.schemes.ordering import ordering_of
 
 from .replay import contract
 
@@ -261,7 +259,7 @@ class Replay:
         """Return the replay that the configuration asks for; None: all is simulated. ``known``: a cache."""
         if config.word("sim.replay") == "off":
             return None
-        if choice.waits:
+        if choice.waits_inside:
             raise WorkloadError("replay is for schemes whose TBs wait before they are dispatched")
         window = int(config["scheme.window"])
         if window not in known:
@@ -283,10 +281,10 @@ class Replay:
     def prepare(self, lowered: Lowered) -> None:
         """Make the window reach as far as it would in the whole job, and learning be told of all of it."""
         values = lowered.values
-        found = found_of(self.scheme, self.job, self.deps, values)
-        how = ordering_of(self.scheme, self.job, found, values)
+        known = self.scheme.known_edges(self.job, self.deps, values)
+        how = self.scheme.core_tables(self.job, known, values)
         self.preds = how.preds
-        lowered.found = replace(lowered.found, learned=found.learned)
+        lowered.known = replace(lowered.known, learned=known.learned)
         lowered.launches["places"] = self.made.places
         lowered.order.window = how.order["window"]
 

@@ -13,11 +13,10 @@ from pysim.program.ops import LoweredPrograms, lane_table, sem_table, struct_arr
 from pysim.program.recorded_program import RecordedAccesses
 from pysim.program.regions import csr_offsets, intersection, overlaps
 from pysim.program.warp_program import OP
-from pysim.schemes.coarsening import forms_of
-from pysim.schemes.edge_discovery import Found, found_of
-from pysim.schemes.order import carveout_mode, coherence_of, order_of, ranks, rewritten_by_job
-from pysim.schemes.ordering import Ordering, ordering_of
-from pysim.schemes.registry import PRIORITY, Choice
+from pysim.program.written_memory import rewritten_by_job
+from pysim.schemes.core_tables import CoreTables
+from pysim.schemes.priority import PRIORITY, ranks
+from pysim.schemes.registry import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job
-    from pysim.schemes.launch_plan import Plan
-    from pysim.schemes.registry import Scheme
+    from pysim.schemes.known_edges import KnownEdges
+    from pysim.schemes.launch_plan import LaunchPlan
+    from pysim.schemes.scheme import Scheme
 
 NONE = 0xFFFFFFFF
 _NUMBERS = (
@@ -114,12 +114,12 @@ class Lowered:
     keep: list[Any]
     launched: Job
     number: Sequence[int]  # which launch each kernel of the job became
-    found: Found
+    known: KnownEdges  # that the scheme goes by
     entry_bytes: float  # of the dependence table
     list_bytes: float  # of its second buffer
 
 
-def _bypass(job: Job, plan: Plan | None = None) -> list[int]:
+def _bypass(job: Job, plan: LaunchPlan | None = None) -> list[int]:
     """Return, for each kernel, the arguments whose memory the job writes, as bits.
 
     A recorded kernel reads less than its arguments hold; its other bits go for all that it reads. Of the
@@ -174,7 +174,7 @@ def _flat(
     return np.array([v for p in parts for v in p], np.uint32), first, count
 
 
-def _planned(launches: NDArray[np.void], plan: Plan | None) -> None:
+def _planned(launches: NDArray[np.void], plan: LaunchPlan | None) -> None:
     """Fill what a scheme that waits inside the program says of each launch."""
     if plan is None:
         return
@@ -192,24 +192,17 @@ def _ordering(
     job: Job,
     deps: Dependences,
     values: Mapping[str, int],
-    plan: Plan | None,
-    found: Found | None,
-) -> tuple[Found, Ordering]:
+    plan: LaunchPlan | None,
+    known: KnownEdges | None,
+) -> tuple[KnownEdges, CoreTables]:
     """Return the edges that a scheme goes by, and how it orders a job; prologues do not change its edges."""
     source = plan.source if plan and plan.source else job
-    found = found or found_of(scheme, source, deps, values)
+    known = known or scheme.known_edges(source, deps, values)
     if plan is not None and not plan.gated and not plan.turns:
-        return found, Ordering(plan.preds, order_of(scheme, job, values) | plan.order)
-    how = ordering_of(scheme, source, found, values)
-    if (
-        how.nodes is not None
-        and scheme.edges == "tb"
-        and not scheme.infinite
-        and values["scheme.table.group"]
-    ):
-        how.forms = forms_of(source, found.deps, values)
+        return known, CoreTables(plan.preds, scheme.core_order(job, values) | plan.order)
+    how = scheme.add_forms(scheme.core_tables(source, known, values), source, known, values)
     how.order |= plan.order if plan else {}
-    return found, how
+    return known, how
 
 
 def lower(
@@ -220,19 +213,19 @@ def lower(
     programs: LoweredPrograms,
     carveouts: Sequence[int],
     times: Sequence[float],
-    plan: Plan | None = None,
-    found: Found | None = None,
+    plan: LaunchPlan | None = None,
+    known: KnownEdges | None = None,
 ) -> Lowered:
     """Fill the core's tables. ``values``: encoded parameters; ``carveouts`` and ``times``: one a kernel.
 
-    ``plan``: of a scheme that waits inside the program; ``job`` is the plan's then. ``found``: the edges to
+    ``plan``: of a scheme that waits inside the program; ``job`` is the plan's then. ``known``: the edges to
     go by, if not those that the scheme finds.
     """
     from pysim._ffi import dtype_of, ffi
 
     scheme = choice.scheme
     count = len(job.kernels)
-    found, how = _ordering(scheme, job, deps, values, plan, found)
+    known, how = _ordering(scheme, job, deps, values, plan, known)
     launches = np.zeros(count, dtype_of("gs_launch"))
     if values["host.submit"] == 1:
         # what costs nothing is no launch of the host's either
@@ -254,9 +247,9 @@ def lower(
     launches["program"], launches["places"] = programs.index, 1
     launches["rank"] = ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
-    if coherence_of(scheme, values) == "bypass":
+    if scheme.coherence(values) == "bypass":
         launches["bypass"] = _bypass(job, plan)
-    launches["carveout"] = carveouts if carveout_mode(scheme, values) == "kernel" else max(carveouts)
+    launches["carveout"] = carveouts if scheme.carveout_mode(values) == "kernel" else max(carveouts)
     pred_table, launches["first_pred"], launches["preds"] = _flat(how.preds)
     for name in ("first_tb_out", "first_tb_row", "first_block"):
         launches[name] = NONE
@@ -293,4 +286,4 @@ def lower(
             keep.append(whole)
     made.tb_buffer = 1 << 16
     number = plan.number if plan else range(count)
-    return Lowered(made, order, values, launches, keep, job, number, found, how.entry_bytes, how.list_bytes)
+    return Lowered(made, order, values, launches, keep, job, number, known, how.entry_bytes, how.list_bytes)

@@ -131,8 +131,8 @@ class Outcome:
 
     def tables(self, run: int, barriers: bool) -> dict[str, Callable[[], NDArray[np.void]]]:
         """Return what makes each table that the records give; ``barriers``: kernels wait, not TBs."""
-        values, made = self.lowered.values, self.lowered.found.learned
-        hints, totals = self.lowered.found.hints, self.totals
+        values, made = self.lowered.values, self.lowered.known.learned
+        hints, totals = self.lowered.known.hints, self.totals
         return {
             "kernels": lambda: tables.kernels_table(run, self.job, self.kernels),
             "tbs": lambda: tables.tbs_table(run, self.job, self.tbs, self.kernels, barriers),

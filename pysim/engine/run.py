@@ -183,7 +183,7 @@ def _one(
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", rows_of("runs", 1, run=run, **row))
     result.add("names", names_table(run, found.job))
-    made = found.tables(run, choice.scheme.barriers)
+    made = found.tables(run, choice.scheme.kernels_wait)
     made["energy"] = lambda: spent
     made["edges"] = lambda: _edges(run, session.deps, found.job, found.number)
     result.notes += time_series.coarser(found.series, choice.name, found.lowered.values["sim.sample"])

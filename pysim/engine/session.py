@@ -12,7 +12,6 @@ from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.occupancy import carveout
 from pysim.program.ops import LoweredPrograms, lower_programs
-from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.prologue import tail_job
 from pysim.schemes.registry import Choice, parse_scheme
 
@@ -59,7 +58,7 @@ class Session:
     ) -> tuple[Lowered, LoweredPrograms]:
         """Return the core's tables under a scheme; ``times``: what each kernel takes alone, us."""
         values = config.encoded()
-        plan = plan_of(choice, self.job, self.deps, config)
+        plan = choice.launch_plan(self.job, self.deps, config)
         key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
         if plan is not None:
             job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)

@@ -136,7 +136,8 @@ class Result:
         if launch.copy is not None:
             lines.append(f"  a copy from the host of {launch.copy.nbytes:,} B: it runs on no SM")
         elif len(found):
-            lines += self._waits(found, self.run_of(scheme), barriers=parse_scheme(scheme).scheme.barriers)
+            barriers = parse_scheme(scheme).scheme.kernels_wait
+            lines += self._waits(found, self.run_of(scheme), barriers)
         else:
             lines.append("  no record of this TB was kept")
         needs: dict[int, list[int]] = {}

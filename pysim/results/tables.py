@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from pysim.machine.devices.card import Energies
     from pysim.program.job import Job
-    from pysim.schemes.bloom import Hints
-    from pysim.schemes.learned import Report
+    from pysim.schemes.known_edges import Hints, LearningReport
 
     Table = NDArray[np.void]
 
@@ -223,7 +222,7 @@ def energy_table(run: int, counts: Mapping[str, float], energies: Energies, volt
     )
 
 
-def learned_table(run: int, report: Report | None, values: Mapping[str, int]) -> Table:
+def learned_table(run: int, report: LearningReport | None, values: Mapping[str, int]) -> Table:
     """Return the row of ``learned`` of a run; none of a scheme that does not learn."""
     if report is None:
         return table("learned", 0)

@@ -10,12 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysim.dependence.groups import reduced
+from pysim.params import PARAMS
+
+from .core_tables import CoreTables
+from .options import COHERENCE, SchemeOption
+from .scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pysim.program.job import Job
 
+    from .known_edges import KnownEdges
+
+MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
 SIGNALS = 5  # a barrier-AND packet names up to five (HSA platform system architecture, 2.9.4)
 
 
@@ -73,3 +81,38 @@ def packets(job: Job, preds: Sequence[Sequence[int]], queues: int, by_stream: bo
             mine.append(index)
         barriers.append(-(-len(signals) // SIGNALS))
     return Packets(made, queue, barriers)
+
+
+class Queues(Scheme):
+    """Packets in queues, some of which have a slot in hardware."""
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the packets' order: of the job's streams, or of the graph of its kernels."""
+        by_stream = MAPS[values["scheme.queues.map"]] == "stream"
+        count = len({k.stream for k in job.kernels}) if by_stream else values["scheme.queues.count"]
+        made = packets(job, known.deps.preds, count, by_stream)
+        order = self.core_order(job, values) | {
+            "queues": count,
+            "slots": values["scheme.queues.hardware"],
+            "ring": values["scheme.queues.ring"],
+            "aware": values["scheme.queues.aware"],
+            "packet": values["scheme.queues.packet"],
+            "quantum": values["scheme.queues.quantum"],
+            "submit": values["host.launch"],
+            "beside": values["gpu.cp.beside"],
+        }
+        return CoreTables(made.preds, order, launches={"queue": made.queue, "packets": made.barriers})
+
+
+QUEUES = Queues(
+    "queues",
+    "Kernels are packets of hardware queues, with barrier packets between them.",
+    "gpu.cp.stream_gap",
+    options=COHERENCE
+    | {
+        "stream": SchemeOption("a queue a stream", (("scheme.queues.map", "stream"),)),
+        "oversubscribed": SchemeOption("four times as many queues", (("scheme.queues.count", 40),)),
+        "aware": SchemeOption("queues that can go on first", (("scheme.queues.aware", 1),)),
+        "kaveri": SchemeOption("4.4 us a packet", (("scheme.queues.packet", "4400ns"),)),
+    },
+)

@@ -10,15 +10,29 @@ touches. Whatever comes later may need something of an unknown kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from pysim.dependence.groups import Dependences, Group, assemble
+from pysim.params import PARAMS
+
+from . import hardware_cost
+from .core_tables import CoreTables, in_memory
+from .options import COHERENCE, PLACEMENTS, SchemeOption
+from .scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pysim.program.job import Job
+
+    from .hardware_cost import Sizes, Structure
+    from .known_edges import KnownEdges
+
+ORDERS = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
+ADDRESSES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "addresses").choices
+UNLIMITED = 1 << 32  # entries
 PARENTS = 63  # a counter of 6 bits
 
 
@@ -78,3 +92,69 @@ def _dense(near: list[Group], producers: int, consumers: int, most: int) -> bool
     for group in near:
         parents[group.consumers] += len(group.producers)
     return bool((parents > most).any())
+
+
+class BlockMaestro(Scheme):
+    """Kernels are launched ahead and end in order; TBs wait for those of the kernel before."""
+
+    granularity: ClassVar[str] = "tb"
+    windowed: ClassVar[bool] = True
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the order of kernels that are launched ahead, with edges between neighbours."""
+        exact = ADDRESSES[values["scheme.blockmaestro.addresses"]] == "exact"
+        unknown = [not (exact or kernel.affine) for kernel in job.kernels]
+        made = adjacent(known.deps, values["scheme.blockmaestro.parents"], unknown)
+        consumer = ORDERS[values["scheme.blockmaestro.priority"]] == "consumer"
+        entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
+        counter = hardware_cost.each_bytes(hardware_cost.blockmaestro_counter())
+        listed = hardware_cost.each_bytes(hardware_cost.blockmaestro_list(children))
+        order = self.core_order(job, values)
+        order |= {
+            "window": min(len(made.preds), values["scheme.blockmaestro.kernels"]),
+            "in_order": 1,
+            "prelaunch": values["gpu.cp.stream_gap"],
+            "strict": int(not consumer),
+            "rotate": 0,  # its own priority says who goes first, whatever scheme.priority
+            "bypass": order["bypass"] if consumer else 0,
+            "entries": UNLIMITED,
+            "each": 1,
+            "lists": entries,
+            "counters": entries,
+            "children": children,
+            "entry_bytes": in_memory(counter),
+            "list_bytes": in_memory(listed),
+        }
+        return CoreTables(
+            made.preds,
+            order,
+            made.deps,
+            {"whole": made.whole},
+            entry_bytes=counter,
+            list_bytes=listed,
+            priority="newest" if consumer else "oldest",
+        )
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return its two buffers."""
+        entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
+        return hardware_cost.blockmaestro(entries, children)
+
+
+_CONSUMER = {
+    "consumer": SchemeOption("TBs of newer kernels first", (("scheme.blockmaestro.priority", "consumer"),))
+}
+_KERNELS = {
+    f"kernels{n}": SchemeOption(
+        f"{n} kernels at once, with running ones", (("scheme.blockmaestro.kernels", n),)
+    )
+    for n in (3, 4)
+}
+
+BLOCKMAESTRO = BlockMaestro(
+    "blockmaestro",
+    "Kernels are launched ahead and end in order; TBs wait for those of the kernel before.",
+    options=COHERENCE | PLACEMENTS | _CONSUMER | _KERNELS,
+)

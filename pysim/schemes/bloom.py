@@ -7,8 +7,7 @@ that share a signature are a *unit*. What is found when (scheduler/bloom.c) depe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,16 +17,25 @@ from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, csr_offsets, merge_sorted, sorted_unique
+from pysim.program.written_memory import written_by_job
 
 from . import hardware_cost
-from .order import written_by_job
+from .core_tables import CoreTables
+from .dependence_table import PROLOGUE, TableScheme
+from .hardware_cost import Structure
+from .known_edges import Hints, KnownEdges
+from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
+from .scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job, Kernel
+
+    from .hardware_cost import Sizes
 
     Ints = NDArray[np.int64]
     # (written, first sectors, ends, sets, TBs of all sets, where those of each set begin)
@@ -36,21 +44,6 @@ if TYPE_CHECKING:
 PER = next(p for p in PARAMS["scheme.bloom"] if p.name == "per").choices
 RATE = 1 << 24  # what a share of 1 is in the core's table
 MOST = 1 << 26  # granules of a launch
-
-
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """The core's tables of hints (``gs_hint`` and what follows it in core_c/gs_api.h).
-
-    ``launch``: fields of ``gs_launch`` by name, one element a launch. ``barrier``: 1 where no hint came.
-    """
-
-    tables: dict[str, NDArray[np.generic]]
-    launch: dict[str, NDArray[np.uint32]]
-    barrier: NDArray[np.uint32]
-    granules: Ints  # of each launch: how many its hints name
-    look_up: NDArray[np.uint64]  # ticks before its admission, and behind it
-    enter: NDArray[np.uint64]
 
 
 def analytic_rate(granules: NDArray[np.int64], bits: int, hashes: int) -> NDArray[np.float64]:
@@ -235,3 +228,54 @@ def hints_of(job: Job, values: Mapping[str, int]) -> Hints:
     asked = paid * values["scheme.bloom.lookup"] + (paid > 0) * values["scheme.bloom.latency"]
     entered = paid * values["scheme.bloom.insert"]
     return Hints(made.tables(), launch, barrier, granules, asked.astype(np.uint64), entered.astype(np.uint64))
+
+
+class BloomTable(TableScheme):
+    """The table with edges that the core finds in signatures, and not those of the job."""
+
+    def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
+        """Return the hints, and what their look-ups cost; the edges are the true ones."""
+        hints = hints_of(job, values)
+        return KnownEdges(deps, hints.barrier, hints.look_up, hints.enter, hints=hints)
+
+    def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
+        """Return the order of a table that brings nothing in from memory."""
+        return Scheme.core_order(self, job, values) | {"bloom": 1}
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the tables of hints, in place of nodes."""
+        made = super().core_tables(job, known, values)
+        assert known.hints is not None
+        return CoreTables(
+            made.preds,
+            made.order,
+            launches=made.launches | known.hints.launch,
+            entry_bytes=signature_bytes(values),
+            hints=known.hints.tables,
+        )
+
+    def add_forms(
+        self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
+    ) -> CoreTables:
+        """Return the tables as they are: there are no nodes."""
+        return tables
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return the signatures and the window."""
+        count = values["scheme.bloom.signatures"]
+        unit = hardware_cost.signature(values["scheme.bloom.bits"], count)
+        return [Structure("signatures", count, unit), *hardware_cost.pool(sizes)]
+
+
+TB_BLOOM = BloomTable(
+    "tb_bloom",
+    "A TB waits for those in whose Bloom signatures its hinted addresses are found.",
+    "gpu.cp.stream_gap",
+    options=PRIORITIES
+    | COHERENCE
+    | PLACEMENTS
+    | PROLOGUE
+    | {"exact": SchemeOption("signatures without false answers", (("scheme.bloom.signature", "exact"),))},
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -22,18 +22,21 @@ from pysim.program.occupancy import occupancy
 from pysim.program.regions import overlaps
 from pysim.program.semaphores import KernelEdges, SemaphoreTable, first_semaphore, output_semaphores, poll_ops
 from pysim.program.warp_program import OP, Code, Op, Program, Sem, Stage
+from pysim.program.written_memory import rewritten_by_job
 
-from .launch_plan import Plan
-from .order import rewritten_by_job
+from .barriers import StreamOrder
+from .launch_plan import LaunchPlan
+from .options import SchemeOption
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
     from pysim.program.semaphores import TileSemaphores
 
 
-def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> Plan:
+def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> LaunchPlan:
     """Return a launch for each stretch of kernels that marks connect; ``tiles``: semaphores, no barriers."""
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("scheme fused takes jobs of one stream")
@@ -54,7 +57,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
         edges, joins = edges_of(staged, dependences(staged), "tile"), edges.after_all
         if edges.after_all != joins:
             raise WorkloadError(edges.reason or "kernels of which some get other TBs wait for no tiles")
-    made = Plan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)
+    made = LaunchPlan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)
     table = SemaphoreTable()
     launched: list[Kernel] = []
     for begin, end in stretches:
@@ -210,3 +213,28 @@ def _placed(op: Op, kernel: Kernel, origin: Tensor, fresh: set[int], start: int)
     )
     past = op.bypass_l1 or (op.kind == OP["LOAD"] and any(p.arg in fresh for p in op.patterns))
     return replace(op, patterns=moved, bypass_l1=past)
+
+
+class Fused(StreamOrder):
+    """Kernels become stages of persistent kernels, each launched once."""
+
+    waits_inside: ClassVar[bool] = True
+    fuses: ClassVar[bool] = True
+    host_launches: ClassVar[bool] = False
+
+    def launch_plan(
+        self, options: Sequence[str], job: Job, deps: Dependences, config: Config
+    ) -> LaunchPlan | None:
+        """Return a launch for each stretch of kernels that marks connect."""
+        return fused_plan(job, deps, config.word("scheme.sync.fused") == "tile", config.encoded())
+
+
+FUSED = Fused(
+    "fused",
+    "Kernels are stages of one persistent kernel, with a grid barrier or semaphores between them.",
+    "gpu.cp.stream_gap",
+    options={
+        word: SchemeOption(f"{what} between stages", (("scheme.sync.fused", word),))
+        for word, what in (("grid", "a grid barrier"), ("tile", "semaphores of tiles"))
+    },
+)

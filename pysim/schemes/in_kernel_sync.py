@@ -41,9 +41,7 @@ from pysim.program.semaphores import (
 )
 from pysim.program.warp_program import OP, Affine, Code, Op, Program, Sem
 
-from .fused import fused_plan
-from .launch_plan import Plan
-from .prologue import prologue_plan
+from .launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
-
-    from .registry import Choice
 
 STARTED = 3  # which of a launch's semaphores; 0: its own, 1 and 2: of the kernels that it reads from
 # behind STARTED, in the same stretch: what stands for the counter and the table of tiles, and from TURNS on,
@@ -77,29 +73,25 @@ class Settings:
     each: bool = False  # poll each semaphore
 
 
-def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan | None:
-    """Return how a scheme that waits inside the program launches a job; None: it does not wait there."""
-    kind, values = choice.waits, config.encoded()
-    if not kind and values["scheme.prologue"] and choice.scheme.edges == "tb":
-        if _in_turn(job, values) is not None:
-            raise WorkloadError("scheme.prologue = 1: TBs that wait for each other wait inside already")
-        return prologue_plan(job, choice.scheme, values)
-    if not kind:
-        return _in_turn(job, values)
-    if kind == "fused":
-        return fused_plan(job, deps, config.word("scheme.sync.fused") == "tile", values)
-    launch = "" if kind == "code" else config.word("scheme.sync.launch")
+def semaphore_plan(
+    name: str, launch: str, job: Job, deps: Dependences, config: Config, depend: bool = False
+) -> LaunchPlan:
+    """Return the launches under ``scheme.sync``.
+
+    ``launch``: pdl, graph, streams, or empty: one kernel after another; ``depend``: TBs wait for whole
+    kernels, not for semaphores; ``name``: of the scheme, for errors.
+    """
     if launch in ("pdl", "graph") and not config["scheme.hypothetical"]:
         major, minor = config.device.compute_capability
         if major < 9:
             raise ConfigError(
-                f"{choice.name} needs compute capability 9.0, {config.device.name} has {major}.{minor}"
+                f"{name} needs compute capability 9.0, {config.device.name} has {major}.{minor}"
                 " (--hypothetical runs it all the same)"
             )
     settings = Settings(
         launch,
-        kind == "pdl",
-        "" if kind == "pdl" else config.word("scheme.sync.policy"),
+        depend,
+        "" if depend else config.word("scheme.sync.policy"),
         config.word("scheme.sync.trigger") == "late",
         bool(config["scheme.sync.spread"]),
         config.word("scheme.sync.gate"),
@@ -108,10 +100,10 @@ def plan_of(choice: Choice, job: Job, deps: Dependences, config: Config) -> Plan
         config.word("scheme.sync.fence") == "system",
         config.word("scheme.sync.poll") == "each",
     )
-    return plan(job, deps, settings, values)
+    return plan(job, deps, settings, config.encoded())
 
 
-def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, int]) -> Plan:
+def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, int]) -> LaunchPlan:
     """Return how a scheme with these settings launches a job; refuse jobs that it does not apply to."""
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
@@ -167,12 +159,14 @@ def _turn(kernel: Kernel, op: Op, behind: int) -> Sem:
     return Sem(Affine(by=1), Affine(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TURNS + behind, STARTED)
 
 
-def _in_turn(job: Job, values: Mapping[str, int]) -> Plan | None:
+def turn_plan(job: Job, values: Mapping[str, int]) -> LaunchPlan | None:
     """Return the launches of a scheme that does not wait inside, where a kernel's TBs wait for each other."""
     if not any(has_tb_waits(kernel) for kernel in job.kernels):
         return None
     table, count = SemaphoreTable(), len(job.kernels)
-    made = Plan(job, [0] * count, [], np.zeros(0, np.uint32), [0] * count, [], list(range(count)), turns=True)
+    made = LaunchPlan(
+        job, [0] * count, [], np.zeros(0, np.uint32), [0] * count, [], list(range(count)), turns=True
+    )
     launched, known = [], dict[object, Program | RecordedProgram]()
     for kernel in job.kernels:
         first = table.add(_own(kernel, 0)) if has_tb_waits(kernel) else 0
@@ -320,9 +314,9 @@ def _launched(
     table: SemaphoreTable,
     settings: Settings,
     values: Mapping[str, int],
-) -> Plan:
+) -> LaunchPlan:
     """Return the launches: programmatic ones, or two streams with gates between."""
-    made = Plan(job, [], [], table.array(), [], [])
+    made = LaunchPlan(job, [], [], table.array(), [], [])
     launched: list[Kernel] = []
     program = gate()
 

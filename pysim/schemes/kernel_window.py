@@ -8,19 +8,28 @@ write.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pysim.dependence.groups import reduced
 from pysim.program.regions import SECTOR
 
+from . import hardware_cost
+from .core_tables import CoreTables
+from .hardware_cost import Structure
+from .options import PLACEMENTS, PRIORITIES, SchemeOption
+from .scheme import Scheme
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pysim.program.job import Access, Job, Kernel
+
+    from .hardware_cost import Sizes
+    from .known_edges import KnownEdges
 
     Ints = NDArray[np.int64]
 
@@ -94,3 +103,75 @@ def conflicts(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
             before.update(owner[:end][met].tolist())
         preds.append(sorted(before))
     return reduced(preds), counts
+
+
+class AcsHardware(Scheme):
+    """The window in the command processor."""
+
+    windowed: ClassVar[bool] = True
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the order by range checks; a slot takes a cycle for each other one."""
+        preds, _ = conflicts(job)
+        size, cycle = values["scheme.acs.window"], values["gpu.clock"]
+        order = self.core_order(job, values)
+        # it looks for those that a kernel waits for, and forgets one that has ended
+        order |= {"window": min(size, len(preds)), "entries": size, "ahead": values["scheme.acs.list"]}
+        order |= {"admit": order["admit"] + size * cycle, "end": (size - 1) * cycle}
+        each = hardware_cost.each_bytes(hardware_cost.acs_slot(size))
+        return CoreTables(preds, order, launches={"whole": [len(p) for p in preds]}, entry_bytes=each)
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return the window."""
+        count = values["scheme.acs.window"]
+        return [Structure("window", count, hardware_cost.acs_slot(count))]
+
+
+class AcsSoftware(Scheme):
+    """The window on the host; the program only fills a queue in the host's memory."""
+
+    windowed: ClassVar[bool] = True
+    host_launches: ClassVar[bool] = False
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the order by range checks, with threads that launch kernels and wait for their ends."""
+        preds, segments = conflicts(job)
+        size, submit = values["scheme.acs.window"], values["host.launch"] + values["gpu.cp.launch"]
+        order = self.core_order(job, values)
+        order |= {
+            "window": min(size, len(preds)),
+            "entries": size,
+            "launch": 0,
+            "reserve": 0,  # a newer kernel may hold the thread that the oldest waits for
+            "admit": values["scheme.acs.insert"],
+            "check": values["scheme.acs.check"],
+            "launchers": values["scheme.acs.threads"],
+            "submit": submit,
+            # host.roundtrip is both: the end seen by the host, and the next launch
+            "seen": max(0, values["host.roundtrip"] - submit),
+            "update": 0,
+            "latency": 0,
+        }
+        launches: dict[str, Any] = {"whole": [len(p) for p in preds], "segments": segments}
+        return CoreTables(preds, order, launches=launches | {"enqueued": [0] * len(preds)})
+
+
+_WINDOW = {
+    f"window{n}": SchemeOption(f"scheme.acs.window = {n}", (("scheme.acs.window", n),)) for n in (16, 32, 64)
+}
+_THREADS = {
+    f"threads{n}": SchemeOption(f"scheme.acs.threads = {n}", (("scheme.acs.threads", n),)) for n in (1, 4, 16)
+}
+
+ACS_HW = AcsHardware(
+    "acs_hw",
+    "A window of kernels in the command processor, compared by the addresses that they touch.",
+    options=PRIORITIES | PLACEMENTS | _WINDOW,
+)
+ACS_SW = AcsSoftware(
+    "acs_sw",
+    "The same window on the host, whose threads launch a kernel each and wait for its end.",
+    options=_WINDOW | _THREADS,
+)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Plan:
+class LaunchPlan:
     """A job as a scheme launches it. ``early``, ``semaphores``, ``priority``, ``preds``: one a launch."""
 
     job: Job

@@ -12,16 +12,21 @@ holds is checked here with what the model knows of each launch, and hardware doe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.dependence.groups import Groups, assemble
+from pysim.dependence.intra_kernel_sync import inherit_producers
 from pysim.program.job import Access, Job, Tensor
 from pysim.program.regions import GRANULES, SECTOR, csr_offsets, expand_ranges
 
-from .order import in_memory
+from . import hardware_cost
+from .core_tables import in_memory
+from .dependence_table import FETCHED, PROLOGUE, TableScheme
+from .known_edges import KnownEdges, LearningReport
+from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.job import Kernel, Mode
+
+    from .hardware_cost import Sizes, Structure
 
     Ints = NDArray[np.int64]
 
@@ -65,22 +72,6 @@ class _Touch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What learning came to. Launches do not count copies, whose ranges are told and not learned."""
-
-    launches: int
-    served: int
-    unlearnable: int
-    changed: int  # first launches of a program that was known with another grid or layout
-    mispredicted: int  # a check of the model: launches that do not touch what their signature's first one did
-    signatures: int
-    ranges: int  # kept, of all signatures
-    looked_up: int  # ranges, a time for each served launch
-    recorded_bytes: int  # written by first launches, and kept
-    fetched_bytes: int  # read by served launches
-
-
-@dataclass(frozen=True, slots=True)
 class Learned:
     """How a scheme that learns launches a job.
 
@@ -93,7 +84,7 @@ class Learned:
     ranges: Ints
     launch: dict[str, NDArray[Any]]
     footprints: int
-    report: Report
+    report: LearningReport
 
 
 def _flat(offset: int, lo: Ints, hi: Ints) -> tuple[int, int, Ints]:
@@ -290,7 +281,7 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
         seen.add(number)
     deps = dependences(replace(job, kernels=launched))
     launches = sum(kernel.copy is None for kernel in job.kernels)
-    report = Report(
+    report = LearningReport(
         launches,
         launches - int(barrier.sum()),
         unlearnable,
@@ -304,3 +295,44 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
     )
     launch: dict[str, NDArray[Any]] = {"footprint": slot, "recorded": recorded, "first_footprint": where}
     return Learned(between_barriers(deps, barrier), barrier, looked, launch, kept, report)
+
+
+class LearnedTable(TableScheme):
+    """The table with edges that the hardware learns."""
+
+    lists_fetched: ClassVar[bool] = False
+
+    def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
+        """Return the edges from learned ranges, which are looked up before a launch is admitted."""
+        known = learned(job, values)
+        spent = known.ranges.astype(np.uint64) * np.uint64(values["scheme.learned.lookup"])
+        edges = inherit_producers(job, known.deps)
+        none = np.zeros(len(job.kernels), np.uint64)
+        return KnownEdges(
+            edges, known.barrier, spent, none, known.report, launch=known.launch, footprints=known.footprints
+        )
+
+    def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
+        """Return the order of a table whose edges the hardware computes."""
+        return super().core_order(job, values) | {"computed": 1}
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return the table, the signatures, and the ranges in memory."""
+        size = values["scheme.learned.entry_bytes"]
+        ranges = counts.get("recorded_bytes", 0) // in_memory(size)
+        more = hardware_cost.learned(counts.get("signatures", 0), ranges, size)
+        return [*super().structures(sizes, values, counts), *more]
+
+
+TB_LEARNED = LearnedTable(
+    "tb_learned",
+    "tb_static with footprints learned at each kernel's first launch, which runs behind barriers.",
+    "gpu.cp.stream_gap",
+    options=PRIORITIES
+    | COHERENCE
+    | PLACEMENTS
+    | PROLOGUE
+    | {"fetch": SchemeOption("entries are brought in when producers are dispatched", (FETCHED,))},
+)

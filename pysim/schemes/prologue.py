@@ -14,23 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.errors import ConfigError
 from pysim.program.marks import rewrite_program
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.regions import overlaps, union
 from pysim.program.warp_program import OP, Op, Program
 
-from .launch_plan import Plan
-from .order import coherence_of
+from .launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from pysim.program.job import Job, Kernel
-
-    from .registry import Scheme
 
     Ints = NDArray[np.int64]
     Ops = tuple[Op, ...]
@@ -171,18 +167,14 @@ def tail_job(job: Job) -> Job:
     return replace(job, kernels=_split(job, tails=True))
 
 
-def prologue_plan(job: Job, scheme: Scheme, values: Mapping[str, int]) -> Plan:
-    """Return how a table scheme launches a job with prologues."""
-    if coherence_of(scheme, values) != "bypass":
-        raise ConfigError(
-            "scheme.prologue = 1 needs scheme.coherence = bypass: L1 may hold what was there before"
-        )
+def prologue_plan(job: Job) -> LaunchPlan:
+    """Return how a table scheme launches a job with prologues; L1 must hold nothing that the job rewrites."""
     kernels: Sequence[Kernel] = _split(job, tails=False)
     count = len(kernels)
     gated = [int(new is not old) for new, old in zip(kernels, job.kernels, strict=True)]
     none = np.zeros(0, np.uint32)
     semaphores = [(0, 0, 0, 0)] * count
-    made = Plan(
+    made = LaunchPlan(
         replace(job, kernels=kernels), [0] * count, semaphores, none, [0] * count, [], list(range(count))
     )
     made.order, made.gated, made.source = {"prologue": 1}, gated, job

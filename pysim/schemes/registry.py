@@ -1,258 +1,41 @@
-"""Ways of ordering work: one registry entry each, and how a user names them."""
+"""All schemes by name, those of users included, and how a user names them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysim.errors import ConfigError
-from pysim.params import PARAMS
+
+from .aql_queues import QUEUES
+from .barriers import GRAPH, HOST, STREAM
+from .blockmaestro import BLOCKMAESTRO
+from .bloom import TB_BLOOM
+from .cusync import CUSYNC, PDL
+from .dependence_table import POOL, TB_IDEAL, TB_STATIC
+from .fused import FUSED
+from .kernel_window import ACS_HW, ACS_SW
+from .learned import TB_LEARNED
+from .wireframe import WIREFRAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PRIORITY = next(p for p in PARAMS["scheme"] if p.name == "priority").choices
+    from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
+    from pysim.program.job import Job
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option of a scheme: parameters that it pins for its run."""
-
-    doc: str
-    pins: tuple[tuple[str, int | str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """A way of ordering work.
-
-    ``edges``: chain, stream, kernel (the DAG), ranges (kernels compared by addresses), tb,
-    packets (of queues), adjacent (tb between neighbours) or levels (tb through a buffer); ``gap``: what is
-    paid behind a barrier; ``window``: kernels are admitted to a window
-    though they wait for whole kernels.
-    """
-
-    name: str
-    doc: str
-    edges: str
-    gap: str = ""
-    window: bool = False
-    infinite: bool = False
-    finds: str = ""  # how it comes to know the edges of TBs: learned, bloom; "": they are given
-    waits: str = ""  # how it waits inside the program: pdl, semaphores, fused; "": it does not
-    pins: tuple[tuple[str, int | str], ...] = ()
-    options: Mapping[str, Option] = field(default_factory=dict)
-
-    @property
-    def table(self) -> bool:
-        """Whether kernels are admitted to a window, and the dependence table hands over."""
-        return self.window or self.edges == "tb"
-
-    @property
-    def barriers(self) -> bool:
-        """Whether kernels, not TBs, wait for each other."""
-        return self.edges not in ("tb", "adjacent", "levels")
-
-
-_PRIORITIES = {
-    word: Option(f"scheme.priority = {word}", (("scheme.priority", word),))
-    for word in ("newest", "critical", "round_robin", "consumer")
-}
-_PLACEMENT = {
-    word: Option(f"scheme.placement = {word}", (("scheme.placement", word),))
-    for word in ("balanced", "affinity")
-}
-_LAUNCH = {
-    "pdl": Option("programmatic dependent launch", (("scheme.sync.launch", "pdl"),)),
-    "graph": Option("programmatic edges of a graph", (("scheme.sync.launch", "graph"),)),
-    "streams": Option("two streams with gate kernels", (("scheme.sync.launch", "streams"),)),
-}
-_LATE = {"late": Option("trigger after the main loop", (("scheme.sync.trigger", "late"),))}
-_POLICY = {
-    word: Option(f"a semaphore a {what}", (("scheme.sync.policy", word),))
-    for word, what in (
-        ("tile", "tile"),
-        ("row", "row of tiles"),
-        ("strided", "set of tiles that are read together"),
-        ("conv", "tile, which a convolution waits for once a chunk of channels"),
-    )
-}
-_CUSYNC = {
-    "gate_first": Option("gates wait for the first TB before", (("scheme.sync.gate", "first"),)),
-    "no_gate": Option("no gates (cuSync's W: AvoidWaitKernel)", (("scheme.sync.gate", "none"),)),
-    "tile_order": Option("TBs look their tile up (cuSync without its T)", (("scheme.sync.order", 1),)),
-    "wait_early": Option("wait before any load (cuSync without its R)", (("scheme.sync.wait", "early"),)),
-    "poll_each": Option("poll each semaphore, known or not", (("scheme.sync.poll", "each"),)),
-    "fence_system": Option("fence the system before a post", (("scheme.sync.fence", "system"),)),
-}
-_SPREAD = {"spread": Option("an even share of TBs an SM, by padding", (("scheme.sync.spread", 1),))}
-_FUSED = {
-    word: Option(f"{what} between stages", (("scheme.sync.fused", word),))
-    for word, what in (("grid", "a grid barrier"), ("tile", "semaphores of tiles"))
-}
-_CODE = {"sync_code": Option("poll and post as cusync does", (("scheme.sync.code", 1),))}
-_ACS_WINDOW = {
-    f"window{n}": Option(f"scheme.acs.window = {n}", (("scheme.acs.window", n),)) for n in (16, 32, 64)
-}
-_ACS_THREADS = {
-    f"threads{n}": Option(f"scheme.acs.threads = {n}", (("scheme.acs.threads", n),)) for n in (1, 4, 16)
-}
-_QUEUES = {
-    "stream": Option("a queue a stream", (("scheme.queues.map", "stream"),)),
-    "oversubscribed": Option("four times as many queues", (("scheme.queues.count", 40),)),
-    "aware": Option("queues that can go on first", (("scheme.queues.aware", 1),)),
-    "kaveri": Option("4.4 us a packet", (("scheme.queues.packet", "4400ns"),)),
-}
-_BLOCKMAESTRO = {
-    "consumer": Option("TBs of newer kernels first", (("scheme.blockmaestro.priority", "consumer"),))
-} | {
-    f"kernels{n}": Option(f"{n} kernels at once, with running ones", (("scheme.blockmaestro.kernels", n),))
-    for n in (3, 4)
-}
-_WIREFRAME = {
-    f"nodes{n}": Option(f"room for {n} TBs", (("scheme.wireframe.nodes", n),)) for n in (1024, 4096)
-}
-_COHERENCE = {
-    word: Option(f"scheme.coherence = {word}", (("scheme.coherence", word),)) for word in ("bypass", "tb")
-}
-_BUILT = {
-    "built": Option("the host makes the graph first, as it depends on the input", (("scheme.build", 1),))
-}
-
-_EXACT = {"exact": Option("signatures without false answers", (("scheme.bloom.signature", "exact"),))}
-
-_FETCHED = ("scheme.table.fetch", 1)
-_FETCH = {
-    "fetch": Option(
-        "entries and lists of counters are brought in when producers are dispatched",
-        (_FETCHED, ("scheme.table.fetch_lists", 1)),
-    )
-}
-_FETCH_LEARNED = {"fetch": Option("entries are brought in when producers are dispatched", (_FETCHED,))}
-
-_REDUCED = {"reduced": Option("edges that others imply are left out", (("scheme.table.reduce", 1),))}
-
-_PROLOGUE = {"prologue": Option("scheme.prologue = 1", (("scheme.prologue", 1),))}
+    from .hardware_cost import Sizes, Structure
+    from .launch_plan import LaunchPlan
+    from .scheme import Scheme
 
 SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
-        Scheme(
-            "host",
-            "Every kernel waits for the one before and for the host's round trip.",
-            "chain",
-            "host.roundtrip",
-        ),
-        Scheme(
-            "stream",
-            "Kernels of a stream run one after another; events order streams. The baseline of speedup.",
-            "stream",
-            "gpu.cp.stream_gap",
-            options=_CODE,
-        ),
-        Scheme(
-            "graph",
-            "A kernel waits for the kernels whose data it needs.",
-            "kernel",
-            "gpu.cp.graph_gap",
-            options=_COHERENCE | _BUILT,
-        ),
-        Scheme(
-            "pool",
-            "tb_static with edges between whole kernels: what the pool gives without finer edges.",
-            "kernel",
-            window=True,
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT,
-        ),
-        Scheme(
-            "acs_hw",
-            "A window of kernels in the command processor, compared by the addresses that they touch.",
-            "ranges",
-            window=True,
-            options=_PRIORITIES | _PLACEMENT | _ACS_WINDOW,
-        ),
-        Scheme(
-            "acs_sw",
-            "The same window on the host, whose threads launch a kernel each and wait for its end.",
-            "ranges",
-            window=True,
-            options=_ACS_WINDOW | _ACS_THREADS,
-        ),
-        Scheme(
-            "queues",
-            "Kernels are packets of hardware queues, with barrier packets between them.",
-            "packets",
-            "gpu.cp.stream_gap",
-            options=_COHERENCE | _QUEUES,
-        ),
-        Scheme(
-            "blockmaestro",
-            "Kernels are launched ahead and end in order; TBs wait for those of the kernel before.",
-            "adjacent",
-            window=True,
-            options=_COHERENCE | _PLACEMENT | _BLOCKMAESTRO,
-        ),
-        Scheme(
-            "wireframe",
-            "All TBs are one kernel, launched once; its graph of TBs passes through a small buffer.",
-            "levels",
-            window=True,
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _WIREFRAME,
-        ),
-        Scheme(
-            "tb_static",
-            "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
-            "tb",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH | _REDUCED,
-        ),
-        Scheme(
-            "tb_learned",
-            "tb_static with footprints learned at each kernel's first launch, which runs behind barriers.",
-            "tb",
-            "gpu.cp.stream_gap",
-            finds="learned",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _FETCH_LEARNED,
-        ),
-        Scheme(
-            "tb_bloom",
-            "A TB waits for those in whose Bloom signatures its hinted addresses are found.",
-            "tb",
-            "gpu.cp.stream_gap",
-            finds="bloom",
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE | _EXACT,
-        ),
-        Scheme(
-            "tb_ideal",
-            "tb_static with all kernels admitted at once and a table without limit and cost.",
-            "tb",
-            infinite=True,
-            options=_PRIORITIES | _COHERENCE | _PLACEMENT | _PROLOGUE,
-        ),
-        Scheme(
-            "pdl",
-            "Programmatic dependent launch: a kernel starts when the TBs before have triggered, and waits.",
-            "stream",
-            "gpu.cp.stream_gap",
-            waits="pdl",
-            pins=(("scheme.sync.launch", "pdl"),),
-            options=_LATE | {"graph": _LAUNCH["graph"]},
-        ),
-        Scheme(
-            "cusync",
-            "Kernels overlap, and their TBs wait for the tiles that they read by semaphores.",
-            "stream",
-            "gpu.cp.stream_gap",
-            waits="semaphores",
-            options=_POLICY | _LAUNCH | _LATE | _SPREAD | _CUSYNC,
-        ),
-        Scheme(
-            "fused",
-            "Kernels are stages of one persistent kernel, with a grid barrier or semaphores between them.",
-            "stream",
-            "gpu.cp.stream_gap",
-            waits="fused",
-            options=_FUSED,
-        ),
+        *(HOST, STREAM, GRAPH),
+        *(POOL, ACS_HW, ACS_SW, QUEUES, BLOCKMAESTRO, WIREFRAME),
+        *(TB_STATIC, TB_LEARNED, TB_BLOOM, TB_IDEAL),
+        *(PDL, CUSYNC, FUSED),
     )
 }
 
@@ -267,12 +50,12 @@ class Choice:
     @property
     def name(self) -> str:
         """The name in result tables."""
-        return self.scheme.name + (":" + "+".join(self.options) if self.options else "")
+        return self.scheme.full_name(self.options)
 
     @property
-    def waits(self) -> str:
-        """How the program waits inside: pdl, semaphores, fused or code; empty: it does not."""
-        return self.scheme.waits or ("code" if "sync_code" in self.options else "")
+    def waits_inside(self) -> bool:
+        """Whether TBs wait inside their programs, under the scheme or one of the options."""
+        return self.scheme.waits_inside or any(self.scheme.options[o].waits_inside for o in self.options)
 
     @property
     def pins(self) -> dict[str, int | str]:
@@ -281,6 +64,18 @@ class Choice:
         for option in self.options:
             made.update(self.scheme.options[option].pins)
         return made
+
+    def launch_plan(self, job: Job, deps: Dependences, config: Config) -> LaunchPlan | None:
+        """Return the launches, where programs change or wait inside; None: the job is launched as it is."""
+        return self.scheme.launch_plan(self.options, job, deps, config)
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return what hardware keeps for the scheme and its options (``Scheme.structures``)."""
+        made = self.scheme.structures(sizes, values, counts)
+        more = [self.scheme.options[option].structure for option in self.options]
+        return made + [structure(sizes) for structure in more if structure is not None]
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> ConfigError:

@@ -18,7 +18,6 @@ from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
-from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.registry import parse_scheme
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
@@ -95,18 +94,18 @@ class Outcome:
         return made
 
 
-def lowered_of(job, scheme, conf, deps=None, order=None, found=None):
+def lowered_of(job, scheme, conf, deps=None, order=None, known=None):
     """Return the core's tables of a job; ``order`` overrides fields of ``gs_order``."""
     choice = parse_scheme(scheme)
     conf = conf.replaced(choice.pins) if choice.pins else conf
     values = conf.encoded()
     deps = deps or dependences(job)
-    plan = plan_of(choice, job, deps, conf)
+    plan = choice.launch_plan(job, deps, conf)
     job = plan.job if plan else job
     programs = lower_programs(job, values["gpu.sm.block_max"], values)
     each = [carveout(k, values, conf.carveouts) for k in job.kernels]
     times = [float(k.tbs) for k in job.kernels]
-    made = lower(job, deps, choice, values, programs, each, times, plan, found)
+    made = lower(job, deps, choice, values, programs, each, times, plan, known)
     for name, value in (order or {}).items():
         setattr(made.order, name, value)
     return made, programs
@@ -145,11 +144,11 @@ def outcome(sim, job, values, tbs, programs=None, deps=None):
 
 
 def execute(
-    job, scheme="stream", conf=None, *, threads=(1,), quanta=(1 << 40,), deps=None, order=None, found=None
+    job, scheme="stream", conf=None, *, threads=(1,), quanta=(1 << 40,), deps=None, order=None, known=None
 ):
     """Run a job under a scheme and return all that the core reports."""
     conf = conf or tiny()
-    made, programs = lowered_of(job, scheme, conf, deps, order, found)
+    made, programs = lowered_of(job, scheme, conf, deps, order, known)
     with Sim(made) as sim:
         tbs = drive(sim, threads, quanta)
         known = deps if made.launched is job else None

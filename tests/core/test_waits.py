@@ -20,7 +20,7 @@ from pysim.program.occupancy import carveout
 from pysim.program.ops import lower_programs
 from pysim.program.warp_program import Affine as At
 from pysim.program.warp_program import Code, Pattern, Program, Sem
-from pysim.schemes.launch_plan import Plan
+from pysim.schemes.launch_plan import LaunchPlan
 from pysim.schemes.registry import parse_scheme
 from tests.support.measured import measured_table
 from workloads.registry import make
@@ -54,7 +54,7 @@ def run(kernels, needs, bases=None, conf=None):
     bases = bases or [(0, 0, 0, 0)] * count
     zeros = [0] * count
     # streams of their own: nothing waits but inside the programs
-    plan = Plan(job, zeros, bases, np.array(needs, np.uint32), zeros, [()] * count, list(range(count)))
+    plan = LaunchPlan(job, zeros, bases, np.array(needs, np.uint32), zeros, [()] * count, list(range(count)))
     programs = lower_programs(job, values["gpu.sm.block_max"], values)
     each = [carveout(k, values, conf.carveouts) for k in kernels]
     choice = parse_scheme("stream")

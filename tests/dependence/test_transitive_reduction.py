@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysim.dependence.dependences import dependences, without
-from pysim.dependence.transitive_reduction import without_implied
+from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
 from tests.core.harness import execute, oracle
@@ -44,7 +44,7 @@ def updates(deps):
 @pytest.mark.parametrize("text", TEXTS)
 def test_who_waits_for_whom_stays_the_same(text):
     deps = dependences(make(text))
-    made = without_implied(deps)
+    made = reduce_transitively(deps)
     assert (behind_all(made) == behind_all(deps)).all()
     assert not (edges_of(made) & ~edges_of(deps)).any()
     assert updates(made) < updates(deps)
@@ -52,7 +52,7 @@ def test_who_waits_for_whom_stays_the_same(text):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_edges_of_single_tbs_that_are_left_are_needed(text):
-    made = without_implied(dependences(make(text)))
+    made = reduce_transitively(dependences(make(text)))
     edges = edges_of(made)
     over = (edges.astype(np.uint8) @ edges.astype(np.uint8)) > 0
     for group in made.groups:
@@ -71,7 +71,7 @@ def chain():
 def test_an_edge_over_another_kernel_is_left_out():
     deps = dependences(chain())
     assert [tuple(e)[:2] for e in deps.edges.tolist()] == [(0, 1), (0, 2), (1, 2)]
-    made = without_implied(deps)
+    made = reduce_transitively(deps)
     assert [tuple(e)[:2] for e in made.edges.tolist()] == [(0, 1), (1, 2)]
     # one node a TB, of one producer
     assert (len(made.groups), updates(made)) == (8, 16)
@@ -82,7 +82,7 @@ def test_an_edge_over_another_kernel_is_left_out():
 
 def test_what_is_left_is_needed():
     """Each node that is left, dropped: the oracle sees it, though it would not have seen the one left out."""
-    made = without_implied(dependences(chain()))
+    made = reduce_transitively(dependences(chain()))
     for node in range(len(made.groups)):
         with pytest.raises(DependenceError, match=r"RAW|WAR|WAW"):
             execute(chain(), "tb_static", oracle(), deps=without(made, node=node))
@@ -93,9 +93,9 @@ def test_nothing_to_leave_out():
     memory = Memory()
     job = Job("free", [kernel(n, "store", memory.tensor(n, 4, 32, 4), tbs=4) for n in "ab"])
     deps = dependences(job)
-    assert without_implied(deps) is deps
+    assert reduce_transitively(deps) is deps
     one = dependences(make("fft:batch=4,kernels=3"))
-    assert updates(without_implied(one)) == updates(one)
+    assert updates(reduce_transitively(one)) == updates(one)
 
 
 @pytest.mark.parametrize("entries", [3, 40, 16384])
@@ -111,7 +111,7 @@ def test_a_stencil_over_many_launches():
     """FDTD-2D: its kernels name each other over up to nine launches, and need two."""
     job = make("fdtd2d:n=128,steps=4")
     deps = dependences(job)
-    made = without_implied(deps)
+    made = reduce_transitively(deps)
     assert 2 * updates(made) < updates(deps)
     assert max(int(e["consumer"] - e["producer"]) for e in made.edges) <= 3
     conf = oracle(scheme__table__group=0)

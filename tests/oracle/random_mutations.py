@@ -15,14 +15,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-import pysim.schemes.kernel_window
-import pysim.schemes.ordering
 from pysim.dependence.dependences import dependences, without
 from pysim.dependence.groups import KINDS
 from pysim.errors import DependenceError
 from pysim.program.job import Kernel
 from pysim.program.semaphores import SemaphoreTable
 from pysim.program.warp_program import OP, Code
+from pysim.schemes import kernel_window
 from pysim.schemes.kernel_window import conflicts
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import WIDE, product, random_dag
@@ -217,19 +216,19 @@ def mutated(case, job, deps, first):
     if case.cut == "range":
         preds, segments = conflicts(job)
         less = [tuple(p for p in before if p != first) for before in preds]
-        return {"deps": deps}, patch.object(pysim.schemes.ordering, "conflicts", lambda job: (less, segments))
+        return {"deps": deps}, patch.object(kernel_window, "conflicts", lambda job: (less, segments))
     if case.scheme.startswith("acs"):  # which finds edges by itself: those of a kind
         kind = {"raw": (1, 0), "war": (0, 1), "waw": (1, 1)}[case.cut]
 
         def clash(before, own):
             return ((before | own) != 0) & ~((before == kind[0]) & (own == kind[1]))
 
-        return {"deps": deps}, patch.object(pysim.schemes.kernel_window, "clash", clash)
+        return {"deps": deps}, patch.object(kernel_window, "clash", clash)
     # of edges that others do not imply, those that the scheme goes by: some of the true ones would do no harm
     reduced = case.scheme.startswith("tb_static") and case.chosen["scheme.table.reduce"]
     if case.scheme in GIVEN and not reduced:
         return {"deps": cut_from(deps, case.cut, random, first)}, nullcontext()
-    found = lowered_of(job, case.scheme, tiny().replaced(case.chosen), deps)[0].found
+    found = lowered_of(job, case.scheme, tiny().replaced(case.chosen), deps)[0].known
     if case.scheme.startswith("tb_bloom"):
         sets, tables = found.hints.launch, found.hints.tables
         rows = tables["hint_sets"].copy()
@@ -239,7 +238,7 @@ def mutated(case, job, deps, first):
         found = replace(found, hints=replace(found.hints, tables=tables | {"hint_sets": rows}))
     elif len(found.deps.nodes):
         found = replace(found, deps=cut_from(found.deps, case.cut, random, first))
-    return {"deps": deps, "found": found}, nullcontext()
+    return {"deps": deps, "known": found}, nullcontext()
 
 
 def check(case):

@@ -75,13 +75,13 @@ def test_a_group_node_that_was_learned(whole):
     job = two("store", "load", tbs=6, whole=whole)
     job = replace(job, kernels=list(job.kernels) * 2)
     made, _ = lowered_of(job, "tb_learned", oracle())
-    deps = made.found.deps
+    deps = made.known.deps
     execute(job, "tb_learned", oracle())
-    served = [n for n in range(len(deps.nodes)) if not made.found.barrier[deps.nodes["kernel"][n]]]
+    served = [n for n in range(len(deps.nodes)) if not made.known.barrier[deps.nodes["kernel"][n]]]
     caught = 0
     for node in served:
         try:
-            execute(job, "tb_learned", oracle(), found=replace(made.found, deps=without(deps, node=node)))
+            execute(job, "tb_learned", oracle(), known=replace(made.known, deps=without(deps, node=node)))
         except DependenceError:
             caught += 1
     assert caught >= 1

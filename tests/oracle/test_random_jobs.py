@@ -13,7 +13,6 @@ from pysim.dependence.dependences import dependences
 from pysim.engine.session import Session
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
-from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.learned import learned
 from pysim.schemes.registry import SCHEMES, parse_scheme
 from tests.core.harness import tiny
@@ -182,7 +181,7 @@ def test_mutants_wait_behind_prologues(scheme):
     for m in made:
         job = m.job()
         conf = tiny().replaced(m.chosen | {"scheme.prologue": 1})
-        plan = plan_of(parse_scheme(scheme), job, dependences(job), conf)
+        plan = parse_scheme(scheme).launch_plan(job, dependences(job), conf)
         assert any(plan.gated) or len(job.kernels) < 4
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pysim.schemes.ordering
+import pysim.schemes.kernel_window
 from pysim import simulate
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
@@ -89,7 +89,7 @@ def test_a_job_without_its_only_edge_is_caught(kind, first, second, scheme, monk
     execute(job, scheme, oracle())
     less = without(dependences(job), kind=kind)
     # what schemes with ranges go by: no kernel waits for any
-    monkeypatch.setattr(pysim.schemes.ordering, "conflicts", lambda job: ([(), ()], [1, 1]))
+    monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
     if "stream" in scheme or "threads1" in scheme:
         # stream order does not look at data, and one thread launches one kernel at a time
         execute(job, scheme, oracle(), deps=less)

@@ -20,7 +20,7 @@ from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError, WorkloadError
 from pysim.program.footprint import MODES, READ, UPDATE, WRITE, Footprint
 from pysim.program.job import Job, Kernel, Tensor
-from pysim.schemes.order import written_by_job
+from pysim.program.written_memory import written_by_job
 from tests.core.harness import SCHEMES, execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
 from tests.dependence.test_dependences import PROGRAM, brute, check_tables, closure, edges_of, jobs, kernel

@@ -12,7 +12,7 @@ from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.schemes.blockmaestro import adjacent
-from pysim.schemes.wavefront_levels import levels, sequence
+from pysim.schemes.wireframe import levels, sequence
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel, two

@@ -253,11 +253,11 @@ def test_a_left_out_hint_is_caught(kind, first, second):
     job = two(first, second)
     execute(job, "tb_bloom", oracle())
     made, _ = lowered_of(job, "tb_bloom", oracle())
-    sets = made.found.hints.tables["hint_sets"].copy()
-    sets["hints"][: int(made.found.hints.launch["sets"][0])] = 0
-    hints = replace(made.found.hints, tables=made.found.hints.tables | {"hint_sets": sets})
+    sets = made.known.hints.tables["hint_sets"].copy()
+    sets["hints"][: int(made.known.hints.launch["sets"][0])] = 0
+    hints = replace(made.known.hints, tables=made.known.hints.tables | {"hint_sets": sets})
     with pytest.raises(DependenceError, match=kind.upper()) as caught:
-        execute(job, "tb_bloom", oracle(), found=replace(made.found, hints=hints))
+        execute(job, "tb_bloom", oracle(), known=replace(made.known, hints=hints))
     later, earlier = pair(caught.value)
     assert (later[0], earlier) == (1, (0, later[1]))
 
@@ -280,7 +280,7 @@ def test_a_left_out_hint_is_caught(kind, first, second):
 def test_the_core_refuses_hints_out_of_range(table, column, value):
     job = two("store", "load")
     made, _ = lowered_of(job, "tb_bloom", oracle())
-    hints = made.found.hints
+    hints = made.known.hints
     if table == "launch":
         own = hints.launch | {column: np.full(2, value, np.uint32)}
         hints = replace(hints, launch=own)
@@ -292,7 +292,7 @@ def test_the_core_refuses_hints_out_of_range(table, column, value):
             rows[-1] = value
         hints = replace(hints, tables=hints.tables | {table: rows})
     with pytest.raises(ConfigError, match="hints or units"):
-        execute(job, "tb_bloom", oracle(), found=replace(made.found, hints=hints))
+        execute(job, "tb_bloom", oracle(), known=replace(made.known, hints=hints))
 
 
 # ---- what is reported ----

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import pysim.schemes.ordering
+import pysim.schemes.kernel_window
 from pysim.dependence.dependences import dependences, without
 from pysim.errors import DependenceError
 from pysim.program.footprint import Footprint
@@ -84,7 +84,7 @@ def test_a_job_without_its_only_edge_is_caught(scheme, kind, first, second, monk
     job = two(first, second)
     execute(job, scheme, tiny(sim__oracle=1))
     less = without(dependences(job), kind=kind)
-    monkeypatch.setattr(pysim.schemes.ordering, "conflicts", lambda job: ([(), ()], [1, 1]))
+    monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, scheme, tiny(sim__oracle=1), deps=less)
 

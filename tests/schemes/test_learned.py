@@ -258,18 +258,18 @@ def test_a_dropped_kind_is_caught(kind):
         kernels = kernels[1:3] * 2
     job = Job(kind, kernels)
     made, _ = lowered_of(job, "tb_learned", oracle())
-    less = replace(made.found, deps=without(made.found.deps, kind=kind))
+    less = replace(made.known, deps=without(made.known.deps, kind=kind))
     execute(job, "tb_learned", oracle())
     with pytest.raises(DependenceError, match=kind.upper()):
-        execute(job, "tb_learned", oracle(), found=less)
+        execute(job, "tb_learned", oracle(), known=less)
 
 
 def test_a_barrier_that_is_left_out_is_caught():
     job = chain()
     made, _ = lowered_of(job, "tb_learned", oracle())
-    less = replace(made.found, barrier=np.zeros_like(made.found.barrier))
+    less = replace(made.known, barrier=np.zeros_like(made.known.barrier))
     with pytest.raises(DependenceError):
-        execute(job, "tb_learned", oracle(), found=less)
+        execute(job, "tb_learned", oracle(), known=less)
 
 
 # ---- what is reported ----

@@ -10,7 +10,7 @@ import pytest
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from pysim.schemes.order import ranks
+from pysim.schemes.priority import ranks
 from tests.core.harness import execute, tiny
 from tests.oracle.test_ordering import LATE, kernel, two
 

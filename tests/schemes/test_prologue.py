@@ -13,7 +13,6 @@ from pysim.errors import ConfigError, DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Pattern, Program
 from pysim.schemes.prologue import needs_of, prologue_plan, tail_job
-from pysim.schemes.registry import SCHEMES
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, random_dag
 from tests.oracle.test_ordering import LATE
@@ -73,7 +72,7 @@ def test_the_wait_stands_before_the_first_dependent_access():
     first, second = needs_of(job)
     assert (first.loads, first.stores) == (frozenset(), frozenset())
     assert (second.loads, second.stores) == (frozenset({1}), frozenset({1}))
-    plan = prologue_plan(job, SCHEMES["tb_static"], oracle().encoded())
+    plan = prologue_plan(job)
     assert plan.gated == [0, 1]
     ops = plan.job.kernels[1].program.variants[0]
     load, wait, depend = OP["LOAD"], OP["WAIT"], OP["DEPEND"]
@@ -104,8 +103,7 @@ def test_a_loop_is_waited_for_before_it_and_loads_beside_are_issued_first():
     kernels = [make_a] + [
         Kernel(p.name, p, (1, 1, 1), (a, w), (Access(a, "read", rows_of(a)),)) for p in (looped, beside)
     ]
-    values = oracle().encoded()
-    plan = prologue_plan(Job("loops", kernels), SCHEMES["tb_static"], values)
+    plan = prologue_plan(Job("loops", kernels))
     # nothing is loaded in front of the outer loop: its gate stays before dispatch
     assert plan.gated == [0, 0, 1]
     ops = plan.job.kernels[2].program.variants[0]

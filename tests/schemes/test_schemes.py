@@ -11,7 +11,7 @@ from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout, occupancy
 from pysim.program.ops import alignment, lower_programs, split_block
 from pysim.program.warp_program import OP, Code, Op, Pattern, Program
-from pysim.schemes.order import order_of, preds_of, ranks
+from pysim.schemes.priority import ranks
 from pysim.schemes.registry import SCHEMES, parse_schemes
 
 VALUES = {f"{group}.{row.name}": encode(row, row.default) for group, rows in PARAMS.items() for row in rows}
@@ -66,18 +66,18 @@ def test_parse_refuses(text: str, part: str) -> None:
 def test_edges_of_schemes() -> None:
     job = a_job()
     deps = dependences(job)
-    assert preds_of(SCHEMES["host"], job, deps) == [(), (0,), (1,)]
-    assert preds_of(SCHEMES["stream"], job, deps) == [(), (0,), (1,)]
-    assert preds_of(SCHEMES["graph"], job, deps) == [(), (), (0,)]
+    assert SCHEMES["host"].preds(job, deps) == [(), (0,), (1,)]
+    assert SCHEMES["stream"].preds(job, deps) == [(), (0,), (1,)]
+    assert SCHEMES["graph"].preds(job, deps) == [(), (), (0,)]
 
 
 def test_orders() -> None:
     job = a_job()
-    stream = order_of(SCHEMES["stream"], job, VALUES)
+    stream = SCHEMES["stream"].core_order(job, VALUES)
     assert (stream["tb_edges"], stream["invalidate"], stream["gap"]) == (0, 1, VALUES["gpu.cp.stream_gap"])
-    table = order_of(SCHEMES["tb_static"], job, VALUES)
+    table = SCHEMES["tb_static"].core_order(job, VALUES)
     assert (table["tb_edges"], table["invalidate"], table["admit"]) == (1, 0, VALUES["gpu.cp.admit"])
-    ideal = order_of(SCHEMES["tb_ideal"], job, VALUES)
+    ideal = SCHEMES["tb_ideal"].core_order(job, VALUES)
     assert (ideal["infinite"], ideal["admit"], ideal["window"]) == (1, 0, 3)
 
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from pysim import Config, simulate
 from pysim.dependence.dependences import dependences
-from pysim.dependence.intra_kernel_sync import held_back
+from pysim.dependence.intra_kernel_sync import inherit_producers
 from pysim.errors import SimError, WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
 from pysim.schemes import in_kernel_sync
-from pysim.schemes.in_kernel_sync import plan_of
 from pysim.schemes.registry import parse_scheme
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, footprint, touched
@@ -176,7 +175,7 @@ def test_nobody_locks_where_kernels_crowd_each_other(priority, slots):
 def test_a_tb_waits_for_what_those_that_it_waits_for_need():
     job = chain("basic", 11, count=2)
     deps = dependences(job)
-    held = held_back(job, deps)
+    held = inherit_producers(job, deps)
     kernel = job.kernels[2]
     for waiter, peer in kernel.tb_edges.tolist():
         assert set(deps.producers(2, peer)) <= set(held.producers(2, waiter))
@@ -244,4 +243,4 @@ def test_wrong_kernels():
         stream_k("g", a, b, c, F32, workspace(memory, "w", F32, 4), slots=8)
     job = chain("basic", count=2)
     with pytest.raises(WorkloadError, match="do not fuse"):
-        plan_of(parse_scheme("fused"), job, dependences(job), tiny())
+        parse_scheme("fused").launch_plan(job, dependences(job), tiny())

@@ -19,7 +19,6 @@ from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import InternalError, SimError
 from pysim.schemes import hardware_cost
 from pysim.schemes.hardware_cost import Sizes, Structure
-from pysim.schemes.order import in_memory
 from pysim.schemes.registry import parse_scheme
 from workloads.registry import make
 from workloads.validation import cache, kept
@@ -161,36 +160,11 @@ def sizes_of(text: str, values: Mapping[str, int]) -> Sizes:
 
 def structures(point: Point, config: Config, figures: Figures) -> list[Structure]:
     """Return what a point's scheme keeps, each structure at its configured size."""
-    name, _, rest = point.scheme.partition(":")
-    values = point.config(config).replaced(parse_scheme(point.scheme).pins).encoded()
-    sizes = sizes_of(point.text, values)
-    made: list[Structure] = []
-    if name == "pool":
-        made = hardware_cost.pool(sizes)
-    elif name in (TABLE, "tb_learned"):
-        held = values[HELD] if values[IN_MEMORY] and name == TABLE else 0
-        made = hardware_cost.table(sizes, values[ENTRIES], values[CONSUMERS], held, values[REFERENCES])
-        made.append(hardware_cost.lists(len(built(point.text)[1].tb_outs)))
-        if name == "tb_learned":
-            known, kept = (int(figures.values.get(key, 0)) for key in ("signatures", "recorded_bytes"))
-            size = values["scheme.learned.entry_bytes"]
-            made += hardware_cost.learned(known, kept // in_memory(size), size)
-    elif name == "tb_bloom":
-        count = values["scheme.bloom.signatures"]
-        unit = hardware_cost.signature(values["scheme.bloom.bits"], count)
-        made = [Structure("signatures", count, unit), *hardware_cost.pool(sizes)]
-    elif name == "acs_hw":
-        count = values["scheme.acs.window"]
-        made = [Structure("window", count, hardware_cost.acs_slot(count))]
-    elif name == "blockmaestro":
-        count, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
-        made = hardware_cost.blockmaestro(count, children)
-    more = {
-        "balanced": hardware_cost.balanced,
-        "affinity": hardware_cost.affinity,
-        "prologue": hardware_cost.prologue,
-    }
-    return made + [more[option](sizes) for option in rest.split("+") if option in more]
+    choice = parse_scheme(point.scheme)
+    values = point.config(config).replaced(choice.pins).encoded()
+    counts = {key: int(figures.values.get(key, 0)) for key in ("signatures", "recorded_bytes")}
+    counts["references"] = len(built(point.text)[1].tb_outs)
+    return choice.structures(sizes_of(point.text, values), values, counts)
 
 
 def price(point: Point, config: Config, figures: Figures | None = None) -> int:

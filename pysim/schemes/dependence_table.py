@@ -1,0 +1,176 @@
+"""Schemes of the dependence table whose edges are given: ``pool``, ``tb_static``, ``tb_ideal``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pysim.dependence.transitive_reduction import reduce_transitively
+from pysim.errors import ConfigError, WorkloadError
+
+from . import hardware_cost
+from .coarsening import forms_of
+from .core_tables import CoreTables, in_memory
+from .in_kernel_sync import turn_plan
+from .known_edges import KnownEdges
+from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
+from .prologue import prologue_plan
+from .scheme import Scheme
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
+    from pysim.program.job import Job
+
+    from .hardware_cost import Sizes, Structure
+    from .launch_plan import LaunchPlan
+
+FETCHED = ("scheme.table.fetch", 1)
+PROLOGUE = {
+    "prologue": SchemeOption(
+        "scheme.prologue = 1", (("scheme.prologue", 1),), structure=hardware_cost.prologue
+    )
+}
+
+
+class Pool(Scheme):
+    """Whole kernels wait in the dependence table, one entry a kernel."""
+
+    windowed: ClassVar[bool] = True
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return the window of kernels."""
+        return hardware_cost.pool(sizes)
+
+
+class TableScheme(Scheme):
+    """TBs wait for TBs in a finite dependence table; edges are known before the job is launched.
+
+    A scheme of yours overrides ``tb_edges``. ``lists_fetched``: lists of counters may come from memory, too
+    (``scheme.table.fetch_lists``).
+    """
+
+    granularity: ClassVar[str] = "tb"
+    windowed: ClassVar[bool] = True
+    lists_fetched: ClassVar[bool] = True
+
+    def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
+        """Return the edges of ``tb_edges``, less those that others imply under ``scheme.table.reduce``."""
+        made = super().known_edges(job, deps, values)
+        return KnownEdges.free(reduce_transitively(made.deps)) if values["scheme.table.reduce"] else made
+
+    def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
+        """Return the order with what the table brings in from memory."""
+        fetch = not values["scheme.prologue"] and values["scheme.table.fetch"]
+        fetch_lists = self.lists_fetched and values["scheme.table.fetch_lists"]
+        lists = values["scheme.table.lists"] if fetch_lists else 0
+        listed = hardware_cost.NAME / 8 * values["scheme.table.references"]
+        return super().core_order(job, values) | {
+            "fetch": int(fetch),
+            "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch or lists else 0,
+            "lists": lists,
+            "list_bytes": in_memory(listed) if lists else 0,
+        }
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the nodes of TBs, and what it takes to know them."""
+        order = self.core_order(job, values) | {"footprints": known.footprints}
+        return CoreTables(
+            self.preds(job, known.deps),
+            order,
+            known.deps,
+            {name: getattr(known, name) for name in ("barrier", "look_up", "enter")} | known.launch,
+            values["scheme.table.entry_bytes"],
+            order.get("list_bytes", 0),
+        )
+
+    def add_forms(
+        self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
+    ) -> CoreTables:
+        """Add the coarser forms of all kernels' edges (``scheme.table.group``)."""
+        if values["scheme.table.group"]:
+            tables.forms = forms_of(job, known.deps, values)
+        return tables
+
+    def launch_plan(
+        self, options: Sequence[str], job: Job, deps: Dependences, config: Config
+    ) -> LaunchPlan | None:
+        """Return launches whose TBs wait after their prologues, under ``scheme.prologue``."""
+        values = config.encoded()
+        turns = turn_plan(job, values)
+        if not values["scheme.prologue"]:
+            return turns
+        if turns is not None:
+            raise WorkloadError("scheme.prologue = 1: TBs that wait for each other wait inside already")
+        if self.coherence(values) != "bypass":
+            raise ConfigError(
+                "scheme.prologue = 1 needs scheme.coherence = bypass: L1 may hold what was there before"
+            )
+        return prologue_plan(job)
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return the table, its buffer of lists where they are fetched, and the lists in memory."""
+        fetched = values["scheme.table.fetch_lists"] and self.lists_fetched
+        held = values["scheme.table.lists"] if fetched else 0
+        entries, consumers = values["scheme.table.entries"], values["scheme.table.consumers"]
+        made = hardware_cost.table(sizes, entries, consumers, held, values["scheme.table.references"])
+        return [*made, hardware_cost.lists(counts["references"])]
+
+
+class IdealTable(TableScheme):
+    """The table without limit and cost; all kernels are admitted at once."""
+
+    lists_fetched: ClassVar[bool] = False
+
+    def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
+        """Return all edges: they cost nothing."""
+        return Scheme.known_edges(self, job, deps, values)
+
+    def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
+        """Return the order without a limit, and without what comes from memory."""
+        made = Scheme.core_order(self, job, values)
+        return made | {"infinite": 1, "window": max(1, len(job.kernels)), "admit": 0}
+
+    def add_forms(
+        self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
+    ) -> CoreTables:
+        """Return the tables as they are: all edges fit."""
+        return tables
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return nothing: no hardware is like this."""
+        return []
+
+
+POOL = Pool(
+    "pool",
+    "tb_static with edges between whole kernels: what the pool gives without finer edges.",
+    options=PRIORITIES | COHERENCE | PLACEMENTS,
+)
+TB_STATIC = TableScheme(
+    "tb_static",
+    "A TB waits for the TBs whose data it needs, from computed footprints, in a finite table.",
+    options=PRIORITIES
+    | COHERENCE
+    | PLACEMENTS
+    | PROLOGUE
+    | {
+        "fetch": SchemeOption(
+            "entries and lists of counters are brought in when producers are dispatched",
+            (FETCHED, ("scheme.table.fetch_lists", 1)),
+        ),
+        "reduced": SchemeOption("edges that others imply are left out", (("scheme.table.reduce", 1),)),
+    },
+)
+TB_IDEAL = IdealTable(
+    "tb_ideal",
+    "tb_static with all kernels admitted at once and a table without limit and cost.",
+    options=PRIORITIES | COHERENCE | PLACEMENTS | PROLOGUE,
+)

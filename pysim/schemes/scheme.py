@@ -44,7 +44,7 @@ def gpc_order(values: Mapping[str, int]) -> list[int]:
 class Scheme:
     """A scheduling scheme; as it stands, kernels wait for the kernels whose data they need.
 
-    A scheme of your own subclasses it, overrides what differs, and is registered (``pysim.register_scheme``).
+    A scheme of your own subclasses it, overrides what differs, and is put into ``pysim.SCHEMES`` by its name.
     ``values`` are encoded parameters by path (``Config.encoded``): times in ticks of 1/1024 ns, choices as
     indices.
 

@@ -6,7 +6,8 @@ True
 
 ``simulate`` runs a job under scheduling schemes on a machine; ``device`` and ``System`` compose the machine;
 ``Job``, ``Kernel``, ``Program``, ``Code``, ``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by
-hand (``workloads.make`` has ready ones); ``bound`` says what no scheme beats.
+hand (``workloads.make`` has ready ones); ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``,
+``SchemeOption``); ``bound`` says what no scheme beats.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from .program.job import Access, Job, Kernel, Memory, Tensor
     from .program.warp_program import Code, Op, Pattern, Program
     from .results.result import Result
-    from .schemes.registry import SCHEMES
+    from .schemes.dependence_table import TableScheme
+    from .schemes.options import SchemeOption
+    from .schemes.registry import SCHEMES, register_scheme
+    from .schemes.scheme import Scheme
 
 __version__ = "0.1.0"
 
@@ -41,10 +45,14 @@ _LAZY = {
     "Program": "program.warp_program",
     "Result": "results.result",
     "SCHEMES": "schemes.registry",
+    "Scheme": "schemes.scheme",
+    "SchemeOption": "schemes.options",
     "System": "machine.system",
+    "TableScheme": "schemes.dependence_table",
     "Tensor": "program.job",
     "bound": "engine.limits",
     "device": "machine.system",
+    "register_scheme": "schemes.registry",
     "simulate": "engine.run",
 }
 
@@ -65,13 +73,17 @@ __all__ = [
     "Pattern",
     "Program",
     "Result",
+    "Scheme",
+    "SchemeOption",
     "SimError",
     "System",
+    "TableScheme",
     "Tensor",
     "WorkloadError",
     "__version__",
     "bound",
     "device",
+    "register_scheme",
     "simulate",
 ]
 

@@ -24,7 +24,11 @@ EDGE = np.dtype([("producer", "u4"), ("consumer", "u4"), ("raw", "u8"), ("war", 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group node: producers are global TB numbers, consumers TBs of ``kernel``; both sorted."""
+    """One group node: each consumer TB waits for all producer TBs.
+
+    ``kernel``: the consumers' kernel; ``producers``: TBs as numbers of the job (kernel after kernel), sorted;
+    ``kinds``: one element a producer, RAW, WAR and WAW as bits; ``consumers``: TBs of ``kernel``, sorted.
+    """
 
     kernel: int
     producers: Ints
@@ -124,6 +128,10 @@ class Dependences:
         """Return (kernel, TB) of a global TB number."""
         kernel = int(np.searchsorted(self.offsets, number, side="right")) - 1
         return kernel, number - int(self.offsets[kernel])
+
+    def with_groups(self, groups: Sequence[Group]) -> Dependences:
+        """Return edges between the same TBs that consist of other group nodes, given in kernel order."""
+        return assemble(groups, self.offsets, races=self.races)
 
     def producers(self, kernel: int, tb: int) -> list[tuple[int, int]]:
         """Return the (kernel, TB) pairs that a TB waits for."""

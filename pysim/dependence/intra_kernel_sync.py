@@ -14,7 +14,7 @@ import numpy as np
 
 from pysim.program.regions import csr_offsets, expand_ranges
 
-from .groups import Dependences, Group, assemble
+from .groups import Dependences, Group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def inherit_producers(job: Job, deps: Dependences) -> Dependences:
         mine = known[group.kernel]
         who = group.consumers if mine is None else mine.joined(group.consumers)
         made.append(Group(group.kernel, group.producers, group.kinds, who))
-    return assemble(made, deps.offsets, races=deps.races)
+    return deps.with_groups(made)
 
 
 def one_workspace(kernel: Kernel, other: Kernel) -> bool:

@@ -15,6 +15,7 @@ from pysim.program.regions import csr_offsets, intersection, overlaps
 from pysim.program.warp_program import OP
 from pysim.program.written_memory import rewritten_by_job
 from pysim.schemes.core_tables import CoreTables
+from pysim.schemes.edge_check import check_edges
 from pysim.schemes.priority import PRIORITY, ranks
 from pysim.schemes.registry import Choice
 
@@ -200,7 +201,9 @@ def _ordering(
     known = known or scheme.known_edges(source, deps, values)
     if plan is not None and not plan.gated and not plan.turns:
         return known, CoreTables(plan.preds, scheme.core_order(job, values) | plan.order)
-    how = scheme.add_forms(scheme.core_tables(source, known, values), source, known, values)
+    how = scheme.core_tables(source, known, values)
+    check_edges(scheme.name, how, source)
+    how = scheme.add_forms(how, source, known, values)
     how.order |= plan.order if plan else {}
     return known, how
 

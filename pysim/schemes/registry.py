@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysim.errors import ConfigError
+from pysim.units import parse, row_of
 
 from .aql_queues import QUEUES
 from .barriers import GRAPH, HOST, STREAM
@@ -16,6 +18,8 @@ from .dependence_table import POOL, TB_IDEAL, TB_STATIC
 from .fused import FUSED
 from .kernel_window import ACS_HW, ACS_SW
 from .learned import TB_LEARNED
+from .options import SchemeOption
+from .scheme import Scheme
 from .wireframe import WIREFRAME
 
 if TYPE_CHECKING:
@@ -27,7 +31,6 @@ if TYPE_CHECKING:
 
     from .hardware_cost import Sizes, Structure
     from .launch_plan import LaunchPlan
-    from .scheme import Scheme
 
 SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
@@ -38,6 +41,99 @@ SCHEMES: dict[str, Scheme] = {
         *(PDL, CUSYNC, FUSED),
     )
 }
+
+
+LONGEST_NAME = 64  # characters of a scheme's or an option's name
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+def register_scheme(scheme: Scheme) -> None:
+    """Add a scheme of your own to ``SCHEMES``.
+
+    ``simulate``, ``bound``, ``pysim schemes``, scripts and error messages then know it by its name, with its
+    options, for as long as the process lives or until ``del pysim.SCHEMES[name]``. A scheme needs no C.
+
+    Parameters
+    ----------
+    scheme
+        An object of a subclass of ``pysim.Scheme`` (whole kernels wait) or ``pysim.TableScheme`` (TBs wait
+        for TBs in the dependence table).
+
+    Raises
+    ------
+    ConfigError
+        The argument is no scheme; a name is taken or is not a letter with letters, digits and underscores
+        after it; the granularity is unknown; TBs wait without the table; the gap is no parameter that is a
+        time; a pin names an unknown parameter or a value that it cannot take.
+
+    Examples
+    --------
+    A graph whose kernels also wait for the kernel two before, as with two buffers in turn:
+
+    >>> import pysim
+    >>> from workloads import make
+    >>> class TwoBuffers(pysim.Scheme):
+    ...     def preds(self, job, deps):
+    ...         needed = super().preds(job, deps)
+    ...         return [tuple(sorted({*p, k - 2})) if k > 1 else p for k, p in enumerate(needed)]
+    >>> pysim.register_scheme(TwoBuffers("two_buffers", "A graph with two buffers.", "gpu.cp.graph_gap"))
+    >>> job = make("gru:hidden=64,batch=4,timesteps=2,layers=2")
+    >>> result = pysim.simulate("titan_v", job, "graph,two_buffers", overrides={"sim.oracle": 1})
+    >>> result.time_us("two_buffers") >= result.time_us("graph")
+    True
+    >>> del pysim.SCHEMES["two_buffers"]
+    """
+    given: object = scheme
+    if not isinstance(given, Scheme):
+        what = f"class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise ConfigError(f"register_scheme: {what} is no object of a subclass of pysim.Scheme")
+    _check_name("scheme", scheme.name)
+    where = f"scheme {scheme.name}"
+    if scheme.name in SCHEMES:
+        raise ConfigError(f"{where}: the name is taken; del pysim.SCHEMES[{scheme.name!r}] frees it")
+    if scheme.granularity not in ("kernel", "tb"):
+        raise ConfigError(f"{where}: granularity = {scheme.granularity!r}: there are kernel, tb")
+    if not scheme.kernels_wait and not scheme.windowed:
+        raise ConfigError(f"{where}: TBs wait in the dependence table: windowed must be True")
+    if scheme.gap:
+        _check_time(f"{where}: gap", scheme.gap)
+    _check_pins(where, scheme.pins)
+    for name, option in scheme.options.items():
+        _check_name(f"{where}: option", name)
+        row: object = option
+        if not isinstance(row, SchemeOption):
+            raise ConfigError(f"{where}: option {name}: {type(row).__name__} is no pysim.SchemeOption")
+        _check_pins(f"{where}: option {name}", option.pins)
+    SCHEMES[scheme.name] = scheme
+
+
+def _check_name(what: str, name: object) -> None:
+    # names stand in ASCII columns of result files, and between the commas, colons and pluses of --schemes
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ConfigError(
+            f"{what} {name!r}: a name is a letter, then letters, digits and underscores,"
+            f" {LONGEST_NAME} characters at most"
+        )
+
+
+def _check_time(where: str, path: str) -> None:
+    try:
+        unit = row_of(path).unit
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if unit not in ("ns", "us"):
+        raise ConfigError(f"{where}: {path} is no time: its unit is {unit or 'none'}")
+
+
+def _check_pins(where: str, pins: object) -> None:
+    for pin in pins if isinstance(pins, (tuple, list)) else (pins,):
+        if not (isinstance(pin, (tuple, list)) and len(pin) == 2 and isinstance(pin[0], str)):
+            raise ConfigError(f"{where}: pins are (parameter, value) pairs, not {pin!r}")
+        path, value = pin
+        try:
+            parse(path, row_of(path), value)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ def gpc_order(values: Mapping[str, int]) -> list[int]:
 class Scheme:
     """A scheduling scheme; as it stands, kernels wait for the kernels whose data they need.
 
-    A scheme of your own subclasses it, overrides what differs, and is put into ``pysim.SCHEMES`` by its name.
+    A scheme of your own subclasses it, overrides what differs, and is made known by
+    ``pysim.register_scheme``.
     ``values`` are encoded parameters by path (``Config.encoded``): times in ticks of 1/1024 ns, choices as
     indices.
 
@@ -94,15 +95,17 @@ class Scheme:
     def preds(self, job: Job, deps: Dependences) -> list[tuple[int, ...]]:
         """Return the kernels that each kernel waits for: one tuple of smaller numbers a kernel.
 
-        ``deps``: the edges that the scheme goes by (``known_edges``). Where TBs wait it counts when a kernel
-        does not fit the table.
+        ``deps``: the edges that the scheme goes by (``known_edges``). Where TBs wait, it counts for a kernel
+        whose TBs do not fit the table.
         """
         return reduced(deps.preds) if self.kernels_wait else list(deps.preds)
 
     def tb_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> Dependences:
         """Return the edges between TBs that the scheme goes by; ``deps``: the true ones.
 
-        More edges are slower; one too few is a broken dependence, which ``sim.oracle`` = 1 reports.
+        ``deps.groups`` are the group nodes (``pysim.dependence.groups.Group``); ``deps.with_groups`` makes
+        edges of others. An edge too many costs time; one too few is a broken dependence, which
+        ``sim.oracle`` = 1 reports.
         """
         return deps
 

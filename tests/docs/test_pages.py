@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import pysim
 from tests.support.pages import ROOT, block, writer
 
 
@@ -145,6 +146,18 @@ def test_the_notebook_runs(monkeypatch, tmp_path):
         exec(code.replace("results/titanv_gru-....h5", "old.h5"), names)
     assert names["result"].time_us("stream") > 0
     assert (tmp_path / "half.toml").exists()
+
+
+def test_the_scheme_of_the_page_runs(capsys):
+    """The code of docs/schemes.md, under the oracle."""
+    page = (ROOT / "docs" / "schemes.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    try:
+        exec(code, {})
+    finally:
+        pysim.SCHEMES.pop("pairs", None)
+    rows = {words[0]: words[-1] for line in capsys.readouterr().out.splitlines() if (words := line.split())}
+    assert rows["pairs"].endswith("x")
 
 
 def test_every_script_is_listed_with_its_question():

@@ -43,7 +43,8 @@ def table_of(found: Mapping[Task, Figures]) -> tuple[NDArray[np.void], list[str]
     import numpy as np
 
     import stats
-    from stats.utilization import levels
+
+    from .utilization_levels import levels
 
     good = {task: got for task, got in found.items() if not got.reason}
     columns: dict[str, Any] = {
@@ -70,10 +71,10 @@ def main() -> None:
     script, fresh = options_of()
 
     import stats
-    from stats.utilization import draw_utilization, format_utilization
     from workloads.validation import cache, kept
 
     from .training import LAYERS, QUICK, RECURRENT, SOURCE, simulated, tasks_of
+    from .utilization_levels import draw_utilization, format_utilization
 
     options, config = script.options, script.config
     stats.check_writable(script.path, options.force, script.configuration)

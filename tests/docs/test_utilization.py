@@ -9,8 +9,8 @@ import pytest
 
 import stats
 from docs.builders.training import LAYERS, RECURRENT, Layer, Task, tasks_of
+from docs.builders.utilization_levels import draw_utilization, format_utilization, levels
 from stats import schema
-from stats.utilization import draw_utilization, format_utilization, levels
 from tests.support.calls import call, refused
 
 

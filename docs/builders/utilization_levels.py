@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .report import format_time
-from .schema import Table
-from .store import StoreError, decode
+from stats.report import format_time
+from stats.schema import Table
+from stats.store import StoreError, decode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -91,6 +91,14 @@ def test_the_readme_lists_every_file(folder, listed):
     assert not [path.name for path in listed if f"`{path.name}`" not in rows]
 
 
+def test_each_program_and_table_says_what_it_proves():
+    lines = (HW / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+    rows = [row for row in rows if len(row) == 5]
+    assert len(rows) > len(PROOFS)
+    assert not [row[0] or row[2] for row in rows if not row[4]]
+
+
 def test_named_tables_and_programs_exist():
     """In code, comments and pages; programs under tests/hw also name what they write."""
     known = {path.name for path in ROOT.rglob("*.cs*") if "build" not in path.parts}

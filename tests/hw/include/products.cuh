@@ -1,4 +1,4 @@
-// Products as they are (suite.cuh), of random numbers: what lone.cu and sync.cu launch.
+// Products as they are (suite.cuh), of random numbers: what leave.cu, lone.cu, shapes.cu and wide.cu launch.
 #pragma once
 #include "suite.cuh"
 // A, B and C begin so many numbers behind the first; all products' fit in between

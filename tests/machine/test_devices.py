@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pysim.machine.devices.card import DEFAULT, INHERITED
 from pysim.units import ROWS
 from workloads.registry import make
 
+ROOT = Path(__file__).resolve().parents[2]
 CARDS = ("titan_v", "v100")
 MODELS = ("accelsim_titan_v", "accelsim_qv100")
 
@@ -210,6 +212,34 @@ def test_own_device_builds_on_a_generation_or_on_nothing(tmp_path: Path) -> None
     assert mine.sources["gpu.sm.fp64_latency"].startswith("inherited from Volta: ")
     mine = device(write(tmp_path, "gpu.sms = 20"))
     assert {text.partition(":")[0] for text in mine.sources.values()} == {"default", "mine.toml"}
+
+
+def test_default_gaps_say_what_they_were_measured_by(tmp_path: Path) -> None:
+    """The defaults are an H200's readings less what other defaults take."""
+    mine = device(write(tmp_path, "gpu.sms = 20"))
+    values = {
+        path: float(value)
+        for path, value in mine.values.items()
+        if path.startswith("gpu.cp.") and not isinstance(value, str)
+    }
+    assert mine.sources["gpu.cp.stream_gap"].startswith("default: assumed")
+    readings = json.loads((ROOT / "workloads" / "measured" / "h200_micro.json").read_text(encoding="utf-8"))
+    pair, end, stream, graph = (
+        readings[f"{name}.grid1_block32"]["median"]
+        for name in (
+            "pdl_pair_ns_primary_first_start_to_secondary_first_start",
+            "pdl_pair_ns_primary_last_end_to_wait_return",
+            "pdl_kernel_period_us.empty",
+            "graph_pdl_kernel_period_us.empty",
+        )
+    )
+    assert f": {pair}, less" in mine.sources["gpu.cp.early_gap"]
+    assert f": {end}, less" in mine.sources["gpu.cp.depend"]
+    assert f"{graph:.3f} for {stream:.3f}" in mine.sources["gpu.cp.early_graph_gap"]
+    ways = values["gpu.cp.tb_start_latency"] + values["gpu.cp.tb_done_latency"]
+    assert values["gpu.cp.early_gap"] == pytest.approx(pair - ways, abs=2)
+    gain = values["gpu.cp.early_gap"] - values["gpu.cp.early_graph_gap"]
+    assert gain == pytest.approx(1e3 * (stream - graph), abs=1)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,20 @@ Energies = tuple[tuple[str, float, float, str], ...]  # event, W or pJ, share th
 
 INHERITED = "inherited from"  # how the source of a number of another generation or device begins
 DEFAULT = "default:"  # how the source of a value begins that no device and no generation states
+# Where times among the defaults come from. Devices state their own; a file without a base has these.
+_MICRO = "measured on an H200, h200_micro.json"
+_WAYS = "less the default ways from and to the scheduler (gpu.cp.tb_start_latency, gpu.cp.tb_done_latency)"
+_DEFAULT_SOURCES = {
+    "gpu.cp.stream_gap": "assumed: no card's, near the 940 ns of a V100",
+    "gpu.cp.early_gap": f"{_MICRO} pdl_pair_ns_primary_first_start_to_secondary_first_start: 512, {_WAYS}",
+    "gpu.cp.early_graph_gap": (
+        f"as gpu.cp.early_gap, less 105: {_MICRO} graph_pdl_kernel_period_us 0.400 for 0.505 outside a graph"
+    ),
+    "gpu.cp.depend": (
+        f"{_MICRO} pdl_pair_ns_primary_last_end_to_wait_return: 416, less the store and the way,"
+        " without a flush (gpu.cp.tb_flush)"
+    ),
+}
 _OFF = frozenset(row for mechanism in MECHANISMS.values() for row in mechanism.off)
 
 
@@ -98,7 +112,8 @@ def completed(given: Mapping[str, tuple[Value, str]]) -> tuple[dict[str, Value],
         elif path.startswith("gpu."):
             off = row.default == 0 or (path, row.default) in _OFF
             values[path] = row.default
-            sources[path] = f"{DEFAULT} {'mechanism off' if off else 'value of the parameter table'}"
+            known = _DEFAULT_SOURCES.get(path, "value of the parameter table")
+            sources[path] = f"{DEFAULT} {'mechanism off' if off else known}"
     return values, sources
 
 

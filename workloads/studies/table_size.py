@@ -29,8 +29,6 @@ COUNTS = ("table_entries", "table_coarse", "table_shared", "table_spills", "l2_b
 FIGURES = ("time_us", *COUNTS, "table_l2_bytes")
 TABLE = "tb_static"
 WINDOW, ENTRIES, CONSUMERS = "scheme.window", "scheme.table.entries", "scheme.table.consumers"
-IN_MEMORY, HELD = "scheme.table.fetch_lists", "scheme.table.lists"
-REFERENCES = "scheme.table.references"
 UPDATE, LATENCY = "scheme.table.update", "scheme.table.latency"
 
 

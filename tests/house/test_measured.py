@@ -1,6 +1,7 @@
 """Measured tables: each is used, listed in its README and named as it is called."""
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -91,12 +92,31 @@ def test_the_readme_lists_every_file(folder, listed):
     assert not [path.name for path in listed if f"`{path.name}`" not in rows]
 
 
-def test_each_program_and_table_says_what_it_proves():
+def _rows():
+    """Return [program, measures, table, columns, proves] of each table of tests/hw/README.md."""
     lines = (HW / "README.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
-    rows = [row for row in rows if len(row) == 5]
+    rows = [row for row in rows if len(row) == 5 and row[0] != "program" and "---" not in row[0]]
+    for before, row in itertools.pairwise(rows):
+        row[0] = row[0] or before[0]  # a further table of the program above
+    return rows
+
+
+def test_each_program_and_table_says_what_it_proves():
+    rows = _rows()
     assert len(rows) > len(PROOFS)
-    assert not [row[0] or row[2] for row in rows if not row[4]]
+    assert not [row[:3] for row in rows if not row[4]]
+
+
+def test_the_source_of_a_proved_parameter_cites_its_measurement():
+    wrong = []
+    for program, _, table, _, proves in _rows():
+        names = re.findall(r"`(\w+\.\w+)`", f"{program} {table}")
+        for path in re.findall(r"`(gpu\.[\w.]+)`", proves):
+            cited = [made.sources[path] for made in DEVICES.values()]
+            if not any(name in source for name in names for source in cited):
+                wrong.append(f"{', '.join(names)}: {path}")
+    assert not wrong
 
 
 def test_named_tables_and_programs_exist():

@@ -25,7 +25,7 @@ MEMORY: Rows = (
         4,
         "measured, h200_window.csv: n SMs of a GPC that load the same lines send n / 4 requests to L2,"
         " rounded up, if they are at most 70 cycles apart (L2 hit) or 370 to 530 (miss); SMs of different"
-        " GPCs send their own",
+        " GPCs send their own; requests for other lines in between change nothing (tests/hw/memory/crowd.cu)",
     ),
     (
         "gpu.noc.gpc_link",
@@ -33,7 +33,8 @@ MEMORY: Rows = (
         "measured, h200_flood.csv, h200_port.csv, h200_share.csv: the SMs of a GPC of 18 together read 612 to"
         " 661 B a cycle (once 702) of distinct lines, whatever their clock: 51 to 55 B from each of the"
         " twelve groups of slices of a partition, and this is the middle (one slice sends 55 B); 1,140 to"
-        " 1,550 B of lines that several SMs copy at once",
+        " 1,550 B of lines that several SMs copy at once; a GPC is limited, a cluster of its SMs is not"
+        " (tests/hw/memory/cluster.cu)",
     ),
     (
         "gpu.noc.write_bytes",
@@ -94,7 +95,9 @@ MEMORY: Rows = (
     (
         "gpu.l2.twin_latency",
         172,
-        "measured on an H200 (tests/hw/memory/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit",
+        "measured on an H200 (tests/hw/memory/fresh2.cu): 149 to 189 cycles, by line and SM, beyond a hit;"
+        " 55 on average where another kernel wrote the line and this SM has not read it since"
+        " (tests/hw/memory/fresh.cu)",
     ),
     (
         "gpu.l2.far_latency",

@@ -86,7 +86,8 @@ SM: Rows = (
         "gpu.sm.queue",
         4,
         "measured, h200_entry.csv: loads wait until async copies of other warps have left; 3 to 5 by the"
-        " main-loop iterations of one and two tensor-core GEMM TBs on an SM (h100_lone.csv)",
+        " main-loop iterations of one and two tensor-core GEMM TBs on an SM (h100_lone.csv); there the first"
+        " loads come after all async copies have issued (tests/hw/sm/inside.cu)",
     ),
     (
         "gpu.sm.queue_read",

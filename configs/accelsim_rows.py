@@ -1,10 +1,13 @@
-"""How close do devices with Accel-Sim's parameters come to its cycles? ``--help`` lists the options."""
+"""How close does pysim, set to Accel-Sim's parameters, come to the cycles that Accel-Sim reports?
+
+Example: python configs/accelsim_rows.py --inputs vecadd,sgemm --repeats 1
+"""
 
 from pysim.cli.entry import run_script
 
 
 def convert_all(cases, folder):
-    """Write and convert the traces of the inputs; return the converted file of each."""
+    """Write the SASS traces of the inputs into a folder; return the converted file of each."""
     from pathlib import Path
 
     from pysim.trace.convert import convert
@@ -18,7 +21,7 @@ def convert_all(cases, folder):
 
 
 def replay(path, config, threads, repeats):
-    """Load and simulate a converted trace; return the tables of the fastest time, and its seconds."""
+    """Load and simulate a converted trace ``repeats`` times; return tables and seconds of the fastest."""
     from pysim import simulate
     from pysim.clock import Clock
     from pysim.trace.converted_file import ConvertedTrace
@@ -46,17 +49,17 @@ def options_of():
 
     names = list(peer_traces.INPUTS)
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": None},
         ("schemes", *SINGLE),
-        "the peer knows stream order alone, and each row is a trace",
+        "Accel-Sim runs in stream order only, and each row is a trace of its own",
     )
-    text = f"inputs to run, of {', '.join(names)} (default: all)"
+    text = f"inputs to run: {', '.join(names)} (default: all)"
     parser.add_argument("--inputs", type=name_list, default=tuple(names), metavar="LIST", help=text)
-    text = "load and simulate so often; the fastest counts (default: 5)"
+    text = "repeats of load and simulate, of which the fastest counts (default: 5)"
     parser.add_argument("--repeats", type=positive_int, default=5, metavar="N", help=text)
     args = parser.parse_args()
-    # each row has its own device unless --gpu names one for all; speed is that of one thread unless --threads
+    # without --gpu each row has its own device; without --threads the speed is that of one thread
     args.device, args.gpu = args.gpu, args.gpu or peer_traces.DEVICES["TITANV"]
     args.threads = args.threads or 1
     script = Script.start("accelsim_rows", parser, args, ("inputs", "device"))
@@ -67,7 +70,10 @@ def options_of():
 
 
 def run_rows(args, script, show):
-    """Replay the rows and print them; return rows of ``validation``, and tables ``runs`` and ``host``."""
+    """Replay the traces of the rows and print a line each.
+
+    Returns rows of the table ``validation``, and the tables ``runs`` and ``host`` of each replay.
+    """
     import tempfile
 
     from pysim.machine.config import Config
@@ -110,7 +116,7 @@ def run_rows(args, script, show):
 def main():
     args, script = options_of()
 
-    # after what is quick to refuse
+    # slow imports: only after the options are checked
     import numpy as np
 
     import stats

@@ -1,11 +1,12 @@
-"""What do schemes make of graphs that depend on the input: rigid bodies, dynamic networks? ``--help``."""
+"""How much does each scheduling scheme speed up kernel graphs that depend on the input?
+
+Example: python configs/acs_suite.py --graphs ant,condconv --subset quick --gpu h200
+"""
 
 from pysim.cli.entry import run_script
 
-LAUNCH = (
-    3571.0  # 5000 cycles of the 1.4 GHz that it simulates: what Accel-Sim's SM86_RTX3070 takes for a launch
-)
-# title: device, and what differs from it
+LAUNCH = 3571.0  # ns: the 5,000 cycles at 1.4 GHz that Accel-Sim's SM86_RTX3070 charges for a launch
+# title: device and the parameters that differ from it
 MACHINES = {
     "rtx3070, 3.6 us a launch": ("rtx3070", {"gpu.cp.launch": LAUNCH, "gpu.cp.stream_gap": LAUNCH}),
     "rtx3070": ("rtx3070", {}),
@@ -15,31 +16,31 @@ SCHEMES = (
     "stream", "graph", "graph:built", "acs_sw", "acs_hw", "acs_hw:window16", "pool", "tb_static",
     "tb_learned", "blockmaestro", "queues", "tb_ideal",
 )  # fmt: skip
-# conditions of acs_hw, each against stream under the same one; of the first machine
+# further settings of the first machine, under which acs_hw is compared with stream
 CONDITIONS = {
     "launched when ready": {"scheme.table.latency": LAUNCH},
     "eager host": {"host.submit": "eager"},
 }
-MORE = 4  # times the environments: longer kernels
+MORE = 4  # factor on the number of simulated environments, for longer kernels
 
 
 def options_of():
-    """Read the command line; ``--gpu`` leaves one machine."""
+    """Read the command line; ``--gpu`` simulates that GPU alone."""
     from pysim.cli.options import SINGLE, make_parser, names_of
     from pysim.cli.script import Script, choice
     from workloads.applications.acs import GRAPHS
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": None, "schemes": SCHEMES},
         SINGLE,
-        "the suite says what is run and written",
+        "this script makes many runs and writes the table runs",
     )
     text = f"graphs: {', '.join(GRAPHS)} (default: all)"
     parser.add_argument(
         "--graphs", type=names_of("graph", GRAPHS), default=tuple(GRAPHS), metavar="LIST", help=text
     )
-    text = "all, or quick: small inputs, a look (default: all)"
+    text = "all, or quick: small inputs (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     args = parser.parse_args()
     own = {args.gpu: (args.gpu, {})} if args.gpu else MACHINES
@@ -49,12 +50,12 @@ def options_of():
 
 
 def simulated(script, job, schemes, log):
-    """Return the rows `runs` of a job."""
+    """Simulate a job under some schemes; return its table ``runs``."""
     return script.simulate(job, schemes, tables="none", progress=log).listed()["runs"]
 
 
 def conditions(script, settings, text, log):
-    """Return rows of acs_hw under each of CONDITIONS, and with more environments."""
+    """Return the rows of acs_hw under each of CONDITIONS and with MORE environments."""
     import dataclasses
 
     from workloads.applications.rigid_bodies import rigid
@@ -75,7 +76,7 @@ def conditions(script, settings, text, log):
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     import dataclasses
 
     first, machines = options_of()

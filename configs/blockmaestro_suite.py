@@ -1,18 +1,21 @@
-"""What do schemes make of BlockMaestro's applications, under its conditions and on an H200? ``--help``."""
+"""How much does each scheduling scheme speed up the applications of the BlockMaestro paper?
+
+Example: python configs/blockmaestro_suite.py --apps 3mm,fft --small --gpu h200
+"""
 
 from pysim.cli.entry import run_script
 
-# its launches take 5 us; those of an H200 were measured
+# the paper assumes launches of 5 us; those of the H200 are measured
 MACHINES = {"titan_x_pascal": {"gpu.cp.launch": 5000.0, "gpu.cp.stream_gap": 5000.0}, "h200": {}}
 SCHEMES = (
     "stream", "graph", "pool", "tb_static", "tb_static:reduced", "tb_static:fetch",
     "blockmaestro", "blockmaestro:consumer", "blockmaestro:kernels3", "blockmaestro:kernels3+consumer",
     "blockmaestro:kernels4", "blockmaestro:kernels4+consumer", "tb_ideal",
 )  # fmt: skip
-LARGE = 16384  # entries of the table by default
-APART = ("wavefront",)  # an example beside the applications, which means leave out
+LARGE = 16384  # default of scheme.table.entries
+APART = ("wavefront",)  # a synthetic example, left out of the means
 ENTRIES = "scheme.table.entries"
-# the form of the table to build: an entry frees one range, and lists of counters lie in memory
+# a table that hardware could build: an entry releases one consumer range; counter lists are in memory
 FORM = {
     "scheme.table.consumers": 1, "scheme.table.entry_bytes": 8, "scheme.table.fetch_lists": 1,
     "scheme.table.lists": 512, "scheme.table.references": 4,
@@ -24,19 +27,19 @@ RELIEVED = {
     ("tb_static", "free lists"): {"scheme.table.fetch_lists": 0},
     ("tb_static", "no sharing"): {"scheme.table.group": 0},
 }
-# its published entries name TBs in 32 bits, ours in no more than are needed
+# BlockMaestro's published entries hold TB ids of 32 bits; narrow ids are as wide as those of our table
 BUFFERS, NARROW = "scheme.blockmaestro.entries", ("blockmaestro:kernels4", "narrow ids")
 
 
 def sizes_of(jobs, values):
-    """Return what the widths of fields follow from, a job (a counter waits for a kernel at most)."""
+    """Return for each job the sizes that decide field widths; a counter counts one kernel's TBs at most."""
     from pysim.schemes.hardware_cost import Sizes
 
     return [Sizes.of(job, max(k.tbs for k in job.kernels), values) for job in jobs]
 
 
 def equal_bits(jobs, values):
-    """Return the bits of BlockMaestro's buffers and the entries of a table that fit in them for all jobs."""
+    """Return the bits of BlockMaestro's buffers, and how many table entries fit in them for every job."""
     from pysim.schemes import hardware_cost
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
@@ -45,16 +48,16 @@ def equal_bits(jobs, values):
     return bits, min(hardware_cost.largest_table(bits, size, *form) for size in sizes_of(jobs, values))
 
 
-def taken(jobs, values):
-    """Return the bits that a table takes, a job."""
+def table_bits(jobs, values):
+    """Return the on-chip bits of the dependence table for each job."""
     from pysim.schemes import hardware_cost
 
     form = [values[f"scheme.table.{name}"] for name in ("entries", *HELD)]
     return [hardware_cost.on_chip(hardware_cost.table(size, *form)) for size in sizes_of(jobs, values)]
 
 
-def narrow(jobs, values):
-    """Return the entries of BlockMaestro's buffers if they named TBs in as few bits as we count for ours."""
+def narrow_entries(jobs, values):
+    """Return how many entries BlockMaestro's buffers would have with TB ids as narrow as our table's."""
     from pysim.schemes import hardware_cost
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
@@ -64,9 +67,10 @@ def narrow(jobs, values):
 
 
 def runs_of(script, name, job, small, relieved, log):
-    """Return the rows `runs` of an application: all schemes, and some without what binds them.
+    """Return the table ``runs`` of an application: all schemes, then some with one limit removed.
 
-    ``small``: what the table is like; ``relieved``: by scheme and label, what is set in its place.
+    ``small``: parameters of the dependence table; ``relieved``: the parameters that remove a limit, by scheme
+    and label.
     """
     import numpy as np
 
@@ -92,22 +96,22 @@ def runs_of(script, name, job, small, relieved, log):
 
 
 def options_of():
-    """Read the command line; ``--gpu`` leaves one machine."""
+    """Read the command line; ``--gpu`` simulates that GPU alone."""
     from pysim.cli.options import SINGLE, make_parser, names_of
     from pysim.cli.script import Script
     from workloads.applications.blockmaestro import APPS
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": None, "schemes": SCHEMES},
         SINGLE,
-        "the suite says what is run and written",
+        "this script makes many runs and writes the table runs",
     )
-    text = "applications: names of `pysim workloads` (default: all thirteen)"
+    text = f"applications: {', '.join(APPS)} (default: all)"
     parser.add_argument(
         "--apps", type=names_of("application", APPS), default=tuple(APPS), metavar="LIST", help=text
     )
-    parser.add_argument("--small", action="store_true", help="small inputs: a quick look, not the study")
+    parser.add_argument("--small", action="store_true", help="small inputs, which take seconds")
     args = parser.parse_args()
     args.gpus = tuple(MACHINES) if args.gpu is None else (args.gpu,)
     args.gpu = args.gpus[0]
@@ -115,7 +119,7 @@ def options_of():
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     import dataclasses
 
     first = options_of()
@@ -136,7 +140,7 @@ def main():
     for gpu in chosen["gpus"]:
         own = dataclasses.replace(options, gpu=gpu)
         script = dataclasses.replace(first, options=own, config=own.config(MACHINES.get(gpu)))
-        # what the user set goes before
+        # --set wins over the settings of this script
         mine = options.settings
         small = {path: value for path, value in FORM.items() if path not in mine}
         bits, entries = equal_bits(jobs.values(), script.config.replaced(small).encoded())
@@ -144,14 +148,14 @@ def main():
         values = script.config.replaced(small).encoded()
         relieved = {key: over for key, over in RELIEVED.items() if not over.keys() & set(mine)}
         if BUFFERS not in mine:
-            relieved[NARROW] = {BUFFERS: narrow(jobs.values(), values)}
+            relieved[NARROW] = {BUFFERS: narrow_entries(jobs.values(), values)}
         found = [runs_of(script, name, job, small, relieved, log) for name, job in jobs.items()]
         log.clear()
         runs = np.concatenate(found)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
         show("\n".join(script.machine_lines()))
-        sizes = [size / 8192 for size in taken(jobs.values(), values)]
+        sizes = [size / 8192 for size in table_bits(jobs.values(), values)]
         show(
             f"table     {values[ENTRIES]:,} entries and {values['scheme.table.lists']:,} lists for tb_static:"
             f" with window and TBs {min(sizes):.1f} to {max(sizes):.1f} KB;"

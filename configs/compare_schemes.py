@@ -1,4 +1,7 @@
-"""What does each way of ordering work make of a workload? ``--help`` lists the options."""
+"""How long does a workload take under each scheduling scheme?
+
+Example: python configs/compare_schemes.py gru:hidden=512,batch=16,timesteps=4 --schemes stream,tb_static
+"""
 
 from pysim.cli.entry import run_script
 
@@ -6,18 +9,18 @@ WORKLOAD = "gru:hidden=512,batch=16,timesteps=10"
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import make_parser
     from pysim.cli.script import Script
     from pysim.errors import WorkloadError
     from pysim.schemes.registry import SCHEMES
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "h200", "schemes": tuple(SCHEMES)})
-    text = f"name:key=value,key=value, see `pysim workloads` (default: {WORKLOAD})"
+    parser = make_parser(__doc__, {"gpu": "h200", "schemes": tuple(SCHEMES)})
+    text = f"workload of `pysim workloads`, as name:key=value,key=value (default: {WORKLOAD})"
     parser.add_argument("workload", metavar="WORKLOAD", nargs="?", default=WORKLOAD, help=text)
     script = Script.start("compare_schemes", parser, parser.parse_args(), ("workload",))
 
-    # after what is quick to refuse
+    # slow imports: only after the options are checked
     import stats
     from stats.bars import draw_schemes
     from workloads import make

@@ -1,8 +1,11 @@
-"""What do cuSync, Stream-K and table schemes make of cuSync's models, layer by layer? ``--help``."""
+"""How much time do cuSync, Stream-K and table schemes save in each layer of cuSync's models?
+
+Example: python configs/cusync_models.py --models gpt3 --sizes 512
+"""
 
 from pysim.cli.entry import run_script
 
-# model: device, sizes (tokens, or pictures at a time), and what the paper says is cut end to end
+# model: device, sizes (tokens, or images a batch), and the end-to-end saving that the paper reports
 MODELS = {
     "gpt3": ("a100", (512, 1024, 1792, 2048), "6-15 %"),
     "llama": ("a100", (512, 1024, 1792, 2048), "9-14 %"),
@@ -13,40 +16,40 @@ QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
 
 def options_of():
-    """Read the command line; ``--gpu`` takes the place of the models' own devices."""
+    """Read the command line; ``--gpu`` replaces the device of every model."""
     from pysim.cli.options import SINGLE, counts, make_parser, names_of
-    from pysim.cli.script import Script
+    from pysim.cli.script import Script, choice
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": None},
         ("schemes", *SINGLE),
-        "the suite says what is run and written",
+        "this script makes many runs and writes the table runs",
     )
     text = f"models: {', '.join(MODELS)} (default: all)"
     parser.add_argument(
         "--models", type=names_of("model", MODELS), default=tuple(MODELS), metavar="LIST", help=text
     )
-    text = "sizes of every model: tokens, or pictures at a time (default: the models' own)"
+    text = "sizes of every model: tokens, or images a batch (default: those of the paper)"
     parser.add_argument("--sizes", type=counts, default=(), metavar="LIST", help=text)
-    parser.add_argument(
-        "--subset", choices=("all", "quick"), default="all", help="quick: a picture of ResNet-38"
-    )
+    text = "all, or quick: ResNet-38 on one image (default: all)"
+    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     args = parser.parse_args()
     for size in args.sizes:
         if size > 4096:
             parser.error(f"--sizes: {size}: must be a number from 1 to 4096")
     if args.gpu not in (None, "a100", "v100", "v100_32gb"):
-        parser.error(f"--gpu {args.gpu}: tiles are listed for v100_32gb, a100 and v100 alone")
+        parser.error(f"--gpu: no tile sizes are known for {args.gpu}: must be a100, v100 or v100_32gb")
     args.devices = {name: args.gpu or MODELS[name][0] for name in args.models}
     args.gpu = args.gpu or MODELS[args.models[0]][0]
     return Script.start("cusync_models", parser, args, ("models", "sizes", "subset", "devices"))
 
 
 def runs_of(script, config, piece, schemes, name, log):
-    """Return the rows `runs` of a part under its schemes, without the launch in front, with a gap behind.
+    """Return the table ``runs`` of one part of a model under its schemes.
 
-    The baseline that waits for the host has the launches besides that clear semaphores.
+    Times exclude the first launch and include the gap to the next kernel, as parts follow each other in a
+    model. The scheme ``host`` also pays for the launches that clear semaphores.
     """
     import numpy as np
 
@@ -67,7 +70,7 @@ def runs_of(script, config, piece, schemes, name, log):
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     import dataclasses
 
     script = options_of()
@@ -99,15 +102,18 @@ def main():
             layers.append(Layer(title, listed, known, MODELS[model][2]))
     log.clear()
     if not parts:
-        show("nothing to run: the quick subset has one picture of resnet38")
+        show("nothing to run: --subset quick has only resnet38")
         return
     runs = np.concatenate(parts)
     runs["run"] = np.arange(len(runs))
     head, body, sums = layer_rows(runs, layers)
-    show("cut of the time in stream order; published: the better of cuSync's two modes, and of the model\n")
+    show("share of the time in stream order that is saved; published: the better of cuSync's two modes\n")
     show(format_layers(head, body))
     script.save(
-        stats, {"runs": runs}, show, lambda: draw_layers(sums, "cuSync's models: time cut from stream order")
+        stats,
+        {"runs": runs},
+        show,
+        lambda: draw_layers(sums, "cuSync's models: share of the time in stream order that is saved"),
     )
 
 

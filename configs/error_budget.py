@@ -1,4 +1,7 @@
-"""Where does the error come from, and what is each mechanism worth? ``--help`` lists the options."""
+"""How much of the simulator's error does each modelled mechanism remove?
+
+Example: python configs/error_budget.py --suite h200-kernels --mechanisms l2_partitions
+"""
 
 from functools import partial
 
@@ -8,7 +11,7 @@ SUITES = ("h200-kernels", "deepbench-gemm")
 
 
 def simulated(suite, config, steps, cases, threads, log):
-    """Return the outcomes of each step, by task."""
+    """Simulate all cases with each mechanism off; return the outcomes by mechanism and task."""
     from workloads.validation.budget import jobs_of, timed
     from workloads.validation.parallel import run_all
 
@@ -27,7 +30,7 @@ def simulated(suite, config, steps, cases, threads, log):
 
 
 def table_of(suite, steps, cases, found):
-    """Return the table ``budget``: a row a step and class, and one for all."""
+    """Return the table ``budget``: for each mechanism a row a class of kernels, and one for all of them."""
     import numpy as np
 
     import stats
@@ -51,19 +54,21 @@ def table_of(suite, steps, cases, found):
 
 
 def main():
-    # imported here, where Ctrl-C already ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import SINGLE, make_parser, name_list
     from pysim.cli.script import Script, choice
     from pysim.errors import ConfigError
     from pysim.machine.mechanisms import MECHANISMS, without
 
-    parser = make_parser(
-        __doc__.partition("?")[0] + "?", {"gpu": None}, ("schemes", *SINGLE), "the suite says what is run"
-    )
+    parser = make_parser(__doc__, {"gpu": None}, ("schemes", *SINGLE), "the suite decides what is run")
     parser.add_argument(
-        "--suite", type=choice(*SUITES), default=SUITES[0], metavar="NAME", help="cases to run"
+        "--suite",
+        type=choice(*SUITES),
+        default=SUITES[0],
+        metavar="NAME",
+        help=f"cases to run: {' or '.join(SUITES)} (default: {SUITES[0]})",
     )
-    text = "mechanisms to switch off one by one: names of `pysim mechanisms` (default: all)"
+    text = "mechanisms of `pysim mechanisms` to switch off, one at a time (default: all)"
     parser.add_argument("--mechanisms", type=name_list, default=tuple(MECHANISMS), metavar="LIST", help=text)
     args = parser.parse_args()
 

@@ -1,8 +1,11 @@
-"""Which slices, channels and banks does a strided walk use, with the address hash and without? ``--help``."""
+"""Which L2 slices, DRAM channels and banks does a strided access use, with address hashing and without?
+
+Example: python configs/figure_bank_camping.py --off banks --out results/camping.h5
+"""
 
 from pysim.cli.entry import run_script
 
-# planes of 256 x 256 fp32 pixels, as images in NCHW: all TBs read the same pixels of different planes
+# images in NCHW with planes of 256 x 256 fp32 pixels: all TBs read the same pixels of different planes
 WORKLOAD = "columns:rows=4096,cols=1024,lead=65536"
 OFF = {
     "both": {"gpu.l2.hash": 0, "gpu.dram.bank_hash": 0},
@@ -12,23 +15,23 @@ OFF = {
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import make_parser
     from pysim.cli.script import Script, choice
 
     defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5}
-    parser = make_parser(__doc__.partition("?")[0] + "?", defaults, ("explain",), "it shows two runs")
-    text = f"what to run, as `pysim workloads` lists them (default: {WORKLOAD})"
-    parser.add_argument("--workload", default=WORKLOAD, metavar="NAME:KEY=VALUE", help=text)
-    text = "hash that the second run is without: slices, banks, both (default: both)"
+    parser = make_parser(__doc__, defaults, ("explain",), "this script compares two runs")
+    text = f"workload of `pysim workloads` (default: {WORKLOAD})"
+    parser.add_argument("--workload", default=WORKLOAD, metavar="WORKLOAD", help=text)
+    text = "hash that the second run switches off: slices, banks or both (default: both)"
     parser.add_argument("--off", type=choice(*OFF), default="both", metavar="WORD", help=text)
     args = parser.parse_args()
     if len(args.schemes) != 1:
-        parser.error("--schemes: one scheme, as there are two runs already")
+        parser.error("--schemes: must be one scheme, as this script compares two runs of it")
     script = Script.start("figure_bank_camping", parser, args, ("workload", "off"))
     options, path = script.options, script.path
     if not script.config["sim.sample"]:
-        parser.error("--sample-us: must be above 0 here")
+        parser.error("--sample-us: must be above 0, as the picture shows time series")
 
     from dataclasses import replace
 

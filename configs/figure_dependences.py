@@ -1,11 +1,20 @@
-"""Which TBs of a GRU step may start early, and what does it cost that buffers are used again? ``--help``."""
+"""Which TBs of a GRU step can start early, and which dependences exist only because buffers are reused?
+
+Example: python configs/figure_dependences.py --hidden 256 --batch 8
+"""
 
 from pysim.cli.entry import run_script
 
 SIZES = {"hidden": 256, "batch": 8, "timesteps": 4, "layers": 2}
-FIRST, LAST = 2, 5  # the cell of the first step, then the three kernels of the second
+MEANING = {
+    "hidden": "hidden units",
+    "batch": "sequences a batch",
+    "timesteps": "time steps",
+    "layers": "layers",
+}
+FIRST, LAST = 2, 5  # kernels of the picture: gru_cell of step 1, then the three kernels of step 2
 NAMES = {False: "reused", True: "renamed"}
-TITLES = {False: "gates lie where those before lay", True: "every value has memory of its own"}
+TITLES = {False: "gate buffers are reused", True: "every value has its own memory"}
 
 
 def options_of():
@@ -15,17 +24,17 @@ def options_of():
 
     defaults = {"gpu": "titan_v", "schemes": ("stream", "graph", "tb_static")}
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         defaults,
         ("rename", "explain", "sample-us"),
-        "it shows the job as it is and renamed",
+        "this script compares the job with and without --rename",
     )
     for name, default in SIZES.items():
-        text = f"{name} of the network (default: {default})"
+        text = f"{MEANING[name]} (default: {default})"
         parser.add_argument(f"--{name}", type=positive_int, default=default, metavar="N", help=text)
     args = parser.parse_args()
     if args.timesteps * args.layers < 2:
-        parser.error("--timesteps: the picture shows the second step: two at least, or two --layers")
+        parser.error("--timesteps: the picture shows the second step: must be at least 2, or --layers must")
     script = Script.start("figure_dependences", parser, args, tuple(SIZES))
     path = script.path
     svgs = {again: path.with_name(f"{path.stem}-{name}.svg") for again, name in NAMES.items()}
@@ -36,7 +45,7 @@ def options_of():
 
 
 def graph_and_runs(script, job, again, log, show):
-    """Return the tables of a job's graph and of its runs under the schemes; print both."""
+    """Print and return the tables of a job's dependence graph and of its runs under the schemes."""
     import stats
     from pysim.results.graph_tables import Study
     from stats.graph_report import format_dependences
@@ -54,7 +63,7 @@ def graph_and_runs(script, job, again, log, show):
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     script, svgs = options_of()
 
     import numpy as np
@@ -77,7 +86,7 @@ def main():
         graph, runs = graph_and_runs(script, one, again, log, show)
         title = f"GRU, {size['hidden']} wide, batch {size['batch']}: {TITLES[again]}"
         pictures[again] = layout(graph, title)
-        del graph["names"]  # those of the runs are the same
+        del graph["names"]  # the runs have the same names
         for name, rows in {**runs, **graph}.items():
             rows["run"] += len(options.schemes) * again
             parts.setdefault(name, []).append(rows)

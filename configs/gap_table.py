@@ -1,4 +1,7 @@
-"""How much of the way from stream order to the estimate does each scheme win? ``--help``."""
+"""How much of the gap between stream order and the estimate does each scheduling scheme close?
+
+Example: python configs/gap_table.py alexnet gru:hidden=512,batch=16,timesteps=6 --schemes graph,pool
+"""
 
 from pysim.cli.entry import run_script
 
@@ -11,8 +14,8 @@ NETWORKS = (
 )  # fmt: skip
 
 
-def cells(script, text, job, log):
-    """Return the rows `runs` of a network, and its line of the table."""
+def simulate_network(script, text, job, log):
+    """Simulate a network; return its table ``runs`` and its line of the printed table."""
     import numpy as np
 
     from pysim.engine.limits import estimates
@@ -23,7 +26,7 @@ def cells(script, text, job, log):
     guess = estimates(script.config, job)
     base, reached = runs["time_us"][0], dict(zip(schemes, runs["time_us"], strict=True))
     shared = max(guess["shared"], float(runs["bound_us"][0]))
-    # how far the estimate is from what was simulated without any cost of a table
+    # tb_ideal has a table without any cost, so it is what the estimate should predict
     off = shared / reached["tb_ideal"] - 1 if "tb_ideal" in reached else np.nan
     numbers = [base, *guess.values(), float(runs["bound_us"][0])]
     won = [100 * (base - reached[s]) / (base - shared) if base > shared else np.nan for s in schemes[1:]]
@@ -32,17 +35,17 @@ def cells(script, text, job, log):
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import SINGLE, make_parser
     from pysim.cli.script import Script
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": "h200", "schemes": SCHEMES},
         SINGLE,
-        "the table alone is printed and written",
+        "this script makes many runs and writes the table runs",
     )
-    text = "workloads, see `pysim workloads` (default: networks and applications at small sizes)"
+    text = "workloads of `pysim workloads` (default: networks and applications at small sizes)"
     parser.add_argument("networks", metavar="WORKLOAD", nargs="*", default=NETWORKS, help=text)
     script = Script.start("gap_table", parser, parser.parse_args(), ("networks",))
 
@@ -57,10 +60,10 @@ def main():
     heads = ["network", "stream", "free", "launch", "shared", "launch, shared", "bound", "off", *shown]
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
     parts = []
-    # all are made first: a mistake in the last name is told before the first is simulated
+    # all jobs are built before the first run, so that a mistake in the last name is reported at once
     jobs = {name: make(name) for name in script.workload["networks"]}
     for name, job in jobs.items():
-        runs, line = cells(script, name, job, log)
+        runs, line = simulate_network(script, name, job, log)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
         lines.append("| " + " | ".join(line) + " |")

@@ -1,10 +1,13 @@
-"""What do the microbenchmarks of a real GPU give on the simulated one? ``--help`` lists the options."""
+"""Do microbenchmarks measure the same constants on the simulated GPU as on the real one?
+
+Example: python configs/microbench.py --gpu h200 --subset quick
+"""
 
 from pysim.cli.entry import run_script
 
-# beyond this share a constant needs a reason
+# a constant within this relative error counts as met
 NEAR = 0.05
-# which take seconds to simulate
+# constants that take many seconds to simulate
 LONG = r"l2_read_GBps|dram_copy|grid(67584|270336|1081344)|large_grid"
 
 
@@ -20,7 +23,7 @@ def expression(text):
 
 
 def simulate_rows(rows, bench, show):
-    """Simulate the constants and print them; return rows of the table ``validation``."""
+    """Simulate the constants and print a line each; return rows of the table ``validation`` as dicts."""
     found, group = [], ""
     for row in rows:
         if row.group != group:
@@ -38,7 +41,7 @@ def simulate_rows(rows, bench, show):
 
 
 def summarize(found, left, show):
-    """Print what the rows came to, and the constants that have none."""
+    """Print a summary of the errors, and the measured constants that are not simulated."""
     import numpy as np
 
     from workloads import microbench
@@ -62,7 +65,7 @@ def summarize(found, left, show):
 def main():
     import re
 
-    # imported here, where Ctrl-C already ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pathlib import Path
 
     import stats
@@ -73,16 +76,16 @@ def main():
     from workloads.microbench.bench import Bench
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": "h200"},
         ("schemes", *SINGLE),
-        "every constant has an order of its own",
+        "each microbenchmark decides how its kernels are ordered",
     )
-    text = "micro.json of a real GPU, as tests/hw/suite/micro.cu writes it (default: what is known of --gpu)"
+    text = "micro.json that tests/hw/suite/micro.cu wrote on a GPU (default: the stored one of --gpu, if any)"
     parser.add_argument("--measured", type=Path, metavar="FILE", help=text)
-    text = "only constants whose name has this regular expression in it (default: all)"
-    parser.add_argument("--only", type=expression, default="", metavar="WORDS", help=text)
-    text = "all, or quick: those that take less than a second or two (default: all)"
+    text = "only constants whose name matches this regular expression (default: all)"
+    parser.add_argument("--only", type=expression, default="", metavar="REGEX", help=text)
+    text = "all, or quick: constants that take less than two seconds each (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     args = parser.parse_args()
     path = args.measured or microbench.MEASURED.get(args.gpu)
@@ -98,7 +101,7 @@ def main():
     if script.workload["subset"] == "quick":
         rows = [row for row in rows if not re.search(LONG, row.key)]
     if not rows:
-        parser.error(f"--only: no constant has {script.workload['only']!r} in its name")
+        parser.error(f"--only: no name of a constant matches {script.workload['only']!r}")
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet)
     show = log.say if options.json else print

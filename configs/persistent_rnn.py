@@ -1,4 +1,7 @@
-"""What do weights that stay in registers win a recurrent layer? ``--help`` lists the options."""
+"""How much faster is a recurrent layer whose weights stay in registers (a persistent kernel)?
+
+Example: python configs/persistent_rnn.py --kind gru --hidden 1152 --timesteps 16
+"""
 
 from pysim.cli.entry import run_script
 
@@ -19,7 +22,7 @@ def table(script):
     size = ",".join(f"{name}={chosen[name]}" for name in ("hidden", "batch", "timesteps"))
     sms = chosen["sms"] or config["gpu.sms"]
     more = f"kind={chosen['kind']},gpu={config.device.name},sms={sms}"
-    # first, as it may not fit
+    # built before any run, because the weights may not fit in the registers
     mine = {sync: make(f"persistent_rnn:{size},{more},sync={sync}") for sync in SYNCS}
     job = make(f"{chosen['kind']}:{size},layers=1,input=skip")
     frame = script.simulate(job, LAUNCHED, tables="none").frame("runs")
@@ -40,25 +43,35 @@ def table(script):
 
 
 def main():
-    # imported here, where Ctrl-C already ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import SINGLE, make_parser, positive_int
     from pysim.cli.script import Script, choice
     from pysim.errors import WorkloadError
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": "titan_x_pascal"},
         ("schemes", "out", *SINGLE, "force", "quiet", "json"),
-        "a table is printed, and nothing else",
+        "this script only prints a table",
     )
     parser.add_argument(
-        "--kind", type=choice("vanilla", "gru"), default="vanilla", metavar="NAME", help="the cell"
+        "--kind",
+        type=choice("vanilla", "gru"),
+        default="vanilla",
+        metavar="NAME",
+        help="cell: vanilla or gru (default: vanilla)",
     )
-    parser.add_argument("--hidden", type=positive_int, metavar="N", default=1152, help="hidden units")
-    parser.add_argument("--batch", type=positive_int, metavar="N", default=4, help="sequences")
-    parser.add_argument("--timesteps", type=positive_int, metavar="N", default=64, help="steps")
     parser.add_argument(
-        "--sms", type=positive_int, metavar="N", help="SMs of the persistent kernel, at most (default: all)"
+        "--hidden", type=positive_int, metavar="N", default=1152, help="hidden units (default: 1152)"
+    )
+    parser.add_argument(
+        "--batch", type=positive_int, metavar="N", default=4, help="sequences a batch (default: 4)"
+    )
+    parser.add_argument(
+        "--timesteps", type=positive_int, metavar="N", default=64, help="time steps (default: 64)"
+    )
+    parser.add_argument(
+        "--sms", type=positive_int, metavar="N", help="most SMs of the persistent kernel (default: all)"
     )
     script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
     try:

@@ -1,11 +1,15 @@
-"""How long does a recorded run take, in stream order and in others? ``--help`` lists the options."""
+"""How long does a recorded SASS trace take under each scheduling scheme?
+
+Example: python configs/replay_trace.py traces/mine --schemes stream,tb_static --kernels 1-20
+"""
 
 from pysim.cli.entry import run_script
 
-KEPT = "results/traces"
+CONVERTED = "results/traces"
 
 
 def unknown_opcode(text):
+    """Option type: ``as=KIND`` or ``as=OPCODE``."""
     import argparse
 
     from pysim.errors import ConfigError
@@ -18,7 +22,7 @@ def unknown_opcode(text):
 
 
 def chosen_kernels(ranges, last):
-    """Return the kernels of the ranges in ascending order; None: all."""
+    """Return the kernel numbers of the ranges in ascending order; None, for all, if there are no ranges."""
     from pysim.errors import ConfigError
 
     if ranges is None:
@@ -33,14 +37,14 @@ def options_of():
     from pysim.cli.options import make_parser, number_ranges
     from pysim.cli.script import Script, choice
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v"})
-    text = "folder with kernelslist.g, such a list, or a converted trace (.pysim)"
-    parser.add_argument("trace", metavar="DIR", help=text)
+    parser = make_parser(__doc__, {"gpu": "titan_v"})
+    text = "trace: a folder with a kernelslist.g, that file, or a converted trace (.pysim)"
+    parser.add_argument("trace", metavar="TRACE", help=text)
     text = "kernels to run, counted from 1, such as 3-7,9 (default: all)"
     parser.add_argument("--kernels", type=number_ranges, metavar="LIST", help=text)
-    text = "what stands in for opcodes that are not known: as=INT, as=FP32, ... or as=OPCODE (default: error)"
+    text = "time unknown opcodes as this kind or opcode: as=INT, as=FP32, as=FFMA, ... (default: an error)"
     parser.add_argument("--unknown-opcode", type=unknown_opcode, metavar="as=KIND", help=text)
-    text = "copies from the host: ignore, fill (the L2, at no cost) or time (the link's, too) (default: fill)"
+    text = "copies from the host: ignore, fill (L2, in no time) or time (fill at link speed) (default: fill)"
     kind = choice("ignore", "fill", "time")
     parser.add_argument("--memcpy", type=kind, default="fill", metavar="WORD", help=text)
     args = parser.parse_args()
@@ -48,14 +52,14 @@ def options_of():
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.clock import Clock, since_start
 
     clock = Clock(since_start())
     args, script = options_of()
     options = script.options
 
-    # after what is quick to refuse
+    # slow imports: only after the options are checked
     from dataclasses import replace
     from pathlib import Path
 
@@ -69,7 +73,7 @@ def main():
     chosen = chosen_kernels(args.kernels, last)
     store = open_trace(
         given,
-        Path(KEPT),
+        Path(CONVERTED),
         clock,
         unknown=args.unknown_opcode,
         kernels=chosen,
@@ -84,7 +88,7 @@ def main():
     }
     script = replace(script, workload=workload)
     with clock.phase("load"):
-        # what was converted for the choice holds nothing else
+        # a trace that was converted for these kernels holds no others
         job = trace_job(store, None if store.path != given and store.chosen else chosen, memcpy=args.memcpy)
     run = script.run(job, stats, log, clock)
     kernels, instructions = [k for k in job.kernels if not k.copy], int(run.good["warp_instructions"][0])
@@ -100,7 +104,7 @@ def main():
 
 
 def times(host, clock, instructions):
-    """Complete the table of times; return lines that say where the time of this process went."""
+    """Add the write time to the table ``host``; return lines that report where the process spent its time."""
     from pysim.clock import PHASES
 
     for name, seconds in clock.lap("write").items():

@@ -1,15 +1,19 @@
-"""What does it win to share the steps of a product among all TBs (Stream-K)? ``--help`` lists the options."""
+"""How much faster is a GEMM whose k-iterations are divided evenly among all TBs (Stream-K)?
+
+Example: python configs/stream_k.py --tiles 108,109,162
+"""
 
 from pysim.cli.entry import run_script
 
 TILES = (1, 27, 54, 108, 109, 135, 162, 216, 217, 325)
 TABLES = ("tiles", "measured")
+TILE_HELP = "M, N, K of a TB, then of a warp (default: 128x256x32x64x64x32)"
 MEASURED = "cusync_streamk.csv"
 COLUMNS = ("model", "m", "n1", "k1", "n2", "k2", "gemm1_us", "gemm2_us", "tile1", "tile2", "stages")
 
 
 def micros(config, kernel):
-    """Return the time of a kernel alone."""
+    """Return the time (us) of one launch of a kernel on an idle GPU."""
     from pysim import Job, simulate
 
     job = Job(kernel.name, [kernel])
@@ -17,7 +21,7 @@ def micros(config, kernel):
 
 
 def times(config, tiling, sizes, kinds, least=1):
-    """Return the time of a product by name: plain, and each kind of Stream-K."""
+    """Return the time (us) of a GEMM of (M, N, K): ``plain``, and each kind of Stream-K."""
     from pysim.program.job import Memory
     from workloads.kernels.cutlass import cutlass_gemm
     from workloads.kernels.stream_k import resident, stream_k, workspace
@@ -35,7 +39,7 @@ def times(config, tiling, sizes, kinds, least=1):
 
 
 def by_tiles(config, tiling, depth, tiles, least):
-    """Yield the rows of a table of products of so many tiles."""
+    """Yield the rows of a table: a GEMM a number of output tiles."""
     from workloads.kernels.stream_k import KINDS, resident
 
     yield ("tiles", "waves", "plain us", *(f"`{kind}` us" for kind in KINDS), "best")
@@ -47,11 +51,11 @@ def by_tiles(config, tiling, depth, tiles, least):
 
 
 def measured(config, most):
-    """Yield the rows of a table of products whose Stream-K was measured on an A100."""
+    """Yield the rows of a table of GEMMs whose Stream-K version was measured on an A100."""
     from workloads.kernels.cutlass import multistage
     from workloads.validation.table import packaged, rows_of
 
-    yield ("product", "tile", "waves", "plain us", "Stream-K us", "measured us", "error")
+    yield ("GEMM", "tile", "waves", "plain us", "Stream-K us", "measured us", "error")
     errors, seen = [], set()
     for row in rows_of(MEASURED, packaged(MEASURED), COLUMNS):
         stages = row.text("stages").split("/")
@@ -74,30 +78,46 @@ def measured(config, most):
 
 
 def main():
-    # imported here, where Ctrl-C already ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import SINGLE, counts, make_parser, positive_int
     from pysim.cli.script import Script, choice
     from pysim.errors import WorkloadError
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": "a100"},
         ("schemes", "out", "threads", *SINGLE, "force", "quiet", "json"),
-        "a table is printed, and nothing else",
+        "this script only prints a table",
     )
     parser.add_argument(
-        "--table", type=choice(*TABLES), default=TABLES[0], metavar="NAME", help="tiles or measured"
+        "--table",
+        type=choice(*TABLES),
+        default=TABLES[0],
+        metavar="NAME",
+        help="tiles: GEMMs of --tiles output tiles; measured: those timed on an A100 (default: tiles)",
     )
-    parser.add_argument("--tile", default="128x256x32x64x64x32", help="M, N, K of a TB, then of a warp")
-    parser.add_argument("--stages", type=positive_int, metavar="N", default=3, help="of its pipeline")
-    parser.add_argument("--depth", type=positive_int, metavar="N", default=4096, help="K of the products")
+    parser.add_argument("--tile", default="128x256x32x64x64x32", metavar="SHAPE", help=TILE_HELP)
     parser.add_argument(
-        "--least", type=positive_int, metavar="N", default=16, help="steps of a share, at the least"
+        "--stages", type=positive_int, metavar="N", default=3, help="pipeline stages (default: 3)"
     )
-    text = "how many tiles products have"
+    parser.add_argument(
+        "--depth", type=positive_int, metavar="N", default=4096, help="K of the GEMMs (default: 4096)"
+    )
+    parser.add_argument(
+        "--least",
+        type=positive_int,
+        metavar="N",
+        default=16,
+        help="fewest k-iterations of a TB (default: 16)",
+    )
+    text = f"numbers of output tiles (default: {','.join(map(str, TILES))})"
     parser.add_argument("--tiles", type=counts, default=TILES, metavar="LIST", help=text)
     parser.add_argument(
-        "--most", type=positive_int, metavar="N", default=1536, help="rows of the largest measured product"
+        "--most",
+        type=positive_int,
+        metavar="N",
+        default=1536,
+        help="largest M of measured GEMMs (default: 1536)",
     )
     script = Script.start(
         "stream_k",

@@ -1,4 +1,7 @@
-"""How small may the dependence table be, and what do its bits buy? ``--help`` lists the options."""
+"""How small can the dependence table be before it loses speedup?
+
+Example: python configs/table_size.py --networks gru --subset quick
+"""
 
 from pysim.cli.entry import run_script
 
@@ -10,25 +13,25 @@ def options_of():
     from workloads.studies.table_size import NETWORKS
 
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": "h200", "schemes": ("tb_static",)},
         ("schemes", *SINGLE),
-        "the study says what is run",
+        "the study decides what is run",
     )
-    text = "networks of the study (default: all): " + ", ".join(NETWORKS)
+    text = f"networks of the study: {', '.join(NETWORKS)} (default: all)"
     parser.add_argument(
         "--networks", type=names_of("network", NETWORKS), default=tuple(NETWORKS), metavar="LIST", help=text
     )
     text = "all, or quick: small networks, three values a sweep, a short search (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
-    text = "simulate every point anew and replace what results/cache holds of it"
+    text = "simulate every point again and replace its entry in results/cache"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
     return Script.start("table_size", parser, args, ("networks", "subset")), args.fresh
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from functools import partial
 
     script, fresh = options_of()

@@ -1,33 +1,40 @@
-"""What does the order of thread blocks decide in a GRU on a Titan V? ``--help`` lists the options."""
+"""How much time does each scheduling scheme save in a GRU on a Titan V?
+
+Example: python configs/titanv_gru.py --hidden 512 --batch 16 --timesteps 10
+"""
 
 from pysim.cli.entry import run_script
 
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_ideal")
 SIZES = {"hidden": 1536, "batch": 32, "timesteps": 20, "layers": 3}
+MEANING = {
+    "hidden": "hidden units",
+    "batch": "sequences a batch",
+    "timesteps": "time steps",
+    "layers": "layers",
+}
 KEYS = (*SIZES, "input", "dtype", "buffers")
 
 
 def main():
-    # all is imported in here, where Ctrl-C ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import make_parser, positive_int
     from pysim.cli.script import Script, choice
 
-    parser = make_parser(__doc__.partition("?")[0] + "?", {"gpu": "titan_v", "schemes": SCHEMES})
+    parser = make_parser(__doc__, {"gpu": "titan_v", "schemes": SCHEMES})
     for name, default in SIZES.items():
-        text = f"{name} of the network (default: {default})"
+        text = f"{MEANING[name]} (default: {default})"
         parser.add_argument(f"--{name}", type=positive_int, default=default, metavar="N", help=text)
-    text = (
-        "input products: given, one GEMM a step, or one a layer: skip, per-step, hoisted (default: per-step)"
-    )
+    text = "GEMM of the input weights: none (skip), per-step, or one a layer (hoisted) (default: per-step)"
     kind = choice("skip", "per-step", "hoisted")
     parser.add_argument("--input", type=kind, default="per-step", metavar="WORD", help=text)
     text = "fp32 or fp16 (tensor cores) (default: fp32)"
     parser.add_argument("--dtype", type=choice("fp32", "fp16"), default="fp32", metavar="WORD", help=text)
-    text = "gate buffers that steps take in turn, as a caching allocator hands them out (default: 1)"
+    text = "gate buffers that the time steps use in turn, as a caching allocator does (default: 1)"
     parser.add_argument("--buffers", type=positive_int, default=1, metavar="N", help=text)
     script = Script.start("titanv_gru", parser, parser.parse_args(), KEYS)
 
-    # after what is quick to refuse
+    # slow imports: only after the options are checked
     import stats
     from workloads.networks.rnn import gru
 

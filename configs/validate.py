@@ -1,4 +1,7 @@
-"""How close does the simulator come to what real GPUs were measured at? ``--help`` lists the suites."""
+"""How close are simulated times to times measured on real GPUs?
+
+Example: python configs/validate.py --suite h200-kernels --subset quick
+"""
 
 from functools import partial
 from pathlib import Path
@@ -7,7 +10,7 @@ from pysim.cli.entry import run_script
 
 
 def simulated(suite, cases, script, fresh, log):
-    """Return the outcome of each task: what is kept from earlier runs, and the others simulated."""
+    """Return the outcome of each task: from results/cache if it is there, otherwise simulated."""
     from workloads.validation import cache
     from workloads.validation.parallel import run_all, run_task
     from workloads.validation.suites import tasks_of
@@ -17,7 +20,7 @@ def simulated(suite, cases, script, fresh, log):
     known = {} if fresh else {task: found for task in tasks if (found := cache.get(keys[task])) is not None}
     left = [task for task in tasks if task not in known]
     if known:
-        log.say(f"{suite.name}: {len(known)} of {len(tasks)} simulations kept from earlier runs")
+        log.say(f"{suite.name}: {len(known)} of {len(tasks)} simulations read from results/cache")
     if left:
         log(suite.name, 0, len(left))
     work = partial(run_task, suite.name, script.config)
@@ -34,7 +37,7 @@ def simulated(suite, cases, script, fresh, log):
 
 
 def table_of(suite, cases, baselines, outcomes, clean):
-    """Return the table ``validation``, a row a case in the order of the measured table."""
+    """Return the table ``validation``: a row a case, in the order of the measured table."""
     import stats
 
     rows = []
@@ -51,7 +54,7 @@ def table_of(suite, cases, baselines, outcomes, clean):
 
 
 def report(suite, table, baselines, show):
-    """Print the rows, then errors and what the baseline models score."""
+    """Print the cases, their errors by class, and the errors of the baseline models."""
     from stats import validation
 
     show(validation.format_rows(table))
@@ -60,28 +63,33 @@ def report(suite, table, baselines, show):
         show(validation.COMPARISONS[suite.compare](table, suite.base))
 
 
-def started(suites):
-    """Read the options; return the suite, all its cases, how many rows were left out, and the script."""
+def options_of(suites):
+    """Read the command line; return suite, cases, number of rows left out, script and ``--fresh``."""
     from pysim.cli.options import SINGLE, make_parser
     from pysim.cli.script import Script, choice
     from workloads.validation.suites import cases_of
 
-    lines = [f"{suite.name} ({suite.doc}; {suite.gpu})" for suite in suites.values()]
+    width = max(map(len, suites))
+    lines = [f"  {suite.name:<{width}}  {suite.gpu}: {suite.doc}" for suite in suites.values()]
     parser = make_parser(
-        __doc__.partition("?")[0] + "?",
+        __doc__,
         {"gpu": None},
         ("schemes", *SINGLE),
-        "the suite says what is run under which scheme",
+        "the suite decides what is run under which scheme",
     )
-    parser.epilog = "Suites: " + "; ".join(lines) + "."
+    parser.epilog = "\n".join(["suites:", *lines, "", parser.epilog or ""])
     parser.add_argument(
-        "--suite", type=choice(*suites), metavar="NAME", required=True, help="what to validate"
+        "--suite",
+        type=choice(*suites),
+        metavar="NAME",
+        required=True,
+        help="measurements to compare with, listed below",
     )
-    text = "a table with the same columns instead of the suite's own; its rows and no others"
+    text = "a file with the columns of the suite's table, in place of it"
     parser.add_argument("--measured", type=Path, metavar="FILE.csv", help=text)
-    text = "all, or quick: fixed rows that take about three minutes on two cores (default: all)"
+    text = "all, or quick: a fixed selection, about three minutes on two cores (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
-    text = "simulate every row anew and replace what results/cache holds of it"
+    text = "simulate every case again and replace its entry in results/cache"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
     suite = suites[args.suite]
@@ -89,18 +97,18 @@ def started(suites):
     every, left_out, args.table = cases_of(suite, args.measured)
     script = Script.start("validate", parser, args, ("suite", "subset", "table"))
     if args.subset == "quick" and not any(case.quick for case in every):
-        parser.error(f"--subset quick: none of the {len(every)} cases of this table is quick")
+        parser.error(f"--subset quick: none of the {len(every)} cases of this table is in it")
     return suite, every, left_out, script, args.fresh
 
 
 def main():
-    # imported here, where Ctrl-C already ends in one line
+    # imported inside main, so that Ctrl-C during an import also ends in one line
     import numpy as np
 
     import stats
     from workloads.validation.suites import SUITES
 
-    suite, every, left_out, script, fresh = started(SUITES)
+    suite, every, left_out, script, fresh = options_of(SUITES)
     options = script.options
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet, unit="rows")
@@ -108,7 +116,7 @@ def main():
 
     chosen = [at for at, case in enumerate(every) if script.workload["subset"] == "all" or case.quick]
     cases = [every[at] for at in chosen]
-    # fitted to every case of the table, also where only some are simulated
+    # baseline models are fitted to all cases of the table, also if --subset simulates fewer
     at = np.array(chosen)
     baselines = [stats.validation.Baseline(each.name, each.times_us[at]) for each in suite.baselines(every)]
     for line in script.machine_lines():

@@ -19,7 +19,7 @@ from .entry import EXIT_USAGE
 
 
 def _integer(text: str, least: int, kind: str) -> int:
-    # int() also takes 1_000 and other alphabets' digits; an option takes plain digits only.
+    # int() also accepts 1_000 and non-ASCII digits; an option accepts only 0 to 9.
     if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be a {kind} integer, not {text!r}")
     return int(text)
@@ -36,7 +36,7 @@ def natural_int(text: str) -> int:
 
 
 def number_ranges(text: str) -> tuple[tuple[int, int], ...]:
-    """Option type: numbers from 1 on and ranges of them, such as ``3-7,9``; (first, last) of each."""
+    """Option type: positive numbers and ranges, such as ``3-7,9``, as (first, last) pairs, last included."""
     made = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -47,12 +47,12 @@ def number_ranges(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Option type: numbers from 1 on, separated by commas."""
+    """Option type: positive integers separated by commas."""
     return tuple(positive_int(part.strip()) for part in text.split(","))
 
 
 def name_list(text: str) -> tuple[str, ...]:
-    """Option type: names separated by commas, none empty, none twice."""
+    """Option type: names separated by commas, none empty, each once."""
     names = tuple(part.strip() for part in text.split(","))
     if not all(names):
         raise argparse.ArgumentTypeError(f"must be names separated by commas, not {text!r}")
@@ -63,7 +63,7 @@ def name_list(text: str) -> tuple[str, ...]:
 
 
 def names_of(what: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """Option type: names separated by commas, each of the ``known``; ``what`` one of them is called."""
+    """Return an option type: names separated by commas, all in ``known``; ``what``: the noun in errors."""
     listed = tuple(known)
 
     def read(text: str) -> tuple[str, ...]:
@@ -150,52 +150,81 @@ class Option(NamedTuple):
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("gpu", "NAME", str, "titan_v", "GPU: a registered name or a FILE.toml"),
-    Option("schemes", "LIST", name_list, ("stream",), "schemes to compare: name:option+option,name,..."),
-    Option("threads", "N", positive_int, None, "threads to simulate with (default: the machine's cores)"),
+    Option("gpu", "NAME", str, "titan_v", "GPU to simulate: a name of `pysim devices` or a FILE.toml"),
+    Option(
+        "schemes",
+        "LIST",
+        name_list,
+        ("stream",),
+        "schemes of `pysim schemes` to compare: name:option+option,name,...",
+    ),
+    Option(
+        "threads", "N", positive_int, None, "threads of the simulator (default: all cores of this process)"
+    ),
     Option("out", "FILE.h5", _hdf5, None, "result file (default: results/<script>-<key>.h5)"),
-    Option("set", "PATH=VALUE", setting, (), "set a parameter, such as gpu.l2.size=3MiB; repeatable", True),
-    Option("without", "LIST", _mechanisms, (), "switch mechanisms off: names of `pysim mechanisms`"),
-    Option("tables", "LIST", _table_list, None, "tables to write: all, none or names"),
+    Option(
+        "set",
+        "PATH=VALUE",
+        setting,
+        (),
+        "set a parameter of `pysim parameters`, such as gpu.l2.size=3MiB; repeatable",
+        True,
+    ),
+    Option("without", "LIST", _mechanisms, (), "switch modelled mechanisms off: names of `pysim mechanisms`"),
+    Option("tables", "LIST", _table_list, None, "tables to write: all, none or names of `pysim tables`"),
     Option(
         "sample-us",
         "US",
         _sample,
         None,
-        "time series for each SM, L2 slice, DRAM channel and bank, an interval this long (sim.sample)",
+        "record time series of SMs, L2 slices, DRAM channels and banks, a sample every US us (sim.sample)",
     ),
-    Option("seed", "N", _seed, None, "seed of everything random (sim.seed)"),
-    Option("rename", "", None, False, "memory of its own for every value: no buffer is used twice"),
+    Option("seed", "N", _seed, None, "seed of the random number generator (sim.seed)"),
+    Option("rename", "", None, False, "give every value its own memory, so that no buffer is reused"),
     Option(
-        "replay", "WORD", _replay, "off", "period: simulate some of equal periods of kernels (sim.replay)"
+        "replay",
+        "WORD",
+        _replay,
+        "off",
+        "off, or period: of equal periods of kernels simulate some, extrapolate the others (sim.replay)",
     ),
-    Option("hypothetical", "", None, False, "schemes run on GPUs whose hardware lacks what they need, too"),
+    Option("hypothetical", "", None, False, "also run schemes that need hardware which this GPU lacks"),
     Option("force", "", None, False, "replace an existing result file"),
-    Option("quiet", "", None, False, "no progress and no log"),
+    Option("quiet", "", None, False, "print no progress and no log"),
     Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
-    Option("explain", "KERNEL:TB", _thread_block, None, "tell what this TB waited for"),
+    Option("explain", "KERNEL:TB", _thread_block, None, "report what this TB waited for under each scheme"),
 )
 
 
-# of one run that is looked at by itself: a study of many runs leaves them out
+# options that look into a single run: scripts that make many runs refuse them
 SINGLE = ("tables", "sample-us", "rename", "explain")
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps a text of one line, and keeps the lines of a text that has several: a command can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return "\n".join(indent + line for line in text.splitlines())
+        return super()._fill_text(text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line and name the nearest valid option."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # An abbreviation that works today is another option's name tomorrow.
+        # An abbreviation that is unique today may be ambiguous once an option is added.
         kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", _HelpFormatter)
         super().__init__(*args, **kwargs)
         self._left_out: dict[str, str] = {}
 
     def leave_out(self, names: Iterable[str], why: str) -> None:
-        """Refuse shared options that mean nothing here, and say ``why``; they are not in --help either."""
+        """Refuse shared options that do not apply to this script; ``why``: the reason in the error."""
         self._left_out = {f"--{name}": why for name in names}
 
     def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse all arguments; what is left over is an error with a suggestion."""
+        """Parse all arguments; an unknown option is an error that suggests the nearest known one."""
         parsed, rest = self.parse_known_args(None if args is None else list(args), namespace)
         for text in rest:
             if text.startswith("-") and text != "--":
@@ -208,7 +237,7 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and leave with status 2."""
+        """Print the message as one line on stderr and exit with status 2."""
         line = " ".join(message.split())
         self.exit(EXIT_USAGE, f"error: {line.removeprefix('argument ')}\n")
 
@@ -224,21 +253,37 @@ def _option_names(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def make_parser(
-    description: str,
+    doc: str | None,
     defaults: Mapping[str, object] | None = None,
     left_out: Iterable[str] = (),
     why: str = "",
 ) -> Parser:
-    """Return a parser with the shared options; ``defaults`` replaces defaults by option name.
+    """Return a parser with the shared options.
 
-    ``left_out``: shared options that this script refuses, because ``why``; their defaults hold.
+    Parameters
+    ----------
+    doc
+        Docstring of the script: its first paragraph, the question, opens ``--help``; the others end it.
+    defaults
+        Defaults of this script by option name, in place of the shared ones.
+    left_out
+        Shared options that this script refuses; they keep their defaults.
+    why
+        The reason, which the error of a refused option gives.
+
+    Raises
+    ------
+    InternalError
+        ``defaults`` or ``left_out`` names no shared option.
     """
     chosen = dict(defaults or {})
     known = [row.name for row in OPTIONS]
     for name in chosen:
         if name not in known:
             raise InternalError(f"no shared option {name}{suggest(name, known)}")
-    parser = Parser(description=description)
+    question, _, example = (doc or "").partition("\n\n")
+    example = example.strip().replace("Example: ", "example:\n  ", 1)
+    parser = Parser(description=" ".join(question.split()), epilog=example or None)
     refused = tuple(left_out)
     for name in refused:
         if name not in known:
@@ -271,7 +316,7 @@ def make_parser(
 
 
 def machine_threads() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -279,7 +324,7 @@ def machine_threads() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The shared options of one call, typed. ``tables`` None: the default set."""
+    """The shared options of one call, typed. ``tables`` None: the default tables."""
 
     gpu: str
     schemes: tuple[str, ...]
@@ -300,7 +345,7 @@ class Options:
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> Options:
-        """Take the shared options out of what ``make_parser(...).parse_args()`` returned."""
+        """Read the shared options from the result of ``make_parser(...).parse_args()``."""
         return cls(
             gpu=args.gpu,
             schemes=tuple(args.schemes),
@@ -321,7 +366,10 @@ class Options:
         )
 
     def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """Return parameter values: the script's own, --without, --set, then options of one parameter each."""
+        """Return parameter values by path.
+
+        Later ones win: ``defaults``, ``--without``, ``--set``, then options such as ``--seed``.
+        """
         merged = {**(defaults or {}), **without(self.without), **self.settings}
         if self.seed is not None:
             merged["sim.seed"] = self.seed
@@ -334,5 +382,5 @@ class Options:
         return merged
 
     def config(self, defaults: Mapping[str, Value] | None = None) -> Config:
-        """Resolve the configuration that the options describe."""
+        """Resolve the configuration that the options describe; raises ConfigError where values conflict."""
         return Config.resolve(device(self.gpu), self.overrides(defaults))

@@ -50,12 +50,12 @@ def test_no_more_bits_than_the_rival(gpu):
     assert bits == 896 * (40 + 162)
     assert entries > 1000
     most = [
-        max(SCRIPT["taken"](jobs, config.replaced({"scheme.table.entries": entries + more}).encoded()))
+        max(SCRIPT["table_bits"](jobs, config.replaced({"scheme.table.entries": entries + more}).encoded()))
         for more in (0, 1)
     ]
     assert most[0] <= bits < most[1]
     # the rival's, where it names TBs as we do
-    assert SCRIPT["narrow"](jobs, config.encoded()) == bits // (20 + 62)
+    assert SCRIPT["narrow_entries"](jobs, config.encoded()) == bits // (20 + 62)
 
 
 def test_what_the_user_sets_is_what_runs(tmp_path):

@@ -109,7 +109,7 @@ def test_one_hash_alone_and_json(tmp_path: Path) -> None:
     [
         (("--schemes", "stream,graph"), 2, "one scheme"),
         (("--off", "slice"), 2, "did you mean slices?"),
-        (("--sample-us", "0"), 2, "must be above 0 here"),
+        (("--sample-us", "0"), 2, "must be above 0, as the picture"),
         (("--sample-us", "0.0001"), 1, "sim.sample = 0.0001 us: must be 0 or at least 0.001 us"),
         (("--workload", "colums"), 1, "no workload 'colums': did you mean columns?"),
         (("--workload", "columns:rows=33"), 1, "rows must be a multiple of 32"),

@@ -144,7 +144,7 @@ def test_script(tmp_path):
     [
         (("--models", "gpt"), "--models: no model 'gpt'"),
         (("--sizes", "1,x"), "--sizes: must be a positive integer, not 'x'"),
-        (("--gpu", "h200"), "a100 and v100 alone"),
+        (("--gpu", "h200"), "no tile sizes are known for h200"),
         (("--tables", "none"), "no --tables"),
     ],
 )

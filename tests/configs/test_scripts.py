@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import runpy
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, NoReturn
 
 import h5py
 import pytest
 
 import stats
+from pysim.cli.script import Script
 from tests.support.calls import CONFIGS, Done, caller, pysim, refused
 
 GRU = CONFIGS / "titanv_gru.py"
@@ -249,6 +254,36 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
 
 
 SCRIPTS = [str(path) for path in sorted(CONFIGS.glob("*.py"))]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: Path(path).stem)
+def test_the_example_of_a_script_is_accepted(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command in the docstring: its options parse, and the checks before the simulation pass."""
+
+    class Accepted(BaseException):
+        pass
+
+    def start(*args: Any) -> NoReturn:
+        checked(*args)
+        raise Accepted
+
+    text = ast.get_docstring(ast.parse(Path(script).read_text(encoding="utf-8")))
+    words = shlex.split(text.rpartition("Example: ")[2])
+    assert words[:2] == ["python", f"configs/{Path(script).name}"]
+    checked = Script.start
+    monkeypatch.setattr(Script, "start", start)
+    monkeypatch.setattr(sys, "argv", words[1:])
+    with pytest.raises(Accepted):
+        runpy.run_path(script, run_name="__main__")
+
+
+def test_help_gives_the_question_and_a_command_on_one_line(tmp_path: Path) -> None:
+    done = run(tmp_path, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    question, _, example = ast.get_docstring(ast.parse(GRU.read_text(encoding="utf-8"))).splitlines()
+    lines = done.stdout.splitlines()
+    assert question in lines
+    assert lines[-2:] == ["example:", f"  {example.removeprefix('Example: ')}"]
 
 
 @pytest.mark.parametrize(

@@ -161,12 +161,12 @@ def test_the_scheme_of_the_page_runs(capsys):
 
 
 def test_every_script_is_listed_with_its_question():
-    """docs/scripts.md is the index of configs/: a script's docstring is one question."""
+    """docs/scripts.md is the index of configs/: a script's docstring is one question and one example."""
     index = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"`(\w+\.py)`", index.partition("## Options")[0]))
     scripts = {path.name: path for path in (ROOT / "configs").glob("*.py")}
     assert listed == set(scripts)
     for path in scripts.values():
-        asked = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
-        assert len(asked) == 1, path.name
-        assert "?" in asked[0], path.name
+        question, empty, example = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
+        assert (question[-1], empty) == ("?", ""), path.name
+        assert example.startswith(f"Example: python configs/{path.name} "), path.name

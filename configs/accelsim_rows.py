@@ -42,9 +42,8 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
-    from pysim.cli.options import SINGLE, make_parser, name_list, positive_int
+    from pysim.cli.options import SINGLE, make_parser, names_of, positive_int
     from pysim.cli.script import Script
-    from pysim.units import suggest
     from workloads.validation import peer_traces
 
     names = list(peer_traces.INPUTS)
@@ -55,18 +54,16 @@ def options_of():
         "Accel-Sim runs in stream order only, and each row is a trace of its own",
     )
     text = f"inputs to run: {', '.join(names)} (default: all)"
-    parser.add_argument("--inputs", type=name_list, default=tuple(names), metavar="LIST", help=text)
+    parser.add_argument(
+        "--inputs", type=names_of("input", names), default=tuple(names), metavar="LIST", help=text
+    )
     text = "repeats of load and simulate, of which the fastest counts (default: 5)"
     parser.add_argument("--repeats", type=positive_int, default=5, metavar="N", help=text)
     args = parser.parse_args()
     # without --gpu each row has its own device; without --threads the speed is that of one thread
     args.device, args.gpu = args.gpu, args.gpu or peer_traces.DEVICES["TITANV"]
     args.threads = args.threads or 1
-    script = Script.start("accelsim_rows", parser, args, ("inputs", "device"))
-    for name in args.inputs:
-        if name not in names:
-            parser.error(f"no input {name}{suggest(name, names) or ': there are ' + ', '.join(names)}")
-    return args, script
+    return args, Script.start("accelsim_rows", parser, args, ("inputs", "device"))
 
 
 def run_rows(args, script, show):

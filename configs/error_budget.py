@@ -55,10 +55,9 @@ def table_of(suite, steps, cases, found):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
-    from pysim.cli.options import SINGLE, make_parser, name_list
+    from pysim.cli.options import SINGLE, make_parser, names_of
     from pysim.cli.script import Script, choice
-    from pysim.errors import ConfigError
-    from pysim.machine.mechanisms import MECHANISMS, without
+    from pysim.machine.mechanisms import MECHANISMS
 
     parser = make_parser(__doc__, {"gpu": None}, ("schemes", *SINGLE), "the suite decides what is run")
     parser.add_argument(
@@ -69,7 +68,13 @@ def main():
         help=f"cases to run: {' or '.join(SUITES)} (default: {SUITES[0]})",
     )
     text = "mechanisms of `pysim mechanisms` to switch off, one at a time (default: all)"
-    parser.add_argument("--mechanisms", type=name_list, default=tuple(MECHANISMS), metavar="LIST", help=text)
+    parser.add_argument(
+        "--mechanisms",
+        type=names_of("mechanism", MECHANISMS),
+        default=tuple(MECHANISMS),
+        metavar="LIST",
+        help=text,
+    )
     args = parser.parse_args()
 
     import stats
@@ -80,10 +85,6 @@ def main():
 
     suite = KNOWN[args.suite]
     args.gpu = args.gpu or suite.gpu
-    try:
-        without(args.mechanisms)
-    except ConfigError as error:
-        parser.error(str(error))
     script = Script.start("error_budget", parser, args, ("suite", "mechanisms"))
     options = script.options
     stats.check_writable(script.path, options.force, script.configuration)

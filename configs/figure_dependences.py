@@ -34,7 +34,7 @@ def options_of():
         parser.add_argument(f"--{name}", type=positive_int, default=default, metavar="N", help=text)
     args = parser.parse_args()
     if args.timesteps * args.layers < 2:
-        parser.error("--timesteps: the picture shows the second step: must be at least 2, or --layers must")
+        parser.error("--timesteps: must be at least 2 with one layer, as the picture shows the second step")
     script = Script.start("figure_dependences", parser, args, tuple(SIZES))
     path = script.path
     svgs = {again: path.with_name(f"{path.stem}-{name}.svg") for again, name in NAMES.items()}

@@ -21,17 +21,6 @@ def unknown_opcode(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def chosen_kernels(ranges, last):
-    """Return the kernel numbers of the ranges in ascending order; None, for all, if there are no ranges."""
-    from pysim.errors import ConfigError
-
-    if ranges is None:
-        return None
-    if max(end for _, end in ranges) > last:
-        raise ConfigError(f"no kernel {max(end for _, end in ranges)}: the trace has 1 to {last}")
-    return sorted({number for first, end in ranges for number in range(first, end + 1)})
-
-
 def options_of():
     """Read the command line."""
     from pysim.cli.options import make_parser, number_ranges
@@ -64,6 +53,7 @@ def main():
     from pathlib import Path
 
     import stats
+    from pysim.cli.job_source import chosen_kernels
     from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
 

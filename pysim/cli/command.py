@@ -79,6 +79,9 @@ def _kernels(args: argparse.Namespace) -> None:
 def _workloads(args: argparse.Namespace) -> None:
     from workloads.registry import WORKLOADS
 
+    name, colon, _ = (args.name or "").partition(":")
+    if colon and name in WORKLOADS:
+        raise ConfigError(f"workloads takes a name without keys, such as {name}")
     names = _chosen("workload", args.name, WORKLOADS)
     _table((name, _summary(WORKLOADS[name])) for name in names)
     if args.name is not None:
@@ -187,7 +190,7 @@ def _job(args: argparse.Namespace) -> tuple[Job, bool]:
     if path.suffix == ".h5":
         results = stats.load(path)
         return job_of_result(path, results.configuration, results.attributes, make)
-    if text.partition(":")[0] not in WORKLOADS and (path.exists() or len(path.parts) > 1):
+    if text.partition(":")[0] not in WORKLOADS and (path.exists() or "/" in text.partition(":")[0]):
         return job_of_trace(path, args.kernels), False
     return make(text), False
 
@@ -211,7 +214,11 @@ def _dependences(args: argparse.Namespace) -> None:
     }
     target, picture = (None if name is None else Path(name) for name in (args.output, args.picture))
     if picture is not None and picture.suffix not in drawers:
-        raise ConfigError(f"--picture: {picture}: the name must end in {', '.join(drawers)}")
+        raise ConfigError(f"--picture: {picture}: the name must end in .svg, .dot or .png")
+    if picture is not None and not picture.parent.is_dir():
+        raise ConfigError(f"--picture: {picture.parent} is no folder")
+    if target is not None and target.suffix != ".h5":
+        raise ConfigError(f"--output: {target}: the name of a result file ends in .h5")
     if picture is not None and picture.exists() and not args.force:
         raise ConfigError(f"{picture} is there already: --force replaces it")
     chosen = {"kernels": [list(r) for r in args.kernels]} if args.kernels else {}

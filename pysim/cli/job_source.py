@@ -18,18 +18,27 @@ KEPT = Path("results/traces")
 SCRIPTS = {"titanv_gru": "gru"}
 
 
+def chosen_kernels(ranges: Sequence[tuple[int, int]] | None, last: int) -> list[int] | None:
+    """Return the kernel numbers of ``--kernels`` in ascending order; None, for all, without the option.
+
+    ``ranges``: (first, last) pairs, from 1 on; ``last``: number of kernels of the trace. Raises ConfigError
+    where a range ends beyond the trace.
+    """
+    if ranges is None:
+        return None
+    most = max(end for _, end in ranges)
+    if most > last:
+        raise ConfigError(f"--kernels: no kernel {most}: the trace has 1 to {last}")
+    return sorted({number for first, end in ranges for number in range(first, end + 1)})
+
+
 def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None) -> Job:
     """Return the job of a folder, list or converted trace; ``kernels``: ranges of numbers from 1."""
     from pysim.clock import Clock
     from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
 
-    chosen = None
-    if kernels is not None:
-        last = count_kernels(source)
-        if max(end for _, end in kernels) > last:
-            raise ConfigError(f"no kernel {max(end for _, end in kernels)}: the trace has 1 to {last}")
-        chosen = sorted({number for first, end in kernels for number in range(first, end + 1)})
+    chosen = None if kernels is None else chosen_kernels(kernels, count_kernels(source))
     store = open_trace(source, KEPT, Clock(), kernels=chosen)
     # what was converted for the choice holds nothing else
     return trace_job(store, None if store.path != source and store.chosen else chosen)

@@ -70,7 +70,7 @@ def names_of(what: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]
         names = name_list(text)
         for name in names:
             if name not in listed:
-                hint = suggest(name, listed) or ": " + ", ".join(listed)
+                hint = suggest(name, listed) or ": there are " + ", ".join(listed)
                 raise argparse.ArgumentTypeError(f"no {what} {name!r}{hint}")
         return names
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
+from pysim.machine.devices import device
 from pysim.schemes.registry import parse_schemes
 from pysim.units import suggest
 
@@ -77,17 +78,24 @@ class Script:
 
     @classmethod
     def start(cls, name: str, parser: Parser, args: argparse.Namespace, keys: tuple[str, ...]) -> Script:
-        """Check the shared options; a bad one leaves with status 2, as one that does not parse does.
+        """Check the shared options; a wrong one exits with status 2, like one that does not parse.
 
-        ``keys`` are the options of this script that describe its workload.
+        ``keys``: the options of this script that describe its workload.
         """
         options = Options.from_args(args)
-        try:
-            config = options.config()
-            parse_schemes(options.schemes)
-            _check_tables(options.tables)
-        except ConfigError as error:
-            parser.error(str(error))
+        checks: tuple[tuple[str, Callable[[], object]], ...] = (
+            ("--gpu: ", lambda: device(options.gpu)),
+            ("--schemes: ", lambda: parse_schemes(options.schemes)),
+            ("--tables: ", lambda: _check_tables(options.tables)),
+            # names the parameters that conflict, which several options may have set
+            ("", options.config),
+        )
+        for option, check in checks:
+            try:
+                check()
+            except ConfigError as error:
+                parser.error(f"{option}{error}")
+        config = options.config()
         return cls(name, options, config, {key: getattr(args, key) for key in keys})
 
     @property
@@ -134,16 +142,18 @@ class Script:
         else:
             found = [i for i, k in enumerate(job.kernels) if k.name == word]
             if not found:
-                raise ConfigError(f"no kernel {word}{suggest(word, {k.name for k in job.kernels})}")
+                names = sorted({k.name for k in job.kernels})
+                hint = suggest(word, names) or f": there are {_first_of(names)}"
+                raise ConfigError(f"--explain: no kernel {word}{hint}")
             if len(found) > 1:
-                some = ", ".join(map(str, found[:6])) + (", ..." if len(found) > 6 else "")
-                raise ConfigError(f"kernel {word} is launched {len(found)} times: give a number: {some}")
+                often = f"is launched {len(found)} times: give a number: {_first_of(found)}"
+                raise ConfigError(f"--explain: kernel {word} {often}")
             kernel = found[0]
         if kernel >= len(job.kernels):
-            raise ConfigError(f"no kernel {kernel}: there are 0 to {len(job.kernels) - 1}")
+            raise ConfigError(f"--explain: no kernel {kernel}: there are 0 to {len(job.kernels) - 1}")
         if tb >= job.kernels[kernel].tbs:
-            last = job.kernels[kernel].tbs - 1
-            raise ConfigError(f"kernel {kernel} ({job.kernels[kernel].name}) has no TB {tb}: 0 to {last}")
+            last, name = job.kernels[kernel].tbs - 1, job.kernels[kernel].name
+            raise ConfigError(f"--explain: kernel {kernel} ({name}) has no TB {tb}: there are 0 to {last}")
         return kernel, tb
 
     def machine_lines(self) -> list[str]:
@@ -319,6 +329,11 @@ class Run:
             self.show(line)
         if script.options.json:
             print(self.stats.to_json(tables))
+
+
+def _first_of(items: Sequence[object]) -> str:
+    """List the first six items."""
+    return ", ".join(map(str, items[:6])) + (", ..." if len(items) > 6 else "")
 
 
 def _check_tables(names: tuple[str, ...] | None) -> None:

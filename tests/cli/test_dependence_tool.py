@@ -135,7 +135,7 @@ def test_trace_and_workload_have_the_same_edges(tool) -> None:
         assert json.loads(one)["dependences"][0][name] == json.loads(other)["dependences"][0][name]
     assert json.loads(tool("trace", "--kernels", "4-6", "--json")[1])["dependences"][0]["kernels"] == 3
     assert "was recorded" in tool("trace", "--rename")[2]
-    assert tool("trace", "--kernels", "9-10")[2] == "error: no kernel 10: the trace has 1 to 9\n"
+    assert tool("trace", "--kernels", "9-10")[2] == "error: --kernels: no kernel 10: the trace has 1 to 9\n"
 
 
 def test_the_job_of_a_result_file(tool, tmp_path: Path) -> None:
@@ -176,9 +176,11 @@ WRONG = {
     f"{SMALL} --window 3": "error: --window: must be FIRST:LAST, not '3'",
     f"{SMALL} --window 5:3": "error: --window: 5:3 is an empty range",
     f"{SMALL} --window 3:9": "error: window 3:9: kernels are 0 to 8, the first one first",
-    f"{SMALL} --picture a.pdf": "error: --picture: a.pdf: the name must end in .svg, .dot, .png",
+    f"{SMALL} --picture a.pdf": "error: --picture: a.pdf: the name must end in .svg, .dot or .png",
     "gru: --kernels 1-2": "error: --kernels: gru: is no trace; --window chooses the kernels of a picture",
-    f"{SMALL} -o a.txt": "error: a result file must be named *.h5, not a.txt",
+    f"{SMALL} -o a.txt": "error: --output: a.txt: the name of a result file ends in .h5",
+    f"{SMALL} --picture none/a.svg": "error: --picture: none is no folder",
+    "./none": "error: none: no such file or folder",
     f"{SMALL} --windw 1:2": "error: unknown option --windw: did you mean --window?",
     f"{SMALL} b": "error: unexpected argument 'b'",
     "": "error: dependences needs WORKLOAD|FOLDER|FILE.h5",
@@ -308,4 +310,4 @@ def test_figure_shows_both(tmp_path: Path) -> None:
     assert whole["war"][0] > whole["war"][1] == 0
     assert whole["free"][0] < whole["free"][1]
     assert list(results["runs"]["run"]) == [0, 1, 2, 3]
-    refused(figure(tmp_path, *TINY, "--rename"), "no --rename here: it shows the job as it is and renamed")
+    refused(figure(tmp_path, *TINY, "--rename"), "no --rename here: this script compares the job with and without --rename")

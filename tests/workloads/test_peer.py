@@ -128,9 +128,9 @@ def test_script_runs_all_rows_on_another_gpu_and_with_other_parameters(tmp_path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--inputs", "vecad"), "no input vecad: did you mean vecadd?"),
+        (("--inputs", "vecad"), "--inputs: no input 'vecad': did you mean vecadd?"),
         (("--gpu", "accelsim_titan"), "unknown GPU accelsim_titan: did you mean accelsim_titan_v"),
-        (("--schemes", "graph"), "the peer knows stream order alone"),
+        (("--schemes", "graph"), "Accel-Sim runs in stream order only"),
         (("--repeats", "0"), "positive"),
     ],
 )

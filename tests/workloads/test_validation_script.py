@@ -205,7 +205,7 @@ def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
 
     kept = run(tmp_path, *args, "--json")
     assert (kept.returncode, kept.stdout) == (0, done.stdout)
-    assert "2 of 2 simulations kept" in kept.stderr
+    assert "2 of 2 simulations read from results/cache" in kept.stderr
     fresh = run(tmp_path, *args, "--json", "--fresh")
     assert (fresh.returncode, fresh.stdout) == (0, done.stdout)
     assert "kept" not in fresh.stderr
@@ -219,7 +219,7 @@ def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
     [
         ((), 2, "required: --suite"),
         (("--suite", "h200-kernel"), 2, "did you mean"),
-        (("--suite", "h200-kernels", "--schemes", "graph"), 2, "the suite says what is run"),
+        (("--suite", "h200-kernels", "--schemes", "graph"), 2, "the suite decides what is run"),
         (("--suite", "h200-kernels", "--measured", "none.csv"), 1, "none.csv: cannot be read"),
         (("--suite", "h200-kernels", "--subset", "some"), 2, "unknown value 'some'"),
     ],

@@ -42,7 +42,7 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
-    from pysim.cli.options import SINGLE, make_parser, names_of, positive_int
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
     from pysim.cli.script import Script
     from workloads.validation import peer_traces
 
@@ -50,7 +50,7 @@ def options_of():
     parser = make_parser(
         __doc__,
         {"gpu": None},
-        ("schemes", *SINGLE),
+        ("schemes", *SINGLE_RUN),
         "Accel-Sim runs in stream order only, and each row is a trace of its own",
     )
     text = f"inputs to run: {', '.join(names)} (default: all)"

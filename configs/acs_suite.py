@@ -26,14 +26,14 @@ MORE = 4  # factor on the number of simulated environments, for longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` simulates that GPU alone."""
-    from pysim.cli.options import SINGLE, make_parser, names_of
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script, choice
     from workloads.applications.acs import GRAPHS
 
     parser = make_parser(
         __doc__,
         {"gpu": None, "schemes": SCHEMES},
-        SINGLE,
+        SINGLE_RUN,
         "this script makes many runs and writes the table runs",
     )
     text = f"graphs: {', '.join(GRAPHS)} (default: all)"

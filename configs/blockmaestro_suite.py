@@ -97,14 +97,14 @@ def runs_of(script, name, job, small, relieved, log):
 
 def options_of():
     """Read the command line; ``--gpu`` simulates that GPU alone."""
-    from pysim.cli.options import SINGLE, make_parser, names_of
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
     from workloads.applications.blockmaestro import APPS
 
     parser = make_parser(
         __doc__,
         {"gpu": None, "schemes": SCHEMES},
-        SINGLE,
+        SINGLE_RUN,
         "this script makes many runs and writes the table runs",
     )
     text = f"applications: {', '.join(APPS)} (default: all)"

@@ -17,13 +17,13 @@ QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
 def options_of():
     """Read the command line; ``--gpu`` replaces the device of every model."""
-    from pysim.cli.options import SINGLE, counts, make_parser, names_of
+    from pysim.cli.options import SINGLE_RUN, counts, make_parser, names_of
     from pysim.cli.script import Script, choice
 
     parser = make_parser(
         __doc__,
         {"gpu": None},
-        ("schemes", *SINGLE),
+        ("schemes", *SINGLE_RUN),
         "this script makes many runs and writes the table runs",
     )
     text = f"models: {', '.join(MODELS)} (default: all)"

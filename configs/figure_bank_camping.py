@@ -68,7 +68,7 @@ def main():
         picture = draw_camping(tables, labels, f"{args.workload} on {script.config.device.title}")
     except stats.StoreError as error:  # matplotlib is optional
         log.say(f"no picture: {error}")
-    written = script.written(tables)
+    written = script.tables_to_write(tables)
     script.store(stats, written, picture)
     show(f"wrote {path}, {path.with_suffix('.json')}" + (f", {path.with_suffix('.png')}" if picture else ""))
     if options.json:

@@ -50,7 +50,7 @@ def graph_and_runs(script, job, again, log, show):
     from pysim.results.graph_tables import Study
     from stats.graph_report import format_dependences
 
-    result = script.simulate(job, tables=script.tables, progress=log)
+    result = script.simulate(job, tables=script.tables_to_simulate, progress=log)
     study = Study(job, renamed=again)
     graph = {**study.tables(), **study.window(FIRST, LAST), **study.csr()}
     log.clear()
@@ -58,7 +58,7 @@ def graph_and_runs(script, job, again, log, show):
         log.say(note)
     show(format_dependences(graph))
     listed = result.listed()
-    show(stats.format_runs(listed["runs"], [], job.steps) + stats.format_found(listed))
+    show(stats.format_runs(listed["runs"], [], job.steps) + stats.format_edge_discovery(listed))
     return graph, listed
 
 
@@ -91,7 +91,7 @@ def main():
             rows["run"] += len(options.schemes) * again
             parts.setdefault(name, []).append(rows)
     tables = {name: np.concatenate(rows) for name, rows in parts.items()}
-    written = script.written(tables) | {n: t for n, t in tables.items() if n in GRAPH}
+    written = script.tables_to_write(tables) | {n: t for n, t in tables.items() if n in GRAPH}
     picture = None
     try:
         picture = to_png(list(pictures.values()))

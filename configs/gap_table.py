@@ -36,13 +36,13 @@ def simulate_network(script, text, job, log):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
-    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
 
     parser = make_parser(
         __doc__,
         {"gpu": "h200", "schemes": SCHEMES},
-        SINGLE,
+        SINGLE_RUN,
         "this script makes many runs and writes the table runs",
     )
     text = "workloads of `pysim workloads` (default: networks and applications at small sizes)"

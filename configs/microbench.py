@@ -70,7 +70,7 @@ def main():
 
     import stats
     from pysim import ConfigError
-    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script, choice
     from workloads import microbench
     from workloads.microbench.bench import Bench
@@ -78,7 +78,7 @@ def main():
     parser = make_parser(
         __doc__,
         {"gpu": "h200"},
-        ("schemes", *SINGLE),
+        ("schemes", *SINGLE_RUN),
         "each microbenchmark decides how its kernels are ordered",
     )
     text = "micro.json that tests/hw/suite/micro.cu wrote on a GPU (default: the stored one of --gpu, if any)"

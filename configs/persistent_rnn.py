@@ -44,14 +44,14 @@ def table(script):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
-    from pysim.cli.options import SINGLE, make_parser, positive_int
+    from pysim.cli.options import SINGLE_RUN, make_parser, positive_int
     from pysim.cli.script import Script, choice
     from pysim.errors import WorkloadError
 
     parser = make_parser(
         __doc__,
         {"gpu": "titan_x_pascal"},
-        ("schemes", "out", *SINGLE, "force", "quiet", "json"),
+        ("schemes", "out", *SINGLE_RUN, "force", "quiet", "json"),
         "this script only prints a table",
     )
     parser.add_argument(

@@ -81,7 +81,7 @@ def main():
         # a trace that was converted for these kernels holds no others
         job = trace_job(store, None if store.path != given and store.chosen else chosen, memcpy=args.memcpy)
     run = script.run(job, stats, log, clock)
-    kernels, instructions = [k for k in job.kernels if not k.copy], int(run.good["warp_instructions"][0])
+    kernels, instructions = [k for k in job.kernels if not k.copy], int(run.completed["warp_instructions"][0])
     copies = [k.copy.nbytes for k in job.kernels if k.copy]
     copied = f", {len(copies)} copies of {sum(copies):,} B ({args.memcpy})" if copies else ""
     run.report(
@@ -90,7 +90,7 @@ def main():
             f" {instructions:,} warp instructions{copied}"
         ]
     )
-    run.write(job.name, lambda tables: times(tables["host"], clock, instructions * len(run.good)))
+    run.write(job.name, lambda tables: times(tables["host"], clock, instructions * len(run.completed)))
 
 
 def times(host, clock, instructions):

@@ -79,14 +79,14 @@ def measured(config, most):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
-    from pysim.cli.options import SINGLE, counts, make_parser, positive_int
+    from pysim.cli.options import SINGLE_RUN, counts, make_parser, positive_int
     from pysim.cli.script import Script, choice
     from pysim.errors import WorkloadError
 
     parser = make_parser(
         __doc__,
         {"gpu": "a100"},
-        ("schemes", "out", "threads", *SINGLE, "force", "quiet", "json"),
+        ("schemes", "out", "threads", *SINGLE_RUN, "force", "quiet", "json"),
         "this script only prints a table",
     )
     parser.add_argument(

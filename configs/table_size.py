@@ -8,14 +8,14 @@ from pysim.cli.entry import run_script
 
 def options_of():
     """Read the command line."""
-    from pysim.cli.options import SINGLE, make_parser, names_of
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script, choice
     from workloads.studies.table_size import NETWORKS
 
     parser = make_parser(
         __doc__,
         {"gpu": "h200", "schemes": ("tb_static",)},
-        ("schemes", *SINGLE),
+        ("schemes", *SINGLE_RUN),
         "the study decides what is run",
     )
     text = f"networks of the study: {', '.join(NETWORKS)} (default: all)"

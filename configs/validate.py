@@ -65,7 +65,7 @@ def report(suite, table, baselines, show):
 
 def options_of(suites):
     """Read the command line; return suite, cases, number of rows left out, script and ``--fresh``."""
-    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script, choice
     from workloads.validation.suites import cases_of
 
@@ -74,7 +74,7 @@ def options_of(suites):
     parser = make_parser(
         __doc__,
         {"gpu": None},
-        ("schemes", *SINGLE),
+        ("schemes", *SINGLE_RUN),
         "the suite decides what is run under which scheme",
     )
     parser.epilog = "\n".join(["suites:", *lines, "", parser.epilog or ""])

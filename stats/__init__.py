@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import schema, validation
 from .console import Log, format_stalls, to_json
-from .report import format_found, format_limits, format_runs, format_time
+from .report import format_edge_discovery, format_limits, format_runs, format_time
 from .scatter import draw_scatter
 from .store import Results, StoreError, check_writable, hash_tables, load, write, write_bytes
 
@@ -18,7 +18,7 @@ __all__ = [
     "StoreError",
     "check_writable",
     "draw_scatter",
-    "format_found",
+    "format_edge_discovery",
     "format_limits",
     "format_runs",
     "format_stalls",

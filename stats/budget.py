@@ -1,4 +1,4 @@
-"""What the table `budget` says: errors with and without each mechanism, as text and as Markdown."""
+"""The table ``budget`` (errors with and without each mechanism) as text and as Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NONE = "none"
 
 
 def _rows(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return heads and cells: a row a mechanism; of each class the mean change of its times."""
+    """Return headings and cells: a row a mechanism, a column a class with the mean change of its times."""
     kinds = list(dict.fromkeys(words(table, "kind")))
     offs = list(dict.fromkeys(words(table, "off")))
     found = {(o, k): row for o, k, row in zip(words(table, "off"), words(table, "kind"), table, strict=True)}
@@ -18,7 +18,7 @@ def _rows(table: Table) -> tuple[list[str], list[list[str]]]:
     for off in offs:
         all_ = found[off, kinds[0]]
         cells = [off, all_["part"].decode(), f"{all_['error']:.1%}", f"{all_['bias']:+.1%}"]
-        # what having it costs, not what leaving it out saves
+        # the cost of having the mechanism: the inverse of what is saved without it
         cells.append("" if off == NONE else f"{1 / max(float(all_['cost']), 1e-9):.2f}x")
         for kind in kinds[1:]:
             row = found[off, kind]
@@ -40,7 +40,7 @@ def format_budget(table: Table) -> str:
 
 
 def markdown_budget(table: Table) -> str:
-    """Return the same as a table in Markdown."""
+    """Lay out the rows of :func:`format_budget` as a Markdown table."""
     heads, rows = _rows(table)
     rule = "|".join("---" if i < 2 else "--:" for i in range(len(heads)))
     return "\n".join([f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)])

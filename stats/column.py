@@ -1,4 +1,4 @@
-"""What a column of a result table is, and the one that all tables begin with."""
+"""The type of a column of a result table, and the column ``run``, with which all tables begin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class Declared(Protocol):
-    """A column as whoever makes a table declares it."""
+    """A column as the maker of a table declares it."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What scripts show on a terminal: progress, stall stacks, JSON."""
+"""Terminal output of scripts: progress, stall stacks, JSON."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Log:
             self._put(text + "\n")
 
     def clear(self) -> None:
-        """Remove the bar."""
+        """Erase the progress bar."""
         if self._drawn:
             self._put("\r" + " " * self._drawn + "\r")
             self._drawn = 0
@@ -84,7 +84,7 @@ def format_stalls(tables: Mapping[str, Table]) -> str:
 
 
 def to_json(tables: Mapping[str, Table], more: Mapping[str, Any] | None = None) -> str:
-    """Write tables as one JSON object of lists of rows; what is not a number is null."""
+    """Write tables as one JSON object of lists of rows; NaN and infinity become null."""
     made: dict[str, Any] = {name: [_plain(row) for row in _rows(rows)] for name, rows in tables.items()}
     return json.dumps(made | dict(more or {}), allow_nan=False)
 

@@ -1,7 +1,7 @@
-"""Where things go in a picture of some kernels' TBs: kernels are columns, TBs nodes, edges run right.
+"""Layout of a picture of a TB graph: a column a kernel, a node a TB, edges from left to right.
 
-TBs with the same needs and the same consumers are one node where a column would get too long. Where several
-TBs wait for the same several, their edges meet in a small diamond: a group node.
+In a long column, TBs with the same producers and consumers share a node. Where several TBs wait for the same
+set of TBs, their edges meet in a small diamond, a group node.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from .schema import Table
 from .store import StoreError
 
-MOST_NODES = 24  # of a column, before TBs are put together, and then before some are left out
+MOST_NODES = 24  # of a column; beyond it TBs share nodes, and if that is not enough, some are left out
 FREE, REUSE, VALUE = 0, 1, 2  # column `wait`
 _STEP, _GAP, _LEFT, _TOP, _BOTTOM = 26.0, 210.0, 110.0, 96.0, 80.0
 _HIGH, _CHARACTER = 18.0, 6.6
 
 
 class Node(NamedTuple):
-    """A TB, or several with equal edges: a box around (x, y). ``wait`` -1: those left out."""
+    """A TB, or several with equal edges, as a box around (x, y). ``wait`` -1: stands for TBs left out."""
 
     kernel: int
     label: str
@@ -34,7 +34,7 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A line through points, level in each; ``raw``: some of its edges are RAW."""
+    """A curve through points, horizontal at each; ``raw``: at least one of its edges is RAW."""
 
     points: tuple[tuple[float, float], ...]
     raw: bool
@@ -42,7 +42,7 @@ class Edge(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """All that is drawn, in points from the upper left."""
+    """Everything that is drawn; coordinates are in points from the upper left corner."""
 
     wide: float
     high: float

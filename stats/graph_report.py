@@ -1,4 +1,4 @@
-"""The graph of thread blocks as text: what kernels wait for, and how little of that holds them back."""
+"""The TB graph as text: which kernels depend on which, and how many TBs can start early."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _least(pairs: Table) -> int:
 
 
 def _pair_lines(pairs: Table, names: Mapping[int, str]) -> list[str]:
-    """Write the pairs, those that repeat themselves in one line."""
+    """Lay out the pairs of kernels; equal pairs share a line."""
     counts: dict[tuple[str, ...], int] = {}
     for row in pairs:
         entries = int(row["nodes"] + row["ranges"])
@@ -103,7 +103,7 @@ def _pair_lines(pairs: Table, names: Mapping[int, str]) -> list[str]:
 
 
 def _kernel_lines(kernels: Table, names: Mapping[int, str]) -> list[str]:
-    """Write how many TBs of each kernel may start before the kernel before them has ended."""
+    """Lay out how many TBs of each kernel can start before the preceding kernel has ended."""
     counts: dict[tuple[str, ...], int] = {}
     for row in kernels:
         text = _percent(row["free"], row["tbs"]) if row["before"] >= 0 else "first"
@@ -119,7 +119,7 @@ def _kernel_lines(kernels: Table, names: Mapping[int, str]) -> list[str]:
 
 
 def _race_lines(pairs: Table, kernels: Table, names: Mapping[int, str]) -> list[str]:
-    """Name the pairs of kernels that nothing orders."""
+    """List the pairs of kernels that conflict without an order between them."""
     races: Any = pairs[pairs["race"] == 1]
     if not len(races):
         return ["races     none: streams and events order all that conflict"]

@@ -1,4 +1,4 @@
-"""What a dependence table costs and keeps: tables as text or Markdown, and a picture."""
+"""Size of the dependence table against speedup: tables as text or Markdown, and a picture."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .store import StoreError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FLOOR, _SHOWN = -0.5, 0.6  # far below it is only slower; an axis begins here at the least
-MOST = 1 << 20  # a window of so many kernels holds all
+_FLOOR, _SHOWN = -0.5, 0.6  # lowest and highest lower end of the gain axis
+MOST = 1 << 20  # a window of this many kernels holds every job
 LABELS = {
     "entries": "entries of the table",
     "consumers": "consumer ranges an entry",

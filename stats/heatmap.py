@@ -98,7 +98,7 @@ def draw_camping(tables: Mapping[str, Any], labels: Mapping[int, str], title: st
     """Draw, as PNG, a column of heat maps for each run of ``labels``: slices, channels and banks by time.
 
     The maps of a row share one colour scale; each column has the time axis of its run. Of more than 256 parts
-    neighbours share a dot, which shows the one that does most.
+    neighbours share a pixel, which shows the busiest of them.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,4 +1,4 @@
-"""Tables of models whose layers are parts that run one after another: what each scheme cuts, and sums."""
+"""Tables of models whose parts run one after another: the time that each scheme saves in parts and in sum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .plot import look
+from .plot import bar_style
 from .schema import Table
 from .store import StoreError
 from .suite import lines
@@ -104,7 +104,7 @@ def draw_layers(sums: Mapping[str, Mapping[str, float]], title: str) -> bytes:
     for number, scheme in enumerate(schemes):
         at = np.arange(len(models)) + (number - (len(schemes) - 1) / 2) * width
         cut = [100 * (1 - sums[model].get(scheme, np.nan) / sums[model][BASE]) for model in models]
-        axes.bar(at, cut, width, linewidth=0, label=scheme, **look(number))
+        axes.bar(at, cut, width, linewidth=0, label=scheme, **bar_style(number))
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.set_xticks(range(len(models)), models)
     axes.set_ylabel("time cut from stream order, %", fontsize=8)

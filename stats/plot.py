@@ -1,4 +1,4 @@
-"""Pictures of results; matplotlib is imported only when one is made."""
+"""Pictures of results. matplotlib is imported only when a picture is drawn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DPI = 120
 Image = NDArray[np.float64]
 
 
-def look(number: int) -> dict[str, Any]:
+def bar_style(number: int) -> dict[str, Any]:
     """Return colour and hatch of the bars of series ``number``: the first of each colour have none."""
     turn = number // len(PALETTE) % len(HATCHES)
     return {"color": PALETTE[number % len(PALETTE)], "hatch": HATCHES[turn], "edgecolor": "white"}
@@ -49,7 +49,7 @@ class _Panel(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """What fills the picture: cell (SM * BINS + bin), the kernel that holds it, its mean TBs there."""
+    """Filled cells of the picture: SM * BINS + bin, the kernel shown there, and its mean number of TBs."""
 
     cell: NDArray[np.int64]
     kernel: NDArray[np.int64]
@@ -179,7 +179,7 @@ def _draw_image(axes: Axes, image: Image, span: float) -> None:
 
 
 def _draw_warps(axes: Axes, samples: dict[str, NDArray[Any]], most: float) -> None:
-    """Draw what is known without TBs: how many warps there were."""
+    """Draw resident warps over time, for results without the table ``tbs``."""
     if samples:
         _steps(axes, samples, "resident_warps", 1.0, "#56B4E9")
         axes.set_ylim(0, 1.08 * most or 1.0)

@@ -22,7 +22,7 @@ def format_time(us: float) -> str:
 
 
 def format_limits(runs: Table) -> str:
-    """Say what limits the runs of a job, which is the same for all rows."""
+    """Return the line with bound and estimate of a job, which all its runs share."""
     bound, estimate = (format_time(runs[name][0]) for name in ("bound_us", "estimate_us"))
     return f"limits    bound {bound}, estimate {estimate} (gap won: of the way from stream to the estimate)"
 
@@ -54,7 +54,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def format_runs(runs: Table, header: Iterable[str] = (), steps: int = 1) -> str:
     """Lay out rows of `runs` as a table under the header lines; `steps` divides the time a step."""
     steps = max(int(steps), 1)
-    # of most GPUs nobody measured what events take
+    # most GPUs have no table of energy per event
     shown = [column for column in _COLUMNS if column[1] != "energy_j" or np.isfinite(runs["energy_j"]).any()]
     lines = [["scheme", *(heading for heading, _, _ in shown)]]
     notes: dict[int, str] = {}
@@ -85,8 +85,8 @@ def format_runs(runs: Table, header: Iterable[str] = (), steps: int = 1) -> str:
     return "\n".join(out) + "\n"
 
 
-def format_found(tables: Mapping[str, Table]) -> str:
-    """Say what finding edges came to in runs that learn or guess them, a line each; empty without any."""
+def format_edge_discovery(tables: Mapping[str, Table]) -> str:
+    """Return a line a run that learns edges or finds them by hints; empty if there is none."""
     runs = {int(row["run"]): row for row in tables["runs"] if row["status"] == b"ok"}
     lines = {
         int(row["run"]): say(row, runs)

@@ -71,7 +71,7 @@ def write(
 def check_writable(
     path: str | os.PathLike[str], force: bool = False, configuration: dict[str, Any] | None = None
 ) -> None:
-    """Raise now what `write` would raise after the simulation, as far as it can be known."""
+    """Raise StoreError now for what would make :func:`write` fail later, as far as it is known."""
     target = _target(path)
     probe = _temporary(target)
     try:
@@ -291,7 +291,7 @@ def _check_existing(target: Path, force: bool, text: str | None, digest: str | N
         same = text is None or _json(old.configuration) == text
         if not same or digest not in (None, old.attributes["hash"]):
             raise StoreError(f"{target} exists with different results; --force replaces it")
-    # the file beside it may be somebody's own
+    # the user may have put a file of that name there
     if beside.exists() and text is not None and beside.read_bytes() != text.encode():
         raise StoreError(f"{beside} exists with another configuration; --force replaces it")
 

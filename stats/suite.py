@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from .plot import look
+from .plot import bar_style
 from .schema import Table
 from .store import StoreError
 
@@ -138,7 +138,7 @@ def draw_suite(tables: Mapping[str, Table], title: str, apart: Collection[str] =
         width = 0.85 / max(len(shown), 1)
         for number, j in enumerate(shown):
             at = np.arange(len(labels)) + (number - (len(shown) - 1) / 2) * width
-            axes.bar(at, values[:, j], width, linewidth=0, label=schemes[j], **look(number))
+            axes.bar(at, values[:, j], width, linewidth=0, label=schemes[j], **bar_style(number))
         axes.axhline(1.0, color="black", linewidth=0.8)
         axes.set_yscale("log", base=2)
         axes.set_xticks(range(len(labels)), labels)

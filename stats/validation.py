@@ -1,4 +1,4 @@
-"""What the table `validation` says: errors by class and by half, beside those of baseline models.
+"""The table ``validation`` as text: errors by class and by half, beside those of baseline models.
 
 A case that could not be simulated counts as an error of 100 %, and its speedup or gain as off by 1 with the
 wrong sign; none is left out.

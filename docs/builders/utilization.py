@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 def options_of() -> tuple[Script, bool]:
     """Read the command line."""
-    from pysim.cli.options import SINGLE, make_parser
+    from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script, choice
 
     parser = make_parser(
         (__doc__ or "").partition("?")[0] + "?",
         {"gpu": "titan_v"},
-        ("schemes", *SINGLE),
+        ("schemes", *SINGLE_RUN),
         "kernels run alone, in stream order",
     )
     text = "all, or quick: one recurrent row and one layer (default: all)"

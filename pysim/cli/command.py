@@ -1,4 +1,4 @@
-"""The command ``pysim``: what there is to choose from, graphs, traces written, devices from measurements."""
+"""The command ``pysim``: lists devices, schemes and more, shows TB graphs, writes traces."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
 
-def _table(rows: Iterable[tuple[str, ...]]) -> None:
-    """Print columns, the last one as it is."""
+def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print rows as aligned columns; the last column is not padded."""
     lines = list(rows)
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)] if lines else []
     for line in lines:
@@ -36,8 +36,8 @@ def _summary(made: Callable[..., Any]) -> str:
     return (inspect.getdoc(made) or "").partition("\n")[0]
 
 
-def _arguments(made: Callable[..., Any]) -> str:
-    """Write the arguments that have a default, as a user gives them."""
+def _default_keys(made: Callable[..., Any]) -> str:
+    """Return the keys of a workload with their defaults, in the form of a command line."""
     known = inspect.signature(made).parameters.values()
     return ",".join(
         f"{p.name}={int(p.default) if isinstance(p.default, bool) else p.default}"
@@ -46,7 +46,7 @@ def _arguments(made: Callable[..., Any]) -> str:
     )
 
 
-def _chosen(what: str, name: str | None, known: Mapping[str, Any]) -> list[str]:
+def _known_names(what: str, name: str | None, known: Mapping[str, Any]) -> list[str]:
     if name is None:
         return list(known)
     if name not in known:
@@ -56,24 +56,27 @@ def _chosen(what: str, name: str | None, known: Mapping[str, Any]) -> list[str]:
 
 def _devices(args: argparse.Namespace) -> None:
     if args.name is None:
-        _table((name, made.title) for name, made in DEVICES.items())
+        _print_table((name, made.title) for name, made in DEVICES.items())
         return
     made = device(args.name)
     print(f"{made.name}: {made.title}, compute capability {'.'.join(map(str, made.compute_capability))}")
-    _table((path, show(ROWS[path], value), made.sources.get(path, "")) for path, value in made.values.items())
+    rows = (
+        (path, show(ROWS[path], value), made.sources.get(path, "")) for path, value in made.values.items()
+    )
+    _print_table(rows)
     print()
     units = {event.name: "W" if event.unit == "s" else "pJ" for event in EVENTS}
-    _table(
+    _print_table(
         (f"energy of {n}", f"{each:g} {units[n]}", f"{off:.0%}", text) for n, each, off, text in made.energies
     )
     if not made.energies:
-        print("energy: nobody measured what events take on this GPU, so none is computed")
+        print("energy: no energy per event is known for this GPU, so no energy is computed")
 
 
 def _kernels(args: argparse.Namespace) -> None:
     from workloads.registry import KERNELS
 
-    _table((name, _summary(KERNELS[name])) for name in _chosen("kernel", args.name, KERNELS))
+    _print_table((name, _summary(KERNELS[name])) for name in _known_names("kernel", args.name, KERNELS))
 
 
 def _workloads(args: argparse.Namespace) -> None:
@@ -82,23 +85,23 @@ def _workloads(args: argparse.Namespace) -> None:
     name, colon, _ = (args.name or "").partition(":")
     if colon and name in WORKLOADS:
         raise ConfigError(f"workloads takes a name without keys, such as {name}")
-    names = _chosen("workload", args.name, WORKLOADS)
-    _table((name, _summary(WORKLOADS[name])) for name in names)
+    names = _known_names("workload", args.name, WORKLOADS)
+    _print_table((name, _summary(WORKLOADS[name])) for name in names)
     if args.name is not None:
-        print(f"{args.name}:{_arguments(WORKLOADS[args.name])}")
+        print(f"{args.name}:{_default_keys(WORKLOADS[args.name])}")
 
 
 def _schemes(args: argparse.Namespace) -> None:
     rows = []
-    for name in _chosen("scheme", args.name, SCHEMES):
+    for name in _known_names("scheme", args.name, SCHEMES):
         rows.append((name, SCHEMES[name].doc))
         rows += [(f"  +{option}", row.doc) for option, row in SCHEMES[name].options.items()]
-    _table(rows)
+    _print_table(rows)
 
 
 def _mechanisms(args: argparse.Namespace) -> None:
-    names = _chosen("mechanism", args.name, MECHANISMS)
-    _table(
+    names = _known_names("mechanism", args.name, MECHANISMS)
+    _print_table(
         (name, MECHANISMS[name].doc, ", ".join(f"{path}={value}" for path, value in MECHANISMS[name].off))
         for name in names
     )
@@ -120,7 +123,7 @@ def _parameters(args: argparse.Namespace) -> None:
         for path, *cells in rows:
             print(f"| `{path}` | {' | '.join(cells)} |")
     else:
-        _table(rows)
+        _print_table(rows)
 
 
 def _tables(args: argparse.Namespace) -> None:
@@ -128,10 +131,10 @@ def _tables(args: argparse.Namespace) -> None:
 
     known = {**schema.TABLES, **graph_schema.TABLES}
     if args.name is None:
-        _table((name, ", ".join(column.name for column in columns)) for name, columns in known.items())
+        _print_table((name, ", ".join(column.name for column in columns)) for name, columns in known.items())
         return
-    (name,) = _chosen("table", args.name, known)
-    _table((column.name, column.dtype.lstrip("<|"), column.unit, column.doc) for column in known[name])
+    (name,) = _known_names("table", args.name, known)
+    _print_table((column.name, column.dtype.lstrip("<|"), column.unit, column.doc) for column in known[name])
 
 
 def _write_trace(args: argparse.Namespace) -> None:
@@ -148,17 +151,14 @@ def _write_trace(args: argparse.Namespace) -> None:
     done = write_trace(
         job, Path(args.out), binary=args.binary, compress=args.compress, kernels=chosen, force=args.force
     )
-    files = len(done.files) - 1
-    print(
-        f"{args.out}: {files} kernels, {done.instructions:,} warp instructions, {done.characters:,} B of text"
-    )
+    size = f"{done.instructions:,} warp instructions, {done.characters:,} B of text"
+    print(f"{args.out}: {len(done.files) - 1} kernels, {size}")
     if job.events:
-        print(f"left out: {len(job.events)} events between streams, which the format has no words for")
+        print(f"left out: {len(job.events)} events between streams, which the trace format cannot express")
 
 
 def _calibrate(args: argparse.Namespace) -> None:
     from pysim.machine.calibrate import calibrate
-    from pysim.machine.devices import device as read_device
 
     base = args.base or "h200"
     text, kept = calibrate(Path(args.name), base)
@@ -175,12 +175,12 @@ def _calibrate(args: argparse.Namespace) -> None:
         raise ConfigError(f"{path} is there already: --force replaces it") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
-    made = read_device(str(path))
+    made = device(str(path))
     print(f"{path}: {made.title}; {len(made.values) - len(kept)} numbers measured, {len(kept)} of {base}")
 
 
-def _job(args: argparse.Namespace) -> tuple[Job, bool]:
-    """Return the job that the operand names, and whether it is renamed; ``./gru`` is no workload."""
+def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
+    """Return the job of the operand, and whether it is renamed. ``./gru`` is a path, ``gru`` a workload."""
     import stats
     from workloads.registry import WORKLOADS, make
 
@@ -232,7 +232,7 @@ def _dependences(args: argparse.Namespace) -> None:
     }
     if target is not None:
         stats.check_writable(target, args.force, configuration)
-    job, is_renamed = _job(args)
+    job, is_renamed = _job_of_operand(args)
     if args.kernels and not any(kernel.footprint for kernel in job.kernels):
         raise ConfigError(f"--kernels: {args.name} is no trace; --window chooses the kernels of a picture")
     if args.rename and not is_renamed:
@@ -259,40 +259,40 @@ def _dependences(args: argparse.Namespace) -> None:
         print("\n".join([format_dependences(tables), *lines]).rstrip())
 
 
-class Topic(NamedTuple):
-    """One command: what it does and the options that go with it. ``names``: its operands."""
+class Command(NamedTuple):
+    """One command and the options that it takes. ``operands``: their names; brackets: may be left out."""
 
     run: Callable[[argparse.Namespace], None]
     doc: str
     options: tuple[str, ...] = ()
-    names: tuple[str, ...] = ("[NAME]",)
+    operands: tuple[str, ...] = ("[NAME]",)
 
 
-TOPICS: dict[str, Topic] = {
-    "devices": Topic(_devices, "GPUs; with a name or FILE.toml each number with its source"),
-    "kernels": Topic(_kernels, "kernel templates"),
-    "workloads": Topic(_workloads, "workloads; with a name its keys"),
-    "schemes": Topic(_schemes, "ways of ordering work, with their options"),
-    "parameters": Topic(
-        _parameters, "what --set sets; with a name only what lies below, such as gpu.l2", ("gpu", "markdown")
+COMMANDS: dict[str, Command] = {
+    "devices": Command(_devices, "list the GPUs; with a name or FILE.toml: each parameter with its source"),
+    "kernels": Command(_kernels, "list the kernel templates"),
+    "workloads": Command(_workloads, "list the workloads; with a name: its keys and defaults"),
+    "schemes": Command(_schemes, "list the scheduling schemes and their options"),
+    "parameters": Command(
+        _parameters, "list the parameters of --set, or those of a group such as gpu.l2", ("gpu", "markdown")
     ),
-    "tables": Topic(_tables, "tables of a result; with a name each column's type, unit and meaning"),
-    "calibrate": Topic(
+    "tables": Command(_tables, "list the tables of a result file; with a name: its columns"),
+    "calibrate": Command(
         _calibrate,
-        "turn the micro.json that tests/hw/suite/micro.cu left in a folder into a device file",
+        "make a device file from the micro.json that tests/hw/suite/micro.cu wrote to a folder",
         ("base", "output", "force"),
         ("FOLDER",),
     ),
-    "dependences": Topic(
+    "dependences": Command(
         _dependences,
-        "which TB needs which: of a workload (name:key=value,...), a trace's folder, or a result file's job",
+        "show which TBs depend on which in a workload (name:key=value,...), trace or result file",
         ("granularity", "rename", "window", "picture", "output", "json", "kernels", "force"),
         ("WORKLOAD|FOLDER|FILE.h5",),
     ),
-    "mechanisms": Topic(_mechanisms, "what --without switches off, and by which parameters"),
-    "write-trace": Topic(
+    "mechanisms": Command(_mechanisms, "list the mechanisms of --without and what switches them off"),
+    "write-trace": Command(
         _write_trace,
-        "write a workload (name:key=value,...) as SASS trace into a folder",
+        "write a workload (name:key=value,...) as a SASS trace to a folder",
         ("binary", "compress", "kernels", "force"),
         ("WORKLOAD", "FOLDER"),
     ),
@@ -318,7 +318,7 @@ def _window(text: str) -> tuple[int, int]:
     return made
 
 
-class Choice(NamedTuple):
+class CommandOption(NamedTuple):
     """An option of some commands. ``kind`` None: a flag without a value."""
 
     metavar: str
@@ -327,62 +327,64 @@ class Choice(NamedTuple):
     default: object = None
 
 
-OPTIONS: dict[str, Choice] = {
-    "gpu": Choice("NAME", str, "the values of this GPU"),
-    "base": Choice("NAME", str, "GPU that has what was not measured (default: h200)"),
-    "output": Choice("FILE", str, "where the device (.toml) goes, or all tables and the graph (.h5)"),
-    "granularity": Choice(
-        "WORD", _granularity, "what conflicts: what shares a sector, line or page", "sector"
+OPTIONS: dict[str, CommandOption] = {
+    "gpu": CommandOption("NAME", str, "show the values of this GPU"),
+    "base": CommandOption("NAME", str, "GPU that gives the values that were not measured (default: h200)"),
+    "output": CommandOption("FILE", str, "file to write: the device (.toml), or the TB graph (.h5)"),
+    "granularity": CommandOption(
+        "WORD", _granularity, "conflicts by sector, line or page (default: sector)", "sector"
     ),
-    "rename": Choice("", None, "memory of its own for every value: no buffer is used twice"),
-    "window": Choice("FIRST:LAST", _window, "kernels of a picture and of --json, from 0 on (default: 0:3)"),
-    "picture": Choice("FILE", str, "draw the window: .svg, .dot (Graphviz) or .png"),
-    "json": Choice("", None, "print one JSON object"),
-    "markdown": Choice("", None, "a table for documents"),
-    "binary": Choice("SM", positive_int, "SM version whose instructions are written (default: 70)", 70),
-    "compress": Choice("", None, "files with xz"),
-    "kernels": Choice("LIST", number_ranges, "only these launches, counted from 1, such as 3-7,9"),
-    "force": Choice("", None, "replace the file, or the trace in a folder that is not empty"),
+    "rename": CommandOption("", None, "give every value its own memory, so that no buffer is reused"),
+    "window": CommandOption(
+        "FIRST:LAST", _window, "kernels of --picture and --json, from 0 on (default: 0:3)"
+    ),
+    "picture": CommandOption("FILE", str, "draw the kernels of --window: .svg, .dot (Graphviz) or .png"),
+    "json": CommandOption("", None, "print one JSON object"),
+    "markdown": CommandOption("", None, "print a Markdown table"),
+    "binary": CommandOption("SM", positive_int, "SM version of the instructions (default: 70)", 70),
+    "compress": CommandOption("", None, "compress the trace files with xz"),
+    "kernels": CommandOption("LIST", number_ranges, "only these launches, counted from 1, such as 3-7,9"),
+    "force": CommandOption("", None, "replace an existing file, or the trace in a folder"),
 }
 
 
-def _topic(text: str) -> str:
-    if text not in TOPICS:
-        hint = suggest(text, TOPICS) or f": there are {', '.join(TOPICS)}"
+def _command_name(text: str) -> str:
+    if text not in COMMANDS:
+        hint = suggest(text, COMMANDS) or f": there are {', '.join(COMMANDS)}"
         raise argparse.ArgumentTypeError(f"no command {text}{hint}")
     return text
 
 
 def _check(parser: Parser, args: argparse.Namespace) -> None:
-    """Refuse operands and options that do not go with the command; name the operands."""
-    topic = TOPICS[args.command]
+    """Refuse what the command does not take; set ``name`` and ``out`` to its operands."""
+    command = COMMANDS[args.command]
     for name, row in OPTIONS.items():
-        if getattr(args, name) not in (None, False, row.default) and name not in topic.options:
-            owners = " and ".join(t for t, other in TOPICS.items() if name in other.options)
+        if getattr(args, name) not in (None, False, row.default) and name not in command.options:
+            owners = " and ".join(t for t, other in COMMANDS.items() if name in other.options)
             parser.error(f"--{name} goes with the command {owners}")
-    least = sum(not name.startswith("[") for name in topic.names)
-    if len(args.operands) > len(topic.names):
-        parser.error(f"unexpected argument {args.operands[len(topic.names)]!r}")
+    least = sum(not name.startswith("[") for name in command.operands)
+    if len(args.operands) > len(command.operands):
+        parser.error(f"unexpected argument {args.operands[len(command.operands)]!r}")
     if len(args.operands) < least:
-        parser.error(f"{args.command} needs {' and '.join(topic.names)}")
+        parser.error(f"{args.command} needs {' and '.join(command.operands)}")
     args.name, args.out = (*args.operands, None, None)[:2]
 
 
 def run() -> None:
-    """Read the command line and do what it says."""
-    width = max(map(len, TOPICS)) + 2
-    lines = [f"  {name:<{width}}{topic.doc}" for name, topic in TOPICS.items()]
+    """Read the command line and run the command; a wrong argument exits with status 2."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:<{width}}{command.doc}" for name, command in COMMANDS.items()]
     parser = Parser(
         prog="pysim",
         usage="pysim COMMAND [NAME] [OPTION ...]",
-        description="A GPU simulator for dependent kernels. Experiments are the scripts in configs/.",
+        description="GPU simulator for dependent kernels. The experiments are the scripts in configs/.",
         epilog="commands:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", type=_topic, metavar="COMMAND", help="one of the commands below")
-    parser.add_argument("operands", nargs="*", metavar="NAME", help="show only this one, in detail")
+    parser.add_argument("command", type=_command_name, metavar="COMMAND", help="one of the commands below")
+    parser.add_argument("operands", nargs="*", metavar="NAME", help="what to show or use, see below")
     for name, row in OPTIONS.items():
-        owners = ", ".join(t for t, topic in TOPICS.items() if name in topic.options)
+        owners = ", ".join(t for t, command in COMMANDS.items() if name in command.options)
         text = f"{owners}: {row.doc}"
         flags = (f"--{name}",) if name != "output" else ("-o", "--output")
         if row.kind is None:
@@ -392,6 +394,6 @@ def run() -> None:
     args = parser.parse_args()
     _check(parser, args)
     try:
-        TOPICS[args.command].run(args)
+        COMMANDS[args.command].run(args)
     except ConfigError as error:
         parser.error(str(error))

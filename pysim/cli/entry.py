@@ -1,6 +1,6 @@
-"""The frame that scripts run in: one clean line for what a user can cause.
+"""Runs the ``main`` of a script: an error that a user can cause is one line on stderr, not a traceback.
 
-It is light, so that a script is inside it before it imports anything else.
+This module imports little, so that a script can enter :func:`run_script` before its slow imports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 class _Terminated(BaseException):
-    """SIGTERM as an exception, so that files are closed and temporary ones removed on the way out."""
+    """SIGTERM as an exception, so that open files are closed and temporary files removed."""
 
 
 @contextmanager
@@ -49,9 +49,9 @@ def _sigterm() -> Iterator[None]:
 
 
 def run_script(main: Callable[[], int | None]) -> NoReturn:
-    """Run a script's main and exit: one clean line for what a user can cause, a traceback for bugs."""
+    """Run ``main`` and exit with its status: user errors print one line, bugs a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        # a file name need not be text in the terminal's encoding
+        # a file name may hold bytes that the terminal's encoding cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_status(main))
@@ -61,15 +61,15 @@ def _status(main: Callable[[], int | None]) -> int:
     try:
         with _sigterm():
             status = main() or 0
-            # A pipe that broke shows at the latest here, while it can still be handled.
+            # A broken pipe raises here at the latest, where it can still be handled.
             sys.stdout.flush()
             return status
     except BrokenPipeError:
-        # The interpreter flushes stdout once more at exit; give it somewhere to go.
+        # The interpreter flushes stdout again at exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
     except OSError as error:
-        # Files of results carry errors of their own, so this is standard output: a full disk, say.
+        # Result files raise StoreError, so this error is of standard output: a full disk, for example.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -87,7 +87,7 @@ def _status(main: Callable[[], int | None]) -> int:
         traceback.print_exc()
         return EXIT_ERROR
     except Exception as error:
-        # The results package must not import this one; its user errors carry a mark instead.
+        # stats must not import pysim, so its user errors are marked by an attribute.
         if isinstance(error, SimError) or getattr(error, "user_error", False):
             print(f"error: {error}", file=sys.stderr)
             return EXIT_ERROR

@@ -1,4 +1,4 @@
-"""From a name on a command line to a job: a workload, a trace, or the job that a result file is of."""
+"""Makes the job that a command line names: a trace, or the job of a result file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     Make = Callable[[str], Job]
 
-KEPT = Path("results/traces")
-# scripts whose options are the keys of one workload
-SCRIPTS = {"titanv_gru": "gru"}
+TRACE_CACHE = Path("results/traces")
+# the workload of scripts whose options are its keys
+WORKLOAD_OF_SCRIPT = {"titanv_gru": "gru"}
 
 
 def chosen_kernels(ranges: Sequence[tuple[int, int]] | None, last: int) -> list[int] | None:
@@ -39,17 +39,17 @@ def job_of_trace(source: Path, kernels: Sequence[tuple[int, int]] | None = None)
     from pysim.trace.job import trace_job
 
     chosen = None if kernels is None else chosen_kernels(kernels, count_kernels(source))
-    store = open_trace(source, KEPT, Clock(), kernels=chosen)
-    # what was converted for the choice holds nothing else
+    store = open_trace(source, TRACE_CACHE, Clock(), kernels=chosen)
+    # a trace that was converted for these kernels holds no others
     return trace_job(store, None if store.path != source and store.chosen else chosen)
 
 
-def _job_of_kept_trace(path: Path, known: Mapping[str, Any]) -> Job:
-    """Return the job that a script replayed, from its converted form."""
+def _job_of_cached_trace(path: Path, known: Mapping[str, Any]) -> Job:
+    """Return the job that a script replayed, from the converted trace in TRACE_CACHE."""
     from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
 
-    for file in sorted(KEPT.glob("*.pysim")):
+    for file in sorted(TRACE_CACHE.glob("*.pysim")):
         try:
             store = ConvertedTrace(file)
         except WorkloadError:
@@ -58,20 +58,18 @@ def _job_of_kept_trace(path: Path, known: Mapping[str, Any]) -> Job:
             chosen = None if store.chosen else known["kernels"]
             return trace_job(store, chosen, memcpy=known["memcpy"])
     raise WorkloadError(
-        f"{path} replays the trace {known['name']}, whose converted form is not in {KEPT}: name its folder"
+        f"{path} replays the trace {known['name']}, which is not in {TRACE_CACHE}: name its folder"
     )
 
 
 def job_of_result(
     path: Path, configuration: Mapping[str, Any], attributes: Mapping[str, Any], make: Make
 ) -> tuple[Job, bool]:
-    """Build the job of a result file again, from the configuration in it, and make sure that it is the same.
+    """Build the job of a result file again from the configuration in it; also return whether it was renamed.
 
-    Also returns whether the run renamed it.
-
-    A result file holds times and which kernels wait for which, not which TBs: these follow from the job. The
-    hash of the edges, in the file's attribute ``graph``, tells whether today's workload makes the same ones.
-    ``make``: from the name of a workload to a job.
+    A result file holds no edges between TBs, because they follow from the job. Its attribute ``graph`` is a
+    hash of them. ``make``: builds the job of a workload's name. Raises WorkloadError if the job cannot be
+    built, or has other edges than when the file was written.
     """
     from pysim.dependence.dependences import dependences
     from pysim.program.rename import renamed
@@ -79,21 +77,21 @@ def job_of_result(
 
     script, known = configuration.get("script"), configuration.get("workload")
     if "graph" not in attributes or not isinstance(known, Mapping):
-        raise WorkloadError(f"{path}: says of no one job, or was written before files told its graph's hash")
+        raise WorkloadError(f"{path}: not the result of a single job, or without the hash of its graph")
     if isinstance(known.get("workload"), str):
         job = make(known["workload"])
-    elif script in SCRIPTS:
+    elif script in WORKLOAD_OF_SCRIPT:
         pairs = ((key, int(v) if isinstance(v, bool) else v) for key, v in known.items())
-        job = make(f"{SCRIPTS[str(script)]}:" + ",".join(f"{key}={value}" for key, value in pairs))
+        job = make(f"{WORKLOAD_OF_SCRIPT[str(script)]}:" + ",".join(f"{key}={value}" for key, value in pairs))
     elif {"source", "kernels", "unknown", "memcpy", "name"} <= set(known):
-        job = _job_of_kept_trace(path, known)
+        job = _job_of_cached_trace(path, known)
     else:
-        raise WorkloadError(f"{path}: how {script} makes its job is not known")
+        raise WorkloadError(f"{path}: the job of script {script} cannot be built from its result file")
     again = bool(configuration.get("rename"))
     job = renamed(job) if again else job
     if digest(dependences(job)) != attributes["graph"]:
         raise WorkloadError(
-            f"{path}: its job is made another way today (it was written by {configuration.get('version')}):"
+            f"{path}: its job has other edges now than when version {configuration.get('version')} wrote it:"
             " run it again"
         )
     return job, again

@@ -197,7 +197,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 # options that look into a single run: scripts that make many runs refuse them
-SINGLE = ("tables", "sample-us", "rename", "explain")
+SINGLE_RUN = ("tables", "sample-us", "rename", "explain")
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -1,4 +1,4 @@
-"""What every experiment script does before and after it simulates: options, checks, names of files."""
+"""What all experiment scripts share: check the options, name the result file, simulate, report, write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PYTHON = ("pysim/**/*.py", "workloads/**/*.py")
 
 
 def choice(*names: str) -> Callable[[str], str]:
-    """Option type: one of the names; another one is refused with the nearest."""
+    """Return an option type: one of the names; the error for another one suggests the nearest."""
 
     def read(text: str) -> str:
         if text not in names:
@@ -48,7 +48,7 @@ def choice(*names: str) -> Callable[[str], str]:
 
 @cache
 def source_digest() -> str:
-    """Return a digest of the sources that decide a result, so that an edit gives a new file name."""
+    """Return a digest of the sources that decide a result; an edit changes the name of the result file."""
     digest = hashlib.sha256()
     for pattern in ("core_c/**/*.[ch]", *_PYTHON):
         for path in sorted(_ROOT.glob(pattern)):
@@ -58,7 +58,7 @@ def source_digest() -> str:
 
 @cache
 def code_digest() -> str:
-    """Return a digest of what runs: the compiled core, whatever its sources say now, and the Python code."""
+    """Return a digest of the code that runs: the compiled core (not its sources) and the Python files."""
     digest = hashlib.sha256()
     for pattern in ("pysim/_core.*", *_PYTHON):
         for path in sorted(_ROOT.glob(pattern)):
@@ -100,7 +100,7 @@ class Script:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """All that decides the result: what is written beside the result file."""
+        """Everything that decides the result; it is stored in and beside the result file."""
         return {
             "script": self.name,
             "version": f"{__version__}+{source_digest()}",
@@ -113,27 +113,27 @@ class Script:
 
     @property
     def path(self) -> Path:
-        """Where the result goes: ``--out``, or a name that no other configuration has."""
+        """Path of the result file: ``--out``, or a name with a hash of the configuration."""
         text = json.dumps(self.configuration, sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()[:10]
         return self.options.out or Path("results") / f"{self.name}-{key}.h5"
 
     @property
-    def tables(self) -> tuple[str, ...]:
-        """What to simulate with; explaining a TB needs its record even where it is not written."""
+    def tables_to_simulate(self) -> tuple[str, ...]:
+        """Tables that the simulation records: those to write, and those that ``--explain`` needs."""
         chosen = self.options.tables or ("all",)
         if self.options.explain is None or "all" in chosen:
             return chosen
         return (*(name for name in chosen if name != "none"), "tbs", "kernels")
 
-    def written(self, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of the tables that the options ask for."""
+    def tables_to_write(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tables that ``--tables`` selects, and those that every result file has."""
         chosen = self.options.tables or ("all",)
         always = ("runs", "names", "host")
         return {name: t for name, t in tables.items() if "all" in chosen or name in (*chosen, *always)}
 
-    def explained(self, job: Job) -> tuple[int, int] | None:
-        """Return kernel and TB of ``--explain``; a kernel goes by number, or by name if launched once."""
+    def explained_tb(self, job: Job) -> tuple[int, int] | None:
+        """Return kernel and TB number of ``--explain``; a kernel launched once may be given by name."""
         if self.options.explain is None:
             return None
         word, tb = self.options.explain
@@ -157,7 +157,7 @@ class Script:
         return kernel, tb
 
     def machine_lines(self) -> list[str]:
-        """Describe what holds for every run of the call."""
+        """Return the lines that describe the machine, which all runs of the call share."""
         at = self.config.number
 
         def us(path: str) -> str:
@@ -185,9 +185,9 @@ class Script:
         picture: bytes | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write tables to the file of the call, with what is declared of their columns.
+        """Write tables to the result file, with the units and meanings of their columns.
 
-        ``about``: attributes of the file beside the script's name.
+        ``picture``: PNG; ``about``: further attributes of the file.
         """
         from pysim.results import graph_schema, schema
 
@@ -209,7 +209,7 @@ class Script:
         draw: Callable[[], bytes] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write tables that a script has made and the picture of ``draw()``; say so, print JSON if asked."""
+        """Write tables and the picture of ``draw()``, print the file names, and JSON with ``--json``."""
         picture = None
         try:
             picture = draw() if draw else None
@@ -222,7 +222,7 @@ class Script:
             print(stats.to_json(tables))
 
     def job(self, job: Job) -> Job:
-        """Return the job as the shared options want it."""
+        """Return the job, renamed if ``--rename`` is given."""
         from pysim.program.rename import renamed
 
         return renamed(job) if self.options.rename else job
@@ -234,10 +234,10 @@ class Script:
         config: Config | None = None,
         **more: Any,
     ) -> Result:
-        """Simulate a job as the options say, or under other schemes or on another ``config``.
+        """Simulate a job under the options; ``schemes`` and ``config`` replace theirs.
 
-        ``more``: arguments of ``simulate``.
-        Ctrl-C ends the script also where some schemes have run.
+        ``more``: further arguments of ``pysim.simulate``. Raises KeyboardInterrupt after Ctrl-C, so that the
+        schemes that have run are not taken for a whole result.
         """
         from pysim.engine.run import simulate
 
@@ -248,14 +248,15 @@ class Script:
         return result
 
     def run(self, job: Job, stats: ModuleType, log: Any, clock: Clock | None = None) -> Run:
-        """Simulate the job under the schemes of the call; refuse before what would fail at the end.
+        """Simulate the job under the schemes of the call, after checking that the result can be written.
 
-        ``stats``: the package that writes results, which this one does not import; ``log``: its ``Log``.
+        ``stats``: the package that writes results, which ``pysim`` does not import; ``log``: its ``Log``.
+        Raises WorkloadError if no scheme could run.
         """
         job = self.job(job)
-        what = self.explained(job)
+        what = self.explained_tb(job)
         stats.check_writable(self.path, self.options.force, self.configuration)
-        result = self.simulate(job, tables=self.tables, progress=log, clock=clock)
+        result = self.simulate(job, tables=self.tables_to_simulate, progress=log, clock=clock)
         for note in result.notes:
             log.say(note)
         log.clear()
@@ -268,38 +269,38 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What :meth:`Script.run` made; ``listed``: its tables, ``good``: the rows of schemes that could run."""
+    """Outcome of :meth:`Script.run`. ``listed``: tables; ``completed``: rows of ``runs`` with status ok."""
 
     script: Script
     stats: ModuleType
     log: Any
     job: Job
     result: Result
-    what: tuple[int, int] | None
+    explained_tb: tuple[int, int] | None
     listed: dict[str, NDArray[np.void]]
-    good: NDArray[np.void]
+    completed: NDArray[np.void]
 
     def show(self, text: str) -> None:
-        """Print a line, beside the one JSON object if that is asked for."""
+        """Print a line: on stdout, or on stderr with ``--json``."""
         if self.script.options.json:
             self.log.say(text)
         else:
             print(text)
 
     def report(self, lines: list[str]) -> None:
-        """Print machine, the script's own lines, the runs, where time went, and what was to be explained."""
-        header = [*self.script.machine_lines(), *lines, self.stats.format_limits(self.good)]
+        """Print the machine, the script's own lines, runs, stall stacks and what ``--explain`` asks for."""
+        header = [*self.script.machine_lines(), *lines, self.stats.format_limits(self.completed)]
         device = self.script.config.device
         if not device.energies:
             header.append(f"energy    left out: there is no energy table for {device.name}")
         header.append("")
         self.show(self.stats.format_runs(self.listed["runs"], header, self.job.steps))
-        if found := self.stats.format_found(self.listed):
+        if found := self.stats.format_edge_discovery(self.listed):
             self.show(found)
         self.show(self.stats.format_stalls(self.listed) or "no stall stack: the table stalls is left out")
-        if self.what is not None:
-            for scheme in self.good["scheme"]:
-                self.show(self.result.explain(scheme.decode(), *self.what))
+        if self.explained_tb is not None:
+            for scheme in self.completed["scheme"]:
+                self.show(self.result.explain(scheme.decode(), *self.explained_tb))
 
     def write(
         self,
@@ -307,7 +308,9 @@ class Run:
         last: Callable[[dict[str, Any]], list[str]] = lambda tables: [],
         draw: Callable[[dict[str, Any], str], bytes] | None = None,
     ) -> None:
-        """Write the result and its picture, and say so; ``last(tables)`` completes them and gives lines.
+        """Write the result and its picture, and print the names of the files.
+
+        ``last(tables)`` may complete the tables; it returns further lines to print.
 
         ``draw(tables, title)`` makes the picture (default: occupancy over time, a panel a scheme).
         """
@@ -316,7 +319,7 @@ class Run:
         from pysim.results.graph_tables import digest
 
         script, path = self.script, self.script.path
-        tables, picture = script.written(self.listed), None
+        tables, picture = script.tables_to_write(self.listed), None
         try:
             draw = draw or import_module(f"{self.stats.__name__}.plot").draw_occupancy
             picture = draw(tables, f"{title} on {script.config.device.title}")

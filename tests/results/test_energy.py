@@ -107,7 +107,7 @@ def test_without_a_table_energy_is_empty_and_the_device_says_why():
     assert len(result.tables()["energy"]) == 0
     command = [sys.executable, "-m", "pysim", "devices", "titan_v"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "nobody measured what events take" in done.stdout
+    assert "no energy per event is known for this GPU" in done.stdout
 
 
 # what takes a second or two; docs/energy.md has them all

@@ -107,12 +107,12 @@ def test_report_of_found_edges() -> None:
         "tb_bloom               edges by hints: 9, 3 of them from false positives, 0.002 % of tests"
         " (analytic 0.001 %)",
     ]
-    assert stats.format_found(tables).splitlines() == lines
+    assert stats.format_edge_discovery(tables).splitlines() == lines
     runs["status"][3] = b"failed"
-    less = stats.format_found(tables)
+    less = stats.format_edge_discovery(tables)
     assert [line.split()[0] for line in less.splitlines()] == ["tb_learned", "tb_bloom:newest", "tb_bloom"]
     assert "speedup lost" not in less
-    assert stats.format_found({"runs": runs}) == ""
+    assert stats.format_edge_discovery({"runs": runs}) == ""
 
 
 def test_imports_nothing_of_the_simulator() -> None:

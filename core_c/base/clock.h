@@ -17,7 +17,7 @@ static inline u32 gs_gpc_first(const gs_sim *sim, u32 gpc)
 {
     u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
     u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs;
-    return (u32)gs_min((gpc * size + gs_min(gpc, longer)) * each, sim->sms);
+    return gs_min32((gpc * size + gs_min32(gpc, longer)) * each, sim->sms);
 }
 
 static inline const gs_clock *gs_clock_of(const gs_sim *sim, const gs_sm *sm)

@@ -83,7 +83,7 @@ static inline void box_clear(gs_ctx *ctx, gs_box *b)
 
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to)
 {
-    gs_box *row = ctx->boxes[ctx->id] + ((u32)ctx->qn & (GS_RING - 1)) * ctx->sim->boxes;
+    gs_box *row = ctx->boxes[ctx->id] + (ctx->qn & (GS_RING - 1)) * ctx->sim->boxes;
     for (u32 i = from; i < to; i++) {
         box_clear(ctx, &row[i]);
     }

@@ -28,7 +28,7 @@ typedef struct gs_thread {
     u64 pad[16]; /* whatever the alignment, no two threads share a host cache line */
 } gs_thread;
 
-_Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == 8 * GS_PIPES,
+_Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == sizeof(u64) * GS_PIPES,
                "pipe counters are an array");
 
 typedef struct gs_kernel_count {
@@ -199,12 +199,15 @@ struct gs_sim {
     u64 sync_extra[2][2]; /* what atomics take longer than loads: near, far; to L2, back */
     u64 poll_period[2];   /* ticks between two polls of a waiting TB, near and far */
     u64 acquire, posted;  /* cycles */
-    u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
+    /* Tables of the caller, who keeps them until gs_free. */
+    const u64 *accesses;
+    const gs_template *recorded_templates;
+    const gs_part *recorded_parts;
     gs_sched sched;
     gs_bloom bloom;
     gs_thread thread[GS_THREADS];
-    u64 block;  /* what free() takes */
-    u64 oracle; /* address of the oracle; 0: off */
+    void *block;              /* the allocation that holds this struct; gs_free frees it */
+    struct gs_oracle *oracle; /* owned; NULL: off */
 };
 
 #define GS_TABLE(sim, type, field)       ((type *)(void *)((char *)(sim) + (sim)->field))
@@ -224,6 +227,12 @@ static inline u32 gs_slice_place(const gs_sim *sim, u32 n)
 static inline gs_slice *gs_slices(gs_sim *sim)
 {
     return GS_TABLE(sim, gs_slice, at_slices);
+}
+
+/* The TBs that are resident on an SM, by slot. */
+static inline gs_resident *gs_residents_of(gs_sim *sim, u32 sm)
+{
+    return GS_TABLE(sim, gs_resident, at_residents) + (size_t)sm * GS_TBS;
 }
 
 static inline gs_kernel *gs_kernels(gs_sim *sim)

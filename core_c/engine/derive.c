@@ -248,8 +248,8 @@ static int derive_ports(gs_sim *sim)
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
     }
     for (u32 mask = 0; mask < 16; mask++) {
-        u32 n = gs_popcount(mask), write = (u32)(32 * 64 / p->write_bytes);
-        sim->reply_hold[0][mask] = (u16)(n * (u32)(32 * 64 / p->reply_bytes));
+        u32 n = gs_popcount(mask), write = (u32)(32ll * 64 / p->write_bytes);
+        sim->reply_hold[0][mask] = (u16)(n * (u32)(32ll * 64 / p->reply_bytes));
         sim->reply_hold[1][mask] = 16;
         for (u32 sharing = 0; sharing <= 4; sharing++) {
             u32 each = n * gs_max32(sharing, 1);

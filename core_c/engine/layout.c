@@ -51,9 +51,9 @@ static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u
     sim->at_semaphores = gs_reserve(end, job->n_needs, sizeof(gs_semaphore));
     sim->at_subscribers =
         gs_reserve(end, job->n_needs ? (u64)sim->sms * GS_TBS * GS_POLLS : 0, sizeof(gs_subscriber));
-    sim->accesses = (u64)(uintptr_t)job->accesses;
-    sim->recorded_templates = (u64)(uintptr_t)job->templates;
-    sim->recorded_parts = (u64)(uintptr_t)job->parts;
+    sim->accesses = job->accesses;
+    sim->recorded_templates = job->templates;
+    sim->recorded_parts = job->parts;
 }
 
 /* What the scheduler keeps, but its event queues. */
@@ -108,8 +108,8 @@ static void lay_out_events(gs_sim *sim, const gs_job *job, u64 *end)
 static void lay_out_parts(gs_sim *sim, u64 *end)
 {
     u64 sets = (u64)sim->slice_boxes * GS_GROUP * sim->sets;
-    sim->at_sms = gs_reserve(end, sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
-    sim->at_slices = gs_reserve(end, sim->slice_boxes * GS_GROUP, sizeof(gs_slice));
+    sim->at_sms = gs_reserve(end, (u64)sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
+    sim->at_slices = gs_reserve(end, (u64)sim->slice_boxes * GS_GROUP, sizeof(gs_slice));
     sim->at_sets = gs_reserve(end, sets, sizeof(gs_set));
     sim->at_gpc_links =
         gs_reserve(end, sim->gpc_sector ? (u64)sim->slice_boxes * sim->gpcs : 0, sizeof(gs_gpc_link));

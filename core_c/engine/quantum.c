@@ -62,10 +62,11 @@ static void samples_merge(gs_sim *sim)
     for (u32 t = 0; t < GS_THREADS; t++) {
         gs_sample *s = (gs_sample *)(void *)((char *)sim + sim->thread[t].at_samples);
         for (u32 i = 0; i < GS_SAMPLES / 2; i++) {
+            /* sample 0 is merged in place, word by word */
+            const u64 *first = (const u64 *)&s[(size_t)2 * i], *second = (const u64 *)&s[(size_t)2 * i + 1];
             u64 *to = (u64 *)&s[i];
-            const gs_sample pair[2] = {s[2 * i], s[2 * i + 1]};
             for (u32 j = 0; j < sizeof(gs_sample) / 8; j++) {
-                to[j] = ((const u64 *)&pair[0])[j] + ((const u64 *)&pair[1])[j];
+                to[j] = first[j] + second[j];
             }
         }
         memset(s + GS_SAMPLES / 2, 0, sizeof *s * (GS_SAMPLES / 2));

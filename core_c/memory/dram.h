@@ -88,7 +88,7 @@ static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n
 static GS_ALWAYS_INLINE u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
 {
     u64 first = gs_div_by(now, sim->by_slot) >> 6;
-    if (GS_UNLIKELY(first > s->bus_word + 2 * GS_BUS_WORDS)) {
+    if (GS_UNLIKELY(first > s->bus_word + 2ull * GS_BUS_WORDS)) {
         /* all words of the old map are past: only those in view are built anew */
         s->bus_word = first - GS_BUS_WORDS;
     }

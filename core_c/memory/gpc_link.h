@@ -42,10 +42,10 @@ static inline u64 gs_gpc_link_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 se
     gs_gpc_link *link =
         &GS_TABLE(sim, gs_gpc_link, at_gpc_links)[(size_t)group * sim->gpcs + sim->gpc_of[sm]];
     gs_gpc_link_pass(link, t);
-    u64 *own = &link->left[sim->cluster_of[sm]], wait = 0;
-    *own += sectors * sim->gpc_sector;
+    u64 *own = &link->left[sim->cluster_of[sm]], hold = (u64)sectors * sim->gpc_sector, wait = 0;
+    *own += hold;
     for (u32 i = 0; i < GS_CLUSTERS; i++) {
         wait += gs_min(link->left[i], *own);
     }
-    return wait - sectors * sim->gpc_sector;
+    return wait - hold;
 }

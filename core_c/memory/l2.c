@@ -193,7 +193,7 @@ static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 
     /* one sender a group keeps replies of one time in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     const server v = {ctx, sim, &sender, sim->l2_latency, sim->noc, group};
-    gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
+    gs_slice *slices = gs_slices(sim) + (size_t)group * GS_GROUP;
     gs_set *sets = gs_l2_sets(sim, group * GS_GROUP);
     gs_slice *of[GS_GROUP];
     for (u32 i = 0; i < GS_GROUP; i++) {

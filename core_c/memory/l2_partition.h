@@ -30,7 +30,7 @@ static inline u64 gs_partition_link_take(const gs_sim *sim, gs_slice *s, u64 t, 
     s -= s->id % GS_GROUP;
     u64 start = gs_max(t, s->partition_link_free);
     s->partition_link_free = start + (kind == GS_MSG_STORE ? sim->link_store : 0) +
-                             sectors * sim->link_sector[kind == GS_MSG_LOAD];
+                             (u64)sectors * sim->link_sector[kind == GS_MSG_LOAD];
     return start - t;
 }
 

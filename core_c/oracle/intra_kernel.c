@@ -42,7 +42,7 @@ gs_intra_kernel *gs_intra_kernel_create(u32 tbs, u32 semaphores, gs_intra_kernel
     in->semaphores = semaphores;
     in->clock = calloc(tbs, sizeof *in->clock);
     in->known = calloc((u64)tbs * tbs, sizeof *in->known);
-    in->given = calloc((u64)semaphores + 1, sizeof *in->given);
+    in->given = (u32 **)calloc((u64)semaphores + 1, sizeof *in->given);
     in->spots = calloc(n + 1, sizeof *in->spots);
     if (!in->clock || !in->known || !in->given || !in->spots) {
         gs_intra_kernel_free(in);
@@ -75,7 +75,7 @@ void gs_intra_kernel_free(gs_intra_kernel *in)
     }
     free(in->clock);
     free(in->known);
-    free(in->given);
+    free((void *)in->given);
     free(in->spots);
     free(in);
 }

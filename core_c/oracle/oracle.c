@@ -24,7 +24,7 @@ int gs_oracle_create(gs_sim *sim)
     if (!o) {
         return 0;
     }
-    sim->oracle = (u64)(uintptr_t)o;
+    sim->oracle = o;
     o->shadows_room = 1 << 16;
     o->shadows = calloc(o->shadows_room, sizeof *o->shadows);
     o->kernels = calloc(sim->n_launches, sizeof *o->kernels);
@@ -81,13 +81,13 @@ static int violation(gs_sim *sim, const gs_oracle *o, const gs_oracle_access *a,
                            "%u of kernel %u "
                            "has %s it",
                            kind, a->tb, a->kernel, a->kind == GS_MSG_LOAD ? "reads" : "writes",
-                           (unsigned long long)(sector * 32), (double)a->time / 1024e3, tb, k,
+                           (unsigned long long)sector * 32, (double)a->time / 1024e3, tb, k,
                            first->write ? "written" : "read");
         }
     }
     return gs_fail(sim, GS_ERR_ORACLE,
                    "stale L1 line: TB %u of kernel %u reads sector 0x%llx at %.3f us as it was before its %s",
-                   a->tb, a->kernel, (unsigned long long)(sector * 32), (double)a->time / 1024e3,
+                   a->tb, a->kernel, (unsigned long long)sector * 32, (double)a->time / 1024e3,
                    stale ? "last writer ended" : "writers ended");
 }
 
@@ -102,7 +102,7 @@ static int race(gs_sim *sim, const gs_oracle_access *a, u64 sector, u32 other, u
         reads        ? "RAW"
         : after_read ? "WAR"
                      : "WAW",
-        a->kernel, a->tb, reads ? "reads" : "writes", (unsigned long long)(sector * 32),
+        a->kernel, a->tb, reads ? "reads" : "writes", (unsigned long long)sector * 32,
         (double)a->time / 1024e3, other, after_read ? "read" : "written");
 }
 
@@ -118,7 +118,7 @@ static int check_access(gs_sim *sim, gs_oracle *o, const gs_oracle_access *a)
         if (!t || !s->key || !t->left) {
             return gs_fail(sim, GS_ERR_ORACLE,
                            "TB %u of kernel %u touches sector 0x%llx, which its program does not name", a->tb,
-                           a->kernel, (unsigned long long)(sector * 32));
+                           a->kernel, (unsigned long long)sector * 32);
         }
         t->left--;
         if (s->done < t->required[a->kind != GS_MSG_LOAD]) {

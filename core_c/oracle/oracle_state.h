@@ -61,7 +61,7 @@ typedef struct gs_oracle {
 
 static inline gs_oracle *gs_oracle_of(const gs_sim *sim)
 {
-    return (gs_oracle *)(uintptr_t)sim->oracle;
+    return sim->oracle;
 }
 
 static inline int gs_oracle_push(gs_oracle_log *l, gs_oracle_access a)

@@ -30,7 +30,9 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
         }
         i64 first = (i64)offset + (lanes ? lanes->offset[lane]
                                          : (i64)(lane / p->minor) * p->s1 + (i64)(lane % p->minor) * p->s0);
-        for (i64 sector = first >> 5; sector <= (first + p->width - 1) >> 5; sector++) {
+        /* the bytes it touches, from the start of its first sector on: at most 16, in two sectors */
+        u64 touched = ((1ull << p->width) - 1) << (first & 31);
+        for (i64 sector = first >> 5; touched; sector++, touched >>= 32) {
             i32 line = (i32)(sector >> 2);
             i64 there = place_of(p, lane, sector);
             u32 bit = 1u << (sector & 3), i = t.lines;
@@ -46,9 +48,7 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
                 place[i - 1] = there;
             }
             l->parts[t.first + i - 1].mask |= (u16)bit;
-            i64 from = first - (sector * 32), to = from + p->width;
-            u64 until = (1ull << (to < 32 ? to : 32)) - 1, before = from > 0 ? (1ull << from) - 1 : 0;
-            bytes[i - 1].of[sector & 3] |= (u32)(until & ~before);
+            bytes[i - 1].of[sector & 3] |= (u32)touched;
         }
     }
     for (u32 i = 0; i < t.lines; i++) {

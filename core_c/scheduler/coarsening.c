@@ -115,9 +115,13 @@ u32 gs_coarsening_count(gs_sim *sim, u32 kernel, const gs_form *form)
             continue;
         }
         need += gs_node_entries(sim, n);
-        for (u32 r = n->first_range; !states[i].whole_kernel && r < n->first_range + n->ranges; r++) {
+        if (!conditions || states[i].whole_kernel) {
+            continue; /* without conditions by TB, all nodes are of the whole kernel */
+        }
+        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
             for (u32 j = 0; j < ranges[r].count; j++) {
-                need += ++conditions[(ranges[r].start + j * ranges[r].stride) * form->unit].unmet == 2;
+                u64 tb = (u64)(ranges[r].start + j * ranges[r].stride) * form->unit;
+                need += ++conditions[tb].unmet == 2;
             }
         }
     }

@@ -29,8 +29,8 @@ void gs_copy_engine_start(gs_sim *sim, u32 kernel, u64 t)
 }
 
 typedef struct logged {
-    gs_ctx *ctx;
     gs_tb tb;
+    gs_ctx *ctx;
     u64 time;
 } logged;
 

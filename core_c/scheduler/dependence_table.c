@@ -362,7 +362,7 @@ void gs_table_kernel_condition_met(gs_sim *sim, u32 kernel, u64 t, u32 cause_ker
 void gs_table_tb_condition_met(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    if (--gs_tb_conditions_of(sim, k)[unit * k->unit].unmet == 0) {
+    if (--gs_tb_conditions_of(sim, k)[(size_t)unit * k->unit].unmet == 0) {
         unit_ready(sim, kernel, unit, t, cause_kernel, cause_tb);
     }
 }

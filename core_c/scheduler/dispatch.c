@@ -236,11 +236,10 @@ void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in
             gs_table_fetch(sim, kernel, t);
         }
     }
-    GS_TABLE(sim, gs_resident, at_residents)
-    [sm * GS_TBS + slot] =
-        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, in_prologue, 0, 0, 0};
+    gs_resident *r = gs_residents_of(sim, sm) + slot;
+    *r = (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, in_prologue, 0, 0, 0};
     if (sim->order.lists) {
-        gs_child_lists_tb_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
+        gs_child_lists_tb_start(sim, r);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
                 gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |

@@ -166,7 +166,7 @@ static u32 find_first(gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *ro
 /* 1: the SM has its even share of the kernel's TBs. */
 static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
 {
-    const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
+    const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + (size_t)sm * GS_TBS;
     const gs_sm_load *l = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
     u32 all = sim->params.gpu_sm.tbs == 32 ? ~0u : (1u << sim->params.gpu_sm.tbs) - 1, n = 0;
     for (u32 left = all & ~l->tb_free; left; left &= left - 1) {

@@ -123,7 +123,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
         return;
     }
     u64 at = operands_ready(t, o, gs_lower_wavefronts(l, s) ? n : reads);
-    l->cut[i] = at - t->now >= LONG_STALL * 64;
+    l->cut[i] = at - t->now >= LONG_STALL * 64ull;
     if (t->block == GS_NOWHERE) {
         stall(l, t, at);
         t->block = l->op[i];

@@ -21,6 +21,7 @@
 #include "scheduler/scheduler.h"
 #include "sm/l1.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
         gs_program_lower(draft, job, &low)) {
         goto out;
     }
+    assert(job->n_launches > 0); /* gs_check_job has refused a job without launches */
     shapes = calloc(job->n_launches, sizeof *shapes);
     kernel_shape = calloc(job->n_launches, sizeof *kernel_shape);
     if (!shapes || !kernel_shape) {

@@ -312,7 +312,7 @@ typedef struct gs_job {
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
-/* What happened to a TB. */
+/* Times and places of a TB. */
 typedef struct gs_tb_record {
     uint64_t ready, dispatch, start, end;
     uint32_t kernel, tb, sm, slot;

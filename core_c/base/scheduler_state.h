@@ -1,4 +1,4 @@
-/* What the scheduler keeps. */
+/* State of the scheduler. Times are in ticks (1/1024 ns). */
 #pragma once
 #include "base/sizes.h"
 #include "base/types.h"
@@ -122,12 +122,12 @@ typedef struct gs_aql_queue {
     u64 free;    /* when the next packet may be looked at */
 } gs_aql_queue;
 
-/* What the scheduler keeps of a TB that has left its SM but is not complete. */
+/* A TB that has left its SM and whose stores L2 has not all acknowledged. */
 typedef struct gs_departed {
     u32 sm, lists, missing; /* as in its gs_resident */
 } gs_departed;
 
-/* Bytes to be read or updated, and what waits for the replies: see table_memory.c. */
+/* Bytes to read or update, and the event that waits for the replies: see table_memory.c. */
 typedef struct gs_table_request {
     u64 first, end;
     u32 wait, update; /* wait: 0: nothing waits */

@@ -1,4 +1,4 @@
-/* What an SM keeps. */
+/* State of an SM. */
 #pragma once
 #include "base/sizes.h"
 #include "base/types.h"
@@ -64,7 +64,7 @@ enum { GS_SMEM_RETURNS = 16 };
 typedef struct gs_smem_returns {
     u32 done[GS_SMEM_RETURNS];
     u16 waves[GS_SMEM_RETURNS]; /* wavefronts of each */
-    u8 last, many;              /* many: loads remembered, up to GS_SMEM_RETURNS */
+    u8 last, count;             /* count: loads remembered, up to GS_SMEM_RETURNS */
 } gs_smem_returns;
 
 typedef struct gs_waiting {

@@ -19,7 +19,7 @@ static u32 power_of_two(u64 n)
     return p;
 }
 
-/* The job, as the simulation reads it. */
+/* Tables of the job in the arena. */
 static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u64 *end)
 {
     u64 n = job->n_launches;
@@ -56,7 +56,7 @@ static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u
     sim->recorded_parts = job->parts;
 }
 
-/* What the scheduler keeps, but its event queues. */
+/* The scheduler's state except its event queues. */
 static void lay_out_scheduler(gs_sim *sim, const gs_job *job, u32 shapes, u64 *end)
 {
     u64 n = job->n_launches, slots = (u64)sim->sms * GS_TBS;
@@ -81,7 +81,7 @@ static void lay_out_scheduler(gs_sim *sim, const gs_job *job, u32 shapes, u64 *e
     *end = gs_table_memory_lay_out(sim, *end);
 }
 
-/* The scheduler's event queues, each as long as it can get. */
+/* The scheduler's event queues, each with room for the most events that it can hold. */
 static void lay_out_events(gs_sim *sim, const gs_job *job, u64 *end)
 {
     u64 n = job->n_launches, slots = (u64)sim->sms * GS_TBS;
@@ -129,7 +129,7 @@ static u64 most_messages(const gs_sim *sim, const gs_job *job)
     return messages + sim->sched.table_memory.room;
 }
 
-/* What each host thread has of its own. Every message in flight may be in a chunk of its own. */
+/* Memory of each host thread. In the worst case every message in flight is alone in its chunk. */
 static void lay_out_threads(gs_sim *sim, const gs_job *job, u64 *end)
 {
     u64 messages = most_messages(sim, job), chunks = messages + (u64)GS_RING * sim->boxes + 64;

@@ -1,4 +1,4 @@
-/* Copies from the host as L2 takes them: see l2_host_copy.h. */
+/* Copies from the host at L2: see l2_host_copy.h. */
 #include "memory/l2_host_copy.h"
 
 #include "memory/address_map.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct spot {
-    u32 tb, first, end; /* keys of the same sector, of all TBs */
+    u32 tb, first, end; /* keys of the same sector are first to end - 1 */
     u32 at[3],
         bytes[3]; /* of each kind of access: the TB's clock at the last one (0: none), what it touches */
 } spot;
@@ -15,8 +15,8 @@ typedef struct spot {
 struct gs_intra_kernel {
     u32 tbs, semaphores;
     u32 *clock;  /* of each TB: 1 + its posts */
-    u32 *known;  /* a row a TB: the clocks of other TBs up to which it knows what they did */
-    u32 **given; /* of each semaphore that was posted: what its posts have published */
+    u32 *known;  /* a row for each TB: the clocks of other TBs that it has learned */
+    u32 **given; /* of each semaphore that was posted: the merged clocks of its posts; owned */
     spot *spots;
 };
 

@@ -52,7 +52,8 @@ void gs_oracle_free(gs_sim *sim)
     sim->oracle = 0;
 }
 
-/* What a TB does with a sector in an epoch before access `a`, and has not published. */
+/* An access of the sector by a TB of `kernel`, in an earlier epoch than `a`, that the TB has not published;
+   NULL: none. */
 static const gs_oracle_touch *pending(const gs_oracle *o, const gs_oracle_access *a, u64 sector, u32 kernel,
                                       u32 tb)
 {
@@ -91,7 +92,7 @@ static int violation(gs_sim *sim, const gs_oracle *o, const gs_oracle_access *a,
                    stale ? "last writer ended" : "writers ended");
 }
 
-/* A TB and another of its kernel, neither of which waits for the other. */
+/* Reports two TBs of a kernel that access a sector in no order: neither waits for the other. */
 static int race(gs_sim *sim, const gs_oracle_access *a, u64 sector, u32 other, u32 other_kind)
 {
     int reads = a->kind == GS_MSG_LOAD, after_read = other_kind == GS_MSG_LOAD;
@@ -141,7 +142,7 @@ static int check_access(gs_sim *sim, gs_oracle *o, const gs_oracle_access *a)
     return GS_OK;
 }
 
-/* A TB posts or ends: what it will not touch again is published. */
+/* A TB posts or ends: publishes the sectors that it will not touch again. */
 static void publish(gs_oracle *o, const gs_oracle_access *a)
 {
     gs_oracle_kernel *k = &o->kernels[a->kernel];

@@ -1,5 +1,5 @@
-/* What the oracle keeps: of each admitted kernel, what its TBs touch; of each sector, who must come before
-   whom; and the log since the last check. */
+/* State of the oracle: the sectors that TBs of each admitted kernel touch, the required order of the
+   accesses of each sector, and the log since the last check. */
 #pragma once
 #include "base/grow.h"
 #include "base/mailbox.h"

@@ -125,7 +125,7 @@ u32 gs_coarsening_count(gs_sim *sim, u32 kernel, const gs_form *form)
             }
         }
     }
-    return gs_table_is_of_tbs(sim) ? 0 : need;
+    return gs_table_counts_tbs(sim) ? 0 : need;
 }
 
 void gs_coarsening_forget(gs_sim *sim, u32 kernel)
@@ -142,7 +142,7 @@ u32 gs_coarsening_choose(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need
     u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
     for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
         const gs_form f = gs_coarsening_form(sim, kernel, form);
-        *need = gs_coarsening_count(sim, kernel, &f) + (waits && !gs_table_is_of_tbs(sim));
+        *need = gs_coarsening_count(sim, kernel, &f) + (waits && !gs_table_counts_tbs(sim));
         u64 room = form == l->forms ? free : free * sim->order.share >> 16;
         if (sim->order.infinite || *need <= room) {
             return form;

@@ -1,6 +1,6 @@
-/* Placement: which SM takes the next TB. The least loaded SM with room, ties in round robin; or the SM with
-   room for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full
-   one takes the next TB where one has just ended. */
+/* Placement: the SM that the next TB goes to. With gpu.cp.place it is the least loaded SM with room, ties
+   in round robin, or the SM with room for the most TBs of the kernel, ties to the first. On an empty chip
+   TBs spread evenly over SMs; on a full chip the next TB goes to the SM on which one has just ended. */
 #include "scheduler/placement.h"
 
 #include "base/clock.h"
@@ -244,7 +244,7 @@ static u32 find_room(const gs_sim *sim, u32 kernel, gs_tb_resources *s, int even
             s->place = best;
             return best == GS_NONE ? GS_NONE : turns[best];
         }
-        most--; /* no SM has as much any more */
+        most--; /* no SM has room for as many TBs any more */
     }
 }
 

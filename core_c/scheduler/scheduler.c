@@ -222,7 +222,7 @@ static void run_event(gs_ctx *ctx, u32 source)
         gs_aql_quantum(sim, t);
     } else if (source == SOURCE_ADMIT) {
         gs_admit_concurrent(ctx, e.a, t);
-        gs_admit_start(sim, e.a, e.b, e.pad, t);
+        gs_admit_kernel_start(sim, e.a, e.b, e.pad, t);
     } else {
         gs_admit_next(sim, t);
     }

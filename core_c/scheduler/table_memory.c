@@ -196,7 +196,7 @@ void gs_table_memory_send(gs_ctx *ctx, u64 t)
     if (b->head == b->tail || b->in_flight == b->room) {
         return;
     }
-    gs_ctx next_quantum = *ctx; /* slices have run, or run, this one */
+    gs_ctx next_quantum = *ctx; /* the slices run this quantum now or have run it */
     next_quantum.send0 = ctx->q0 + sim->quantum;
     next_quantum.send_qn = ctx->qn + 1;
     const gs_sender sender = gs_sender_make(&next_quantum, GS_SENDER_SCHED);

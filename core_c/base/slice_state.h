@@ -54,7 +54,7 @@ typedef struct gs_slice {
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;
-    u64 partition_link_free; /* of the first slice of a group: when their link to the other partition is free
+    u64 partition_link_free; /* in a group's first slice: when the group's link to the other partition is free
                               */
     u64 misses;              /* loads that went to DRAM */
     u64 drained;             /* when the last batch of writes is done */

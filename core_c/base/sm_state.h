@@ -150,8 +150,7 @@ typedef struct gs_sm {
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
     u32 parameters_ready; /* cycle from which the kernel's parameters are in the constant cache */
-    u32 code_ready; /* cycle from which code and parameters are back after a launch beside others dropped them
-                     */
+    u32 code_ready; /* cycle from which code and parameters are back after a concurrent launch evicted them */
     u32 gpc;
     u32 smem_queue, lsu_queue, queue; /* gpu.sm */
     _Alignas(64) gs_subcore sub[4];

@@ -51,8 +51,8 @@ static inline void gs_l2_join_begin(const gs_sim *sim, gs_l2_join *j, u64 reply,
                       (u8)remote, 0,     gs_l2_join_bit(sm)};
 }
 
-/* How long a load that joins waits for the link to its GPC: one reply serves several SMs, but each SM once.
- */
+/* How long a load that joins waits for the link to its GPC, ticks. One reply serves several SMs, each only
+   once. */
 static inline u64 gs_l2_join_link(gs_sim *sim, gs_l2_join *j, u32 group, u64 t, u32 sm, u32 sectors)
 {
     u32 bit = gs_l2_join_bit(sm);

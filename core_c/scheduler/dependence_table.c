@@ -257,7 +257,7 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
         return;
     }
     if (!in_table(sim, n->kernel, s->form)) {
-        /* no cost; but its kernel may still be taken in */
+        /* costs nothing here, but the kernel may enter the table later */
         if (s->left == 0) {
             s->done = 1;
         }

@@ -40,7 +40,7 @@ static u32 room_of(const gs_sm_load *l, const gs_tb_resources *s)
     return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
-/* So many SMs of the last GPC come before all others. */
+/* The number of SMs of the last GPC that come before all others. */
 static u32 ahead_of(const gs_sim *sim)
 {
     u32 last = sim->order.gpcs[(u32)sim->params.gpu.gpcs - 1];
@@ -257,7 +257,7 @@ u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
     gs_tb_resources *s = GS_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;
     const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
     gs_sched *d = &sim->sched;
-    /* it fitted nowhere before the last release: only the SM of that release can have changed */
+    /* it fitted on no SM before the last release, so only the SM of that release can have room now */
     if (s->checked == d->releases && !even) {
         return GS_NONE;
     }

@@ -260,7 +260,7 @@ void gs_sched_run(gs_ctx *ctx)
     ctx->t->events += n;
     for (u32 j = 0; j < n; j++) {
         if (GS_PAY_KIND(m[j].pay) == GS_MSG_DONE) {
-            /* seldom in the host's caches */
+            /* rarely in the host's caches */
             __builtin_prefetch(gs_residents_of(sim, gs_key_sender(m[j].key)) + GS_PAY_WARP(m[j].pay));
         }
     }

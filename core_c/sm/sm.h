@@ -61,7 +61,7 @@ static inline void gs_data_array_fill(gs_sm *sm, u32 c, u32 hold)
 {
     if (sm->fills_arrived == sm->fills_applied) {
         sm->fills_arrived = sm->fills_applied =
-            0; /* the first entries again, which the host has in its caches */
+            0; /* restarts at the first entries, which are in the host's caches */
     }
     if (sm->fills_arrived - sm->fills_applied == GS_FILLS) {
         /* there are more fills than can be in flight, so the oldest arrived before this quantum, and no

@@ -27,7 +27,7 @@ typedef struct gs_op {
     uint8_t slot;      /* scoreboard slot 0..4 (LOAD, STORE, REDUCE, WAIT) */
     uint8_t stages;    /* >0: the slot is slot + counter[level] mod stages */
     uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
-    uint8_t bypass_l1; /* LOAD: do not look in L1 */
+    uint8_t bypass_l1; /* LOAD: skip the look-up in L1 */
     uint8_t per_warp;  /* 1: pattern is pattern + warp in TB */
     uint16_t smem;     /* COMPUTE: shared-memory wavefronts; LOAD: not 0: an async copy into shared memory */
     uint32_t issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the op before */
@@ -94,9 +94,10 @@ typedef struct gs_sem {
     uint32_t rows, cols, stride, first, base, times, apart, ahead, wrap;
 } gs_sem;
 
-/* A part of a program that runs for each tile of a grid: ops from first to before end. A tile starts at
-   entry[variant], as a TB of that grid would. TILE (level 0: the TB's own number, 1: as many further as there
-   are TBs) goes there, or to its target when no tile is left. */
+/* A part of a persistent kernel's program that runs once for each tile of a grid: ops first to end - 1. A
+   tile starts at entry[variant], as a TB of that grid would. The op TILE selects the tile (level 0: the
+   TB's own number; level 1: the last tile's number + the number of TBs) and jumps to its start, or to the
+   op's target when no tile is left. */
 typedef struct gs_stage {
     uint32_t grid[3];
     uint32_t first, end;
@@ -120,9 +121,9 @@ typedef struct gs_program {
 
 /* One launch of a program. */
 typedef struct gs_launch {
-    uint64_t enqueued; /* when the host has enqueued it */
+    uint64_t enqueued; /* when the host has enqueued it, ticks */
     uint64_t arg[8];   /* base addresses, multiples of 256 */
-    uint32_t bypass;   /* bit i: loads through arg i go past L1 */
+    uint32_t bypass;   /* bit i: loads through arg i bypass L1 */
     uint32_t program;
     uint32_t grid[3];
     uint32_t stream;
@@ -150,7 +151,7 @@ typedef struct gs_launch {
     uint32_t queue, packets; /* queues: its own, and barrier packets before it */
     uint32_t semaphores[4];  /* indices into needs, the bases of its POST and POLL */
     uint32_t parameters;     /* cycles that its first TB on an SM waits for its parameters */
-    uint32_t refetch;        /* 1: a launch beside others drops the code of its TBs */
+    uint32_t refetch;        /* 1: a launch while it runs evicts the code of its TBs */
     uint32_t cooperative;    /* 1: its TBs are resident together, see placement.c */
     uint32_t barrier; /* table schemes, 1: admitted when all kernels before it have ended; later ones wait for
                          its end */
@@ -160,12 +161,13 @@ typedef struct gs_launch {
     uint32_t first_unit; /* units of all launches are numbered consecutively */
     uint32_t first_set, sets; /* slice of hint_sets */
     uint64_t look_up,
-        enter; /* time to find its edges, before its admission, and to enter what it touches, after it */
-    uint32_t places; /* places of the window that it takes: 1, or more if it stands for others, too */
+        enter;       /* ticks: to look up its edges, before its admission; to enter its footprint, after it */
+    uint32_t places; /* entries of the window that it takes: 1, or more if it replaces several kernels */
     uint32_t
-        footprint;     /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
-    uint32_t recorded; /* 1: its TBs write them when they end; 0: all are read before its admission */
-    uint64_t first_footprint; /* where those of its TBs begin, one after the other */
+        footprint; /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
+    uint32_t
+        recorded; /* 1: its TBs write their footprints when they end; 0: all are read before its admission */
+    uint64_t first_footprint; /* byte offset of its TBs' footprints, which are consecutive */
 } gs_launch;
 
 /* Granules of memory, first to end - 1. */
@@ -208,11 +210,11 @@ typedef struct gs_link {
     uint32_t first_node, size;
 } gs_link;
 
-/* How work is ordered; schemes are data. */
+/* How work is ordered: the parameters that make a scheme. Times are in ticks. */
 typedef struct gs_order {
     uint32_t tb_edges;   /* 0: kernels wait for preds; 1: TBs wait for nodes */
     uint32_t window;     /* kernels admitted and unfinished at once */
-    uint32_t infinite;   /* 1: table without limit and without cost */
+    uint32_t infinite;   /* 1: the table has no limit and costs no time */
     uint32_t bypass;     /* ready kernels that dispatch may pass over */
     uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB */
     uint32_t prologue;   /* 1: launches may have prologues */
@@ -223,11 +225,11 @@ typedef struct gs_order {
     uint64_t admit; /* between two admissions */
     uint64_t early; /* PDL: from the last trigger to dispatch */
     uint64_t prepare;  /* least time from a kernel's admission to that of one that waits for it */
-    uint64_t beside;   /* added to the gap while kernels of other streams run */
+    uint64_t beside;   /* added to `gap` while kernels of other streams run */
     uint64_t refetch;  /* cycles that TBs of launches that refetch wait for code and parameters when a kernel
                           is launched beside others */
     uint8_t gpcs[64];  /* GPCs in the order in which an empty chip is filled (gpu.cp.place = room) */
-    uint32_t in_order; /* table, 1: a kernel ends when all before it have ended, too */
+    uint32_t in_order; /* table, 1: a kernel ends only after all kernels before it have ended */
     uint32_t strict;   /* 1: no TB is dispatched before all TBs of older kernels */
     uint32_t each;  /* table, 1: it counts edge by edge; lists and counters are in memory, and those in use in
                        two buffers, see child_lists.c */
@@ -243,17 +245,17 @@ typedef struct gs_order {
                              updated through L2, see table_memory.c; 0: none is */
     uint32_t list_bytes;  /* the same for an entry of the buffer of lists */
     uint32_t computed;    /* 1: the scheduler computes the nodes, so it writes those that are in memory */
-    uint32_t rotate;      /* 1: ready kernels in round robin, a TB each */
+    uint32_t rotate;      /* 1: dispatch serves ready kernels in round robin, one TB at a time */
     uint32_t
         placement; /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel while
                       an older one has not ended; 2 where the last producer ran, if there is room */
     uint32_t affinity; /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
     uint32_t reserve;  /* table: 65536ths of all warps that newer kernels leave to the oldest with TBs left */
     uint32_t queues;   /* queues of AQL packets, see aql_queues.c; 0: there are none */
-    uint32_t slots;    /* queues that hardware looks at */
+    uint32_t slots;    /* queues that hardware serves at a time */
     uint32_t ring;     /* packets that a queue holds */
-    uint32_t aware;    /* 1: a queue that can go on takes the slot of one that cannot, at once */
-    uint64_t packet;   /* queues: time of each packet */
+    uint32_t aware;    /* 1: a queue whose next packet is ready takes the slot of a blocked queue at once */
+    uint64_t packet;   /* queues: time to process a packet */
     uint64_t quantum;  /* queues: how often a queue without a slot may take that of an idle one */
     uint32_t ahead;    /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
     uint64_t entries;  /* of the table */
@@ -261,12 +263,14 @@ typedef struct gs_order {
     uint32_t share;    /* 65536ths of the free entries that a kernel with coarser forms may take */
     uint64_t update;   /* time of each counter update */
     uint64_t latency;  /* from an update to the TBs that it frees being ready */
-    uint32_t launchers; /* table: kernels that are launched and not yet seen to have ended; 0: no limit */
+    uint32_t
+        launchers;   /* table: kernels that are launched and whose end the host has not seen; 0: no limit */
     uint64_t check;  /* table: admission takes so much longer for each pair of segments, of the kernel and of
                         those in the window */
-    uint64_t end;    /* table: time that the end of a kernel takes */
-    uint64_t seen;   /* table: from then to the kernels that wait for it, beyond the table's own latency */
-    uint64_t submit; /* launchers: from taking a kernel to its dispatch */
+    uint64_t end;    /* table: time to process the end of a kernel */
+    uint64_t seen;   /* table: from there until the kernels that wait for it see it, beyond the table's own
+                        latency */
+    uint64_t submit; /* launchers: from selecting a kernel to its dispatch */
     uint64_t footprints; /* B of memory for learned footprints; 0: none */
 } gs_order;
 
@@ -312,14 +316,14 @@ typedef struct gs_job {
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 
-/* What happened to a TB. */
+/* Times of a TB in ticks, and the SM slot that it ran in. */
 typedef struct gs_tb_record {
     uint64_t ready, dispatch, start, end;
     uint32_t kernel, tb, sm, slot;
     uint32_t last_kernel, last_tb; /* the TB whose end made it ready; 0xffffffff: none */
 } gs_tb_record;
 
-/* What happened to a kernel. */
+/* Times, waits and work of a kernel; times are in ticks. */
 typedef struct gs_kernel_record {
     uint64_t enqueued, admitted, ready, first_dispatch, last_end, released; /* released: it is complete */
     uint32_t tbs, coarse; /* coarse: 1 = did not fit the table, waited for whole kernels */
@@ -342,8 +346,8 @@ typedef struct gs_sample {
     gs_work work;
 } gs_sample;
 
-/* A sample of a time series: what was counted from the beginning to the end of an interval; `backlog`: how
-   long the part is booked beyond that, ticks. */
+/* A sample of a time series: counts within one interval. backlog: how long the part is booked beyond the
+   end of the interval, ticks. */
 typedef struct gs_sm_series {
     gs_held held;
     gs_stalls stalls;
@@ -361,8 +365,9 @@ typedef struct gs_bank_series {
     gs_banks count;
 } gs_bank_series;
 
-/* Look-ups in signatures: tests of a granule against a unit that does not touch it; false positives among
-   them; those to be expected (2^-24); waits of units for units; waits without a true dependence. */
+/* Look-ups in signatures. tests: of a granule against a unit that does not touch it; false_hits: positives
+   among them; expected: positives to be expected, in 2^-24; edges: waits of units for units; false_edges:
+   waits without a true dependence. */
 typedef struct gs_bloom_count {
     uint64_t tests, false_hits, expected, edges, false_edges;
 } gs_bloom_count;
@@ -381,11 +386,13 @@ typedef struct gs_totals {
 
 typedef struct gs_sim gs_sim;
 
-/* A rule of the user's: which ready TB is dispatched next, and which SM takes it. See gs_set_rule. */
+/* A ready TB, as a user's rule sees it. A rule chooses the ready TB that is dispatched next, and the SM
+   that it goes to. See gs_set_rule. */
 typedef struct gs_ready_tb {
-    uint64_t ready;      /* when all that it waits for had ended; of a kernel after a barrier: the kernel's */
-    uint32_t kernel, tb; /* of a kernel whose TBs have no conditions of their own: its next TB alone */
-    uint32_t producer_sm; /* where its last producer ran; 0xffff: not known */
+    uint64_t ready; /* ticks: when its conditions were met; for a kernel ordered by barriers, those of the
+                       kernel */
+    uint32_t kernel, tb;  /* a kernel whose TBs have no conditions of their own lists only its next TB */
+    uint32_t producer_sm; /* the SM on which its last producer ran; 0xffff: not known */
     uint32_t rank;        /* of its kernel under scheme.priority, lowest first */
 } gs_ready_tb;
 
@@ -395,34 +402,36 @@ typedef struct gs_free_sm {
 } gs_free_sm;
 
 typedef struct gs_rule {
-    /* Index of the TB that goes next, among n of `ready`; n: none for now; below 0: the run ends in an error.
-       NULL: lowest rank first. */
+    /* Returns the index of the TB to dispatch next, among n of `ready`; n: none for now; below 0: the run
+       ends with an error. `time`: ticks. NULL: lowest rank first. */
     int64_t (*next)(void *user, uint64_t time, uint32_t n);
-    /* Index of the SM that takes it, among n of `sms`, all of which have room; n: none for now, nor for
-       another TB of its kernel. NULL: as the GPU places TBs. */
+    /* Returns the index of the SM that the TB goes to, among n of `sms`, all of which have room; n: none
+       for now, and no other TB of its kernel is tried at this time. NULL: the placement of gpu.cp.place. */
     int64_t (*place)(void *user, uint64_t time, uint32_t kernel, uint32_t tb, uint32_t n);
     void *user;
     gs_ready_tb *ready; /* room for all TBs of the job */
     gs_free_sm *sms;    /* room for all SMs */
 } gs_rule;
 
-/* What a floor assumes of loads, by argument (bit a: argument a). `far`: no SM has the data when the first TB
-   of the kernel starts, so they come from L2; `cold`: nor has L2; `own`: no other TB loads them, so the way
-   counts from the TB's own first load. With `latency`, cycles of a load that hits L2, the result is an
-   estimate and no floor: loads of `far` get what other SMs have just written, those of `cold` go to DRAM. For
-   a TB with addresses (gs_tb_floor_of), `side`: its SM is attached to that partition of L2, 1 or 2; 0: not
-   known; `fresh`: no other TB loads from the DRAM rows of these, which are `own` and `cold`. */
+/* What a lower bound assumes about loads, by kernel argument (bit a: argument a). far: no L1 has the data
+   when the first TB of the kernel starts, so they come from L2. cold: L2 does not have them either. own: no
+   other TB loads them, so the latency counts from the TB's own first load. latency: cycles of a load that
+   hits L2; if it is not 0, the result is an estimate and not a bound: loads of `far` find data that other
+   SMs have just written, those of `cold` go to DRAM. For a TB with addresses (gs_tb_floor_of) also: side:
+   the L2 partition that its SM is attached to, 1 or 2; 0: not known. fresh: no other TB loads from the DRAM
+   rows of these arguments, which are `own` and `cold`. */
 typedef struct gs_loads {
     uint32_t far, cold, own, latency, side, fresh;
 } gs_loads;
 
-/* Creates a simulation; NULL on error, with a message in `error` (size >= 256) and the code in *code. */
+/* Creates a simulation, which the caller frees with gs_free. NULL on error, with a message in `error` (size
+   >= 256) and the code in *code. */
 gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *job, int *code, char *error);
 void gs_free(gs_sim *sim);
 /* Runs until the job ends, `max_quanta` quanta have passed, or the TB buffer is nearly full. */
 int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta);
-/* From now on TBs are dispatched by a rule; it is called by the thread that calls gs_run. Not with prologues.
- */
+/* From now on the rule dispatches TBs. The thread that calls gs_run calls it. Its tables belong to the
+   caller, who keeps them until gs_free. Prologues are not supported. */
 void gs_set_rule(gs_sim *sim, const gs_rule *rule);
 const char *gs_error(const gs_sim *sim);
 void gs_totals_get(const gs_sim *sim, gs_totals *out);
@@ -447,8 +456,8 @@ void gs_tb_work(const gs_sim *sim, uint32_t program, uint32_t variant, gs_work *
 /* The same for a TB of a launch, for programs with rows. */
 uint64_t gs_tb_floor_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, const gs_loads *loads);
 void gs_tb_work_of(const gs_sim *sim, uint32_t kernel, uint32_t tb, gs_work *out);
-/* What a launch loads and stores, by home slice, in sectors. `passed`: stores of TBs that load a whole line
-   of the slice; `most`: of one of them; `now`, `whole`: of the current TB. */
+/* Sectors that a launch loads and stores, by home slice. passed: stores of TBs that load a whole line of
+   the slice; most: the most of one such TB; now, whole: working values of the current TB. */
 typedef struct gs_passed {
     uint64_t loaded, stored, passed, most, now, whole;
 } gs_passed;

@@ -102,8 +102,7 @@ int gs_convert_settle(gs_convert *convert, const gs_record *in, uint64_t n, int 
 /* Templates and parts of all kernels so far. */
 uint64_t gs_convert_templates(const gs_convert *convert, const gs_template **templates, const gs_part **parts,
                               uint64_t *n_parts);
-/* Pages of 2 MiB that all kernels so far touch, ascending; returns how many there are, writes at most `room`.
- */
+/* Pages of 2 MiB that the kernels so far touch, ascending. Returns their number; writes at most `room`. */
 uint64_t gs_convert_pages(gs_convert *convert, uint64_t *out, uint64_t room);
 /* When all kernels are in, and `pages` are all of them: gives accesses with lanes 4 GiB or more apart the
    templates that they have once the pages are adjacent. Call it before gs_convert_templates. */

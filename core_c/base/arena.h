@@ -3,8 +3,8 @@
 #include "base/types.h"
 #include "gs_api.h"
 
-/* Reserves n things at the end of what is laid out so far, on a pair of host cache lines of their own;
-   returns their offset. */
+/* Reserves n elements of `size` bytes at *end, aligned to a pair of host cache lines (128 B). Returns their
+   offset in the arena and moves *end. */
 static inline u64 gs_reserve(u64 *end, u64 n, u64 size)
 {
     u64 at = (*end + 127) & ~127ull;

@@ -1,15 +1,16 @@
-/* The SM clock under load. A GPC has a clock of its own, which runs slower while tensor cores of the GPC are
-   busy. Its period changes only at epochs of fixed length, by what the epoch before did. Whole quanta make an
-   epoch, so a quantum has one period. What is outside GPCs has no such clock. */
+/* The SM clock under load. Each GPC has its own clock, which is slower while tensor cores of the GPC are
+   busy. Its period changes only between epochs of fixed length, and depends on the activity of the epoch
+   before. An epoch is a whole number of quanta, so the period is constant within a quantum. L2, DRAM and
+   the scheduler do not use this clock. Times are in ticks (1/1024 ns). */
 #pragma once
 #include "base/state.h"
 
 void gs_clock_init(gs_sim *sim);
-/* The longest quantum up to `most` of which a whole number makes an epoch. */
+/* The longest quantum of at most `most` ticks that divides the epoch. */
 u64 gs_clock_quantum(u64 most);
 /* Sets the clocks for the SMs' quantum that begins at `begin`. Called between quanta. */
 void gs_clock_epochs(gs_sim *sim, u64 begin);
-/* Cycles counted by the GPC with the most, when the job has ended. */
+/* Cycles of the GPC that counted the most, when the job has ended. */
 u64 gs_clock_cycles(const gs_sim *sim);
 
 /* The first SM of a GPC; the next GPC begins where it ends. */
@@ -17,7 +18,7 @@ static inline u32 gs_gpc_first(const gs_sim *sim, u32 gpc)
 {
     u32 each = (u32)sim->params.gpu.tpc_sms, gpcs = (u32)sim->params.gpu.gpcs;
     u32 tpcs = (sim->sms + each - 1) / each, size = tpcs / gpcs, longer = tpcs % gpcs;
-    return (u32)gs_min((gpc * size + gs_min(gpc, longer)) * each, sim->sms);
+    return gs_min32((gpc * size + gs_min32(gpc, longer)) * each, sim->sms);
 }
 
 static inline const gs_clock *gs_clock_of(const gs_sim *sim, const gs_sm *sm)

@@ -1,4 +1,4 @@
-/* How a simulation fails: the first error stays. */
+/* Errors of a simulation: the first error is kept. */
 #pragma once
 #include "base/state.h"
 

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Room for `need` elements; 0: no memory. It at least doubles. */
+/* Makes room for `need` elements of `size` bytes; the room at least doubles. Returns 0 if there is no
+   memory; the array is unchanged then. The caller owns and frees it. */
 static inline int gs_grow(void **at, u64 *room, u64 need, size_t size)
 {
     if (need <= *room) {

@@ -71,7 +71,7 @@ static inline u32 chunk_count(const gs_ctx *ctx, const gs_box *b, u32 c)
     return c == box_tail(b) ? b->at - c * (GS_CHUNK + 1) - 1 : ctx->chunks[c].n;
 }
 
-/* Takes back the chunks of a box of this thread, after it has been read. */
+/* Frees the chunks of a box of this thread, after its reader has read it. */
 static inline void box_clear(gs_ctx *ctx, gs_box *b)
 {
     if (b->at) {
@@ -83,7 +83,7 @@ static inline void box_clear(gs_ctx *ctx, gs_box *b)
 
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to)
 {
-    gs_box *row = ctx->boxes[ctx->id] + ((u32)ctx->qn & (GS_RING - 1)) * ctx->sim->boxes;
+    gs_box *row = ctx->boxes[ctx->id] + (ctx->qn & (GS_RING - 1)) * ctx->sim->boxes;
     for (u32 i = from; i < to; i++) {
         box_clear(ctx, &row[i]);
     }
@@ -203,7 +203,7 @@ static GS_ALWAYS_INLINE void scatter(const gs_ctx *ctx, const gs_box *b, u32 shi
     }
 }
 
-/* Moves a message that is smaller than the one before it to its place. */
+/* Inserts a message that sorts before its predecessor into the sorted messages before it. */
 static __attribute__((noinline)) void insert(gs_msg *at)
 {
     gs_msg m = *at;
@@ -279,8 +279,8 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
     return n;
 }
 
-/* Moves a box of another thread behind thread 0's. For each chunk that the thread gives it gets another, so
-   that it keeps its number of chunks. */
+/* Appends a box of another thread to thread 0's. The thread gets a free chunk for each chunk that it gives,
+   so its number of chunks stays the same. */
 static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
 {
     gs_chunk *chunks = GS_TABLE(sim, gs_chunk, at_chunks);
@@ -302,7 +302,7 @@ static void box_move(gs_sim *sim, gs_thread *from, gs_box *b, gs_box *to)
     *b = (gs_box){0};
 }
 
-void gs_mailbox_rehome(gs_sim *sim)
+void gs_mailbox_gather(gs_sim *sim)
 {
     gs_thread *to = &sim->thread[0];
     for (u32 t = 1; t < GS_THREADS; t++) {

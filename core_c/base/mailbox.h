@@ -1,9 +1,9 @@
-/* Mailboxes between parts. A message arrives in a quantum that its receiver has not run yet: senders keep to
-   the least latencies from which derive.c derives the quantum. A box holds the messages of one quantum for
-   one group of parts. Chunks are reused last in, first out, so those in use stay in the host's cache. The
-   thread that filled a chunk takes it back after the quantum, so readers write nothing that the sender would
-   have to fetch from their processor. The reader sorts by (time, sender) and keeps each sender's order, see
-   gs_msg. */
+/* Mailboxes between parts (groups of SMs, groups of slices, the scheduler). A message arrives in a quantum
+   that its receiver has not run yet, because no message is faster than the least latencies from which
+   derive.c computes the quantum. A box holds the messages of one quantum for one part. Chunks are reused
+   last in, first out, so those in use stay in the host's cache. The thread that filled a chunk frees it
+   after the quantum: a reader that wrote to it would make the sender fetch the line from another processor.
+   The reader sorts by (time, sender) and keeps each sender's order, see gs_msg. Times are in ticks. */
 #pragma once
 #include "base/state.h"
 
@@ -45,14 +45,14 @@ enum {
 /* a load of sectors that already cross the fabric */
 #define GS_PAY_IN_TRANSIT ((u64)1 << 62)
 
-/* What all requests of an op have in common; `sm` is the SM within its group. A reply carries its request's
-   payload unchanged. */
+/* The part of the payload that is the same for all requests of an op; `sm`: the SM within its group. A
+   reply carries its request's payload unchanged. */
 static inline u64 gs_pay_op(u32 warp, u32 slot, u32 kind, u32 sm)
 {
     return (u64)warp << 33 | (u64)slot << 39 | (u64)kind << 42 | (u64)sm << 58;
 }
 
-/* What differs by line; `row` counts the sets of all slices of a group. */
+/* The part of the payload that differs by line; `row`: the set, numbered over all slices of a group. */
 static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
 {
     return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 15) << 45;
@@ -98,7 +98,7 @@ typedef struct gs_box_row {
     gs_box *boxes;
 } gs_box_row;
 
-/* A host thread's view of the arena for the time of one gs_run. */
+/* A host thread's pointers into the arena during one gs_run. */
 typedef struct gs_ctx {
     gs_sim *sim;
     gs_thread *t;
@@ -114,9 +114,11 @@ typedef struct gs_ctx {
 } gs_ctx;
 
 void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m);
-/* Keeps a message that is beyond the ring; `soonest`: when the receiver's next quantum begins. */
+/* Stores a message that arrives after the last quantum of the ring. `soonest`: when the receiver's next
+   quantum begins, ticks. */
 void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
-/* Moves messages whose quantum is within the ring now. One thread calls it, at multiples of half the ring. */
+/* Moves stored messages whose quantum is now within the ring to their boxes. One thread calls it, at
+   multiples of half the ring. */
 void gs_mailbox_move_near(gs_ctx *ctx);
 
 typedef enum gs_prefetch {
@@ -125,14 +127,15 @@ typedef enum gs_prefetch {
     GS_PREFETCH_L1_LINES /* `base`: the first SM of a group */
 } gs_prefetch;
 
-/* Sorted messages of `box` for this quantum. The host fetches the sets or lines of `base` that they name. */
+/* Sorts the messages of `box` for this quantum; returns their number. *out points to memory of this thread
+   that is valid until its next call. Prefetches the sets or lines of `base` that they name. */
 u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, const void *base);
 /* Fetches what other threads have sent to `box` for this quantum. */
 void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box);
 /* Empties boxes [from, to) of this thread for this quantum, after their readers have read them. */
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to);
 /* Before the number of threads changes: moves all messages to thread 0's boxes. */
-void gs_mailbox_rehome(gs_sim *sim);
+void gs_mailbox_gather(gs_sim *sim);
 
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 {
@@ -145,8 +148,8 @@ static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
     }
 }
 
-/* What sending needs, copied once for many sends: the compiler would otherwise load it again after each store
-   to a message. */
+/* What a send needs, copied once for many sends: the compiler would otherwise load it again after each
+   store to a message. */
 typedef struct gs_sender {
     u64 q0, quantum, far, inverse;
     u64 id; /* the part of a key below the time, of messages to the next quantum */

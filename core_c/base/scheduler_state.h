@@ -1,4 +1,4 @@
-/* What the scheduler keeps. */
+/* State of the scheduler. Times are in ticks (1/1024 ns). */
 #pragma once
 #include "base/sizes.h"
 #include "base/types.h"
@@ -122,12 +122,12 @@ typedef struct gs_aql_queue {
     u64 free;    /* when the next packet may be looked at */
 } gs_aql_queue;
 
-/* What the scheduler keeps of a TB that has left its SM but is not complete. */
+/* A TB that has left its SM and whose stores L2 has not all acknowledged. */
 typedef struct gs_departed {
     u32 sm, lists, missing; /* as in its gs_resident */
 } gs_departed;
 
-/* Bytes to be read or updated, and what waits for the replies: see table_memory.c. */
+/* Bytes to read or update, and the event that waits for the replies: see table_memory.c. */
 typedef struct gs_table_request {
     u64 first, end;
     u32 wait, update; /* wait: 0: nothing waits */
@@ -165,7 +165,7 @@ typedef struct gs_sched {
     u64 barrier_lifted_at;     /* no kernel is admitted before: the gap after a barrier of a table scheme */
     u32 barrier_running, pad2; /* 1: a kernel after a barrier has not ended */
     u64 releases;
-    u64 refetched;      /* 1 + when a launch beside others last dropped code */
+    u64 refetched;      /* 1 + when a concurrent launch last evicted code */
     u64 first_releases; /* a kernel found the chip empty: releases then; that kernel + 1, the TBs that it had
                            left, and the next of them */
     u32 first_kernel, first_tbs, first_at;
@@ -190,7 +190,7 @@ typedef struct gs_sched {
     u32 list_missing, list_held; /* entries of the ending TB's list: in memory; in the buffer before them */
     gs_table_memory table_memory;
     u64 segments;              /* of the kernels in the window */
-    u64 footprints_checked_at; /* when the next kernel's footprints, as far as they have arrived, are compared
+    u64 footprints_checked_at; /* when the comparison of the next kernel's footprints that have arrived ends
                                 */
     u32 footprint_waits,
         footprints_here;    /* replies with footprints that are waited for; 1: the next kernel has them all */

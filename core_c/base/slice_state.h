@@ -1,4 +1,4 @@
-/* What a slice of L2 and its DRAM channel keep. */
+/* State of an L2 slice and of its DRAM channel. Times are in ticks (1/1024 ns). */
 #pragma once
 #include "base/sizes.h"
 #include "base/types.h"
@@ -21,8 +21,7 @@ typedef struct gs_set {
 
 _Static_assert(sizeof(gs_set) == 128, "two cache lines a set");
 
-/* Lines of a slice with partially written sectors, the one written longest ago first: see
-   partial_sectors.h. */
+/* Lines of a slice with partially written sectors, least recently written first: see partial_sectors.h. */
 typedef struct gs_partial_lines {
     u16 missing[GS_PARTIAL_LINES]; /* words, 4 bits a sector; 0: no entry */
     u16 line[GS_PARTIAL_LINES];    /* set << 4 | way */
@@ -34,17 +33,17 @@ typedef struct gs_bank {
     u32 row, pad;
 } gs_bank;
 
-/* A load of a GPC that is being served: other loads of the GPC join it, see l2_join.h. */
+/* A load that a slice is serving, which other loads of its GPC may join: see l2_join.h. */
 typedef struct gs_l2_join {
     u64 key, reply;
-    u64 until;       /* loads that come before that join it */
+    u64 until;       /* loads that arrive before this time join it */
     u8 mask, served; /* served: loads that wait for the reply */
     u8 remote, pad;  /* remote: it was forwarded to the home, which knows when the reply comes */
     u32 sms;         /* SMs that the reply goes to, a bit each */
 } gs_l2_join;
 
-/* The link from a group of slices to a GPC, see gpc_link.h: ticks of it that each cluster has still to
-   get. */
+/* The link from a group of slices to a GPC, see gpc_link.h. left: ticks of transfer queued for each
+   cluster. */
 typedef struct gs_gpc_link {
     u64 at, left[GS_CLUSTERS];
 } gs_gpc_link;
@@ -55,7 +54,7 @@ typedef struct gs_slice {
     u64 hash;
     gs_l2 count;
     u64 bus_word, bus_hint, bus_tail;
-    u64 partition_link_free; /* of the first slice of a group: when their link to the other partition is free
+    u64 partition_link_free; /* in a group's first slice: when the group's link to the other partition is free
                               */
     u64 misses;              /* loads that went to DRAM */
     u64 drained;             /* when the last batch of writes is done */

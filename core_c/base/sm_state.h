@@ -1,4 +1,4 @@
-/* What an SM keeps. */
+/* State of an SM. */
 #pragma once
 #include "base/sizes.h"
 #include "base/types.h"
@@ -64,7 +64,7 @@ enum { GS_SMEM_RETURNS = 16 };
 typedef struct gs_smem_returns {
     u32 done[GS_SMEM_RETURNS];
     u16 waves[GS_SMEM_RETURNS]; /* wavefronts of each */
-    u8 last, many;              /* many: loads remembered, up to GS_SMEM_RETURNS */
+    u8 last, count;             /* count: loads remembered, up to GS_SMEM_RETURNS */
 } gs_smem_returns;
 
 typedef struct gs_waiting {
@@ -128,6 +128,7 @@ typedef struct gs_last_store {
 } gs_last_store;
 
 /* What every event touches comes first, together; what grows with warps, TBs and lines follows. */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields are in the order of their use */
 typedef struct gs_sm {
     _Alignas(64) u64 occupied[GS_WHEEL / 64];
     u64 cur;                   /* cycle being simulated */
@@ -149,8 +150,7 @@ typedef struct gs_sm {
     u32 waiter_free, waiter_used;
     u32 id, last_kernel;
     u32 parameters_ready; /* cycle from which the kernel's parameters are in the constant cache */
-    u32 code_ready; /* cycle from which code and parameters are back after a launch beside others dropped them
-                     */
+    u32 code_ready; /* cycle from which code and parameters are back after a concurrent launch evicted them */
     u32 gpc;
     u32 smem_queue, lsu_queue, queue; /* gpu.sm */
     _Alignas(64) gs_subcore sub[4];

@@ -1,5 +1,5 @@
-/* All state of a simulation. It is one block (the arena) that begins with gs_sim; its parts are reached by
-   offset, never by a stored pointer, so a copy of the block is a copy of the simulation. */
+/* All state of a simulation. It is one block (the arena) that begins with gs_sim. Tables in the block are
+   reached by their offsets in bytes from gs_sim. */
 #pragma once
 #include "base/message.h"
 #include "base/program_state.h"
@@ -7,7 +7,7 @@
 #include "base/slice_state.h"
 #include "base/sm_state.h"
 
-/* Semaphores: see memory/semaphore.h. */
+/* A semaphore: see memory/semaphore.h. */
 typedef struct gs_semaphore {
     u32 count, need, head, pad; /* head: first subscriber + 1 */
 } gs_semaphore;
@@ -17,7 +17,7 @@ typedef struct gs_subscriber {
     u32 next, semaphore, sm, pad;
 } gs_subscriber;
 
-/* What a host thread has of its own. */
+/* Data of one host thread. */
 typedef struct gs_thread {
     u64 at_boxes, at_kernels, at_samples, at_sort, at_count;
     u32 free_chunks, next_chunk, end_chunk, pad1;
@@ -28,7 +28,7 @@ typedef struct gs_thread {
     u64 pad[16]; /* whatever the alignment, no two threads share a host cache line */
 } gs_thread;
 
-_Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == 8 * GS_PIPES,
+_Static_assert(offsetof(gs_work, fp32) == 0 && offsetof(gs_work, smem) == sizeof(u64) * GS_PIPES,
                "pipe counters are an array");
 
 typedef struct gs_kernel_count {
@@ -85,7 +85,7 @@ typedef struct gs_series {
     u64 at_channels, at_dues, due_room;
 } gs_series;
 
-/* What a DRAM channel will do, at a time that is known ahead. */
+/* A DRAM operation that is booked for a later time. */
 typedef struct gs_dram_booking {
     u64 time;
     u8 kind, bank; /* GS_DUE_* */
@@ -95,7 +95,7 @@ typedef struct gs_dram_booking {
 
 enum { GS_DUE_HIT, GS_DUE_MISS, GS_DUE_OPEN, GS_DUE_WRITE };
 
-/* What it has done, and how much is still booked. */
+/* Counters of a DRAM channel, and its operations that are still booked. */
 typedef struct gs_channel {
     gs_l2 count;
     gs_banks bank[32];
@@ -161,9 +161,9 @@ struct gs_sim {
     u32 flush_trip;                           /* cycles to the farthest slice and back; 0: no flush is sent */
     u32 sets, row_shift, turnaround_slots[2]; /* of a batch of writes after writes, after reads */
     u64 write_ahead;                          /* ticks that a channel may be behind with writes */
-    u64 bus_refresh, bus_away; /* ticks between refreshes that take a channel's bus, and of each */
-    u32 bank_mask;             /* bits of a row's number that name a bank */
-    u32 bank_fold;             /* bits that higher ones are folded into */
+    u64 bus_refresh, bus_refresh_length; /* ticks between refreshes that take a channel's bus, and of each */
+    u32 bank_mask;                       /* bits of a row's number that name a bank */
+    u32 bank_fold;                       /* bits that higher ones are folded into */
     u64 l1_total;
     gs_address_map map;
 
@@ -175,7 +175,7 @@ struct gs_sim {
     u64 shares_checked;     /* quanta when shares were last adapted */
     u8 gpc_of[1024];        /* of each SM */
     u8 partition_of[1024];  /* the partition that its GPC is attached to */
-    u8 join_group_of[1024]; /* SMs of one number join each other's loads: those of a GPC, of one partition */
+    u8 join_group_of[1024]; /* SMs with equal numbers (one GPC, one partition) merge their loads */
     u8 cluster_of[1024];    /* of an SM in its GPC */
     u16 distance[1024];     /* of each SM, 64ths of a cycle that its replies take longer than the shortest */
     u64 mean_distance;      /* ticks */
@@ -199,12 +199,15 @@ struct gs_sim {
     u64 sync_extra[2][2]; /* what atomics take longer than loads: near, far; to L2, back */
     u64 poll_period[2];   /* ticks between two polls of a waiting TB, near and far */
     u64 acquire, posted;  /* cycles */
-    u64 accesses, recorded_templates, recorded_parts; /* addresses of the caller's tables */
+    /* Tables of the caller, who keeps them until gs_free. */
+    const u64 *accesses;
+    const gs_template *recorded_templates;
+    const gs_part *recorded_parts;
     gs_sched sched;
     gs_bloom bloom;
     gs_thread thread[GS_THREADS];
-    u64 block;  /* what free() takes */
-    u64 oracle; /* address of the oracle; 0: off */
+    void *block;              /* the allocation that holds this struct; gs_free frees it */
+    struct gs_oracle *oracle; /* owned; NULL: off */
 };
 
 #define GS_TABLE(sim, type, field)       ((type *)(void *)((char *)(sim) + (sim)->field))
@@ -224,6 +227,12 @@ static inline u32 gs_slice_place(const gs_sim *sim, u32 n)
 static inline gs_slice *gs_slices(gs_sim *sim)
 {
     return GS_TABLE(sim, gs_slice, at_slices);
+}
+
+/* The TBs that are resident on an SM, by slot. */
+static inline gs_resident *gs_residents_of(gs_sim *sim, u32 sm)
+{
+    return GS_TABLE(sim, gs_resident, at_residents) + (size_t)sm * GS_TBS;
 }
 
 static inline gs_kernel *gs_kernels(gs_sim *sim)

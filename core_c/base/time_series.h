@@ -16,8 +16,8 @@ static inline void gs_series_residence(const gs_sim *sim, gs_sm *sm, u64 warps, 
     }
 }
 
-/* Completes the samples of an SM that end at `time` or before, when its events before have run; returns when
-   the next one ends, GS_NEVER without series. */
+/* Completes the samples of an SM that end at `time` or before. All events of the SM before then must have
+   run. Returns the end of its next sample in ticks; GS_NEVER: there is no time series. */
 u64 gs_series_sm(gs_sim *sim, gs_sm *sm, u64 time);
 /* The same for a group of slices. */
 u64 gs_series_slices(gs_sim *sim, u32 group, u64 time);

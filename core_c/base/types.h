@@ -14,9 +14,9 @@ typedef uint8_t u8;
 #define GS_NEVER       UINT64_MAX
 #define GS_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GS_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* of functions with parameters that are constants where they are called */
+/* for functions whose callers pass constants, so that the compiler makes a version for each */
 #define GS_ALWAYS_INLINE inline __attribute__((always_inline))
-/* of functions that are seldom called, to keep them out of the hot loop */
+/* for functions that are seldom called, to keep them out of the hot loop */
 #define GS_COLD __attribute__((cold, noinline))
 
 static inline u64 gs_max(u64 a, u64 b)

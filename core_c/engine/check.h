@@ -1,4 +1,4 @@
-/* Checks of a job: what its tables must hold before a simulation is created. */
+/* Checks of a job, before a simulation is created from it. */
 #pragma once
 #include "base/state.h"
 

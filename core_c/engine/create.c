@@ -21,6 +21,7 @@
 #include "scheduler/scheduler.h"
 #include "sm/l1.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +87,8 @@ static int check_shape(gs_sim *sim, const gs_tb_resources *s, u64 launch)
     return GS_OK;
 }
 
-/* 1: some node of the kernel releases only part of it, so that its TBs need conditions of their own. */
+/* 1: some node releases only part of the kernel, so its TBs need conditions of their own. The nodes of a
+   coarser form may release parts even where the kernel's finest nodes do not. */
 static int needs_tb_conditions(const gs_sim *sim, const gs_job *job, const gs_launch *l, u64 tbs)
 {
     if (sim->order.nodes && !l->copies) {
@@ -94,6 +96,9 @@ static int needs_tb_conditions(const gs_sim *sim, const gs_job *job, const gs_la
     }
     if (sim->order.bloom) {
         return l->units > 1;
+    }
+    if (l->forms) {
+        return 1;
     }
     for (u32 j = l->first_node; j < l->first_node + l->nodes; j++) {
         const gs_node *n = &job->nodes[j];
@@ -103,6 +108,12 @@ static int needs_tb_conditions(const gs_sim *sim, const gs_job *job, const gs_la
         }
     }
     return 0;
+}
+
+/* Bytes of the conditions of a kernel's TBs, and of a ready bit for each (gs_ready_bits). */
+static u64 tb_conditions_bytes(u64 tbs)
+{
+    return tbs * sizeof(gs_tb_conditions) + (tbs / 64 + 1) * 8;
 }
 
 static void init_parts(gs_sim *sim)
@@ -176,6 +187,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
         gs_program_lower(draft, job, &low)) {
         goto out;
     }
+    assert(job->n_launches > 0); /* gs_check_job has refused a job without launches */
     shapes = calloc(job->n_launches, sizeof *shapes);
     kernel_shape = calloc(job->n_launches, sizeof *kernel_shape);
     if (!shapes || !kernel_shape) {
@@ -195,7 +207,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     for (u64 i = 0; draft->order.tb_edges && i < job->n_launches; i++) {
         u64 tbs = gs_tbs_of(&job->launches[i]);
         if (needs_tb_conditions(draft, job, &job->launches[i], tbs)) {
-            bytes += tbs * sizeof(gs_tb_conditions) + (tbs / 64 + 1) * 8;
+            bytes += tb_conditions_bytes(tbs);
         }
     }
     bytes = (bytes + 4095) & ~4095ull;
@@ -210,7 +222,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     sim = (gs_sim *)(void *)(block + skew);
     *sim = *draft;
     sim->bytes = bytes;
-    sim->block = (u64)(uintptr_t)block;
+    sim->block = block;
     ask_for_large_pages(sim);
     gs_arena_fill(sim, job, &low);
     memcpy(GS_TABLE(sim, gs_tb_resources, at_tb_resources), shapes, n_shapes * sizeof *shapes);
@@ -221,7 +233,7 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
         if (sim->order.tb_edges && needs_tb_conditions(sim, job, &job->launches[i], k->tbs)) {
             k->per_tb = 1;
             k->tb_conditions_at = tb_conditions_at;
-            tb_conditions_at += (u64)k->tbs * sizeof(gs_tb_conditions) + (k->tbs / 64 + 1) * 8;
+            tb_conditions_at += tb_conditions_bytes(k->tbs);
         }
     }
     init_parts(sim);
@@ -265,6 +277,6 @@ void gs_free(gs_sim *sim)
 {
     if (sim) {
         gs_oracle_free(sim);
-        free((void *)(uintptr_t)sim->block);
+        free(sim->block);
     }
 }

@@ -1,4 +1,4 @@
-/* Why nothing can happen: see deadlock.h. */
+/* The message of a deadlock: see deadlock.h. */
 #include "engine/deadlock.h"
 
 #include "base/fail.h"
@@ -9,8 +9,8 @@
 
 enum { ROOM_TEXT = 96 };
 
-/* How many TBs are ready and have no room, as the end of the message: others may wait for them. Of several
-   kernels the oldest is named. */
+/* Writes the end of the message: how many ready TBs fit on no SM, of the oldest such kernel and of later
+   ones. The TBs of the deadlock may wait for them. */
 static void name_room(gs_sim *sim, char text[ROOM_TEXT])
 {
     u32 kernel = GS_NONE, tbs = 0;

@@ -113,7 +113,7 @@ static int derive_partial_sectors(gs_sim *sim)
     return GS_OK;
 }
 
-/* How far each SM is from L2; returns the mean, in cycles. */
+/* Computes each SM's distance from L2; returns the mean in cycles. */
 static i64 derive_distances(gs_sim *sim)
 {
     const gs_gpu_noc_params *noc = &sim->params.gpu_noc;
@@ -208,12 +208,12 @@ static void derive_dram(gs_sim *sim)
     sim->dram_slot = gs_max(sim->dram_slot, 1);
     sim->by_slot = gs_div_make(sim->dram_slot);
     sim->bus_refresh = (u64)p->refresh_period;
-    sim->bus_away = (u64)p->refresh_time;
-    if (p->bank_refresh_time && sim->bus_away) {
+    sim->bus_refresh_length = (u64)p->refresh_time;
+    if (p->bank_refresh_time && sim->bus_refresh_length) {
         /* refreshes by bank are short: whole slots, as often as takes the same share of the bus */
-        u64 each = sim->bus_refresh / (u64)p->banks, asked = sim->bus_away;
-        sim->bus_away = gs_max((asked + sim->dram_slot / 2) / sim->dram_slot, 1) * sim->dram_slot;
-        sim->bus_refresh = sim->bus_away * each / asked;
+        u64 each = sim->bus_refresh / (u64)p->banks, asked = sim->bus_refresh_length;
+        sim->bus_refresh_length = gs_max((asked + sim->dram_slot / 2) / sim->dram_slot, 1) * sim->dram_slot;
+        sim->bus_refresh = sim->bus_refresh_length * each / asked;
     }
     u64 both = (u64)p->turnaround + (u64)p->read_turnaround;
     sim->turnaround_slots[0] = (u32)((u64)p->turnaround / sim->dram_slot);
@@ -248,8 +248,8 @@ static int derive_ports(gs_sim *sim)
         return gs_fail(sim, GS_ERR_ARG, "gpu.noc.port_sms = 3: must be 1, 2 or 4");
     }
     for (u32 mask = 0; mask < 16; mask++) {
-        u32 n = gs_popcount(mask), write = (u32)(32 * 64 / p->write_bytes);
-        sim->reply_hold[0][mask] = (u16)(n * (u32)(32 * 64 / p->reply_bytes));
+        u32 n = gs_popcount(mask), write = (u32)(32ll * 64 / p->write_bytes);
+        sim->reply_hold[0][mask] = (u16)(n * (u32)(32ll * 64 / p->reply_bytes));
         sim->reply_hold[1][mask] = 16;
         for (u32 sharing = 0; sharing <= 4; sharing++) {
             u32 each = n * gs_max32(sharing, 1);
@@ -263,7 +263,8 @@ static int derive_ports(gs_sim *sim)
     return GS_OK;
 }
 
-/* A pointer chase measures the configured latencies, so the rest of the way is subtracted from them. */
+/* The configured latencies are those that a pointer chase measures, so the other parts of the path are
+   subtracted from them. */
 static int derive_latencies(gs_sim *sim)
 {
     const gs_params *p = &sim->params;
@@ -276,7 +277,7 @@ static int derive_latencies(gs_sim *sim)
     i64 dram =
         (p->gpu_dram.latency - way - 10) * (i64)period - p->gpu_dram.row_open - (i64)(sim->dram_slot * 3 / 2);
     /* the mean waits for refreshes belong to the configured latency too */
-    i64 bus = (i64)sim->bus_away, bank = p->gpu_dram.bank_refresh_time;
+    i64 bus = (i64)sim->bus_refresh_length, bank = p->gpu_dram.bank_refresh_time;
     dram -= bus * bus / (2 * (i64)sim->bus_refresh) + bank * bank / (2 * p->gpu_dram.refresh_period);
     if (l2 < 1 || dram < 0) {
         return gs_fail(
@@ -293,9 +294,10 @@ static int derive_latencies(gs_sim *sim)
     return derive_partitions(sim);
 }
 
-/* What an SM sends reaches a slice or the scheduler after a request has passed L1 and the network at the
-   earliest; what they send, after a reply has passed L2 and the network. So slices and scheduler run a
-   quantum, then SMs run one that begins `lead` later, and a quantum may be as long as both ways together. */
+/* A message from an SM to a slice or the scheduler takes at least as long as a request takes through L1 and
+   the network. A message back takes at least as long as a reply takes through L2 and the network. So slices
+   and the scheduler run a quantum, then SMs run a quantum that begins `lead` later, and a quantum may be as
+   long as the two latencies together. */
 static void derive_quantum(gs_sim *sim, u64 request)
 {
     const gs_params *p = &sim->params;
@@ -356,7 +358,7 @@ int gs_derive(gs_sim *sim)
     sim->boxes = sim->sm_boxes + sim->slice_boxes + 1;
     sim->period = (u64)p->gpu.clock;
     sim->by_period = gs_div_make(sim->period);
-    /* about as long as the blocks of our kernels, whose work is counted when they begin */
+    /* at least about as long as a compute block, whose work is counted when it begins */
     sim->sample_cycles = 1024;
     sim->threads = 0; /* none have their shares yet */
     derive_sm(sim);

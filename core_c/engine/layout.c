@@ -19,7 +19,7 @@ static u32 power_of_two(u64 n)
     return p;
 }
 
-/* The job, as the simulation reads it. */
+/* Tables of the job in the arena. */
 static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u64 *end)
 {
     u64 n = job->n_launches;
@@ -51,12 +51,12 @@ static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u
     sim->at_semaphores = gs_reserve(end, job->n_needs, sizeof(gs_semaphore));
     sim->at_subscribers =
         gs_reserve(end, job->n_needs ? (u64)sim->sms * GS_TBS * GS_POLLS : 0, sizeof(gs_subscriber));
-    sim->accesses = (u64)(uintptr_t)job->accesses;
-    sim->recorded_templates = (u64)(uintptr_t)job->templates;
-    sim->recorded_parts = (u64)(uintptr_t)job->parts;
+    sim->accesses = job->accesses;
+    sim->recorded_templates = job->templates;
+    sim->recorded_parts = job->parts;
 }
 
-/* What the scheduler keeps, but its event queues. */
+/* The scheduler's state except its event queues. */
 static void lay_out_scheduler(gs_sim *sim, const gs_job *job, u32 shapes, u64 *end)
 {
     u64 n = job->n_launches, slots = (u64)sim->sms * GS_TBS;
@@ -81,7 +81,7 @@ static void lay_out_scheduler(gs_sim *sim, const gs_job *job, u32 shapes, u64 *e
     *end = gs_table_memory_lay_out(sim, *end);
 }
 
-/* The scheduler's event queues, each as long as it can get. */
+/* The scheduler's event queues, each with room for the most events that it can hold. */
 static void lay_out_events(gs_sim *sim, const gs_job *job, u64 *end)
 {
     u64 n = job->n_launches, slots = (u64)sim->sms * GS_TBS;
@@ -108,8 +108,8 @@ static void lay_out_events(gs_sim *sim, const gs_job *job, u64 *end)
 static void lay_out_parts(gs_sim *sim, u64 *end)
 {
     u64 sets = (u64)sim->slice_boxes * GS_GROUP * sim->sets;
-    sim->at_sms = gs_reserve(end, sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
-    sim->at_slices = gs_reserve(end, sim->slice_boxes * GS_GROUP, sizeof(gs_slice));
+    sim->at_sms = gs_reserve(end, (u64)sim->sm_boxes * GS_GROUP, sizeof(gs_sm));
+    sim->at_slices = gs_reserve(end, (u64)sim->slice_boxes * GS_GROUP, sizeof(gs_slice));
     sim->at_sets = gs_reserve(end, sets, sizeof(gs_set));
     sim->at_gpc_links =
         gs_reserve(end, sim->gpc_sector ? (u64)sim->slice_boxes * sim->gpcs : 0, sizeof(gs_gpc_link));
@@ -129,7 +129,7 @@ static u64 most_messages(const gs_sim *sim, const gs_job *job)
     return messages + sim->sched.table_memory.room;
 }
 
-/* What each host thread has of its own. Every message in flight may be in a chunk of its own. */
+/* Memory of each host thread. In the worst case every message in flight is alone in its chunk. */
 static void lay_out_threads(gs_sim *sim, const gs_job *job, u64 *end)
 {
     u64 messages = most_messages(sim, job), chunks = messages + (u64)GS_RING * sim->boxes + 64;

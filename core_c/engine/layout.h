@@ -1,4 +1,4 @@
-/* Layout of the arena: an offset for every table of a simulation, and what a job puts there. */
+/* Layout of the arena: the offset of every table in bytes, and the copy of the job's tables. */
 #pragma once
 #include "program/program.h"
 

@@ -46,7 +46,7 @@ static u64 quanta_to_next(const gs_sim *sim, u32 threads)
             next = gs_min(next, sm - (sm == GS_NEVER ? 0 : sim->lead));
         }
     }
-    /* the clock may change before, and with it when an SM has something to do */
+    /* the clock may change earlier, which changes the time of an SM's next event */
     if (live && (next != GS_NEVER || most != GS_NEVER)) {
         next = gs_min(next, sim->epoch - (sim->epoch == GS_NEVER ? 0 : sim->lead));
     }
@@ -62,10 +62,11 @@ static void samples_merge(gs_sim *sim)
     for (u32 t = 0; t < GS_THREADS; t++) {
         gs_sample *s = (gs_sample *)(void *)((char *)sim + sim->thread[t].at_samples);
         for (u32 i = 0; i < GS_SAMPLES / 2; i++) {
+            /* sample 0 is merged in place, word by word */
+            const u64 *first = (const u64 *)&s[(size_t)2 * i], *second = (const u64 *)&s[(size_t)2 * i + 1];
             u64 *to = (u64 *)&s[i];
-            const gs_sample pair[2] = {s[2 * i], s[2 * i + 1]};
             for (u32 j = 0; j < sizeof(gs_sample) / 8; j++) {
-                to[j] = ((const u64 *)&pair[0])[j] + ((const u64 *)&pair[1])[j];
+                to[j] = first[j] + second[j];
             }
         }
         memset(s + GS_SAMPLES / 2, 0, sizeof *s * (GS_SAMPLES / 2));
@@ -92,7 +93,7 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
     if (d->finished) {
         u64 last = gs_div_by(d->end, sim->by_period);
         while (last / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
-            samples_merge(sim); /* by the end of the job, not by where this quantum began */
+            samples_merge(sim); /* the last sample ends with the job, which may end after the quantum began */
         }
         for (u32 i = 0; i < sim->sms; i++) {
             gs_sm_sample(ctx, &gs_sms(sim)[i], gs_sms(sim)[i].cur);

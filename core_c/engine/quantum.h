@@ -3,5 +3,6 @@
 #include "base/mailbox.h"
 #include "engine/team.h"
 
-/* What one thread does when all have run a quantum. Returns GS_OK to go on, GS_DONE, GS_MORE or an error. */
+/* One thread calls it when all threads have run a quantum. Returns GS_OK to go on, GS_DONE, GS_MORE or an
+   error. */
 int gs_end_quantum(gs_team *t, gs_ctx *ctx);

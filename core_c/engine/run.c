@@ -18,7 +18,7 @@ static void run_slices(gs_team *t, gs_ctx *ctx);
 static void run_sms(gs_team *t, gs_ctx *ctx);
 static void clear(gs_ctx *ctx);
 
-/* What each thread does, quantum after quantum. */
+/* The loop of each thread: one quantum after another. */
 static void run_quanta(gs_team *t, gs_ctx *ctx)
 {
     do {
@@ -90,7 +90,7 @@ static void begin(gs_team *t)
 {
     gs_sim *sim = t->sim;
     if (t->threads != sim->threads) {
-        gs_mailbox_rehome(sim);
+        gs_mailbox_gather(sim);
         gs_shares_split(sim, t->threads);
         sim->threads = t->threads;
     }
@@ -115,7 +115,8 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
     }
     gs_team t = {.sim = sim,
                  .quanta = max_quanta ? 0 - max_quanta : 1,
-                 /* spinning is of no use if a thread waits for one that it keeps from running */
+                 /* with more threads than processors, a spinning thread keeps the thread that it waits for
+                    from running */
                  .spins = (long)threads <= sysconf(_SC_NPROCESSORS_ONLN) ? 10000 : 1,
                  .lock = PTHREAD_MUTEX_INITIALIZER,
                  .next = PTHREAD_COND_INITIALIZER};

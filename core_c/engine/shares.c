@@ -31,8 +31,8 @@ void gs_shares_split(gs_sim *sim, u32 threads)
     sim->shares_checked = sim->quanta;
 }
 
-/* Boxes of thread t that others have run. */
-static u32 lost(const gs_sim *sim, u32 kind, u32 t)
+/* Boxes of thread t's share that other threads have run. */
+static u32 stolen_boxes(const gs_sim *sim, u32 kind, u32 t)
 {
     u32 n = 0;
     for (u32 i = 0; i < GS_THREADS; i++) {
@@ -41,8 +41,9 @@ static u32 lost(const gs_sim *sim, u32 kind, u32 t)
     return n;
 }
 
-/* Boxes differ in work, and host processors in speed. A box that others run in most quanta goes to the
-   neighbour whose boxes they seldom run: what a box touches stays with one processor. */
+/* Boxes differ in work, and host processors in speed. A box that is stolen in most quanta moves to the
+   share of a neighbour whose boxes are seldom stolen, so that a box's data stay in the caches of one
+   processor. */
 void gs_shares_adapt(gs_team *t)
 {
     enum { QUANTA = 1024 };
@@ -53,7 +54,7 @@ void gs_shares_adapt(gs_team *t)
     for (u32 kind = 0; kind < GS_SHARES; kind++) {
         u32 *first = sim->share[kind];
         for (u32 i = 0; i + 1 < t->threads; i++) {
-            u32 a = lost(sim, kind, i), b = lost(sim, kind, i + 1);
+            u32 a = stolen_boxes(sim, kind, i), b = stolen_boxes(sim, kind, i + 1);
             if (a > b + QUANTA / 2 && first[i + 1] - first[i] > 1) {
                 first[i + 1]--;
             } else if (b > a + QUANTA / 2 && first[i + 2] - first[i + 1] > 1) {

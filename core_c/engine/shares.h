@@ -1,5 +1,5 @@
-/* Which thread runs which boxes (groups of slices, groups of SMs) of a quantum: each has a share, and a
-   thread that is done steals from others. No result depends on it. */
+/* Which thread runs which boxes (groups of slices, groups of SMs) in a quantum. Each thread has a share; a
+   thread that has finished its share steals boxes from others. No simulated result depends on it. */
 #pragma once
 #include "base/mailbox.h"
 #include "engine/team.h"

@@ -23,8 +23,8 @@ static inline void relax(void)
 #endif
 }
 
-/* Threads usually arrive within microseconds. One that is late has lost its processor: a thread that sleeps
-   leaves it a free one; one that yields would stay in its way. */
+/* Threads usually arrive within microseconds. A thread that is later than that was descheduled. A waiting
+   thread then sleeps, which frees its processor; one that only yields would still compete for it. */
 void gs_team_await(gs_team *t, u32 round)
 {
     for (u32 i = 0; i < t->spins; i++) {

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding keeps threads off one cache line */
 typedef struct gs_team {
     gs_sim *sim;
     u32 threads;
@@ -28,8 +29,8 @@ gs_ctx gs_team_context(const gs_team *t, u32 id);
 void gs_team_await(gs_team *t, u32 round);
 /* Releases the threads that wait for the end of a round. */
 void gs_team_end_round(gs_team *t, u32 round);
-/* Runs work(t, context) on so many threads, or on as many as the host gives. `begin` is called when their
-   number is known, before any of them works. */
+/* Runs work(t, context) on `threads` threads, or on as many as the host can start. `begin` is called once,
+   when their number is known, before any of them works. */
 void gs_team_run(gs_team *t, u32 threads, void (*begin)(gs_team *t), void (*work)(gs_team *t, gs_ctx *ctx));
 
 /* Waits until all threads are here. The last one calls `last`, if there is one, before the others go on. */

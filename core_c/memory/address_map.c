@@ -67,7 +67,7 @@ uint64_t gs_home_line(const gs_sim *sim, uint32_t slice, uint32_t set, uint32_t 
         return quad_line(m, slice >= m->half ? slice + m->gap : slice, (tag - 1) * m->sets + x);
     }
     u32 turn = gs_slice_rotation(m, &b, x);
-    return b.first + x * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
+    return b.first + (u64)x * m->slices + (slice >= turn ? slice - turn : slice + m->slices - turn);
 }
 
 void gs_line_home(const gs_sim *sim, uint64_t line, uint32_t *slice, uint32_t *set, uint32_t *tag)

@@ -32,7 +32,7 @@ enum { GS_QUAD_LINES = 1024 };
 
 void gs_address_map_fold(gs_address_map *m, int hash);
 
-/* Addresses must be below this. */
+/* Addresses in bytes must be below this. */
 u64 gs_address_limit(const gs_sim *sim);
 
 /* Deals out the units of a partition to its groups: see above. */
@@ -66,7 +66,7 @@ static inline u32 gs_quad_fold(const gs_address_map *m, u32 high)
     return m->fold[1][high & 255] ^ m->fold[2][high >> 8 & 255] ^ m->fold[3][high >> 16];
 }
 
-/* The tag of the `at`-th place that quads have in a slice, and what makes a set of it. */
+/* The tag of the `at`-th place for quads in a slice, and the offset (b->set) from a place to its set. */
 static inline void gs_quad_tag(const gs_address_map *m, u32 at, gs_block *b)
 {
     u32 block = (u32)gs_div_by(at, m->by_sets);

@@ -11,7 +11,7 @@
 static inline u64 gs_bus_refreshed(const gs_sim *sim, const gs_slice *s, u64 w)
 {
     u64 map = 0, slot = sim->dram_slot;
-    u64 period = sim->bus_refresh, busy = sim->bus_away;
+    u64 period = sim->bus_refresh, busy = sim->bus_refresh_length;
     if (!busy) {
         return 0;
     }
@@ -66,13 +66,13 @@ static inline u64 gs_refreshes(const gs_sim *sim, const gs_slice *s, u64 time)
     return time <= phase ? 0 : (time - phase + period - 1) / period;
 }
 
-/* n slots beyond the bus map, first come, first served, after everything in it; refreshes take their slots
-   here, too. Returns the end of the last. */
-static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n)
+/* Takes n slots after the end of the bus map, in arrival order. Refreshes take slots here, too. Returns the
+   end of the last, ticks. */
+static GS_COLD u64 gs_bus_take_beyond_map(const gs_sim *sim, gs_slice *s, u64 slot, u32 n)
 {
     u64 map = (s->bus_word + GS_BUS_WORDS) * 64, start = gs_max(gs_max(s->bus_tail, map), slot);
     u64 width = sim->dram_slot, done = 0, end = start + n;
-    u64 busy = sim->bus_away < sim->bus_refresh ? sim->bus_away : 0;
+    u64 busy = sim->bus_refresh_length < sim->bus_refresh ? sim->bus_refresh_length : 0;
     /* a refresh that the end of the map cuts has not been counted yet */
     u64 from = start * width - (start > s->bus_tail ? gs_min(busy, start * width) : 0);
     u64 before = gs_refreshes(sim, s, from), now;
@@ -85,10 +85,10 @@ static GS_COLD u64 gs_bus_behind(const gs_sim *sim, gs_slice *s, u64 slot, u32 n
 }
 
 /* Takes n sector slots from time t on; returns the end of the last. */
-static GS_ALWAYS_INLINE u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
+static GS_ALWAYS_INLINE u64 gs_bus_reserve(const gs_sim *sim, gs_slice *s, u64 now, u64 t, u32 n)
 {
     u64 first = gs_div_by(now, sim->by_slot) >> 6;
-    if (GS_UNLIKELY(first > s->bus_word + 2 * GS_BUS_WORDS)) {
+    if (GS_UNLIKELY(first > s->bus_word + 2ull * GS_BUS_WORDS)) {
         /* all words of the old map are past: only those in view are built anew */
         s->bus_word = first - GS_BUS_WORDS;
     }
@@ -107,7 +107,7 @@ static GS_ALWAYS_INLINE u64 gs_bus_take(const gs_sim *sim, gs_slice *s, u64 now,
     while (n) {
         u64 w = slot >> 6;
         if (GS_UNLIKELY(w >= s->bus_word + GS_BUS_WORDS)) {
-            return gs_bus_behind(sim, s, slot, n);
+            return gs_bus_take_beyond_map(sim, s, slot, n);
         }
         u64 *map = &s->bus[w & (GS_BUS_WORDS - 1)];
         u64 open = ~*map & (~0ull << (slot & 63));
@@ -170,7 +170,7 @@ static GS_ALWAYS_INLINE u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 ro
     }
     s->count.dram_read_sectors += n;
     s->reads_since = 1;
-    u64 end = gs_bus_take(sim, s, t, from, n);
+    u64 end = gs_bus_reserve(sim, s, t, from, n);
     if (GS_UNLIKELY(sim->series.interval != 0)) {
         gs_series_dram_read(sim, s, b, end, n);
     }
@@ -181,7 +181,7 @@ static GS_ALWAYS_INLINE u64 gs_dram_read(gs_sim *sim, gs_slice *s, u64 t, u32 ro
 static __attribute__((noinline)) void gs_dram_drain(gs_sim *sim, gs_slice *s, u64 t)
 {
     u32 slots = s->writes + sim->turnaround_slots[s->reads_since];
-    s->drained = gs_bus_take(sim, s, t, t, slots);
+    s->drained = gs_bus_reserve(sim, s, t, t, slots);
     if (GS_UNLIKELY(sim->series.interval != 0)) {
         gs_series_dram_write(sim, s, s->drained, slots);
     }

@@ -6,8 +6,8 @@
 #pragma once
 #include "base/state.h"
 
-/* Up to time t, if it is later, clusters that have something left share the link. */
-static inline void gs_gpc_link_pass(gs_gpc_link *link, u64 t)
+/* Advances the link to time t: clusters with queued transfers share it evenly until then. */
+static inline void gs_gpc_link_advance(gs_gpc_link *link, u64 t)
 {
     u64 time = t > link->at ? t - link->at : 0;
     link->at = gs_max(t, link->at);
@@ -22,7 +22,7 @@ static inline void gs_gpc_link_pass(gs_gpc_link *link, u64 t)
         }
         u64 each = gs_min(least, n == 3 ? time / 3 : time >> (n - 1));
         if (each == 0) {
-            link->at -= time; /* a rest too small to be shared is left for the next time */
+            link->at -= time; /* the remainder is too small to divide: the next call shares it */
             break;
         }
         for (u32 i = 0; i < GS_CLUSTERS; i++) {
@@ -32,20 +32,21 @@ static inline void gs_gpc_link_pass(gs_gpc_link *link, u64 t)
     }
 }
 
-/* A reply of so many sectors is ready for that SM at time t: returns how long it waits for the link. */
-static inline u64 gs_gpc_link_take(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
+/* Reserves the link for a reply to `sm` that is ready at time t; returns how long it waits for the link,
+   ticks. */
+static inline u64 gs_gpc_link_reserve(gs_sim *sim, u32 group, u64 t, u32 sm, u32 sectors)
 {
-    _Static_assert(GS_CLUSTERS == 3, "gs_gpc_link_pass shares by one, two and three");
+    _Static_assert(GS_CLUSTERS == 3, "gs_gpc_link_advance shares by one, two and three");
     if (!sim->gpc_sector) {
         return 0;
     }
     gs_gpc_link *link =
         &GS_TABLE(sim, gs_gpc_link, at_gpc_links)[(size_t)group * sim->gpcs + sim->gpc_of[sm]];
-    gs_gpc_link_pass(link, t);
-    u64 *own = &link->left[sim->cluster_of[sm]], wait = 0;
-    *own += sectors * sim->gpc_sector;
+    gs_gpc_link_advance(link, t);
+    u64 *own = &link->left[sim->cluster_of[sm]], hold = (u64)sectors * sim->gpc_sector, wait = 0;
+    *own += hold;
     for (u32 i = 0; i < GS_CLUSTERS; i++) {
         wait += gs_min(link->left[i], *own);
     }
-    return wait - sectors * sim->gpc_sector;
+    return wait - hold;
 }

@@ -3,7 +3,7 @@
 
 enum {
     PIECE = 128, /* sectors: 4 KiB, the largest payload of a PCIe packet */
-    TAIL = 8     /* times the L2: under random replacement e^-8 of what is further back is still cached */
+    TAIL = 8 /* in sizes of L2: with random replacement a share of e^-8 of earlier lines is still cached */
 };
 
 static const gs_copy *first_of(const gs_sim *sim, const gs_launch *l)

@@ -14,14 +14,15 @@
 #include "memory/partial_sectors.h"
 #include "memory/semaphore.h"
 
-/* What an L2 has. Constants where serve() is called, so that each kind of L2 has a loop of its own. */
+/* Features of an L2. They are constants at each call of serve(), so the compiler makes a loop for each kind
+   of L2. */
 typedef struct features {
     int lru, partitions;
     int partial; /* sectors may be written in part */
     int shared;  /* SMs share requests, look-ups or links */
 } features;
 
-/* What all requests of a group have in common. */
+/* Values that are the same for all requests of a group. */
 typedef struct server {
     gs_ctx *ctx;
     gs_sim *sim;
@@ -54,7 +55,7 @@ static GS_ALWAYS_INLINE int pass_partition(const server *v, request *r)
         return 1;
     }
     if (r->tag & GS_ACROSS) {
-        r->t += gs_partition_link_take(sim, r->s, r->t, r->sectors, r->kind);
+        r->t += gs_partition_link_reserve(sim, r->s, r->t, r->sectors, r->kind);
         r->tag &= ~GS_ACROSS;
         r->fabric = sim->fabric;
         r->through_twin = r->kind == GS_MSG_STORE;
@@ -75,7 +76,7 @@ static GS_ALWAYS_INLINE int pass_partition(const server *v, request *r)
             gs_l2_reply_in_transit(v->ctx, r->s, r->set, v->sender, r->m, r->from)) {
             return 1;
         }
-        r->fabric = sim->fabric_back + gs_partition_link_take(sim, r->s, r->t, r->sectors, GS_MSG_LOAD);
+        r->fabric = sim->fabric_back + gs_partition_link_reserve(sim, r->s, r->t, r->sectors, GS_MSG_LOAD);
     }
     return 0;
 }
@@ -173,7 +174,7 @@ static GS_ALWAYS_INLINE void serve_one(const server *v, request *r, features f)
         reply += r->fabric;
     }
     const u64 wait = f.shared && r->load && !r->forwarded
-                         ? gs_gpc_link_take(sim, v->group, start, r->from, r->sectors)
+                         ? gs_gpc_link_reserve(sim, v->group, start, r->from, r->sectors)
                          : 0;
     reply += wait;
     if (GS_UNLIKELY(join != NULL)) {
@@ -193,7 +194,7 @@ static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 
     /* one sender a group keeps replies of one time in the order in which they were made */
     const gs_sender sender = gs_sender_make(ctx, GS_SENDER_SLICE + group);
     const server v = {ctx, sim, &sender, sim->l2_latency, sim->noc, group};
-    gs_slice *slices = gs_slices(sim) + group * GS_GROUP;
+    gs_slice *slices = gs_slices(sim) + (size_t)group * GS_GROUP;
     gs_set *sets = gs_l2_sets(sim, group * GS_GROUP);
     gs_slice *of[GS_GROUP];
     for (u32 i = 0; i < GS_GROUP; i++) {

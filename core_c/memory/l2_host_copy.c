@@ -1,4 +1,4 @@
-/* Copies from the host as L2 takes them: see l2_host_copy.h. */
+/* Copies from the host at L2: see l2_host_copy.h. */
 #include "memory/l2_host_copy.h"
 
 #include "memory/address_map.h"
@@ -65,7 +65,7 @@ static void copy_line(void *user, u64 line, u32 mask)
     u64 start = c->time;
     if (c->timed) {
         start = gs_max(start, s->port_free);
-        s->port_free = start + sectors * sim->slice_sector[GS_MSG_LOAD];
+        s->port_free = start + (u64)sectors * sim->slice_sector[GS_MSG_LOAD];
         s->count.requests++;
         s->count.sectors_written += sectors;
     }

@@ -1,4 +1,4 @@
-/* Copies from the host as L2 takes them (see host_copy.h). */
+/* Copies from the host at L2 (see host_copy.h). */
 #pragma once
 #include "base/mailbox.h"
 

@@ -1,7 +1,7 @@
-/* Loads that join: where a GPC's SMs ask for the same sectors of a line while the first request is served,
-   one request serves them all (gpu.noc.join_loads). They meet between the network and the slice, so that a
-   load joins until the slice has the reply, or it is back from the other partition, however long the reply
-   then waits for the link to the GPC. */
+/* Merged loads (gpu.noc.join_loads): if SMs of a GPC request the same sectors of a line while the first
+   request is being served, its reply serves them all. Requests merge at the entry of the slice. A load
+   joins until the slice has the data, or until they are back from the other partition; the time that the
+   reply then waits for the link to the GPC does not count. */
 #pragma once
 #include "base/mailbox.h"
 #include "memory/gpc_link.h"
@@ -33,7 +33,7 @@ static inline int gs_l2_join_is_open(const gs_l2_join *j, u32 mask, u64 t)
     return mask == j->mask && t < j->until;
 }
 
-/* 1: a load joins the request, which serves so many loads, of one SM or of several */
+/* 1: the load joins the request. A request serves at most sim->join_loads loads. */
 static inline int gs_l2_join_take(const gs_sim *sim, gs_l2_join *j, u32 mask, u64 t)
 {
     if (!gs_l2_join_is_open(j, mask, t) || j->served >= sim->join_loads) {
@@ -43,7 +43,7 @@ static inline int gs_l2_join_take(const gs_sim *sim, gs_l2_join *j, u32 mask, u6
     return 1;
 }
 
-/* A request of that SM that joins none: loads that come before `until` join it. */
+/* Records a request that joins no other: loads that arrive before `until` join it. */
 static inline void gs_l2_join_begin(const gs_sim *sim, gs_l2_join *j, u64 reply, u64 until, u32 mask,
                                     u32 remote, u32 sm)
 {
@@ -51,13 +51,13 @@ static inline void gs_l2_join_begin(const gs_sim *sim, gs_l2_join *j, u64 reply,
                       (u8)remote, 0,     gs_l2_join_bit(sm)};
 }
 
-/* How long a load that joins waits for the link to its GPC: one reply serves several SMs, but each SM once.
- */
+/* How long a load that joins waits for the link to its GPC, ticks. One reply serves several SMs, each only
+   once. */
 static inline u64 gs_l2_join_link(gs_sim *sim, gs_l2_join *j, u32 group, u64 t, u32 sm, u32 sectors)
 {
     u32 bit = gs_l2_join_bit(sm);
     if (j->sms & bit) {
-        return gs_gpc_link_take(sim, group, t, sm, sectors);
+        return gs_gpc_link_reserve(sim, group, t, sm, sectors);
     }
     j->sms |= bit;
     return 0;
@@ -72,7 +72,7 @@ static inline void gs_l2_join_reply(gs_ctx *ctx, gs_slice *s, const gs_sender *o
     gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
 }
 
-/* Where loads join, each passes the slice's entry, whether it joins or not: returns when it has. */
+/* With merged loads, every load passes the slice's entry: returns when it has passed, ticks. */
 static inline u64 gs_l2_enter(const gs_sim *sim, gs_slice *s, u64 t)
 {
     u64 in = gs_max(t, s->entry_free);

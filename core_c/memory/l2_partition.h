@@ -25,12 +25,12 @@ static inline int gs_is_across_partitions(const gs_sim *sim, u32 sm, u32 box)
 /* Takes a link to the other partition for some sectors at time t; returns how long they wait for it. The
    slices of a group share a link, so that traffic of a few slices does not wait for itself. Reductions of one
    sector pass as fast as an H200 adds to one address: they pay no line overhead. */
-static inline u64 gs_partition_link_take(const gs_sim *sim, gs_slice *s, u64 t, u32 sectors, u32 kind)
+static inline u64 gs_partition_link_reserve(const gs_sim *sim, gs_slice *s, u64 t, u32 sectors, u32 kind)
 {
     s -= s->id % GS_GROUP;
     u64 start = gs_max(t, s->partition_link_free);
     s->partition_link_free = start + (kind == GS_MSG_STORE ? sim->link_store : 0) +
-                             sectors * sim->link_sector[kind == GS_MSG_LOAD];
+                             (u64)sectors * sim->link_sector[kind == GS_MSG_LOAD];
     return start - t;
 }
 

@@ -17,7 +17,7 @@ typedef struct twin_request {
     u64 to_home;
 } twin_request;
 
-/* Passes a load on to the slice opposite, which sees it as this SM's. */
+/* Forwards a load to the opposite slice, which treats it as a load of the same SM. */
 static void forward(gs_ctx *ctx, const twin_request *r, u64 leave, u64 pay)
 {
     const gs_sim *sim = ctx->sim;
@@ -88,8 +88,8 @@ void gs_l2_twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own
     }
     u64 start = gs_max(gs_l2_look_up(sim, s, r.in, r.sectors), s->port_free);
     /* what the reply waits for the link to the GPC: one from the home is asked for as much later */
-    const u64 wait = gs_gpc_link_take(sim, group, start, r.sm, r.sectors);
-    s->port_free = start + r.sectors * sim->slice_sector[GS_MSG_LOAD];
+    const u64 wait = gs_gpc_link_reserve(sim, group, start, r.sm, r.sectors);
+    s->port_free = start + (u64)r.sectors * sim->slice_sector[GS_MSG_LOAD];
     s->count.requests++;
     u64 filled = start + wait + sim->twin_latency;
     u32 hit = gs_l2_match(set, r.tag);

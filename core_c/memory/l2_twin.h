@@ -9,7 +9,8 @@ void gs_l2_twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own
 /* The home sends a store on to the opposite slice. `written`: an SM there wrote these sectors, and the twin
    keeps them; else an SM of the home's partition did, and the twin is dropped. */
 void gs_l2_twin_send_store(gs_ctx *ctx, u32 group, u64 start, u64 pay, int written);
-/* Such a message arrives: the sectors that the twin keeps, or none if it is dropped. */
+/* A message of gs_l2_twin_send_store arrives. mask: the sectors that the twin keeps; 0: the twin is
+   dropped. */
 void gs_l2_twin_store(gs_sim *sim, gs_slice *s, gs_set *set, u32 tag, u32 mask, u64 t);
 /* At the home: a load of sectors that already cross the fabric, or that joined such a load. They cross once,
    so that it holds neither port nor link here. 0: the line has been evicted and must be fetched again. */

@@ -239,7 +239,7 @@ static int take_in(gs_sim *sim, gs_oracle *o, u32 kernel)
     return take_in_inside(sim, k, kernel, tbs);
 }
 
-void gs_oracle_take_in(gs_sim *sim, u32 kernel)
+void gs_oracle_add_kernels(gs_sim *sim, u32 kernel)
 {
     gs_oracle *o = gs_oracle_of(sim);
     while (o->next_kernel <= kernel) {

@@ -1,9 +1,9 @@
-/* From the programs alone, in launch order: how many TB ends each access of a sector must come after. */
+/* Computes from the programs, in launch order, how many TB ends each access of a sector must follow. */
 #pragma once
 #include "oracle/oracle_state.h"
 
-/* Takes in all kernels up to one that is admitted. */
-void gs_oracle_take_in(gs_sim *sim, u32 kernel);
+/* Adds the accesses of all kernels up to and including `kernel`, which is being admitted. */
+void gs_oracle_add_kernels(gs_sim *sim, u32 kernel);
 void gs_oracle_drop_kernel(gs_oracle_kernel *k);
-/* What a TB does with a sector in a phase; NULL: it does not touch it. */
+/* A TB's accesses of a sector in a phase; NULL: it has none. */
 gs_oracle_touch *gs_oracle_touch_of(const gs_oracle_kernel *k, u32 tb, u32 phase, u64 sector);

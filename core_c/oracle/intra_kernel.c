@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct spot {
-    u32 tb, first, end; /* keys of the same sector, of all TBs */
+    u32 tb, first, end; /* keys of the same sector are first to end - 1 */
     u32 at[3],
         bytes[3]; /* of each kind of access: the TB's clock at the last one (0: none), what it touches */
 } spot;
@@ -15,8 +15,8 @@ typedef struct spot {
 struct gs_intra_kernel {
     u32 tbs, semaphores;
     u32 *clock;  /* of each TB: 1 + its posts */
-    u32 *known;  /* a row a TB: the clocks of other TBs up to which it knows what they did */
-    u32 **given; /* of each semaphore that was posted: what its posts have published */
+    u32 *known;  /* a row for each TB: the clocks of other TBs that it has learned */
+    u32 **given; /* of each semaphore that was posted: the merged clocks of its posts; owned */
     spot *spots;
 };
 
@@ -42,7 +42,7 @@ gs_intra_kernel *gs_intra_kernel_create(u32 tbs, u32 semaphores, gs_intra_kernel
     in->semaphores = semaphores;
     in->clock = calloc(tbs, sizeof *in->clock);
     in->known = calloc((u64)tbs * tbs, sizeof *in->known);
-    in->given = calloc((u64)semaphores + 1, sizeof *in->given);
+    in->given = (u32 **)calloc((u64)semaphores + 1, sizeof *in->given);
     in->spots = calloc(n + 1, sizeof *in->spots);
     if (!in->clock || !in->known || !in->given || !in->spots) {
         gs_intra_kernel_free(in);
@@ -75,7 +75,7 @@ void gs_intra_kernel_free(gs_intra_kernel *in)
     }
     free(in->clock);
     free(in->known);
-    free(in->given);
+    free((void *)in->given);
     free(in->spots);
     free(in);
 }

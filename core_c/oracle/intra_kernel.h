@@ -1,9 +1,10 @@
-/* The oracle within a kernel (a stage of one): its TBs may read what others of it write, and only semaphores
-   order them. A post publishes what the TB has done, and what it knew; a poll that succeeds learns what all
-   posts had published. Two accesses of a byte by two TBs are right if both read it, both add to it, or the
-   later TB knows of the earlier access: a vector clock a TB. It works on bytes because TBs often write parts
-   of one sector. Which bytes of a sector a TB touches is known for all its accesses of a kind together, also
-   for those after a post: a reader of what it stored before then must wait for all that it stores there. */
+/* The oracle within a kernel, or within a stage of one, whose TBs read what other TBs of it write. Only
+   semaphores order such TBs, so each TB has a vector clock. A post publishes the TB's clock; a poll that
+   succeeds merges the clocks of all posts. Two accesses of a byte by two TBs are correctly ordered if both
+   read it, both add to it, or the later TB's clock covers the earlier access. The unit is a byte, because
+   TBs often write different parts of a sector. The bytes that a TB touches in a sector are known only for
+   all its accesses of a kind together, including those after a post, so a reader must wait for all stores
+   of that TB to the bytes. */
 #pragma once
 #include "base/types.h"
 
@@ -11,7 +12,8 @@ enum { GS_INTRA_KERNEL_TBS = 1024 }; /* kernels with more are not checked: clock
 
 typedef struct gs_intra_kernel gs_intra_kernel;
 
-/* A TB's access that others meet; `touch` is the caller's number of it. */
+/* A sector that a TB accesses and other TBs of its kernel access too. touch: the caller's number of the
+   access. */
 typedef struct gs_intra_kernel_key {
     u64 sector;
     u32 touch, tb, phase, pad;

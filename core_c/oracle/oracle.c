@@ -24,7 +24,7 @@ int gs_oracle_create(gs_sim *sim)
     if (!o) {
         return 0;
     }
-    sim->oracle = (u64)(uintptr_t)o;
+    sim->oracle = o;
     o->shadows_room = 1 << 16;
     o->shadows = calloc(o->shadows_room, sizeof *o->shadows);
     o->kernels = calloc(sim->n_launches, sizeof *o->kernels);
@@ -52,7 +52,8 @@ void gs_oracle_free(gs_sim *sim)
     sim->oracle = 0;
 }
 
-/* What a TB does with a sector in an epoch before access `a`, and has not published. */
+/* An access of the sector by a TB of `kernel`, in an earlier epoch than `a`, that the TB has not published;
+   NULL: none. */
 static const gs_oracle_touch *pending(const gs_oracle *o, const gs_oracle_access *a, u64 sector, u32 kernel,
                                       u32 tb)
 {
@@ -81,17 +82,17 @@ static int violation(gs_sim *sim, const gs_oracle *o, const gs_oracle_access *a,
                            "%u of kernel %u "
                            "has %s it",
                            kind, a->tb, a->kernel, a->kind == GS_MSG_LOAD ? "reads" : "writes",
-                           (unsigned long long)(sector * 32), (double)a->time / 1024e3, tb, k,
+                           (unsigned long long)sector * 32, (double)a->time / 1024e3, tb, k,
                            first->write ? "written" : "read");
         }
     }
     return gs_fail(sim, GS_ERR_ORACLE,
                    "stale L1 line: TB %u of kernel %u reads sector 0x%llx at %.3f us as it was before its %s",
-                   a->tb, a->kernel, (unsigned long long)(sector * 32), (double)a->time / 1024e3,
+                   a->tb, a->kernel, (unsigned long long)sector * 32, (double)a->time / 1024e3,
                    stale ? "last writer ended" : "writers ended");
 }
 
-/* A TB and another of its kernel, neither of which waits for the other. */
+/* Reports two TBs of a kernel that access a sector in no order: neither waits for the other. */
 static int race(gs_sim *sim, const gs_oracle_access *a, u64 sector, u32 other, u32 other_kind)
 {
     int reads = a->kind == GS_MSG_LOAD, after_read = other_kind == GS_MSG_LOAD;
@@ -102,7 +103,7 @@ static int race(gs_sim *sim, const gs_oracle_access *a, u64 sector, u32 other, u
         reads        ? "RAW"
         : after_read ? "WAR"
                      : "WAW",
-        a->kernel, a->tb, reads ? "reads" : "writes", (unsigned long long)(sector * 32),
+        a->kernel, a->tb, reads ? "reads" : "writes", (unsigned long long)sector * 32,
         (double)a->time / 1024e3, other, after_read ? "read" : "written");
 }
 
@@ -118,7 +119,7 @@ static int check_access(gs_sim *sim, gs_oracle *o, const gs_oracle_access *a)
         if (!t || !s->key || !t->left) {
             return gs_fail(sim, GS_ERR_ORACLE,
                            "TB %u of kernel %u touches sector 0x%llx, which its program does not name", a->tb,
-                           a->kernel, (unsigned long long)(sector * 32));
+                           a->kernel, (unsigned long long)sector * 32);
         }
         t->left--;
         if (s->done < t->required[a->kind != GS_MSG_LOAD]) {
@@ -141,7 +142,7 @@ static int check_access(gs_sim *sim, gs_oracle *o, const gs_oracle_access *a)
     return GS_OK;
 }
 
-/* A TB posts or ends: what it will not touch again is published. */
+/* A TB posts or ends: publishes the sectors that it will not touch again. */
 static void publish(gs_oracle *o, const gs_oracle_access *a)
 {
     gs_oracle_kernel *k = &o->kernels[a->kernel];

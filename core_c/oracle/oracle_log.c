@@ -74,5 +74,5 @@ void gs_oracle_log_end(gs_sim *sim, u32 kernel, u32 tb, u64 time)
 
 void gs_oracle_log_admit(gs_sim *sim, u32 kernel)
 {
-    gs_oracle_take_in(sim, kernel);
+    gs_oracle_add_kernels(sim, kernel);
 }

@@ -1,5 +1,5 @@
-/* What parts report to the oracle, for its check at the end of the quantum. Callers look at sim->oracle
-   themselves where it matters for speed. */
+/* Accesses that parts report to the oracle, for its check at the end of the quantum. In the hot loop
+   callers test sim->oracle themselves, which saves the call. Times are in ticks. */
 #pragma once
 #include "base/mailbox.h"
 

@@ -1,5 +1,5 @@
-/* What the oracle keeps: of each admitted kernel, what its TBs touch; of each sector, who must come before
-   whom; and the log since the last check. */
+/* State of the oracle: the sectors that TBs of each admitted kernel touch, the required order of the
+   accesses of each sector, and the log since the last check. */
 #pragma once
 #include "base/grow.h"
 #include "base/mailbox.h"
@@ -61,7 +61,7 @@ typedef struct gs_oracle {
 
 static inline gs_oracle *gs_oracle_of(const gs_sim *sim)
 {
-    return (gs_oracle *)(uintptr_t)sim->oracle;
+    return sim->oracle;
 }
 
 static inline int gs_oracle_push(gs_oracle_log *l, gs_oracle_access a)

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* Where a lane's bytes of a sector go in shared memory: the line there, and by how many sectors they move
-   within it. Bytes with different places are parts of their own. */
+/* Where an async copy puts a lane's bytes of a sector in shared memory: 8 * line + the sectors that they
+   move by within a line. Bytes with different destinations become different parts. */
 static i64 place_of(const gs_pattern *p, u32 lane, i64 sector)
 {
     if (!p->into_pitch) {
@@ -30,7 +30,9 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
         }
         i64 first = (i64)offset + (lanes ? lanes->offset[lane]
                                          : (i64)(lane / p->minor) * p->s1 + (i64)(lane % p->minor) * p->s0);
-        for (i64 sector = first >> 5; sector <= (first + p->width - 1) >> 5; sector++) {
+        /* the bytes it touches, from the start of its first sector on: at most 16, in two sectors */
+        u64 touched = ((1ull << p->width) - 1) << (first & 31);
+        for (i64 sector = first >> 5; touched; sector++, touched >>= 32) {
             i32 line = (i32)(sector >> 2);
             i64 there = place_of(p, lane, sector);
             u32 bit = 1u << (sector & 3), i = t.lines;
@@ -46,9 +48,7 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
                 place[i - 1] = there;
             }
             l->parts[t.first + i - 1].mask |= (u16)bit;
-            i64 from = first - (sector * 32), to = from + p->width;
-            u64 until = (1ull << (to < 32 ? to : 32)) - 1, before = from > 0 ? (1ull << from) - 1 : 0;
-            bytes[i - 1].of[sector & 3] |= (u32)(until & ~before);
+            bytes[i - 1].of[sector & 3] |= (u32)touched;
         }
     }
     for (u32 i = 0; i < t.lines; i++) {
@@ -77,8 +77,8 @@ static int expand(gs_lowered *l, const gs_pattern *p, const gs_lanes *lanes, u32
     return 1;
 }
 
-/* Distances so small that no sum of them overflows 64 bits. */
-static int too_far(const gs_pattern *p)
+/* 1: a distance is so large that a sum of several could overflow 64 bits. */
+static int distances_overflow(const gs_pattern *p)
 {
     const i64 terms[] = {p->base, p->bx, p->by, p->bz, p->warp, p->step, p->step2, p->s0, p->s1};
     for (u32 i = 0; i < sizeof terms / sizeof *terms; i++) {
@@ -90,8 +90,9 @@ static int too_far(const gs_pattern *p)
     return 0;
 }
 
-/* An index into a warp's block does not depend on where the TB is, and has no lanes of its own. */
-static int odd_record(const gs_pattern *p)
+/* 1: a recorded pattern has terms that no index may have: an index does not depend on the TB's position or
+   the lane. */
+static int record_has_terms(const gs_pattern *p)
 {
     return p->recorded && (p->recorded > 1 || p->bx || p->by || p->bz || p->warp || p->shape);
 }
@@ -102,7 +103,7 @@ int gs_coalesce_pattern(gs_sim *sim, const gs_job *job, u64 index, gs_lowered *l
     const gs_lanes *lanes = p->shape && p->shape <= job->n_lanes ? &job->lanes[p->shape - 1] : NULL;
     if (p->align < 1 || p->align > 128 || (p->align & (p->align - 1)) || p->minor == 0 || p->width == 0 ||
         p->width > 16 || p->arg > 7 || p->level2 > 2 || p->shape > job->n_lanes || p->into > 127 ||
-        p->into_pitch > 1 << 16 || too_far(p) || odd_record(p)) {
+        p->into_pitch > 1 << 16 || distances_overflow(p) || record_has_terms(p)) {
         return gs_fail(
             sim, GS_ERR_ARG,
             "pattern %llu: align %u, minor %u, width %u, arg %u, level2 %u, shape or a distance out of range",

@@ -37,9 +37,9 @@ static inline gs_coalesced gs_coalesced_of(const gs_sim *sim, const gs_ipattern 
                                            u64 block)
 {
     if (GS_UNLIKELY(p->recorded)) {
-        u64 access = ((const u64 *)(uintptr_t)sim->accesses)[block + value];
-        const gs_template *t = (const gs_template *)(uintptr_t)sim->recorded_templates + (access >> 32);
-        return (gs_coalesced){(u32)access, t, (const gs_part *)(uintptr_t)sim->recorded_parts + t->first};
+        u64 access = sim->accesses[block + value];
+        const gs_template *t = sim->recorded_templates + (access >> 32);
+        return (gs_coalesced){(u32)access, t, sim->recorded_parts + t->first};
     }
     u64 base = arg + value;
     const gs_template *t =

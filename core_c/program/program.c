@@ -94,7 +94,7 @@ static int lower_tile(gs_sim *sim, const gs_job *job, const gs_program *program,
     return GS_OK;
 }
 
-/* What a compute block takes of shared memory. */
+/* What a compute block needs of shared memory. */
 static void lower_smem(const gs_gpu_sm_params *sm, const gs_op *op, gs_iop *out)
 {
     out->smem = (u32)(op->smem * sm->smem_interval);

@@ -1,5 +1,5 @@
-/* What one TB costs: how short it can be, and how much work it is. These are the public functions gs_tb_floor
-   and gs_tb_work. A floor becomes an estimate where loads have a latency (gs_loads). */
+/* The cost of one TB: a lower bound on its time, and its work. These are the public functions gs_tb_floor
+   and gs_tb_work. The bound becomes an estimate if loads have a latency (gs_loads). */
 #include "base/arena.h"
 #include "memory/address_map.h"
 #include "program/tb_walk.h"
@@ -15,7 +15,7 @@ static gs_launch any_launch(u32 program)
     return l;
 }
 
-/* A TB of a variant, at no particular place in the grid. */
+/* A TB of a variant, without a position in the grid. */
 static gs_walker walker_of_variant(const gs_sim *sim, const gs_launch *l, u32 variant)
 {
     const gs_program *p = gs_programs(sim) + l->program;

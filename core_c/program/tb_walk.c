@@ -1,4 +1,4 @@
-/* What the warps of a TB touch: see tb_walk.h. */
+/* The lines that the warps of a TB touch: see tb_walk.h. */
 #include "program/tb_walk.h"
 
 #include "base/arena.h"

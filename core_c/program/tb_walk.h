@@ -1,4 +1,4 @@
-/* A walk through the program of one TB, without timing: which ops its warps run, and what they touch. */
+/* Runs the program of one TB without timing: visits the ops of its warps and the lines that they touch. */
 #pragma once
 #include "base/state.h"
 #include "program/pattern.h"

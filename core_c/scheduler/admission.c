@@ -1,5 +1,5 @@
-/* Admission: which kernels are in the window, and when kernels after barriers start. It runs once a
-   kernel. */
+/* Admission: which kernels are in the window, and when kernels ordered by barriers start. It runs once for
+   each kernel. */
 #include "scheduler/admission.h"
 
 #include "base/mailbox.h"
@@ -98,7 +98,7 @@ void gs_admit_concurrent(gs_ctx *ctx, u32 kernel, u64 t)
     }
 }
 
-void gs_admit_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t)
+void gs_admit_kernel_start(gs_sim *sim, u32 kernel, u32 cause_kernel, u32 cause_tb, u64 t)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     k->admitted = 1;

@@ -1,7 +1,8 @@
-/* Queues of AQL packets in memory. Hardware looks at those that have a slot. It takes the packets of a queue
-   in order, each for some time. A kernel at the head of its queue waits for the kernels that its barrier
-   names, and later packets wait with it. While there are more queues than slots, at each quantum the next
-   queue without a slot takes that of the first queue with no kernel running. */
+/* Queues of AQL packets in memory. Hardware serves the queues that have a slot. It processes the packets of
+   a queue in order, each for gs_order.packet ticks. A kernel at the head of its queue waits for the kernels
+   that its barrier packets name, and later packets wait with it. While there are more queues than slots, at
+   each scheduling quantum the next queue without a slot takes that of the first queue with no kernel
+   running. */
 #include "scheduler/aql_queues.h"
 
 #include "scheduler/copy_engine.h"
@@ -23,8 +24,8 @@ static int take_packets(gs_sim *sim, gs_aql_queue *q)
         const gs_kernel *k = &kernels[kernel];
         u32 barriers = gs_launches(sim)[kernel].packets;
         u64 each = gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.packet;
-        /* after a barrier packet the kernel's own packet is looked at when that is done; else it is known
-           before */
+        /* with barrier packets, the kernel's own packet is processed after its conditions are met; without,
+           it may be processed before */
         u64 at = barriers ? gs_max(q->free + barriers * each, k->conditions_met_at) + each
                           : gs_max(q->free + each, k->conditions_met_at);
         at = gs_max(at, k->submitted + sim->order.launch);

@@ -1,4 +1,4 @@
-/* Queues of AQL packets, of which hardware looks at some (HSA). */
+/* Queues of AQL packets (HSA), of which hardware serves a limited number at a time. */
 #pragma once
 #include "base/state.h"
 

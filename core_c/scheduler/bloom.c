@@ -39,7 +39,7 @@ static u32 row_of(const gs_sim *sim, u64 granule, u32 i)
     return (u32)((x >> 32) * (u64)sim->params.scheme_bloom.bits >> 32);
 }
 
-/* What a unit really touches. */
+/* 1: the unit truly touches the granule. */
 static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written)
 {
     const gs_launch *l = gs_launches(sim) + u->kernel;
@@ -244,7 +244,7 @@ static void unit_ready(gs_sim *sim, const gs_unit *u, u64 t, u32 cause_kernel, u
     }
 }
 
-/* Turns what a unit was found to need into waits; later units may wait for this one then. */
+/* Turns the hits of a unit's look-up into waits. From then on later units may wait for this one. */
 static void settle(gs_sim *sim, u32 slot)
 {
     gs_bloom *b = &sim->bloom;

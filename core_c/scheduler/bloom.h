@@ -1,7 +1,7 @@
-/* Dependences found when a kernel is admitted: hints of what it will touch are looked up in Bloom signatures
-   of the TBs that have not ended. TBs that share a signature are a unit. A unit takes a slot: a column in two
-   tables of bits, one for what units read and one for what they write. A row of a table covers all slots at
-   once; the rows that a granule hashes to, combined, show which units may have touched it. The units that
+/* Dependences found at admission: hints of the memory that a kernel will touch are looked up in Bloom
+   signatures of the TBs that have not ended. TBs that share a signature are a unit. A unit takes a slot: a
+   column in two bit tables, one of reads and one of writes. A row of a table covers all slots at once; the
+   conjunction of the rows that a granule hashes to shows the units that may have touched it. The units that
    wait for a unit are a row of bits, too. A false positive adds a wait and never removes one. */
 #pragma once
 #include "base/state.h"

@@ -115,13 +115,17 @@ u32 gs_coarsening_count(gs_sim *sim, u32 kernel, const gs_form *form)
             continue;
         }
         need += gs_node_entries(sim, n);
-        for (u32 r = n->first_range; !states[i].whole_kernel && r < n->first_range + n->ranges; r++) {
+        if (!conditions || states[i].whole_kernel) {
+            continue; /* without conditions by TB, all nodes are of the whole kernel */
+        }
+        for (u32 r = n->first_range; r < n->first_range + n->ranges; r++) {
             for (u32 j = 0; j < ranges[r].count; j++) {
-                need += ++conditions[(ranges[r].start + j * ranges[r].stride) * form->unit].unmet == 2;
+                u64 tb = (u64)(ranges[r].start + j * ranges[r].stride) * form->unit;
+                need += ++conditions[tb].unmet == 2;
             }
         }
     }
-    return gs_table_is_of_tbs(sim) ? 0 : need;
+    return gs_table_counts_tbs(sim) ? 0 : need;
 }
 
 void gs_coarsening_forget(gs_sim *sim, u32 kernel)
@@ -138,7 +142,7 @@ u32 gs_coarsening_choose(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need
     u64 free = sim->order.entries - gs_min(sim->order.entries, sim->sched.table_entries);
     for (u32 form = gs_max32(from, l->shared != 0); form <= l->forms; form++) {
         const gs_form f = gs_coarsening_form(sim, kernel, form);
-        *need = gs_coarsening_count(sim, kernel, &f) + (waits && !gs_table_is_of_tbs(sim));
+        *need = gs_coarsening_count(sim, kernel, &f) + (waits && !gs_table_counts_tbs(sim));
         u64 room = form == l->forms ? free : free * sim->order.share >> 16;
         if (sim->order.infinite || *need <= room) {
             return form;

@@ -1,6 +1,6 @@
-/* Forms of a kernel's nodes: its own, a counter for each TB, or coarser ones in which consecutive TBs share a
-   counter, with fewer entries and updates. Which form the table holds is decided when the kernel is admitted;
-   until then all are counted down. */
+/* Forms of a kernel's nodes: the kernel's own, with a counter for each TB, or coarser forms in which
+   consecutive TBs share a counter, with fewer entries and updates. Admission chooses the form that the
+   table holds; until then the nodes of all forms are counted down. */
 #pragma once
 #include "base/state.h"
 
@@ -14,7 +14,7 @@ u32 gs_node_entries(const gs_sim *sim, const gs_node *n);
 u32 gs_coarsening_count(gs_sim *sim, u32 kernel, const gs_form *form);
 /* Undoes gs_coarsening_count. */
 void gs_coarsening_forget(gs_sim *sim, u32 kernel);
-/* Returns the finest form that fits the table, from one on, with its conditions filled in, and the entries
-   that it needs. A kernel with coarser forms gets only a share of the free entries, so that later kernels
-   find room. One more than there are forms: none fits. */
+/* Returns the finest form that fits the table, from form `from` on, and fills in its conditions. *need: the
+   table entries that it takes. A kernel with coarser forms gets only a share of the free entries
+   (gs_order.share), so that later kernels find room. If no form fits it returns the number of forms + 1. */
 u32 gs_coarsening_choose(gs_sim *sim, u32 kernel, u32 from, u32 waits, u32 *need);

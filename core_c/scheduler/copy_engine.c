@@ -6,7 +6,7 @@
 #include "oracle/oracle_log.h"
 #include "scheduler/scheduler.h"
 
-/* When a piece arrives, of a copy whose turn on the link began at `start`. */
+/* When a piece arrives of a copy that has the link from `start` on, ticks. */
 static u64 piece_time(const gs_sim *sim, const gs_launch *l, u64 start, u32 piece)
 {
     u64 n = gs_host_copy_pieces(sim, l);
@@ -29,8 +29,8 @@ void gs_copy_engine_start(gs_sim *sim, u32 kernel, u64 t)
 }
 
 typedef struct logged {
-    gs_ctx *ctx;
     gs_tb tb;
+    gs_ctx *ctx;
     u64 time;
 } logged;
 
@@ -52,7 +52,7 @@ int gs_copy_engine_send(gs_ctx *ctx, u32 kernel, u32 piece, u64 t)
         logged g = {.ctx = ctx, .tb = {.kernel = kernel}, .time = t};
         gs_host_copy_lines(sim, kernel, piece, log_line, &g);
     }
-    gs_ctx next_quantum = *ctx; /* slices have run, or run, this one */
+    gs_ctx next_quantum = *ctx; /* the slices run this quantum now or have run it */
     next_quantum.send0 = ctx->q0 + sim->quantum;
     next_quantum.send_qn = ctx->qn + 1;
     for (u32 i = 0; i < sim->slice_boxes; i++) {

@@ -2,7 +2,7 @@
 #pragma once
 #include "base/mailbox.h"
 
-/* A launch with copies is ready at time t: plans its first piece. */
+/* A copy is ready at time t (ticks): plans its first piece. */
 void gs_copy_engine_start(gs_sim *sim, u32 kernel, u64 t);
 /* Sends a piece to the slices and plans the next; 1: the copy has ended. */
 int gs_copy_engine_send(gs_ctx *ctx, u32 kernel, u32 piece, u64 t);

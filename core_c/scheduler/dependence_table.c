@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-int gs_table_is_of_tbs(const gs_sim *sim)
+int gs_table_counts_tbs(const gs_sim *sim)
 {
     return sim->order.each || sim->order.nodes;
 }
@@ -34,7 +34,7 @@ static void entries_add(gs_sched *d, u32 n)
     }
 }
 
-/* When the table has done so many counter updates for the end of a TB at time t. */
+/* When the table has finished `updates` counter updates for the end of a TB at time t. */
 static u64 table_time(gs_sim *sim, u64 t, u32 updates, u32 kernel)
 {
     gs_sched *d = &sim->sched;
@@ -135,7 +135,7 @@ u32 gs_unended_preds(const gs_sim *sim, u32 kernel, u32 n)
 /* It waits for the ends of kernels, in one entry. */
 static void admit_waits(gs_sim *sim, gs_kernel *k, u32 waits)
 {
-    int entry = waits > 0 && !gs_table_is_of_tbs(sim);
+    int entry = waits > 0 && !gs_table_counts_tbs(sim);
     k->unended_whole = waits;
     k->unmet += waits;
     if (entry && sim->order.fetch && sim->sched.table_entries >= sim->order.entries) {
@@ -179,7 +179,7 @@ int gs_table_has_room(const gs_sim *sim, u32 kernel)
     return gs_unended_preds(sim, kernel, l->whole) == 0;
 }
 
-void gs_table_take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
+void gs_table_enter_conditions(gs_sim *sim, u32 kernel, u32 from, u64 t)
 {
     gs_sched *d = &sim->sched;
     gs_kernel *k = &gs_kernels(sim)[kernel];
@@ -204,7 +204,7 @@ void gs_table_take_in(gs_sim *sim, u32 kernel, u32 from, u64 t)
         k->unmet += !states[i].done && states[i].whole_kernel;
     }
     for (u32 tb = 0; k->per_tb && tb < k->tbs; tb += f.unit) {
-        conditions[tb].entry = conditions[tb].unmet >= 2 && !gs_table_is_of_tbs(sim);
+        conditions[tb].entry = conditions[tb].unmet >= 2 && !gs_table_counts_tbs(sim);
         if (conditions[tb].unmet == 0) {
             unit_ready(sim, kernel, tb / f.unit, t, GS_NONE, GS_NONE);
         }
@@ -224,7 +224,7 @@ void gs_table_admit(gs_sim *sim, u32 kernel, u64 t)
     if (sim->order.fetch && gs_table_stays_in_memory(sim, kernel)) {
         k->unmet++;
     } else {
-        gs_table_take_in(sim, kernel, 0, t);
+        gs_table_enter_conditions(sim, kernel, 0, t);
     }
     if (k->unmet == 0) {
         kernel_conditions_met(sim, kernel, t, GS_NONE, GS_NONE);
@@ -257,7 +257,7 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
         return;
     }
     if (!in_table(sim, n->kernel, s->form)) {
-        /* no cost; but its kernel may still be taken in */
+        /* costs nothing here, but the kernel may enter the table later */
         if (s->left == 0) {
             s->done = 1;
         }
@@ -362,7 +362,7 @@ void gs_table_kernel_condition_met(gs_sim *sim, u32 kernel, u64 t, u32 cause_ker
 void gs_table_tb_condition_met(gs_sim *sim, u32 kernel, u32 unit, u64 t, u32 cause_kernel, u32 cause_tb)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
-    if (--gs_tb_conditions_of(sim, k)[unit * k->unit].unmet == 0) {
+    if (--gs_tb_conditions_of(sim, k)[(size_t)unit * k->unit].unmet == 0) {
         unit_ready(sim, kernel, unit, t, cause_kernel, cause_tb);
     }
 }
@@ -377,7 +377,7 @@ static void node_done(gs_sim *sim, u32 node, u64 t)
     if (!k->admitted || k->in_memory || k->coarse || k->form != s->form) {
         return;
     }
-    sim->sched.table_entries -= gs_table_is_of_tbs(sim) ? 0 : gs_node_entries(sim, n);
+    sim->sched.table_entries -= gs_table_counts_tbs(sim) ? 0 : gs_node_entries(sim, n);
     if (s->whole_kernel) {
         gs_table_kernel_condition_met(sim, n->kernel, t, s->cause_kernel, s->cause_tb);
         return;
@@ -419,7 +419,7 @@ static void kernel_ended(gs_sim *sim, u32 kernel, u32 last, u32 tb, u64 t)
             continue;
         }
         if (k->unended_whole == 0) {
-            sim->sched.table_entries -= !gs_table_is_of_tbs(sim);
+            sim->sched.table_entries -= !gs_table_counts_tbs(sim);
         }
         gs_table_kernel_condition_met(sim, succs[i], t, last, tb);
     }

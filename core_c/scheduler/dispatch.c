@@ -1,4 +1,4 @@
-/* Dispatch: which kernel's TB is next, what is reserved for older kernels, and the time that SMs are idle, by
+/* Dispatch: selects the next TB, reserves warps for older kernels, and accounts the idle time of SMs by
    reason. */
 #include "scheduler/dispatch.h"
 
@@ -181,8 +181,8 @@ void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more)
     }
 }
 
-/* When a TB starts that is sent to an SM at some time. A cluster takes one TB after the other. The first TB
-   on an SM starts some time after the first TB on another SM of its TPC. */
+/* When a TB starts that is dispatched to an SM at time `at`. A cluster of SMs accepts one TB at a time. The
+   first TB of an SM starts a fixed time after the first TB of another SM of its TPC. */
 static u64 start_of(gs_sim *sim, u32 sm, u32 warps, u32 first, u64 at)
 {
     const gs_gpu_cp_params *p = &sim->params.gpu_cp;
@@ -219,7 +219,7 @@ void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in
         d->idle_sms--;
     }
     gs_placement_take(sim, sm, k->shape, rotate, &slot, &configure);
-    tb = in_prologue ? gs_prologue_take(sim, kernel, sm * GS_TBS + slot)
+    tb = in_prologue ? gs_prologue_next_tb(sim, kernel, sm * GS_TBS + slot)
                      : ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
     if (GS_UNLIKELY(sim->order.reserve)) {
         d->newer_warps += kernel > d->oldest_undispatched ? gs_dispatch_warps(sim, k) : 0;
@@ -236,11 +236,10 @@ void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in
             gs_table_fetch(sim, kernel, t);
         }
     }
-    GS_TABLE(sim, gs_resident, at_residents)
-    [sm * GS_TBS + slot] =
-        (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, in_prologue, 0, 0, 0};
+    gs_resident *r = gs_residents_of(sim, sm) + slot;
+    *r = (gs_resident){ready, at, start, kernel, tb, cause_kernel, cause_tb, rotate, 0, in_prologue, 0, 0, 0};
     if (sim->order.lists) {
-        gs_child_lists_tb_start(sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot);
+        gs_child_lists_tb_start(sim, r);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
                 gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |

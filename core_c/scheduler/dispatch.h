@@ -4,10 +4,10 @@
 
 /* Dispatches all TBs that fit now, kernels by rank; hint: see gs_placement_find. */
 void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint);
-/* Tells the SMs of a port that one of them has TBs now, or none. */
+/* Informs the SMs of a shared port, at time `time`, that one more of them has TBs, or one fewer. */
 void gs_dispatch_port_sharers(gs_ctx *ctx, u32 sm, u64 time, u32 more);
 void gs_idle_init(gs_sim *sim);
-/* Idle SMs: their time up to t counts for the reason so far; and the reason from now on. */
+/* Adds the idle time of SMs up to t (ticks) to the present reason, and determines the reason from t on. */
 void gs_idle_account(gs_sim *sim, u64 t);
 void gs_idle_classify(gs_sim *sim);
 /* The kernel has ready TBs. */

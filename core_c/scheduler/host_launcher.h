@@ -1,6 +1,6 @@
-/* Host threads that launch kernels (gs_order.launchers): each takes the oldest kernel whose conditions are
-   met, launches it and waits until it sees its end. They limit the kernels in flight, and each kernel pays
-   its launch. */
+/* Host threads that launch kernels (gs_order.launchers). Each takes the oldest kernel whose conditions are
+   met, launches it, and waits until it observes its end. Their number limits the kernels in flight, and
+   each kernel pays its launch latency. */
 #pragma once
 #include "base/state.h"
 

@@ -1,7 +1,7 @@
 /* Learned footprints in memory: for each TB of a launch, the ranges that it touched. They are written when
-   the TB ends, whose end counts only when they are there, and read before a later launch of the same kind is
-   admitted. They are compared as they arrive: that takes its time from the first line on, and ends no sooner
-   than the last line has arrived. */
+   the TB ends, and the end counts in the table only after the write. They are read before a later launch of
+   the same kernel is admitted. The comparison starts when the first line arrives, takes
+   gs_admit_check_time, and ends no sooner than the last line arrives. */
 #pragma once
 #include "base/state.h"
 

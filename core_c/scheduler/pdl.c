@@ -45,7 +45,7 @@ void gs_pdl_producer_end(gs_ctx *ctx, u32 kernel, u64 t)
     }
     const gs_sm_load *loads = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads);
     for (u32 sm = 0; sm < sim->sms; sm++) {
-        const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
+        const gs_resident *r = gs_residents_of(sim, sm);
         u32 all = sim->params.gpu_sm.tbs == 32 ? ~0u : (1u << sim->params.gpu_sm.tbs) - 1;
         for (u32 left = all & ~loads[sm].tb_free; left; left &= left - 1) {
             u32 slot = gs_ctz(left);

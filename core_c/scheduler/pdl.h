@@ -1,6 +1,6 @@
-/* Programmatic dependent launch. A kernel with `early` starts when all TBs of its predecessors have triggered
-   or ended; it waits for their end inside its program. A limited number of kernels is in flight; the next one
-   starts some time after one has ended. */
+/* Programmatic dependent launch. A kernel with `early` starts when all TBs of its predecessors have
+   triggered or ended; it waits for their end inside its program. At most gs_order.in_flight kernels are in
+   flight; after one has ended, the next starts with a delay. */
 #pragma once
 #include "base/mailbox.h"
 

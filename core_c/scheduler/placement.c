@@ -1,6 +1,6 @@
-/* Placement: which SM takes the next TB. The least loaded SM with room, ties in round robin; or the SM with
-   room for most TBs of the kernel, ties to the first (gpu.cp.place). An empty chip is filled evenly; a full
-   one takes the next TB where one has just ended. */
+/* Placement: the SM that the next TB goes to. With gpu.cp.place it is the least loaded SM with room, ties
+   in round robin, or the SM with room for the most TBs of the kernel, ties to the first. On an empty chip
+   TBs spread evenly over SMs; on a full chip the next TB goes to the SM on which one has just ended. */
 #include "scheduler/placement.h"
 
 #include "base/clock.h"
@@ -40,7 +40,7 @@ static u32 room_of(const gs_sm_load *l, const gs_tb_resources *s)
     return s->smem ? (u32)gs_min(n, ((l->tbs ? l->carveout : s->carveout) - l->smem) / s->smem) : n;
 }
 
-/* So many SMs of the last GPC come before all others. */
+/* The number of SMs of the last GPC that come before all others. */
 static u32 ahead_of(const gs_sim *sim)
 {
     u32 last = sim->order.gpcs[(u32)sim->params.gpu.gpcs - 1];
@@ -166,7 +166,7 @@ static u32 find_first(gs_sim *sim, u32 kernel, const gs_tb_resources *s, u32 *ro
 /* 1: the SM has its even share of the kernel's TBs. */
 static int has_share(const gs_sim *sim, u32 sm, u32 kernel)
 {
-    const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS;
+    const gs_resident *r = GS_CONST_TABLE(sim, gs_resident, at_residents) + (size_t)sm * GS_TBS;
     const gs_sm_load *l = GS_CONST_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
     u32 all = sim->params.gpu_sm.tbs == 32 ? ~0u : (1u << sim->params.gpu_sm.tbs) - 1, n = 0;
     for (u32 left = all & ~l->tb_free; left; left &= left - 1) {
@@ -244,7 +244,7 @@ static u32 find_room(const gs_sim *sim, u32 kernel, gs_tb_resources *s, int even
             s->place = best;
             return best == GS_NONE ? GS_NONE : turns[best];
         }
-        most--; /* no SM has as much any more */
+        most--; /* no SM has room for as many TBs any more */
     }
 }
 
@@ -257,7 +257,7 @@ u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
     gs_tb_resources *s = GS_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;
     const u16 *turns = GS_CONST_TABLE(sim, u16, at_turns);
     gs_sched *d = &sim->sched;
-    /* it fitted nowhere before the last release: only the SM of that release can have changed */
+    /* it fitted on no SM before the last release, so only the SM of that release can have room now */
     if (s->checked == d->releases && !even) {
         return GS_NONE;
     }

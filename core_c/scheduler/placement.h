@@ -4,7 +4,8 @@
 
 void gs_placement_init(gs_sim *sim);
 u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate);
-/* An SM with room on which a producer of a ready TB ran, and that TB; or GS_NONE. */
+/* Returns an SM with room on which the last producer of a ready TB ran, and sets *tb to that TB; or
+   GS_NONE. */
 u32 gs_placement_near_producer(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate, u32 *tb);
 void gs_placement_take(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 *slot, u32 *configure);
 void gs_placement_free(gs_sim *sim, u32 sm, u32 shape, u32 rotate, u32 slot);

@@ -21,7 +21,7 @@ u32 gs_prologue_kernel(gs_sim *sim, u32 oldest)
     return oldest;
 }
 
-u32 gs_prologue_take(gs_sim *sim, u32 kernel, u32 place)
+u32 gs_prologue_next_tb(gs_sim *sim, u32 kernel, u32 place)
 {
     gs_kernel *k = &gs_kernels(sim)[kernel];
     k->dispatched++;

@@ -112,7 +112,7 @@ static void tb_left_sm(gs_ctx *ctx, u64 t, u32 sm, u32 what, u64 end)
     gs_sim *sim = ctx->sim;
     gs_sched *d = &sim->sched;
     u32 slot = what >> 1 & (GS_TBS - 1);
-    gs_resident *r = GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + slot;
+    gs_resident *r = gs_residents_of(sim, sm) + slot;
     gs_kernel *k = &gs_kernels(sim)[r->kernel];
     gs_sm_load *l = GS_TABLE(sim, gs_sm_load, at_sm_loads) + sm;
     gs_placement_free(sim, sm, k->shape, r->rotate, slot);
@@ -222,7 +222,7 @@ static void run_event(gs_ctx *ctx, u32 source)
         gs_aql_quantum(sim, t);
     } else if (source == SOURCE_ADMIT) {
         gs_admit_concurrent(ctx, e.a, t);
-        gs_admit_start(sim, e.a, e.b, e.pad, t);
+        gs_admit_kernel_start(sim, e.a, e.b, e.pad, t);
     } else {
         gs_admit_next(sim, t);
     }
@@ -260,9 +260,8 @@ void gs_sched_run(gs_ctx *ctx)
     ctx->t->events += n;
     for (u32 j = 0; j < n; j++) {
         if (GS_PAY_KIND(m[j].pay) == GS_MSG_DONE) {
-            /* seldom in the host's caches */
-            __builtin_prefetch(GS_TABLE(sim, gs_resident, at_residents) + gs_key_sender(m[j].key) * GS_TBS +
-                               GS_PAY_WARP(m[j].pay));
+            /* rarely in the host's caches */
+            __builtin_prefetch(gs_residents_of(sim, gs_key_sender(m[j].key)) + GS_PAY_WARP(m[j].pay));
         }
     }
     for (;;) {
@@ -270,8 +269,7 @@ void gs_sched_run(gs_ctx *ctx)
         u64 message = i < n ? gs_key_time(m[i].key) : GS_NEVER;
         if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_SYNC) {
             u32 sm = gs_key_sender(m[i].key);
-            gs_pdl_trigger(
-                sim, GS_TABLE(sim, gs_resident, at_residents) + sm * GS_TBS + GS_PAY_WARP(m[i].pay), message);
+            gs_pdl_trigger(sim, gs_residents_of(sim, sm) + GS_PAY_WARP(m[i].pay), message);
             i++;
         } else if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_TABLE) {
             table_answers(ctx, m[i].pay, message);

@@ -8,7 +8,7 @@ void gs_sched_run(gs_ctx *ctx);
 /* Time of the next event that needs no message; GS_NEVER: none. */
 u64 gs_sched_next(const gs_sim *sim);
 
-/* What the files of the scheduler share. */
+/* Declarations that the files of the scheduler share. */
 enum {
     GS_EVENT_NODE,
     GS_EVENT_KERNEL_END,

@@ -94,6 +94,6 @@ void gs_table_fetched(gs_sim *sim, u32 kernel, u64 t)
     }
     k->in_memory = 0;
     sim->sched.producer_sm = GS_NO_SM;
-    gs_table_take_in(sim, kernel, form, t);
+    gs_table_enter_conditions(sim, kernel, form, t);
     gs_table_kernel_condition_met(sim, kernel, t, GS_NONE, GS_NONE);
 }

@@ -52,7 +52,7 @@ static u64 children_of(const gs_sim *sim, const gs_launch *l)
     return all + most;
 }
 
-/* Entries that a kernel may need in a table of nodes, beside one for each of its TBs. */
+/* The most entries that a kernel needs in a table of nodes, beyond one for each of its TBs. */
 static u64 node_entries(const gs_sim *sim, const gs_launch *l)
 {
     const gs_node *nodes = GS_CONST_TABLE(sim, gs_node, at_nodes);
@@ -115,7 +115,7 @@ u32 gs_table_memory_await(gs_sim *sim, gs_event then)
     return i;
 }
 
-/* One reply less is waited for. */
+/* A reply has arrived for the event `wait`. */
 static void reply_arrived(gs_sim *sim, u32 wait, u64 t)
 {
     gs_table_memory *b = &sim->sched.table_memory;
@@ -196,7 +196,7 @@ void gs_table_memory_send(gs_ctx *ctx, u64 t)
     if (b->head == b->tail || b->in_flight == b->room) {
         return;
     }
-    gs_ctx next_quantum = *ctx; /* slices have run, or run, this one */
+    gs_ctx next_quantum = *ctx; /* the slices run this quantum now or have run it */
     next_quantum.send0 = ctx->q0 + sim->quantum;
     next_quantum.send_qn = ctx->qn + 1;
     const gs_sender sender = gs_sender_make(&next_quantum, GS_SENDER_SCHED);

@@ -1,4 +1,4 @@
-/* Dispatch by a rule of the user's: see user_rule.h. Slow: the rule sees all ready TBs each time. */
+/* Dispatch by a rule of the user's: see user_rule.h. It is slow, because each call lists all ready TBs. */
 #include "scheduler/user_rule.h"
 
 #include "base/fail.h"

@@ -1,7 +1,7 @@
-/* All kernels' TBs as one graph, as in Wireframe. A buffer takes in TBs level by level, as many as it has
-   room for. A TB is dispatched only from there, and frees its place when it has ended. A TB that is counted
-   down before it is in the buffer takes an entry of another buffer until then, or is counted down in memory.
-   Levels rise along every edge, so the first TB that has not ended waits for none. */
+/* The TBs of all kernels as one graph, as in Wireframe. TBs enter a buffer level by level, as many as fit.
+   A TB is dispatched only from the buffer and frees its entry when it has ended. A TB that is counted down
+   before it is in the buffer takes an entry of a second buffer, the pending buffer, or is counted down in
+   memory. Levels rise along every edge, so the first TB that has not ended waits for none. */
 #pragma once
 #include "base/state.h"
 

@@ -1,4 +1,5 @@
-/* Barriers of a TB: its warps are counted one at a time, and leave within a few cycles. */
+/* Barriers of a TB: its warps are counted one at a time, and leave within a few cycles of the last. Times
+   are in cycles. */
 #pragma once
 #include "base/state.h"
 

@@ -1,4 +1,5 @@
-/* Compute blocks: which warp's is next, and what a block reserves in its sub-core and in shared memory. */
+/* Compute blocks: which warp issues the next one, and what a block reserves in its sub-core and in shared
+   memory. Times are in cycles; pipes count 64ths of a cycle. */
 #pragma once
 #include "sm/sm.h"
 #include "sm/smem_returns.h"

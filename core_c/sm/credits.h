@@ -1,7 +1,7 @@
-/* Credits: how many lines an SM may have in flight, in pools of their own for loads to registers, copies into
-   shared memory and stores, or in that of loads (gpu.l1). Credits are numbered, not counted: an op may go
-   when the release that it needs has a time at or before its cycle, although replies of the whole quantum
-   have been applied by then. Warps that find none wait first in, first out. */
+/* Credits limit the lines that an SM may have in flight. Loads to registers, async copies and stores each
+   have a pool, or share that of loads (gpu.l1). Credits are numbered, not counted, because the replies of a
+   whole quantum are applied before its ops run: an op may issue when the release that it needs has a time
+   at or before its cycle. Warps without a credit wait in FIFO order. Times are in cycles. */
 #pragma once
 #include "sm/sm.h"
 
@@ -22,7 +22,7 @@ static inline u32 gs_credit_needed(const gs_sim *sim, const gs_sm *sm, u32 pool)
     return sm->acquired[pool] - sim->credits[pool] + 1;
 }
 
-/* Wakes the first warp that waits when it may go, if that is known. */
+/* Schedules the wake-up of the first waiting warp, if the cycle of its credit is known. */
 static inline void gs_credit_arm(const gs_sim *sim, gs_sm *sm, u64 least)
 {
     if (sm->credit_fifo_head == sm->credit_fifo_tail) {
@@ -82,8 +82,8 @@ static inline int gs_credit_take(const gs_sim *sim, gs_sm *sm, u32 wi, u32 pool,
     return 0;
 }
 
-/* A line has come at cycle c, or its store is acknowledged. */
-static inline void gs_credit_give(const gs_sim *sim, gs_sm *sm, u32 pool, u32 c)
+/* Returns a credit at cycle c: a line has arrived, or a store is acknowledged. */
+static inline void gs_credit_release_at(const gs_sim *sim, gs_sm *sm, u32 pool, u32 c)
 {
     *gs_credit_release(sim, sm, pool, sm->released[pool]++) = c;
     if (sm->credit_fifo_head != sm->credit_fifo_tail && !sm->credit_armed) {

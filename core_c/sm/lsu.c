@@ -15,8 +15,8 @@ static inline const gs_ipattern *pattern_of(const gs_sim *sim, const gs_warp *w,
 }
 
 /* The lines that a warp touches with a pattern, in turn k of its loop. */
-static GS_ALWAYS_INLINE gs_coalesced reach_of(const gs_sim *sim, const gs_warp *w, const gs_tb *tb,
-                                              const gs_ipattern *p, i64 k)
+static GS_ALWAYS_INLINE gs_coalesced lines_of_op(const gs_sim *sim, const gs_warp *w, const gs_tb *tb,
+                                                 const gs_ipattern *p, i64 k)
 {
     u64 value = (u64)(p->base + p->bx * tb->x + p->by * tb->y + p->bz * tb->z + p->warp * w->index +
                       p->step * k + p->step2 * w->k[p->level2]);
@@ -49,7 +49,7 @@ static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const
     if (op->kind != GS_OP_STORE || (op->count && k >= (i64)op->count)) {
         return NULL;
     }
-    gs_coalesced reach = reach_of(sim, w, tb, pattern_of(sim, w, op), k);
+    gs_coalesced reach = lines_of_op(sim, w, tb, pattern_of(sim, w, op), k);
     return store_joins(this, &reach) ? reach.part : NULL;
 }
 
@@ -60,7 +60,7 @@ void gs_lsu_prefetch(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *o
     if (op->bypass_l1 || (op->count && k >= (i64)op->count)) {
         return;
     }
-    const gs_coalesced reach = reach_of(sim, w, &sm->tb[w->tb], pattern_of(sim, w, op), k);
+    const gs_coalesced reach = lines_of_op(sim, w, &sm->tb[w->tb], pattern_of(sim, w, op), k);
     u64 above = GS_NEVER;
     u32 fold = 0;
     for (const gs_part *part = reach.part, *end = part + reach.template->lines; part < end; part++) {
@@ -175,7 +175,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     }
     const gs_ipattern *p = pattern_of(sim, w, op);
     const gs_launch *launch = gs_launches(sim) + tb->kernel;
-    const gs_coalesced reach = reach_of(sim, w, tb, p, k);
+    const gs_coalesced reach = lines_of_op(sim, w, tb, p, k);
     const u32 lines = reach.template->lines,
               pool = gs_credit_pool(sim, op->kind == GS_OP_LOAD, op->smem != 0);
     u32 n = lines;

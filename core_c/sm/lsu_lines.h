@@ -1,8 +1,8 @@
-/* The lines of a memory op, one by one: look-up in L1, then the way through the SM's port to L2.
-   A look-up reads L1 as of the op's own cycle: a line whose fill is later counts as in flight even if its
-   reply has been applied already, so the length of the quantum cannot matter. A line in flight is not
-   evicted; later loads of it wait for the same fill, and ask L2 for the sectors that are not in flight.
-   Stores write through; with gpu.l1.keep_stores L1 keeps their lines, too. */
+/* The lines of a memory op, one by one: the look-up in L1, then the request through the SM's port to L2. A
+   look-up sees L1 as of the op's own cycle. A line whose fill is later counts as in flight even if its
+   reply has been applied already, so results do not depend on the length of the quantum. A line in flight
+   is not evicted. Later loads of it wait for the same fill and request the sectors that are not in flight
+   from L2. Stores write through; with gpu.l1.keep_stores L1 keeps their lines, too. Times are in cycles. */
 #pragma once
 #include "base/clock.h"
 #include "memory/address_map.h"
@@ -19,7 +19,7 @@ typedef struct gs_mem_access {
     const gs_part *joins; /* of a store that will join this one, or NULL */
 } gs_mem_access;
 
-/* Words of each sector that a store writes, as L2 sees it; 0: all. A store that joins it adds its own. */
+/* Words of each sector that a store writes, those of a store that joins it included; 0: all. */
 static inline u32 gs_mem_access_words(const gs_part *part, const gs_part *joins)
 {
     u32 words = part->partial;
@@ -112,8 +112,8 @@ static inline void gs_mem_access_count(const gs_sim *sim, gs_sm *sm, const gs_me
     }
 }
 
-/* Sends the lines of an op that L1 does not serve. The last three are constants where it is called, so that
-   each kind of access has a loop of its own. */
+/* Sends the lines of an op that L1 does not serve. The last three arguments are constants at each call, so
+   the compiler makes a loop for each kind of access. */
 static GS_ALWAYS_INLINE void gs_mem_access_lines(gs_ctx *ctx, gs_sm *sm, const gs_mem_access *a,
                                                  const gs_part *part, int load, int cached, int oracle)
 {

@@ -1,4 +1,4 @@
-/* Replies of L2 as an SM takes them: see lsu_replies.h. */
+/* Replies of L2 at an SM: see lsu_replies.h. */
 #include "sm/lsu_replies.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 #include "sm/sm.h"
 #include "sm/tb.h"
 
-/* A line that a warp's slot waits for has come at cycle c. */
+/* A line that a warp's scoreboard slot waits for has arrived at cycle c. */
 static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
 {
     gs_warp *w = &sm->warp[wi];
@@ -79,7 +79,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
             }
             gs_tb_stores_acknowledged(ctx, sm, o, c);
         }
-        gs_credit_give(sim, sm, pool, c);
+        gs_credit_release_at(sim, sm, pool, c);
     }
     return others;
 }

@@ -127,7 +127,7 @@ static void run_sm(gs_ctx *ctx, gs_sm *sm)
 void gs_sms_run(gs_ctx *ctx, u32 group)
 {
     gs_sim *sim = ctx->sim;
-    gs_sm *sms = gs_sms(sim) + group * GS_GROUP;
+    gs_sm *sms = gs_sms(sim) + (size_t)group * GS_GROUP;
     u32 here = (u32)gs_min(GS_GROUP, sim->sms - group * GS_GROUP);
     u64 first = gs_clock_cycle(gs_clock_of(sim, sms), ctx->q0);
     for (u32 i = 0; i < here; i++) {

@@ -1,5 +1,6 @@
-/* One SM. Nothing ticks: a warp that runs an op reserves what it needs, and knows when it can go on. A wheel
-   of cycles holds the warps to wake; within a cycle warps run in slot order. */
+/* One SM. It is event-driven: a warp that runs an op reserves the resources that the op needs, and thereby
+   knows the cycle in which it can continue. A timing wheel, one entry a cycle, holds the warps to wake;
+   within a cycle warps run in slot order. */
 #pragma once
 #include "base/mailbox.h"
 
@@ -18,7 +19,7 @@ static inline void gs_sm_wake(gs_sm *sm, u32 w, u64 c)
     }
     if (c >= sm->cur + GS_WHEEL) {
         c = sm->cur + GS_WHEEL -
-            1; /* too far for the wheel: the warp wakes, looks again and goes on waiting */
+            1; /* beyond the wheel: the warp wakes early, finds that its time has not come, and waits again */
     }
     u32 b = c & (GS_WHEEL - 1);
     sm->wheel[b] |= 1ull << w;
@@ -60,7 +61,7 @@ static inline void gs_data_array_fill(gs_sm *sm, u32 c, u32 hold)
 {
     if (sm->fills_arrived == sm->fills_applied) {
         sm->fills_arrived = sm->fills_applied =
-            0; /* the first entries again, which the host has in its caches */
+            0; /* restarts at the first entries, which are in the host's caches */
     }
     if (sm->fills_arrived - sm->fills_applied == GS_FILLS) {
         /* there are more fills than can be in flight, so the oldest arrived before this quantum, and no

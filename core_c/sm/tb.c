@@ -30,7 +30,7 @@ static void owner_drop(gs_sm *sm, gs_store_owner *o)
 }
 
 /* The cycle from which the whole GPU sees what the TB has stored. */
-static u64 seen_by_all(const gs_sim *sim, const gs_store_owner *o)
+static u64 visible_at(const gs_sim *sim, const gs_store_owner *o)
 {
     return gs_max(o->last_acknowledged ? o->last_acknowledged + (u64)sim->params.gpu_cp.tb_flush : 0,
                   o->leaves_sm);
@@ -47,7 +47,7 @@ void gs_tb_stores_acknowledged(gs_ctx *ctx, gs_sm *sm, gs_store_owner *o, u64 c)
 {
     o->last_acknowledged = gs_max32(o->last_acknowledged, (u32)c);
     if (--o->unacknowledged == 0 && o->tb_left) {
-        complete(ctx, sm, o, seen_by_all(ctx->sim, o));
+        complete(ctx, sm, o, visible_at(ctx->sim, o));
         owner_drop(sm, o);
     }
 }
@@ -110,7 +110,7 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
         gs_warp *w = &sm->warp[wi];
         memset(w, 0, sizeof *w);
         sm->shared_done[wi] = sm->copy_left[wi] = 0;
-        sm->smem_returns[wi].many = 0;
+        sm->smem_returns[wi].count = 0;
         sm->last_store[wi].line = 0;
         w->pc = GS_UNLIKELY(entries != NULL) ? entries[i] - program->first_op : pc;
         w->block = GS_UNLIKELY(blocks != NULL) ? launch->first_access + blocks[i] : 0;
@@ -140,7 +140,7 @@ void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)
         o->last_acknowledged = gs_max32(o->last_acknowledged, (u32)c + sim->flush_trip);
     }
     const gs_clock *clock = gs_clock_of(sim, sm);
-    u64 left = gs_max(c, o->leaves_sm), seen = gs_max(c, seen_by_all(sim, o)), end = gs_clock_edge(clock, c),
+    u64 left = gs_max(c, o->leaves_sm), seen = gs_max(c, visible_at(sim, o)), end = gs_clock_edge(clock, c),
         free = gs_clock_edge(clock, left);
     u32 whole = o->unacknowledged == 0 && seen == left;
     sm->live_tbs--;

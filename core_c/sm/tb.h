@@ -1,5 +1,5 @@
-/* TBs of an SM. A TB frees its slot before all its stores are acknowledged; it is complete only after
-   that. */
+/* Start and end of TBs on an SM. A TB frees its slot before L2 has acknowledged all its stores; it is
+   complete only after that. */
 #pragma once
 #include "base/mailbox.h"
 

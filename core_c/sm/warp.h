@@ -66,9 +66,9 @@ static inline int gs_warp_exit(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op,
     return 1;
 }
 
-/* 1: the code of the warp that goes next was dropped and is not back. If warp wi waits for a resource, the
-   first in order goes next. */
-static inline int gs_warp_lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
+/* 1: the code of the next warp was dropped and has not been fetched again. If warp wi waits for a resource,
+   the next warp is the first in that resource's order. */
+static inline int gs_warp_waits_for_code(const gs_sim *sim, gs_sm *sm, u32 wi)
 {
     const gs_warp *w = &sm->warp[wi];
     if (w->state == GS_WARP_WAITS_RESOURCE && sim->oldest_first) {
@@ -78,7 +78,7 @@ static inline int gs_warp_lacks_code(const gs_sim *sim, gs_sm *sm, u32 wi)
     return gs_launches(sim)[sm->tb[w->tb].kernel].refetch != 0;
 }
 
-/* What the warp's next op looks up in L1 has left the host's caches: it is fetched while others run. */
+/* Prefetches the L1 sets of the warp's next op, which have left the host's caches meanwhile. */
 static inline void gs_warp_prefetch(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *next)
 {
     if (next->kind == GS_OP_LOAD) {
@@ -98,7 +98,7 @@ typedef struct gs_running {
     u32 waited_for; /* the resource that it waited for, whose next warp must be woken; GS_RESOURCES: none */
 } gs_running;
 
-/* The warp goes on: what it waited since `since` counts as one kind of stall. */
+/* The warp continues: its wait since `since` is added to one kind of stall. */
 static GS_ALWAYS_INLINE void gs_warp_stalled(const gs_running *r, u64 *stall)
 {
     u64 cycles = r->c - r->w->since;
@@ -111,7 +111,7 @@ static GS_ALWAYS_INLINE int gs_warp_is_awake(const gs_running *r)
 {
     gs_sm *sm = r->sm;
     gs_warp *w = r->w;
-    if (GS_UNLIKELY(sm->code_ready > r->c) && gs_warp_lacks_code(r->sim, sm, r->wi)) {
+    if (GS_UNLIKELY(sm->code_ready > r->c) && gs_warp_waits_for_code(r->sim, sm, r->wi)) {
         if (w->state == GS_WARP_IN_BLOCK || (w->state == GS_WARP_RUNS && !w->wait)) {
             r->tb->stalls.memory +=
                 sm->code_ready - r->c; /* a warp that waits counts it from when it began to */
@@ -134,7 +134,7 @@ static GS_ALWAYS_INLINE int gs_warp_is_awake(const gs_running *r)
     return 1;
 }
 
-/* One of the warps that wait for a resource is awake: the first of them in order goes on. */
+/* A warp that waits for a resource is awake: the first in the resource's order continues in its place. */
 static GS_ALWAYS_INLINE void gs_warp_take_resource(gs_running *r)
 {
     if (r->sim->oldest_first) {
@@ -147,8 +147,8 @@ static GS_ALWAYS_INLINE void gs_warp_take_resource(gs_running *r)
     r->w->state = GS_WARP_RUNS;
 }
 
-/* The warp has used the resource that it waited for, or waits again: the next warp is woken. */
-static GS_ALWAYS_INLINE void gs_warp_pass_on(gs_running *r)
+/* The warp has used the resource that it waited for, or waits again: wakes the next warp. */
+static GS_ALWAYS_INLINE void gs_warp_wake_next_waiter(gs_running *r)
 {
     if (r->waited_for < GS_RESOURCES) {
         gs_warp_order_wake_next(r->sm, r->wi, r->waited_for, r->c);
@@ -171,7 +171,7 @@ static GS_ALWAYS_INLINE void gs_warp_run_block(gs_running *r, const gs_iop *op)
             gs_warp_order_hold(&sm->sub[r->wi & 3], r->wi, at_once);
         }
     }
-    gs_warp_pass_on(r);
+    gs_warp_wake_next_waiter(r);
 }
 
 /* 1: the warp goes on with its next op in this cycle */
@@ -187,10 +187,10 @@ static GS_ALWAYS_INLINE int gs_warp_run_access(gs_running *r, const gs_iop *op)
     if ((r->sim->oldest_first && !gs_warp_acquire_lsu(sm, r->wi, op, r->waited_for, granted, r->c)) ||
         !gs_lsu_access(r->ctx, sm, r->wi, op, r->c)) {
         sm->work.ops--;
-        gs_warp_pass_on(r);
+        gs_warp_wake_next_waiter(r);
         return 0;
     }
-    gs_warp_pass_on(r);
+    gs_warp_wake_next_waiter(r);
     w->pc++;
     if (w->ready > r->c) {
         gs_sm_wake(sm, r->wi, w->ready);
@@ -286,7 +286,7 @@ static GS_ALWAYS_INLINE int gs_warp_run_op(gs_running *r, const gs_iop *op)
 static inline void gs_warp_run(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
-    if (w->ready > c) { /* the wheel does not reach as far as its time */
+    if (w->ready > c) { /* its time is beyond the wheel */
         gs_sm_wake(sm, wi, w->ready);
         return;
     }

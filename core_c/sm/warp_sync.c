@@ -33,8 +33,7 @@ static int over(gs_sm *sm, u32 wi, u64 c)
     return 0;
 }
 
-/* What the warp has waited for since its op issued is there at cycle c: the time counts as one kind of
-   stall. */
+/* The warp's wait since its op issued ends at cycle c: adds it to one kind of stall. */
 static void waited(gs_sm *sm, u32 wi, u64 c, u64 *stall)
 {
     gs_warp *w = &sm->warp[wi];
@@ -44,8 +43,9 @@ static void waited(gs_sm *sm, u32 wi, u64 c, u64 *stall)
     sm->warp_cycles += c - w->since;
 }
 
-/* The last answer of a poll arrives at cycle c. Until its last warp arrived the TB waited for itself, as at
-   any barrier; since then for other TBs. Returns that time, summed over its warps. */
+/* The last answer of a poll arrives at cycle c. Until its last warp arrived the TB waited for its own
+   warps, as at any barrier; since then it has waited for other TBs. Returns the latter time in cycles,
+   summed over its warps. */
 static u64 waited_for_others(const gs_sm *sm, const gs_tb *tb, u64 c)
 {
     u64 last = 0, n = 0;
@@ -126,7 +126,7 @@ static int post(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     return over(sm, wi, c);
 }
 
-/* 1: this was the last of the TB's warps. */
+/* A warp arrives at an op of the whole TB. 1: it was the last of the TB's warps. */
 static int arrive(const gs_sim *sim, gs_sm *sm, u32 wi, u64 c)
 {
     gs_warp *w = &sm->warp[wi];

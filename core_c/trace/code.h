@@ -1,4 +1,4 @@
-/* What the files of the lowering share: see code.c. */
+/* Declarations that the files of the lowering share: see code.c. */
 #pragma once
 #include "gen/gs_opcodes.h"
 #include "trace/convert.h"

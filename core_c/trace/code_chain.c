@@ -49,7 +49,7 @@ static u32 latency_of(const gs_lowering *l, const gs_sass *s)
     return gs_lower_pipe(s) < GS_PIPES ? l->latency[gs_lower_pipe(s)] * 64 : 64;
 }
 
-/* What the block took beyond its issue slots and pipes. */
+/* Sets the block's chain: the cycles that it took beyond its issue slots and pipes. */
 static void close_block(gs_lowering *l, timing *t)
 {
     if (t->block == GS_NOWHERE) {
@@ -88,8 +88,9 @@ static u64 operands_ready(const timing *t, const gs_operand *o, u32 n)
     return at;
 }
 
-/* The next op stalls: that belongs to the block right before it, if there is one. A block may have several
-   followers; the slowest counts. `count` of the compute op holds the stall until the end. */
+/* The next op stalls until `at`: the stall is added to the chain of the block right before it, if there is
+   one. A block may have several successors; the longest stall counts. Until the end, `count` of the compute
+   op holds it. */
 static void stall(gs_lowering *l, timing *t, u64 at)
 {
     if (t->before != GS_NOWHERE) {
@@ -123,7 +124,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
         return;
     }
     u64 at = operands_ready(t, o, gs_lower_wavefronts(l, s) ? n : reads);
-    l->cut[i] = at - t->now >= LONG_STALL * 64;
+    l->cut[i] = at - t->now >= LONG_STALL * 64ull;
     if (t->block == GS_NOWHERE) {
         stall(l, t, at);
         t->block = l->op[i];

@@ -135,7 +135,7 @@ static u64 first_use(const gs_lowering *l, u64 load)
 
 /* Slots of copies. */
 
-static int what_at(const gs_lowering *l, u64 i)
+static int kind_at(const gs_lowering *l, u64 i)
 {
     return l->items[i].row == GS_LOOP_END ? GS_IS_ISSUE : gs_lower_kind(l, i);
 }
@@ -177,11 +177,11 @@ gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
     return made;
 }
 
-/* 1: with so many slots each copy's and each wait's slot is determined. */
-static int slots_told(const gs_lowering *l)
+/* 1: with this number of slots, the loop counters determine the slot of each copy and of each wait. */
+static int slots_are_determined(const gs_lowering *l)
 {
     for (u64 i = 0; i < l->n; i++) {
-        int what = what_at(l, i);
+        int what = kind_at(l, i);
         if (what == GS_IS_COPY || what == GS_IS_DRAIN_COPIES) {
             gs_async_copy_slot s = gs_lower_copy_slot(l, i, 0);
             if (s.stages == NONE || (what == GS_IS_COPY && s.stages && s.level != l->levels[l->items[i].a])) {
@@ -197,7 +197,7 @@ static void choose_copy_slots(gs_lowering *l, u32 below)
 {
     u32 most = 0, any = 0, commits = 0;
     for (u64 i = 0; i < l->n; i++) {
-        int what = what_at(l, i);
+        int what = kind_at(l, i);
         any |= what == GS_IS_COPY;
         commits |= what == GS_IS_COMMIT;
         if (what == GS_IS_DRAIN_COPIES && GS_OPCODE[gs_lower_row(l, i)->opcode].kind == GS_KIND_DEPBAR) {
@@ -209,7 +209,7 @@ static void choose_copy_slots(gs_lowering *l, u32 below)
     if (any && commits) {
         l->copy_slots = most >= 2 ? 3 : most + 1;
         count_commits(l);
-        l->copy_slots = slots_told(l) ? l->copy_slots : 1;
+        l->copy_slots = slots_are_determined(l) ? l->copy_slots : 1;
     }
     l->copy_slot = below - l->copy_slots;
 }
@@ -219,7 +219,7 @@ static void choose_slots(gs_lowering *l)
 {
     int stores = 0;
     for (u64 i = 0; i < l->n; i++) {
-        int what = what_at(l, i);
+        int what = kind_at(l, i);
         stores |= what == GS_IS_STORE || what == GS_IS_UPDATE;
     }
     l->store_slot = GS_LOWER_SLOTS - 1;
@@ -232,7 +232,7 @@ static void choose_slots(gs_lowering *l)
     memset(user, 0xff, sizeof user);
     for (u64 i = 0; i < l->n; i++) {
         l->slot[i] = NONE;
-        int what = what_at(l, i);
+        int what = kind_at(l, i);
         if (what == GS_IS_STORE || what == GS_IS_UPDATE) {
             l->slot[i] = (u8)l->store_slot;
         } else if (what == GS_IS_LOAD || what == GS_IS_FETCH_UPDATE) {

@@ -105,7 +105,8 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     gs_index_clear(&c->stream_index);
     gs_index_clear(&c->shape_index);
     gs_index_clear(&c->entry_index);
-    /* zeros that are never touched: a header may promise more TBs than come */
+    /* pages of zeros that are never touched take no memory: a header may announce more TBs than the trace
+       has */
     free(c->tb_rows.at);
     c->tb_rows = (gs_vector){calloc(c->tbs, sizeof(u32)), 0, c->tbs};
     return c->tb_rows.at ? GS_OK : gs_convert_no_memory(c);

@@ -1,4 +1,4 @@
-/* What the files of the converter share: see gs_convert.h. */
+/* Declarations that the files of the converter share: see gs_convert.h. */
 #pragma once
 #include "base/types.h"
 #include "gen/gs_opcodes.h"
@@ -23,7 +23,7 @@ typedef struct gs_vector {
     u64 n, room;
 } gs_vector;
 
-/* From hashes to numbers of things that the caller compares. */
+/* A hash table from hashes to numbers; the caller compares the elements that they name. */
 typedef struct gs_index {
     u32 *slot; /* number + 1 */
     u64 n, room;
@@ -80,7 +80,7 @@ struct gs_convert {
     u64 last_page_lo, last_page_hi;
 };
 
-/* A TB in its order of arrival, for gs_convert_settle. */
+/* A TB, in order of arrival: see gs_convert_settle. */
 typedef struct gs_came {
     u32 tb, row;
 } gs_came;

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1: the address follows the rule, or has taught it. */
+/* 1: the address follows the rule, or has determined a coefficient of it. */
 static int fit_take(gs_fit *f, const i64 *moved, i64 address, u32 shape)
 {
-    /* Differences modulo 2^64: what is too far apart is found later (reach_of) and recorded. */
+    /* Differences modulo 2^64: what is too far apart is found later (span_of_access) and recorded. */
     i64 rest = (i64)((u64)address - (u64)f->address);
     u32 unknown = 0, which = 0;
     if (!shape || shape != f->shape) {

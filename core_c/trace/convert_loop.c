@@ -232,7 +232,7 @@ static int push(roller *r, node x)
 }
 
 /* A pattern whose warps span more memory than is laid out together is recorded instead. */
-static int reach_of(const roller *r, const node *x, const u64 *counts, i64 *lo, i64 *hi)
+static int span_of_access(const roller *r, const node *x, const u64 *counts, i64 *lo, i64 *hi)
 {
     const gs_stream *s = r->s;
     const gs_fit *f = &s->fits[x->first];
@@ -281,7 +281,7 @@ static void mark(roller *r, node *x, u64 n, u64 moved, u64 *counts)
             gs_fit *f = &r->s->fits[x[i].first];
             i64 lo, hi;
             if (moved == 0 && !x[i].recorded &&
-                (f->since != GS_NOWHERE || !reach_of(r, &x[i], counts, &lo, &hi))) {
+                (f->since != GS_NOWHERE || !span_of_access(r, &x[i], counts, &lo, &hi))) {
                 x[i].recorded = 1;
             }
             for (u64 j = 0; j < x[i].fits; j++) {
@@ -342,7 +342,7 @@ static int write_place(roller *r, const node *x, writer *w)
         for (u32 i = 0; i < GS_HEIGHT; i++) {
             counts[i] = w->levels >> i & 1 ? w->counts[i] : 1;
         }
-        reach_of(r, x, counts, &lo, &hi);
+        span_of_access(r, x, counts, &lo, &hi);
         p->lo = (u64)lo;
         p->hi = (u64)hi;
         p->base = f->address;
@@ -401,11 +401,11 @@ static int write_items(roller *r, node *x, u64 n, writer *w)
 }
 
 /* Sets the place of every unrolled access. */
-static void tell_places(roller *r, const node *x, u64 n, u64 moved)
+static void set_places(roller *r, const node *x, u64 n, u64 moved)
 {
     for (u64 i = 0; i < n; i++) {
         for (u64 pass = 0; x[i].row == LOOP && pass < x[i].count; pass++) {
-            tell_places(r, r->pool + x[i].body, x[i].length, moved + pass * x[i].fits);
+            set_places(r, r->pool + x[i].body, x[i].length, moved + pass * x[i].fits);
         }
         if (x[i].row != LOOP) {
             for (u64 j = 0; j < x[i].fits; j++) {
@@ -441,7 +441,7 @@ static int roll(roller *r)
     if (!to || !write_items(r, r->stack, r->top, &w)) {
         return 0;
     }
-    tell_places(r, r->stack, r->top, 0);
+    set_places(r, r->stack, r->top, 0);
     *to = (gs_class){w.first_item, r->c->items.n - w.first_item, s->n, s->warps, w.at};
     r->c->classes.n++;
     s->recorded = w.at;

@@ -31,7 +31,7 @@ int gs_convert_end(gs_convert *c)
     }
     u32 *rows = c->tb_rows.at;
     for (c->tb_rows.n = 0; c->tb_rows.n < c->tbs; c->tb_rows.n++) {
-        rows[c->tb_rows.n]--; /* 0 was: it has not come */
+        rows[c->tb_rows.n]--; /* rows are stored + 1; 0 meant that the TB is missing */
     }
     for (u64 i = 0; i < c->streams.n; i++) {
         gs_stream *s = (gs_stream *)c->streams.at + i;

@@ -33,7 +33,7 @@ static u32 wavefronts_of(const i64 *offset, u32 lanes, u32 width)
 }
 
 /* Wavefronts in the low half, those of the lanes' first words alone in the high half. */
-static u32 both_wavefronts(const i64 *offset, u32 lanes, u32 width)
+static u32 wavefronts_and_first(const i64 *offset, u32 lanes, u32 width)
 {
     return wavefronts_of(offset, lanes, width) | wavefronts_of(offset, lanes, 1) << 16;
 }
@@ -63,7 +63,7 @@ int gs_lane_shape(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, 
                 return GS_OK;
             }
         }
-        *waves = both_wavefronts(offset, k, width);
+        *waves = wavefronts_and_first(offset, k, width);
         if (c->shapes.n < GS_SHAPES) {
             gs_shape_lanes *to = gs_vector_room(&c->shapes, 1, sizeof s);
             u32 *w = gs_vector_room(&c->shape_waves, 1, sizeof *w);
@@ -77,6 +77,6 @@ int gs_lane_shape(gs_convert *c, const u64 *a, u32 mask, u32 width, u32 *shape, 
         }
         return GS_OK;
     }
-    *waves = both_wavefronts(offset, k, width);
+    *waves = wavefronts_and_first(offset, k, width);
     return GS_OK;
 }

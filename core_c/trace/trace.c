@@ -369,7 +369,7 @@ static int too_long(gs_trace *t)
     return gs_trace_fail(t, "longer than %u bytes", GS_TRACE_LINE);
 }
 
-/* Adds to the line whose end has not come yet. */
+/* Appends to the current line, whose newline has not been read yet. */
 static int keep(gs_trace *t, const char *text, size_t n)
 {
     if (n > GS_TRACE_LINE - t->partial_bytes) {

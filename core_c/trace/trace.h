@@ -74,7 +74,7 @@ static inline const char *gs_scan_skip(const char *p)
 }
 
 /* A hexadecimal digit's value + 1; 0: none. */
-static const u8 GS_HEX_DIGIT[256] = {
+static const u8 gs_hex_digit[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
@@ -117,7 +117,7 @@ static inline const char *gs_scan_hex(const char *p, u64 *out)
     }
     const char *start = p;
     u32 digit;
-    while ((digit = GS_HEX_DIGIT[(u8)*p]) != 0) {
+    while ((digit = gs_hex_digit[(u8)*p]) != 0) {
         if (GS_UNLIKELY(value >> 60)) {
             return NULL;
         }

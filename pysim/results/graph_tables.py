@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.dependence.dependences import dependences
-from pysim.dependence.graph import graph_of
+from pysim.dependence.graph import build_graph
 from pysim.dependence.groups import RAW
-from pysim.dependence.patterns import PAIR, ahead, pairs_of
+from pysim.dependence.patterns import PAIR, pair_patterns, previous_in_stream
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.regions import GRANULES
 
@@ -70,12 +70,12 @@ class Study:
     @cached_property
     def graph(self) -> Graph:
         """Each edge once."""
-        return graph_of(self.deps)
+        return build_graph(self.deps)
 
     @cached_property
     def before(self) -> list[int]:
         """The last kernel before each in its stream; -1: none."""
-        return ahead([kernel.stream for kernel in self.job.kernels])
+        return previous_in_stream([kernel.stream for kernel in self.job.kernels])
 
     @cached_property
     def free(self) -> list[NDArray[np.bool_]]:
@@ -83,7 +83,7 @@ class Study:
         made = []
         for number, kernel in enumerate(self.job.kernels):
             source = self.before[number]
-            made.append(np.ones(kernel.tbs, bool) if source < 0 else ~self.graph.begun(number, source))
+            made.append(np.ones(kernel.tbs, bool) if source < 0 else ~self.graph.depends_on(number, source))
         return made
 
     def _table(self, name: str, rows: int) -> Table:
@@ -126,7 +126,7 @@ class Study:
 
     def _pairs(self) -> Table:
         """Return the pairs with edges, and each kernel with the one before it where there are none."""
-        found = pairs_of(self.graph, [kernel.grid for kernel in self.job.kernels])
+        found = pair_patterns(self.graph, [kernel.grid for kernel in self.job.kernels])
         known = set(zip(found["kernel"].tolist(), found["producer_kernel"].tolist(), strict=True))
         alone = [(k, b) for k, b in enumerate(self.before) if b >= 0 and (k, b) not in known]
         made = self._table("dependence_pairs", len(found) + len(alone))
@@ -164,9 +164,9 @@ class Study:
         low, high = (int(graph.offsets[k]) for k in (first, last + 1))
         rows = (graph.consumer >= low) & (graph.consumer < high)
         each = np.diff(graph.set_ptr)
-        source = np.repeat(graph.earlier, np.diff(graph.pair_ptr))
+        source = np.repeat(graph.producer_kernel, np.diff(graph.pair_ptr))
         inside = np.flatnonzero(rows & (source >= first))
-        size = each[graph.which[inside]]
+        size = each[graph.set_index[inside]]
         if int(size.sum()) > MAX_WINDOW:
             raise WorkloadError(
                 f"window {first}:{last}: {int(size.sum()):,} edges, at most {MAX_WINDOW:,} can be shown:"
@@ -175,10 +175,10 @@ class Study:
         tbs = self._table("window_tbs", high - low)
         tbs["kernel"], tbs["tb"] = self._place(np.arange(low, high))
         behind = np.flatnonzero(rows & (source < first))
-        np.add.at(tbs["outside"], graph.consumer[behind] - low, each[graph.which[behind]])
+        np.add.at(tbs["outside"], graph.consumer[behind] - low, each[graph.set_index[behind]])
         tbs["wait"] = np.concatenate([self._waits(kernel) for kernel in range(first, last + 1)])
         edges = self._table("window_edges", int(size.sum()))
-        starts = np.repeat(graph.set_ptr[graph.which[inside]], size)
+        starts = np.repeat(graph.set_ptr[graph.set_index[inside]], size)
         at = starts + np.arange(len(starts)) - np.repeat(np.cumsum(size) - size, size)
         edges["kernel"], edges["tb"] = self._place(np.repeat(graph.consumer[inside], size))
         edges["producer_kernel"], edges["producer_tb"] = self._place(graph.producers[at])
@@ -197,11 +197,15 @@ class Study:
         """
         graph, source = self.graph, self.before[kernel]
         made = np.where(self.free[kernel], 0, 2).astype(np.uint8)
-        low, high = np.searchsorted(graph.later, (source + 1, kernel + 1))
-        between = [p for p in range(low, high) if graph.earlier[p] >= source and graph.later[p] == kernel]
-        if source < 0 or not between or any(graph.earlier[p] > source for p in between):
+        low, high = np.searchsorted(graph.consumer_kernel, (source + 1, kernel + 1))
+        between = [
+            p
+            for p in range(low, high)
+            if graph.producer_kernel[p] >= source and graph.consumer_kernel[p] == kernel
+        ]
+        if source < 0 or not between or any(graph.producer_kernel[p] > source for p in between):
             return made
         rows = slice(graph.pair_ptr[between[0]], graph.pair_ptr[between[0] + 1])
-        raw = np.bitwise_or.reduceat(graph.kinds, graph.set_ptr[:-1])[graph.which[rows]] & RAW
+        raw = np.bitwise_or.reduceat(graph.kinds, graph.set_ptr[:-1])[graph.set_index[rows]] & RAW
         made[graph.consumer[rows][raw == 0] - graph.offsets[kernel]] = 1
         return made

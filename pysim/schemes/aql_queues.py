@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.params import PARAMS
 
 from .core_tables import CoreTables
@@ -62,7 +62,7 @@ def packets(job: Job, preds: Sequence[Sequence[int]], queues: int, by_stream: bo
         for before, after in job.events:
             needs[after].add(before)
     else:
-        given = reduced(preds)
+        given = reduce_preds(preds)
         queue = _placed(given, queues)
         needs = [set(p) for p in given]
     behind: list[list[int]] = [[] for _ in range(queues)]  # since the last barrier bit, that one included

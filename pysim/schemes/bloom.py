@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.dependence.interval_sweep import parts_of
-from pysim.dependence.intra_kernel_sync import waiters_of
+from pysim.dependence.interval_sweep import recorded_intervals
+from pysim.dependence.intra_kernel_sync import intra_kernel_waits
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.program.access_regions import regions_of
@@ -70,9 +70,9 @@ def unit_size(tbs: int, values: Mapping[str, int]) -> int:
 
 def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
     """Return what TBs touch; who waits inside for others hints at what those touch too."""
-    waiters = waiters_of(kernel)
+    waiters = intra_kernel_waits(kernel)
     if kernel.footprint is not None:
-        for part in parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name)):
+        for part in recorded_intervals(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name)):
             yield part.written, part.lo, part.hi, part.owner, part.tbs, part.ptr
     for access in kernel.accesses:
         regions = regions_of(access, kernel.tbs)
@@ -80,7 +80,7 @@ def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
             lo, hi, owner = regions.intervals()
             tbs, ptr = regions.tbs, regions.ptr
             if waiters is not None:
-                tbs, ptr = waiters.joined_all(tbs, ptr)
+                tbs, ptr = waiters.sets_with_waiters(tbs, ptr)
             yield access.mode != "read", lo, hi, owner, tbs, ptr
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from pysim.dependence.dependences import dependences
-from pysim.dependence.producer_tiles import edges_of
+from pysim.dependence.producer_tiles import producer_edges
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.marks import Ops, has_tb_waits, publish_ops, replace_ops
@@ -43,7 +43,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     for kernel in job.kernels:
         if has_tb_waits(kernel):
             raise WorkloadError(f"kernel {kernel.name}: its TBs wait for each other: they do not fuse")
-    edges = edges_of(job, deps, "tile" if tiles else "")
+    edges = producer_edges(job, deps, "tile" if tiles else "")
     if all(edges.after_all):
         raise WorkloadError(edges.reason or "no two kernels whose programs say what they read and make")
     begins = [i for i, joins in enumerate(edges.after_all) if joins]
@@ -54,7 +54,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
     staged = replace(job, kernels=stages)
     if tiles and any(a is not b for a, b in zip(stages, job.kernels, strict=True)):
         # tiles wait for those of the stages, which may have other TBs, or other tiles
-        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.after_all
+        edges, joins = producer_edges(staged, dependences(staged), "tile"), edges.after_all
         if edges.after_all != joins:
             raise WorkloadError(edges.reason or "kernels of which some get other TBs wait for no tiles")
     made = LaunchPlan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.producer_tiles import edges_of
+from pysim.dependence.producer_tiles import producer_edges
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
 from pysim.program.marks import (
@@ -107,7 +107,7 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     """Return how a scheme with these settings launches a job; refuse jobs that it does not apply to."""
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
-    edges = edges_of(job, deps, settings.policy)
+    edges = producer_edges(job, deps, settings.policy)
     if all(edges.after_all) or (settings.policy and not any(edges.producers)):
         raise WorkloadError(edges.reason or "no program says where it would wait")
     table = SemaphoreTable()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.program.regions import SECTOR
 
 from . import hardware_cost
@@ -102,7 +102,7 @@ def conflicts(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
             met = (lo[:end] < hi[own]) & (hi[:end] > lo[own]) & clash(mode[:end], mode[own])
             before.update(owner[:end][met].tolist())
         preds.append(sorted(before))
-    return reduced(preds), counts
+    return reduce_preds(preds), counts
 
 
 class AcsHardware(Scheme):

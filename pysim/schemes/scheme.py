@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.dependence.intra_kernel_sync import inherit_producers
 from pysim.params import GPC_ORDERS, PARAMS
 
@@ -98,7 +98,7 @@ class Scheme:
         ``deps``: the edges that the scheme goes by (``known_edges``). Where TBs wait, it counts for a kernel
         whose TBs do not fit the table.
         """
-        return reduced(deps.preds) if self.kernels_wait else list(deps.preds)
+        return reduce_preds(deps.preds) if self.kernels_wait else list(deps.preds)
 
     def tb_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> Dependences:
         """Return the edges between TBs that the scheme goes by; ``deps``: the true ones.

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.dependence.groups import KINDS
 from pysim.errors import DependenceError
 from pysim.program.job import Kernel
@@ -181,17 +181,17 @@ def broken_inside(deps, tbs, cycle, first):
 def cut_from(deps, cut, random, first):
     """The dependences less a kind, a node that waits for kernel ``first``, or a producer of such a node."""
     if cut in KINDS:
-        return without(deps, kind=cut)
+        return without_edges(deps, kind=cut)
     lo, hi = deps.offsets[first], deps.offsets[first + 1]
     # those that schemes know of may be others than the true ones
     with_it = [n for n, g in enumerate(deps.groups) if ((g.producers >= lo) & (g.producers < hi)).any()]
     node = random.choice(with_it or range(len(deps.nodes)))
     if cut == "node":
-        return without(deps, node=node)
+        return without_edges(deps, node=node)
     mine = [int(p) for p in deps.groups[node].producers if lo <= p < hi] or deps.groups[
         node
     ].producers.tolist()
-    return without(deps, node=node, producer=deps.where(random.choice(mine)))
+    return without_edges(deps, node=node, producer=deps.kernel_and_tb(random.choice(mine)))
 
 
 def mutated(case, job, deps, first):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pysim.schemes.kernel_window
 from pysim import simulate
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from tests.core.harness import FAMILY, execute, oracle, tiny
 from tests.core.workloads_small import ALL
@@ -87,7 +87,7 @@ def test_a_job_without_its_only_edge_is_caught(kind, first, second, scheme, monk
     """
     job = two(first, second)
     execute(job, scheme, oracle())
-    less = without(dependences(job), kind=kind)
+    less = without_edges(dependences(job), kind=kind)
     # what schemes with ranges go by: no kernel waits for any
     monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
     if "stream" in scheme or "threads1" in scheme:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
 from pysim.schemes.aql_queues import SIGNALS, packets
@@ -152,7 +152,7 @@ def test_a_dropped_barrier_is_caught(kind, first, second):
     job = two(first, second)
     execute(job, "queues", tiny(sim__oracle=1))
     with pytest.raises(DependenceError, match=kind.upper()):
-        execute(job, "queues", tiny(sim__oracle=1), deps=without(dependences(job), kind=kind))
+        execute(job, "queues", tiny(sim__oracle=1), deps=without_edges(dependences(job), kind=kind))
 
 
 def test_on_hopper_kernels_beside_another_streams_pay_for_it():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
@@ -329,7 +329,7 @@ def test_a_dropped_node_is_caught(scheme, whole):
     execute(job, scheme, tiny(sim__oracle=1))
     for node in range(len(deps.nodes)):
         with pytest.raises(DependenceError, match="RAW"):
-            execute(job, scheme, tiny(sim__oracle=1), deps=without(deps, node=node))
+            execute(job, scheme, tiny(sim__oracle=1), deps=without_edges(deps, node=node))
 
 
 def test_a_dropped_wait_for_the_past_is_caught():
@@ -342,7 +342,7 @@ def test_a_dropped_wait_for_the_past_is_caught():
     scheme = "blockmaestro:kernels3"
     execute(job, scheme, tiny(sim__oracle=1))
     with pytest.raises(DependenceError, match="RAW"):
-        execute(job, scheme, tiny(sim__oracle=1), deps=without(dependences(job), kind="raw"))
+        execute(job, scheme, tiny(sim__oracle=1), deps=without_edges(dependences(job), kind="raw"))
 
 
 @pytest.mark.parametrize("priority", ["round_robin", "newest", "critical", "consumer"])

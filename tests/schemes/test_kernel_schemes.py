@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pysim.schemes.kernel_window
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.footprint import Footprint
 from pysim.program.job import Job, Kernel, Memory
@@ -83,7 +83,7 @@ def test_a_job_without_its_only_edge_is_caught(scheme, kind, first, second, monk
     """Kernels compared by ranges find no edge here; a kind alone is left out in random_mutations.py."""
     job = two(first, second)
     execute(job, scheme, tiny(sim__oracle=1))
-    less = without(dependences(job), kind=kind)
+    less = without_edges(dependences(job), kind=kind)
     monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, scheme, tiny(sim__oracle=1), deps=less)

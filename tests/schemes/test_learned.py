@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
-from pysim.dependence.groups import without
+from pysim.dependence.groups import without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import SECTOR
@@ -258,7 +258,7 @@ def test_a_dropped_kind_is_caught(kind):
         kernels = kernels[1:3] * 2
     job = Job(kind, kernels)
     made, _ = lowered_of(job, "tb_learned", oracle())
-    less = replace(made.known, deps=without(made.known.deps, kind=kind))
+    less = replace(made.known, deps=without_edges(made.known.deps, kind=kind))
     execute(job, "tb_learned", oracle())
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, "tb_learned", oracle(), known=less)

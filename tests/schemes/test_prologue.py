@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import ConfigError, DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Pattern, Program
@@ -221,7 +221,7 @@ def test_a_dropped_edge_is_caught():
     job = chain(2, body=LATE)
     execute(job, "tb_static:prologue", oracle())
     with pytest.raises(DependenceError, match="RAW"):
-        execute(job, "tb_static:prologue", oracle(), deps=without(dependences(job), kind="raw"))
+        execute(job, "tb_static:prologue", oracle(), deps=without_edges(dependences(job), kind="raw"))
 
 
 def test_a_program_without_a_wait_is_named():

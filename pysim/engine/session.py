@@ -12,7 +12,7 @@ from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.occupancy import carveout
 from pysim.program.ops import LoweredPrograms, lower_programs
-from pysim.schemes.prologue import tail_job
+from pysim.schemes.prologue import job_without_prologues
 from pysim.schemes.registry import Choice, parse_scheme
 
 from .lower import Lowered, lower
@@ -63,7 +63,8 @@ class Session:
         if plan is not None:
             job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
             times = [
-                times[plan.number.index(k)] if k in plan.number else 0.0 for k in range(len(job.kernels))
+                times[plan.launch_of_kernel.index(k)] if k in plan.launch_of_kernel else 0.0
+                for k in range(len(job.kernels))
             ]
         else:
             if key not in self.programs:
@@ -80,7 +81,7 @@ class Session:
 
     def _behind_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
         """Return, for each kernel, what a TB of each variant takes at least behind its prologue, cycles."""
-        job = tail_job(self.job)
+        job = job_without_prologues(self.job)
         programs = lower_programs(job, values["gpu.sm.block_max"], values)
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         none = [0.0] * len(job.kernels)

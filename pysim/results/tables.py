@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.counters import CHANNEL, IDLES, SLICE, STALLS, WORK
-from pysim.schemes.bloom import RATE, signature_bytes
+from pysim.schemes.bloom import RATE_SCALE, signature_bytes
 
 from .energy import EVENTS, joules
 from .schema import DTYPES
@@ -254,9 +254,9 @@ def bloom_table(
         hinted=launches - int(hints.barrier.sum()),
         barriers=int(hints.barrier.sum()),
         granules=int(hints.granules.sum()),
-        lookup_us=int(hints.look_up.sum()) / TICKS_US,
+        lookup_us=int(hints.lookup_ticks.sum()) / TICKS_US,
         false_rate=count.false_hits / tests,
-        analytic_rate=count.expected / RATE / tests,
+        analytic_rate=count.expected / RATE_SCALE / tests,
         signatures=peak,
         memory_bytes=values["scheme.bloom.signatures"] * signature_bytes(values),
         **{name: getattr(count, name) for name in ("tests", "false_hits", "edges", "false_edges")},

@@ -22,7 +22,7 @@ from pysim.program.job import Kernel
 from pysim.program.semaphores import SemaphoreTable
 from pysim.program.warp_program import OP, Code
 from pysim.schemes import kernel_window
-from pysim.schemes.kernel_window import conflicts
+from pysim.schemes.kernel_window import conflicting_kernels
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import WIDE, product, random_dag
 
@@ -214,16 +214,18 @@ def mutated(case, job, deps, first):
     if case.cut == "depend":
         return {"deps": deps}, patch.object(Code, "grid_dependency_wait", lambda _: None)
     if case.cut == "range":
-        preds, segments = conflicts(job)
+        preds, segments = conflicting_kernels(job)
         less = [tuple(p for p in before if p != first) for before in preds]
-        return {"deps": deps}, patch.object(kernel_window, "conflicts", lambda job: (less, segments))
+        return {"deps": deps}, patch.object(
+            kernel_window, "conflicting_kernels", lambda job: (less, segments)
+        )
     if case.scheme.startswith("acs"):  # which finds edges by itself: those of a kind
         kind = {"raw": (1, 0), "war": (0, 1), "waw": (1, 1)}[case.cut]
 
-        def clash(before, own):
+        def must_order(before, own):
             return ((before | own) != 0) & ~((before == kind[0]) & (own == kind[1]))
 
-        return {"deps": deps}, patch.object(kernel_window, "clash", clash)
+        return {"deps": deps}, patch.object(kernel_window, "must_order", must_order)
     # of edges that others do not imply, those that the scheme goes by: some of the true ones would do no harm
     reduced = case.scheme.startswith("tb_static") and case.chosen["scheme.table.reduce"]
     if case.scheme in GIVEN and not reduced:

@@ -66,7 +66,7 @@ def job_of_result(
     """
     from pysim.dependence.dependences import dependences
     from pysim.program.rename import renamed
-    from pysim.results.graph_tables import digest
+    from pysim.results.graph_tables import graph_hash
 
     script, known = configuration.get("script"), configuration.get("workload")
     if "graph" not in attributes or not isinstance(known, Mapping):
@@ -82,7 +82,7 @@ def job_of_result(
         raise WorkloadError(f"{path}: how {script} makes its job is not known")
     again = bool(configuration.get("rename"))
     job = renamed(job) if again else job
-    if digest(dependences(job)) != attributes["graph"]:
+    if graph_hash(dependences(job)) != attributes["graph"]:
         raise WorkloadError(
             f"{path}: its job is made another way today (it was written by {configuration.get('version')}):"
             " run it again"

@@ -85,7 +85,7 @@ class Outcome:
         if not energies:
             return tables.energy_table(run, {}, ())
         values = self.lowered.values
-        counts = energy.counts(self.sms, self.slices, self.end, values, self.late)
+        counts = energy.event_counts(self.sms, self.slices, self.end, values, self.late)
         voltage = (values["sim.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
         return tables.energy_table(run, counts, energies, voltage)
 
@@ -96,7 +96,7 @@ class Outcome:
         space = max(1, self.end * values["gpu.sms"])
         moved = self.slices["dram_read_sectors"].sum() + self.slices["dram_write_sectors"].sum()
         asked = self.slices["sectors_read"].sum() + self.slices["sectors_written"].sum()
-        busy = int(tables.busiest(work).sum())
+        busy = int(tables.busiest_pipe(work).sum())
         return {
             "status": "ok" if self.ended else "failed",
             "reason": "" if self.ended else "stopped before the end",
@@ -144,5 +144,5 @@ class Outcome:
                 run, self.lowered.launched, hints, totals.bloom, int(totals.table_peak_entries), values
             ),
             "learned": lambda: tables.learned_table(run, made, values),
-            **time_series.makers(run, self.series),
+            **time_series.table_makers(run, self.series),
         }

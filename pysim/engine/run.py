@@ -175,7 +175,7 @@ def _one(
     spent = found.energy(run, energies)
     if ended and config.integer("sim.sustained") and config.number("gpu.power_limit"):
         left, note = _left(config, session.config, spent, found.end / TICKS_S)
-        if left != config.number("sim.clock_share") and len(shares) + 1 < power.RUNS:
+        if left != config.number("sim.clock_share") and len(shares) + 1 < power.MAX_RUNS:
             del result.notes[told:]
             return _one(result, session, choice, wanted, progress, stop, replays, (*shares, left))
         result.notes.append(f"{choice.name}: {note}")
@@ -186,7 +186,7 @@ def _one(
     made = found.tables(run, choice.scheme.kernels_wait)
     made["energy"] = lambda: spent
     made["edges"] = lambda: _edges(run, session.deps, found.job, found.number)
-    result.notes += time_series.coarser(found.series, choice.name, found.lowered.values["sim.sample"])
+    result.notes += time_series.interval_notes(found.series, choice.name, found.lowered.values["sim.sample"])
     for table, make in made.items():
         if table in wanted:
             result.add(table, make())
@@ -197,11 +197,11 @@ def _one(
 
 def _left(config: Config, given: Config, spent: NDArray[np.void], seconds: float) -> tuple[float, str]:
     """Return the share of the SM clock that the power limit leaves, by a run, and what to say of that run."""
-    share, watts = config.number("sim.clock_share"), energy.watts(spent, seconds)
-    limit = watts.allowed(config.number("gpu.power_limit"), config.number("sim.pause") / 1e6 / seconds)
+    share, watts = config.number("sim.clock_share"), energy.mean_power(spent, seconds)
+    limit = watts.allowed_watts(config.number("gpu.power_limit"), config.number("sim.pause") / 1e6 / seconds)
     most, slope = given.number("sim.clock_share"), config.number("gpu.power_slope")
-    left = power.next_share(share, watts, limit, slope, most)
-    return left, f"{watts.all:.0f} W of {limit:.0f} allowed, with {share:.3f} of the SM clock"
+    left = power.next_clock_share(share, watts, limit, slope, most)
+    return left, f"{watts.total:.0f} W of {limit:.0f} allowed, with {share:.3f} of the SM clock"
 
 
 def _rows(result: Result) -> int:
@@ -298,8 +298,8 @@ def simulate(
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)
     wanted = _wanted(tables)
-    time_series.check(float(config.number("sim.sample")), tables)
-    power.check(config)
+    time_series.check_interval(float(config.number("sim.sample")), tables)
+    power.check_power(config)
     count = min(threads or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)
     if priority is not None or placement is not None:

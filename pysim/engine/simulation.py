@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.results import time_series
-from pysim.results.energy import late_operands
+from pysim.results.energy import operand_stall_cycles
 from pysim.results.schema import SERIES
 
 from .outcome import Outcome
@@ -114,7 +114,7 @@ class Sim:
             ended=ended,
             slowed=int(totals.slowed),
             totals=totals,
-            late=late_operands(lowered.launched, programs),
+            late=operand_stall_cycles(lowered.launched, programs),
         )
 
     def take(self, room: int) -> NDArray[np.void]:

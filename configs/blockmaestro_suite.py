@@ -43,7 +43,7 @@ def equal_bits(jobs, values):
     from pysim.schemes import hardware_cost
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
-    bits = hardware_cost.on_chip(hardware_cost.blockmaestro(rival, children))
+    bits = hardware_cost.on_chip_bits(hardware_cost.blockmaestro_structures(rival, children))
     form = [values[f"scheme.table.{name}"] for name in HELD]
     return bits, min(hardware_cost.largest_table(bits, size, *form) for size in sizes_of(jobs, values))
 
@@ -53,7 +53,10 @@ def table_bits(jobs, values):
     from pysim.schemes import hardware_cost
 
     form = [values[f"scheme.table.{name}"] for name in ("entries", *HELD)]
-    return [hardware_cost.on_chip(hardware_cost.table(size, *form)) for size in sizes_of(jobs, values)]
+    return [
+        hardware_cost.on_chip_bits(hardware_cost.table_structures(size, *form))
+        for size in sizes_of(jobs, values)
+    ]
 
 
 def narrow_entries(jobs, values):
@@ -61,9 +64,9 @@ def narrow_entries(jobs, values):
     from pysim.schemes import hardware_cost
 
     rival, children = (values[f"scheme.blockmaestro.{name}"] for name in ("entries", "children"))
-    tb = max(hardware_cost.width(size.tbs) for size in sizes_of(jobs, values))
-    bits = hardware_cost.on_chip(hardware_cost.blockmaestro(rival, children))
-    return bits // hardware_cost.on_chip(hardware_cost.blockmaestro(1, children, tb, tb))
+    tb = max(hardware_cost.bits_for(size.max_tbs) for size in sizes_of(jobs, values))
+    bits = hardware_cost.on_chip_bits(hardware_cost.blockmaestro_structures(rival, children))
+    return bits // hardware_cost.on_chip_bits(hardware_cost.blockmaestro_structures(1, children, tb, tb))
 
 
 def runs_of(script, name, job, small, relieved, log):

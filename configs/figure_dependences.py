@@ -47,11 +47,11 @@ def options_of():
 def graph_and_runs(script, job, again, log, show):
     """Print and return the tables of a job's dependence graph and of its runs under the schemes."""
     import stats
-    from pysim.results.graph_tables import Study
+    from pysim.results.graph_tables import GraphTables
     from stats.graph_report import format_dependences
 
     result = script.simulate(job, tables=script.tables_to_simulate, progress=log)
-    study = Study(job, renamed=again)
+    study = GraphTables(job, renamed=again)
     graph = {**study.tables(), **study.window(FIRST, LAST), **study.csr()}
     log.clear()
     for note in result.notes:

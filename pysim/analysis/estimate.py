@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.dependences import reduced
+from pysim.dependence.dependences import reduce_preds
 from pysim.machine.config import bus_refresh
 from pysim.program.occupancy import occupancy
 from pysim.program.regions import SECTOR, csr_offsets
@@ -315,7 +315,7 @@ class Estimator:
         """Return the cycles of a schedule of whole kernels: the longest path, or the busiest resource."""
         alone = self.kernel_cycles(demands)
         ends = [0.0] * len(alone)
-        for index, preds in enumerate(reduced(self.deps.preds)):
+        for index, preds in enumerate(reduce_preds(self.deps.preds)):
             ends[index] = max([ends[p] for p in preds], default=0.0)
             ends[index] = max(ends[index], index * admit) + alone[index]
         last = _RESOURCES if bandwidth else _OF_SMS

@@ -200,7 +200,7 @@ def _dependences(args: argparse.Namespace) -> None:
     from pysim import __version__
     from pysim.program.rename import renamed
     from pysim.results.graph_schema import TABLES as GRAPH
-    from pysim.results.graph_tables import Study, digest
+    from pysim.results.graph_tables import GraphTables, graph_hash
     from stats.graph_layout import layout
     from stats.graph_picture import to_dot, to_png, to_svg
     from stats.graph_report import format_dependences
@@ -237,7 +237,7 @@ def _dependences(args: argparse.Namespace) -> None:
         raise ConfigError(f"--kernels: {args.name} is no trace; --window chooses the kernels of a picture")
     if args.rename and not is_renamed:
         job, is_renamed = renamed(job), True
-    study = Study(job, args.granularity, is_renamed)
+    study = GraphTables(job, args.granularity, is_renamed)
     first, last = args.window or (0, min(3, len(job.kernels) - 1))
     window = study.window(first, last) if args.window or picture else {}
     tables = {**study.tables(), **window}
@@ -247,7 +247,7 @@ def _dependences(args: argparse.Namespace) -> None:
         stats.write_bytes(picture, drawers[picture.suffix](layout(tables, title)))
         wrote.append(picture)
     if target is not None:
-        attributes = {"command": "dependences", "graph": digest(study.deps)}
+        attributes = {"command": "dependences", "graph": graph_hash(study.deps)}
         every = {**tables, **study.csr()}
         stats.write(target, every, attributes, configuration, args.force, declared=GRAPH)
         wrote += [target, target.with_suffix(".json")]

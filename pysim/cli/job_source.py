@@ -73,7 +73,7 @@ def job_of_result(
     """
     from pysim.dependence.dependences import dependences
     from pysim.program.rename import renamed
-    from pysim.results.graph_tables import digest
+    from pysim.results.graph_tables import graph_hash
 
     script, known = configuration.get("script"), configuration.get("workload")
     if "graph" not in attributes or not isinstance(known, Mapping):
@@ -89,7 +89,7 @@ def job_of_result(
         raise WorkloadError(f"{path}: the job of script {script} cannot be built from its result file")
     again = bool(configuration.get("rename"))
     job = renamed(job) if again else job
-    if digest(dependences(job)) != attributes["graph"]:
+    if graph_hash(dependences(job)) != attributes["graph"]:
         raise WorkloadError(
             f"{path}: its job has other edges now than when version {configuration.get('version')} wrote it:"
             " run it again"

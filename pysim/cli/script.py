@@ -316,7 +316,7 @@ class Run:
         """
         from importlib import import_module
 
-        from pysim.results.graph_tables import digest
+        from pysim.results.graph_tables import graph_hash
 
         script, path = self.script, self.script.path
         tables, picture = script.tables_to_write(self.listed), None
@@ -326,7 +326,7 @@ class Run:
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")
         lines = last(tables)
-        script.store(self.stats, tables, picture, {"graph": digest(self.result.deps)})
+        script.store(self.stats, tables, picture, {"graph": graph_hash(self.result.deps)})
         endings = (".json", ".png") if picture else (".json",)
         for line in (*lines, "wrote " + ", ".join(str(p) for p in (path, *map(path.with_suffix, endings)))):
             self.show(line)

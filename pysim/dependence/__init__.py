@@ -1,1 +1,1 @@
-"""Which TBs need which: dependences from footprints, as group nodes, and the graph that they make."""
+"""Dependences between thread blocks (TBs): found from footprints, held as group nodes or as a graph."""

@@ -16,8 +16,8 @@ from pysim.errors import DependenceError
 from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, Regions, csr_offsets, expand_ranges, union
 
-from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduced, without
-from .interval_sweep import Part, parts_of, sweep
+from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduce_preds, without_edges
+from .interval_sweep import KernelIntervals, recorded_intervals, sweep_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     # kernel ranks and numbers of producer TBs, kinds of edges, consumer TBs
     _Wait = tuple[Ints, Ints, NDArray[np.uint8], Ints]
 
-__all__ = ["Dependences", "Group", "dependences", "reduced", "without"]
+__all__ = ["Dependences", "Group", "dependences", "reduce_preds", "without_edges"]
 
 _RANK = 32  # a TB number fits below this bit
-_CHUNK = 1 << 22  # producers held at once before those that are the same are joined
+_CHUNK = 1 << 22  # producers expanded at once, which bounds memory
 
 
 @dataclass(slots=True)
 class _Record:
-    """What one kernel did to a stretch of memory, as far as later kernels must know."""
+    """One access of a kernel to a memory range that later kernels may still conflict with.
+
+    ``mode``: read, write or update; ``lo``, ``hi``: first byte and end of its regions.
+    """
 
     kernel: int
     mode: str
@@ -48,9 +51,11 @@ class _Record:
 
 
 def _clusters(job: Job, recorded: Ints, granule: int) -> tuple[dict[int, int], set[int]]:
-    """Map id(tensor) to a stretch of memory where that carries an edge; return the recorded tensors too.
+    """Return (memory range of each tensor to walk, tensors to sweep); tensors are given by ``id``.
 
-    ``recorded`` are the sorted byte ranges that footprints touch. Stretches without them are for the walk.
+    Tensors that overlap in granules share a range. Ranges that one kernel alone touches, or that none
+    writes, carry no edge and are left out. ``recorded``: sorted byte ranges (n, 2) that footprints touch; a
+    range that meets one of them is swept, any other is walked.
     """
     tensors = {id(a.tensor): a.tensor for k in job.kernels for a in k.accesses}
     found: dict[int, int] = {}
@@ -96,10 +101,10 @@ def _kind(before: str, after: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The TBs of the regions of several records, which count on from one record to the next.
+    """TBs of the regions of several records; regions are numbered through all records.
 
-    Region r is of the ``count[r]`` TBs from ``numbers[begin[r]]`` on (rank of the kernel, then TB); who
-    goes behind them waits for an edge of ``kind[r]``.
+    Region r belongs to the TBs ``numbers[begin[r]:begin[r] + count[r]]``, each ``kernel rank << 32 | TB``. A
+    TB ordered after them has an edge of ``kind[r]``.
     """
 
     numbers: Ints
@@ -158,7 +163,7 @@ class _Builder:
         self.cluster = cluster
         self.records: dict[int, list[_Record]] = {}
         self.groups: list[Group] = []
-        # networks repeat themselves: what depends on shapes and relative addresses alone is found once
+        # layers repeat: edges that follow from shapes and relative addresses alone are computed once
         self.shapes: dict[tuple[int, bytes, bytes, bytes], int] = {}
         self.hidden: dict[tuple[int, ...], NDArray[np.bool_]] = {}
         self.waits: dict[tuple[Any, ...], list[_Wait]] = {}
@@ -203,7 +208,7 @@ class _Builder:
         found: dict[tuple[bytes, bytes], list[Ints]],
         keep: dict[tuple[bytes, bytes], tuple[Ints, NDArray[np.uint8]]],
     ) -> None:
-        """Add what the TBs of one access wait for."""
+        """Add the producers that the TBs of one access wait for to ``found`` and ``keep``."""
         lo, hi = int(regions.lo.min()), int(regions.hi.max())
         sources = [
             record
@@ -232,7 +237,7 @@ class _Builder:
     def _templates(
         self, mode: str, regions: Regions, sources: Sequence[_Record], ranks: Sequence[int]
     ) -> list[_Wait]:
-        """Find which TBs wait for which, with kernels given by their rank among the sources."""
+        """Return the edges of one access; kernels are given by their rank among the sources."""
         left: list[Ints] = []
         right: list[Ints] = []
         base = 0
@@ -263,26 +268,26 @@ class _Builder:
 
     @staticmethod
     def _members(regions: Regions, numbers: Ints, which: Ints, sets: int) -> tuple[Ints, Ints]:
-        """Return the sorted TBs of the regions of each set, one set behind another, and where each begins."""
+        """Return (TBs, ptr): the sorted TBs of set s are ``TBs[ptr[s]:ptr[s + 1]]``."""
         counts = regions.ptr[numbers + 1] - regions.ptr[numbers]
         tbs, owner = regions.tbs[expand_ranges(regions.ptr[numbers], counts)], np.repeat(which, counts)
         return tbs[np.lexsort((tbs, owner))], csr_offsets(np.bincount(owner, minlength=sets))
 
-    def _covered(self, old: Regions, new: Regions) -> NDArray[np.bool_]:
+    def _hidden_by(self, old: Regions, new: Regions) -> NDArray[np.bool_]:
         key = (old.shape, new.shape, old.address - new.address, old.address % self.granule)
         if key not in self.hidden:
             self.hidden[key] = old.covered_by(new)
         return self.hidden[key]
 
     def _remember(self, index: int, where: int, mode: str, regions: Regions) -> None:
-        """Keep an access; forget what a write hides, for the writer itself waits for that."""
+        """Record an access, and drop regions that a write covers: a wait for the writer implies theirs."""
         records = self.records.setdefault(where, [])
         lo, hi = int(regions.lo.min()), int(regions.hi.max())
         if mode != "read":
             left: list[_Record] = []
             for record in records:
                 if record.kernel < index and record.lo < hi and record.hi > lo:
-                    hidden = self._covered(record.regions, regions)
+                    hidden = self._hidden_by(record.regions, regions)
                     if hidden.all():
                         continue
                     if hidden.any():
@@ -293,8 +298,11 @@ class _Builder:
         records.append(_Record(index, mode, regions, lo, hi))
 
 
-def _order_of(job: Job) -> list[int]:
-    """Return, for each kernel, the set of kernels that streams and events put before it, as bits."""
+def _ordered_before(job: Job) -> list[int]:
+    """Return, for each kernel, a bit mask of the kernels that streams and events order before it.
+
+    Raises DependenceError for an event to a kernel that there is not, or backwards.
+    """
     count = len(job.kernels)
     into: dict[int, list[int]] = {}
     for before, after in job.events:
@@ -316,9 +324,9 @@ def _order_of(job: Job) -> list[int]:
     return bits
 
 
-def _described(job: Job, tensors: set[int], granule: int) -> list[Part]:
-    """Return what kernels with accesses touch of some tensors."""
-    made: list[Part] = []
+def _access_intervals(job: Job, tensors: set[int], granule: int) -> list[KernelIntervals]:
+    """Return the intervals of all accesses to the tensors with these ids."""
+    made: list[KernelIntervals] = []
     for index, kernel in enumerate(job.kernels):
         for access in kernel.accesses:
             if id(access.tensor) in tensors:
@@ -326,22 +334,23 @@ def _described(job: Job, tensors: set[int], granule: int) -> list[Part]:
                 if len(regions):
                     lo, hi, owner = regions.intervals()
                     written = access.mode != "read"
-                    made.append(Part(index, written, lo, hi, owner, regions.tbs, regions.ptr))
+                    made.append(KernelIntervals(index, written, lo, hi, owner, regions.tbs, regions.ptr))
     return made
 
 
 def dependences(job: Job, granule: int = SECTOR) -> Dependences:
-    """Return the exact edges of a job; what shares ``granule`` bytes (a multiple of a sector) conflicts.
+    """Return the exact edges of a job.
 
-    Memory that only accesses describe is walked kernel by kernel, as rectangles repeat; memory that any
-    footprint touches is swept by address, with the accesses to it as runs of sectors.
+    Two accesses conflict if they touch the same granule of ``granule`` bytes (a multiple of 32 B) and one of
+    them writes. Memory that only accesses describe is walked kernel by kernel; memory that a recorded
+    footprint touches is swept by address. Raises DependenceError for events that make no order.
     """
-    before = _order_of(job)
+    before = _ordered_before(job)
     offsets = csr_offsets(np.array([kernel.tbs for kernel in job.kernels], np.int64))
-    parts: list[Part] = []
+    parts: list[KernelIntervals] = []
     for index, kernel in enumerate(job.kernels):
         if kernel.footprint is not None:
-            parts += parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name, granule))
+            parts += recorded_intervals(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name, granule))
     spans = [
         span
         for kernel in job.kernels
@@ -351,6 +360,8 @@ def dependences(job: Job, granule: int = SECTOR) -> Dependences:
     recorded = np.concatenate([np.empty((0, 2), np.int64), *spans])
     recorded = np.stack([recorded[:, 0] // granule, -(-recorded[:, 1] // granule)], axis=1) * granule
     walked, swept = _clusters(job, union(recorded), granule)
-    parts = sorted(parts + _described(job, swept, granule), key=lambda part: (part.kernel, not part.written))
+    parts = sorted(
+        parts + _access_intervals(job, swept, granule), key=lambda part: (part.kernel, not part.written)
+    )
     groups = Groups.of(_Builder(job, offsets, walked, granule).run())
-    return assemble(groups.joined(sweep(parts, offsets)), offsets, before)
+    return assemble(groups.merged(sweep_intervals(parts, offsets)), offsets, before)

@@ -1,8 +1,8 @@
 """The graph of thread blocks (TBs) that a job's dependences make: each edge once, by pairs of kernels.
 
-Group nodes (``groups``) may say the same edge twice and mix producers of several kernels. Here each
-TB has at most one set of producers in each earlier kernel, and TBs with equal needs share a set: what edges
-there are, how many, and what patterns they make is asked of the sets, so that all-to-all stays linear.
+Group nodes (``groups``) may hold an edge twice and mix producers of several kernels. Here each TB has at most
+one set of producers in each earlier kernel, and TBs with equal producers share a set. Edges are counted and
+classified by set, so that all-to-all stays linear.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.regions import csr_offsets, expand_ranges, sorted_unique
 
-from .set_hash import alike, mixed, sums
+from .set_hash import distinct_rows, list_hashes, mix64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Kinds = NDArray[np.uint8]
 
-MAX_EDGES = 1 << 28  # edges that are written out one by one
+MAX_EDGES = 1 << 28  # edges that ``csr`` lists, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Who waits for whom. TBs are numbered through the job: TB t of kernel k is ``offsets[k] + t``.
+    """Edges between TBs. TBs are numbered through the job: TB t of kernel k is ``offsets[k] + t``.
 
-    Row r says that TB ``consumer[r]`` waits for the producers of set ``which[r]``, all of one kernel. The
-    rows of pair q (kernels ``earlier[q]`` and ``later[q]``) are ``pair_ptr[q]:pair_ptr[q + 1]``, by consumer;
-    pairs come by (later, earlier). The producers of set s are ``producers[set_ptr[s]:set_ptr[s + 1]]``,
-    sorted, with the kinds (bits RAW, WAR, WAW) of the edges from each. No two rows have consumer and producer
-    in common.
+    Row r: TB ``consumer[r]`` waits for the producers of set ``set_index[r]``, all of one kernel. The rows of
+    pair q (kernels ``producer_kernel[q]`` and ``consumer_kernel[q]``) are ``pair_ptr[q]:pair_ptr[q + 1]``,
+    sorted by consumer; pairs are sorted by (consumer kernel, producer kernel). The producers of set s are
+    ``producers[set_ptr[s]:set_ptr[s + 1]]``, sorted, with the kinds (bits RAW, WAR, WAW) of the edges from
+    each. No two rows have consumer and producer in common.
     """
 
     offsets: Ints
-    later: Ints
-    earlier: Ints
+    consumer_kernel: Ints
+    producer_kernel: Ints
     pair_ptr: Ints
     consumer: Ints
-    which: Ints
+    set_index: Ints
     set_ptr: Ints
     producers: Ints
     kinds: Kinds
@@ -57,7 +57,7 @@ class Graph:
     @property
     def edges(self) -> int:
         """Pairs of TBs with an edge."""
-        return int(np.diff(self.set_ptr)[self.which].sum())
+        return int(np.diff(self.set_ptr)[self.set_index].sum())
 
     def csr(self) -> tuple[Ints, Ints, Kinds]:
         """Return (ptr, producers, kinds): TB t waits for ``producers[ptr[t]:ptr[t + 1]]``, sorted.
@@ -68,23 +68,23 @@ class Graph:
             raise WorkloadError(f"{self.edges:,} edges are too many to list: at most {MAX_EDGES:,}")
         # pairs come by producer, so a stable order by consumer leaves producers sorted
         order = np.argsort(self.consumer, kind="stable")
-        size = np.diff(self.set_ptr)[self.which[order]]
+        size = np.diff(self.set_ptr)[self.set_index[order]]
         ptr = np.zeros(self.tbs + 1, np.int64)
         np.add.at(ptr, self.consumer[order] + 1, size)
-        chosen = expand_ranges(self.set_ptr[self.which[order]], size)
+        chosen = expand_ranges(self.set_ptr[self.set_index[order]], size)
         return np.cumsum(ptr), self.producers[chosen], self.kinds[chosen]
 
-    def begun(self, kernel: int, source: int) -> NDArray[np.bool_]:
-        """Return for each TB of ``kernel`` whether it needs any TB of ``source``, directly or over others."""
+    def depends_on(self, kernel: int, source: int) -> NDArray[np.bool_]:
+        """Return, for each TB of ``kernel``, whether it depends on any TB of ``source`` at all."""
         base = self.offsets[source]
         after = np.zeros(self.offsets[kernel + 1] - base, bool)
         after[: self.offsets[source + 1] - base] = True
-        first, last = np.searchsorted(self.later, (source + 1, kernel + 1))
+        first, last = np.searchsorted(self.consumer_kernel, (source + 1, kernel + 1))
         for pair in range(int(first), int(last)):
-            if self.earlier[pair] < source:
+            if self.producer_kernel[pair] < source:
                 continue
             rows = slice(self.pair_ptr[pair], self.pair_ptr[pair + 1])
-            sets, of = np.unique(self.which[rows], return_inverse=True)
+            sets, of = np.unique(self.set_index[rows], return_inverse=True)
             size = np.diff(self.set_ptr)[sets]
             hit = after[self.producers[expand_ranges(self.set_ptr[sets], size)] - base]
             met = np.logical_or.reduceat(hit, csr_offsets(size)[:-1])
@@ -92,7 +92,7 @@ class Graph:
         return after[self.offsets[kernel] - base :]
 
 
-def graph_of(deps: Dependences) -> Graph:
+def build_graph(deps: Dependences) -> Graph:
     """Return the graph of a job's dependences."""
     groups, offsets = deps.groups, np.asarray(deps.offsets, np.int64)
     kernels, tbs = len(offsets) - 1, int(offsets[-1])
@@ -107,8 +107,8 @@ def graph_of(deps: Dependences) -> Graph:
     new[1:] = (node[1:] != node[:-1]) | (owner[1:] != owner[:-1])
     start = np.flatnonzero(new)
     part_ptr = np.append(start, len(node))
-    # parts that say the same are one content
-    first, content = alike(sums(groups.producers * 8 + groups.kinds, part_ptr))
+    # parts with the same producers and kinds have one content
+    first, content = distinct_rows(list_hashes(groups.producers * 8 + groups.kinds, part_ptr))
 
     # a row for each consumer of a node and part of it, once for each content
     each = np.bincount(node[start], minlength=len(groups))
@@ -143,11 +143,11 @@ def graph_of(deps: Dependences) -> Graph:
 def _united(
     producers: Ints, kinds: Kinds, part_ptr: Ints, first: Ints, said: Ints, row_ptr: Ints
 ) -> tuple[Ints, Ints, Kinds, Ints]:
-    """Return the distinct unions of contents, (ptr, producers, kinds), and which of them each row has.
+    """Return the distinct unions of contents as (ptr, producers, kinds), and the union of each row.
 
     Content c is that of part ``first[c]``; row r has the contents ``said[row_ptr[r]:row_ptr[r + 1]]``.
     """
-    lead, bundle = alike(sums(said, row_ptr))
+    lead, bundle = distinct_rows(list_hashes(said, row_ptr))
     count = np.diff(row_ptr)[lead]
     contents = first[said[expand_ranges(row_ptr[lead], count)]]
     size = np.diff(part_ptr)[contents]
@@ -164,7 +164,7 @@ def _united(
     ptr = csr_offsets(np.bincount(place // most, minlength=len(lead)))
     made = place % most
     # several bundles of contents may come to the same
-    kept, same = alike([w + mixed(np.diff(ptr), 3) for w in sums(made * 8 + kinds, ptr)])
+    kept, same = distinct_rows([w + mix64(np.diff(ptr), 3) for w in list_hashes(made * 8 + kinds, ptr)])
     size = np.diff(ptr)[kept]
     chosen = expand_ranges(ptr[kept], size)
     return csr_offsets(size), made[chosen], kinds[chosen], same[bundle]

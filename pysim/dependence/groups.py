@@ -1,4 +1,4 @@
-"""Dependences as group nodes, and as the core's tables."""
+"""Dependences as group nodes, and as the tables that the C core reads."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ EDGE = np.dtype([("producer", "u4"), ("consumer", "u4"), ("raw", "u8"), ("war", 
 class Group:
     """One group node: each consumer TB waits for all producer TBs.
 
-    ``kernel``: the consumers' kernel; ``producers``: TBs as numbers of the job (kernel after kernel), sorted;
-    ``kinds``: one element a producer, RAW, WAR and WAW as bits; ``consumers``: TBs of ``kernel``, sorted.
+    ``kernel``: the consumers' kernel; ``producers``: sorted global TB numbers (TB t of kernel k is
+    ``offsets[k] + t``); ``kinds``: one element a producer, RAW | WAR | WAW; ``consumers``: sorted TB numbers
+    within ``kernel``.
     """
 
     kernel: int
@@ -40,8 +41,8 @@ class Group:
 class Groups(Sequence[Group]):
     """Many group nodes in flat arrays.
 
-    The producers of node n are ``producers[producer_ptr[n]:producer_ptr[n + 1]]``, and ``kinds`` goes with
-    them; consumers alike.
+    The producers of node n are ``producers[producer_ptr[n]:producer_ptr[n + 1]]`` with the ``kinds`` of the
+    same slice; its consumers are ``consumers[consumer_ptr[n]:consumer_ptr[n + 1]]``.
     """
 
     kernel: Ints
@@ -80,8 +81,8 @@ class Groups(Sequence[Group]):
         used = slice(self.consumer_ptr[number], self.consumer_ptr[number + 1])
         return Group(int(self.kernel[number]), self.producers[made], self.kinds[made], self.consumers[used])
 
-    def joined(self, other: Groups) -> Groups:
-        """Return the groups of both by kernel; within a kernel these come first."""
+    def merged(self, other: Groups) -> Groups:
+        """Return the nodes of both, sorted by kernel; within a kernel the nodes of ``self`` come first."""
         if not len(other):
             return self
         order = np.argsort(np.concatenate((self.kernel, other.kernel)), kind="stable")
@@ -106,7 +107,16 @@ class Groups(Sequence[Group]):
 
 @dataclass(frozen=True, slots=True)
 class Dependences:
-    """Edges of a job as the core's tables; slices of kernel k are ``*_first[k]``, ``*_count[k]``."""
+    """Edges of a job, as group nodes and as the tables of ``gs_job`` (core_c/gs_api.h).
+
+    ``offsets``: (kernels + 1), global number of each kernel's TB 0. ``nodes``, ``ranges``: group nodes and
+    the (start, count, stride) ranges of their consumers; kernel k has nodes ``node_first[k]`` to
+    ``node_first[k] + node_count[k]``. ``outs``: nodes that the end of a whole kernel counts down, with
+    ``out_first`` and ``out_count`` of each kernel; ``tb_outs``: nodes that the end of a TB counts down,
+    found by ``tb_out_ptr`` from ``tb_out_first[k]`` on. ``preds``: kernels that each kernel waits for;
+    ``edges``: TB pairs for each pair of kernels, by kind; ``races``: (earlier, later) kernels that conflict
+    and that nothing orders.
+    """
 
     groups: Groups
     offsets: Ints
@@ -124,7 +134,7 @@ class Dependences:
     edges: NDArray[np.void]
     races: tuple[tuple[int, int], ...]
 
-    def where(self, number: int) -> tuple[int, int]:
+    def kernel_and_tb(self, number: int) -> tuple[int, int]:
         """Return (kernel, TB) of a global TB number."""
         kernel = int(np.searchsorted(self.offsets, number, side="right")) - 1
         return kernel, number - int(self.offsets[kernel])
@@ -143,17 +153,21 @@ class Dependences:
         found: set[int] = set()
         for node in (np.searchsorted(groups.consumer_ptr, mine, side="right") - 1).tolist():
             found.update(groups.producers[groups.producer_ptr[node] : groups.producer_ptr[node + 1]].tolist())
-        return [self.where(number) for number in sorted(found)]
+        return [self.kernel_and_tb(number) for number in sorted(found)]
 
 
 def assemble(
-    nodes_of: Sequence[Group],
+    node_list: Sequence[Group],
     offsets: Ints,
     before: Sequence[int] | None = None,
     races: Sequence[tuple[int, int]] = (),
 ) -> Dependences:
-    """Build the tables from group nodes in kernel order; ``before`` adds the race check."""
-    groups = Groups.of(nodes_of)
+    """Return the tables of group nodes, which come in kernel order.
+
+    ``before``: for each kernel a bit mask of the kernels ordered before it; from it races are computed, else
+    ``races`` are taken over.
+    """
+    groups = Groups.of(node_list)
     count = len(offsets) - 1
     ranges, range_ptr = strided_ranges_of_lists(groups.consumers, groups.consumer_ptr)
     nodes = np.zeros(len(groups), NODE)
@@ -217,20 +231,21 @@ def assemble(
 
 
 def _tb_pointers(producers: Ints, offsets: Ints) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return where the pointers of each kernel begin (NONE: it has none), and the pointers of its TBs."""
+    """Return ``tb_out_first`` (NONE: no TB of the kernel counts a node down by itself) and ``tb_out_ptr``."""
     sizes = np.diff(offsets)
     cuts = np.searchsorted(producers, offsets)
     has = np.flatnonzero(cuts[1:] > cuts[:-1])
     first = np.full(len(sizes), NONE, np.uint32)
     first[has] = csr_offsets(sizes[has] + 1)[:-1]
-    # a kernel of n TBs has n + 1 pointers: TB t counts what lies below it
+    # a kernel of n TBs has n + 1 pointers: TB t has the nodes from pointer t to pointer t + 1
     return first, np.searchsorted(producers, expand_ranges(offsets[has], sizes[has] + 1)).astype(np.uint32)
 
 
-def reduced(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Drop kernels that others imply: right only where kernels wait for whole kernels.
+def reduce_preds(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return the transitive reduction of kernel predecessors, one sorted tuple a kernel.
 
-    With TB edges a kernel may end before TBs of its predecessors that it does not need.
+    It holds only where whole kernels wait for whole kernels: with TB edges a kernel may end before TBs of its
+    predecessors that it does not need.
     """
     bits: list[int] = []
     made: list[tuple[int, ...]] = []
@@ -246,14 +261,18 @@ def reduced(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     return made
 
 
-def without(
+def without_edges(
     deps: Dependences,
     *,
     node: int | None = None,
     producer: tuple[int, int] | None = None,
     kind: str | None = None,
 ) -> Dependences:
-    """Return the dependences less a node, a producer TB of it, or a kind: for tests of the oracle."""
+    """Return the dependences with some edges removed, for tests of the oracle.
+
+    ``node`` alone removes a node, ``producer`` (kernel, TB) one producer of it (of all nodes without
+    ``node``), ``kind`` all edges of raw, war or waw.
+    """
     left: list[Group] = []
     target = None if producer is None else int(deps.offsets[producer[0]]) + producer[1]
     for number, group in enumerate(deps.groups):

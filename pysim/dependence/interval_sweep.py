@@ -1,6 +1,6 @@
-"""Dependences in memory that was recorded: a sweep over all addresses that finds who follows whom at each.
+"""Dependences from recorded addresses: a sweep over all addresses finds the conflicting accesses at each.
 
-Stretches with the same history (the same sets of TBs in the same order) are looked at once.
+Intervals with the same history (the same sets of TBs in the same order) are handled once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pysim.program.regions import (
 )
 
 from .groups import RAW, WAR, WAW, Groups
-from .set_hash import alike, mixed, sums
+from .set_hash import distinct_rows, list_hashes, mix64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-_CHUNK = 1 << 22  # rows held at once
-_FEW = 8  # entries below which a counter of its own saves nothing worth having
+_CHUNK = 1 << 22  # rows handled at once, which bounds memory
+_MIN_SAVING = 8  # table entries that a separate counter must save to be worth making
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one kernel reads, or what it writes: sets of TBs and the runs of sectors of each.
+class KernelIntervals:
+    """What one kernel reads, or what it writes: sets of TBs and the sector intervals of each.
 
-    Run i is ``lo[i]`` to ``hi[i]`` of set ``owner[i]``; set s has the TBs ``tbs[ptr[s]:ptr[s + 1]]``.
+    Interval i is sectors ``lo[i]`` to ``hi[i]`` (excluded) of set ``owner[i]``; set s has the TBs
+    ``tbs[ptr[s]:ptr[s + 1]]``.
     """
 
     kernel: int
@@ -50,9 +51,9 @@ class Part:
     ptr: Ints
 
 
-def parts_of(kernel: int, touched: SectorRuns) -> list[Part]:
-    """Return the parts of a recorded kernel: runs that the same TBs touch belong to one set."""
-    made: list[Part] = []
+def recorded_intervals(kernel: int, touched: SectorRuns) -> list[KernelIntervals]:
+    """Return the written and the read intervals of a recorded kernel; TBs that touch the same share a set."""
+    made: list[KernelIntervals] = []
     for written in (True, False):
         chosen = touched.written == written
         if not chosen.any():
@@ -64,17 +65,17 @@ def parts_of(kernel: int, touched: SectorRuns) -> list[Part]:
         new[1:] = (lo[1:] != lo[:-1]) | (hi[1:] != hi[:-1])
         starts = np.flatnonzero(new)
         ptr = np.append(starts, len(tb))
-        first, owner = alike(sums(tb, ptr))
+        first, owner = distinct_rows(list_hashes(tb, ptr))
         size = np.diff(ptr)[first]
         tbs = tb[expand_ranges(ptr[first], size)]
-        made.append(Part(kernel, written, lo[starts], hi[starts], owner, tbs, csr_offsets(size)))
+        made.append(KernelIntervals(kernel, written, lo[starts], hi[starts], owner, tbs, csr_offsets(size)))
     return made
 
 
 class _Sets:
-    """The sets of all parts, numbered through."""
+    """The sets of TBs of all kernels, numbered through."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[KernelIntervals]) -> None:
         counts = np.array([len(part.ptr) - 1 for part in parts], np.int64)
         bases = csr_offsets(counts)
         self.kernel = np.repeat(np.array([part.kernel for part in parts], np.int64), counts)
@@ -87,7 +88,7 @@ class _Sets:
         self.owner = np.concatenate([part.owner + base for part, base in zip(parts, bases, strict=False)])
 
     def members(self, sets: Ints) -> tuple[Ints, Ints]:
-        """Return the TBs of some sets, and which of them each belongs to."""
+        """Return (index into ``sets``, TB) of all TBs of some sets."""
         size = self.size[sets]
         return np.repeat(np.arange(len(sets), dtype=np.int64), size), self.tbs[
             expand_ranges(self.first[sets], size)
@@ -95,10 +96,10 @@ class _Sets:
 
 
 def _histories(sets: _Sets) -> tuple[Ints, Ints, Ints]:
-    """Take one stretch of memory of each history; return the first and last + 1 of every run, and who meets.
+    """Return one memory segment for each history: (first, end) segment of every interval, overlaps of each.
 
-    That is how many runs meet at each stretch. Only stretches that somebody writes and somebody else touches
-    are counted.
+    A segment lies between two neighbouring interval ends. Only segments that one set writes and another one
+    touches are kept.
     """
     runs = len(sets.lo)
     cuts, place = np.unique(np.concatenate((sets.lo, sets.hi)), return_inverse=True)
@@ -111,33 +112,33 @@ def _histories(sets: _Sets) -> tuple[Ints, Ints, Ints]:
         made: NDArray[Any] = np.cumsum(steps, dtype=weights.dtype)
         return made
 
-    meet = total(np.ones(runs, np.int64))
-    alive = np.flatnonzero((meet > 1) & (total(sets.written[sets.owner].astype(np.int64)) > 0))
-    words = [total(mixed(sets.owner, salt))[alive] for salt in (1, 2)]
-    first, _ = alike(words) if len(alive) else (empty_index(), empty_index())
+    overlap = total(np.ones(runs, np.int64))
+    alive = np.flatnonzero((overlap > 1) & (total(sets.written[sets.owner].astype(np.int64)) > 0))
+    words = [total(mix64(sets.owner, salt))[alive] for salt in (1, 2)]
+    first, _ = distinct_rows(words) if len(alive) else (empty_index(), empty_index())
     chosen = alive[first]
     flags = np.zeros(len(cuts) + 1, np.int64)
     flags[chosen + 1] = 1
     below = np.cumsum(flags)
-    return below[begin], below[end], meet[chosen]
+    return below[begin], below[end], overlap[chosen]
 
 
-def _blocks(meet: Ints) -> Iterator[tuple[int, int]]:
-    """Cut the stretches into blocks that few enough rows meet in."""
-    done = csr_offsets(meet)
+def _blocks(overlap: Ints) -> Iterator[tuple[int, int]]:
+    """Yield (begin, end) of blocks of segments with at most ``_CHUNK`` rows, or one segment."""
+    done = csr_offsets(overlap)
     at = 0
-    while at < len(meet):
+    while at < len(overlap):
         stop = max(at + 1, int(np.searchsorted(done, done[at] + _CHUNK, side="right")) - 1)
         yield at, stop
         at = stop
 
 
 def _pairs(sets: _Sets) -> Ints:
-    """Return consumer set * number of sets + producer set of all that follow each other, sorted."""
-    begin, end, meet = _histories(sets)
+    """Return ``consumer set * sets + producer set`` of all conflicting sets, sorted."""
+    begin, end, overlap = _histories(sets)
     many = len(sets.size)
     found: list[Ints] = []
-    for low, high in _blocks(meet):
+    for low, high in _blocks(overlap):
         first = np.maximum(begin, low)
         count = np.maximum(np.minimum(end, high) - first, 0)
         where = expand_ranges(first, count)
@@ -149,22 +150,22 @@ def _pairs(sets: _Sets) -> Ints:
 
 
 def _block_pairs(where: Ints, who: Ints, sets: _Sets, many: int) -> Ints:
-    """Return the pairs of some stretches; rows come by stretch, kernel and written before read."""
+    """Return the pairs of a block; rows come by segment, then kernel, writes before reads."""
     kernel, written = sets.kernel[who], sets.written[who]
     fresh = np.ones(len(where), bool)
     fresh[1:] = where[1:] != where[:-1]
     new = fresh.copy()
     new[1:] |= kernel[1:] != kernel[:-1]
-    visit = np.cumsum(new) - 1  # a visit: one kernel at one stretch
+    visit = np.cumsum(new) - 1  # a visit: one kernel at one segment
     row = np.append(np.flatnonzero(new), len(where))
     writes = np.add.reduceat(written.astype(np.int64), row[:-1])
     oldest = np.maximum.accumulate(np.where(fresh[row[:-1]], np.arange(len(writes)), 0))
     last = np.maximum.accumulate(np.where(writes > 0, np.arange(len(writes)), -1))
     last = np.concatenate(([-1], last[:-1]))
-    behind = last >= oldest  # somebody wrote here before
-    # a writer waits for the last writer and all since, a reader for the last writer
-    start = row[:-1][np.where(behind, last, oldest)]
-    until_read = start + np.where(behind, writes[last], 0)
+    has_writer = last >= oldest  # an earlier kernel writes this segment
+    # a write waits for the last writer and all readers since, a read for the last writer
+    start = row[:-1][np.where(has_writer, last, oldest)]
+    until_read = start + np.where(has_writer, writes[last], 0)
     stop = np.where(written, row[:-1][visit], until_read[visit])
     count = stop - start[visit]
     found: list[Ints] = []
@@ -199,32 +200,34 @@ class _Nodes:
         who = consumer[ptr[:-1]]
         # consumers of one kernel that follow the same sets are one bundle
         kind = sets.kernel[who] * 2 + sets.written[who]
-        words = [w + mixed(kind, 3 + i) for i, w in enumerate(sums(producer, ptr))]
-        first, self.bundle = alike(words)
+        words = [w + mix64(kind, 3 + i) for i, w in enumerate(list_hashes(producer, ptr))]
+        first, self.bundle = distinct_rows(words)
         self.who = who
         self.kernel, self.written = sets.kernel[who[first]], sets.written[who[first]]
         size = np.diff(ptr)[first]
-        self.of = np.repeat(np.arange(len(first), dtype=np.int64), size)
+        self.bundle_of = np.repeat(np.arange(len(first), dtype=np.int64), size)
         self.producer = producer[expand_ranges(ptr[first], size)]
 
-    def _shared(self) -> None:
-        """Give a set that many bundles wait for a counter of its own, where that makes for fewer entries."""
+    def _split_shared_sets(self) -> None:
+        """Give a set that many bundles wait for a node of its own, where that takes fewer table entries."""
         sets = self.sets
-        key = (self.kernel[self.of] * 2 + self.written[self.of]) * len(sets.size) + self.producer
+        key = (self.kernel[self.bundle_of] * 2 + self.written[self.bundle_of]) * len(
+            sets.size
+        ) + self.producer
         keys, first, inverse, times = np.unique(
             key, return_index=True, return_inverse=True, return_counts=True
         )
         inverse = inverse.reshape(-1)
         size = sets.size[keys % len(sets.size)]
-        maybe = (times - 1) * size >= _FEW
+        maybe = (times - 1) * size >= _MIN_SAVING
         if not maybe.any():
             return
         # what the ranges of all its consumers would take
         order = np.argsort(self.bundle, kind="stable")
         ptr = _ptr(self.bundle, len(self.kernel))
         row = np.flatnonzero(maybe[inverse])
-        count = np.diff(ptr)[self.of[row]]
-        members = order[expand_ranges(ptr[self.of[row]], count)]
+        count = np.diff(ptr)[self.bundle_of[row]]
+        members = order[expand_ranges(ptr[self.bundle_of[row]], count)]
         label = np.repeat(inverse[row], count)
         at, tb = sets.members(self.who[members])
         slot, tb = _distinct(label[at], tb, self.most)
@@ -242,31 +245,32 @@ class _Nodes:
         taken = own[label]
         self.who = np.concatenate((self.who, self.who[members[taken]]))
         self.bundle = np.concatenate((self.bundle, number[label[taken]]))
-        was = self.of[first[new]]
+        was = self.bundle_of[first[new]]
         self.kernel = np.concatenate((self.kernel, self.kernel[was]))
         self.written = np.concatenate((self.written, self.written[was]))
-        self.of = np.concatenate((self.of[~moved], number[new]))
+        self.bundle_of = np.concatenate((self.bundle_of[~moved], number[new]))
         self.producer = np.concatenate((self.producer[~moved], keys[new] % len(sets.size)))
-        # bundles that have nothing left to wait for
+        # drop bundles without producers
         left = np.zeros(len(self.kernel), bool)
-        left[self.of] = True
+        left[self.bundle_of] = True
         rank = np.cumsum(left) - 1
         keep = left[self.bundle]
         self.who, self.bundle = self.who[keep], rank[self.bundle[keep]]
-        self.of = rank[self.of]
+        self.bundle_of = rank[self.bundle_of]
         self.kernel, self.written = self.kernel[left], self.written[left]
 
     def groups(self) -> Groups:
         """Return the nodes by kernel."""
-        self._shared()
+        self._split_shared_sets()
         sets, count = self.sets, len(self.kernel)
         at, tb = sets.members(self.producer)
-        kind = np.where(self.written[self.of], np.where(sets.written[self.producer], WAW, WAR), RAW).astype(
-            np.int64
-        )
+        kind = np.where(
+            self.written[self.bundle_of], np.where(sets.written[self.producer], WAW, WAR), RAW
+        ).astype(np.int64)
         # a TB may be met in several sets: its kinds add up
         packed = sorted_unique(
-            (self.of[at] * self.most + tb + self.offsets[sets.kernel[self.producer]][at]) * 8 + kind[at]
+            (self.bundle_of[at] * self.most + tb + self.offsets[sets.kernel[self.producer]][at]) * 8
+            + kind[at]
         )
         place = packed >> 3
         new = np.ones(len(place), bool)
@@ -277,8 +281,8 @@ class _Nodes:
         ptr = _ptr(place // self.most, count)
         producers = place % self.most
         # equal producers and kinds: one node for all their consumers
-        words = [w + mixed(self.kernel, 3 + i) for i, w in enumerate(sums(producers * 8 + kinds, ptr))]
-        first, node = alike(words)
+        words = [w + mix64(self.kernel, 3 + i) for i, w in enumerate(list_hashes(producers * 8 + kinds, ptr))]
+        first, node = distinct_rows(words)
         at, tb = sets.members(self.who)
         consumer_node, consumers = _distinct(node[self.bundle][at], tb, self.most)
         consumer_ptr = _ptr(consumer_node, len(first))
@@ -287,12 +291,12 @@ class _Nodes:
         producers, kinds, producer_ptr = producers[chosen], kinds[chosen], csr_offsets(size)
         # equal producers and consumers: one node of all their kinds
         words = [
-            a + mixed(b, 5 + i) + mixed(self.kernel[first], 7 + i)
+            a + mix64(b, 5 + i) + mix64(self.kernel[first], 7 + i)
             for i, (a, b) in enumerate(
-                zip(sums(producers, producer_ptr), sums(consumers, consumer_ptr), strict=True)
+                zip(list_hashes(producers, producer_ptr), list_hashes(consumers, consumer_ptr), strict=True)
             )
         ]
-        kept, same = alike(words)
+        kept, same = distinct_rows(words)
         order = np.argsort(self.kernel[first][kept], kind="stable")
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
@@ -312,8 +316,11 @@ class _Nodes:
         )
 
 
-def sweep(parts: Sequence[Part], offsets: Ints) -> Groups:
-    """Return the group nodes of all parts, which come by kernel, what is written before what is read."""
+def sweep_intervals(parts: Sequence[KernelIntervals], offsets: Ints) -> Groups:
+    """Return the group nodes of all intervals, which come by kernel, writes before reads.
+
+    ``offsets``: (kernels + 1), global number of each kernel's TB 0.
+    """
     if not parts:
         return Groups.of(())
     sets = _Sets(parts)

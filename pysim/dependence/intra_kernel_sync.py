@@ -1,9 +1,8 @@
-"""TBs that wait inside for other TBs of their kernel, as table schemes launch them.
+"""Intra-kernel waits under table schemes: TBs that wait by semaphore for other TBs of their kernel.
 
-A TB that a table has launched holds its place until those that it waits for have been launched too. They
-wait for nobody (``Kernel.tb_edges``), so it is enough that nothing keeps them back: a TB is launched when
-what they need is done as well, and lower TBs go first among those that are ready. The edges are then more
-than the data asks for, by these alone.
+A waiting TB holds its slot until the TBs that it waits for have run (``Kernel.tb_edges``; those wait for no
+TB of the kernel). To avoid a deadlock it is dispatched only when their producers are complete too, and among
+ready TBs lower numbers go first. So it inherits their edges beside its own.
 """
 
 from __future__ import annotations
@@ -26,46 +25,49 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-class Waiters:
-    """Which TBs of a kernel wait for which, by the one that is waited for."""
+class IntraKernelWaits:
+    """Waits between TBs of one kernel; ``pairs``: (n, 2) TB numbers, waiting TB and awaited TB.
+
+    The TBs that wait for TB t are ``waiting[ptr[t]:ptr[t + 1]]``.
+    """
 
     def __init__(self, pairs: Ints, tbs: int) -> None:
         order = np.argsort(pairs[:, 1], kind="stable")
-        self.who = pairs[order, 0]
+        self.waiting = pairs[order, 0]
         self.ptr = csr_offsets(np.bincount(pairs[:, 1], minlength=tbs))
 
-    def joined(self, tbs: Ints) -> Ints:
-        """Return the TBs and those that wait for any of them, sorted."""
-        more = self.who[expand_ranges(self.ptr[tbs], self.ptr[tbs + 1] - self.ptr[tbs])]
+    def with_waiters(self, tbs: Ints) -> Ints:
+        """Return these TBs and all that wait for any of them, sorted."""
+        more = self.waiting[expand_ranges(self.ptr[tbs], self.ptr[tbs + 1] - self.ptr[tbs])]
         return np.union1d(tbs, more) if len(more) else tbs
 
-    def joined_all(self, tbs: Ints, ptr: Ints) -> tuple[Ints, Ints]:
-        """Return each of the sets ``tbs[ptr[i]:ptr[i + 1]]`` with those that wait for it."""
-        made = [self.joined(tbs[ptr[i] : ptr[i + 1]]) for i in range(len(ptr) - 1)]
+    def sets_with_waiters(self, tbs: Ints, ptr: Ints) -> tuple[Ints, Ints]:
+        """Return (TBs, ptr) of the sets ``tbs[ptr[i]:ptr[i + 1]]``, each with the TBs that wait for it."""
+        made = [self.with_waiters(tbs[ptr[i] : ptr[i + 1]]) for i in range(len(ptr) - 1)]
         sizes = np.array([len(one) for one in made], np.int64)
         return np.concatenate([np.zeros(0, np.int64), *made]), csr_offsets(sizes)
 
 
-def waiters_of(kernel: Kernel) -> Waiters | None:
-    """Return who waits inside a kernel; None: nobody does."""
-    return None if kernel.tb_edges is None else Waiters(kernel.tb_edges, kernel.tbs)
+def intra_kernel_waits(kernel: Kernel) -> IntraKernelWaits | None:
+    """Return the waits between TBs of a kernel; None: it has none."""
+    return None if kernel.tb_edges is None else IntraKernelWaits(kernel.tb_edges, kernel.tbs)
 
 
 def inherit_producers(job: Job, deps: Dependences) -> Dependences:
-    """Return the edges with which a TB also waits for the producers of TBs that it waits for inside."""
-    known: Sequence[Waiters | None] = [waiters_of(kernel) for kernel in job.kernels]
+    """Return edges by which a TB also waits for the producers of TBs of its kernel that it awaits."""
+    known: Sequence[IntraKernelWaits | None] = [intra_kernel_waits(kernel) for kernel in job.kernels]
     if not any(known):
         return deps
     made = []
     for group in deps.groups:
         mine = known[group.kernel]
-        who = group.consumers if mine is None else mine.joined(group.consumers)
+        who = group.consumers if mine is None else mine.with_waiters(group.consumers)
         made.append(Group(group.kernel, group.producers, group.kinds, who))
     return deps.with_groups(made)
 
 
-def one_workspace(kernel: Kernel, other: Kernel) -> bool:
-    """Whether TBs of both kernels wait inside for what lies in the same tensor: they must not overlap."""
+def share_workspace(kernel: Kernel, other: Kernel) -> bool:
+    """Whether TBs of both kernels wait for partial sums in the same tensor: the kernels must not overlap."""
     if kernel.tb_edges is None or other.tb_edges is None:
         return False
     written = [access.tensor for access in other.accesses if access.mode != "read"]

@@ -1,6 +1,6 @@
-"""What the dependences between two kernels look like: degrees, a named pattern, and what group nodes save.
+"""Statistics of the dependences between two kernels: degrees, a named pattern, and the size as group nodes.
 
-``docs/dependences.md`` defines every number and every pattern; this is the same in code.
+``docs/dependences.md`` defines every number and every pattern.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from pysim.program.regions import csr_offsets, expand_ranges, strided_ranges_of_lists
 
 from .groups import RAW, WAR, WAW
-from .set_hash import alike, mixed, sums
+from .set_hash import distinct_rows, list_hashes, mix64
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,14 +50,14 @@ PAIR = np.dtype(
 
 
 class _Sets:
-    """The distinct producer sets of every pair, kinds left aside: set s of pair ``pair[s]``."""
+    """The distinct producer sets of every pair, without the kinds of edges: set s is of ``pair[s]``."""
 
     def __init__(self, graph: Graph, rows: Ints) -> None:
         size = np.diff(graph.set_ptr)
-        first, bare = alike([w + mixed(size, 3) for w in sums(graph.producers, graph.set_ptr)])
+        first, bare = distinct_rows([w + mix64(size, 3) for w in list_hashes(graph.producers, graph.set_ptr)])
         count = len(first)
         packed, of, users = np.unique(
-            rows * count + bare[graph.which], return_inverse=True, return_counts=True
+            rows * count + bare[graph.set_index], return_inverse=True, return_counts=True
         )
         self.of = of.reshape(-1)  # set of each row
         self.users = users
@@ -70,7 +70,7 @@ class _Sets:
         self.high = self.producers[self.ptr[1:] - 1]
 
     def steps(self) -> Ints:
-        """Return the one step between the producers of each set; 0: one producer; -1: several steps."""
+        """Return the stride of the producers of each set; 0: one producer; -1: the stride varies."""
         made = np.zeros(len(self.size), np.int64)
         many = np.flatnonzero(self.size > 1)
         gaps = np.diff(self.producers)
@@ -98,24 +98,24 @@ class _Sets:
         return np.asarray(volume == self.size)
 
 
-def pairs_of(graph: Graph, grids: Sequence[tuple[int, int, int]]) -> NDArray[np.void]:
-    """Return one row a pair of kernels with edges, of type ``PAIR``; ``grids`` are those of the kernels."""
-    count = len(graph.later)
+def pair_patterns(graph: Graph, grids: Sequence[tuple[int, int, int]]) -> NDArray[np.void]:
+    """Return one row of type ``PAIR`` a pair of kernels with edges; ``grids``: (x, y, z) of each kernel."""
+    count = len(graph.consumer_kernel)
     made = np.zeros(count, PAIR)
     if not count:
         return made
     sizes = np.diff(graph.offsets)
-    made["kernel"], made["producer_kernel"] = graph.later, graph.earlier
-    made["tbs"], made["producer_tbs"] = sizes[graph.later], sizes[graph.earlier]
+    made["kernel"], made["producer_kernel"] = graph.consumer_kernel, graph.producer_kernel
+    made["tbs"], made["producer_tbs"] = sizes[graph.consumer_kernel], sizes[graph.producer_kernel]
     made["waiting"] = np.diff(graph.pair_ptr)
     rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(graph.pair_ptr))
     begin = graph.pair_ptr[:-1]
-    degree = np.diff(graph.set_ptr)[graph.which]
+    degree = np.diff(graph.set_ptr)[graph.set_index]
     made["edges"] = np.add.reduceat(degree, begin)
     made["most"] = np.maximum.reduceat(degree, begin)
     for name, bit in (("raw", RAW), ("war", WAR), ("waw", WAW)):
         each = np.add.reduceat(((graph.kinds & bit) != 0).astype(np.int64), graph.set_ptr[:-1])
-        made[name] = np.add.reduceat(each[graph.which], begin)
+        made[name] = np.add.reduceat(each[graph.set_index], begin)
     _count_nodes(graph, rows, made)
     sets = _Sets(graph, rows)
     _name(graph, sets, np.array(grids, np.int64).reshape(-1, 3), made)
@@ -123,9 +123,9 @@ def pairs_of(graph: Graph, grids: Sequence[tuple[int, int, int]]) -> NDArray[np.
 
 
 def _count_nodes(graph: Graph, rows: Ints, made: NDArray[np.void]) -> None:
-    """Count group nodes and the ranges of their consumers, were each pair of kernels reduced by itself."""
+    """Fill in how many group nodes and consumer ranges each pair of kernels would take by itself."""
     many = len(graph.set_ptr) - 1
-    key = rows * many + graph.which
+    key = rows * many + graph.set_index
     order = np.argsort(key, kind="stable")  # consumers come sorted
     key = key[order]
     new = np.ones(len(key), bool)
@@ -138,7 +138,7 @@ def _count_nodes(graph: Graph, rows: Ints, made: NDArray[np.void]) -> None:
 
 
 def _name(graph: Graph, sets: _Sets, grids: Ints, made: NDArray[np.void]) -> None:
-    """Fill in what each producer's consumers tell, and the pattern."""
+    """Fill in the columns that count consumers, and the pattern."""
     count = len(made)
 
     def every(good: Bools) -> Bools:
@@ -162,8 +162,8 @@ def _name(graph: Graph, sets: _Sets, grids: Ints, made: NDArray[np.void]) -> Non
     disjoint = made["needed"] == np.bincount(sets.pair, weights=sets.size, minlength=count)
     made["step"] = _common_step(sets, steps, count)
     solid = every((steps == 0) | (steps == 1))
-    first = graph.offsets[graph.earlier[sets.pair]]
-    boxes = every(sets.boxes(first, grids[graph.earlier[sets.pair]]))
+    first = graph.offsets[graph.producer_kernel[sets.pair]]
+    boxes = every(sets.boxes(first, grids[graph.producer_kernel[sets.pair]]))
     one, alone = made["most"] == 1, made["most_consumers"] == 1
     tests = {
         "one-to-one": one & alone,
@@ -179,10 +179,11 @@ def _name(graph: Graph, sets: _Sets, grids: Ints, made: NDArray[np.void]) -> Non
 
 
 def _rules(graph: Graph, sets: _Sets, steps: Ints, count: int) -> Ints:
-    """Return how many rules say the edges of each pair.
+    """Return how many affine rules describe the edges of each pair.
 
-    A rule: TBs c, c + 1, ... wait for producers that begin at f, f + s, ..., as many and as far apart for
-    all. Producers that are not evenly apart take one for each even part, for TBs in a row that share them.
+    A rule: consecutive TBs c, c + 1, ... wait for producers that begin at f, f + s, ..., with the same count
+    and stride for all. A set of producers without one stride takes a rule for each part that has one;
+    consecutive TBs with the same set share them.
     """
     at = sets.of
     pair, step = sets.pair[at], steps[at]
@@ -203,7 +204,7 @@ def _rules(graph: Graph, sets: _Sets, steps: Ints, count: int) -> Ints:
 
 
 def _common_step(sets: _Sets, steps: Ints, count: int) -> Ints:
-    """Return the step that all sets of a pair with several producers have; 0: there is none in common."""
+    """Return the stride common to all sets of a pair with several producers; 0: they have none in common."""
     several = steps != 0
     low = np.full(count, np.iinfo(np.int64).max)
     high = np.full(count, -1)
@@ -213,18 +214,18 @@ def _common_step(sets: _Sets, steps: Ints, count: int) -> Ints:
     return made
 
 
-def free_tbs(graph: Graph, before: Sequence[int]) -> Ints:
-    """Return how many TBs of each kernel need nothing of kernel ``before[k]``, directly or over others.
+def independent_tbs(graph: Graph, before: Sequence[int]) -> Ints:
+    """Return how many TBs of each kernel do not depend on kernel ``before[k]``, directly or transitively.
 
-    ``before[k]`` is -1 where nothing stands before a kernel: then all its TBs are free.
+    ``before[k]`` is -1 for a kernel without a predecessor: then none of its TBs depends.
     """
     sizes = np.diff(graph.offsets)
-    waits = [int(graph.begun(k, b).sum()) if b >= 0 else 0 for k, b in enumerate(before)]
+    waits = [int(graph.depends_on(k, b).sum()) if b >= 0 else 0 for k, b in enumerate(before)]
     return np.asarray(sizes - np.array(waits, np.int64).reshape(-1))
 
 
-def ahead(streams: Sequence[int]) -> list[int]:
-    """Return for each kernel the last one before it in its stream, -1 where there is none."""
+def previous_in_stream(streams: Sequence[int]) -> list[int]:
+    """Return the previous kernel in the stream of each kernel, -1 for the first one."""
     last: dict[int, int] = {}
     made: list[int] = []
     for index, stream in enumerate(streams):
@@ -233,4 +234,4 @@ def ahead(streams: Sequence[int]) -> list[int]:
     return made
 
 
-__all__ = ["PAIR", "PATTERNS", "ahead", "free_tbs", "pairs_of"]
+__all__ = ["PAIR", "PATTERNS", "independent_tbs", "pair_patterns", "previous_in_stream"]

@@ -1,9 +1,9 @@
-"""Edges that two others imply: a graph of TBs that is given need not name them.
+"""Transitive reduction of the graph of TBs, by one step: edges that two other edges imply are removed.
 
-Where C waits for B and B waits for A, C need not wait for A: B is not dispatched before A is complete. This
-is so whatever form of the nodes the table holds, as coarser ones only add edges, and for kernels that wait
-for whole kernels. Nodes of the same consumers become one, too: of each TB the table then holds one counter.
-It is done where the graph is made, once; the table itself is as before.
+If C waits for B and B waits for A, C need not wait for A: B is not dispatched before A is complete. This also
+holds with coarsened nodes, which only add edges, and for kernels that wait for whole kernels. Nodes with the
+same consumers are merged, so the table holds one counter for each such TB. Software does this once, when it
+builds the graph.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-_MOST = 1 << 24  # of a kernel's edges over another kernel that are looked at; beyond, it keeps all of its own
+_MAX_EDGES = 1 << 24  # two-step paths of a kernel that are examined; a kernel with more keeps all its edges
 
 
 def _consumers_joined(groups: Groups) -> Groups:
-    """Return the groups with those of one kernel that have the same consumers as one."""
+    """Return the groups, with nodes of the same kernel and the same consumers merged."""
     number: dict[tuple[int, bytes], int] = {}
     cuts = groups.consumer_ptr.tolist()
     whose = np.array(
@@ -57,7 +57,7 @@ def _consumers_joined(groups: Groups) -> Groups:
 
 
 class _Nodes:
-    """The nodes of each TB, as a consumer, and what is implied by them."""
+    """The nodes that each TB waits for, by global TB number."""
 
     def __init__(self, groups: Groups, offsets: Ints) -> None:
         self.groups, self.total = groups, int(offsets[-1])
@@ -76,14 +76,14 @@ class _Nodes:
         return made
 
     def implied(self, first: int, last: int) -> Ints:
-        """Return places in ``producers`` of nodes ``first`` to before ``last`` that others imply."""
+        """Return indices into ``producers`` of implied edges of nodes ``first`` to ``last`` (excluded)."""
         groups, nodes = self.groups, np.arange(first, last, dtype=np.int64)
         none = np.zeros(0, np.int64)
         producers = groups.producers[groups.producer_ptr[first] : groups.producer_ptr[last]]
         owner, via = np.divmod(
             sorted_unique(self._of(producers, np.repeat(nodes, self.made[first:last]))), len(groups)
         )
-        if self.made[via].sum() > _MOST:
+        if self.made[via].sum() > _MAX_EDGES:
             return none
         # node * TBs + TB: what its producers wait for
         over = sorted_unique(
@@ -98,7 +98,7 @@ class _Nodes:
         owner, beside = np.divmod(pairs, len(groups))
         shared = often == self.used[owner]
         owner, beside = owner[shared], beside[shared]
-        if not len(over) or self.made[owner].sum() > _MOST:
+        if not len(over) or self.made[owner].sum() > _MAX_EDGES:
             return none
         places = expand_ranges(groups.producer_ptr[owner], self.made[owner])
         keys = np.repeat(beside, self.made[owner]) * self.total + groups.producers[places]
@@ -107,7 +107,7 @@ class _Nodes:
 
 
 def reduce_transitively(deps: Dependences) -> Dependences:
-    """Return the dependences less the edges that two others imply; what must wait for what stays the same."""
+    """Return the dependences without the edges that two others imply; the order of TBs stays the same."""
     groups = _consumers_joined(deps.groups)
     if not len(groups):
         return deps

@@ -1,1 +1,1 @@
-"""From a job to result tables: lowering, the run in the core, and replay of equal periods."""
+"""Runs of a job: lowering to the core's tables, the run in the core, and replay of equal periods."""

@@ -1,9 +1,9 @@
-"""What a contracted job (``pysim.engine.replay``) says of the whole one: the time of its gaps is put back.
+"""Extrapolation from a contracted job (``pysim.engine.replay``) to the whole job: the time of gaps is added.
 
-A period that was left out took what the periods on either side of its gap took, and it came when the period
-before it was over. So each kernel of the whole job has the time of the kernel that stands for it, moved by
-the periods that lie between the two and by those that lie before: the latest of what it waits for decides, so
-gaps that ran beside each other count once.
+A period that was not simulated is taken to last as long as the periods next to its gap, and to start when
+the period before it ends. So each kernel of the whole job gets the times of its representative, shifted by
+the skipped periods before it. A kernel is shifted by the most of what it waits for, so gaps that ran
+concurrently count once.
 """
 
 from __future__ import annotations
@@ -40,29 +40,34 @@ TIMES = ("enqueued", "admitted", "ready", "first_dispatch", "last_end", "release
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """``kernels``: records of all kernels of the whole job, ticks; ``end``: of the whole job.
+class Extrapolation:
+    """Times of the whole job, in ticks.
 
-    ``error``: the share of the end by which it may be off, from the gaps that the end waited for.
+    ``kernels``: records of all kernels; ``shift``: (kernels), time of each kernel less that of its
+    representative; ``end``: of the job; ``error``: estimated error of the end as a share of it;
+    ``critical_gaps``: (begin, end, added ticks) of the gaps on the critical path, begin and end in simulated
+    time.
     """
 
     kernels: Table
-    moved: NDArray[
+    shift: NDArray[
         np.int64
     ]  # of each kernel of the whole job: its time less that of the one that stands for it
     end: int
     error: float
-    waits: list[tuple[int, int, int]]  # gaps that the end waited for: from, to (ticks simulated), put in
+    critical_gaps: list[
+        tuple[int, int, int]
+    ]  # gaps that the end waited for: from, to (ticks simulated), put in
 
 
 Ends = dict[tuple[int, int], "NDArray[np.int64]"]
 
 
-def _ends(made: Contraction, kernels: Table) -> Ends:
-    """Return when the kernels of each period that is left ended, by (run, period)."""
+def _period_ends(made: Contraction, kernels: Table) -> Ends:
+    """Return the end of each kernel of each simulated period in ticks, by (run, period)."""
     ends: Ends = {}
-    for index, number in enumerate(made.number.tolist()):
-        where = made.at.get(number)
+    for index, number in enumerate(made.original.tolist()):
+        where = made.period_of.get(number)
         if where is not None:
             run = made.runs[where[0]]
             ends.setdefault(where, np.zeros(run.period, np.int64))
@@ -71,7 +76,7 @@ def _ends(made: Contraction, kernels: Table) -> Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class _NearbyPeriods:
     """The simulated periods next to a gap: what one takes, the share by which that may be off, and from when
     to when they ran, ticks.
     """
@@ -82,12 +87,12 @@ class _Around:
     end: int
 
 
-def _around(gap: Gap, left: Sequence[int], ends: Ends) -> _Around:
-    """Look at the period before a gap and the one behind it; behind a run's first period, at the next two.
+def _nearby_periods(gap: Gap, left: Sequence[int], ends: Ends) -> _NearbyPeriods:
+    """Measure the periods before and after a gap; after a run's first period, the next two.
 
-    Each kernel of a period says what the period takes: from its end in the one before to its end. What they
-    say on either side is the sample; twice its standard deviation counts as error, or how far the last
-    periods of the run are from its mean, if that is more: what drifts has drifted less than in the whole job.
+    Each kernel gives one sample of the period: the time between its ends in two successive periods. The
+    error is twice the standard deviation of the samples, or the distance of the last periods of the run from
+    their mean, if larger: a drift is smaller in the contracted job than in the whole one.
     """
     at = max(1, left.index(gap.before))
     times = [ends[gap.run, left[i]] for i in (at - 1, at, at + 1)]
@@ -96,31 +101,32 @@ def _around(gap: Gap, left: Sequence[int], ends: Ends) -> _Around:
     tail = max(at - 1, len(left) - 3)
     final = float((ends[gap.run, left[-1]] - ends[gap.run, left[tail]]).mean()) / (len(left) - 1 - tail)
     off = max(2 * float(np.concatenate([before, behind]).std()), abs(final - mean))
-    return _Around(round(mean), off / mean, int(times[0].max()), int(times[2].max()))
+    return _NearbyPeriods(round(mean), off / mean, int(times[0].max()), int(times[2].max()))
 
 
-def restore(
+def extrapolate_times(
     made: Contraction, preds: Sequence[Sequence[int]], kernels: Table, end: int, window: int
-) -> Restored:
-    """Return the whole job's times from those of the contracted one.
+) -> Extrapolation:
+    """Return the times of the whole job from those of the contracted one.
 
-    ``preds``: kernels that each kernel of the whole job waits for under the scheme; ``kernels``: records of
-    the contracted job; ``end``: its end; ``window``: kernels admitted at once (0: it does not count).
+    ``preds``: kernels that each kernel of the whole job waits for under the scheme; ``kernels``, ``end``:
+    records and end of the contracted job, ticks; ``window``: kernels admitted at once (0: the window does
+    not limit).
     """
-    ends = _ends(made, kernels)
+    ends = _period_ends(made, kernels)
     left: dict[int, list[int]] = {}
     for run, period in sorted(ends):
         left.setdefault(run, []).append(period)
-    around = {(g.run, g.before): _around(g, left[g.run], ends) for g in made.gaps}
-    whole = len(made.stands)
+    around = {(g.run, g.before): _nearby_periods(g, left[g.run], ends) for g in made.gaps}
+    whole = len(made.representative)
     moved = np.zeros(whole, np.int64)
     cause: list[int] = [-1] * whole
     for kernel in range(whole):
-        stand = int(made.number[made.stands[kernel]])
-        where = made.at.get(kernel)
+        stand = int(made.original[made.representative[kernel]])
+        where = made.period_of.get(kernel)
         if stand != kernel and where is not None:
             run, period = where
-            first = made.at[stand][1]
+            first = made.period_of[stand][1]
             moved[kernel] = moved[stand] + (period - first) * around[run, first].took
             cause[kernel] = stand
             continue
@@ -132,39 +138,39 @@ def restore(
         for before in found:
             if moved[before] > moved[kernel]:
                 moved[kernel], cause[kernel] = moved[before], before
-    records = kernels[made.stands].copy()
+    records = kernels[made.representative].copy()
     for name in TIMES:
         late = records[name] != np.iinfo(records[name].dtype).max
         records[name][late] += moved.astype(records[name].dtype)[late]
     final = int(np.argmax(records["last_end"]))
-    waits: list[tuple[int, int, int]] = []
+    gaps: list[tuple[int, int, int]] = []
     error = 0.0
     kernel = final
     while kernel >= 0:
         before = cause[kernel]
-        if before >= 0 and made.number[made.stands[kernel]] == before and before != kernel:
-            run, first = made.at[before]
+        if before >= 0 and made.original[made.representative[kernel]] == before and before != kernel:
+            run, first = made.period_of[before]
             near = around[run, first]
             put = int(moved[kernel] - moved[before])
             error += near.off * put
-            waits.append((near.begin, near.end, put))
+            gaps.append((near.begin, near.end, put))
         kernel = before
     total = end + int(moved[final])
-    return Restored(records, moved, total, error / max(1, total), waits)
+    return Extrapolation(records, moved, total, error / max(1, total), gaps)
 
 
-class Gaps:
-    """Counters of the whole job: in each gap that the end waited for, all goes on at the rate around it."""
+class CounterExtrapolation:
+    """Counters of the whole job: in each gap on the critical path they grow at the rate around the gap."""
 
-    def __init__(self, found: Restored, series: Series, more: int) -> None:
-        """``more``: warp instructions of what was left out."""
+    def __init__(self, found: Extrapolation, series: Series, more: int) -> None:
+        """``more``: warp instructions of the kernels that were not simulated."""
         self.found, self.series = found, series
         rates = self._between(series.sms["work"]["warp_instructions"]).sum()
-        # what was left out is known; only how it is shared out among the parts is not
+        # the total is known; only its distribution over SMs and slices is extrapolated
         self.scale = more / rates if rates else 0.0
 
     def _between(self, so_far: NDArray[Any]) -> NDArray[np.float64]:
-        """Return what each part counts in the gaps; ``so_far``: (intervals, parts), since the start."""
+        """Return counts of each unit in the gaps; ``so_far``: (intervals, units), since the start."""
         known = np.concatenate([np.zeros((1, *so_far.shape[1:])), so_far.astype(np.float64)])
         ticks = np.minimum(np.arange(len(known)) * self.series.interval, max(self.series.end, 1))
 
@@ -175,7 +181,7 @@ class Gaps:
             return np.asarray(known[high - 1] + (known[high] - known[high - 1]) * share)
 
         more = np.zeros(so_far.shape[1:])
-        for begin, finish, put in self.found.waits:
+        for begin, finish, put in self.found.critical_gaps:
             more += (at(finish) - at(begin)) * (put / max(1, finish - begin))
         return more
 
@@ -187,13 +193,13 @@ class Gaps:
                 counts[name] += np.rint(self._between(series[name]) * self.scale).astype(counts[name].dtype)
 
     def sms(self, counts: Table, tbs: int, ended: int) -> Table:
-        """Return the records of SMs; ``tbs``: of the whole job, ``ended``: when the contracted one did."""
+        """Return SM records; ``tbs``: of the whole job; ``ended``: end of the contracted one, ticks."""
         made = counts.copy()
         for group in ("work", "stalls"):
             self._add(made[group], self.series.sms[group])
         more = self._between(self.series.sms["held"]["busy"])
         made["busy"] = np.minimum(made["busy"] + np.rint(more).astype(made["busy"].dtype), self.found.end)
-        made["tbs"] = _shared(counts["tbs"], tbs)
+        made["tbs"] = _split_proportionally(counts["tbs"], tbs)
         for name in made["idles"].dtype.names or ():
             idle = counts["idles"][name].astype(np.float64)
             was = np.maximum(1, ended - counts["busy"].astype(np.float64))
@@ -207,29 +213,29 @@ class Gaps:
         return made
 
 
-def _shared(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
-    """Return ``total`` shared out as ``shares`` are, in whole numbers."""
+def _split_proportionally(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
+    """Return integers in proportion to ``shares`` that add up to ``total``."""
     ends = np.cumsum(shares.astype(np.int64))
     return np.diff(ends * total // max(1, int(ends[-1])), prepend=0)
 
 
-def moved_tbs(records: Table, made: Contraction, moved: NDArray[np.int64]) -> Table:
-    """Return records of TBs of the contracted job with times and numbers of the whole one."""
+def shift_tb_records(records: Table, made: Contraction, moved: NDArray[np.int64]) -> Table:
+    """Return TB records of the contracted job with times and kernel numbers of the whole one."""
     out = records.copy()
-    who = made.number[records["kernel"].astype(np.int64)]
+    who = made.original[records["kernel"].astype(np.int64)]
     out["kernel"] = who
     for name in ("ready", "dispatch", "start", "end"):
         out[name] += moved[who].astype(out[name].dtype)
-    known = records["last_kernel"] < len(made.number)
-    out["last_kernel"][known] = made.number[records["last_kernel"][known].astype(np.int64)]
+    known = records["last_kernel"] < len(made.original)
+    out["last_kernel"][known] = made.original[records["last_kernel"][known].astype(np.int64)]
     return out
 
 
-SAMPLES = 400  # intervals in which a replayed run counts, so that its counters can be put back
+REPLAY_SAMPLES = 400  # intervals of the time series from which counters of a replayed run are extrapolated
 
 
-class Records(NamedTuple):
-    """What a run recorded, as the core gives it."""
+class CoreRecords(NamedTuple):
+    """Records of a run, as the core returns them."""
 
     tbs: Table
     kernels: Table
@@ -239,16 +245,16 @@ class Records(NamedTuple):
 
 
 class Replay:
-    """The replay of one job under one scheme."""
+    """Replay of one job under one scheme."""
 
     def __init__(self, choice: Choice, made: Contraction, job: Job, deps: Dependences) -> None:
-        self.scheme, self.made, self.job, self.deps = choice.scheme, made, job, deps
+        self.scheme, self.contraction, self.job, self.deps = choice.scheme, made, job, deps
         self.preds: Sequence[Sequence[int]] = []  # of the whole job
-        self.error = 0.0  # share of the time
-        self.grown = 1.0  # warp instructions of the whole job over those that were simulated
+        self.error = 0.0  # estimated, as a share of the time
+        self.instruction_ratio = 1.0  # warp instructions of the whole job over those that were simulated
 
     @classmethod
-    def of(
+    def for_job(
         cls,
         choice: Choice,
         config: Config,
@@ -256,7 +262,11 @@ class Replay:
         deps: Dependences,
         known: dict[int, Contraction | None],
     ) -> Replay | None:
-        """Return the replay that the configuration asks for; None: all is simulated. ``known``: a cache."""
+        """Return the replay that the configuration asks for; None: the whole job is simulated.
+
+        ``known``: cache of contractions by window. Raises WorkloadError for schemes that wait inside
+        programs.
+        """
         if config.word("sim.replay") == "off":
             return None
         if choice.waits_inside:
@@ -267,60 +277,62 @@ class Replay:
         made = known[window]
         return None if made is None else cls(choice, made, job, deps)
 
-    def sampled(self, config: Config, estimate_us: float) -> Config:
+    def with_sampling(self, config: Config, estimate_us: float) -> Config:
         """Return the configuration with time series on."""
         if float(config.number("sim.sample")):
             return config
-        share = len(self.made.number) / len(self.made.stands)
-        return config.replaced({"sim.sample": max(0.001, round(estimate_us * share / SAMPLES, 3))})
+        share = len(self.contraction.original) / len(self.contraction.representative)
+        return config.replaced({"sim.sample": max(0.001, round(estimate_us * share / REPLAY_SAMPLES, 3))})
 
-    def alone(self, known: Bounds) -> Bounds:
-        """Return what is known of the kernels of the whole job, of those that are left."""
-        return replace(known, kernel_cycles=tuple(known.kernel_cycles[n] for n in self.made.number.tolist()))
+    def kept_bounds(self, known: Bounds) -> Bounds:
+        """Return the bounds with the kernels that are simulated alone."""
+        return replace(
+            known, kernel_cycles=tuple(known.kernel_cycles[n] for n in self.contraction.original.tolist())
+        )
 
     def prepare(self, lowered: Lowered) -> None:
-        """Make the window reach as far as it would in the whole job, and learning be told of all of it."""
+        """Give the contracted job the window, the predecessors and the learning report of the whole one."""
         values = lowered.values
         known = self.scheme.known_edges(self.job, self.deps, values)
         how = self.scheme.core_tables(self.job, known, values)
         self.preds = how.preds
         lowered.known = replace(lowered.known, learned=known.learned)
-        lowered.launches["places"] = self.made.places
+        lowered.launches["places"] = self.contraction.window_slots
         lowered.order.window = how.order["window"]
 
-    def whole(self, was: Records, series: Series, lowered: Lowered) -> Records:
+    def whole_job(self, was: CoreRecords, series: Series, lowered: Lowered) -> CoreRecords:
         """Return the records of the whole job."""
         window = int(lowered.order.window) if lowered.order.tb_edges else 0
-        found = restore(self.made, self.preds, was.kernels, was.end, window)
+        found = extrapolate_times(self.contraction, self.preds, was.kernels, was.end, window)
         ran, all_ = (int(k["warp_instructions"].astype(np.int64).sum()) for k in (was.kernels, found.kernels))
-        self.error = found.error + self._forgotten(lowered.values) / max(1, found.end)
-        self.grown = all_ / max(1, ran)
-        gaps = Gaps(found, series, all_ - ran)
+        self.error = found.error + self._reuse_error_ticks(lowered.values) / max(1, found.end)
+        self.instruction_ratio = all_ / max(1, ran)
+        gaps = CounterExtrapolation(found, series, all_ - ran)
         tbs = sum(k.tbs for k in self.job.kernels)
-        return Records(
-            moved_tbs(was.tbs, self.made, found.moved),
+        return CoreRecords(
+            shift_tb_records(was.tbs, self.contraction, found.shift),
             found.kernels,
             gaps.sms(was.sms, tbs, was.end),
             gaps.slices(was.slices),
             found.end,
         )
 
-    def _forgotten(self, values: Mapping[str, int]) -> float:
-        """Return the ticks that DRAM takes for what L2 holds in one of the two jobs only.
+    def _reuse_error_ticks(self, values: Mapping[str, int]) -> float:
+        """Return the DRAM ticks of the bytes that hit L2 in only one of the two jobs.
 
-        Where every period has data of its own, fewer periods leave L2 more room for the others'.
+        If every period has its own data, fewer periods leave more of L2 to the others.
         """
-        size, made = values["gpu.l2.size"], self.made
-        apart = missed_bytes(self.job, size) - missed_bytes(made.job, size)[made.stands]
+        size, made = values["gpu.l2.size"], self.contraction
+        apart = missed_bytes(self.job, size) - missed_bytes(made.job, size)[made.representative]
         per_tick = values["gpu.dram.bandwidth"] / 1000 * 1e9 / (TICKS_US * 1e6)
         return abs(float(apart.sum())) / per_tick
 
-    def holds(self, config: Config) -> bool:
-        """Whether the error that was measured is one that the configuration allows."""
+    def within_error(self, config: Config) -> bool:
+        """Whether the estimated error is within ``sim.replay_error``."""
         return self.error <= float(config.number("sim.replay_error"))
 
     def note(self, name: str, config: Config) -> str:
-        """Say what was not simulated, and what that may cost."""
-        share = self.made.left_out / len(self.made.stands)
+        """Return a note of the share that was not simulated and of the estimated error."""
+        share = self.contraction.left_out / len(self.contraction.representative)
         what = f"{name}: {share:.0%} of the kernels replayed, time off by about {self.error:.2%}, as measured"
-        return f"{what}; no samples" if self.holds(config) else f"{what}: simulated as a whole instead"
+        return f"{what}; no samples" if self.within_error(config) else f"{what}: simulated as a whole instead"

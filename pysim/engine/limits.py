@@ -1,4 +1,4 @@
-"""Bound and estimates of a job's time without a run: what no scheme beats, and what list schedules take."""
+"""Lower bound and estimates of a job's time without a simulation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pysim.program.job import Job
 
-KINDS = {
+ESTIMATE_KINDS = {
     "free": (False, False),
     "launch": (True, False),
     "shared": (False, True),
@@ -27,17 +27,17 @@ KINDS = {
 
 
 def estimates(config: Config, job: Job) -> dict[str, float]:
-    """Return the four list schedules of a job in microseconds, by names of ``KINDS``.
+    """Return four list schedules of a job in microseconds, by names of ``ESTIMATE_KINDS``.
 
-    free: neither launches nor ports, L2 and DRAM cost anything; launch: kernels come ``gpu.cp.admit`` apart;
-    shared: running TBs share ports, L2 and DRAM. The column ``estimate_us`` of results is *shared*.
+    free: launches take no time and TBs do not contend; launch: kernels are admitted ``gpu.cp.admit`` apart;
+    shared: running TBs share ports, L2 and DRAM bandwidth. The column ``estimate_us`` of results is *shared*.
     """
     session = Session(config, job, 1, Clock())
     programs, costs = session.costs(config)
     made = estimator(job, session.deps, programs, costs, config.encoded())
     return {
         name: made.estimate_us(launch=launch, bandwidth=bandwidth)
-        for name, (launch, bandwidth) in KINDS.items()
+        for name, (launch, bandwidth) in ESTIMATE_KINDS.items()
     }
 
 
@@ -47,11 +47,12 @@ def bound(
     scheme: str = "stream",
     overrides: Mapping[str, float | int | str] | None = None,
 ) -> Bounds:
-    """Return what ``simulate`` writes as ``bound_us`` and ``estimate_us``, without the run.
+    """Return ``bound_us`` and ``estimate_us`` of a job in microseconds, as ``simulate`` reports them.
 
-    No scheme of the family of ``scheme`` beats the bound (TBs that wait inside their programs have another
-    one than those that wait before dispatch); the estimate is a list schedule, and no limit. ``gpu``,
-    ``overrides``: as of ``simulate``. Raises ConfigError for names that there are not.
+    The bound holds for all schemes of the same kind as ``scheme``: it differs between TBs that wait inside
+    their programs and TBs that wait before dispatch. The estimate is a list schedule, not a limit. ``gpu``
+    and ``overrides``: as in ``simulate``. Raises ConfigError for unknown names, WorkloadError for an empty
+    job.
     """
     config = resolve(gpu, overrides)
     choice = parse_scheme(scheme)

@@ -16,7 +16,7 @@ from pysim.program.warp_program import OP
 from pysim.program.written_memory import rewritten_by_job
 from pysim.schemes.core_tables import CoreTables
 from pysim.schemes.edge_check import check_edges
-from pysim.schemes.priority import PRIORITY, ranks
+from pysim.schemes.priority import PRIORITY, priority_ranks
 from pysim.schemes.registry import Choice
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def _bypass(job: Job, plan: LaunchPlan | None = None) -> list[int]:
     A recorded kernel reads less than its arguments hold; its other bits go for all that it reads. Of the
     persistent kernels that a plan makes of several, ops say it.
     """
-    fused = Counter(plan.number) if plan and plan.writes else Counter[int]()
-    written = rewritten_by_job(plan.writes if plan and plan.writes else job)
+    fused = Counter(plan.launch_of_kernel) if plan and plan.unfused else Counter[int]()
+    written = rewritten_by_job(plan.unfused if plan and plan.unfused else job)
     made: list[int] = []
     for index, kernel in enumerate(job.kernels):
         if fused[index] > 1:
@@ -179,10 +179,10 @@ def _planned(launches: NDArray[np.void], plan: LaunchPlan | None) -> None:
     """Fill what a scheme that waits inside the program says of each launch."""
     if plan is None:
         return
-    launches["early"] = plan.early
-    launches["semaphores"] = plan.semaphores
+    launches["early"] = plan.programmatic
+    launches["semaphores"] = plan.semaphore_bases
     launches["cooperative"] = plan.cooperative or [0] * len(launches)
-    launches["prologue"] = plan.gated or 0
+    launches["prologue"] = plan.has_prologue or 0
     # streams of higher priority first
     by = np.lexsort((launches["rank"], np.array(plan.priority)))
     launches["rank"][by] = np.arange(len(launches), dtype=np.uint32)
@@ -199,11 +199,11 @@ def _ordering(
     """Return the edges that a scheme goes by, and how it orders a job; prologues do not change its edges."""
     source = plan.source if plan and plan.source else job
     known = known or scheme.known_edges(source, deps, values)
-    if plan is not None and not plan.gated and not plan.turns:
+    if plan is not None and not plan.has_prologue and not plan.intra_kernel_only:
         return known, CoreTables(plan.preds, scheme.core_order(job, values) | plan.order)
     how = scheme.core_tables(source, known, values)
     check_edges(scheme.name, how, source)
-    how = scheme.add_forms(how, source, known, values)
+    how = scheme.add_coarse_forms(how, source, known, values)
     how.order |= plan.order if plan else {}
     return known, how
 
@@ -248,7 +248,7 @@ def lower(
     if (launches["arg"] % 256).any():
         raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
     launches["program"], launches["places"] = programs.index, 1
-    launches["rank"] = ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
+    launches["rank"] = priority_ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
     if scheme.coherence(values) == "bypass":
         launches["bypass"] = _bypass(job, plan)
@@ -263,7 +263,7 @@ def lower(
         "lanes": lane_table(programs.lanes),
         "sems": sem_table(programs.sems),
         "stages": struct_array("gs_stage", programs.stages),
-        "needs": empty if plan is None else plan.needs,
+        "needs": empty if plan is None else plan.posts_needed,
         "programs": struct_array("gs_program", programs.programs),
         "launches": launches,
         "preds": pred_table,
@@ -272,7 +272,7 @@ def lower(
     tables["copied"] = _copies(job, values, launches)
     if programs.recorded:
         tables = _recorded(programs, launches, tables)
-    if how.merged:
+    if how.one_kernel:
         for name in ("registers", "smem"):
             tables["programs"][name] = tables["programs"][name].max()
         launches["carveout"] = launches["carveout"].max()
@@ -288,5 +288,5 @@ def lower(
             setattr(made, name, view)
             keep.append(whole)
     made.tb_buffer = 1 << 16
-    number = plan.number if plan else range(count)
+    number = plan.launch_of_kernel if plan else range(count)
     return Lowered(made, order, values, launches, keep, job, number, known, how.entry_bytes, how.list_bytes)

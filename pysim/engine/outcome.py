@@ -1,4 +1,4 @@
-"""What one run of the core recorded, and the tables that follow from it."""
+"""Records of one run of the core, and the result tables made from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pysim.results import energy, tables, time_series
 
-from .extrapolate import Records
+from .extrapolate import CoreRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .extrapolate import Replay
     from .lower import Lowered
 
-# columns of ``runs`` that are no number for a scheme that was refused
-NUMBERS = (
+# columns of ``runs`` that are NaN for a scheme that was refused
+NUMERIC_COLUMNS = (
     "time_us",
     "cycles",
     "speedup",
@@ -38,11 +38,17 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Records of a run; times in ticks. ``number``: which launch of ``job`` each kernel of the user's is."""
+    """Records of one run; times in ticks (1/1024 ns).
+
+    ``job``: the launches; ``launch_of_kernel``: the launch of each kernel of the user's job; ``interval``: of
+    ``samples``; ``ended``: whether the job ran to its end; ``slowed``: cycles fewer than at ``gpu.clock``;
+    ``totals``: ``gs_totals``; ``operand_stalls``: cycles that fp32 pipes waited for operands;
+    ``replayed_kernels``, ``replay_error``: of replay.
+    """
 
     lowered: Lowered
     job: Job
-    number: Sequence[int]
+    launch_of_kernel: Sequence[int]
     tbs: NDArray[np.void]
     kernels: NDArray[np.void]
     sms: NDArray[np.void]
@@ -53,20 +59,20 @@ class Outcome:
     end: int
     ended: bool
     slowed: int
-    totals: Any  # gs_totals
-    late: int  # cycles of fp32 pipes lost to late operands
-    left_out: int = 0
-    error: float = 0.0
+    totals: Any
+    operand_stalls: int
+    replayed_kernels: int = 0
+    replay_error: float = 0.0
 
     def replayed(self, replay: Replay) -> Outcome:
-        """Return what the run says of the whole job; this one is of what replay left of it."""
+        """Return the outcome of the whole job, extrapolated from this one of the contracted job."""
         assert self.series is not None, "a replayed run is sampled"
-        was = Records(self.tbs, self.kernels, self.sms, self.slices, self.end)
-        now = replay.whole(was, self.series, self.lowered)
+        was = CoreRecords(self.tbs, self.kernels, self.sms, self.slices, self.end)
+        now = replay.whole_job(was, self.series, self.lowered)
         return replace(
             self,
             job=replay.job,
-            number=range(len(replay.job.kernels)),
+            launch_of_kernel=range(len(replay.job.kernels)),
             tbs=now.tbs,
             kernels=now.kernels,
             sms=now.sms,
@@ -75,9 +81,9 @@ class Outcome:
             series=None,
             end=now.end,
             slowed=round(self.slowed * now.end / max(1, was.end)),
-            late=round(self.late * replay.grown),
-            left_out=replay.made.left_out,
-            error=replay.error,
+            operand_stalls=round(self.operand_stalls * replay.instruction_ratio),
+            replayed_kernels=replay.contraction.left_out,
+            replay_error=replay.error,
         )
 
     def energy(self, run: int, energies: Energies) -> NDArray[np.void]:
@@ -85,18 +91,18 @@ class Outcome:
         if not energies:
             return tables.energy_table(run, {}, ())
         values = self.lowered.values
-        counts = energy.counts(self.sms, self.slices, self.end, values, self.late)
+        counts = energy.event_counts(self.sms, self.slices, self.end, values, self.operand_stalls)
         voltage = (values["sim.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
         return tables.energy_table(run, counts, energies, voltage)
 
     def row(self) -> dict[str, Any]:
-        """Return the columns of ``runs`` that the records give."""
+        """Return columns of ``runs`` that follow from the records."""
         values, work = self.lowered.values, self.sms["work"]
         cycles = self.end / values["gpu.clock"] - self.slowed
         space = max(1, self.end * values["gpu.sms"])
         moved = self.slices["dram_read_sectors"].sum() + self.slices["dram_write_sectors"].sum()
         asked = self.slices["sectors_read"].sum() + self.slices["sectors_written"].sum()
-        busy = int(tables.busiest(work).sum())
+        busy = int(tables.busiest_pipe(work).sum())
         return {
             "status": "ok" if self.ended else "failed",
             "reason": "" if self.ended else "stopped before the end",
@@ -109,28 +115,28 @@ class Outcome:
             "sm_idle": 1 - int(self.sms["busy"].sum()) / space,
             "dram_bytes": tables.SECTOR * int(moved),
             "l2_bytes": tables.SECTOR * int(asked),
-            "replayed": self.left_out,
-            "replay_error": self.error,
-        } | self._held()
+            "replayed": self.replayed_kernels,
+            "replay_error": self.replay_error,
+        } | self._table_columns()
 
-    def _tables_moved(self) -> int:
+    def _table_sectors(self) -> int:
         """Return the sectors of the scheduler's tables that it read from memory or wrote there."""
         return int(self.slices["table_read"].sum() + self.slices["table_written"].sum())
 
-    def _held(self) -> dict[str, int]:
-        """Return what the dependence table and its buffers held, and what they had no room for."""
+    def _table_columns(self) -> dict[str, int]:
+        """Return the columns of ``runs`` on the dependence table: peak use, spills and traffic."""
         entries, lists = int(self.totals.table_peak_entries), int(self.totals.table_peak_lists)
         return {
             "table_entries": entries + lists,
             "table_bytes": math.ceil(entries * self.lowered.entry_bytes + lists * self.lowered.list_bytes),
             "table_spills": int(self.totals.table_spills),
-            "table_l2_bytes": tables.SECTOR * self._tables_moved(),
+            "table_l2_bytes": tables.SECTOR * self._table_sectors(),
             "table_coarse": int(self.totals.table_coarse_kernels),
             "table_shared": int(self.totals.table_shared_kernels),
         }
 
     def tables(self, run: int, barriers: bool) -> dict[str, Callable[[], NDArray[np.void]]]:
-        """Return what makes each table that the records give; ``barriers``: kernels wait, not TBs."""
+        """Return a function for each table, by name; ``barriers``: whole kernels wait, not TBs."""
         values, made = self.lowered.values, self.lowered.known.learned
         hints, totals = self.lowered.known.hints, self.totals
         return {
@@ -144,5 +150,5 @@ class Outcome:
                 run, self.lowered.launched, hints, totals.bloom, int(totals.table_peak_entries), values
             ),
             "learned": lambda: tables.learned_table(run, made, values),
-            **time_series.makers(run, self.series),
+            **time_series.table_makers(run, self.series),
         }

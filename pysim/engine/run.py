@@ -1,4 +1,4 @@
-"""Run a job under one or more schemes."""
+"""``simulate``: run a job under one or more schemes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
 from .extrapolate import Replay
 from .lower import Lowered
-from .outcome import NUMBERS
+from .outcome import NUMERIC_COLUMNS
 from .session import Session
 from .simulation import Sim
 
@@ -52,7 +52,7 @@ REFUSED = (WorkloadError, ConfigError)
 TICKS_S = TICKS_PER_NS * 1e9
 
 
-def _wanted(tables: str | Sequence[str]) -> frozenset[str]:
+def _wanted_tables(tables: str | Sequence[str]) -> frozenset[str]:
     words = tables.split(",") if isinstance(tables, str) else list(tables)
     known = ("all", "none", *DTYPES)
     for word in words:
@@ -97,31 +97,31 @@ def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDAr
     )
 
 
-def _loaded(
+def _load(
     session: Session, choice: Choice, config: Config, known: Bounds, replays: bool
 ) -> tuple[Lowered, LoweredPrograms, Replay | None, Sim]:
-    """Fill the core's tables for one scheme, of the whole job or of what replay leaves of it."""
-    replay = Replay.of(choice, config, session.job, session.deps, session.parts) if replays else None
+    """Return the core's tables for one scheme, of the whole or of the contracted job, and a Sim of them."""
+    replay = (
+        Replay.for_job(choice, config, session.job, session.deps, session.contractions) if replays else None
+    )
     if session.rule:
         session.rule.check(config)
     if replay is None:
         lowered, programs = session.lowered(choice, config, known.kernel_cycles)
     else:
-        inside = session.inside(replay.made)
-        sampled = replay.sampled(config, known.estimate_us)
-        lowered, programs = inside.lowered(choice, sampled, replay.alone(known).kernel_cycles)
+        inside = session.contracted(replay.contraction)
+        sampled = replay.with_sampling(config, known.estimate_us)
+        lowered, programs = inside.lowered(choice, sampled, replay.kept_bounds(known).kernel_cycles)
         replay.prepare(lowered)
     return lowered, programs, replay, Sim(lowered)
 
 
-def _rule_at_work(
-    session: Session, sim: Sim, lowered: Lowered, unlisted: bool
-) -> AbstractContextManager[None]:
-    """Return the context in which a rule of the user dispatches TBs; an unlisted baseline has none."""
-    return session.rule.at_work(sim, lowered) if session.rule and not unlisted else nullcontext()
+def _with_rule(session: Session, sim: Sim, lowered: Lowered, unlisted: bool) -> AbstractContextManager[None]:
+    """Return the context that installs the user's rules; an unlisted baseline runs without."""
+    return session.rule.installed(sim, lowered) if session.rule and not unlisted else nullcontext()
 
 
-def _one(
+def _run_scheme(
     result: Result,
     session: Session,
     choice: Choice,
@@ -131,13 +131,14 @@ def _one(
     replays: bool = True,
     shares: tuple[float, ...] = (),
 ) -> bool:
-    """Run one scheme and add its rows; return whether the job ended. ``replays``: if so configured.
+    """Run one scheme and add its rows to the result; return whether the job ended.
 
-    ``shares``: of the SM clock, with which it was run before, and the one to take now.
+    ``wanted``: names of tables; ``replays``: replay, if so configured; ``shares``: SM clock shares of earlier
+    attempts under a power limit, and last the one to use now.
     """
     run, config, clock = len(result.parts.get("runs", [])), session.config, session.clock
     told = len(result.notes)
-    row: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
+    row: dict[str, Any] = dict.fromkeys(NUMERIC_COLUMNS, math.nan)
     row |= {"workload": session.job.name, "scheme": choice.name, "gpu": config.device.name, "status": "ok"}
     try:
         config = config.replaced(choice.pins) if choice.pins else config
@@ -149,12 +150,12 @@ def _one(
             "submit": str(config["host.submit"]),
         }
         with clock.phase("load"):
-            lowered, programs, replay, sim = _loaded(session, choice, config, known, replays)
+            lowered, programs, replay, sim = _load(session, choice, config, known, replays)
     except REFUSED as error:
         result.add("runs", rows_of("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)})))
         return True
     with sim:
-        keep = "tbs" in wanted and _rows(result) + session.tbs <= MAX_TB_ROWS
+        keep = "tbs" in wanted and _tb_rows(result) + session.tbs <= MAX_TB_ROWS
         if "tbs" in wanted and not keep:
             result.notes.append(f"{choice.name}: TB records left out: more than {MAX_TB_ROWS} rows")
 
@@ -162,22 +163,22 @@ def _one(
             if progress is not None:
                 progress(choice.name, done, session.tbs)
 
-        with clock.phase("simulate"), _rule_at_work(session, sim, lowered, run in result.unlisted):
+        with clock.phase("simulate"), _with_rule(session, sim, lowered, run in result.unlisted):
             records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
         done = time.perf_counter()
         found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else SERIES)
     if replay is not None and ended:
         found = found.replayed(replay)
         result.notes.append(replay.note(choice.name, config))
-        if not replay.holds(config):
-            return _one(result, session, choice, wanted, progress, stop, False, shares)
+        if not replay.within_error(config):
+            return _run_scheme(result, session, choice, wanted, progress, stop, False, shares)
     energies = config.device.energies if ended else ()
     spent = found.energy(run, energies)
     if ended and config.integer("sim.sustained") and config.number("gpu.power_limit"):
-        left, note = _left(config, session.config, spent, found.end / TICKS_S)
-        if left != config.number("sim.clock_share") and len(shares) + 1 < power.RUNS:
+        left, note = _sustained_clock(config, session.config, spent, found.end / TICKS_S)
+        if left != config.number("sim.clock_share") and len(shares) + 1 < power.MAX_RUNS:
             del result.notes[told:]
-            return _one(result, session, choice, wanted, progress, stop, replays, (*shares, left))
+            return _run_scheme(result, session, choice, wanted, progress, stop, replays, (*shares, left))
         result.notes.append(f"{choice.name}: {note}")
     row |= found.row()
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
@@ -185,8 +186,8 @@ def _one(
     result.add("names", names_table(run, found.job))
     made = found.tables(run, choice.scheme.kernels_wait)
     made["energy"] = lambda: spent
-    made["edges"] = lambda: _edges(run, session.deps, found.job, found.number)
-    result.notes += time_series.coarser(found.series, choice.name, found.lowered.values["sim.sample"])
+    made["edges"] = lambda: _edges(run, session.deps, found.job, found.launch_of_kernel)
+    result.notes += time_series.interval_notes(found.series, choice.name, found.lowered.values["sim.sample"])
     for table, make in made.items():
         if table in wanted:
             result.add(table, make())
@@ -195,21 +196,23 @@ def _one(
     return ended
 
 
-def _left(config: Config, given: Config, spent: NDArray[np.void], seconds: float) -> tuple[float, str]:
-    """Return the share of the SM clock that the power limit leaves, by a run, and what to say of that run."""
-    share, watts = config.number("sim.clock_share"), energy.watts(spent, seconds)
-    limit = watts.allowed(config.number("gpu.power_limit"), config.number("sim.pause") / 1e6 / seconds)
+def _sustained_clock(
+    config: Config, given: Config, spent: NDArray[np.void], seconds: float
+) -> tuple[float, str]:
+    """Return (SM clock share that the power limit allows after a run, note on that run)."""
+    share, watts = config.number("sim.clock_share"), energy.mean_power(spent, seconds)
+    limit = watts.allowed_watts(config.number("gpu.power_limit"), config.number("sim.pause") / 1e6 / seconds)
     most, slope = given.number("sim.clock_share"), config.number("gpu.power_slope")
-    left = power.next_share(share, watts, limit, slope, most)
-    return left, f"{watts.all:.0f} W of {limit:.0f} allowed, with {share:.3f} of the SM clock"
+    left = power.next_clock_share(share, watts, limit, slope, most)
+    return left, f"{watts.total:.0f} W of {limit:.0f} allowed, with {share:.3f} of the SM clock"
 
 
-def _rows(result: Result) -> int:
+def _tb_rows(result: Result) -> int:
     return sum(len(part) for part in result.parts.get("tbs", []))
 
 
 def _compare(result: Result) -> None:
-    """Fill the columns that need the run of ``stream``."""
+    """Fill the columns ``speedup`` and ``gap_won``, which refer to the run of ``stream``."""
     rows = np.concatenate(result.parts["runs"])
     good = rows["status"] == b"ok"
     base = rows["time_us"][good & (rows["scheme"] == b"stream")]
@@ -297,9 +300,9 @@ def simulate(
     if threads is not None and threads < 1:
         raise ConfigError(f"threads = {threads}: must be at least 1")
     listed = parse_schemes(schemes)
-    wanted = _wanted(tables)
-    time_series.check(float(config.number("sim.sample")), tables)
-    power.check(config)
+    wanted = _wanted_tables(tables)
+    time_series.check_interval(float(config.number("sim.sample")), tables)
+    power.check_power(config)
     count = min(threads or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)
     if priority is not None or placement is not None:
@@ -319,7 +322,7 @@ def simulate(
     try:
         for number, choice in enumerate(choices):
             hidden = frozenset({"runs", "host", "names"}) if number in result.unlisted else wanted
-            if not _one(result, session, choice, hidden, progress, stop or (lambda: False)):
+            if not _run_scheme(result, session, choice, hidden, progress, stop or (lambda: False)):
                 result.interrupted = True
                 break
     except KeyboardInterrupt:

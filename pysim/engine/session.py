@@ -1,4 +1,4 @@
-"""What the runs of one call share: dependences, programs, bounds, and the job without what is replayed."""
+"""State that the runs of one call share: dependences, lowered programs, bounds and contracted jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.occupancy import carveout
 from pysim.program.ops import LoweredPrograms, lower_programs
-from pysim.schemes.prologue import tail_job
+from pysim.schemes.prologue import job_without_prologues
 from pysim.schemes.registry import Choice, parse_scheme
 
 from .lower import Lowered, lower
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What the runs of one call share."""
+    """Caches that the runs of one call share."""
 
     def __init__(
         self, config: Config, job: Job, threads: int, clock: Clock, deps: Dependences | None = None
@@ -43,27 +43,28 @@ class Session:
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)
-        self.rule: UserRule | None = None  # by which TBs are dispatched
+        self.rule: UserRule | None = None  # dispatch rule of the user
         self.programs: dict[tuple[int, ...], LoweredPrograms] = {}
-        self.parts: dict[int, Contraction | None] = {}
-        self.away: dict[int, list[tuple[int, float]]] = {}  # by the size of L2
+        self.contractions: dict[int, Contraction | None] = {}
+        self.dram_args: dict[int, list[tuple[int, float]]] = {}  # by bytes of L2
         self.sessions: dict[int, Session] = {}
-        self.priced: dict[
+        self.program_costs_by_gpu: dict[
             tuple[tuple[str, int], ...], tuple[LoweredPrograms, list[ProgramCost]]
-        ] = {}  # by the machine
-        self.known: dict[tuple[tuple[tuple[str, int], ...], int, SchemeTraits], Bounds] = {}
+        ] = {}  # by the parameters of the machine
+        self.bounds_cache: dict[tuple[tuple[tuple[str, int], ...], int, SchemeTraits], Bounds] = {}
 
     def lowered(
         self, choice: Choice, config: Config, times: Sequence[float]
     ) -> tuple[Lowered, LoweredPrograms]:
-        """Return the core's tables under a scheme; ``times``: what each kernel takes alone, us."""
+        """Return the core's tables under a scheme; ``times``: of each kernel on an empty GPU, us."""
         values = config.encoded()
         plan = choice.launch_plan(self.job, self.deps, config)
         key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
         if plan is not None:
             job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
             times = [
-                times[plan.number.index(k)] if k in plan.number else 0.0 for k in range(len(job.kernels))
+                times[plan.launch_of_kernel.index(k)] if k in plan.launch_of_kernel else 0.0
+                for k in range(len(job.kernels))
             ]
         else:
             if key not in self.programs:
@@ -72,15 +73,15 @@ class Session:
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         return lower(job, self.deps, choice, values, programs, each, times, plan), programs
 
-    def inside(self, made: Contraction) -> Session:
-        """Return a session of the job without what is replayed."""
+    def contracted(self, made: Contraction) -> Session:
+        """Return the session of the contracted job."""
         if id(made) not in self.sessions:
             self.sessions[id(made)] = Session(self.config, made.job, self.threads, self.clock, made.deps)
         return self.sessions[id(made)]
 
-    def _behind_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
-        """Return, for each kernel, what a TB of each variant takes at least behind its prologue, cycles."""
-        job = tail_job(self.job)
+    def _floors_after_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
+        """Return, for each kernel, the least cycles of a TB of each variant after its prologue."""
+        job = job_without_prologues(self.job)
         programs = lower_programs(job, values["gpu.sm.block_max"], values)
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         none = [0.0] * len(job.kernels)
@@ -91,7 +92,7 @@ class Session:
     def costs(
         self, config: Config, loads: Sequence[tuple[int, int, int]] = ()
     ) -> tuple[LoweredPrograms, list[ProgramCost]]:
-        """Return the programs of the job, and what their TBs cost."""
+        """Return the lowered programs of the job and the cost of their TBs; ``loads``: of ``load_facts``."""
         plain = config.replaced({"scheme.priority": "oldest"})
         with self.clock.phase("load"):
             lowered, programs = self.lowered(parse_scheme("stream"), plain, [0.0] * len(self.job.kernels))
@@ -99,25 +100,25 @@ class Session:
         with made as sim:
             values = config.encoded()
             latency, size = values["gpu.l2.latency"], values["gpu.l2.size"]
-            if size not in self.away:
-                self.away[size] = args_from_dram(self.job, size)
-            lone, away = lone_kernels(self.deps), self.away[size]
+            if size not in self.dram_args:
+                self.dram_args[size] = args_from_dram(self.job, size)
+            lone, away = lone_kernels(self.deps), self.dram_args[size]
             return programs, program_costs(sim.sim, programs, loads, latency, self.job, values, lone, away)
 
     def bounds(self, config: Config, choice: Choice) -> Bounds:
-        """Return bound and estimate; schemes of a family that pin no machine parameter share them."""
+        """Return bound and estimate; schemes with equal traits and machine parameters share them."""
         values = config.encoded()
         family, prologue = scheme_traits(choice, values), values["scheme.prologue"]
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
-        if (key, prologue, family) not in self.known:
+        if (key, prologue, family) not in self.bounds_cache:
             loads = load_facts(self.job)
-            if key not in self.priced:
-                self.priced[key] = self.costs(config, loads)
-            programs, costs = self.priced[key]
-            behind = self._behind_prologues(values, config) if prologue else None
+            if key not in self.program_costs_by_gpu:
+                self.program_costs_by_gpu[key] = self.costs(config, loads)
+            programs, costs = self.program_costs_by_gpu[key]
+            behind = self._floors_after_prologues(values, config) if prologue else None
             # the estimate is the same for all families
-            guess = next((b.raw_estimate for (k, *_), b in self.known.items() if k == key), None)
-            self.known[key, prologue, family] = bounds(
+            guess = next((b.raw_estimate for (k, *_), b in self.bounds_cache.items() if k == key), None)
+            self.bounds_cache[key, prologue, family] = bounds(
                 self.job, self.deps, programs, costs, values, family, loads, behind, guess
             )
-        return self.known[key, prologue, family]
+        return self.bounds_cache[key, prologue, family]

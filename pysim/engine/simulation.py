@@ -1,4 +1,4 @@
-"""One run in the core: made, run in slices, its records and totals taken out."""
+"""One run in the core: it is created, run in slices, and its records are read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.results import time_series
-from pysim.results.energy import late_operands
+from pysim.results.energy import operand_stall_cycles
 from pysim.results.schema import SERIES
 
 from .outcome import Outcome
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from .lower import Lowered
 
-SLICE_SECONDS = 0.07
-SLICE_QUANTA = 1 << 32  # at most
+SLICE_SECONDS = 0.07  # wall time of a call of the core
+SLICE_QUANTA = 1 << 32  # of such a call, at most
 
 
 class Sim:
     """One simulation in the core, freed at the end of a ``with``.
 
-    What the core refuses, when it is made or while it runs, is raised as the error of its code.
+    Errors of the core, on creation or in a run, are raised as the SimError of their code.
     """
 
     def __init__(self, lowered: Lowered) -> None:
@@ -49,13 +49,13 @@ class Sim:
         self.lib.gs_free(self.sim)
 
     def totals(self) -> Any:
-        """Return the core's ``gs_totals`` as they stand."""
+        """Return the present ``gs_totals`` of the core."""
         out = self.ffi.new("gs_totals *")
         self.lib.gs_totals_get(self.sim, out)
         return out
 
     def fetch(self, call: str, ctype: str, count: int) -> NDArray[np.void]:
-        """Return the ``count`` rows that a function ``gs_..._get`` of the core fills in."""
+        """Return ``count`` rows of the C struct ``ctype`` from the core's function ``call`` (gs_..._get)."""
         from pysim._ffi import dtype_of
 
         rows = np.zeros(count, dtype_of(ctype))
@@ -66,7 +66,7 @@ class Sim:
     def series(
         self, values: Mapping[str, int], end: int, wanted: Collection[str] = SERIES
     ) -> time_series.Series | None:
-        """Return the time series of a run that ended at ``end``, None if it has none or none is wanted."""
+        """Return the time series of a run that ended at tick ``end``; None: none recorded or wanted."""
         from pysim._ffi import dtype_of
 
         totals = self.totals()
@@ -96,13 +96,17 @@ class Sim:
         ended: bool,
         wanted: Collection[str],
     ) -> Outcome:
-        """Return what the run recorded; ``wanted``: tables of time series that may be asked for."""
+        """Return the outcome of the run.
+
+        ``records``: its TB records; ``ended``: whether it ran to the end; ``wanted``: names of tables, which
+        decide whether time series are read.
+        """
         totals, values = self.totals(), lowered.values
         end = int(totals.end) if ended else int(totals.now)
         return Outcome(
             lowered=lowered,
             job=lowered.launched,
-            number=lowered.number,
+            launch_of_kernel=lowered.number,
             tbs=records,
             kernels=self.fetch("gs_kernels_get", "gs_kernel_record", len(lowered.launched.kernels)),
             sms=self.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"]),
@@ -114,11 +118,11 @@ class Sim:
             ended=ended,
             slowed=int(totals.slowed),
             totals=totals,
-            late=late_operands(lowered.launched, programs),
+            operand_stalls=operand_stall_cycles(lowered.launched, programs),
         )
 
-    def take(self, room: int) -> NDArray[np.void]:
-        """Return TB records that wait to be taken, the oldest first; at most ``room``."""
+    def take_tb_records(self, room: int) -> NDArray[np.void]:
+        """Remove and return the oldest TB records of the core's buffer, at most ``room``."""
         from pysim._ffi import dtype_of
 
         rows = np.zeros(room, dtype_of("gs_tb_record"))
@@ -134,22 +138,27 @@ class Sim:
         progress: Callable[[int], None],
         stop: Callable[[], bool],
     ) -> tuple[NDArray[np.void], bool]:
-        """Run to the end in slices; return the TB records and whether the job ended."""
+        """Run to the end in slices; return (TB records, whether the job ended).
+
+        ``threads``: of the core; ``room``: most records to return; ``every``: records taken from the core at
+        once; ``keep``: whether records are kept at all; ``progress(TBs done)`` is called after each slice;
+        the run ends early once ``stop()`` is true.
+        """
         from pysim._ffi import check
 
-        kept: list[NDArray[np.void]] = [self.take(0)]
+        kept: list[NDArray[np.void]] = [self.take_tb_records(0)]
         quanta, done = 64, False
         while not done:
             begin = time.perf_counter()
             done = check(self.lib.gs_run(self.sim, threads, quanta), self.sim) == self.lib.GS_DONE
-            rows = self.take(every)
+            rows = self.take_tb_records(every)
             while len(rows):
                 if keep:
                     kept.append(rows)
-                rows = self.take(every)
+                rows = self.take_tb_records(every)
             spent = time.perf_counter() - begin
-            # slices of about SLICE_SECONDS, so signals and the progress bar get their turn; one that ends
-            # because its TB records are full says nothing of how many quanta would be right
+            # slices of about SLICE_SECONDS, so signals and the progress bar are served; a slice that ends
+            # early on a full record buffer misleads the estimate, hence the limit of 4 times
             quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1, SLICE_QUANTA))
             progress(int(self.totals().tbs_done))
             if not done and stop():

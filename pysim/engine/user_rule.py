@@ -1,4 +1,4 @@
-"""Rules that a user writes in Python: which ready TB is dispatched next, and which SM takes it."""
+"""Dispatch rules of a user in Python: which ready TB is dispatched next, and which SM takes it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Placement(Protocol):
 
 
 class UserRule:
-    """The rules of one call, as the core calls them. Slow: microseconds a call, once a TB at least."""
+    """The rules of one ``simulate`` call. The core calls them at least once a TB: microseconds each."""
 
     def __init__(self, priority: Priority | None, placement: Placement | None) -> None:
         for name, rule in (("priority", priority), ("placement", placement)):
@@ -58,15 +58,15 @@ class UserRule:
         self.ready = self.free = np.zeros(0)
 
     def check(self, config: Config) -> None:
-        """Refuse what a rule cannot dispatch: TBs before their conditions are met, and parts of a job."""
+        """Raise ConfigError for settings that do not go with a rule: prologues and replay."""
         if config["scheme.prologue"]:
             raise ConfigError("scheme.prologue = 1: a rule of yours dispatches only TBs that are ready")
         if config.word("sim.replay") != "off":
             raise ConfigError("sim.replay: a rule of yours would see a part of the job alone")
 
     @contextmanager
-    def at_work(self, sim: Sim, lowered: Lowered) -> Iterator[None]:
-        """Let a simulation dispatch by the rules; what a rule raises ends it, and is raised again."""
+    def installed(self, sim: Sim, lowered: Lowered) -> Iterator[None]:
+        """Install the rules in a simulation; an exception of a rule ends the run and is raised again."""
         from pysim._ffi import dtype_of, ffi, lib
 
         self.error = None
@@ -101,23 +101,25 @@ class UserRule:
     def next(self, time: int, count: int) -> int:
         """Ask the priority rule; called by the core."""
         assert self.priority is not None
-        return self._choice(self.priority(time, _view(self.ready, count)), count, "priority")
+        return self._choice(self.priority(time, _read_only(self.ready, count)), count, "priority")
 
     def place(self, time: int, kernel: int, tb: int, count: int) -> int:
         """Ask the placement rule; called by the core."""
         assert self.placement is not None
-        return self._choice(self.placement(time, kernel, tb, _view(self.free, count)), count, "placement")
+        return self._choice(
+            self.placement(time, kernel, tb, _read_only(self.free, count)), count, "placement"
+        )
 
 
-def _view(rows: NDArray[Any], count: int) -> Rows:
-    """Return the first rows, which a rule may look at only."""
+def _read_only(rows: NDArray[Any], count: int) -> Rows:
+    """Return a read-only view of the first ``count`` rows."""
     view = rows[:count]
     view.flags.writeable = False
     return view
 
 
-def _define() -> None:
-    """Define what the core calls; what a rule raises is kept, and the run ends."""
+def _define_callbacks() -> None:
+    """Define the callbacks of the core; they keep an exception of a rule and end the run."""
     from pysim._ffi import ffi
 
     def failed(_kind: object, value: BaseException, trace: Any) -> int:
@@ -136,4 +138,4 @@ def _define() -> None:
         return rule.place(time, kernel, tb, count)
 
 
-_define()
+_define_callbacks()

@@ -1,4 +1,4 @@
-"""What a column of a result table is, and the columns that many tables begin with."""
+"""Declaration of a column of a result table, and the columns that several tables share."""
 
 from __future__ import annotations
 

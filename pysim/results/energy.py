@@ -1,8 +1,7 @@
-"""Energy: what the machine counted, times what each event takes on this device.
+"""Energy of a run: counts of events, times the energy of each event on the device.
 
-Which events there are is said here, once; what they take, with its source, stands in the modules of
-``pysim/devices``. Times (``s``) are weighted with watts, counts with picojoules. Of a device without such
-numbers no energy is computed.
+The events are declared here. Their energies and sources are in ``pysim/machine/devices``: watts for events
+that are measured in time (``s``), picojoules for counts. A device without these numbers gives no energy.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pysim.params import PIPES
 from pysim.program.job import tb_variants
 from pysim.program.warp_program import OP, PIPE
 
-from .power import Watts
+from .power import MeanPower
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     Table = NDArray[np.void]
     Counts = NDArray[np.int64]
 
-SCALE = {"s": 1.0, "count": 1e-12}  # joules of a watt-second and of a picojoule
+JOULES_PER_UNIT = {"s": 1.0, "count": 1e-12}  # from watts and picojoules
 
 
 class Event(NamedTuple):
-    """One kind of event: what it is counted in, what is counted, whether it falls with the SMs' voltage."""
+    """One kind of event: name, unit (``s`` or ``count``), meaning, whether it scales with the SM voltage."""
 
     name: str
     unit: str
@@ -61,8 +60,8 @@ EVENTS: tuple[Event, ...] = (
 )
 
 
-class _Sums:
-    """Sums of a number of each op over all that a warp executes from an entry to its end."""
+class _PathSums:
+    """Sums of a per-op number ``each`` over all ops that a warp executes from an entry to its EXIT."""
 
     def __init__(self, kind: Counts, count: Counts, target: Counts, each: Counts) -> None:
         total = each.copy()
@@ -72,19 +71,19 @@ class _Sums:
         self.before = np.concatenate(([0], np.cumsum(total)))
 
     def of(self, entries: Counts) -> Counts:
-        """Return the sum of each row of entries (rows x warps)."""
+        """Return the sum of each row of ``entries``, (rows, warps) op indices."""
         ends = self.exits[np.searchsorted(self.exits, entries)]
         return np.asarray((self.before[ends] - self.before[entries]).sum(axis=1))
 
 
-def late_operands(job: Job, programs: LoweredPrograms) -> int:
-    """Return the cycles that fp32 pipes of all TBs idle because operands are late: no instructions."""
+def operand_stall_cycles(job: Job, programs: LoweredPrograms) -> int:
+    """Return the cycles that fp32 pipes stall on register operands, over all TBs of a job."""
     fp32, made, ops = PIPE["fp32"], [], programs.ops
     kind, count, target = (
         np.array([op[name] for op in ops], np.int64) for name in ("kind", "count", "target")
     )
     late = np.array([op["conflicts"] if op["pipes"][fp32] else 0 for op in ops], np.int64)
-    sums = _Sums(kind, count, target, late)
+    sums = _PathSums(kind, count, target, late)
     for program in programs.programs:
         made.append(sums.of(np.array(program["entry"], np.int64)[:, None]) * program["warps"])
     for recorded, tables in programs.recorded:
@@ -92,22 +91,25 @@ def late_operands(job: Job, programs: LoweredPrograms) -> int:
         kind, count, target, late = (tables.ops[name].astype(np.int64) for name in names)
         late[tables.ops["pipes"][:, fp32] == 0] = 0
         entries = tables.entries.astype(np.int64).reshape(-1, recorded.warps)
-        made.append(_Sums(kind, count, target, late).of(entries))
+        made.append(_PathSums(kind, count, target, late).of(entries))
     return sum(
-        _times(kernel, made[number]) for kernel, number in zip(job.kernels, programs.index, strict=True)
+        _job_sum(kernel, made[number]) for kernel, number in zip(job.kernels, programs.index, strict=True)
     )
 
 
-def _times(kernel: Kernel, late: Counts) -> int:
+def _job_sum(kernel: Kernel, late: Counts) -> int:
     if (late == late[0]).all():
         return kernel.tbs * int(late[0])
     return int(np.bincount(tb_variants(kernel), minlength=len(late)) @ late)
 
 
-def counts(sms: Table, slices: Table, end: int, values: Mapping[str, int], late: int) -> dict[str, float]:
-    """Return how often each event happened in a run that took ``end`` ticks.
+def event_counts(
+    sms: Table, slices: Table, end: int, values: Mapping[str, int], late: int
+) -> dict[str, float]:
+    """Return the count (or seconds) of each event in a run that took ``end`` ticks.
 
-    ``late``: what :func:`late_operands` says; ``values``: the encoded parameters.
+    ``sms``, ``slices``: records of all SMs and L2 slices; ``values``: encoded parameters; ``late``: fp32
+    cycles of :func:`operand_stall_cycles`, which are no instructions.
     """
     work, ticks = sms["work"], 1024e9
     made = {
@@ -130,19 +132,19 @@ def counts(sms: Table, slices: Table, end: int, values: Mapping[str, int], late:
 
 
 def joules(event: Event, count: float, each: float, voltage: float = 1.0) -> float:
-    """Return what ``count`` events take; ``each`` is in W or pJ.
+    """Return the energy of ``count`` events in joules; ``each``: of one, in W or pJ.
 
-    ``voltage``: what a lower voltage leaves of an event that scales with it.
+    ``voltage``: factor of events that scale with the SM voltage, at most 1.
     """
-    return count * each * SCALE[event.unit] * (voltage if event.scaled else 1.0)
+    return count * each * JOULES_PER_UNIT[event.unit] * (voltage if event.scaled else 1.0)
 
 
-def watts(spent: Table, seconds: float) -> Watts:
-    """Return the mean power of a run's rows of ``energy``."""
-    sums = {"scaled": 0.0, "rate": 0.0, "rest": 0.0}
+def mean_power(spent: Table, seconds: float) -> MeanPower:
+    """Return the mean power of a run of ``seconds`` from its rows of table ``energy``."""
+    sums = {"voltage_scaled": 0.0, "by_rate": 0.0, "constant": 0.0}
     events = {event.name: event for event in EVENTS}
     for row in spent:
         event = events[row["event"].decode()]
-        kind = "scaled" if event.scaled else "rate" if event.unit == "count" else "rest"
+        kind = "voltage_scaled" if event.scaled else "by_rate" if event.unit == "count" else "constant"
         sums[kind] += float(row["joule"]) / seconds
-    return Watts(**sums)
+    return MeanPower(**sums)

@@ -1,4 +1,4 @@
-"""The tables of a job's graph of TBs, and of a window of it."""
+"""Result tables of `pysim dependences`: the graph of TBs of a job, or of some of its kernels."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.dependence.dependences import dependences
-from pysim.dependence.graph import graph_of
+from pysim.dependence.graph import build_graph
 from pysim.dependence.groups import RAW
-from pysim.dependence.patterns import PAIR, ahead, pairs_of
+from pysim.dependence.patterns import PAIR, pair_patterns, previous_in_stream
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.regions import GRANULES
 
 from .graph_schema import DTYPES
-from .tables import clip
+from .tables import clip_utf8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Table = NDArray[np.void]
 
-MAX_WINDOW = 1 << 20  # edges of a window
+MAX_WINDOW = 1 << 20  # edges of a window, at most
 WAITS = ("free", "reuse", "value")  # values of the column `wait`
 
 
-def digest(deps: Dependences) -> str:
-    """Return a hash of a job's edges, the same for equal ones on any machine."""
+def graph_hash(deps: Dependences) -> str:
+    """Return a SHA-256 of a job's edges, equal for equal edges on any machine."""
     made = hashlib.sha256()
     groups = deps.groups
     for column in (
@@ -51,10 +51,12 @@ def digest(deps: Dependences) -> str:
 
 
 @dataclass(slots=False)
-class Study:
-    """A job's graph at one granularity, as tables.
+class GraphTables:
+    """A job's graph as tables.
 
-    ``run`` numbers the rows where several graphs go into one file; ``renamed`` says what was done to the job.
+    ``granularity``: sector (32 B), line (128 B) or page (4 KiB), in which accesses conflict; ``renamed``:
+    whether every value of the job has its own memory (a column of the result); ``run``: value of the column
+    ``run``, which tells several graphs in one file apart.
     """
 
     job: Job
@@ -70,20 +72,20 @@ class Study:
     @cached_property
     def graph(self) -> Graph:
         """Each edge once."""
-        return graph_of(self.deps)
+        return build_graph(self.deps)
 
     @cached_property
-    def before(self) -> list[int]:
-        """The last kernel before each in its stream; -1: none."""
-        return ahead([kernel.stream for kernel in self.job.kernels])
+    def previous(self) -> list[int]:
+        """The previous kernel of each kernel in its stream; -1: none."""
+        return previous_in_stream([kernel.stream for kernel in self.job.kernels])
 
     @cached_property
-    def free(self) -> list[NDArray[np.bool_]]:
-        """For each kernel, which of its TBs need nothing of the kernel before, directly or over others."""
+    def independent(self) -> list[NDArray[np.bool_]]:
+        """For each kernel a mask of its TBs that do not depend on the previous kernel, even transitively."""
         made = []
         for number, kernel in enumerate(self.job.kernels):
-            source = self.before[number]
-            made.append(np.ones(kernel.tbs, bool) if source < 0 else ~self.graph.begun(number, source))
+            source = self.previous[number]
+            made.append(np.ones(kernel.tbs, bool) if source < 0 else ~self.graph.depends_on(number, source))
         return made
 
     def _table(self, name: str, rows: int) -> Table:
@@ -98,19 +100,19 @@ class Study:
         texts = self._table("names", len(names))
         for number, text in enumerate(names):
             names[text] = number
-            texts[number]["name"], texts[number]["text"] = number, clip(text, 160)
+            texts[number]["name"], texts[number]["text"] = number, clip_utf8(text, 160)
         kernels = self._table("dependence_kernels", len(job.kernels))
         kernels["kernel"] = np.arange(len(job.kernels))
         kernels["stream"] = [kernel.stream for kernel in job.kernels]
         kernels["name"] = [names[kernel.name] for kernel in job.kernels]
         kernels["tbs"] = np.diff(graph.offsets)
         kernels["first_tb"] = graph.offsets[:-1]
-        kernels["before"] = self.before
-        kernels["free"] = [int(free.sum()) for free in self.free]
+        kernels["before"] = self.previous
+        kernels["free"] = [int(free.sum()) for free in self.independent]
         pairs = self._pairs()
         whole = self._table("dependences", 1)
         nodes, ranges = len(self.deps.nodes), len(self.deps.ranges)
-        whole["workload"], whole["granularity"] = clip(job.name, 64), self.granularity.encode()
+        whole["workload"], whole["granularity"] = clip_utf8(job.name, 64), self.granularity.encode()
         whole["renamed"], whole["kernels"], whole["tbs"] = self.renamed, len(job.kernels), graph.tbs
         for name in ("edges", "raw", "war", "waw", "rules"):
             whole[name] = pairs[name].sum()
@@ -125,10 +127,10 @@ class Study:
         }
 
     def _pairs(self) -> Table:
-        """Return the pairs with edges, and each kernel with the one before it where there are none."""
-        found = pairs_of(self.graph, [kernel.grid for kernel in self.job.kernels])
+        """Return all pairs with edges, and pairs of a kernel and its previous one without edges."""
+        found = pair_patterns(self.graph, [kernel.grid for kernel in self.job.kernels])
         known = set(zip(found["kernel"].tolist(), found["producer_kernel"].tolist(), strict=True))
-        alone = [(k, b) for k, b in enumerate(self.before) if b >= 0 and (k, b) not in known]
+        alone = [(k, b) for k, b in enumerate(self.previous) if b >= 0 and (k, b) not in known]
         made = self._table("dependence_pairs", len(found) + len(alone))
         for name in PAIR.names or ():
             made[name][: len(found)] = found[name]
@@ -146,7 +148,7 @@ class Study:
         return made[np.lexsort((made["producer_kernel"], made["kernel"]))]
 
     def csr(self) -> dict[str, Table]:
-        """Return ``tb_ptr`` and ``tb_edges``: the producers of TB t are its rows ptr[t] to ptr[t + 1]."""
+        """Return ``tb_ptr`` and ``tb_edges``: TB t waits for producers in rows first[t] to first[t + 1]."""
         ptr, producers, kinds = self.graph.csr()
         first, edges = self._table("tb_ptr", len(ptr)), self._table("tb_edges", len(producers))
         first["first"], edges["producer"], edges["kinds"] = ptr, producers, kinds
@@ -164,9 +166,9 @@ class Study:
         low, high = (int(graph.offsets[k]) for k in (first, last + 1))
         rows = (graph.consumer >= low) & (graph.consumer < high)
         each = np.diff(graph.set_ptr)
-        source = np.repeat(graph.earlier, np.diff(graph.pair_ptr))
+        source = np.repeat(graph.producer_kernel, np.diff(graph.pair_ptr))
         inside = np.flatnonzero(rows & (source >= first))
-        size = each[graph.which[inside]]
+        size = each[graph.set_index[inside]]
         if int(size.sum()) > MAX_WINDOW:
             raise WorkloadError(
                 f"window {first}:{last}: {int(size.sum()):,} edges, at most {MAX_WINDOW:,} can be shown:"
@@ -175,10 +177,10 @@ class Study:
         tbs = self._table("window_tbs", high - low)
         tbs["kernel"], tbs["tb"] = self._place(np.arange(low, high))
         behind = np.flatnonzero(rows & (source < first))
-        np.add.at(tbs["outside"], graph.consumer[behind] - low, each[graph.which[behind]])
+        np.add.at(tbs["outside"], graph.consumer[behind] - low, each[graph.set_index[behind]])
         tbs["wait"] = np.concatenate([self._waits(kernel) for kernel in range(first, last + 1)])
         edges = self._table("window_edges", int(size.sum()))
-        starts = np.repeat(graph.set_ptr[graph.which[inside]], size)
+        starts = np.repeat(graph.set_ptr[graph.set_index[inside]], size)
         at = starts + np.arange(len(starts)) - np.repeat(np.cumsum(size) - size, size)
         edges["kernel"], edges["tb"] = self._place(np.repeat(graph.consumer[inside], size))
         edges["producer_kernel"], edges["producer_tb"] = self._place(graph.producers[at])
@@ -191,17 +193,21 @@ class Study:
         return kernel, tbs - self.graph.offsets[kernel]
 
     def _waits(self, kernel: int) -> NDArray[np.uint8]:
-        """Return for each TB a number of ``WAITS``: why it may not start before the kernel before has ended.
+        """Return for each TB an index into ``WAITS``: why it must wait for the previous kernel.
 
-        ``reuse``: its own edges to that kernel are WAR and WAW alone, and there is no way over others.
+        reuse: it has only WAR and WAW edges to that kernel, and no transitive ones; value: any other edge.
         """
-        graph, source = self.graph, self.before[kernel]
-        made = np.where(self.free[kernel], 0, 2).astype(np.uint8)
-        low, high = np.searchsorted(graph.later, (source + 1, kernel + 1))
-        between = [p for p in range(low, high) if graph.earlier[p] >= source and graph.later[p] == kernel]
-        if source < 0 or not between or any(graph.earlier[p] > source for p in between):
+        graph, source = self.graph, self.previous[kernel]
+        made = np.where(self.independent[kernel], 0, 2).astype(np.uint8)
+        low, high = np.searchsorted(graph.consumer_kernel, (source + 1, kernel + 1))
+        between = [
+            p
+            for p in range(low, high)
+            if graph.producer_kernel[p] >= source and graph.consumer_kernel[p] == kernel
+        ]
+        if source < 0 or not between or any(graph.producer_kernel[p] > source for p in between):
             return made
         rows = slice(graph.pair_ptr[between[0]], graph.pair_ptr[between[0] + 1])
-        raw = np.bitwise_or.reduceat(graph.kinds, graph.set_ptr[:-1])[graph.which[rows]] & RAW
+        raw = np.bitwise_or.reduceat(graph.kinds, graph.set_ptr[:-1])[graph.set_index[rows]] & RAW
         made[graph.consumer[rows][raw == 0] - graph.offsets[kernel]] = 1
         return made

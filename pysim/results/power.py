@@ -1,10 +1,10 @@
-"""What a board's power limit leaves of the SM clock, where the same work goes on and on.
+"""The SM clock that the board's power limit allows for sustained work.
 
-A board measures its power over some tens of milliseconds, far longer than most jobs last (50 ms on an H200,
-h200_clock_long.csv), so a job by itself never meets the limit. With ``sim.sustained`` it is simulated as one
-of many like it, ``sim.pause`` between two: with the clocks that it was given first, and if it takes more than
-``gpu.power_limit`` allows, again with all SMs' clocks slowed down until it does not. With the clock falls the
-voltage, and with it what an event takes (``gpu.power_slope``); network, L2 and DRAM keep their clocks.
+A board averages its power over tens of milliseconds, longer than most jobs run (50 ms on an H200,
+h200_clock_long.csv), so a single job never reaches the limit. With ``sim.sustained`` the job repeats, with
+``sim.pause`` between two runs. It is simulated at the configured clock first. If its mean power exceeds
+``gpu.power_limit``, it is simulated again with slower SM clocks until it does not. A slower clock lowers the
+voltage and so the energy of events (``gpu.power_slope``); network, L2 and DRAM keep their clocks.
 """
 
 from __future__ import annotations
@@ -16,52 +16,58 @@ from pysim.errors import ConfigError
 if TYPE_CHECKING:
     from pysim.machine.config import Config
 
-NEAR = 0.03  # of the limit; as boards hold it: 678 to 723 W of 700 (h200_power.csv, h200_power_second.csv)
-RUNS = 4  # at most: the first tells about what the second needs, as what waits for DRAM takes its time
-LEAST = 0.25  # of the clock, as sim.clock_share
+# share of the limit; boards hold 700 W within 678 to 723 W (h200_power.csv, h200_power_second.csv)
+TOLERANCE = 0.03
+MAX_RUNS = 4  # more than two may be needed, as time bound by DRAM does not scale with the clock
+MIN_CLOCK_SHARE = 0.25  # least sim.clock_share
 
 
-class Watts(NamedTuple):
-    """Mean board power of a run: of what falls with the voltage, what goes by its rate alone, the rest."""
+class MeanPower(NamedTuple):
+    """Mean board power of a run in watts.
 
-    scaled: float
-    rate: float
-    rest: float
+    ``voltage_scaled``: events whose energy falls with the SM voltage; ``by_rate``: events of constant energy;
+    ``constant``: power of the idle board.
+    """
+
+    voltage_scaled: float
+    by_rate: float
+    constant: float
 
     @property
-    def all(self) -> float:
-        """Return the sum."""
-        return self.scaled + self.rate + self.rest
+    def total(self) -> float:
+        """Return the total power in watts."""
+        return self.voltage_scaled + self.by_rate + self.constant
 
-    def allowed(self, limit: float, pause: float) -> float:
-        """Return what a run may take behind which the board rests, ``pause`` times as long as it."""
-        return limit + (limit - self.rest) * pause
+    def allowed_watts(self, limit: float, pause: float) -> float:
+        """Return the mean watts a run may take if the board idles after it, ``pause`` times as long."""
+        return limit + (limit - self.constant) * pause
 
-    def at(self, slower: float, slope: float) -> float:
-        """Return about the power if everything happened so much more slowly (SMs that wait do not)."""
-        scaled: float = self.scaled * slower ** (1 + slope)
-        return scaled + self.rate * slower + self.rest
+    def watts_at_speed(self, slower: float, slope: float) -> float:
+        """Return about the power at ``slower`` times the clock of the run; ``slope``: of voltage."""
+        scaled: float = self.voltage_scaled * slower ** (1 + slope)
+        return scaled + self.by_rate * slower + self.constant
 
 
-def check(config: Config) -> None:
-    """Refuse what has no meaning: ``sim.sustained`` on a GPU whose power nobody measured."""
+def check_power(config: Config) -> None:
+    """Raise ConfigError for ``sim.sustained`` on a GPU without a table of energies."""
     if config.integer("sim.sustained") and not config.device.energies:
         raise ConfigError(f"sim.sustained = 1: {config.device.name} has no table of energies")
 
 
-def next_share(share: float, watts: Watts, limit: float, slope: float, most: float = 1.0) -> float:
-    """Return the share of the clock at which the board would take ``limit`` W, by a run at ``share``.
+def next_clock_share(share: float, watts: MeanPower, limit: float, slope: float, most: float = 1.0) -> float:
+    """Return the clock share at which the board would take ``limit`` W, from a run at ``share``.
 
-    Not more than ``most``; ``share`` itself where that run was near enough.
+    ``watts``: mean power of that run; ``slope``: ``gpu.power_slope``; ``most``: upper limit of the result.
+    It is ``share`` itself if that run was within ``TOLERANCE``.
     """
-    if abs(watts.all - limit) <= NEAR * limit:
+    if abs(watts.total - limit) <= TOLERANCE * limit:
         return share
-    if watts.at(most / share, slope) <= limit:
+    if watts.watts_at_speed(most / share, slope) <= limit:
         return most
-    low, high = LEAST, most
+    low, high = MIN_CLOCK_SHARE, most
     for _ in range(40):
         middle = (low + high) / 2
-        if watts.at(middle / share, slope) > limit:
+        if watts.watts_at_speed(middle / share, slope) > limit:
             high = middle
         else:
             low = middle

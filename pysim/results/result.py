@@ -1,4 +1,4 @@
-"""Results in memory: tables of all runs of one call."""
+"""The result of one call of ``simulate``: tables of all its runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pysim.errors import ConfigError
 from pysim.schemes.registry import parse_scheme
 
 from .schema import DTYPES, RECORDED
-from .tables import waits_of
+from .tables import tb_waits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,11 +85,14 @@ class Result:
         return made
 
     def listed(self) -> dict[str, Table]:
-        """Return the tables without a run of ``stream`` that was only made for ``speedup``."""
+        """Return the tables without the runs that were not listed (``stream``, made only for ``speedup``)."""
         return {name: rows[~np.isin(rows["run"], self.unlisted)] for name, rows in self.tables().items()}
 
     def frame(self, name: str) -> pd.DataFrame:
-        """Return a table as a pandas frame with texts as ``str``."""
+        """Return a table as a pandas DataFrame, texts as ``str``.
+
+        Raises ConfigError for a table that there is not.
+        """
         import pandas as pd
 
         rows = self.tables()
@@ -103,7 +106,7 @@ class Result:
 
     @property
     def hash(self) -> str:
-        """Hash of all tables but ``host``: equal for equal runs, whatever the machine."""
+        """SHA-256 of all tables but ``host``: equal for equal runs on any machine."""
         digest = hashlib.sha256()
         for name, rows in self.tables().items():
             if name != "host":
@@ -111,18 +114,21 @@ class Result:
         return digest.hexdigest()
 
     def run_of(self, scheme: str) -> int:
-        """Return the row of ``runs`` of a scheme."""
+        """Return the row of ``runs`` of a scheme; ConfigError if it was not run."""
         names = [name.decode() for name in self.tables()["runs"]["scheme"].tolist()]
         if scheme not in names:
             raise ConfigError(f"no run of scheme {scheme!r}: there are {', '.join(names)}")
         return names.index(scheme)
 
     def time_us(self, scheme: str) -> float:
-        """Return the time of a scheme, NaN if it was refused."""
+        """Return the simulated time of a scheme in microseconds, NaN if it was refused."""
         return float(self.tables()["runs"]["time_us"][self.run_of(scheme)])
 
     def explain(self, scheme: str, kernel: int, tb: int) -> str:
-        """Say when a TB ran and what it waited for."""
+        """Return a text of when a TB ran and what it waited for.
+
+        Raises ConfigError for a scheme that was not run, or for a kernel or TB that there is not.
+        """
         if not 0 <= kernel < len(self.job.kernels):
             raise ConfigError(f"no kernel {kernel}: there are 0 to {len(self.job.kernels) - 1}")
         launch = self.job.kernels[kernel]
@@ -152,7 +158,7 @@ class Result:
         return "\n".join(lines)
 
     def _waits(self, found: Table, run: int, barriers: bool) -> list[str]:
-        """Say how long a TB (a row of ``tbs``) waited for what."""
+        """Return lines of how long a TB (a row of ``tbs``) waited for what."""
         row: Any = found[0]
         kernels = self.tables()["kernels"]
         kernels = kernels[kernels["run"] == run]
@@ -165,7 +171,7 @@ class Result:
         if len(kernels):
             admitted = kernels["admitted_us"][row["kernel"]] * 1e3
             ended = kernels["complete_us"][last] * 1e3 if last >= 0 else -1.0
-        waits = waits_of(
+        waits = tb_waits(
             np.array([admitted]),
             found["ready_ns"],
             found["dispatch_ns"],
@@ -183,7 +189,7 @@ class Result:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Write 1, 2, 3, 7 as 1-3, 7; after a few runs of numbers only how many there are."""
+    """Return 1, 2, 3, 7 as the text 1-3, 7; beyond six ranges only the count."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:

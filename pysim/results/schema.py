@@ -191,7 +191,7 @@ NAMES = (
     Column("text", "S160", "", "Name of the kernel."),
 )
 
-# all that may differ between two runs of the same thing is here and nowhere else
+# only this table may differ between two equal runs
 HOST = (
     RUN,
     Column(

@@ -1,4 +1,4 @@
-"""Result tables from what the core recorded."""
+"""Result tables from the records of the core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.counters import CHANNEL, IDLES, SLICE, STALLS, WORK
-from pysim.schemes.bloom import RATE, signature_bytes
+from pysim.schemes.bloom import RATE_SCALE, signature_bytes
 
 from .energy import EVENTS, joules
 from .schema import DTYPES
@@ -31,25 +31,25 @@ ARITHMETIC = ("fp32", "fp16", "fp64", "tensor")
 REASONS = np.array([b"launch", b"dependence", b"slot", b"dispatch"], "S12")
 
 
-def clip(text: str, room: int) -> bytes:
-    """Return UTF-8 cut between two characters, with a mark where something is missing."""
+def clip_utf8(text: str, room: int) -> bytes:
+    """Return at most ``room`` bytes of UTF-8, cut between two characters and ended by ... if cut."""
     data = text.encode()
     return data if len(data) <= room else data[: room - 3].decode("utf-8", "ignore").encode() + b"..."
 
 
 def table(name: str, rows: int, /, **columns: Any) -> Table:
-    """Return a table; columns not given are 0."""
+    """Return a table of ``rows`` rows; columns not given are 0."""
     made = np.zeros(rows, DTYPES[name])
     for column, values in columns.items():
         kind = DTYPES[name][column]
-        made[column] = clip(values, kind.itemsize) if isinstance(values, str) else values
+        made[column] = clip_utf8(values, kind.itemsize) if isinstance(values, str) else values
     return made
 
 
-def busiest(work: Table) -> NDArray[np.int64]:
-    """Return the busy time (64ths of a cycle) of the arithmetic pipe that the rows together use most.
+def busiest_pipe(work: Table) -> NDArray[np.int64]:
+    """Return the busy time of the busiest arithmetic pipe, one element a row, in 64ths of a cycle.
 
-    It is one pipe for all rows, so that the samples of a run can be compared with each other.
+    The pipe is the same for all rows, so that samples of a run are comparable.
     """
     name = max(ARITHMETIC, key=lambda pipe: int(work[pipe].sum()))
     return np.asarray(work[name], np.int64)
@@ -83,21 +83,21 @@ def kernels_table(run: int, job: Job, records: Table) -> Table:
 def names_table(run: int, job: Job) -> Table:
     """Return the rows of ``names`` of a run."""
     names = list(dict.fromkeys(k.name for k in job.kernels))
-    texts = np.array([clip(n, 160) for n in names], "S160")
+    texts = np.array([clip_utf8(n, 160) for n in names], "S160")
     return table("names", len(names), run=run, name=np.arange(len(names)), text=texts)
 
 
-def waits_of(
+def tb_waits(
     admitted: NDArray[Any],
     ready: NDArray[Any],
     dispatch: NDArray[Any],
     start: NDArray[Any],
     barrier: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Return (n, 4): how long each TB waited for launch, dependence, slot and dispatch.
+    """Return (n, 4): how long each TB waited for launch, dependence, slot and dispatch, in the unit given.
 
-    Behind a barrier a kernel is admitted after the one that it waits for has ended (``barrier``; below 0:
-    it waits for none): the time up to that end is dependence, the gap after it is launch.
+    ``barrier``: under kernel-level schemes, the end of the kernel that the TB's kernel waits for (below 0:
+    none); the time up to that end counts as dependence, the gap after it as launch.
     """
     waits = np.zeros((len(ready), 4), ready.dtype)
     waits[:, 0] = np.minimum(admitted, ready)
@@ -111,13 +111,13 @@ def waits_of(
 
 
 def tbs_table(run: int, job: Job, records: Table, kernels: Table, barriers: bool) -> Table:
-    """Return the rows of ``tbs``; ``reason`` is the longest of the waits that a TB saw."""
+    """Return the rows of ``tbs``; ``reason`` is a TB's longest wait; ``barriers``: whole kernels wait."""
     records = records[np.lexsort((records["tb"], records["kernel"]))]
     who = records["kernel"].astype(np.int64)
     streams = np.array([k.stream for k in job.kernels], np.int64)
     last = records["last_kernel"].astype(np.uint32).view(np.int32)
     ends = kernels["released"].astype(np.int64)
-    waits = waits_of(
+    waits = tb_waits(
         kernels["admitted"].astype(np.int64)[who],
         records["ready"].astype(np.int64),
         records["dispatch"].astype(np.int64),
@@ -162,7 +162,10 @@ def l2_table(run: int, records: Table) -> Table:
 
 
 def _shares(records: Table) -> NDArray[np.float64]:
-    """Return shares that add to 1: time with a TB split as its warp-cycles are, and idle time by reason."""
+    """Return (rows, stalls + idles), shares that add to 1.
+
+    Time with a resident TB is split as its warp-cycles are, time without one by its reason.
+    """
     warps = np.stack([records["stalls"][row.name].astype(float) for row in STALLS], axis=1)
     idle = np.stack([records["idles"][row.name].astype(float) for row in IDLES], axis=1)
     spent = warps.sum(axis=1, keepdims=True)
@@ -186,7 +189,7 @@ def stalls_table(run: int, kernels: Table, sms: Table) -> Table:
     for level, records in (("run", total), ("kernel", kernels), ("sm", sms)):
         shares = _shares(records)
         columns = {row.name: shares[:, i] for i, row in enumerate((*STALLS, *IDLES))}
-        # who waits for other TBs inside the program waits for a dependence like those not dispatched yet
+        # a wait for other TBs in the program is a dependence, like that of a TB not yet dispatched
         columns["dependence"] = columns["dependence"] + columns.pop("sync")
         made.append(
             table("stalls", len(records), run=run, level=level, id=np.arange(len(records)), **columns)
@@ -194,10 +197,10 @@ def stalls_table(run: int, kernels: Table, sms: Table) -> Table:
     return np.concatenate(made)
 
 
-def _paced(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what a pipe did in each sample, of what was booked: no more than it can, the rest after it.
+def _limited_rate(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the work of a pipe in each sample: at most its ``capacity``, the excess in later samples.
 
-    The core counts a block's work when the block begins, which may last for some samples.
+    The core counts the work of a compute block when it begins; the block may span several samples.
     """
     whole = np.cumsum(capacity)
     behind = np.minimum.accumulate(np.concatenate(([0.0], np.cumsum(booked.astype(np.float64)) - whole)))[1:]
@@ -207,7 +210,7 @@ def _paced(booked: NDArray[Any], capacity: NDArray[np.float64]) -> NDArray[np.fl
 def energy_table(run: int, counts: Mapping[str, float], energies: Energies, voltage: float = 1.0) -> Table:
     """Return the rows of ``energy`` of a run, one an event of the device's table; none without a table.
 
-    ``voltage``: what is left of what an event takes at full clocks, see ``energy.joules``.
+    ``voltage``: factor of events that scale with the SM voltage, see ``energy.joules``.
     """
     units = {event.name: event for event in EVENTS}
     joule = [joules(units[name], counts[name], each, voltage) for name, each, _, _ in energies]
@@ -254,9 +257,9 @@ def bloom_table(
         hinted=launches - int(hints.barrier.sum()),
         barriers=int(hints.barrier.sum()),
         granules=int(hints.granules.sum()),
-        lookup_us=int(hints.look_up.sum()) / TICKS_US,
+        lookup_us=int(hints.lookup_ticks.sum()) / TICKS_US,
         false_rate=count.false_hits / tests,
-        analytic_rate=count.expected / RATE / tests,
+        analytic_rate=count.expected / RATE_SCALE / tests,
         signatures=peak,
         memory_bytes=values["scheme.bloom.signatures"] * signature_bytes(values),
         **{name: getattr(count, name) for name in ("tests", "false_hits", "edges", "false_edges")},
@@ -271,7 +274,7 @@ def samples_table(run: int, records: Table, interval: int, end: int, values: Map
     work, sms = records["work"].copy(), values["gpu.sms"]
     for name in (*PIPES, "smem"):
         servers = 1 if name == "smem" else 4
-        work[name] = np.rint(_paced(work[name], 64 * cycles * sms * servers))
+        work[name] = np.rint(_limited_rate(work[name], 64 * cycles * sms * servers))
     return table(
         "samples",
         len(records),
@@ -280,7 +283,7 @@ def samples_table(run: int, records: Table, interval: int, end: int, values: Map
         start_us=number * interval / TICKS_US,
         end_us=stop / TICKS_US,
         resident_warps=records["warp_cycles"] / cycles,
-        alu_utilization=busiest(work) / (64 * cycles * sms * 4),
+        alu_utilization=busiest_pipe(work) / (64 * cycles * sms * 4),
         smem=work["smem"] / (64 * cycles * sms),
         l2_requests=work["l2_requests"],
         **{name: work[name] / (64 * cycles * sms * 4) for name in PIPES},

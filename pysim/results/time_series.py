@@ -1,9 +1,9 @@
-"""Time series of the parts of a GPU: what the core counted in each interval, as tables.
+"""Time series of SMs, L2 slices, DRAM channels and banks: counters of each interval, as tables.
 
-One row an interval and SM, L2 slice, DRAM channel or bank. Counters are of the interval: over all its rows
-a part's add up to what its row of ``sm`` or ``l2`` says. An event counts in one interval: a block of
-instructions when it begins, a wait when it ends, a request at the slice when it arrives, a row when it opens,
-an access to DRAM at the end of its transfer. Writes still collected when the run ends count at its end.
+One row an interval and unit. The rows of a unit add up to its row of table ``sm`` or ``l2``. An event counts
+in one interval: a compute block when it begins, a wait when it ends, a request at a slice when it arrives, a
+DRAM row when it opens, a DRAM access at the end of its transfer. Writes still buffered when the run ends
+count at its end.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.void]
 
-SHORTEST_US = 0.001
+MIN_INTERVAL_US = 0.001
 
 
 class Series(NamedTuple):
-    """What the core recorded: counters from the start to the end of each interval, (samples, parts)."""
+    """Records of the core, (samples, units): counters since the start of the run, by interval end."""
 
     sms: Table
     slices: Table
@@ -39,13 +39,13 @@ class Series(NamedTuple):
     end: int  # ticks; the last interval may be cut short
 
 
-def _passed(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Return what was counted in each interval of what was counted since the start."""
+def _per_interval(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return counts of each interval from counts since the start, (samples, ...)."""
     return np.asarray(np.diff(counts.astype(np.int64), axis=0, prepend=np.int64(0)), np.int64)
 
 
 def _columns(records: Table, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    return {name: _passed(records[name]) for name in names}
+    return {name: _per_interval(records[name]) for name in names}
 
 
 def _names(*groups: Any) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _names(*groups: Any) -> tuple[str, ...]:
 def _table(
     name: str, run: int, series: Series, parts: tuple[str, ...], values: Mapping[str, NDArray[Any]]
 ) -> Table:
-    """Return rows by sample, then part; ``values`` are (samples, parts...) each."""
+    """Return rows by sample, then unit; ``values``: a (samples, units...) array a counter."""
     shape = next(iter(values.values())).shape
     at = np.indices(shape).reshape(1 + len(parts), -1)
     start = at[0] * series.interval
@@ -79,8 +79,8 @@ def sm_table(run: int, series: Series) -> Table:
     return _table("sm_series", run, series, ("sm",), values)
 
 
-def _paced(booked: NDArray[np.int64], interval: int) -> NDArray[np.int64]:
-    """Return what a port did in each sample of what was booked: no more than it can, the rest after it."""
+def _limited_rate(booked: NDArray[np.int64], interval: int) -> NDArray[np.int64]:
+    """Return the work of a port in each sample: at most ``interval`` ticks, the excess in later samples."""
     whole = interval * np.arange(1, len(booked) + 1, dtype=np.int64)[:, None]
     ahead = np.cumsum(booked, axis=0) - whole
     done = whole + np.minimum(np.minimum.accumulate(ahead, axis=0), 0)
@@ -89,9 +89,9 @@ def _paced(booked: NDArray[np.int64], interval: int) -> NDArray[np.int64]:
 
 
 def l2_table(run: int, series: Series) -> Table:
-    """Return the rows of ``l2_series``; ``busy`` is what the port did, not what was booked on it."""
+    """Return the rows of ``l2_series``; ``busy`` is time the port worked, not time booked on it."""
     values = _columns(series.slices["count"], _names(SLICE))
-    values["busy"] = _paced(values["busy"], series.interval)
+    values["busy"] = _limited_rate(values["busy"], series.interval)
     return _table("l2_series", run, series, ("slice",), {"backlog": series.slices["backlog"]} | values)
 
 
@@ -107,25 +107,25 @@ def bank_table(run: int, series: Series) -> Table:
     return _table("bank_series", run, series, ("channel", "bank"), values)
 
 
-def check(interval: float, tables: str | Sequence[str]) -> None:
-    """Refuse an interval (us) that is too short, and tables of time series that there would not be."""
-    if 0 < interval < SHORTEST_US:
-        raise ConfigError(f"sim.sample = {interval:g} us: must be 0 or at least {SHORTEST_US:g} us")
+def check_interval(interval: float, tables: str | Sequence[str]) -> None:
+    """Raise ConfigError for too short an interval (us; 0: none) or for series tables without an interval."""
+    if 0 < interval < MIN_INTERVAL_US:
+        raise ConfigError(f"sim.sample = {interval:g} us: must be 0 or at least {MIN_INTERVAL_US:g} us")
     for word in tables.split(",") if isinstance(tables, str) else tables:
         if word in SERIES and not interval:
             raise ConfigError(f"table {word} needs an interval: sim.sample, or --sample-us")
 
 
-def makers(run: int, series: Series | None) -> dict[str, Callable[[], Table]]:
-    """Return what makes each of the tables; nothing without series."""
+def table_makers(run: int, series: Series | None) -> dict[str, Callable[[], Table]]:
+    """Return a function for each of the series tables, by name; none without series."""
     if series is None:
         return {}
     each = (sm_table, l2_table, dram_table, bank_table)
     return {name: partial(make, run, series) for name, make in zip(SERIES, each, strict=True)}
 
 
-def coarser(series: Series | None, scheme: str, asked: int) -> list[str]:
-    """Return a line where the interval is not the one asked for (ticks), or nothing."""
+def interval_notes(series: Series | None, scheme: str, asked: int) -> list[str]:
+    """Return a note if the interval is longer than ``asked`` (ticks), else an empty list."""
     if series is None or series.interval == asked:
         return []
     got, wanted = series.interval / TICKS_US, asked / TICKS_US

@@ -1,7 +1,7 @@
-"""Kernels as packets in hardware queues, with barrier packets between them, as AMD's queues take them (AQL).
+"""Scheme ``queues``: kernels are AQL packets of hardware queues, with barrier packets between them.
 
-A queue takes its packets in order. A kernel packet with the barrier bit waits until all before it in its
-queue have ended; a barrier packet waits for up to five signals of other queues' kernels.
+A queue processes its packets in order. A kernel packet with the barrier bit waits until all packets before
+it in its queue have completed; a barrier-AND packet waits for up to five signals of kernels in other queues.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.params import PARAMS
 
 from .core_tables import CoreTables
@@ -23,21 +23,24 @@ if TYPE_CHECKING:
 
     from .known_edges import KnownEdges
 
-MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
-SIGNALS = 5  # a barrier-AND packet names up to five (HSA platform system architecture, 2.9.4)
+QUEUE_MAPS = next(p for p in PARAMS["scheme.queues"] if p.name == "map").choices
+MAX_SIGNALS = 5  # a barrier-AND packet names up to five (HSA platform system architecture, 2.9.4)
 
 
 @dataclass(frozen=True, slots=True)
-class Packets:
-    """``preds``: kernels whose ends a kernel's packets wait for; ``queue``; ``barriers`` in front of it."""
+class QueuePackets:
+    """Packets of a job, one entry a kernel.
+
+    ``preds``: kernels that it waits for; ``queue``: its queue; ``barriers``: barrier packets before it.
+    """
 
     preds: list[tuple[int, ...]]
     queue: list[int]
     barriers: list[int]
 
 
-def _placed(needs: Sequence[Sequence[int]], queues: int) -> list[int]:
-    """Return a queue for each kernel: behind one that it needs and nobody follows yet, else the next."""
+def _assign_queues(needs: Sequence[Sequence[int]], queues: int) -> list[int]:
+    """Return a queue for each kernel: that of a predecessor still last in its queue, else the next one."""
     made: list[int] = []
     last = [-1] * queues
     turn = 0
@@ -52,8 +55,12 @@ def _placed(needs: Sequence[Sequence[int]], queues: int) -> list[int]:
     return made
 
 
-def packets(job: Job, preds: Sequence[Sequence[int]], queues: int, by_stream: bool) -> Packets:
-    """Return the packets of a job: ``by_stream`` its streams and events, else the graph of its kernels."""
+def queue_packets(job: Job, preds: Sequence[Sequence[int]], queues: int, by_stream: bool) -> QueuePackets:
+    """Return the packets of a job.
+
+    ``preds``: kernels that each kernel depends on; ``queues``: how many there are; ``by_stream``: one queue a
+    stream, ordered by events, else queues are assigned along the graph of ``preds``.
+    """
     count = len(job.kernels)
     if by_stream:
         names = list(dict.fromkeys(k.stream for k in job.kernels))
@@ -62,35 +69,35 @@ def packets(job: Job, preds: Sequence[Sequence[int]], queues: int, by_stream: bo
         for before, after in job.events:
             needs[after].add(before)
     else:
-        given = reduced(preds)
-        queue = _placed(given, queues)
+        given = reduce_preds(preds)
+        queue = _assign_queues(given, queues)
         needs = [set(p) for p in given]
-    behind: list[list[int]] = [[] for _ in range(queues)]  # since the last barrier bit, that one included
+    since_barrier: list[list[int]] = [[] for _ in range(queues)]  # kernels from the last barrier bit on
     made: list[tuple[int, ...]] = []
     barriers: list[int] = []
     for index in range(count):
-        mine = behind[queue[index]]
+        mine = since_barrier[queue[index]]
         own = {p for p in needs[index] if queue[p] == queue[index]}
         signals = needs[index] - own
         if by_stream or own:
-            # what lies before them in the queue they have waited for
+            # the kernels in ``mine`` have waited for all before them in the queue
             made.append(tuple(sorted(signals | set(mine))))
             mine[:] = [index]
         else:
             made.append(tuple(sorted(signals)))
             mine.append(index)
-        barriers.append(-(-len(signals) // SIGNALS))
-    return Packets(made, queue, barriers)
+        barriers.append(-(-len(signals) // MAX_SIGNALS))
+    return QueuePackets(made, queue, barriers)
 
 
-class Queues(Scheme):
-    """Packets in queues, some of which have a slot in hardware."""
+class AqlQueues(Scheme):
+    """AQL packets in queues, of which ``scheme.queues.hardware`` are mapped to hardware at a time."""
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the packets' order: of the job's streams, or of the graph of its kernels."""
-        by_stream = MAPS[values["scheme.queues.map"]] == "stream"
+        """Return the queues and packets, by the job's streams or by the graph of its kernels."""
+        by_stream = QUEUE_MAPS[values["scheme.queues.map"]] == "stream"
         count = len({k.stream for k in job.kernels}) if by_stream else values["scheme.queues.count"]
-        made = packets(job, known.deps.preds, count, by_stream)
+        made = queue_packets(job, known.deps.preds, count, by_stream)
         order = self.core_order(job, values) | {
             "queues": count,
             "slots": values["scheme.queues.hardware"],
@@ -104,7 +111,7 @@ class Queues(Scheme):
         return CoreTables(made.preds, order, launches={"queue": made.queue, "packets": made.barriers})
 
 
-QUEUES = Queues(
+QUEUES = AqlQueues(
     "queues",
     "Kernels are packets of hardware queues, with barrier packets between them.",
     "gpu.cp.stream_gap",

@@ -1,4 +1,4 @@
-"""Schemes of today's GPUs whose kernels wait for whole kernels: ``host``, ``stream``, ``graph``."""
+"""Kernel-level schemes of today's GPUs: ``host``, ``stream``, ``graph``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Host(Scheme):
-    """Each kernel waits for the one before, whatever its stream."""
+    """The host synchronises after each kernel, whatever its stream."""
 
     def preds(self, job: Job, deps: Dependences) -> list[tuple[int, ...]]:
-        """Return the kernel before each kernel."""
+        """Return the previous kernel of each kernel."""
         return [(k - 1,) if k else () for k in range(len(job.kernels))]
 
 
@@ -32,7 +32,7 @@ class StreamOrder(Scheme):
     """Kernels of a stream run in launch order; events order streams."""
 
     def preds(self, job: Job, deps: Dependences) -> list[tuple[int, ...]]:
-        """Return the kernel before each kernel in its stream, and those of the events that it waits for."""
+        """Return the previous kernel in the stream, and the kernels of events that it waits for."""
         waits: list[set[int]] = [set() for _ in job.kernels]
         for before, after in job.events:
             waits[after].add(before)
@@ -44,32 +44,32 @@ class StreamOrder(Scheme):
         return [tuple(sorted(w)) for w in waits]
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
-        """Return the order with what a stream adds between two kernels."""
+        """Return ``gs_order`` with the costs between two kernels of a stream."""
         more = {"beside": values["gpu.cp.beside"], "refetch": values["gpu.sm.refetch"]}
         return super().core_order(job, values) | more
 
 
 class Stream(StreamOrder):
-    """Stream order, with the code of ``cusync`` on request."""
+    """Stream order, optionally with the polls and posts of ``cusync`` in the programs (``sync_code``)."""
 
     def launch_plan(
         self, options: Sequence[str], job: Job, deps: Dependences, config: Config
     ) -> LaunchPlan | None:
-        """Return launches that poll and post under ``sync_code``, else the job's own."""
+        """Return launches that poll and post under ``sync_code``, else as ``Scheme``."""
         if any(self.options[option].waits_inside for option in options):
             return semaphore_plan(self.full_name(options), "", job, deps, config)
         return super().launch_plan(options, job, deps, config)
 
 
 class Graph(Scheme):
-    """A graph of kernels, whose edges are the job's dependences."""
+    """A CUDA graph of kernels, whose edges are the job's dependences."""
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
-        """Return the order with what the command processor prepares between two kernels of a graph."""
+        """Return ``gs_order`` with the time that the command processor prepares a graph node."""
         return super().core_order(job, values) | {"prepare": values["gpu.cp.graph_prepare"]}
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the kernels' order; under ``scheme.build`` the host makes nodes and edges first."""
+        """Return the kernels' order; under ``scheme.build`` the host builds the graph before the launch."""
         made = super().core_tables(job, known, values)
         if values["scheme.build"]:
             edges = sum(map(len, made.preds))

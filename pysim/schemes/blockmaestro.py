@@ -1,10 +1,10 @@
-"""Edges between adjacent kernels alone, as BlockMaestro keeps them (Abdolrashidi et al., ISCA 2021).
+"""Scheme ``blockmaestro``: TB edges between adjacent kernels alone (Abdolrashidi et al., ISCA 2021).
 
-Kernels end in the order of their launches, so of all that lies further back than the kernel before, only the
-newest need be waited for, as a whole. Between two neighbours edges are kept TB by TB, but where all of one
-need all of the other, or a TB needs more parents than a counter counts: then the kernel waits for the one
-before as a whole, too. So it does where one of the two is unknown: nobody could say before its launch what it
-touches. Whatever comes later may need something of an unknown kernel.
+Kernels complete in launch order. So of the producers before the previous kernel, a kernel waits only for the
+newest one, as a whole. Between two adjacent kernels edges are kept TB by TB. The kernel waits for the whole
+previous kernel instead if the edges are all-to-all, if a TB has more parents than its counter counts, or if
+the addresses of one of the two are unknown before its launch. A later kernel also waits for the newest
+unknown kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pysim.dependence.groups import Dependences, Group, assemble
 from pysim.params import PARAMS
 
 from . import hardware_cost
-from .core_tables import CoreTables, in_memory
+from .core_tables import CoreTables, word_bytes
 from .options import COHERENCE, PLACEMENTS, SchemeOption
 from .scheme import Scheme
 
@@ -30,29 +30,36 @@ if TYPE_CHECKING:
     from .hardware_cost import Sizes, Structure
     from .known_edges import KnownEdges
 
-ORDERS = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
-ADDRESSES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "addresses").choices
+DISPATCH_ORDERS = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "priority").choices
+ADDRESS_MODES = next(p for p in PARAMS["scheme.blockmaestro"] if p.name == "addresses").choices
 UNLIMITED = 1 << 32  # entries
-PARENTS = 63  # a counter of 6 bits
+MAX_PARENTS = 63  # of a TB: a counter of 6 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Adjacent:
-    """``preds``: whole kernels, the first ``whole`` of them waited for in any case; one entry a kernel."""
+class AdjacentEdges:
+    """Edges under BlockMaestro.
+
+    ``deps``: TB edges between adjacent kernels. One entry a kernel: ``preds``, kernels that it waits for;
+    ``whole``, how many of them, from the first, its TBs wait for as whole kernels.
+    """
 
     deps: Dependences
     preds: list[tuple[int, ...]]
     whole: list[int]
 
 
-def adjacent(deps: Dependences, most: int = PARENTS, unknown: Sequence[bool] | None = None) -> Adjacent:
-    """Return the edges of a job as neighbours know them.
+def adjacent_edges(
+    deps: Dependences, max_parents: int = MAX_PARENTS, unknown: Sequence[bool] | None = None
+) -> AdjacentEdges:
+    """Return the edges that BlockMaestro keeps of a job's dependences.
 
-    ``most``: parents of a TB; ``unknown``: one entry a kernel, or None if all are known.
+    ``max_parents``: of a TB; ``unknown``: per kernel, whether its addresses are unknown before its launch;
+    None: all are known.
     """
     count = len(deps.offsets) - 1
     blind = [False] * count if unknown is None else unknown
-    lost = -1  # the newest unknown kernel behind the one before
+    lost = -1  # the newest unknown kernel before the previous one
     kept: list[Group] = []
     preds: list[tuple[int, ...]] = []
     whole: list[int] = []
@@ -72,7 +79,7 @@ def adjacent(deps: Dependences, most: int = PARENTS, unknown: Sequence[bool] | N
                 near.append(Group(kernel, group.producers[mine], group.kinds[mine], group.consumers))
         tbs = int(deps.offsets[kernel + 1]) - stop
         barrier = kernel > 0 and (blind[kernel - 1] or blind[kernel])
-        if barrier or _dense(near, stop - start, tbs, most):
+        if barrier or _needs_barrier(near, stop - start, tbs, max_parents):
             preds.append((kernel - 1,))
             whole.append(1)
             continue
@@ -80,50 +87,50 @@ def adjacent(deps: Dependences, most: int = PARENTS, unknown: Sequence[bool] | N
         before = (older,) if older >= 0 else ()
         preds.append((*before, kernel - 1) if near else before)
         whole.append(len(before))
-    return Adjacent(assemble(kept, deps.offsets, None, deps.races), preds, whole)
+    return AdjacentEdges(assemble(kept, deps.offsets, None, deps.races), preds, whole)
 
 
-def _dense(near: list[Group], producers: int, consumers: int, most: int) -> bool:
-    """Whether two neighbours are kept as a barrier: all to all, or too many parents."""
+def _needs_barrier(near: list[Group], producers: int, consumers: int, max_parents: int) -> bool:
+    """Whether two adjacent kernels take a barrier: edges are all-to-all, or a TB has too many parents."""
     if any(len(g.producers) == producers and len(g.consumers) == consumers for g in near):
-        # one TB after one is an edge, not a barrier
+        # one TB after one TB is an edge, not a barrier
         return max(producers, consumers) > 1
     parents = np.zeros(consumers, np.int64)
     for group in near:
         parents[group.consumers] += len(group.producers)
-    return bool((parents > most).any())
+    return bool((parents > max_parents).any())
 
 
 class BlockMaestro(Scheme):
-    """Kernels are launched ahead and end in order; TBs wait for those of the kernel before."""
+    """Kernels are launched ahead and complete in order; TBs wait for TBs of the previous kernel."""
 
     granularity: ClassVar[str] = "tb"
     windowed: ClassVar[bool] = True
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the order of kernels that are launched ahead, with edges between neighbours."""
-        exact = ADDRESSES[values["scheme.blockmaestro.addresses"]] == "exact"
+        """Return the edges between adjacent kernels, and the buffers of counters and child lists."""
+        exact = ADDRESS_MODES[values["scheme.blockmaestro.addresses"]] == "exact"
         unknown = [not (exact or kernel.affine) for kernel in job.kernels]
-        made = adjacent(known.deps, values["scheme.blockmaestro.parents"], unknown)
-        consumer = ORDERS[values["scheme.blockmaestro.priority"]] == "consumer"
+        made = adjacent_edges(known.deps, values["scheme.blockmaestro.parents"], unknown)
+        consumer = DISPATCH_ORDERS[values["scheme.blockmaestro.priority"]] == "consumer"
         entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
-        counter = hardware_cost.each_bytes(hardware_cost.blockmaestro_counter())
-        listed = hardware_cost.each_bytes(hardware_cost.blockmaestro_list(children))
+        counter = hardware_cost.entry_bytes(hardware_cost.blockmaestro_counter_fields())
+        listed = hardware_cost.entry_bytes(hardware_cost.blockmaestro_list_fields(children))
         order = self.core_order(job, values)
         order |= {
             "window": min(len(made.preds), values["scheme.blockmaestro.kernels"]),
             "in_order": 1,
             "prelaunch": values["gpu.cp.stream_gap"],
             "strict": int(not consumer),
-            "rotate": 0,  # its own priority says who goes first, whatever scheme.priority
+            "rotate": 0,  # scheme.blockmaestro.priority decides instead of scheme.priority
             "bypass": order["bypass"] if consumer else 0,
             "entries": UNLIMITED,
             "each": 1,
             "lists": entries,
             "counters": entries,
             "children": children,
-            "entry_bytes": in_memory(counter),
-            "list_bytes": in_memory(listed),
+            "entry_bytes": word_bytes(counter),
+            "list_bytes": word_bytes(listed),
         }
         return CoreTables(
             made.preds,
@@ -138,9 +145,9 @@ class BlockMaestro(Scheme):
     def structures(
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
-        """Return its two buffers."""
+        """Return the buffers of counters and of child lists."""
         entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
-        return hardware_cost.blockmaestro(entries, children)
+        return hardware_cost.blockmaestro_structures(entries, children)
 
 
 _CONSUMER = {

@@ -1,7 +1,8 @@
-"""Hints of what kernels will touch, as ``tb_bloom`` looks them up in signatures of what is unfinished.
+"""Scheme ``tb_bloom``: edges found by looking address hints up in Bloom signatures of unfinished TBs.
 
-Software attaches to each launch the ranges that its TBs will read and write. They are cut into granules; TBs
-that share a signature are a *unit*. What is found when (scheduler/bloom.c) depends on who has ended by then.
+Software attaches to each launch the address ranges that its TBs will read and write (hints), cut into
+granules. TBs that share a signature are a *unit*. The core looks hints up at run time (scheduler/bloom.c),
+so the edges found depend on which units have completed by then.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.dependence.interval_sweep import parts_of
-from pysim.dependence.intra_kernel_sync import waiters_of
+from pysim.dependence.interval_sweep import recorded_intervals
+from pysim.dependence.intra_kernel_sync import intra_kernel_waits
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.program.access_regions import regions_of
@@ -41,26 +42,32 @@ if TYPE_CHECKING:
     # (written, first sectors, ends, sets, TBs of all sets, where those of each set begin)
     _Part = tuple[bool, Ints, Ints, Ints, Ints, Ints]
 
-PER = next(p for p in PARAMS["scheme.bloom"] if p.name == "per").choices
-RATE = 1 << 24  # what a share of 1 is in the core's table
-MOST = 1 << 26  # granules of a launch
+SIGNATURE_UNITS = next(p for p in PARAMS["scheme.bloom"] if p.name == "per").choices
+RATE_SCALE = 1 << 24  # rates in the core's table are fixed-point: this is 1.0
+MAX_GRANULES = 1 << 26  # granules that the hints of one launch may name
 
 
-def analytic_rate(granules: NDArray[np.int64], bits: int, hashes: int) -> NDArray[np.float64]:
-    """Return the share of false answers of signatures with so many granules: (1 - e^(-kn/m))^k."""
+def false_positive_rate(granules: NDArray[np.int64], bits: int, hashes: int) -> NDArray[np.float64]:
+    """Return the expected false-positive rate of signatures that hold n granules: (1 - e^(-kn/m))^k.
+
+    ``granules``: n of each signature; ``bits``: m; ``hashes``: k.
+    """
     made: NDArray[np.float64] = (1 - np.exp(-hashes * granules / bits)) ** hashes
     return made
 
 
 def signature_bytes(values: Mapping[str, int]) -> int:
-    """Return what the memory holds for a unit: two signatures, and a bit for each unit that may wait."""
-    each = hardware_cost.signature(values["scheme.bloom.bits"], values["scheme.bloom.signatures"])
-    return math.ceil(hardware_cost.each_bytes(each))
+    """Return the bytes of a unit: a read and a write signature, and a bit for each unit that may wait."""
+    each = hardware_cost.signature_fields(values["scheme.bloom.bits"], values["scheme.bloom.signatures"])
+    return math.ceil(hardware_cost.entry_bytes(each))
 
 
-def unit_size(tbs: int, values: Mapping[str, int]) -> int:
-    """Return how many TBs of a kernel share a signature: no kernel takes more than half of them."""
-    word = PER[values["scheme.bloom.per"]]
+def tbs_per_signature(tbs: int, values: Mapping[str, int]) -> int:
+    """Return how many TBs of a kernel of ``tbs`` TBs share a signature.
+
+    No kernel takes more than half of ``scheme.bloom.signatures``.
+    """
+    word = SIGNATURE_UNITS[values["scheme.bloom.per"]]
     size = {"tb": 1, "group": values["scheme.bloom.group"], "kernel": tbs}[word]
     room = -(-values["scheme.bloom.signatures"] // 64) * 64 // 2
     while -(-tbs // size) > room:
@@ -68,11 +75,11 @@ def unit_size(tbs: int, values: Mapping[str, int]) -> int:
     return size
 
 
-def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
-    """Return what TBs touch; who waits inside for others hints at what those touch too."""
-    waiters = waiters_of(kernel)
+def _accesses(index: int, kernel: Kernel) -> Iterator[_Part]:
+    """Yield the accesses of a kernel; a TB that waits for TBs of its kernel includes their accesses."""
+    waiters = intra_kernel_waits(kernel)
     if kernel.footprint is not None:
-        for part in parts_of(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name)):
+        for part in recorded_intervals(index, kernel.footprint.sector_runs(kernel.tbs, kernel.name)):
             yield part.written, part.lo, part.hi, part.owner, part.tbs, part.ptr
     for access in kernel.accesses:
         regions = regions_of(access, kernel.tbs)
@@ -80,18 +87,18 @@ def _parts(index: int, kernel: Kernel) -> Iterator[_Part]:
             lo, hi, owner = regions.intervals()
             tbs, ptr = regions.tbs, regions.ptr
             if waiters is not None:
-                tbs, ptr = waiters.joined_all(tbs, ptr)
+                tbs, ptr = waiters.sets_with_waiters(tbs, ptr)
             yield access.mode != "read", lo, hi, owner, tbs, ptr
 
 
-def _joined(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the union of runs of each key, sorted."""
+def _merged_ranges(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the union of the ranges of each key, sorted."""
     order = np.lexsort((lo, key))
     return merge_sorted(lo[order], hi[order], key[order])
 
 
 class _Builder:
-    """Collects the tables, launch by launch."""
+    """Builds the tables of hints, launch by launch."""
 
     def __init__(self, job: Job, values: Mapping[str, int]) -> None:
         self.values = values
@@ -105,7 +112,7 @@ class _Builder:
         self.hints = self.numbers = 0
 
     def _granules(self, lo: Ints, hi: Ints, owner: Ints, *, written: bool) -> tuple[Ints, Ints, Ints]:
-        """Return the granules of hinted runs of sectors."""
+        """Return the granule ranges of hinted sector ranges."""
         if not written and not self.values["scheme.bloom.constants"]:
             at = np.searchsorted(self.written[:, 0], hi * SECTOR) - 1
             keep = at >= 0
@@ -114,14 +121,14 @@ class _Builder:
         size = self.values["scheme.bloom.granule"]
         more = (hi - lo) * SECTOR * (self.values["scheme.bloom.widen"] - 100) // 200
         first = np.maximum(lo * SECTOR - more, 0) // size
-        return _joined(first, -(-(hi * SECTOR + more) // size), owner)
+        return _merged_ranges(first, -(-(hi * SECTOR + more) // size), owner)
 
     def add(self, index: int, kernel: Kernel, size: int) -> tuple[int, int]:
-        """Add the hints of a launch; return how many sets there are and how many granules they name."""
+        """Add the hints of a launch; return (sets of units with equal hints, granules that these name)."""
         units = -(-kernel.tbs // size)
         found: dict[tuple[bool, bytes], list[Ints]] = {}
         members: dict[bytes, Ints] = {}
-        for written, lo, hi, owner, tbs, ptr in _parts(index, kernel):
+        for written, lo, hi, owner, tbs, ptr in _accesses(index, kernel):
             first, end, owner = self._granules(lo, hi, owner, written=written)
             cuts = np.searchsorted(owner, np.arange(len(ptr))).tolist()
             rows = np.stack([first, end], axis=1)
@@ -137,13 +144,13 @@ class _Builder:
             whole = runs[0]
             if len(runs) > 1:
                 every = np.concatenate(runs)
-                lo, hi, _ = _joined(every[:, 0], every[:, 1], np.zeros(len(every), np.int64))
+                lo, hi, _ = _merged_ranges(every[:, 0], every[:, 1], np.zeros(len(every), np.int64))
                 whole = np.stack([lo, hi], axis=1)
             sets.append((written, whole, members[key]))
         named = sum(int((runs[:, 1] - runs[:, 0]).sum()) for _, runs, _ in sets)
-        if named > MOST:
+        if named > MAX_GRANULES:
             raise WorkloadError(
-                f"kernel {kernel.name}: hints of {named:,} granules: at most {MOST:,};"
+                f"kernel {kernel.name}: hints of {named:,} granules: at most {MAX_GRANULES:,};"
                 " scheme.bloom.granule makes them larger"
             )
         self._append(sets, units)
@@ -169,19 +176,21 @@ class _Builder:
         self.rates.append(np.stack(both, axis=1).reshape(-1))
 
     def _rate(self, sets: list[tuple[Ints, Ints]], units: int) -> NDArray[np.uint32]:
-        """Return what share of false answers the signature of each unit is expected to give."""
+        """Return the expected false-positive rate of each unit's signature, in ``RATE_SCALE``ths."""
         count = np.zeros(units, np.int64)
         if sets:
             lo = np.concatenate([np.tile(runs[:, 0], len(who)) for runs, who in sets])
             hi = np.concatenate([np.tile(runs[:, 1], len(who)) for runs, who in sets])
             key = np.concatenate([np.repeat(who, len(runs)) for runs, who in sets])
-            lo, hi, key = _joined(lo, hi, key)
+            lo, hi, key = _merged_ranges(lo, hi, key)
             np.add.at(count, key, hi - lo)
-        share = analytic_rate(count, self.values["scheme.bloom.bits"], self.values["scheme.bloom.hashes"])
-        return np.rint(share * RATE).astype(np.uint32)
+        share = false_positive_rate(
+            count, self.values["scheme.bloom.bits"], self.values["scheme.bloom.hashes"]
+        )
+        return np.rint(share * RATE_SCALE).astype(np.uint32)
 
     def tables(self) -> dict[str, NDArray[np.generic]]:
-        """Return the core's tables by the name of their member of ``gs_job``."""
+        """Return the core's tables, by field of ``gs_job``."""
         from pysim._ffi import dtype_of
 
         none = np.zeros(0, np.int64)
@@ -201,8 +210,11 @@ class _Builder:
         }
 
 
-def hints_of(job: Job, values: Mapping[str, int]) -> Hints:
-    """Return the hints of all launches; copies always say what they write."""
+def launch_hints(job: Job, values: Mapping[str, int]) -> Hints:
+    """Return the hints of all launches; a share ``scheme.bloom.missing`` of kernels, but no copy, has none.
+
+    Raises WorkloadError if one launch names more than ``MAX_GRANULES`` granules.
+    """
     count = len(job.kernels)
     share = values["scheme.bloom.missing"] / 65536
     lost = np.random.default_rng(values["sim.seed"]).random(count) < share
@@ -217,13 +229,13 @@ def hints_of(job: Job, values: Mapping[str, int]) -> Hints:
         if lost[index] and kernel.copy is None:
             barrier[index] = 1
             continue
-        size = unit_size(kernel.tbs, values)
+        size = tbs_per_signature(kernel.tbs, values)
         launch["first_set"][index] = len(made.sets)
         launch["unit_tbs"][index], launch["units"][index] = size, -(-kernel.tbs // size)
         launch["first_unit"][index] = begin
         launch["sets"][index], granules[index] = made.add(index, kernel, size)
         begin += -(-kernel.tbs // size)
-    # what costs nothing costs nothing here, too
+    # an untimed copy takes no time here either
     paid = np.where([k.copy is None or k.copy.timed for k in job.kernels], granules, 0)
     asked = paid * values["scheme.bloom.lookup"] + (paid > 0) * values["scheme.bloom.latency"]
     entered = paid * values["scheme.bloom.insert"]
@@ -231,19 +243,19 @@ def hints_of(job: Job, values: Mapping[str, int]) -> Hints:
 
 
 class BloomTable(TableScheme):
-    """The table with edges that the core finds in signatures, and not those of the job."""
+    """The dependence table with edges that the core finds in signatures."""
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
-        """Return the hints, and what their look-ups cost; the edges are the true ones."""
-        hints = hints_of(job, values)
-        return KnownEdges(deps, hints.barrier, hints.look_up, hints.enter, hints=hints)
+        """Return the hints and the time of their lookups, beside the true edges."""
+        hints = launch_hints(job, values)
+        return KnownEdges(deps, hints.barrier, hints.lookup_ticks, hints.insert_ticks, hints=hints)
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
-        """Return the order of a table that brings nothing in from memory."""
+        """Return ``gs_order`` of a table that fetches nothing from memory."""
         return Scheme.core_order(self, job, values) | {"bloom": 1}
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the tables of hints, in place of nodes."""
+        """Return the tables of hints instead of group nodes."""
         made = super().core_tables(job, known, values)
         assert known.hints is not None
         return CoreTables(
@@ -254,10 +266,10 @@ class BloomTable(TableScheme):
             hints=known.hints.tables,
         )
 
-    def add_forms(
+    def add_coarse_forms(
         self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
     ) -> CoreTables:
-        """Return the tables as they are: there are no nodes."""
+        """Return the tables as they are: there are no group nodes to coarsen."""
         return tables
 
     def structures(
@@ -265,8 +277,8 @@ class BloomTable(TableScheme):
     ) -> list[Structure]:
         """Return the signatures and the window."""
         count = values["scheme.bloom.signatures"]
-        unit = hardware_cost.signature(values["scheme.bloom.bits"], count)
-        return [Structure("signatures", count, unit), *hardware_cost.pool(sizes)]
+        unit = hardware_cost.signature_fields(values["scheme.bloom.bits"], count)
+        return [Structure("signatures", count, unit), *hardware_cost.pool_structures(sizes)]
 
 
 TB_BLOOM = BloomTable(

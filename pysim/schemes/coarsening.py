@@ -1,10 +1,11 @@
-"""Coarser forms of a kernel's nodes for a finite table: TBs in a row that share a counter.
+"""Coarsening: forms of a kernel's group nodes with fewer counters, where neighbouring TBs share one.
 
-In a form of at most n counters a kernel's TBs are cut into n units, and those of each of its producers into
-n parts, each part a node: a TB's end updates one counter a consuming kernel, and the end of a part those of
-the units that need any of it. Parts and units are whole rows of the grid or even parts of a row, as tiles in
-a row are made at about the same time. Edges are added, none is lost; they run between the same kernels, so
-there is no cycle. Which form the table holds is settled at admission (``dependence_table.c``).
+A form with at most n counters cuts the TBs of the kernel into n units, and the TBs of each of its producers
+into n parts. Each part is a group node: the end of a TB updates one counter for each consuming kernel, and
+the end of a part updates the counters of all units that need any of its TBs. Parts and units are whole rows
+of the grid or even parts of a row, as TBs of a row run at about the same time. A form adds edges and drops
+none; they run between the same kernels, so there is no cycle. The core chooses a form when it admits the
+kernel (``dependence_table.c``).
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-COUNTERS = (256, 64, 16, 4)  # of a kernel, in the forms that are tried
-FEWER = 0.75  # a form takes no more than this share of the entries of the next finer one, or is left out
+COUNTER_LIMITS = (256, 64, 16, 4)  # most counters of a kernel, in the forms that are tried
+MAX_ENTRY_RATIO = 0.75  # a form with more entries, relative to the next finer one, is left out
 
 
 @dataclass(slots=True)
-class Forms:
-    """Tables of the core: ``nodes`` and ``ranges`` come behind those of single TBs; ``launch``: columns."""
+class CoarseForms:
+    """Tables of the core for all forms.
+
+    ``nodes``, ``ranges``: appended to those of the exact edges; ``forms``: (first node, nodes, TBs a unit);
+    ``links``: (first node, TBs a part) by producer kernel; ``launch``: fields of ``gs_launch``, one element a
+    kernel.
+    """
 
     nodes: NDArray[np.void]
     ranges: NDArray[np.void]
@@ -46,7 +52,7 @@ class Forms:
 
 
 @dataclass(slots=True)
-class _Form:
+class _CoarseForm:
     unit: int
     sources: list[int]  # kernels, each with its parts one after another among the nodes
     sizes: list[int]  # TBs of a part of each
@@ -64,13 +70,13 @@ class _Form:
         self.range_ptr = csr_offsets(count)
 
     def entries(self, each: int) -> int:
-        """Return the table's entries: of nodes, and of units that wait for several."""
+        """Return the table entries of nodes, ``each`` ranges an entry, and of units with several counters."""
         waits = np.bincount(self.units)
         return int((-(-np.diff(self.range_ptr) // each)).sum() + (waits > 1).sum())
 
 
-def sizes(grids: Sequence[tuple[int, int, int]], counters: int) -> Ints:
-    """Return how many TBs in a row share one of at most ``counters`` counters: rows, or parts of one."""
+def tbs_per_counter(grids: Sequence[tuple[int, int, int]], counters: int) -> Ints:
+    """Return how many consecutive TBs of each (x, y, z) grid share one of at most ``counters`` counters."""
     made: list[int] = []
     for x, y, z in grids:
         size = -(-x * y * z // counters)
@@ -80,29 +86,29 @@ def sizes(grids: Sequence[tuple[int, int, int]], counters: int) -> Ints:
     return np.array(made, np.int64)
 
 
-def _runs(lists: Ints, values: Ints) -> NDArray[np.bool_]:
-    """Mark the first of equal neighbours in sorted lists, one after another."""
+def _run_starts(lists: Ints, values: Ints) -> NDArray[np.bool_]:
+    """Return a mask of the first of equal neighbours within each list."""
     new = np.ones(len(lists), bool)
     new[1:] = (lists[1:] != lists[:-1]) | (values[1:] != values[:-1])
     return new
 
 
 @dataclass(slots=False)
-class _Maker:
-    """What the forms of all kernels of a job are made from."""
+class _FormMaker:
+    """Makes the forms of a job's kernels."""
 
     groups: Groups
     offsets: Ints
     grids: Sequence[tuple[int, int, int]]
 
     def _list(self, which: str, first: int, last: int) -> tuple[Ints, Ints]:
-        """Return node and TB of all producers or consumers of some nodes."""
+        """Return (node, TB) of all producers or consumers of nodes ``first`` to ``last`` (excluded)."""
         ptr = getattr(self.groups, f"{which}_ptr")[first : last + 1]
         values = getattr(self.groups, f"{which}s")[ptr[0] : ptr[-1]]
         return np.repeat(np.arange(last - first, dtype=np.int64), np.diff(ptr)), values
 
-    def form(self, kernel: int, nodes: tuple[int, int], size: Ints) -> _Form:
-        """Return the form of a kernel's nodes where ``size`` TBs of each kernel share a counter."""
+    def form(self, kernel: int, nodes: tuple[int, int], size: Ints) -> _CoarseForm:
+        """Return the form of a kernel's nodes in which ``size[k]`` TBs of kernel k share a counter."""
         node, made = self._list("producer", *nodes)
         owner = np.searchsorted(self.offsets, made, side="right") - 1
         sources = np.unique(owner)
@@ -111,11 +117,11 @@ class _Maker:
         base = csr_offsets(parts)
         rank = np.searchsorted(sources, owner)
         part = base[rank] + (made - self.offsets[owner]) // size[owner]
-        keep = _runs(node, part)
+        keep = _run_starts(node, part)
         node, part = node[keep], part[keep]
         user, used = self._list("consumer", *nodes)
         unit = used // size[kernel]
-        keep = _runs(user, unit)
+        keep = _run_starts(user, unit)
         user, unit = user[keep], unit[keep]
         # every part of a node with every unit of it
         count = np.bincount(user, minlength=nodes[1] - nodes[0])
@@ -126,13 +132,13 @@ class _Maker:
         # the last part of a kernel may be smaller
         sizes_of = np.repeat(size[sources], parts)
         sizes_of[base[1:] - 1] = tbs - (parts - 1) * size[sources]
-        return _Form(
+        return _CoarseForm(
             int(size[kernel]), sources.tolist(), size[sources].tolist(), sizes_of, edges & 0xFFFFFFFF, ptr
         )
 
 
-def _slots(job: Job, values: Mapping[str, int]) -> Ints:
-    """Return how many TBs of each kernel the chip holds at once."""
+def _resident_tbs(job: Job, values: Mapping[str, int]) -> Ints:
+    """Return how many TBs of each kernel can be resident on the GPU at once."""
     made = []
     for kernel in job.kernels:
         each = 1 if kernel.copy is not None else occupancy(kernel, values)
@@ -140,33 +146,33 @@ def _slots(job: Job, values: Mapping[str, int]) -> Ints:
     return np.array(made, np.int64)
 
 
-def _allowed(kernels: Ints, tbs: Ints, slots: Ints, values: Mapping[str, int]) -> float:
-    """Return the ticks of updates that the end of a TB of some producers may ask for.
+def _update_budget(kernels: Ints, tbs: Ints, slots: Ints, values: Mapping[str, int]) -> float:
+    """Return the ticks that the table may spend on updates for all TBs of some producer kernels.
 
-    Were all TBs as short as a TB can be, the table would keep up; it need not be faster than TBs are
-    released.
+    With that budget it keeps up even if all TBs are as short as ``scheme.table.shortest``, or else with the
+    rate at which TBs are released.
     """
     spacing = values["scheme.table.shortest"] / max(1, int(slots[kernels].max()))
     return max(spacing, float(values["gpu.cp.tb_release"])) * int(tbs[kernels].sum())
 
 
-def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
-    """Return the forms of all kernels that need any; ``values``: encoded parameters.
+def coarse_forms(job: Job, deps: Dependences, values: Mapping[str, int]) -> CoarseForms:
+    """Return the coarser forms of all kernels that need any; ``values``: encoded parameters.
 
-    A kernel needs forms where its edges TB by TB ask for more updates than the table can keep up with
-    (``shared``: it never has them), or where kernels like it would not all fit the table.
+    A kernel needs forms if its exact edges take more updates than the table can keep up with (``shared``: the
+    exact form is never used), or if a window of kernels like it does not fit the table.
     """
     groups, count = deps.groups, len(job.kernels)
     each, update = values["scheme.table.consumers"], values["scheme.table.update"]
     share = values["scheme.table.share"] / 65536
     kept = min(count, values["scheme.window"]) - 1
     steady = values["scheme.table.entries"] * share / (1 + share * kept)
-    tbs, slots = np.diff(deps.offsets), _slots(job, values)
+    tbs, slots = np.diff(deps.offsets), _resident_tbs(job, values)
     grids = [kernel.grid for kernel in job.kernels]
-    tables = [sizes(grids, most) for most in COUNTERS]
-    maker = _Maker(groups, deps.offsets, grids)
+    tables = [tbs_per_counter(grids, most) for most in COUNTER_LIMITS]
+    maker = _FormMaker(groups, deps.offsets, grids)
     launch = {name: np.zeros(count, np.int64) for name in ("shared", "first_form", "forms")}
-    made: list[_Form] = []
+    made: list[_CoarseForm] = []
     owners: list[int] = []
     producers, consumers = np.diff(groups.producer_ptr), np.diff(groups.consumer_ptr)
     for kernel in range(count):
@@ -175,11 +181,11 @@ def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
         launch["first_form"][kernel] = len(made)
         whole = consumers[nodes] == tbs[kernel]
         if whole.all():
-            continue  # it waits as a whole, at the cost of a counter a node
+            continue  # all its TBs wait for the same: one counter a node is enough
         if has_tb_waits(job.kernels[kernel]):
-            continue  # a TB that waits inside for others must wait for no less than they do
+            continue  # a TB that waits for TBs of its kernel must wait for all that they do
         sources = np.array(deps.preds[kernel])
-        allowed = _allowed(sources, tbs, slots, values)
+        allowed = _update_budget(sources, tbs, slots, values)
         asked = int(producers[nodes].sum() + consumers[nodes][~whole].sum()) * update
         held = int((-(-deps.nodes["ranges"][nodes].astype(np.int64) // each)).sum())
         used = groups.consumers[groups.consumer_ptr[nodes.start] : groups.consumer_ptr[nodes.stop]]
@@ -192,7 +198,7 @@ def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
             form = maker.form(kernel, (nodes.start, nodes.stop), size)
             spent = int(form.expect.sum()) + len(form.units)
             entries = form.entries(each)
-            if entries > FEWER * last or spent * update > allowed:
+            if entries > MAX_ENTRY_RATIO * last or spent * update > allowed:
                 continue
             last = entries
             made.append(form)
@@ -204,12 +210,12 @@ def forms_of(job: Job, deps: Dependences, values: Mapping[str, int]) -> Forms:
 
 
 def _tables(
-    made: Sequence[_Form],
+    made: Sequence[_CoarseForm],
     owners: Sequence[int],
     deps: Dependences,
     launch: dict[str, Ints],
-) -> Forms:
-    """Lay the nodes of all forms one after another, and link them to the TBs that count them down."""
+) -> CoarseForms:
+    """Return the nodes of all forms as one table, linked to the producer kernels that count them down."""
     nodes = np.zeros(sum(len(form.expect) for form in made), NODE)
     parts: list[NDArray[np.void]] = [np.zeros(0, RANGE)]
     forms: list[tuple[int, int, int]] = []
@@ -230,4 +236,4 @@ def _tables(
     flat = [link for each in links for link in each]
     launch["links"] = np.array([len(each) for each in links], np.int64)
     launch["first_link"] = csr_offsets(launch["links"])[:-1]
-    return Forms(nodes, np.concatenate(parts), forms, flat, launch)
+    return CoarseForms(nodes, np.concatenate(parts), forms, flat, launch)

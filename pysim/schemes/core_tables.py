@@ -1,4 +1,4 @@
-"""The core's ordering tables, as a scheme fills them: who waits for whom, and at what cost."""
+"""The core's ordering tables, as a scheme fills them: what waits for what, and at what cost."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
 
-    from .coarsening import Forms
+    from .coarsening import CoarseForms
 
 
-def in_memory(size: float) -> int:
-    """Return the bytes that a table entry of ``size`` bytes takes in memory: whole 4-byte words."""
+def word_bytes(size: float) -> int:
+    """Return ``size`` bytes rounded up to whole 4-byte words, as a table entry takes in memory."""
     return 4 * math.ceil(size / 4)
 
 
 @dataclass(slots=True)
 class CoreTables:
-    """What the core needs to know; lists hold one entry a kernel.
+    """How a scheme orders a job.
 
-    ``preds``: kernels that it waits for; ``nodes``: group nodes for its TBs, None without; ``order``: fields
-    of ``gs_order``; ``launches``: fields of ``gs_launch``; ``entry_bytes``: of the table, ``list_bytes``: of
-    its second buffer; ``priority``: the scheme's own; ``merged``: TBs of all kernels take as much of an SM;
-    ``sequence``: all TBs, as ``gs_job`` wants them; ``hints``: the core's tables of them; ``forms``: coarser
-    ones of the nodes.
+    ``preds``: the kernels that each kernel waits for; ``order``: fields of ``gs_order``; ``nodes``: TB edges
+    as group nodes, None: whole kernels wait; ``launches``: fields of ``gs_launch``, one element a kernel;
+    ``entry_bytes``, ``list_bytes``: size of an entry of the dependence table and of its list buffer;
+    ``priority``: overrides ``scheme.priority``; ``one_kernel``: all TBs get the resources of the largest, as
+    in one kernel; ``sequence``: order in which all TBs enter the buffer, ``kernel << 32 | TB``; ``hints``:
+    tables of address hints, by field of ``gs_job``; ``forms``: coarser forms of the nodes.
     """
 
     preds: Sequence[Sequence[int]]
@@ -41,13 +42,13 @@ class CoreTables:
     entry_bytes: float = 0.0
     list_bytes: float = 0.0
     priority: str = ""
-    merged: bool = False
+    one_kernel: bool = False
     sequence: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     hints: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    forms: Forms | None = None
+    forms: CoarseForms | None = None
 
     def fill(self, launches: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Fill the launches' own fields and return the tables of nodes."""
+        """Fill fields of ``gs_launch`` and return the ordering tables, by field of ``gs_job``."""
         from pysim._ffi import dtype_of
 
         for name, column in self.launches.items():

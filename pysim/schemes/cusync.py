@@ -1,4 +1,4 @@
-"""Schemes that wait inside the program in stream order: ``pdl`` and ``cusync``."""
+"""Schemes ``pdl`` and ``cusync``: kernels of a stream overlap, and their TBs wait in their programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Pdl(StreamOrder):
-    """Programmatic dependent launch: TBs start early and wait for the end of whole kernels."""
+    """Programmatic dependent launch: TBs start early and wait (griddepcontrol) for whole kernels."""
 
     waits_inside: ClassVar[bool] = True
 
@@ -28,11 +28,11 @@ class Pdl(StreamOrder):
     ) -> LaunchPlan | None:
         """Return programmatic launches; ConfigError before compute capability 9.0."""
         launch = config.word("scheme.sync.launch")
-        return semaphore_plan(self.full_name(options), launch, job, deps, config, depend=True)
+        return semaphore_plan(self.full_name(options), launch, job, deps, config, wait_whole_kernels=True)
 
 
 class CuSync(StreamOrder):
-    """TBs of overlapping kernels wait for tiles by semaphores (Jangda et al., CGO 2024)."""
+    """TBs of overlapping kernels wait for tiles by semaphore (Jangda et al., CGO 2024)."""
 
     waits_inside: ClassVar[bool] = True
 

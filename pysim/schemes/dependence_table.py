@@ -1,4 +1,4 @@
-"""Schemes of the dependence table whose edges are given: ``pool``, ``tb_static``, ``tb_ideal``."""
+"""Dependence-table schemes with edges known in advance: ``pool``, ``tb_static``, ``tb_ideal``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.errors import ConfigError, WorkloadError
 
 from . import hardware_cost
-from .coarsening import forms_of
-from .core_tables import CoreTables, in_memory
-from .in_kernel_sync import turn_plan
+from .coarsening import coarse_forms
+from .core_tables import CoreTables, word_bytes
+from .in_kernel_sync import intra_kernel_plan
 from .known_edges import KnownEdges
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
 from .prologue import prologue_plan
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FETCHED = ("scheme.table.fetch", 1)
 PROLOGUE = {
     "prologue": SchemeOption(
-        "scheme.prologue = 1", (("scheme.prologue", 1),), structure=hardware_cost.prologue
+        "scheme.prologue = 1", (("scheme.prologue", 1),), structure=hardware_cost.waiting_tbs
     )
 }
 
@@ -43,7 +43,7 @@ class Pool(Scheme):
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
         """Return the window of kernels."""
-        return hardware_cost.pool(sizes)
+        return hardware_cost.pool_structures(sizes)
 
 
 class TableScheme(Scheme):
@@ -58,49 +58,55 @@ class TableScheme(Scheme):
     lists_fetched: ClassVar[bool] = True
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
-        """Return the edges of ``tb_edges``, less those that others imply under ``scheme.table.reduce``."""
+        """Return the edges of ``tb_edges``, transitively reduced under ``scheme.table.reduce``."""
         made = super().known_edges(job, deps, values)
-        return KnownEdges.free(reduce_transitively(made.deps)) if values["scheme.table.reduce"] else made
+        return (
+            KnownEdges.without_cost(reduce_transitively(made.deps)) if values["scheme.table.reduce"] else made
+        )
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
-        """Return the order with what the table brings in from memory."""
+        """Return ``gs_order`` with what the table fetches from memory."""
         fetch = not values["scheme.prologue"] and values["scheme.table.fetch"]
         fetch_lists = self.lists_fetched and values["scheme.table.fetch_lists"]
         lists = values["scheme.table.lists"] if fetch_lists else 0
-        listed = hardware_cost.NAME / 8 * values["scheme.table.references"]
+        listed = hardware_cost.COUNTER_NAME_BITS / 8 * values["scheme.table.references"]
         return super().core_order(job, values) | {
             "fetch": int(fetch),
-            "entry_bytes": in_memory(values["scheme.table.entry_bytes"]) if fetch or lists else 0,
+            "entry_bytes": word_bytes(values["scheme.table.entry_bytes"]) if fetch or lists else 0,
             "lists": lists,
-            "list_bytes": in_memory(listed) if lists else 0,
+            "list_bytes": word_bytes(listed) if lists else 0,
         }
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the nodes of TBs, and what it takes to know them."""
+        """Return the TB edges as group nodes, and the time to find them."""
         order = self.core_order(job, values) | {"footprints": known.footprints}
         return CoreTables(
             self.preds(job, known.deps),
             order,
             known.deps,
-            {name: getattr(known, name) for name in ("barrier", "look_up", "enter")} | known.launch,
+            {"barrier": known.barrier, "look_up": known.lookup_ticks, "enter": known.insert_ticks}
+            | known.launch,
             values["scheme.table.entry_bytes"],
             order.get("list_bytes", 0),
         )
 
-    def add_forms(
+    def add_coarse_forms(
         self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
     ) -> CoreTables:
-        """Add the coarser forms of all kernels' edges (``scheme.table.group``)."""
+        """Add coarser forms of all kernels' edges, under ``scheme.table.group``."""
         if values["scheme.table.group"]:
-            tables.forms = forms_of(job, known.deps, values)
+            tables.forms = coarse_forms(job, known.deps, values)
         return tables
 
     def launch_plan(
         self, options: Sequence[str], job: Job, deps: Dependences, config: Config
     ) -> LaunchPlan | None:
-        """Return launches whose TBs wait after their prologues, under ``scheme.prologue``."""
+        """Return launches whose TBs wait after their prologues, under ``scheme.prologue``.
+
+        Raises WorkloadError if TBs wait for TBs of their kernel, ConfigError without L1 bypass.
+        """
         values = config.encoded()
-        turns = turn_plan(job, values)
+        turns = intra_kernel_plan(job, values)
         if not values["scheme.prologue"]:
             return turns
         if turns is not None:
@@ -114,29 +120,31 @@ class TableScheme(Scheme):
     def structures(
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
-        """Return the table, its buffer of lists where they are fetched, and the lists in memory."""
+        """Return the table, its buffer of counter lists if they are fetched, and the lists in memory."""
         fetched = values["scheme.table.fetch_lists"] and self.lists_fetched
         held = values["scheme.table.lists"] if fetched else 0
         entries, consumers = values["scheme.table.entries"], values["scheme.table.consumers"]
-        made = hardware_cost.table(sizes, entries, consumers, held, values["scheme.table.references"])
-        return [*made, hardware_cost.lists(counts["references"])]
+        made = hardware_cost.table_structures(
+            sizes, entries, consumers, held, values["scheme.table.references"]
+        )
+        return [*made, hardware_cost.counter_lists(counts["references"])]
 
 
 class IdealTable(TableScheme):
-    """The table without limit and cost; all kernels are admitted at once."""
+    """A table of unlimited size without latency; all kernels are admitted at once."""
 
     lists_fetched: ClassVar[bool] = False
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
-        """Return all edges: they cost nothing."""
+        """Return all edges, at no cost."""
         return Scheme.known_edges(self, job, deps, values)
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
-        """Return the order without a limit, and without what comes from memory."""
+        """Return ``gs_order`` of an unlimited table that fetches nothing."""
         made = Scheme.core_order(self, job, values)
         return made | {"infinite": 1, "window": max(1, len(job.kernels)), "admit": 0}
 
-    def add_forms(
+    def add_coarse_forms(
         self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
     ) -> CoreTables:
         """Return the tables as they are: all edges fit."""
@@ -145,7 +153,7 @@ class IdealTable(TableScheme):
     def structures(
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
-        """Return nothing: no hardware is like this."""
+        """Return none: no hardware implements this scheme."""
         return []
 
 

@@ -1,7 +1,8 @@
 """Scheme ``fused``: kernels of a job as stages of one persistent kernel, with barriers or semaphores between.
 
-As many TBs as are resident at once run the tiles of each stage in turn, TB b tiles b, b + TBs, b + 2 TBs and
-so on. Between stages stands a barrier of all TBs, or tiles wait for tiles by semaphores (``waits``).
+The persistent kernel has as many TBs as are resident at once. In each stage TB b runs the tiles b, b + TBs,
+b + 2 TBs and so on. Between stages is a barrier of all TBs, or tiles wait for tiles by semaphore
+(``in_kernel_sync``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from pysim.dependence.dependences import dependences
-from pysim.dependence.producer_tiles import edges_of
+from pysim.dependence.producer_tiles import producer_edges
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.marks import Ops, has_tb_waits, publish_ops, replace_ops
@@ -37,42 +38,46 @@ if TYPE_CHECKING:
 
 
 def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, int]) -> LaunchPlan:
-    """Return a launch for each stretch of kernels that marks connect; ``tiles``: semaphores, no barriers."""
+    """Return one launch for each sequence of kernels that marks connect.
+
+    ``tiles``: stages wait by tile semaphores, not at grid barriers. Raises WorkloadError for several streams,
+    kernels with intra-kernel waits, or programs without marks.
+    """
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("scheme fused takes jobs of one stream")
     for kernel in job.kernels:
         if has_tb_waits(kernel):
             raise WorkloadError(f"kernel {kernel.name}: its TBs wait for each other: they do not fuse")
-    edges = edges_of(job, deps, "tile" if tiles else "")
+    edges = producer_edges(job, deps, "tile" if tiles else "")
     if all(edges.after_all):
         raise WorkloadError(edges.reason or "no two kernels whose programs say what they read and make")
     begins = [i for i, joins in enumerate(edges.after_all) if joins]
-    stretches = list(pairwise([*begins, len(job.kernels)]))
+    sequences = list(pairwise([*begins, len(job.kernels)]))
     stages: list[Kernel] = []
-    for begin, end in stretches:
-        stages += _alike(job.kernels[begin:end]) if end - begin > 1 else job.kernels[begin:end]
+    for begin, end in sequences:
+        stages += _uniform_stages(job.kernels[begin:end]) if end - begin > 1 else job.kernels[begin:end]
     staged = replace(job, kernels=stages)
     if tiles and any(a is not b for a, b in zip(stages, job.kernels, strict=True)):
-        # tiles wait for those of the stages, which may have other TBs, or other tiles
-        edges, joins = edges_of(staged, dependences(staged), "tile"), edges.after_all
+        # edges between the stages: their TBs and tiles may differ from those of the kernels
+        edges, joins = producer_edges(staged, dependences(staged), "tile"), edges.after_all
         if edges.after_all != joins:
             raise WorkloadError(edges.reason or "kernels of which some get other TBs wait for no tiles")
-    made = LaunchPlan(job, [], [], np.zeros(0, np.uint32), [], [], writes=job)
+    made = LaunchPlan(job, [], [], np.zeros(0, np.uint32), [], [], unfused=job)
     table = SemaphoreTable()
     launched: list[Kernel] = []
-    for begin, end in stretches:
+    for begin, end in sequences:
         kernel, base = job.kernels[begin], 0
         if end - begin > 1:
             kernel, needs = _fuse(staged, edges, range(begin, end), tiles, values)
             base = table.add(needs.concatenated())
-        made.number += [len(launched)] * (end - begin)
+        made.launch_of_kernel += [len(launched)] * (end - begin)
         made.cooperative.append(int(end - begin > 1))
         launched.append(kernel)
-        made.semaphores.append((base, 0, 0, 0))
+        made.semaphore_bases.append((base, 0, 0, 0))
     count = len(launched)
-    # events between stretches are in preds
-    made.job, made.needs = replace(job, kernels=launched, events=()), table.array()
-    made.early, made.priority = [0] * count, [0] * count
+    # the launches are in one stream: preds order them, events are not needed
+    made.job, made.posts_needed = replace(job, kernels=launched, events=()), table.array()
+    made.programmatic, made.priority = [0] * count, [0] * count
     made.preds = [(k - 1,) if k else () for k in range(count)]
     return made
 
@@ -80,7 +85,7 @@ def fused_plan(job: Job, deps: Dependences, tiles: bool, values: Mapping[str, in
 def _fuse(
     job: Job, edges: KernelEdges, which: range, tiles: bool, values: Mapping[str, int]
 ) -> tuple[Kernel, SemaphoreTable]:
-    """Return one persistent kernel of stages, and its semaphores, counted from its own first."""
+    """Return one persistent kernel of stages, and its semaphores, numbered from 0."""
     needs = SemaphoreTable()
     stages = job.kernels[which.start : which.stop]
     inner = KernelEdges(
@@ -93,13 +98,13 @@ def _fuse(
     origin = min((t for k in stages for t in k.args), key=lambda t: t.address)
     name = "+".join(dict.fromkeys(k.name for k in stages))
     kernel = Kernel(name, shell, (1, 1, 1), (origin,), ())
-    # as many TBs as fit at once, and no more than the largest stage of tiles has
+    # as many TBs as are resident at once, at most those of the largest stage that uses shared memory
     widest = max((k.tbs for k in stages if k.program.smem), default=max(k.tbs for k in stages))
     tbs = min(occupancy(kernel, values) * values["gpu.sms"], widest)
     written = rewritten_by_job(job)
     ops: list[Op] = []
     for at, stage in zip(which, stages, strict=True):
-        change = _Marks(job, edges, at, output)
+        change = _MarkRewriter(job, edges, at, output)
         _add_stage(ops, stage, origin, written, change)
         if not tiles and at + 1 < which.stop:
             sem = Sem(first=needs.add(np.array([tbs], np.int64)))
@@ -113,8 +118,8 @@ def _fuse(
     return replace(kernel, program=program, grid=(tbs, 1, 1)), needs
 
 
-def _alike(stages: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels as stages, for TBs of one size: those of the kernel that uses most shared memory."""
+def _uniform_stages(stages: Sequence[Kernel]) -> list[Kernel]:
+    """Return the kernels as stages with equal TB sizes: that of the kernel with the most shared memory."""
     warps = max(stages, key=lambda k: k.program.smem).program.warps
     made: list[Kernel] = []
     for stage in stages:
@@ -131,8 +136,8 @@ def _alike(stages: Sequence[Kernel]) -> list[Kernel]:
     return made
 
 
-class _Marks:
-    """Turns the marks of one stage into polls and posts."""
+class _MarkRewriter:
+    """Replaces the marks of one stage by polls and posts."""
 
     def __init__(
         self, job: Job, edges: KernelEdges, index: int, output: Mapping[int, tuple[int, TileSemaphores]]
@@ -147,12 +152,12 @@ class _Marks:
         self.ops: Ops = ()
 
     def __call__(self, op: Op) -> Sequence[Op] | None:
-        """Return what an op becomes; None: it stays."""
+        """Return the ops that replace an op; None: it stays."""
         if op.kind != OP["MARK"]:
             return None
         if op.mark == "input" and op.tile is not None:
             return [
-                _moved(poll, first)
+                _offset_poll(poll, first)
                 for arg, found, first in self.reads
                 if arg == op.tile.arg
                 for poll in poll_ops(op, found, 0, self.kernel.name)
@@ -166,15 +171,15 @@ class _Marks:
         return ()
 
 
-def _moved(op: Op, first: int) -> Op:
+def _offset_poll(op: Op, first: int) -> Op:
     assert op.sem is not None
     return replace(op, sem=replace(op.sem, first=op.sem.first + first))
 
 
 def _add_stage(
-    ops: list[Op], kernel: Kernel, origin: Tensor, written: NDArray[np.int64], change: _Marks
+    ops: list[Op], kernel: Kernel, origin: Tensor, written: NDArray[np.int64], change: _MarkRewriter
 ) -> None:
-    """Append the code of a stage: its tiles' variants between two TILEs."""
+    """Append the code of a stage: its TB variants between two TILE ops."""
     assert isinstance(kernel.program, Program)
     begin = len(ops)
     fresh = {i for i, t in enumerate(kernel.args) if overlaps(written, t.address, t.address + t.nbytes)}
@@ -190,7 +195,7 @@ def _add_stage(
         for op in replace_ops(variant, change):
             if op.kind == OP["EXIT"]:
                 ends.append(len(flat))
-            flat.append(_placed(op, kernel, origin, fresh, start))
+            flat.append(_relocated(op, kernel, origin, fresh, start))
     entries = tuple(bodies[v] for v in kernel.program.variants)
     end = begin + 1 + len(flat)
     stage = Stage(kernel.grid, begin + 1, end, entries * (8 // len(entries)))
@@ -199,10 +204,10 @@ def _add_stage(
     ops += [Op(OP["TILE"], stage=stage, target=end), *flat]
 
 
-def _placed(op: Op, kernel: Kernel, origin: Tensor, fresh: set[int], start: int) -> Op:
-    """Return an op of a stage as the persistent kernel has it: one argument, loops from where it lies.
+def _relocated(op: Op, kernel: Kernel, origin: Tensor, fresh: set[int], start: int) -> Op:
+    """Return an op of a stage relocated to op ``start`` of the persistent kernel and its single argument.
 
-    Arguments that are ``fresh`` are written by the job: L1 may hold what was there before.
+    Loads of arguments in ``fresh``, which the job writes, bypass L1: it may hold stale lines.
     """
     if op.kind == OP["LOOP"]:
         return replace(op, target=op.target + start)
@@ -216,7 +221,7 @@ def _placed(op: Op, kernel: Kernel, origin: Tensor, fresh: set[int], start: int)
 
 
 class Fused(StreamOrder):
-    """Kernels become stages of persistent kernels, each launched once."""
+    """Kernels are stages of persistent kernels, each launched once."""
 
     waits_inside: ClassVar[bool] = True
     fuses: ClassVar[bool] = True
@@ -225,7 +230,7 @@ class Fused(StreamOrder):
     def launch_plan(
         self, options: Sequence[str], job: Job, deps: Dependences, config: Config
     ) -> LaunchPlan | None:
-        """Return a launch for each stretch of kernels that marks connect."""
+        """Return one launch for each sequence of kernels that marks connect."""
         return fused_plan(job, deps, config.word("scheme.sync.fused") == "tile", config.encoded())
 
 

@@ -1,10 +1,10 @@
-"""Schemes that wait inside the program: what they make of a job's marks, semaphores and launches.
+"""In-kernel synchronisation: programs with polls and posts of semaphores, and how they are launched.
 
-A template says once what its loads read and its stores write (``Code.mark_input``, ``Code.mark_output``)
-and where its main loop ends (``Code.mark_main_loop_end``). A scheme turns these marks into polls and posts
-of semaphores, one a tile or one a row of tiles of a producer's output, or into nothing, and adds triggers
-and waits of programmatic dependent launch. The forms are those of CUDA (griddepcontrol, stream priorities)
-and of cuSync (Jangda et al., CGO 2024).
+A template says once what its loads read and its stores write (``Code.mark_input``, ``Code.mark_output``) and
+where its main loop ends (``Code.mark_main_loop_end``). A scheme replaces these marks by polls and posts of
+semaphores, one a tile or one a row of tiles of a producer's output, or by nothing. It adds the triggers and
+waits of programmatic dependent launch. The code follows CUDA (griddepcontrol, stream priorities) and cuSync
+(Jangda et al., CGO 2024).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.producer_tiles import edges_of
+from pysim.dependence.producer_tiles import producer_edges
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
 from pysim.program.marks import (
@@ -51,35 +51,38 @@ if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
 
-STARTED = 3  # which of a launch's semaphores; 0: its own, 1 and 2: of the kernels that it reads from
-# behind STARTED, in the same stretch: what stands for the counter and the table of tiles, and from TURNS on,
-# for each tile, whose turn it is
-ORDER, TURNS = 1, 2
+# semaphore bases of a launch: 0 is its own tiles, 1 and 2 are the tiles of the kernels that it reads from, 3
+# counts its TBs that have started
+STARTED = 3
+# offsets from STARTED: the counter and table of tiles (cuSync's T), and for each tile which TB has its turn
+TILE_COUNTER, TILE_TURNS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a scheme and its options ask for."""
+class SyncSettings:
+    """Settings of in-kernel synchronisation, from ``scheme.sync``."""
 
-    launch: str = ""  # pdl, graph (programmatic edges), streams; "": one kernel after another
-    depend: bool = False  # each TB waits until the kernels before have ended
+    launch: str = ""  # pdl, graph (programmatic edges), streams; "": stream order
+    wait_whole_kernels: bool = False  # each TB waits until earlier kernels have ended (griddepcontrol)
     policy: str = ""  # semaphores: tile, row, strided, conv; "": none
-    late: bool = False
-    spread: bool = False
-    gate: str = "all"  # of streams: all, first, none
-    order: bool = False  # each TB looks its tile up
-    early: bool = False  # wait before the first load of anything
-    system: bool = False  # fence the system
-    each: bool = False  # poll each semaphore
+    trigger_late: bool = False  # launch dependents after the main loop, not at the start
+    spread_tbs: bool = False  # pad shared memory so that each SM gets an even share of TBs
+    gate: str = "all"  # with streams, a gate kernel waits for the start of: all, first (TB), none
+    look_up_tile: bool = False  # each TB takes its tile from a counter and a table
+    wait_early: bool = False  # wait before the first load, not before the first dependent one
+    fence_system: bool = False  # fences before posts are system-wide
+    poll_each: bool = False  # poll each semaphore, even one known to be posted
 
 
 def semaphore_plan(
-    name: str, launch: str, job: Job, deps: Dependences, config: Config, depend: bool = False
+    name: str, launch: str, job: Job, deps: Dependences, config: Config, wait_whole_kernels: bool = False
 ) -> LaunchPlan:
-    """Return the launches under ``scheme.sync``.
+    """Return the launches of a job with in-kernel synchronisation, by the parameters ``scheme.sync``.
 
-    ``launch``: pdl, graph, streams, or empty: one kernel after another; ``depend``: TBs wait for whole
-    kernels, not for semaphores; ``name``: of the scheme, for errors.
+    ``name``: of the scheme, for errors; ``launch``: pdl, graph, streams, or empty: stream order;
+    ``wait_whole_kernels``: TBs wait for whole kernels, not for semaphores. Raises ConfigError for
+    programmatic launches before compute capability 9.0, WorkloadError for a job that cannot be synchronised
+    so.
     """
     if launch in ("pdl", "graph") and not config["scheme.hypothetical"]:
         major, minor = config.device.compute_capability
@@ -88,10 +91,10 @@ def semaphore_plan(
                 f"{name} needs compute capability 9.0, {config.device.name} has {major}.{minor}"
                 " (--hypothetical runs it all the same)"
             )
-    settings = Settings(
+    settings = SyncSettings(
         launch,
-        depend,
-        "" if depend else config.word("scheme.sync.policy"),
+        wait_whole_kernels,
+        "" if wait_whole_kernels else config.word("scheme.sync.policy"),
         config.word("scheme.sync.trigger") == "late",
         bool(config["scheme.sync.spread"]),
         config.word("scheme.sync.gate"),
@@ -100,14 +103,17 @@ def semaphore_plan(
         config.word("scheme.sync.fence") == "system",
         config.word("scheme.sync.poll") == "each",
     )
-    return plan(job, deps, settings, config.encoded())
+    return sync_plan(job, deps, settings, config.encoded())
 
 
-def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, int]) -> LaunchPlan:
-    """Return how a scheme with these settings launches a job; refuse jobs that it does not apply to."""
+def sync_plan(job: Job, deps: Dependences, settings: SyncSettings, values: Mapping[str, int]) -> LaunchPlan:
+    """Return the launches of a job under these settings; ``values``: encoded parameters.
+
+    Raises WorkloadError for several streams, or if no two kernels can be synchronised by their marks.
+    """
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
-    edges = edges_of(job, deps, settings.policy)
+    edges = producer_edges(job, deps, settings.policy)
     if all(edges.after_all) or (settings.policy and not any(edges.producers)):
         raise WorkloadError(edges.reason or "no program says where it would wait")
     table = SemaphoreTable()
@@ -117,8 +123,8 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     for index, kernel in enumerate(job.kernels):
         gated = settings.launch == "streams" and index + 1 < count and not edges.after_all[index + 1]
         need = (kernel.tbs if settings.gate == "all" else 1) if gated and settings.gate != "none" else 0
-        if need or settings.order or has_tb_waits(kernel):
-            started[index] = table.add(_own(kernel, need))
+        if need or settings.look_up_tile or has_tb_waits(kernel):
+            started[index] = table.add(_own_semaphores(kernel, need))
     known: dict[object, Program | RecordedProgram] = {}
     kernels: list[Kernel] = []
     bases: list[tuple[int, int, int, int]] = []
@@ -128,7 +134,7 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
             (tuple(dict.fromkeys(p.arg for p in edge.inputs)), output[n][1]) for n, edge in mine.items()
         )
         follows = index + 1 < count and not edges.after_all[index + 1]
-        use = _Use(settings, output.get(index), reads, follows, edges.after_all[index])
+        use = _KernelSync(settings, output.get(index), reads, follows, edges.after_all[index])
         if marks_of(kernel):
             kernel = replace(kernel, program=use.applied(kernel, values, known))
         kernels.append(kernel)
@@ -138,8 +144,8 @@ def plan(job: Job, deps: Dependences, settings: Settings, values: Mapping[str, i
     return _launched(job, edges, kernels, bases, table, settings, values)
 
 
-def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
-    """Return what the semaphores from a kernel's STARTED on need."""
+def _own_semaphores(kernel: Kernel, started: int) -> NDArray[np.int64]:
+    """Return the posts needed by the semaphores from a kernel's STARTED on; ``started``: TBs to wait for."""
     gx, gy, gz = kernel.grid
     tiles = (
         np.tile(np.array([0] + [1] * gz, np.int64), gx * gy)
@@ -151,39 +157,50 @@ def _own(kernel: Kernel, started: int) -> NDArray[np.int64]:
     return np.concatenate((np.array([started, 0], np.int64), tiles))
 
 
-def _turn(kernel: Kernel, op: Op, behind: int) -> Sem:
-    """Return the semaphore on which a TB of a kernel waits for its turn, or ``behind`` it the next one."""
+def _turn_semaphore(kernel: Kernel, op: Op, after: int) -> Sem:
+    """Return the semaphore of a TB's turn along z (``after`` = 0), or of the next TB's turn (1)."""
     if op.sem is not None:
-        return replace(op.sem, first=op.sem.first + TURNS, base=STARTED)
+        return replace(op.sem, first=op.sem.first + TILE_TURNS, base=STARTED)
     gx, _, gz = kernel.grid
-    return Sem(Affine(by=1), Affine(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TURNS + behind, STARTED)
+    return Sem(Affine(by=1), Affine(bx=gz + 1, bz=1), 1, 1, gx * (gz + 1), TILE_TURNS + after, STARTED)
 
 
-def turn_plan(job: Job, values: Mapping[str, int]) -> LaunchPlan | None:
-    """Return the launches of a scheme that does not wait inside, where a kernel's TBs wait for each other."""
+def intra_kernel_plan(job: Job, values: Mapping[str, int]) -> LaunchPlan | None:
+    """Return the launches of a job whose kernels have intra-kernel waits alone; None: it has none."""
     if not any(has_tb_waits(kernel) for kernel in job.kernels):
         return None
     table, count = SemaphoreTable(), len(job.kernels)
     made = LaunchPlan(
-        job, [0] * count, [], np.zeros(0, np.uint32), [0] * count, [], list(range(count)), turns=True
+        job,
+        [0] * count,
+        [],
+        np.zeros(0, np.uint32),
+        [0] * count,
+        [],
+        list(range(count)),
+        intra_kernel_only=True,
     )
     launched, known = [], dict[object, Program | RecordedProgram]()
     for kernel in job.kernels:
-        first = table.add(_own(kernel, 0)) if has_tb_waits(kernel) else 0
-        made.semaphores.append((0, 0, 0, first))
-        use = _Use(Settings(), None, (), False, True)
+        first = table.add(_own_semaphores(kernel, 0)) if has_tb_waits(kernel) else 0
+        made.semaphore_bases.append((0, 0, 0, first))
+        use = _KernelSync(SyncSettings(), None, (), False, True)
         program = use.applied(kernel, values, known) if has_tb_waits(kernel) else kernel.program
         launched.append(replace(kernel, program=program))
-    made.job, made.needs = replace(job, kernels=launched), table.array()
+    made.job, made.posts_needed = replace(job, kernels=launched), table.array()
     made.cooperative = [int(kernel.cooperative) for kernel in launched]
     return made
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
-    """What one kernel's marks become."""
+class _KernelSync:
+    """Replaces the marks of one kernel by polls, posts and triggers.
 
-    settings: Settings
+    ``output``: (argument, semaphores) of its tiles; ``reads``: (arguments, semaphores) of each producer;
+    ``joins``: it starts after all earlier kernels have ended.
+    """
+
+    settings: SyncSettings
     output: tuple[int, TileSemaphores] | None
     reads: tuple[tuple[tuple[int, ...], TileSemaphores], ...]
     follows: bool  # the next kernel may start before this one has ended
@@ -205,11 +222,11 @@ class _Use:
     def applied(
         self, kernel: Kernel, values: Mapping[str, int], known: dict[object, Program | RecordedProgram]
     ) -> Program | RecordedProgram:
-        """Return the kernel's program with waits and posts; launches that differ in bases only share it."""
+        """Return the program with waits and posts; launches that differ only in semaphore bases share it."""
         key = self._key(kernel)
         if key not in known:
             program = rewrite_program(kernel.program, lambda ops: self._ops(ops, kernel, values), kernel.name)
-            if self.settings.spread and not self.joins and program.smem:
+            if self.settings.spread_tbs and not self.joins and program.smem:
                 program = replace(program, smem=spread_smem(kernel, values))
             known[key] = program
         return known[key]
@@ -217,17 +234,17 @@ class _Use:
     def _ops(self, ops: Ops, kernel: Kernel, values: Mapping[str, int]) -> Ops:
         front = Code()
         trigger = self.settings.launch in ("pdl", "graph") and self.follows
-        if trigger and not self.settings.late:
+        if trigger and not self.settings.trigger_late:
             front.launch_dependents()
         if self.settings.launch == "streams" and self.follows and self.settings.gate != "none":
             front.post(Sem(base=STARTED), fence=False)
-        if self.settings.order:
-            # an atomic on the counter, then a load of the table: two round trips, told to all warps
-            front.poll(Sem(base=STARTED, first=ORDER))
-            front.poll(Sem(base=STARTED, first=ORDER))
-        if self.settings.depend:
+        if self.settings.look_up_tile:
+            # two round trips: an atomic on the counter, a load of the table; all warps wait for them
+            front.poll(Sem(base=STARTED, first=TILE_COUNTER))
+            front.poll(Sem(base=STARTED, first=TILE_COUNTER))
+        if self.settings.wait_whole_kernels:
             front.grid_dependency_wait()
-        hoisted = self._first(ops) if self.settings.early else None
+        hoisted = self._first(ops) if self.settings.wait_early else None
         begun = False
 
         def wait(op: Op) -> list[Op]:
@@ -237,7 +254,7 @@ class _Use:
                 if op.tile is not None and op.tile.arg in args
                 for poll in poll_ops(op, found, base + 1, kernel.name)
             ]
-            return [poll_without_lookahead(each) for each in mine] if self.settings.each else mine
+            return [poll_without_lookahead(each) for each in mine] if self.settings.poll_each else mine
 
         def change(op: Op) -> Sequence[Op] | None:
             nonlocal begun
@@ -252,16 +269,16 @@ class _Use:
                         f"kernel {kernel.name}: its program does not say where its loads begin"
                     )
                 return ()
-            if op.mark == "main_loop_end" and trigger and self.settings.late:
+            if op.mark == "main_loop_end" and trigger and self.settings.trigger_late:
                 code = Code()
                 code.launch_dependents()
                 return code.ops
             if op.mark == "tb_wait":
                 code = Code()
-                code.poll(_turn(kernel, op, 0), level=op.level)
+                code.poll(_turn_semaphore(kernel, op, 0), level=op.level)
                 return code.ops
             if op.mark == "tb_signal":
-                return publish_ops(ops, _turn(kernel, op, 1), op.level)
+                return publish_ops(ops, _turn_semaphore(kernel, op, 1), op.level)
             part = op.tile
             if op.mark == "input":
                 return wait(op)
@@ -276,20 +293,22 @@ class _Use:
         return replace_ops(ops, change, front.ops)
 
     def _first(self, ops: Ops) -> Op | None:
-        """Return the first mark of what other kernels make."""
+        """Return the first mark of an input that another kernel makes."""
         args = [arg for each, _ in self.reads for arg in each]
         marked = (op for op in ops if op.mark == "input" and op.tile is not None and op.tile.arg in args)
         return next(marked, None)
 
     def _extra(self, values: Mapping[str, int]) -> int:
-        """Return the cycles that a fence of the system takes longer than one of the device."""
+        """Return the cycles that a system-wide fence takes beyond a device-wide one."""
         return (
-            max(0, values["gpu.sync.fence_system"] - values["gpu.sync.fence"]) if self.settings.system else 0
+            max(0, values["gpu.sync.fence_system"] - values["gpu.sync.fence"])
+            if self.settings.fence_system
+            else 0
         )
 
 
 def spread_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
-    """Return the shared memory of a TB with which no more TBs than an even share fit on an SM."""
+    """Return the bytes of shared memory a TB at which an SM holds no more than an even share of the TBs."""
     most, held = values["gpu.sm.smem"], occupancy(kernel, values)
     share = min(held, -(-kernel.tbs // values["gpu.sms"]))
     extra = allocated_smem(kernel, values) - kernel.program.smem
@@ -298,8 +317,8 @@ def spread_smem(kernel: Kernel, values: Mapping[str, int]) -> int:
     return max(kernel.program.smem, (int((most - extra) / (share + 1) / 1024) + 1) * 1024)
 
 
-def gate() -> Program:
-    """Return the program of a kernel that waits until all TBs of another have started."""
+def gate_program() -> Program:
+    """Return the program of a gate kernel, which waits until TBs of another kernel have started."""
     code = Code()
     code.poll(Sem(base=1))
     code.exit()
@@ -312,50 +331,51 @@ def _launched(
     kernels: list[Kernel],
     bases: list[tuple[int, int, int, int]],
     table: SemaphoreTable,
-    settings: Settings,
+    settings: SyncSettings,
     values: Mapping[str, int],
 ) -> LaunchPlan:
-    """Return the launches: programmatic ones, or two streams with gates between."""
+    """Return the launches: programmatic ones, or two streams with gate kernels between."""
     made = LaunchPlan(job, [], [], table.array(), [], [])
     launched: list[Kernel] = []
-    program = gate()
+    program = gate_program()
 
     def add(
         kernel: Kernel, sems: tuple[int, int, int, int], preds: Iterable[int], early: bool = False
     ) -> None:
         made.preds.append(tuple(sorted(preds)))
-        made.early.append(int(early))
-        made.semaphores.append(sems)
+        made.programmatic.append(int(early))
+        made.semaphore_bases.append(sems)
         launched.append(kernel)
 
-    begin, side = 0, 0  # the first launch that has not surely ended; which of two streams comes next
+    begin, side = 0, 0  # first launch that may still run; the stream of the next kernel
     last: list[tuple[int, ...]] = [(), ()]  # what the next launch of each stream waits for
     for index, kernel in enumerate(kernels):
         if edges.after_all[index]:
             here = len(launched)
-            made.number.append(here)
+            made.launch_of_kernel.append(here)
             add(replace(kernel, stream=0), bases[index], range(begin, here))
             # the second stream forks before it
             begin, side, last = here, 1, [(here,), made.preds[here]]
         elif settings.launch == "streams" and settings.gate == "none":
-            made.number.append(len(launched))
+            made.launch_of_kernel.append(len(launched))
             add(replace(kernel, stream=side), bases[index], last[side])
             last[side] = (len(launched) - 1,)
             side = 1 - side
         elif settings.launch == "streams":
             wait = Kernel(f"gate {kernel.name}", program, (1, 1, 1), (), (), side)
             add(wait, (0, bases[index - 1][STARTED], 0, 0), last[side])
-            made.number.append(len(launched))
+            made.launch_of_kernel.append(len(launched))
             add(replace(kernel, stream=side), bases[index], (len(launched) - 1,))
             last[side] = (len(launched) - 1,)
             side = 1 - side
         else:
-            made.number.append(len(launched))
+            made.launch_of_kernel.append(len(launched))
             add(kernel, bases[index], (len(launched) - 1,), bool(settings.launch))
     made.job = replace(job, kernels=launched)
     made.cooperative = [int(kernel.cooperative) for kernel in launched]
-    # what waits gives way to what it waits for: behind full gates the second stream has the lower priority;
-    # else a third kernel may come while TBs of the second have not started, and the older goes first
+    # waiting TBs must not take the slots of TBs that they wait for. With full gates the second stream has the
+    # lower priority. Without, a third kernel may come before all TBs of the second have started: the older
+    # kernel goes first
     made.priority = [k.stream * (settings.gate == "all") for k in launched]
     if settings.launch in ("pdl", "graph"):
         way = "early_graph" if settings.launch == "graph" else "early"

@@ -1,9 +1,9 @@
-"""Kernels compared by address ranges, as ACS does (Durvasula et al., arXiv 2401.12377, 2024).
+"""Schemes ``acs_hw``, ``acs_sw``: a window of kernels compared by address ranges (ACS).
 
-Each kernel comes with the segments that it reads and writes; one that enters the window waits for those in it
-that it conflicts with. The published test compares older ranges with what the new kernel *writes*, and so
-misses a read after a write; here all three are compared: read after write, write after read, write after
-write.
+ACS: Durvasula et al., arXiv 2401.12377, 2024. Each kernel comes with the address ranges (segments) that it
+reads and writes. A kernel that enters the window waits for those in it that it conflicts with. The published
+test compares older ranges only with what the new kernel *writes*, and so misses read after write; here RAW,
+WAR and WAW are compared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.program.regions import SECTOR
 
 from . import hardware_cost
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MOST = 16  # segments a kernel states of each mode; the paper measured six to ten
+MAX_SEGMENTS = 16  # segments a kernel, of reads and of writes each; the paper measured six to ten
 
 
-def _few(spans: Ints) -> Ints:
-    """Return at most ``MOST`` ranges that cover sorted ones: the narrowest holes are closed."""
-    if len(spans) <= MOST:
+def _merge_to_limit(spans: Ints) -> Ints:
+    """Return at most ``MAX_SEGMENTS`` ranges that cover sorted ranges, by closing the narrowest holes."""
+    if len(spans) <= MAX_SEGMENTS:
         return spans
     holes = spans[1:, 0] - spans[:-1, 1]
-    cuts = np.sort(np.argsort(-holes, kind="stable")[: MOST - 1])
+    cuts = np.sort(np.argsort(-holes, kind="stable")[: MAX_SEGMENTS - 1])
     return np.stack([spans[np.append(0, cuts + 1), 0], spans[np.append(cuts, len(spans) - 1), 1]], axis=1)
 
 
 def _span(access: Access, tbs: int) -> tuple[int, int] | None:
-    """Return the range from the first to the last sector that any TB touches, in bytes."""
+    """Return the byte range from the first to the last sector that any TB touches; None: none."""
     tensor = access.tensor
     raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
     row0, col0 = np.maximum(raw[:, 0], 0), np.maximum(raw[:, 2], 0)
@@ -60,14 +60,16 @@ def _span(access: Access, tbs: int) -> tuple[int, int] | None:
     return lo // SECTOR * SECTOR, -(-hi // SECTOR) * SECTOR
 
 
-def segments_of(kernel: Kernel) -> tuple[Ints, Ints]:
-    """Return (read, written) ranges of a kernel in whole sectors, (n, 2) bytes: one a tensor that it touches.
+def kernel_segments(kernel: Kernel) -> tuple[Ints, Ints]:
+    """Return (read, written) ranges of a kernel, each (n, 2) bytes in whole sectors: one a tensor.
 
-    Of a recorded kernel, no tensors are known: what it touched, in at most ``MOST`` ranges.
+    A recorded kernel has no tensors: its sectors are covered by at most ``MAX_SEGMENTS`` ranges.
     """
     if kernel.footprint is not None:
         read = kernel.footprint.read_ranges(kernel.tbs, kernel.name)
-        return _few(read), _few(kernel.footprint.written_ranges(kernel.tbs, kernel.name))
+        return _merge_to_limit(read), _merge_to_limit(
+            kernel.footprint.written_ranges(kernel.tbs, kernel.name)
+        )
     found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for access in kernel.accesses:
         span = _span(access, kernel.tbs)
@@ -77,18 +79,21 @@ def segments_of(kernel: Kernel) -> tuple[Ints, Ints]:
     return read, written
 
 
-def clash(before: Ints, own: int) -> NDArray[np.bool_]:
-    """Return which older accesses to the same range an access must come after; modes: 0 read, 1 write."""
+def must_order(before: Ints, own: int) -> NDArray[np.bool_]:
+    """Return a mask of the older accesses that an access to the same range must wait for.
+
+    ``before``: their modes; ``own``: its mode; 0: read, 1: write.
+    """
     ordered: NDArray[np.bool_] = (before | own) != 0
     return ordered
 
 
-def conflicts(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the kernels that each kernel waits for, less those that others imply, and its segments."""
+def conflicting_kernels(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Return the predecessors of each kernel, transitively reduced, and its number of segments."""
     spans: list[Ints] = []
     counts: list[int] = []
     for index, kernel in enumerate(job.kernels):
-        read, written = segments_of(kernel)
+        read, written = kernel_segments(kernel)
         counts.append(len(read) + len(written))
         for part, mode in ((read, 0), (written, 1)):
             spans.append(np.column_stack([part, np.full(len(part), mode), np.full(len(part), index)]))
@@ -99,26 +104,26 @@ def conflicts(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
         end = first[index]
         before: set[int] = set()
         for own in range(end, first[index + 1]):
-            met = (lo[:end] < hi[own]) & (hi[:end] > lo[own]) & clash(mode[:end], mode[own])
+            met = (lo[:end] < hi[own]) & (hi[:end] > lo[own]) & must_order(mode[:end], mode[own])
             before.update(owner[:end][met].tolist())
         preds.append(sorted(before))
-    return reduced(preds), counts
+    return reduce_preds(preds), counts
 
 
 class AcsHardware(Scheme):
-    """The window in the command processor."""
+    """ACS with the window in the command processor."""
 
     windowed: ClassVar[bool] = True
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the order by range checks; a slot takes a cycle for each other one."""
-        preds, _ = conflicts(job)
+        """Return the order by range checks; the window compares one slot a cycle."""
+        preds, _ = conflicting_kernels(job)
         size, cycle = values["scheme.acs.window"], values["gpu.clock"]
         order = self.core_order(job, values)
-        # it looks for those that a kernel waits for, and forgets one that has ended
+        # admission searches the whole window, a completed kernel is removed from the other slots
         order |= {"window": min(size, len(preds)), "entries": size, "ahead": values["scheme.acs.list"]}
         order |= {"admit": order["admit"] + size * cycle, "end": (size - 1) * cycle}
-        each = hardware_cost.each_bytes(hardware_cost.acs_slot(size))
+        each = hardware_cost.entry_bytes(hardware_cost.acs_slot_fields(size))
         return CoreTables(preds, order, launches={"whole": [len(p) for p in preds]}, entry_bytes=each)
 
     def structures(
@@ -126,30 +131,30 @@ class AcsHardware(Scheme):
     ) -> list[Structure]:
         """Return the window."""
         count = values["scheme.acs.window"]
-        return [Structure("window", count, hardware_cost.acs_slot(count))]
+        return [Structure("window", count, hardware_cost.acs_slot_fields(count))]
 
 
 class AcsSoftware(Scheme):
-    """The window on the host; the program only fills a queue in the host's memory."""
+    """ACS with the window on the host; the program fills a queue in host memory."""
 
     windowed: ClassVar[bool] = True
     host_launches: ClassVar[bool] = False
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the order by range checks, with threads that launch kernels and wait for their ends."""
-        preds, segments = conflicts(job)
+        """Return the order by range checks, with host threads that launch kernels and wait for their ends."""
+        preds, segments = conflicting_kernels(job)
         size, submit = values["scheme.acs.window"], values["host.launch"] + values["gpu.cp.launch"]
         order = self.core_order(job, values)
         order |= {
             "window": min(size, len(preds)),
             "entries": size,
             "launch": 0,
-            "reserve": 0,  # a newer kernel may hold the thread that the oldest waits for
+            "reserve": 0,  # a newer kernel may hold the host thread that the oldest waits for
             "admit": values["scheme.acs.insert"],
             "check": values["scheme.acs.check"],
             "launchers": values["scheme.acs.threads"],
             "submit": submit,
-            # host.roundtrip is both: the end seen by the host, and the next launch
+            # host.roundtrip is the time until the host sees the end, plus the next launch
             "seen": max(0, values["host.roundtrip"] - submit),
             "update": 0,
             "latency": 0,

@@ -1,4 +1,4 @@
-"""The edges that a scheme goes by, and what it costs the scheme to know them."""
+"""The edges that a scheme enforces, and the time and memory that finding them takes."""
 
 from __future__ import annotations
 
@@ -15,56 +15,59 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LearningReport:
-    """What learning came to. Launches do not count copies, whose ranges are given and not learned."""
+    """Counts of a run of ``tb_learned``; the columns of table ``learned``. Copies are no launches here."""
 
     launches: int
     served: int
     unlearnable: int
-    changed: int  # first launches of a program that was known with another grid or layout
-    mispredicted: int  # a check of the model: launches that do not touch what their signature's first one did
+    changed: int  # first launches of a known program with another grid or argument layout
+    mispredicted: (
+        int  # launches that touch other bytes than the first launch of their signature (the model checks)
+    )
     signatures: int
     ranges: int  # kept, of all signatures
-    looked_up: int  # ranges, counted once for each served launch
+    looked_up: int  # ranges compared, summed over served launches
     recorded_bytes: int  # written by first launches, and kept
     fetched_bytes: int  # read by served launches
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The core's tables of hints (``gs_hint`` and what follows it in core_c/gs_api.h).
+    """Address hints of all launches, as tables of the core (``gs_hint`` and others in core_c/gs_api.h).
 
-    ``launch``: fields of ``gs_launch`` by name, one element a launch. ``barrier``: 1 where no hint came.
+    ``launch``: fields of ``gs_launch`` by name, one element a launch. ``barrier``: 1 for launches without
+    hints.
     """
 
     tables: dict[str, NDArray[np.generic]]
     launch: dict[str, NDArray[np.uint32]]
     barrier: NDArray[np.uint32]
-    granules: NDArray[np.int64]  # of each launch: how many its hints name
-    look_up: NDArray[np.uint64]  # ticks before its admission, and after it
-    enter: NDArray[np.uint64]
+    granules: NDArray[np.int64]  # of each launch: granules that its hints name
+    lookup_ticks: NDArray[np.uint64]  # of each launch, before its admission
+    insert_ticks: NDArray[np.uint64]  # of each launch, after its admission
 
 
 @dataclass(frozen=True, slots=True)
 class KnownEdges:
-    """Edges as a scheme knows them, and what knowing costs; arrays have one element a launch.
+    """Edges that a scheme enforces, and what finding them costs; arrays have one element a launch.
 
-    ``barrier``: 1 where a kernel runs after barriers. ``look_up``, ``enter``: ticks (1/1024 ns) before and
-    after the admission. ``launch``: further fields of ``gs_launch``; ``footprints``: bytes of memory that
-    they name.
+    ``barrier``: 1 where the kernel waits for all earlier kernels and all later ones wait for it.
+    ``lookup_ticks``, ``insert_ticks``: ticks (1/1024 ns) before and after its admission. ``launch``: further
+    fields of ``gs_launch``; ``footprints``: bytes of memory for learned footprints.
     """
 
     deps: Dependences
     barrier: NDArray[np.uint32]
-    look_up: NDArray[np.uint64]
-    enter: NDArray[np.uint64]
+    lookup_ticks: NDArray[np.uint64]
+    insert_ticks: NDArray[np.uint64]
     learned: LearningReport | None = None
-    hints: Hints | None = None  # the core finds edges from them, and ignores those of ``deps``
+    hints: Hints | None = None  # if given, the core finds edges from them instead of ``deps``
     launch: dict[str, NDArray[Any]] = field(default_factory=dict)
     footprints: int = 0
 
     @classmethod
-    def free(cls, deps: Dependences) -> KnownEdges:
-        """Return edges that are known without a cost and without barriers."""
+    def without_cost(cls, deps: Dependences) -> KnownEdges:
+        """Return edges that take no time to find and need no barriers."""
         count = len(deps.preds)
         none = np.zeros(count, np.uint64)
         return cls(deps, none.astype(np.uint32), none, none)

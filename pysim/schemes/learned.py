@@ -1,12 +1,12 @@
-"""Footprints that a table scheme learns at the first launch of a kernel, behind barriers, for all later ones.
+"""Scheme ``tb_learned``: hardware records a kernel's footprint at its first launch and reuses it later.
 
-A kernel's *signature* is its program, its grid and the layout of its arguments: which of them share memory,
-and how far apart. At the first launch of a signature the hardware records, for each TB and argument, the
-ranges that the TB reads and writes, as offsets from the argument. A later launch with that signature touches
-just these ranges from its own arguments on, for every address of its program is affine in TB and arguments;
-so its edges to all that is in the pool are known before it starts, wherever its buffers lie. Kernels with
-addresses that were read from data (recorded ones) are never learned: they run behind barriers. That the rule
-holds is checked here with what the model knows of each launch, and hardware does not; it costs nothing.
+A kernel's *signature* is its program, its grid and the layout of its arguments: which of them overlap, and
+at what distance. The first launch of a signature runs between barriers. The hardware records, for each TB
+and argument, the byte ranges that the TB reads and writes, as offsets from the argument. All addresses of
+such a program are affine in TB number and arguments, so a later launch with the same signature touches the
+same offsets from its own arguments, and its edges are known before it starts. Kernels with data-dependent
+addresses (recorded ones) are never learned: they run between barriers. The model checks each launch against
+its signature at no cost; hardware would not check.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pysim.program.job import Access, Job, Tensor
 from pysim.program.regions import GRANULES, SECTOR, csr_offsets, expand_ranges
 
 from . import hardware_cost
-from .core_tables import in_memory
+from .core_tables import word_bytes
 from .dependence_table import FETCHED, PROLOGUE, TableScheme
 from .known_edges import KnownEdges, LearningReport
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranges:
-    """What TBs touch from an argument on: row0, row1, byte0, byte1 of rows ``pitch`` apart, (TBs, 4).
+class LearnedRanges:
+    """Learned ranges relative to an argument.
 
-    ``counts``: ranges that the hardware keeps of it, one element a TB.
+    ``offset``: bytes from argument ``arg``; ``table``: (TBs, 4), rows and bytes row0, row1, byte0, byte1 of
+    rows ``pitch`` bytes apart, ends excluded; ``counts``: (TBs), ranges that the hardware stores.
     """
 
     arg: int
@@ -55,14 +56,14 @@ class Ranges:
     counts: Ints
 
     def access(self, args: Sequence[Tensor]) -> Access:
-        """Return it as an access, from the arguments of a launch on."""
+        """Return the access of a launch with these arguments."""
         rows = int(self.table[:, 1].max(initial=1))
         tensor = Tensor("learned", rows, self.pitch, 1, args[self.arg].address + self.offset)
         return Access(tensor, self.mode, lambda tbs: self.table[tbs])
 
 
-class _Touch(NamedTuple):
-    """What TBs touch from an argument on, as :class:`Ranges` has it."""
+class _ArgAccess(NamedTuple):
+    """One access relative to an argument, as in :class:`LearnedRanges`."""
 
     arg: int
     mode: Mode
@@ -72,11 +73,11 @@ class _Touch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """How a scheme that learns launches a job.
+class LearnedLaunches:
+    """Edges and barriers of a job under ``tb_learned``.
 
-    ``barrier``, ``ranges`` (to look up) and ``launch`` (fields of ``gs_launch``: footprints in memory): one a
-    launch. ``footprints``: bytes that those take.
+    One element a launch: ``barrier``, 1: it runs between barriers; ``ranges``, learned ranges to look up;
+    ``launch``, fields of ``gs_launch`` for footprints in memory. ``footprints``: bytes of all footprints.
     """
 
     deps: Dependences
@@ -87,22 +88,22 @@ class Learned:
     report: LearningReport
 
 
-def _flat(offset: int, lo: Ints, hi: Ints) -> tuple[int, int, Ints]:
-    """Return byte ranges as a table of one row: its offset, its length in whole sectors, and the rows."""
+def _one_row_table(offset: int, lo: Ints, hi: Ints) -> tuple[int, int, Ints]:
+    """Return byte ranges ``lo`` to ``hi`` of TBs as (offset, pitch, table) of one long row each."""
     first = int(lo.min(initial=0)) // SECTOR * SECTOR
     length = -(-(int(hi.max(initial=1)) - first) // SECTOR) * SECTOR
     row = (lo < hi).astype(np.int64)
     return offset + first, max(length, SECTOR), np.stack([0 * lo, row, lo - first, hi - first], axis=1)
 
 
-def hulls(
+def covering_ranges(
     arg: int, mode: Mode, parts: Sequence[tuple[int, int, Ints]], limit: int, strided: bool
-) -> list[Ranges]:
-    """Return ranges that hold ``parts`` (offset, pitch, table), at most ``limit`` a TB.
+) -> list[LearnedRanges]:
+    """Return ranges that cover ``parts`` (offset, pitch, table), at most ``limit`` a TB.
 
-    A strided range is a run of bytes repeated at one distance, so a rectangle is one. Without them each row
-    of a rectangle is a range of its own; where that is too many, neighbouring rows share one that holds all
-    between them, too: edges are added, and none lost.
+    With ``strided`` a range is a run of bytes repeated at a constant stride, so one covers a rectangle.
+    Without, each row of a rectangle takes a range; if these are too many, neighbouring rows share one range
+    that also covers the bytes between them. This adds edges and drops none.
     """
     if len(parts) > limit:
         big = np.iinfo(np.int64).max
@@ -114,9 +115,9 @@ def hulls(
             his.append(np.where(some, offset + (row1 - 1) * pitch + byte1, -1))
         lo, hi = np.min(los, axis=0), np.max(his, axis=0)
         none = hi < 0
-        offset, pitch, table = _flat(0, np.where(none, 0, lo), np.where(none, 0, hi))
-        return [Ranges(arg, mode, offset, pitch, table, (~none).astype(np.int64))]
-    made: list[Ranges] = []
+        offset, pitch, table = _one_row_table(0, np.where(none, 0, lo), np.where(none, 0, hi))
+        return [LearnedRanges(arg, mode, offset, pitch, table, (~none).astype(np.int64))]
+    made: list[LearnedRanges] = []
     share = limit // len(parts)
     for offset, pitch, table in parts:
         row0, row1, byte0, byte1 = table.T
@@ -124,19 +125,21 @@ def hulls(
         rows = np.where(some, row1 - row0, 0)
         runs = np.where((byte0 <= 0) & (byte1 >= pitch), np.minimum(rows, 1), rows)
         if strided or int(runs.max(initial=0)) <= share:
-            made.append(Ranges(arg, mode, offset, pitch, table, some.astype(np.int64) if strided else runs))
+            made.append(
+                LearnedRanges(arg, mode, offset, pitch, table, some.astype(np.int64) if strided else runs)
+            )
             continue
         for part in range(share):
             first, last = row0 + rows * part // share, row0 + rows * (part + 1) // share
             lo = np.where(first < last, first * pitch + byte0, 0)
             hi = np.where(first < last, (last - 1) * pitch + byte1, 0)
-            at, length, flat = _flat(offset, lo, hi)
-            made.append(Ranges(arg, mode, at, length, flat, (first < last).astype(np.int64)))
+            at, length, flat = _one_row_table(offset, lo, hi)
+            made.append(LearnedRanges(arg, mode, at, length, flat, (first < last).astype(np.int64)))
     return made
 
 
 def _bytes_of(access: Access, tbs: int) -> Ints:
-    """Return row0, row1, byte0, byte1 of each TB, cut to the tensor; all 0 where it touches nothing."""
+    """Return (TBs, 4): row0, row1, byte0, byte1 of each TB, within the tensor; 0: it touches nothing."""
     tensor = access.tensor
     raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
     made = np.empty_like(raw)
@@ -148,7 +151,7 @@ def _bytes_of(access: Access, tbs: int) -> Ints:
 
 
 def _argument(kernel: Kernel, tensor: Tensor) -> int | None:
-    """Return the argument that a tensor is reached from: itself, or one that holds it."""
+    """Return the argument that is or contains a tensor; None: there is none."""
     for slot, arg in enumerate(kernel.args):
         if arg is tensor:
             return slot
@@ -159,7 +162,7 @@ def _argument(kernel: Kernel, tensor: Tensor) -> int | None:
 
 
 def _layout(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
-    """Return, for each argument, the first that shares memory with it, and how far behind that it lies."""
+    """Return, for each argument, the first one that overlaps it and its offset from that in bytes."""
     made: list[tuple[int, int]] = []
     for slot, arg in enumerate(args):
         for other in range(slot + 1):
@@ -170,51 +173,54 @@ def _layout(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
     return tuple(made)
 
 
-def _touched(kernel: Kernel) -> list[_Touch] | None:
-    """Return (argument, mode, offset, pitch, table) of each access; None: an address has no argument."""
-    made: list[_Touch] = []
+def _arg_accesses(kernel: Kernel) -> list[_ArgAccess] | None:
+    """Return the accesses relative to arguments; None: an access is in no argument."""
+    made: list[_ArgAccess] = []
     for access in kernel.accesses:
         slot = _argument(kernel, access.tensor)
         if slot is None:
             return None
         offset = access.tensor.address - kernel.args[slot].address
-        made.append(_Touch(slot, access.mode, offset, access.tensor.pitch, _bytes_of(access, kernel.tbs)))
+        made.append(_ArgAccess(slot, access.mode, offset, access.tensor.pitch, _bytes_of(access, kernel.tbs)))
     return made
 
 
-def _same(one: Sequence[_Touch], other: Sequence[_Touch]) -> bool:
+def _same_accesses(one: Sequence[_ArgAccess], other: Sequence[_ArgAccess]) -> bool:
     return len(one) == len(other) and all(
         a[:4] == b[:4] and np.array_equal(a[4], b[4]) for a, b in zip(one, other, strict=True)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """One signature: what its first launch touched, the ranges that are kept of it, and where in memory.
+class _Signature:
+    """One signature: the accesses of its first launch, and the ranges stored for it.
 
-    Each TB has ``slot`` bytes there, as many as the one with the most ranges needs.
+    ``count``: ranges of all TBs; ``slot``: bytes a TB in memory, for the TB with the most ranges; ``at``:
+    byte offset in memory.
     """
 
-    touched: list[_Touch]
-    ranges: list[Ranges]
+    touched: list[_ArgAccess]
+    ranges: list[LearnedRanges]
     count: int
     slot: int
     at: int
 
 
-def _record(touched: list[_Touch], values: Mapping[str, int], at: int) -> _Known:
+def _record(touched: list[_ArgAccess], values: Mapping[str, int], at: int) -> _Signature:
     limit, strided = values["scheme.learned.ranges"], bool(values["scheme.learned.strided"])
     by: dict[tuple[int, Mode], list[tuple[int, int, Ints]]] = {}
     for slot, mode, offset, pitch, table in touched:
         by.setdefault((slot, mode), []).append((offset, pitch, table))
-    ranges = [r for (slot, mode), parts in by.items() for r in hulls(slot, mode, parts, limit, strided)]
+    ranges = [
+        r for (slot, mode), parts in by.items() for r in covering_ranges(slot, mode, parts, limit, strided)
+    ]
     counts = np.zeros(1, np.int64) + sum(each.counts for each in ranges)
-    slot = in_memory(values["scheme.learned.entry_bytes"]) * int(counts.max())
-    return _Known(touched, ranges, int(counts.sum()), slot, at)
+    slot = word_bytes(values["scheme.learned.entry_bytes"]) * int(counts.max())
+    return _Signature(touched, ranges, int(counts.sum()), slot, at)
 
 
-def between_barriers(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependences:
-    """Return the edges less those that barriers imply: of barrier kernels, and across one."""
+def without_barrier_edges(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependences:
+    """Return the edges without those that barriers imply: edges of barrier kernels, and edges across one."""
     groups, offsets = deps.groups, deps.offsets
     last = np.maximum.accumulate(np.where(barrier != 0, np.arange(len(barrier)), -1))
     sizes = np.diff(groups.producer_ptr)
@@ -235,14 +241,14 @@ def between_barriers(deps: Dependences, barrier: NDArray[np.uint32]) -> Dependen
     return assemble(made, offsets)
 
 
-def learned(job: Job, values: Mapping[str, int]) -> Learned:
-    """Return which launches of a job run behind barriers, and the edges of the others."""
+def learn_footprints(job: Job, values: Mapping[str, int]) -> LearnedLaunches:
+    """Return which launches of a job run between barriers, and the edges of the others."""
     barrier = np.zeros(len(job.kernels), np.uint32)
     looked = np.zeros(len(job.kernels), np.int64)
     slot, recorded = np.zeros_like(barrier), np.zeros_like(barrier)
     where = np.zeros(len(job.kernels), np.uint64)
     line, kept, recorded_bytes, fetched_bytes = GRANULES["line"], 0, 0, 0
-    known: dict[object, _Known] = {}
+    known: dict[object, _Signature] = {}
     by_id: dict[int, int] = {}
     by_value: dict[object, int] = {}
     seen: set[int] = set()
@@ -252,7 +258,7 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
         launched.append(kernel)
         if kernel.copy is not None:
             continue
-        touched = _touched(kernel) if kernel.affine else None
+        touched = _arg_accesses(kernel) if kernel.affine else None
         if touched is None:
             unlearnable += 1
             barrier[index] = 1
@@ -262,7 +268,7 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
         if number is None:
             number = by_id[id(kernel.program)] = by_value.setdefault(kernel.program, len(by_value))
         signature = (number, kernel.grid, _layout(kernel.args))
-        if signature in known and _same(known[signature].touched, touched):
+        if signature in known and _same_accesses(known[signature].touched, touched):
             first = known[signature]
             looked[index], slot[index], where[index] = first.count, first.slot, first.at
             fetched_bytes += first.slot * kernel.tbs
@@ -294,17 +300,17 @@ def learned(job: Job, values: Mapping[str, int]) -> Learned:
         fetched_bytes,
     )
     launch: dict[str, NDArray[Any]] = {"footprint": slot, "recorded": recorded, "first_footprint": where}
-    return Learned(between_barriers(deps, barrier), barrier, looked, launch, kept, report)
+    return LearnedLaunches(without_barrier_edges(deps, barrier), barrier, looked, launch, kept, report)
 
 
 class LearnedTable(TableScheme):
-    """The table with edges that the hardware learns."""
+    """The dependence table with edges from learned footprints."""
 
     lists_fetched: ClassVar[bool] = False
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
-        """Return the edges from learned ranges, which are looked up before a launch is admitted."""
-        known = learned(job, values)
+        """Return the edges from learned ranges, and the time to look them up before each admission."""
+        known = learn_footprints(job, values)
         spent = known.ranges.astype(np.uint64) * np.uint64(values["scheme.learned.lookup"])
         edges = inherit_producers(job, known.deps)
         none = np.zeros(len(job.kernels), np.uint64)
@@ -313,7 +319,7 @@ class LearnedTable(TableScheme):
         )
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
-        """Return the order of a table whose edges the hardware computes."""
+        """Return ``gs_order`` of a table whose edges the hardware computes."""
         return super().core_order(job, values) | {"computed": 1}
 
     def structures(
@@ -321,8 +327,8 @@ class LearnedTable(TableScheme):
     ) -> list[Structure]:
         """Return the table, the signatures, and the ranges in memory."""
         size = values["scheme.learned.entry_bytes"]
-        ranges = counts.get("recorded_bytes", 0) // in_memory(size)
-        more = hardware_cost.learned(counts.get("signatures", 0), ranges, size)
+        ranges = counts.get("recorded_bytes", 0) // word_bytes(size)
+        more = hardware_cost.learned_structures(counts.get("signatures", 0), ranges, size)
         return [*super().structures(sizes, values, counts), *more]
 
 

@@ -1,4 +1,4 @@
-"""Options of schemes: parameters that ``name:option`` fixes; groups that several schemes share."""
+"""Options of schemes (``name:option``), and groups of them that several schemes share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Pins = tuple[tuple[str, int | str], ...]
 class SchemeOption:
     """An option of a scheme: parameters that it fixes for its run.
 
-    ``pins``: (parameter path, value) pairs, values as a user writes them; ``waits_inside``: the scheme then
-    waits inside the programs; ``structure``: what hardware keeps for the option.
+    ``pins``: (parameter path, value) pairs, values as a user writes them; ``waits_inside``: TBs then wait in
+    their programs; ``structure``: the hardware structure that the option adds.
     """
 
     doc: str
@@ -35,7 +35,10 @@ PRIORITIES = {
 }
 PLACEMENTS = {
     word: SchemeOption(f"scheme.placement = {word}", (("scheme.placement", word),), structure=structure)
-    for word, structure in (("balanced", hardware_cost.balanced), ("affinity", hardware_cost.affinity))
+    for word, structure in (
+        ("balanced", hardware_cost.placement_counters),
+        ("affinity", hardware_cost.producer_sms),
+    )
 }
 COHERENCE = {
     word: SchemeOption(f"scheme.coherence = {word}", (("scheme.coherence", word),))

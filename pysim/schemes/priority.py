@@ -1,4 +1,4 @@
-"""Ranks of kernels: which kernel's ready TBs are dispatched first (``scheme.priority``)."""
+"""Dispatch priority of kernels, by ``scheme.priority``: which kernel's ready TBs go first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 PRIORITY = next(p for p in PARAMS["scheme"] if p.name == "priority").choices
 
 
-def ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:
-    """Return unique ranks, lowest first to dispatch. ``times``: what each kernel takes alone."""
+def priority_ranks(priority: str, preds: Sequence[Sequence[int]], times: Sequence[float]) -> list[int]:
+    """Return a unique rank for each kernel; TBs of the lowest rank are dispatched first.
+
+    ``priority``: a choice of ``scheme.priority``; ``preds``: kernels that each kernel waits for; ``times``:
+    time of each kernel on an otherwise empty GPU, in any unit.
+    """
     count = len(preds)
     if priority in ("oldest", "round_robin"):
         return list(range(count))
@@ -37,7 +41,7 @@ def _depths(preds: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _ranks_of(values: Sequence[float]) -> list[int]:
-    """Return the rank of each kernel: largest value first, then oldest."""
+    """Return the rank of each kernel: the largest value first, then the oldest kernel."""
     made = [0] * len(values)
     for rank, index in enumerate(sorted(range(len(values)), key=lambda k: (-values[k], k))):
         made[index] = rank

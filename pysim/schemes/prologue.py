@@ -1,9 +1,9 @@
 """Prologues: the part of a kernel's program that depends on no other kernel, and where it ends.
 
-A table scheme gates before dispatch, so its TBs cannot load weights while they wait. With a prologue they
-are dispatched ahead, and wait inside (DEPEND) before the first op that touches memory which an earlier
-launch writes, or that stores to memory which an earlier launch touches. Such an op in a loop is waited for
-before the loop. A kernel without a prologue worth the wait is gated before dispatch, as ever.
+A table scheme holds a TB until its edges are satisfied, so the TB cannot load weights while it waits. With a
+prologue a TB is dispatched earlier, and waits in its program (DEPEND) before the first op that loads memory
+which an earlier launch writes, or stores to memory which an earlier launch touches. If that op is in a loop,
+the TB waits before the loop. A kernel whose prologue does no useful work is held before dispatch as usual.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Ops = tuple[Op, ...]
 
-_WORTH = (OP["LOAD"], OP["DELAY"])
+_WORTH_KINDS = (OP["LOAD"], OP["DELAY"])
 _STORES = (OP["STORE"], OP["REDUCE"])
 _NONE = np.zeros((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class DependentArgs:
     """Arguments whose loads, and whose stores, depend on an earlier launch."""
 
     loads: frozenset[int]
@@ -48,15 +48,15 @@ class Needs:
         return any(pattern.arg in mine for pattern in op.patterns)
 
     def split(self, ops: Ops) -> tuple[Ops, Ops, bool]:
-        """Return the prologue, what lies behind it, and whether anything there depends on others.
+        """Return (prologue, the ops after it, whether one of these depends on an earlier launch).
 
-        Loads that depend on nobody and stand beside the first one that does are issued before it.
+        Independent loads right after the first dependent load are moved before it.
         """
         at = next((i for i, op in enumerate(ops) if self._depends(op)), None)
         if at is None:
             end = next(i for i, op in enumerate(ops) if op.kind == OP["EXIT"])
             return ops[:end], ops[end:], False
-        # from the inmost loop outwards: a loop's own op lies behind its body
+        # from the innermost loop outwards: a LOOP op comes after its body
         for end, op in enumerate(ops):
             if op.kind == OP["LOOP"] and op.target <= at <= end:
                 at = op.target
@@ -82,9 +82,9 @@ def _spans(kernel: Kernel) -> tuple[Ints, Ints]:
     return made[0], made[1]
 
 
-def needs_of(job: Job) -> list[Needs | None]:
-    """Return what each launch depends on; None: its program says nothing of its arguments."""
-    made: list[Needs | None] = []
+def dependent_args(job: Job) -> list[DependentArgs | None]:
+    """Return the dependent arguments of each launch; None: its accesses are not all in its arguments."""
+    made: list[DependentArgs | None] = []
     seen: set[tuple[bool, int, int]] = set()
     touched, written = _NONE, _NONE
     for kernel in job.kernels:
@@ -101,7 +101,7 @@ def needs_of(job: Job) -> list[Needs | None]:
                 )
                 for spans in (written, touched)
             )
-            made.append(Needs(loads, stores))
+            made.append(DependentArgs(loads, stores))
         for writes, spans in enumerate(_spans(kernel)):
             new = [s for s in spans.tolist() if (bool(writes), *s) not in seen]
             seen.update((bool(writes), *s) for s in new)
@@ -112,27 +112,29 @@ def needs_of(job: Job) -> list[Needs | None]:
     return made
 
 
-def _gated(ops: Ops, needs: Needs) -> Ops:
-    """Return the ops with a wait at the end of the prologue, before the end at the latest."""
-    front, behind, _ = needs.split(ops)
-    # no loop reaches across the wait
-    later = (replace(op, target=op.target + 1) if op.kind == OP["LOOP"] else op for op in behind)
-    return (*front, Op(OP["DEPEND"]), *later)
+def _with_wait(ops: Ops, needs: DependentArgs) -> Ops:
+    """Return the ops with a DEPEND at the end of the prologue."""
+    prologue, rest, _ = needs.split(ops)
+    # no loop spans the wait, so all later targets shift by one
+    later = (replace(op, target=op.target + 1) if op.kind == OP["LOOP"] else op for op in rest)
+    return (*prologue, Op(OP["DEPEND"]), *later)
 
 
-def _tail(ops: Ops, needs: Needs) -> Ops:
-    """Return the ops behind the prologue."""
-    front, behind, _ = needs.split(ops)
-    return tuple(replace(op, target=op.target - len(front)) if op.kind == OP["LOOP"] else op for op in behind)
+def _without_prologue(ops: Ops, needs: DependentArgs) -> Ops:
+    """Return the ops after the prologue."""
+    prologue, rest, _ = needs.split(ops)
+    return tuple(
+        replace(op, target=op.target - len(prologue)) if op.kind == OP["LOOP"] else op for op in rest
+    )
 
 
-def _has(program: Program | RecordedProgram, needs: Needs) -> bool:
-    """Whether a prologue is worth a wait inside: it loads something, or takes its time."""
+def _worth_a_wait(program: Program | RecordedProgram, needs: DependentArgs) -> bool:
+    """Whether the prologue does useful work: it has a LOAD or a DELAY."""
     found: list[bool] = []
 
     def look(ops: Ops) -> Ops:
-        front, _, waits = needs.split(ops)
-        found.append(waits and any(op.kind in _WORTH for op in front))
+        prologue, _, waits = needs.split(ops)
+        found.append(waits and any(op.kind in _WORTH_KINDS for op in prologue))
         return ops
 
     if isinstance(program, RecordedProgram) and program.rewrite is None:
@@ -142,19 +144,22 @@ def _has(program: Program | RecordedProgram, needs: Needs) -> bool:
 
 
 def _split(job: Job, tails: bool) -> list[Kernel]:
-    """Return the kernels with a wait in their programs, or with what lies behind it; others as they are."""
-    known: dict[tuple[int, Needs], Program | RecordedProgram] = {}
+    """Return the kernels with a DEPEND in their programs, or (``tails``) without their prologues.
+
+    Kernels without a useful prologue stay as they are.
+    """
+    known: dict[tuple[int, DependentArgs], Program | RecordedProgram] = {}
     made: list[Kernel] = []
-    for kernel, needs in zip(job.kernels, needs_of(job), strict=True):
+    for kernel, needs in zip(job.kernels, dependent_args(job), strict=True):
         if needs is None or kernel.copy is not None:
             made.append(kernel)
             continue
         key = (id(kernel.program), needs)
         if key not in known:
             program = kernel.program
-            if _has(program, needs):
+            if _worth_a_wait(program, needs):
                 program = rewrite_program(
-                    program, partial(_tail if tails else _gated, needs=needs), kernel.name
+                    program, partial(_without_prologue if tails else _with_wait, needs=needs), kernel.name
                 )
             known[key] = program
         program = known[key]
@@ -162,13 +167,16 @@ def _split(job: Job, tails: bool) -> list[Kernel]:
     return made
 
 
-def tail_job(job: Job) -> Job:
-    """Return the job of what lies behind the prologues: what a TB must do after it was let on."""
+def job_without_prologues(job: Job) -> Job:
+    """Return the job without the prologues: what a TB must still do when its edges are satisfied."""
     return replace(job, kernels=_split(job, tails=True))
 
 
 def prologue_plan(job: Job) -> LaunchPlan:
-    """Return how a table scheme launches a job with prologues; L1 must hold nothing that the job rewrites."""
+    """Return the launches of a table scheme with prologues.
+
+    It needs ``scheme.coherence`` = bypass: L1 must not hold lines that the job rewrites.
+    """
     kernels: Sequence[Kernel] = _split(job, tails=False)
     count = len(kernels)
     gated = [int(new is not old) for new, old in zip(kernels, job.kernels, strict=True)]
@@ -177,5 +185,5 @@ def prologue_plan(job: Job) -> LaunchPlan:
     made = LaunchPlan(
         replace(job, kernels=kernels), [0] * count, semaphores, none, [0] * count, [], list(range(count))
     )
-    made.order, made.gated, made.source = {"prologue": 1}, gated, job
+    made.order, made.has_prologue, made.source = {"prologue": 1}, gated, job
     return made

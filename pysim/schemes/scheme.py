@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.dependence.intra_kernel_sync import inherit_producers
 from pysim.params import GPC_ORDERS, PARAMS
 
 from .core_tables import CoreTables
-from .in_kernel_sync import turn_plan
+from .in_kernel_sync import intra_kernel_plan
 from .known_edges import KnownEdges
 from .priority import PRIORITY
 
@@ -98,7 +98,7 @@ class Scheme:
         ``deps``: the edges that the scheme goes by (``known_edges``). Where TBs wait, it counts for a kernel
         whose TBs do not fit the table.
         """
-        return reduced(deps.preds) if self.kernels_wait else list(deps.preds)
+        return reduce_preds(deps.preds) if self.kernels_wait else list(deps.preds)
 
     def tb_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> Dependences:
         """Return the edges between TBs that the scheme goes by; ``deps``: the true ones.
@@ -112,7 +112,7 @@ class Scheme:
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
         """Return the edges that the scheme goes by and what it costs to know them: nothing, by default."""
         deps = self.tb_edges(job, deps, values)
-        return KnownEdges.free(deps if self.kernels_wait else inherit_producers(job, deps))
+        return KnownEdges.without_cost(deps if self.kernels_wait else inherit_producers(job, deps))
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
         """Return fields of ``gs_order`` (core_c/gs_api.h); those left out are 0."""
@@ -147,7 +147,7 @@ class Scheme:
             return CoreTables(preds, order, known.deps, entry_bytes=entry)
         return CoreTables(preds, order, launches={"whole": [len(p) for p in preds]}, entry_bytes=entry)
 
-    def add_forms(
+    def add_coarse_forms(
         self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
     ) -> CoreTables:
         """Return the tables with coarser forms of their edges, for a table too small for all; as they are."""
@@ -161,7 +161,7 @@ class Scheme:
         ``options``: those that the user chose. Kernels whose TBs wait for each other are launched all the
         same.
         """
-        return turn_plan(job, config.encoded())
+        return intra_kernel_plan(job, config.encoded())
 
     def coherence(self, values: Mapping[str, int]) -> str:
         """Return kernel, bypass or tb: 'auto' is kernel where only whole kernels wait, else bypass."""

@@ -1,4 +1,4 @@
-"""Scheme ``wireframe``: all TBs are one kernel, and enter a small buffer level by level of their graph."""
+"""Scheme ``wireframe``: all TBs are one kernel; they enter a small buffer by wavefront level."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from .core_tables import CoreTables, in_memory
+from .core_tables import CoreTables, word_bytes
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
 from .scheme import Scheme
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 UNLIMITED = 1 << 32  # entries
 
 
-def levels(deps: Dependences) -> NDArray[np.int64]:
-    """Return the level of each TB (global numbers): one above the highest of those that it waits for."""
+def wavefront_levels(deps: Dependences) -> NDArray[np.int64]:
+    """Return the level of each TB, by global number: 0, or one above the highest of its producers."""
     made = np.zeros(int(deps.offsets[-1]), np.int64)
     groups = deps.groups
     for node in range(len(groups)):  # in kernel order: producers are of earlier kernels
@@ -35,9 +35,9 @@ def levels(deps: Dependences) -> NDArray[np.int64]:
     return made
 
 
-def sequence(job: Job, deps: Dependences) -> NDArray[np.uint64]:
-    """Return kernel << 32 | TB of all TBs but those of copies: by level, then in launch order."""
-    level = levels(deps)
+def level_order(job: Job, deps: Dependences) -> NDArray[np.uint64]:
+    """Return all TBs but those of copies as ``kernel << 32 | TB``, by level, then in launch order."""
+    level = wavefront_levels(deps)
     sizes = np.diff(deps.offsets)
     kernel = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
     runs = np.repeat(np.array([k.copy is None for k in job.kernels], bool), sizes)
@@ -48,23 +48,23 @@ def sequence(job: Job, deps: Dependences) -> NDArray[np.uint64]:
 
 
 class Wireframe(Scheme):
-    """One kernel of all TBs, with their graph given at its launch (Abdolrashidi et al., MICRO 2017)."""
+    """All TBs in one kernel whose graph is given at its launch (Abdolrashidi et al., MICRO 2017)."""
 
     granularity: ClassVar[str] = "tb"
     windowed: ClassVar[bool] = True
     host_launches: ClassVar[bool] = False
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
-        """Return the nodes of all TBs, and the sequence in which they enter the buffer."""
+        """Return the group nodes of all TBs, and the sequence in which TBs enter the buffer."""
         size = values["scheme.wireframe.node_bytes"]
         order = self.core_order(job, values) | {
             "window": len(job.kernels),
             "admit": 0,
-            "reserve": 0,  # it is one kernel: there is no older one
+            "reserve": 0,  # one kernel: no older kernel needs reserved slots
             "entries": UNLIMITED,
             "nodes": values["scheme.wireframe.nodes"],
             "pending": values["scheme.wireframe.pending"],
-            "entry_bytes": in_memory(size),
+            "entry_bytes": word_bytes(size),
         }
         return CoreTables(
             self.preds(job, known.deps),
@@ -73,8 +73,8 @@ class Wireframe(Scheme):
             {"enqueued": [0] * len(job.kernels)},
             entry_bytes=size,
             list_bytes=size,
-            merged=True,
-            sequence=sequence(job, known.deps),
+            one_kernel=True,
+            sequence=level_order(job, known.deps),
         )
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pysim import Config, bound, device, simulate
-from pysim.engine.limits import KINDS, estimates
+from pysim.engine.limits import ESTIMATE_KINDS, estimates
 from tests.core.harness import config
 from tests.support.calls import caller
 from tests.support.thin import thin
@@ -21,7 +21,7 @@ run = caller("gap_table")
 )
 def test_each_cost_makes_it_longer(text):
     found = estimates(config("h200"), make(text))
-    assert list(found) == list(KINDS)
+    assert list(found) == list(ESTIMATE_KINDS)
     assert found["free"] <= found["shared"] * (1 + 1e-9)
     # a list schedule may end earlier where kernels come later, but not by much
     assert found["free"] <= 1.02 * found["launch"]

@@ -22,7 +22,7 @@ from pysim.program.footprint import READ, WRITE, Footprint
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Program
 from pysim.results.graph_schema import TABLES
-from pysim.results.graph_tables import Study
+from pysim.results.graph_tables import GraphTables
 
 KERNELS, TBS, DEGREE = 256, 4096, 10
 # Of each job, whose making does not count in the time. One thread: its processor time is what a machine takes
@@ -68,7 +68,7 @@ JOBS: dict[str, Callable[[], Job]] = {"tensors": tensors, "recorded": recorded}
 
 def measure(name: str) -> bool:
     """Print what each step of one job takes; return whether it stayed within the limits."""
-    study = Study(JOBS[name]())
+    study = GraphTables(JOBS[name]())
     begin, busy = time.perf_counter(), time.process_time()
     laps = {}
     last = begin

@@ -14,7 +14,7 @@ from pysim.cli import command
 from pysim.cli.entry import run_script
 from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
-from pysim.results.graph_tables import Study, digest
+from pysim.results.graph_tables import GraphTables, graph_hash
 from pysim.results.schema import DTYPES
 from stats.graph_layout import MOST_NODES, layout
 from stats.graph_picture import FILLS, to_dot, to_png, to_svg
@@ -65,7 +65,7 @@ def test_lines_of_a_workload(tool) -> None:
 def test_json_holds_the_same_numbers(tool) -> None:
     status, out, _ = tool(SMALL, "--json", "--window", "2:5", "--granularity", "page")
     made = json.loads(out)
-    study = Study(make(SMALL), "page")
+    study = GraphTables(make(SMALL), "page")
     assert status == 0
     assert {*made} == {
         "dependences",
@@ -86,7 +86,7 @@ def test_csr_in_hdf5_is_the_graph(tool, tmp_path: Path) -> None:
     results.verify()
     from pysim.program.rename import renamed
 
-    study = Study(renamed(make(SMALL)))
+    study = GraphTables(renamed(make(SMALL)))
     first, edges = (results.array(name) for name in ("tb_ptr", "tb_edges"))
     offsets = results.array("dependence_kernels")["first_tb"]
     wanted = edges_of(study.graph)
@@ -101,7 +101,7 @@ def test_csr_in_hdf5_is_the_graph(tool, tmp_path: Path) -> None:
     assert found == wanted
     whole = results.array("dependences")[0]
     assert (whole["edges"], whole["renamed"]) == (len(wanted), 1)
-    assert results.attributes["graph"] == digest(study.deps)
+    assert results.attributes["graph"] == graph_hash(study.deps)
     assert results.configuration["name"] == SMALL
     # the same again is no other file
     assert tool(SMALL, "-o", "a.h5", "--rename")[0] == 0
@@ -121,7 +121,7 @@ def test_rules_are_counted_as_defined() -> None:
     }
     for name, (rects, rules) in reads.items():
         job = Job(name, [kernel(64, (x, "write", grid)), kernel(len(rects), (x, "read", rects))])
-        pairs = Study(job).tables()["dependence_pairs"]
+        pairs = GraphTables(job).tables()["dependence_pairs"]
         assert (name, pairs["rules"].tolist()) == (name, [rules])
 
 
@@ -204,7 +204,7 @@ def test_options_of_other_commands(monkeypatch, capsys) -> None:
 
 
 def test_races_are_told(capsys) -> None:
-    study = Study(racing())
+    study = GraphTables(racing())
     text = format_dependences(study.tables())
     assert study.tables()["dependence_pairs"]["race"].sum() == 1
     assert "races     1: kernels that conflict, with no event between their streams" in text
@@ -219,7 +219,7 @@ def test_many_kinds_of_pairs_are_cut(tool) -> None:
 
 # ---- pictures ----
 def drawn(text: str, first: int, last: int):
-    study = Study(make(text))
+    study = GraphTables(make(text))
     return study, layout({**study.tables(), **study.window(first, last)}, "A <title> & more")
 
 

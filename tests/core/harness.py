@@ -116,7 +116,7 @@ def drive(sim, threads=(1,), quanta=(1 << 40,)):
     kept = []
     for team, most in zip(cycle(threads), cycle(quanta), strict=False):
         done = check(lib.gs_run(sim.sim, team, most), sim.sim) == lib.GS_DONE
-        while len(rows := sim.take(1 << 12)):
+        while len(rows := sim.take_tb_records(1 << 12)):
             kept.append(rows)
         if done:
             return np.concatenate(kept)

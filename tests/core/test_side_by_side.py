@@ -30,7 +30,7 @@ def test_calls_take_turns(pair):
             for i in sorted(going):
                 if check(lib.gs_run(sims[i].sim, 1, 3), sims[i].sim) == lib.GS_DONE:
                     going.discard(i)
-                while len(rows := sims[i].take(1 << 16)):
+                while len(rows := sims[i].take_tb_records(1 << 16)):
                     kept[i].append(rows)
         for i in (0, 1):
             got = outcome(sims[i], jobs[i], tables[i].values, np.concatenate(kept[i]))
@@ -90,7 +90,7 @@ def test_a_finished_run_stays_finished():
         rows = drive(sim)
         assert lib.gs_run(sim.sim, 1, 5) == lib.GS_DONE
         assert lib.gs_run(sim.sim, 4, 5) == lib.GS_DONE
-        assert len(sim.take(10)) == 0
+        assert len(sim.take_tb_records(10)) == 0
         assert len(rows) == 900
 
 

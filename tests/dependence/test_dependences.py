@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pysim.dependence.dependences as module
-from pysim.dependence.dependences import Dependences, dependences, reduced, without
+from pysim.dependence.dependences import Dependences, dependences, reduce_preds, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Mode, Tensor
 from pysim.program.regions import strided_ranges
@@ -198,7 +198,7 @@ def test_gemm_then_cell() -> None:
     assert deps.producers(1, 0) == [(0, 0), (0, 1), (0, 2)]
     assert deps.producers(2, 4) == [(0, 4), (1, 1)]  # gates once more: WAW and WAR
     assert deps.preds == ((), (0,), (0, 1), (1, 2))
-    assert reduced(deps.preds)[3] == (2,)
+    assert reduce_preds(deps.preds)[3] == (2,)
     assert len(deps.nodes) < 16
 
 
@@ -208,11 +208,11 @@ def test_dropping_edges() -> None:
     job = Job("drop", [kernel(2, (tensor, "write", rows)), kernel(2, (tensor, "read", rows)),
                        kernel(2, (tensor, "write", rows))])  # fmt: skip
     deps = dependences(job)
-    assert without(deps, kind="war").edges["war"].sum() == 0
-    assert without(deps, kind="raw").producers(1, 0) == []
-    assert len(without(deps, node=0).nodes) == len(deps.nodes) - 1
-    assert without(deps, node=0, producer=(0, 0)).producers(1, 0) == []
-    check_tables(job, without(deps, node=1))
+    assert without_edges(deps, kind="war").edges["war"].sum() == 0
+    assert without_edges(deps, kind="raw").producers(1, 0) == []
+    assert len(without_edges(deps, node=0).nodes) == len(deps.nodes) - 1
+    assert without_edges(deps, node=0, producer=(0, 0)).producers(1, 0) == []
+    check_tables(job, without_edges(deps, node=1))
 
 
 def test_races_and_backward_events() -> None:

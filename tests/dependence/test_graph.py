@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pysim import simulate
 from pysim.dependence import graph as graph_module
 from pysim.dependence.dependences import dependences
-from pysim.dependence.graph import graph_of
-from pysim.dependence.groups import RAW, WAR, WAW, without
-from pysim.dependence.patterns import PATTERNS, ahead, free_tbs, pairs_of
+from pysim.dependence.graph import build_graph
+from pysim.dependence.groups import RAW, WAR, WAW, without_edges
+from pysim.dependence.patterns import PATTERNS, independent_tbs, pair_patterns, previous_in_stream
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Job, Kernel, Tensor
 from pysim.program.regions import GRANULES
@@ -112,7 +112,7 @@ def named(sets: dict[int, frozenset[int]], tbs: int, producers: int, grid: tuple
 
 
 def check_pairs(job: Job, graph: graph_module.Graph, edges: Edges) -> None:
-    rows = pairs_of(graph, [k.grid for k in job.kernels])
+    rows = pair_patterns(graph, [k.grid for k in job.kernels])
     pairs: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
     for ((ka, ta), (kb, tb)), kind in edges.items():
         pairs.setdefault((kb, ka), {}).setdefault(tb, {})[ta] = kind
@@ -139,18 +139,18 @@ def check_pairs(job: Job, graph: graph_module.Graph, edges: Edges) -> None:
 
 def check_free(job: Job, graph: graph_module.Graph, edges: Edges) -> None:
     after = closure(set(edges), job)
-    before = ahead([k.stream for k in job.kernels])
+    before = previous_in_stream([k.stream for k in job.kernels])
     want = [
         sum(all(source != before[k] for source, _ in after[k, tb]) for tb in range(launch.tbs))
         for k, launch in enumerate(job.kernels)
     ]
-    assert free_tbs(graph, before).tolist() == want
+    assert independent_tbs(graph, before).tolist() == want
 
 
 @settings(max_examples=60, deadline=None)
 @given(jobs(), st.sampled_from(BYTES))
 def test_graph_of_tensors_equals_brute_force(job: Job, granule: int) -> None:
-    graph = graph_of(dependences(job, granule))
+    graph = build_graph(dependences(job, granule))
     found = edges_of(graph)
     every, direct = oracle(job, granule)
     # implied edges may be left where a buffer is written again in part, but never of a kind that is not there
@@ -164,7 +164,7 @@ def test_graph_of_tensors_equals_brute_force(job: Job, granule: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(traces(), st.sampled_from(BYTES))
 def test_graph_of_recorded_addresses_is_exact(job: Job, granule: int) -> None:
-    graph = graph_of(dependences(job, granule))
+    graph = build_graph(dependences(job, granule))
     found = edges_of(graph)
     assert found == oracle(job, granule)[1]
     check_pairs(job, graph, found)
@@ -177,7 +177,7 @@ def test_both_kinds_mix_at_every_granule(job: Job, which: list[bool], granule: i
     kernels = [as_recorded(k) if chosen else k for k, chosen in zip(job.kernels, which, strict=False)]
     mixed = Job("mixed", kernels)
     every, direct = oracle(mixed, granule)
-    found = edges_of(graph_of(dependences(mixed, granule)))
+    found = edges_of(build_graph(dependences(mixed, granule)))
     assert set(direct) <= set(found) <= set(every)
 
 
@@ -199,22 +199,22 @@ def test_races_are_conflicts_without_a_way(job: Job, granule: int) -> None:
 
 def test_dropping_a_kind_leaves_the_others() -> None:
     deps = dependences(make("gru:hidden=64,batch=8,timesteps=3,layers=1"))
-    every = edges_of(graph_of(deps))
+    every = edges_of(build_graph(deps))
     for name, bit in (("raw", RAW), ("war", WAR), ("waw", WAW)):
-        left = edges_of(graph_of(without(deps, kind=name)))
+        left = edges_of(build_graph(without_edges(deps, kind=name)))
         assert left == {pair: kind & ~bit for pair, kind in every.items() if kind & ~bit}
 
 
 def test_a_job_without_edges() -> None:
     job = make("empty:kernels=3,tbs=2")
-    graph = graph_of(dependences(job))
-    assert (graph.edges, len(pairs_of(graph, [k.grid for k in job.kernels]))) == (0, 0)
+    graph = build_graph(dependences(job))
+    assert (graph.edges, len(pair_patterns(graph, [k.grid for k in job.kernels]))) == (0, 0)
     assert graph.csr()[0].tolist() == [0] * 7
-    assert free_tbs(graph, ahead([0, 0, 0])).tolist() == [2, 2, 2]
+    assert independent_tbs(graph, previous_in_stream([0, 0, 0])).tolist() == [2, 2, 2]
 
 
 def test_too_many_edges_to_list_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = graph_of(dependences(make("gru:hidden=64,batch=8,timesteps=2,layers=1")))
+    graph = build_graph(dependences(make("gru:hidden=64,batch=8,timesteps=2,layers=1")))
     monkeypatch.setattr(graph_module, "MAX_EDGES", 3)
     with pytest.raises(WorkloadError, match="too many to list: at most 3"):
         graph.csr()
@@ -241,7 +241,7 @@ KNOWN = {
 def test_known_patterns(name: str) -> None:
     reads = KNOWN[name]
     job = Job(name, [kernel(64, (X, "write", GRID)), kernel(len(reads), (X, "read", reads))])
-    rows = pairs_of(graph_of(dependences(job)), [(8, 8, 1), (len(reads), 1, 1)])
+    rows = pair_patterns(build_graph(dependences(job)), [(8, 8, 1), (len(reads), 1, 1)])
     assert [row["pattern"].decode() for row in rows] == [name]
     assert name in PATTERNS
 
@@ -253,12 +253,12 @@ def test_an_irregular_pair() -> None:
     )
     reader = Kernel("r", PROGRAM, (8, 1, 1), (), (twice, other))
     job = Job("irregular", [kernel(64, (X, "write", GRID)), reader])
-    rows = pairs_of(graph_of(dependences(job)), [(8, 8, 1), (8, 1, 1)])
+    rows = pair_patterns(build_graph(dependences(job)), [(8, 8, 1), (8, 1, 1)])
     assert [row["pattern"] for row in rows] == [b"irregular"]
 
 
 def test_the_preceding_kernel_is_that_of_the_stream() -> None:
-    assert ahead([0, 1, 0, 1, 2]) == [-1, -1, 0, 1, -1]
+    assert previous_in_stream([0, 1, 0, 1, 2]) == [-1, -1, 0, 1, -1]
 
 
 def test_free_counts_ways_over_other_streams() -> None:
@@ -270,7 +270,7 @@ def test_free_counts_ways_over_other_streams() -> None:
         kernel(2, (b, "read", one * 2), (c, "write", [(0, 1, 0, 8), (1, 1, 0, 8)])),
     ], [(0, 1), (1, 2)])  # fmt: skip
     # kernel 2 follows kernel 0 in its stream and needs it over kernel 1 only
-    assert free_tbs(graph_of(dependences(job)), ahead([0, 1, 0])).tolist() == [1, 1, 0]
+    assert independent_tbs(build_graph(dependences(job)), previous_in_stream([0, 1, 0])).tolist() == [1, 1, 0]
 
 
 # ---- renaming ----

@@ -6,7 +6,7 @@ import pytest
 
 from pysim.dependence import sync_coverage
 from pysim.dependence.dependences import dependences
-from pysim.dependence.producer_tiles import edges_of
+from pysim.dependence.producer_tiles import producer_edges
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Affine
@@ -78,7 +78,7 @@ def test_nothing_is_broken(name, scheme):
 
 
 def found(job, policy="tile"):
-    edges = edges_of(job, dependences(job), policy)
+    edges = producer_edges(job, dependences(job), policy)
     return edges.after_all, [sorted(each) for each in edges.producers]
 
 
@@ -142,7 +142,7 @@ def test_what_is_made_in_two_places_has_no_semaphore(scheme):
 def test_what_is_not_proven_is_said():
     """Of rows that another kernel may not have written yet."""
     job = used_again(LAST)
-    assert edges_of(job, dependences(job), "tile").reason == (
+    assert producer_edges(job, dependences(job), "tile").reason == (
         "kernel 2 (third) writes memory that kernel 0 (first) uses,"
         " which is not known to be done by the tiles that it waits for"
     )
@@ -150,7 +150,7 @@ def test_what_is_not_proven_is_said():
 
 def test_more_than_can_be_looked_at_is_not_taken_to_be_proven(monkeypatch):
     assert found(used_again(0)) == ([True, False, False], [[], [0], [1]])
-    monkeypatch.setattr(sync_coverage, "_MOST", 0)
+    monkeypatch.setattr(sync_coverage, "_MAX_BYTES", 0)
     assert found(used_again(0)) == ([True, False, True], [[], [0], []])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
@@ -85,8 +85,8 @@ def test_what_is_left_is_needed():
     made = reduce_transitively(dependences(chain()))
     for node in range(len(made.groups)):
         with pytest.raises(DependenceError, match=r"RAW|WAR|WAW"):
-            execute(chain(), "tb_static", oracle(), deps=without(made, node=node))
-    execute(chain(), "tb_static", oracle(), deps=without(dependences(chain()), kind="waw"))
+            execute(chain(), "tb_static", oracle(), deps=without_edges(made, node=node))
+    execute(chain(), "tb_static", oracle(), deps=without_edges(dependences(chain()), kind="waw"))
 
 
 def test_nothing_to_leave_out():

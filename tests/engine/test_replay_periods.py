@@ -10,7 +10,7 @@ import pytest
 from pysim import simulate
 from pysim.analysis.reuse_distance import missed_bytes
 from pysim.dependence.dependences import dependences
-from pysim.engine.replay import Run, contract, gaps_of, runs_of
+from pysim.engine.replay import PeriodicRun, contract, find_periodic_runs, plan_gaps
 from pysim.program.job import Job, Memory
 from tests.core.harness import config, tiny
 from tests.support.thin import thin
@@ -38,7 +38,7 @@ def left(text, window=64, seed=1):
 @pytest.mark.parametrize(("text", "period"), JOBS)
 def test_periods_are_found(text, period):
     job = make(text)
-    runs = runs_of(job)
+    runs = find_periodic_runs(job)
     assert runs
     assert {run.period for run in runs} == {period}
     # what begins and ends a layer apart, all of it is in a run
@@ -48,14 +48,14 @@ def test_periods_are_found(text, period):
 
 
 def test_nothing_repeats():
-    assert runs_of(make("random_dag")) == []
+    assert find_periodic_runs(make("random_dag")) == []
     assert contract(make("random_dag"), dependences(make("random_dag")), 64, 1) is None
 
 
 @pytest.mark.parametrize("repeats", [4, 5, 7, 19, 60, 500])
 @pytest.mark.parametrize("factor", [1, 2, 3])
 def test_gaps_lie_inside_and_apart(repeats, factor):
-    gaps = gaps_of(0, Run(0, 3, repeats), factor, 64, 7)
+    gaps = plan_gaps(0, PeriodicRun(0, 3, repeats), factor, 64, 7)
     end = -1
     for gap in gaps:
         assert gap.before >= max(end, 1)
@@ -65,12 +65,12 @@ def test_gaps_lie_inside_and_apart(repeats, factor):
     if repeats >= 60:
         assert sum(gap.skipped for gap in gaps) > repeats / 2
         assert len(gaps) > 1
-    assert gaps == gaps_of(0, Run(0, 3, repeats), factor, 64, 7)
+    assert gaps == plan_gaps(0, PeriodicRun(0, 3, repeats), factor, 64, 7)
 
 
 def test_the_seed_moves_what_is_simulated():
-    run = Run(0, 3, 200)
-    assert len({tuple(gaps_of(0, run, 1, 64, seed)) for seed in range(8)}) > 1
+    run = PeriodicRun(0, 3, 200)
+    assert len({tuple(plan_gaps(0, run, 1, 64, seed)) for seed in range(8)}) > 1
 
 
 @pytest.mark.parametrize(("text", "period"), JOBS)
@@ -78,8 +78,8 @@ def test_what_is_left_waits_for_what_stands_for_the_others(text, period):
     job, deps, made = left(text)
     assert made.left_out % period == 0
     assert made.left_out > 0
-    assert made.places.sum() == len(job.kernels)
-    for index, number in enumerate(made.number.tolist()):
+    assert made.window_slots.sum() == len(job.kernels)
+    for index, number in enumerate(made.original.tolist()):
         kernel, other = made.job.kernels[index], job.kernels[number]
         assert (kernel.program, kernel.grid) == (other.program, other.grid)
         assert [t.nbytes for t in kernel.args] == [t.nbytes for t in other.args]
@@ -159,13 +159,13 @@ def test_records_bear_the_numbers_of_the_whole_job():
     result = simulate(tiny(), make(GRU), "tb_static", threads=1, overrides=over, baseline=False)
     tbs, kernels = result.frame("tbs"), result.frame("kernels")
     _, _, made = left(GRU)
-    assert set(tbs["kernel"]) == set(made.number.tolist())
+    assert set(tbs["kernel"]) == set(made.original.tolist())
     assert (tbs["start_ns"] <= tbs["end_ns"]).all()
     ends = tbs.groupby("kernel")["end_ns"].max() / 1e3
     assert np.allclose(ends, kernels["last_end_us"][ends.index], atol=0.2)
     last = tbs[tbs["last_kernel"] >= 0]
     assert (last["last_kernel"] < last["kernel"]).all()
-    assert result.explain("tb_static", int(made.number[-1]), 0)
+    assert result.explain("tb_static", int(made.original[-1]), 0)
 
 
 def test_schemes_that_wait_inside_are_refused():

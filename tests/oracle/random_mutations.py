@@ -15,14 +15,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.dependence.groups import KINDS
 from pysim.errors import DependenceError
 from pysim.program.job import Kernel
 from pysim.program.semaphores import SemaphoreTable
 from pysim.program.warp_program import OP, Code
 from pysim.schemes import kernel_window
-from pysim.schemes.kernel_window import conflicts
+from pysim.schemes.kernel_window import conflicting_kernels
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import WIDE, product, random_dag
 
@@ -181,17 +181,17 @@ def broken_inside(deps, tbs, cycle, first):
 def cut_from(deps, cut, random, first):
     """The dependences less a kind, a node that waits for kernel ``first``, or a producer of such a node."""
     if cut in KINDS:
-        return without(deps, kind=cut)
+        return without_edges(deps, kind=cut)
     lo, hi = deps.offsets[first], deps.offsets[first + 1]
     # those that schemes know of may be others than the true ones
     with_it = [n for n, g in enumerate(deps.groups) if ((g.producers >= lo) & (g.producers < hi)).any()]
     node = random.choice(with_it or range(len(deps.nodes)))
     if cut == "node":
-        return without(deps, node=node)
+        return without_edges(deps, node=node)
     mine = [int(p) for p in deps.groups[node].producers if lo <= p < hi] or deps.groups[
         node
     ].producers.tolist()
-    return without(deps, node=node, producer=deps.where(random.choice(mine)))
+    return without_edges(deps, node=node, producer=deps.kernel_and_tb(random.choice(mine)))
 
 
 def mutated(case, job, deps, first):
@@ -214,16 +214,18 @@ def mutated(case, job, deps, first):
     if case.cut == "depend":
         return {"deps": deps}, patch.object(Code, "grid_dependency_wait", lambda _: None)
     if case.cut == "range":
-        preds, segments = conflicts(job)
+        preds, segments = conflicting_kernels(job)
         less = [tuple(p for p in before if p != first) for before in preds]
-        return {"deps": deps}, patch.object(kernel_window, "conflicts", lambda job: (less, segments))
+        return {"deps": deps}, patch.object(
+            kernel_window, "conflicting_kernels", lambda job: (less, segments)
+        )
     if case.scheme.startswith("acs"):  # which finds edges by itself: those of a kind
         kind = {"raw": (1, 0), "war": (0, 1), "waw": (1, 1)}[case.cut]
 
-        def clash(before, own):
+        def must_order(before, own):
             return ((before | own) != 0) & ~((before == kind[0]) & (own == kind[1]))
 
-        return {"deps": deps}, patch.object(kernel_window, "clash", clash)
+        return {"deps": deps}, patch.object(kernel_window, "must_order", must_order)
     # of edges that others do not imply, those that the scheme goes by: some of the true ones would do no harm
     reduced = case.scheme.startswith("tb_static") and case.chosen["scheme.table.reduce"]
     if case.scheme in GIVEN and not reduced:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DeadlockError, DependenceError
 from pysim.program import semaphores
 from pysim.schemes import in_kernel_sync
@@ -34,7 +34,7 @@ def test_a_kind(kind, first, second, scheme):
     job = two(first, second)
     execute(job, scheme, oracle())
     with pytest.raises(DependenceError, match=kind.upper()) as caught:
-        execute(job, scheme, oracle(), deps=without(dependences(job), kind=kind))
+        execute(job, scheme, oracle(), deps=without_edges(dependences(job), kind=kind))
     later, earlier = pair(caught.value)
     assert (later[0], earlier) == (1, (0, later[1]))
 
@@ -46,11 +46,11 @@ def test_a_node_behind_a_prologue(scheme):
     deps = dependences(job)
     execute(job, scheme, oracle())
     if "bloom" in scheme:  # it goes by hints, whatever edges are given
-        execute(job, scheme, oracle(), deps=without(deps, node=0))
+        execute(job, scheme, oracle(), deps=without_edges(deps, node=0))
         return
     for node in range(len(deps.nodes)):
         with pytest.raises(DependenceError, match="RAW") as caught:
-            execute(job, scheme, oracle(), deps=without(deps, node=node))
+            execute(job, scheme, oracle(), deps=without_edges(deps, node=node))
         assert pair(caught.value)[0][1] in deps.groups[node].consumers
 
 
@@ -62,7 +62,7 @@ def test_a_group_node(scheme, whole):
     deps = dependences(job)
     less = deps
     for _ in range(len(deps.nodes)):
-        less = without(less, node=0)
+        less = without_edges(less, node=0)
     if scheme in ("acs_hw",):  # compares addresses itself
         execute(job, scheme, oracle(), deps=less)
         return
@@ -81,7 +81,9 @@ def test_a_group_node_that_was_learned(whole):
     caught = 0
     for node in served:
         try:
-            execute(job, "tb_learned", oracle(), known=replace(made.known, deps=without(deps, node=node)))
+            execute(
+                job, "tb_learned", oracle(), known=replace(made.known, deps=without_edges(deps, node=node))
+            )
         except DependenceError:
             caught += 1
     assert caught >= 1

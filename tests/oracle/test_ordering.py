@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
@@ -219,7 +219,7 @@ def pair(error):
 def test_a_dropped_kind_is_caught(kind, first, second, scheme):
     job = two(first, second)
     execute(job, scheme, oracle())
-    less = without(dependences(job), kind=kind)
+    less = without_edges(dependences(job), kind=kind)
     with pytest.raises(DependenceError, match=kind.upper()) as caught:
         execute(job, scheme, oracle(), deps=less)
     later, earlier = pair(caught.value)
@@ -244,7 +244,7 @@ def test_a_dropped_producer_of_a_group_is_caught(scheme):
     assert len(deps.nodes) == 1
     execute(job, scheme, oracle())
     with pytest.raises(DependenceError, match="RAW") as caught:
-        execute(job, scheme, oracle(), deps=without(deps, producer=(0, 7)))
+        execute(job, scheme, oracle(), deps=without_edges(deps, producer=(0, 7)))
     later, earlier = pair(caught.value)
     assert earlier == (0, 7)
     assert later[0] == 1
@@ -257,7 +257,7 @@ def test_a_dropped_group_node_is_caught(scheme, whole):
     deps = dependences(job)
     for node in range(len(deps.nodes)):
         with pytest.raises(DependenceError, match="RAW") as caught:
-            execute(job, scheme, oracle(), deps=without(deps, node=node))
+            execute(job, scheme, oracle(), deps=without_edges(deps, node=node))
         later, earlier = pair(caught.value)
         assert later[0] == 1
         assert earlier[0] == 0
@@ -271,7 +271,7 @@ def test_a_dropped_node_in_a_network_is_caught(scheme):
         deps = dependences(job)
         for node in range(len(deps.nodes)):
             try:
-                execute(job, scheme, oracle(), deps=without(deps, node=node))
+                execute(job, scheme, oracle(), deps=without_edges(deps, node=node))
             except DependenceError as error:
                 caught.append((pair(error)[0][0], int(deps.nodes["kernel"][node])))
     assert len(caught) >= 3
@@ -280,7 +280,7 @@ def test_a_dropped_node_in_a_network_is_caught(scheme):
 
 def test_a_dropped_kernel_edge_is_caught():
     job = two("store", "load")
-    less = without(dependences(job), kind="raw")
+    less = without_edges(dependences(job), kind="raw")
     with pytest.raises(DependenceError, match="RAW"):
         execute(job, "graph", oracle(), deps=less)
     # stream order does not look at data

@@ -13,7 +13,7 @@ from pysim.dependence.dependences import dependences
 from pysim.engine.session import Session
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
-from pysim.schemes.learned import learned
+from pysim.schemes.learned import learn_footprints
 from pysim.schemes.registry import SCHEMES, parse_scheme
 from tests.core.harness import tiny
 from tests.support.thin import thin
@@ -68,7 +68,9 @@ def test_jobs_refuse_what_they_may(shape):
 
 def test_what_is_learned_serves_in_random_jobs():
     made = [
-        learned(one.job(), tiny().encoded()).report for one in map(case, range(100)) if one.shape == "dag"
+        learn_footprints(one.job(), tiny().encoded()).report
+        for one in map(case, range(100))
+        if one.shape == "dag"
     ]
     assert sum(report.served > 0 for report in made) >= len(made) / 8
 
@@ -182,7 +184,7 @@ def test_mutants_wait_behind_prologues(scheme):
         job = m.job()
         conf = tiny().replaced(m.chosen | {"scheme.prologue": 1})
         plan = parse_scheme(scheme).launch_plan(job, dependences(job), conf)
-        assert any(plan.gated) or len(job.kernels) < 4
+        assert any(plan.has_prologue) or len(job.kernels) < 4
 
 
 @pytest.mark.parametrize("cut", ["range", "raw", "war", "waw"])

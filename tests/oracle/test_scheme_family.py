@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pysim.schemes.kernel_window
 from pysim import simulate
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from tests.core.harness import FAMILY, execute, oracle, tiny
 from tests.core.workloads_small import ALL
@@ -83,13 +83,13 @@ GIVEN = tuple(scheme for scheme in FAMILY if not scheme.startswith("tb_"))  # th
 def test_a_job_without_its_only_edge_is_caught(kind, first, second, scheme, monkeypatch):
     """Of two kernels: those with ranges find no edge at all here, others not that of the kind.
 
-    That comparing ranges leaves out one kind alone: ``clash`` in tests/oracle/random_mutations.py.
+    That comparing ranges leaves out one kind alone: ``must_order`` in tests/oracle/random_mutations.py.
     """
     job = two(first, second)
     execute(job, scheme, oracle())
-    less = without(dependences(job), kind=kind)
+    less = without_edges(dependences(job), kind=kind)
     # what schemes with ranges go by: no kernel waits for any
-    monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
+    monkeypatch.setattr(pysim.schemes.kernel_window, "conflicting_kernels", lambda job: ([(), ()], [1, 1]))
     if "stream" in scheme or "threads1" in scheme:
         # stream order does not look at data, and one thread launches one kernel at a time
         execute(job, scheme, oracle(), deps=less)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.engine.run import simulate
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.machine.config import Config
@@ -78,16 +78,16 @@ def test_a_large_copy_leaves_its_tail():
 def test_a_copy_without_time_costs_nothing(scheme, submit):
     kernels = product(130, 70, 64, chain=3).kernels
     conf = tiny(host__submit=submit)
-    without = execute(Job("job", kernels), scheme, conf)
+    without_edges = execute(Job("job", kernels), scheme, conf)
     # memory that nobody touches, in sets that have room
     copies = [
         [copy_kernel(np.array([[FAR + (1 << 20) * i, FAR + (1 << 20) * i + 64]]), False, 1)] for i in range(3)
     ]
     ran = execute(Job("job", *with_copies(kernels, copies)), scheme, conf)
-    assert ran.end == without.end
-    assert ran.totals.tbs_done == without.totals.tbs_done + 3
-    assert ran.sms["work"].tobytes() == without.sms["work"].tobytes()
-    assert len(ran.tbs) == len(without.tbs)  # a copy is on no SM
+    assert ran.end == without_edges.end
+    assert ran.totals.tbs_done == without_edges.totals.tbs_done + 3
+    assert ran.sms["work"].tobytes() == without_edges.sms["work"].tobytes()
+    assert len(ran.tbs) == len(without_edges.tbs)  # a copy is on no SM
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -151,7 +151,9 @@ def test_the_oracle_sees_what_does_not_wait(kind, word):
     deps = dependences(job)
     assert deps.edges[kind].sum() > 0
     with pytest.raises(DependenceError, match=f"{word} dependence broken"):
-        execute(job, "tb_ideal", tiny(sim__oracle=1, host__copy_latency=0), deps=without(deps, kind=kind))
+        execute(
+            job, "tb_ideal", tiny(sim__oracle=1, host__copy_latency=0), deps=without_edges(deps, kind=kind)
+        )
 
 
 def test_bound_and_speedup_know_copies():

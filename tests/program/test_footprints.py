@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pysim import simulate
 from pysim._ffi import ffi, lib
 from pysim.analysis.traffic import compulsory_bytes, dram_bytes
-from pysim.dependence.dependences import dependences, reduced, without
+from pysim.dependence.dependences import dependences, reduce_preds, without_edges
 from pysim.engine.lower import _bypass
 from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError, WorkloadError
@@ -159,7 +159,7 @@ def test_colliding_signatures_change_nothing(job: Job, bits: int) -> None:
     """Where the first word of a signature tells nothing, the second does."""
     from pysim.dependence import interval_sweep, set_hash
 
-    whole, mixed = dependences(job), set_hash.mixed
+    whole, mixed = dependences(job), set_hash.mix64
 
     def weak(numbers, salt):
         # odd salts are first words
@@ -167,7 +167,7 @@ def test_colliding_signatures_change_nothing(job: Job, bits: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (set_hash, interval_sweep):
-            patch.setattr(module, "mixed", weak)
+            patch.setattr(module, "mix64", weak)
         other = dependences(job)
     for name in ("nodes", "ranges", "outs", "tb_outs", "edges"):
         assert (getattr(whole, name) == getattr(other, name)).all()
@@ -221,7 +221,7 @@ def test_recorded_networks_have_the_same_order(name: str) -> None:
     # memory that is written again in parts is forgotten in parts
     assert two <= one
     assert other.races == plain.races
-    assert reduced(other.preds) == reduced(plain.preds)
+    assert reduce_preds(other.preds) == reduce_preds(plain.preds)
     check_tables(job, other)
     assert len(other.tb_outs) + len(other.ranges) <= 1.5 * (len(plain.tb_outs) + len(plain.ranges)) + 16
 
@@ -239,7 +239,7 @@ def test_dropping_an_edge_of_a_recorded_network_is_caught() -> None:
     caught = 0
     for node in range(len(deps.nodes)):
         try:
-            execute(job, "tb_static", tiny(sim__oracle=1), deps=without(deps, node=node))
+            execute(job, "tb_static", tiny(sim__oracle=1), deps=without_edges(deps, node=node))
         except DependenceError:
             caught += 1
     assert caught > len(deps.nodes) // 2

@@ -11,8 +11,8 @@ from docs.builders.power import STEADY
 from pysim import simulate
 from pysim.errors import ConfigError
 from pysim.program.job import Job, Memory
-from pysim.results.energy import watts
-from pysim.results.power import NEAR, Watts, next_share
+from pysim.results.energy import mean_power
+from pysim.results.power import TOLERANCE, MeanPower, next_clock_share
 from tests.support.measured import measured_table
 from workloads.kernels import micro
 from workloads.validation.h200 import pause_us
@@ -28,19 +28,19 @@ def run(job=JOB, **overrides):
 def took(result):
     tables = result.tables()
     seconds = float(tables["runs"]["time_us"][0]) / 1e6
-    return seconds, watts(tables["energy"], seconds)
+    return seconds, mean_power(tables["energy"], seconds)
 
 
 def test_the_next_share_takes_what_is_allowed():
-    now = Watts(600.0, 150.0, 130.0)
-    share = next_share(0.95, now, 700, 0.9)
-    assert now.at(share / 0.95, 0.9) == pytest.approx(700, abs=0.1)
+    now = MeanPower(600.0, 150.0, 130.0)
+    share = next_clock_share(0.95, now, 700, 0.9)
+    assert now.watts_at_speed(share / 0.95, 0.9) == pytest.approx(700, abs=0.1)
     # near enough, or below the limit at full clocks: as it is
-    assert next_share(0.9, Watts(500, 70, 129), 700, 0.9) == 0.9
-    assert next_share(1.0, Watts(300, 50, 129), 700, 0.9) == 1.0
+    assert next_clock_share(0.9, MeanPower(500, 70, 129), 700, 0.9) == 0.9
+    assert next_clock_share(1.0, MeanPower(300, 50, 129), 700, 0.9) == 1.0
     # too low a share goes up again, at most to all
-    assert 0.6 < next_share(0.6, Watts(300, 50, 129), 700, 0.9) < 1
-    assert next_share(0.9, Watts(100, 50, 129), 700, 0.9) == 1.0
+    assert 0.6 < next_clock_share(0.6, MeanPower(300, 50, 129), 700, 0.9) < 1
+    assert next_clock_share(0.9, MeanPower(100, 50, 129), 700, 0.9) == 1.0
 
 
 @pytest.mark.parametrize("limit", [450, 550])
@@ -48,8 +48,8 @@ def test_a_sustained_job_takes_what_the_board_may(limit):
     free = run(gpu__power_limit=limit)
     held = run(gpu__power_limit=limit, sim__sustained=1)
     (long, most), (longer, least) = took(free), took(held)
-    assert most.all > 1.05 * limit
-    assert least.all == pytest.approx(limit, rel=NEAR)
+    assert most.total > 1.05 * limit
+    assert least.total == pytest.approx(limit, rel=TOLERANCE)
     # mma alone: time goes by the clock, energy by its power 0.9
     share = float(held.notes[-1].split("with ")[1].split()[0])
     assert longer == pytest.approx(long / share, rel=0.02)  # the launch among it
@@ -80,9 +80,9 @@ def test_a_pause_leaves_more_for_the_job():
     """The mean of run and pause is what the board may take."""
     held = run(gpu__power_limit=400, sim__sustained=1, sim__pause=10)
     seconds, power = took(held)
-    mean = (power.all * seconds + power.rest * 10e-6) / (seconds + 10e-6)
-    assert mean == pytest.approx(400, rel=NEAR)
-    assert power.all > 1.1 * 400
+    mean = (power.total * seconds + power.constant * 10e-6) / (seconds + 10e-6)
+    assert mean == pytest.approx(400, rel=TOLERANCE)
+    assert power.total > 1.1 * 400
     assert seconds < took(run(gpu__power_limit=400, sim__sustained=1))[0]
 
 
@@ -146,11 +146,13 @@ def test_the_slope_is_that_of_two_cards():
     for steady in each.values():
         result = simulate("h200", steady.make(), "stream", threads=1, tables="energy", baseline=False)
         counted = {row["event"].decode(): float(row["count"]) for row in result.tables()["energy"]}
-        spent = watts(result.tables()["energy"], 1.0)
+        spent = mean_power(result.tables()["energy"], 1.0)
         for name in ("h200_power.csv", "h200_power_second.csv"):
             idle, rows = products(name)
             row = rows[steady.name]
-            by_table = (spent.scaled + spent.rate) / steady.work(counted) * float(row["rate_per_s"])
+            by_table = (
+                (spent.voltage_scaled + spent.by_rate) / steady.work(counted) * float(row["rate_per_s"])
+            )
             x.append(np.log(float(row["sm_clock_MHz"]) / 1980))
             y.append(np.log((float(row["power_W"]) - idle) / by_table))
     slope = np.dot(x, y) / np.dot(x, x)

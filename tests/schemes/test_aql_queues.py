@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
-from pysim.schemes.aql_queues import SIGNALS, packets
+from pysim.schemes.aql_queues import MAX_SIGNALS, queue_packets
 from tests.core.harness import config, execute, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel, two
@@ -42,7 +42,7 @@ def released(ran):
 def test_a_graph_in_queues():
     """A fork and a join: one goes on in the queue, the other takes the next one; barriers name the others."""
     job = streams(*[(0, 10)] * 6)
-    made = packets(job, [(), (0,), (0,), (1, 2), (), (3,)], 4, by_stream=False)
+    made = queue_packets(job, [(), (0,), (0,), (1, 2), (), (3,)], 4, by_stream=False)
     assert made.queue == [0, 0, 1, 1, 2, 1]
     assert made.barriers == [0, 0, 1, 1, 0, 0]
     # the barrier bit waits for all before it in its queue
@@ -51,10 +51,10 @@ def test_a_graph_in_queues():
 
 def test_a_barrier_bit_waits_for_the_whole_queue():
     job = streams(*[(0, 10)] * 4)
-    made = packets(job, [(), (), (), (0,)], 2, by_stream=False)
+    made = queue_packets(job, [(), (), (), (0,)], 2, by_stream=False)
     assert made.queue == [0, 1, 0, 1]
     assert made.preds[3] == (0,)
-    made = packets(job, [(), (), (), (2,)], 2, by_stream=False)
+    made = queue_packets(job, [(), (), (), (2,)], 2, by_stream=False)
     assert made.queue == [0, 1, 0, 0]
     # the packet before has no barrier bit, so the one before that may run, too
     assert made.preds[3] == (0, 2)
@@ -62,8 +62,8 @@ def test_a_barrier_bit_waits_for_the_whole_queue():
 
 def test_a_barrier_packet_names_so_many_signals():
     job = streams(*[(0, 10)] * 12)
-    made = packets(job, [*[()] * 11, tuple(range(11))], 32, by_stream=False)
-    assert made.barriers[11] == -(-10 // SIGNALS)
+    made = queue_packets(job, [*[()] * 11, tuple(range(11))], 32, by_stream=False)
+    assert made.barriers[11] == -(-10 // MAX_SIGNALS)
 
 
 @pytest.mark.parametrize("name", ["gru", "random_dag", "split_k", "copied"])
@@ -72,7 +72,7 @@ def test_packets_imply_the_true_edges(name, queues):
     job = ALL[name]()
     deps = dependences(job)
     reached: list[set[int]] = []
-    for sources in packets(job, deps.preds, queues, by_stream=False).preds:
+    for sources in queue_packets(job, deps.preds, queues, by_stream=False).preds:
         reached.append(set(sources).union(*(reached[p] for p in sources)))
     assert all(set(true) <= reached[k] for k, true in enumerate(deps.preds))
 
@@ -152,7 +152,7 @@ def test_a_dropped_barrier_is_caught(kind, first, second):
     job = two(first, second)
     execute(job, "queues", tiny(sim__oracle=1))
     with pytest.raises(DependenceError, match=kind.upper()):
-        execute(job, "queues", tiny(sim__oracle=1), deps=without(dependences(job), kind=kind))
+        execute(job, "queues", tiny(sim__oracle=1), deps=without_edges(dependences(job), kind=kind))
 
 
 def test_on_hopper_kernels_beside_another_streams_pay_for_it():

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from pysim.schemes.blockmaestro import adjacent
-from pysim.schemes.wireframe import levels, sequence
+from pysim.schemes.blockmaestro import adjacent_edges
+from pysim.schemes.wireframe import level_order, wavefront_levels
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel, two
@@ -48,7 +48,7 @@ def test_neighbours_keep_edges_and_wait_for_what_lies_further_back():
             kernel("d", "store", t, tbs=4),
         ],
     )
-    made = adjacent(dependences(job))
+    made = adjacent_edges(dependences(job))
     assert made.preds == [(), (), (0,), (0, 2)]
     assert made.whole == [0, 0, 1, 1]
     assert len(made.deps.nodes) == 4
@@ -56,14 +56,14 @@ def test_neighbours_keep_edges_and_wait_for_what_lies_further_back():
 
 
 def test_dense_neighbours_are_a_barrier():
-    all_to_all = adjacent(dependences(two("store", "load", tbs=6, whole=True)))
+    all_to_all = adjacent_edges(dependences(two("store", "load", tbs=6, whole=True)))
     assert (all_to_all.preds, all_to_all.whole, len(all_to_all.deps.nodes)) == ([(), (0,)], [0, 1], 0)
     # fewer consumers than producers, so each has many parents and yet not all are alike
     memory = Memory()
     t = memory.tensor("t", 8, 32, 4)
     job = Job("many", [kernel("a", "store", t, tbs=8), halves(t)])
-    assert adjacent(dependences(job), 4).whole == [0, 0]
-    assert adjacent(dependences(job), 3).whole == [0, 1]
+    assert adjacent_edges(dependences(job), 4).whole == [0, 0]
+    assert adjacent_edges(dependences(job), 3).whole == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_dense_neighbours_are_a_barrier():
 )
 def test_unknown_kernels_are_waited_for_as_a_whole(unknown, preds, whole):
     deps = dependences(five())
-    made = adjacent(deps, unknown=[k in unknown for k in range(5)])
+    made = adjacent_edges(deps, unknown=[k in unknown for k in range(5)])
     assert (made.preds, made.whole) == (preds, whole)
     # edges of TBs are left where a kernel waits for the one before, but not as a whole
     left = {k for k in range(1, 5) if preds[k][-1:] == (k - 1,) and whole[k] < len(preds[k])}
@@ -269,14 +269,14 @@ def reader(tensor):
 @pytest.mark.parametrize("name", ["gru", "random_dag", "gemm_chain"])
 def test_levels_go_up_along_edges(name):
     deps = dependences(ALL[name]())
-    level = levels(deps)
+    level = wavefront_levels(deps)
     for group in deps.groups:
         assert level[group.producers].max() < level[group.consumers + deps.offsets[group.kernel]].min()
 
 
 def test_sequence_is_every_tb_of_a_kernel_once():
     job = ALL["copied"]()
-    made = sequence(job, dependences(job))
+    made = level_order(job, dependences(job))
     assert len(set(made.tolist())) == len(made) == sum(k.tbs for k in job.kernels if k.copy is None)
 
 
@@ -295,7 +295,7 @@ def test_the_buffer_bounds_what_runs(nodes):
     if nodes == 1:
         order = ran.tbs[np.argsort(ran.tbs["dispatch"], kind="stable")]
         pairs = order["kernel"].astype(np.uint64) << np.uint64(32) | order["tb"].astype(np.uint64)
-        assert pairs.tolist() == sequence(job, dependences(job)).tolist()
+        assert pairs.tolist() == level_order(job, dependences(job)).tolist()
 
 
 def test_counts_of_tbs_that_are_not_there():
@@ -329,7 +329,7 @@ def test_a_dropped_node_is_caught(scheme, whole):
     execute(job, scheme, tiny(sim__oracle=1))
     for node in range(len(deps.nodes)):
         with pytest.raises(DependenceError, match="RAW"):
-            execute(job, scheme, tiny(sim__oracle=1), deps=without(deps, node=node))
+            execute(job, scheme, tiny(sim__oracle=1), deps=without_edges(deps, node=node))
 
 
 def test_a_dropped_wait_for_the_past_is_caught():
@@ -342,7 +342,7 @@ def test_a_dropped_wait_for_the_past_is_caught():
     scheme = "blockmaestro:kernels3"
     execute(job, scheme, tiny(sim__oracle=1))
     with pytest.raises(DependenceError, match="RAW"):
-        execute(job, scheme, tiny(sim__oracle=1), deps=without(dependences(job), kind="raw"))
+        execute(job, scheme, tiny(sim__oracle=1), deps=without_edges(dependences(job), kind="raw"))
 
 
 @pytest.mark.parametrize("priority", ["round_robin", "newest", "critical", "consumer"])

@@ -16,7 +16,7 @@ from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program
-from pysim.schemes.bloom import RATE, analytic_rate, hints_of, unit_size
+from pysim.schemes.bloom import RATE_SCALE, false_positive_rate, launch_hints, tbs_per_signature
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, random_dag
 from tests.oracle.test_ordering import KINDS, LATE, pair, two
@@ -74,8 +74,8 @@ def test_the_false_positive_rate_is_the_analytic_one(bits, hashes, filled, seed)
     )
     found = counted(job, "tb_bloom", conf)
     assert found.tests == units * asked
-    rate = float(analytic_rate(np.array([filled]), bits, hashes)[0])
-    assert found.expected / RATE / found.tests == pytest.approx(rate, abs=1 / RATE)
+    rate = float(false_positive_rate(np.array([filled]), bits, hashes)[0])
+    assert found.expected / RATE_SCALE / found.tests == pytest.approx(rate, abs=1 / RATE_SCALE)
     set_share = 1 - math.exp(-hashes * filled / bits)
     scatter = math.sqrt(1 / (found.tests * rate) + hashes**2 * (1 - set_share) / (set_share * bits) / units)
     # the formula takes bits for independent, which is off by this at most for the sizes here
@@ -136,11 +136,11 @@ def test_wider_hints_add_edges(widen):
 
 def test_units():
     values = oracle(scheme__bloom__signatures=128).encoded()
-    assert unit_size(64, values) == 1
-    assert unit_size(65, values) == 2
-    assert unit_size(1000, values) == 16
-    assert unit_size(7, oracle(scheme__bloom__per="kernel").encoded()) == 7
-    assert unit_size(7, oracle(scheme__bloom__per="group").encoded()) == 8
+    assert tbs_per_signature(64, values) == 1
+    assert tbs_per_signature(65, values) == 2
+    assert tbs_per_signature(1000, values) == 16
+    assert tbs_per_signature(7, oracle(scheme__bloom__per="kernel").encoded()) == 7
+    assert tbs_per_signature(7, oracle(scheme__bloom__per="group").encoded()) == 8
     job = ALL["gemm_chain"]()
     edges = []
     for per in ("tb", "group", "kernel"):
@@ -169,7 +169,8 @@ def test_without_hints_all_is_behind_barriers():
     totals = ran.totals
     assert int(totals.bloom.tests) == 0
     some = [
-        hints_of(job, oracle(scheme__bloom__missing=0.5, sim__seed=s).encoded()).barrier for s in (1, 1, 2)
+        launch_hints(job, oracle(scheme__bloom__missing=0.5, sim__seed=s).encoded()).barrier
+        for s in (1, 1, 2)
     ]
     assert some[0].tolist() == some[1].tolist() != some[2].tolist()
     assert 0 < some[0].sum() < len(job.kernels)
@@ -179,7 +180,7 @@ def test_without_hints_all_is_behind_barriers():
 def test_constants_are_named_if_asked():
     job = ALL["gemm_edges"]()
     few, all_of_it = (
-        int(hints_of(job, oracle(scheme__bloom__constants=c).encoded()).granules.sum()) for c in (0, 1)
+        int(launch_hints(job, oracle(scheme__bloom__constants=c).encoded()).granules.sum()) for c in (0, 1)
     )
     assert 0 < few < all_of_it
 
@@ -188,7 +189,7 @@ def test_what_is_too_large_is_refused():
     tensor = Memory().tensor("big", 1, 1 << 33, 1)
     big = Job("big", [waiting("big", 1, tensor, 1 << 25, "write", granule=256)])
     with pytest.raises(WorkloadError, match="granules"):
-        hints_of(big, oracle(scheme__bloom__granule=32).encoded())
+        launch_hints(big, oracle(scheme__bloom__granule=32).encoded())
 
 
 # ---- right and wrong orders ----

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysim.dependence.dependences import dependences
-from pysim.schemes.coarsening import COUNTERS, forms_of, sizes
+from pysim.schemes.coarsening import COUNTER_LIMITS, coarse_forms, tbs_per_counter
 from tests.core.harness import execute, oracle, tiny
 from tests.core.workloads_small import ALL
 from workloads.registry import make
@@ -16,14 +16,14 @@ CHAIN = "fft:batch=64,kernels=12"
 
 
 def test_sizes_are_rows_or_even_parts_of_one():
-    assert sizes([(32, 32, 1)], 16).tolist() == [64]
-    assert sizes([(32, 32, 1)], 24).tolist() == [64]
-    assert sizes([(32, 32, 1)], 256).tolist() == [4]
-    assert sizes([(24, 24, 1)], 64).tolist() == [12]
-    assert sizes([(7, 5, 3)], 4).tolist() == [28]
+    assert tbs_per_counter([(32, 32, 1)], 16).tolist() == [64]
+    assert tbs_per_counter([(32, 32, 1)], 24).tolist() == [64]
+    assert tbs_per_counter([(32, 32, 1)], 256).tolist() == [4]
+    assert tbs_per_counter([(24, 24, 1)], 64).tolist() == [12]
+    assert tbs_per_counter([(7, 5, 3)], 4).tolist() == [28]
     for grid in ((1, 1, 1), (13, 1, 1), (3, 700, 2)):
-        for counters in COUNTERS:
-            size = int(sizes([grid], counters)[0])
+        for counters in COUNTER_LIMITS:
+            size = int(tbs_per_counter([grid], counters)[0])
             assert -(-np.prod(grid) // size) <= counters
 
 
@@ -46,7 +46,7 @@ def test_forms_hold_every_edge(text):
     values = tiny(scheme__table__shortest=0.0, scheme__table__entries=64).encoded() | {
         "gpu.cp.tb_release": 10**6
     }
-    made = forms_of(job, deps, values)
+    made = coarse_forms(job, deps, values)
     known = edges_of(deps)
     assert made.forms
     begin = len(deps.nodes)

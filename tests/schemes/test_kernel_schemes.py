@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import pysim.schemes.kernel_window
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.footprint import Footprint
 from pysim.program.job import Job, Kernel, Memory
-from pysim.schemes.kernel_window import MOST, conflicts, segments_of
+from pysim.schemes.kernel_window import MAX_SEGMENTS, conflicting_kernels, kernel_segments
 from tests.core.harness import execute, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel, two
@@ -83,7 +83,7 @@ def test_a_job_without_its_only_edge_is_caught(scheme, kind, first, second, monk
     """Kernels compared by ranges find no edge here; a kind alone is left out in random_mutations.py."""
     job = two(first, second)
     execute(job, scheme, tiny(sim__oracle=1))
-    less = without(dependences(job), kind=kind)
+    less = without_edges(dependences(job), kind=kind)
     monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, scheme, tiny(sim__oracle=1), deps=less)
@@ -91,11 +91,11 @@ def test_a_job_without_its_only_edge_is_caught(scheme, kind, first, second, monk
 
 def test_ranges_catch_all_three():
     """What the published test leaves out, a read after a write, too."""
-    assert conflicts(two("store", "load"))[0] == [(), (0,)]
-    assert conflicts(two("load", "store"))[0] == [(), (0,)]
-    assert conflicts(two("store", "store"))[0] == [(), (0,)]
-    assert conflicts(two("load", "load"))[0] == [(), ()]
-    assert conflicts(chain(3)) == ([(), (0,), (1,)], [1, 1, 1])
+    assert conflicting_kernels(two("store", "load"))[0] == [(), (0,)]
+    assert conflicting_kernels(two("load", "store"))[0] == [(), (0,)]
+    assert conflicting_kernels(two("store", "store"))[0] == [(), (0,)]
+    assert conflicting_kernels(two("load", "load"))[0] == [(), ()]
+    assert conflicting_kernels(chain(3)) == ([(), (0,), (1,)], [1, 1, 1])
 
 
 def test_ranges_of_recorded_kernels_are_few_and_cover():
@@ -103,8 +103,8 @@ def test_ranges_of_recorded_kernels_are_few_and_cover():
     program = kernel("k", "load", Memory().tensor("t", 1, 32, 4)).program
     footprint = Footprint.of(np.zeros(40), starts, starts + 64, np.zeros(40))
     made = Kernel("k", program, (1, 1, 1), (), (), footprint=footprint)
-    read, written = segments_of(made)
-    assert len(read) == MOST
+    read, written = kernel_segments(made)
+    assert len(read) == MAX_SEGMENTS
     assert len(written) == 0
     assert (read[1:, 0] > read[:-1, 1]).all()
     at = np.searchsorted(read[:, 0], starts, side="right") - 1
@@ -114,7 +114,7 @@ def test_ranges_of_recorded_kernels_are_few_and_cover():
 @pytest.mark.parametrize("name", ["gru", "random_dag", "split_k", "copied"])
 def test_ranges_imply_the_true_edges(name):
     job = ALL[name]()
-    preds, reached = conflicts(job)[0], []
+    preds, reached = conflicting_kernels(job)[0], []
     for sources in preds:
         reached.append(set(sources).union(*(reached[p] for p in sources)))
     for kernel_, true in enumerate(dependences(job).preds):

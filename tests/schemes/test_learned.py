@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
-from pysim.dependence.groups import without
+from pysim.dependence.groups import without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import SECTOR
-from pysim.schemes.learned import hulls, learned
+from pysim.schemes.learned import covering_ranges, learn_footprints
 from tests.core.harness import execute, lowered_of, oracle
 from tests.core.workloads_small import ALL
 from tests.oracle.random_shapes import twice
@@ -33,7 +33,7 @@ def edge_rows(deps, since):
 # ---- edges ----
 def test_the_second_round_of_a_gru_has_the_true_edges():
     job = make("gru:hidden=64,batch=8,timesteps=3,layers=2")
-    known = learned(job, oracle().encoded())
+    known = learn_footprints(job, oracle().encoded())
     last = int(np.flatnonzero(known.barrier)[-1])
     assert last < len(job.kernels) // 2
     assert edge_rows(known.deps, last) == edge_rows(dependences(job), last) != []
@@ -53,7 +53,7 @@ def test_the_second_round_of_a_gru_has_the_true_edges():
 def test_few_ranges_add_edges_and_lose_none(ranges, strided):
     job = twice(ALL["gemm_chain"]())
     conf = oracle(scheme__learned__ranges=ranges, scheme__learned__strided=strided)
-    known = learned(job, conf.encoded())
+    known = learn_footprints(job, conf.encoded())
     last = int(np.flatnonzero(known.barrier)[-1])
     true = dependences(job)
     for index in range(last + 1, len(job.kernels)):
@@ -88,7 +88,7 @@ def reached(deps, index, tb, since):
 def test_hulls_hold_what_they_stand_for(rows, limit, strided, parts):
     table = np.array([(a, b, c, d) if a < b and c < d else (0, 0, 0, 0) for a, b, c, d in rows], np.int64)
     given_parts = [(4096 * n, 96, table) for n in range(parts)]
-    made = hulls(0, "read", given_parts, limit, strided)
+    made = covering_ranges(0, "read", given_parts, limit, strided)
     assert sum(int(each.counts.sum()) for each in made) <= limit * len(rows)
 
     def touched(offset, pitch, row):
@@ -140,7 +140,7 @@ def test_relocated_kernels_are_served_and_aliased_ones_are_not():
         both("in place", program, (c, c)),
         both("in place again", program, (a, a)),
     ]
-    known = learned(Job("moved", kernels), oracle().encoded())
+    known = learn_footprints(Job("moved", kernels), oracle().encoded())
     assert known.barrier.tolist() == [1, 0, 1, 0]
     assert (known.report.changed, known.report.signatures) == (1, 2)
     execute(Job("moved", kernels), "tb_learned", oracle())
@@ -153,7 +153,7 @@ def test_a_footprint_that_did_not_follow_its_arguments_is_caught_before_launch()
         both("odd", program, (b, c)),
         accesses=(Access(b, "read", lambda t: np.stack([0 * t, 0 * t + 4, 0 * t, 0 * t + 32], axis=1)),),
     )
-    known = learned(Job("odd", [both("first", program, (a, b)), odd]), oracle().encoded())
+    known = learn_footprints(Job("odd", [both("first", program, (a, b)), odd]), oracle().encoded())
     assert known.barrier.tolist() == [1, 1]
     assert known.report.mispredicted == 1
 
@@ -166,7 +166,7 @@ def test_kernels_with_listed_addresses_are_not_learned():
     recorded = replace(
         plain, accesses=(), footprint=Footprint.of([0], [a.address], [a.address + 32], [WRITE])
     )
-    known = learned(Job("recorded", [recorded, recorded]), oracle().encoded())
+    known = learn_footprints(Job("recorded", [recorded, recorded]), oracle().encoded())
     assert known.barrier.tolist() == [1, 1]
     assert known.report.unlearnable == 2
 
@@ -194,7 +194,7 @@ def test_footprints_go_through_l2(size):
     job = make("gru:hidden=64,batch=8,timesteps=5,layers=2")
     conf = oracle(scheme__learned__entry_bytes=size, scheme__learned__lookup=0.0)
     ran = execute(job, "tb_learned", conf)
-    report = learned(job, conf.encoded()).report
+    report = learn_footprints(job, conf.encoded()).report
     assert report.recorded_bytes >= size * report.ranges > 0
     assert report.fetched_bytes >= size * report.looked_up > report.recorded_bytes
     read, written = moved(ran)
@@ -211,7 +211,7 @@ def test_tbs_have_as_many_bytes_as_the_one_with_the_most():
     """Tiles at the edge of a matrix have fewer rows, and each row is a range."""
     job = twice(make("gemm:m=100,n=100,k=64"))
     values = oracle(scheme__learned__strided=0, scheme__learned__ranges=64).encoded()
-    known = learned(job, values)
+    known = learn_footprints(job, values)
     each, tbs = values["scheme.learned.entry_bytes"], job.kernels[0].tbs
     assert known.launch["footprint"].tolist() == [int(known.launch["footprint"][0])] * len(job.kernels)
     assert known.report.recorded_bytes == int(known.launch["footprint"][0]) * tbs > each * known.report.ranges
@@ -258,7 +258,7 @@ def test_a_dropped_kind_is_caught(kind):
         kernels = kernels[1:3] * 2
     job = Job(kind, kernels)
     made, _ = lowered_of(job, "tb_learned", oracle())
-    less = replace(made.known, deps=without(made.known.deps, kind=kind))
+    less = replace(made.known, deps=without_edges(made.known.deps, kind=kind))
     execute(job, "tb_learned", oracle())
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, "tb_learned", oracle(), known=less)

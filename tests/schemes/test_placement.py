@@ -10,7 +10,7 @@ import pytest
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
-from pysim.schemes.priority import ranks
+from pysim.schemes.priority import priority_ranks
 from tests.core.harness import execute, tiny
 from tests.oracle.test_ordering import LATE, kernel, two
 
@@ -34,8 +34,8 @@ def overlap(tbs, at):
 def test_ranks_of_consumers():
     # two chains of three kernels and one that stands alone
     preds = [(), (), (0,), (1,), (2,), (3,), ()]
-    assert ranks("consumer", preds, [1.0] * 7) == [4, 5, 2, 3, 0, 1, 6]
-    assert ranks("round_robin", preds, [1.0] * 7) == list(range(7))
+    assert priority_ranks("consumer", preds, [1.0] * 7) == [4, 5, 2, 3, 0, 1, 6]
+    assert priority_ranks("round_robin", preds, [1.0] * 7) == list(range(7))
 
 
 def test_ranks_of_the_critical_path():
@@ -44,9 +44,9 @@ def test_ranks_of_the_critical_path():
     preds = [(), (), (0,), (1,), (1, 2), (), (), (6,), (6,)]
     times = [1.0, 4.0, 2.0, 6.0, 3.0, 7.0, 2.0, 4.0, 4.0]
     # so long: 6, 10, 5, 6, 3, 7, 6, 4, 4; of those alike the older goes first
-    found = ranks("critical", preds, times)
+    found = priority_ranks("critical", preds, times)
     assert found == [2, 0, 5, 3, 8, 1, 4, 6, 7]
-    assert found not in (ranks("oldest", preds, times), ranks("consumer", preds, times))
+    assert found not in (priority_ranks("oldest", preds, times), priority_ranks("consumer", preds, times))
 
 
 def crowd():

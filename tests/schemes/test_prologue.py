@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim import simulate
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import ConfigError, DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import OP, Code, Pattern, Program
-from pysim.schemes.prologue import needs_of, prologue_plan, tail_job
+from pysim.schemes.prologue import dependent_args, job_without_prologues, prologue_plan
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, random_dag
 from tests.oracle.test_ordering import LATE
@@ -69,15 +69,15 @@ def kinds(ops):
 
 def test_the_wait_stands_before_the_first_dependent_access():
     job = chain(2)
-    first, second = needs_of(job)
+    first, second = dependent_args(job)
     assert (first.loads, first.stores) == (frozenset(), frozenset())
     assert (second.loads, second.stores) == (frozenset({1}), frozenset({1}))
     plan = prologue_plan(job)
-    assert plan.gated == [0, 1]
+    assert plan.has_prologue == [0, 1]
     ops = plan.job.kernels[1].program.variants[0]
     load, wait, depend = OP["LOAD"], OP["WAIT"], OP["DEPEND"]
     assert kinds(ops)[:5] == [load, wait, depend, load, wait]
-    assert kinds(tail_job(job).kernels[1].program.variants[0])[0] == load
+    assert kinds(job_without_prologues(job).kernels[1].program.variants[0])[0] == load
 
 
 def test_a_loop_is_waited_for_before_it_and_loads_beside_are_issued_first():
@@ -105,10 +105,10 @@ def test_a_loop_is_waited_for_before_it_and_loads_beside_are_issued_first():
     ]
     plan = prologue_plan(Job("loops", kernels))
     # nothing is loaded in front of the outer loop: its gate stays before dispatch
-    assert plan.gated == [0, 0, 1]
+    assert plan.has_prologue == [0, 0, 1]
     ops = plan.job.kernels[2].program.variants[0]
     assert [op.patterns[0].arg if op.patterns else op.kind for op in ops[:3]] == [1, OP["DEPEND"], 0]
-    needs = needs_of(Job("loops", kernels))[1]
+    needs = dependent_args(Job("loops", kernels))[1]
     front, behind, waits = needs.split(looped.variants[0])
     assert (kinds(front), waits) == ([OP["COMPUTE"]], True)
     assert len(front) + len(behind) == len(looped.variants[0])
@@ -221,7 +221,7 @@ def test_a_dropped_edge_is_caught():
     job = chain(2, body=LATE)
     execute(job, "tb_static:prologue", oracle())
     with pytest.raises(DependenceError, match="RAW"):
-        execute(job, "tb_static:prologue", oracle(), deps=without(dependences(job), kind="raw"))
+        execute(job, "tb_static:prologue", oracle(), deps=without_edges(dependences(job), kind="raw"))
 
 
 def test_a_program_without_a_wait_is_named():

@@ -11,7 +11,7 @@ from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout, occupancy
 from pysim.program.ops import alignment, lower_programs, split_block
 from pysim.program.warp_program import OP, Code, Op, Pattern, Program
-from pysim.schemes.priority import ranks
+from pysim.schemes.priority import priority_ranks
 from pysim.schemes.registry import SCHEMES, parse_schemes
 
 VALUES = {f"{group}.{row.name}": encode(row, row.default) for group, rows in PARAMS.items() for row in rows}
@@ -84,9 +84,9 @@ def test_orders() -> None:
 def test_ranks() -> None:
     preds = [(), (), (0,), (2,)]
     times = [1.0, 3.0, 1.0, 5.0]
-    assert ranks("oldest", preds, times) == [0, 1, 2, 3]
-    assert ranks("newest", preds, times) == [3, 2, 1, 0]
-    assert ranks("critical", preds, times) == [0, 3, 1, 2]
+    assert priority_ranks("oldest", preds, times) == [0, 1, 2, 3]
+    assert priority_ranks("newest", preds, times) == [3, 2, 1, 0]
+    assert priority_ranks("critical", preds, times) == [0, 3, 1, 2]
 
 
 def test_occupancy() -> None:

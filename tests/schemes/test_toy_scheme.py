@@ -10,7 +10,7 @@ import pytest
 import pysim
 from pysim import ConfigError, DependenceError, Scheme, SchemeOption, TableScheme, simulate
 from pysim.dependence.dependences import dependences
-from pysim.dependence.groups import without
+from pysim.dependence.groups import without_edges
 from workloads import make
 
 JOB = "gru:hidden=128,batch=8,timesteps=3,layers=2"
@@ -60,7 +60,7 @@ class OneNodeShort(TableScheme):
     """The edges of the first node are dropped."""
 
     def tb_edges(self, job, deps, values):
-        return without(deps, node=0)
+        return without_edges(deps, node=0)
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
 
 def price(point: Point, config: Config, figures: Figures | None = None) -> int:
     """Return the bits on the chip that a point's scheme takes."""
-    return hardware_cost.on_chip(structures(point, config, figures or Figures()))
+    return hardware_cost.on_chip_bits(structures(point, config, figures or Figures()))
 
 
 def swept(text: str, dimension: Dimension, config: Config) -> dict[int, Point]:

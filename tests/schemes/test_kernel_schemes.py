@@ -84,7 +84,7 @@ def test_a_job_without_its_only_edge_is_caught(scheme, kind, first, second, monk
     job = two(first, second)
     execute(job, scheme, tiny(sim__oracle=1))
     less = without_edges(dependences(job), kind=kind)
-    monkeypatch.setattr(pysim.schemes.kernel_window, "conflicts", lambda job: ([(), ()], [1, 1]))
+    monkeypatch.setattr(pysim.schemes.kernel_window, "conflicting_kernels", lambda job: ([(), ()], [1, 1]))
     with pytest.raises(DependenceError, match=kind.upper()):
         execute(job, scheme, tiny(sim__oracle=1), deps=less)
 

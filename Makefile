@@ -147,7 +147,7 @@ check: $(CORE) $(DEV)
 	$(EACH) $(CC) $(STRICT)
 	if command -v clang > /dev/null; then $(EACH) clang $(STRICT); fi
 	if [ -x $(VENV)/bin/clang-format ]; then $(VENV)/bin/clang-format --dry-run -Werror $(C_FILES) $(wildcard core_c/*.h core_c/[a-fh-z]*/*.h); fi
-	if [ -x $(VENV)/bin/clang-tidy ]; then $(EACH) sh -c '$(VENV)/bin/clang-tidy --quiet "$$1" -- $(STRICT)' tidy; fi
+	if [ -x $(VENV)/bin/clang-tidy ]; then $(EACH) sh -c '$(VENV)/bin/clang-tidy --quiet "$$1" -- $(STRICT) 2> /dev/null' tidy; fi
 	if command -v cppcheck > /dev/null; then cppcheck -q --std=c11 --error-exitcode=1 --inline-suppr \
 		--enable=warning,portability --suppress=missingIncludeSystem -Icore_c core_c; fi
 

@@ -15,8 +15,8 @@ from .applications.random_dag import random_dag
 from .applications.rigid_bodies import rigid
 from .kernels import copy as copies
 from .kernels import micro
-from .kernels.gemm import column_major
 from .kernels.gemm import gemm as gemm_kernel
+from .kernels.gemm_case import column_major
 from .kernels.gemm_choice import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, with_loop_yields
 from .kernels.pointwise import cell
 from .kernels.pointwise import pointwise as pointwise_kernel

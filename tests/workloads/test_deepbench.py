@@ -9,7 +9,7 @@ from pysim import Config, simulate
 from pysim.machine.devices import device
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
-from workloads.kernels.gemm import column_major
+from workloads.kernels.gemm_case import column_major
 from workloads.kernels.gemm_choice import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.kernels.gemm_sampling import EXACT_WAVES, plan
 from workloads.registry import make

@@ -15,7 +15,8 @@ from workloads import make
 from workloads.kernels import micro
 from workloads.kernels.batched_gemm import batched_gemm
 from workloads.kernels.copy import copy, fill
-from workloads.kernels.gemm import column_major, gemm
+from workloads.kernels.gemm import gemm
+from workloads.kernels.gemm_case import column_major
 from workloads.kernels.gemm_choice import FP16, FP32, MachineHints, choose_gemm, occupancy
 from workloads.kernels.implicit_gemm import conv_chain
 from workloads.kernels.pointwise import Field, elementwise, pointwise

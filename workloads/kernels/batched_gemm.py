@@ -10,11 +10,13 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
 
-from .gemm import Case, program_of
-from .tiling import Tiling
+from . import cutlass, volta_gemm
+from .cutlass import Multistage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from .tiling import Tiling
 
     Ints = NDArray[np.int64]
 
@@ -36,7 +38,7 @@ def batched_gemm(
     b: Tensor,
     c: Tensor,
     size: tuple[int, int, int],
-    tiling: Tiling,
+    tiling: Tiling | Multistage,
     batch: int,
     *,
     b_t: bool = False,
@@ -48,12 +50,20 @@ def batched_gemm(
     says. The grid's z is the index of the GEMM.
     """
     m, n, k = size
-    item = 4 if tiling.math == "ffma" else 2
-    if a.item != item or b.item != item or tiling.split_k > 1:
-        raise WorkloadError(f"gemm {name}: {tiling.math} takes {item}-byte operands, and K is not split")
+    item = a.item
+    if b.item != item or tiling.split_k > 1:
+        raise WorkloadError(f"gemm {name}: operands must be of one type, and K is not split")
     shapes = (m, k), (n, k) if b_t else (k, n), (m, n)
     beside = tuple(_beside(name, t, *shape, batch) for t, shape in zip((a, b, c), shapes, strict=True))
-    case = Case(tiling, m, n, k, item, c.item, False, b_t, False, batch, (beside[0], beside[1], beside[2]))
+    layout = (False, b_t, False, batch, (beside[0], beside[1], beside[2]))
+    if isinstance(tiling, Multistage):
+        multi = cutlass.Case(tiling, m, n, k, item, c.item, *layout)
+        cutlass.check(name, multi, (a, b, c))
+        program = cutlass.program_of(multi)
+    else:
+        volta = volta_gemm.Case(tiling, m, n, k, item, c.item, *layout)
+        volta_gemm.check(name, volta, (a, b, c))
+        program = volta_gemm.program_of(volta)
     gx, gy, _ = tiling.grid(m, n, k)
 
     def side(tile: int, whole: int, at: Callable[[Ints], Ints]) -> Callable[[Ints], tuple[Ints, Ints]]:
@@ -81,4 +91,4 @@ def batched_gemm(
         return Access(tensor, mode, regions)
 
     accesses = (access(0, a, "read"), access(1, b, "read"), access(2, c, "write"))
-    return Kernel(name, program_of(case), (gx, gy, batch), (a, b, c), accesses, stream)
+    return Kernel(name, program, (gx, gy, batch), (a, b, c), accesses, stream)

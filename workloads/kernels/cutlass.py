@@ -8,7 +8,8 @@ rows a warp at a time. Instruction counts follow from these shapes; integer work
 not in SASS.
 
 All tensors are row-major. x of the grid runs over tiles of N, y over tiles of M, z over parts of K (CUTLASS's
-horizontal swizzle), which add to C in turn (``split_k_serial``).
+horizontal swizzle), which add to C in turn (``split_k_serial``). ldmatrix reads either storage order of an
+operand at one cost.
 """
 
 from __future__ import annotations
@@ -16,24 +17,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.job import Kernel, Tensor
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import SLOTS, Affine, Code, Program, TensorTile
 
-from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
-from .tiles import WARP, Tile, blocks_of, tile_ops
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from . import gemm_case
+from .gemm_case import Loads, agreed
+from .split_k_serial import FIRST_Z, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
+from .tiles import WARP, Tile, tile_ops
 
 ITEM = 2
 MMA = (16, 8, 16)  # M, N, K of an mma
-VECTOR = 16  # bytes of a cp.async, of a store and of a row of ldmatrix
+VECTOR = 16  # bytes of a cp.async, of a store and of a row of ldmatrix, where rows are aligned to them
+COPY = 4  # bytes of the shortest cp.async
 LINE = 128  # bytes that shared memory moves a cycle
 WAVEFRONTS = 4  # of an ldmatrix.x4
 MAX_STEPS = 65535
@@ -53,7 +51,11 @@ _TILE = re.compile(r"(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})
 
 @dataclass(frozen=True, slots=True)
 class Multistage:
-    """How a GEMM is tiled: ``tm`` x ``tn`` x ``tk`` a TB, ``wm`` x ``wn`` a warp, K in ``split_k`` parts."""
+    """How a GEMM is tiled: ``tm`` x ``tn`` x ``tk`` a TB, ``wm`` x ``wn`` a warp, K in ``split_k`` parts.
+
+    ``waits_b``: where TBs wait inside their programs, they wait for what they read of B, too; cuSync's wait
+    for A alone, as B holds weights.
+    """
 
     tm: int
     tn: int
@@ -63,6 +65,7 @@ class Multistage:
     stages: int = 3
     split_k: int = 1
     gelu: bool = False
+    waits_b: bool = False
 
     def __post_init__(self) -> None:
         """Refuse tiles that CUTLASS's mma and cp.async cannot be cut into."""
@@ -141,28 +144,18 @@ def multistage(tile: str, stages: int, split_k: int, *, gelu: bool = False) -> M
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """What the program depends on: the tiling, sizes in elements, the pitch of A and what it waits for."""
+class Case(gemm_case.Case):
+    """A GEMM of Ampere's kind: cp.async fills a pipeline of stages."""
 
     tiling: Multistage
-    m: int
-    n: int
-    k: int
-    a_pitch: int
-    halves: int  # A has so many times K columns: the first are read, all are waited for
 
-    def operands(self) -> tuple[Tile, Tile, Tile]:
-        """Tiles of A, B and C."""
-        t, chunk, row = self.tiling, self.tiling.chunk(self.k), self.n * ITEM
-        a = Tile(0, self.a_pitch, ITEM, t.tm, t.tk, by=t.tm * self.a_pitch, bz=chunk * ITEM, step=t.tk * ITEM)
-        b = Tile(1, row, ITEM, t.tk, t.tn, bx=t.tn * ITEM, bz=chunk * row, step=t.tk * row)
-        return a, b, Tile(2, row, ITEM, t.tm, t.tn, bx=t.tn * ITEM, by=t.tm * row)
 
-    def needed(self, step: int) -> TensorTile:
-        """Return what a step reads of A, ``step`` steps from where the loop is."""
-        t = self.tiling
-        deep = Affine(base=step * t.tk, bz=t.chunk(self.k), step=t.tk)
-        return TensorTile(0, Affine(by=t.tm), t.tm, deep, t.tk, self.halves, self.k if self.halves > 1 else 0)
+def copy_width(tile: Tile, widest: int = VECTOR) -> int:
+    """Return the bytes a lane of a copy or store: as many as the alignment of the tile's rows allows."""
+    width = widest
+    while width > tile.item and (tile.pitch % width or tile.cols * tile.item % width or tile.bz % width):
+        width //= 2
+    return width
 
 
 class _Writer:
@@ -171,14 +164,24 @@ class _Writer:
     Step s uses slot (s - 1) mod stages, so that a loop from step 1 on counts slots from 0.
     """
 
-    def __init__(self, code: Code, case: Case, rows: int, cols: int, first: int = 0) -> None:
-        self.code, self.case, self.first = code, case, first
-        t = case.tiling
+    def __init__(self, code: Code, case: Case, valid: tuple[int, int], depth: int, first: int = 0) -> None:
+        self.code, self.case, self.first, self.valid = code, case, first, valid
+        self.steps = -(-depth // case.tiling.tk)
+        self.rest = depth % case.tiling.tk
+        self.ahead = case.tiling.stages - 1
+
+    def copies(self, near: int) -> tuple[Loads, Loads]:
+        """Return the cp.async of B and of A for step ``near``, of which the last may be cut short."""
+        case, t, (rows, cols) = self.case, self.case.tiling, self.valid
+        k = self.rest if self.rest and near == self.steps - 1 else t.tk
         a, b, _ = case.operands()
-        near = range(first, first + t.stages)
-        self.ops_a = [tile_ops(a, t.warps, VECTOR, (rows, t.tk), step * a.step) for step in near]
-        self.ops_b = [tile_ops(b, t.warps, VECTOR, (t.tk, cols), step * b.step) for step in near]
-        self.ahead = t.stages - 1
+        at = self.first + near
+        of_a = (k, rows) if case.a_t else (rows, k)
+        of_b = (cols, k) if case.b_t else (k, cols)
+        return (
+            tile_ops(b, t.warps, copy_width(b), of_b, at * b.step),
+            tile_ops(a, t.warps, copy_width(a), of_a, at * a.step),
+        )
 
     def fetch(self, step: int, share: int, of: int) -> None:
         """Add part ``share`` of ``of`` of the cp.async of a step; -1: of the step that a loop fetches."""
@@ -186,10 +189,10 @@ class _Writer:
         near = 1 if loop else step
         if share == 0:
             code.mark_loads()
-        for of_a, ops in ((False, self.ops_b[near]), (True, self.ops_a[near])):
-            first, last = (-(-len(ops) * part // of) for part in (share, share + 1))
-            if of_a and share == 0:
-                part = self.case.needed(self.first + near)
+        parts = self.case.parts(t.tm, t.tn, t.tk, self.first + near)
+        for part, ops in zip(parts[::-1], self.copies(near), strict=True):
+            first, last = (-(-len(ops) * part_of // of) for part_of in (share, share + 1))
+            if share == 0 and (t.waits_b or part.arg == 0):
                 code.mark_input(part, level=0 if loop else 2, ahead=self.ahead if loop else 0)
             code.compute(int=INTS_COPY * (last - first))
             for patterns in ops[first:last]:
@@ -198,7 +201,7 @@ class _Writer:
                 else:
                     code.load((step + self.ahead) % t.stages, *patterns, bypass_l1=True, level=2)
 
-    def step(self, number: int, steps: int) -> None:
+    def step(self, number: int) -> None:
         """Multiply the last group of the step before and all of this one but its last; -1: in a loop."""
         code, t = self.code, self.case.tiling
         if number < 0:
@@ -208,7 +211,7 @@ class _Writer:
         code.barrier()
         waves = WAVEFRONTS * t.fragments
         for group in range(t.groups):
-            if number < 0 or number + self.ahead < steps:
+            if number < 0 or number + self.ahead < self.steps:
                 self.fetch(-1 if number < 0 else number + self.ahead, group, t.groups)
             first = number == 0 and group == 0
             code.compute(
@@ -217,51 +220,44 @@ class _Writer:
             )  # fmt: skip
 
 
-def valid_of(case: Case, number: int) -> tuple[int, int]:
-    """Return how many rows and columns of a tile exist that is last in x and y as ``number`` says."""
-    t = case.tiling
-    gx, gy, _ = t.grid(case.m, case.n, case.k)
-    rows = case.m - (gy - 1) * t.tm if number & LAST_Y else t.tm
-    return rows, case.n - (gx - 1) * t.tn if number & LAST_X else t.tn
-
-
 def _variant(case: Case, number: int) -> Code:
     """Ops of the TBs that are last in x, y, z as the bits of ``number`` say."""
-    t = case.tiling
-    gz = t.grid(case.m, case.n, case.k)[2]
-    depth = case.k - (gz - 1) * t.chunk(case.k) if number & LAST_Z else t.chunk(case.k)
-    code, valid = Code(), valid_of(case, number)
-    main_loop(code, case, valid, 0, depth // t.tk)
+    code, valid = Code(), case.valid(number)
+    main_loop(code, case, valid, 0, case.depth(number, LAST_Z))
     code.mark_main_loop_end()
     epilogue(code, case, valid, number)
     code.exit()
     return code
 
 
-def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, steps: int) -> None:
-    """Multiply so many steps of a tile from step ``first`` on; ``valid`` rows and columns of C exist."""
+def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, depth: int) -> None:
+    """Multiply ``depth`` of K of a tile from step ``first`` on; ``valid`` rows and columns of C exist.
+
+    Where K ends within a step, what does not exist is not copied, and the whole step is multiplied.
+    """
     t = case.tiling
-    if not 0 < steps <= MAX_STEPS:
-        raise WorkloadError(f"GEMM {t.name}: {steps} steps a TB: must be from 1 to {MAX_STEPS}")
-    loop = _Writer(code, case, *valid, first)
+    loop = _Writer(code, case, valid, depth, first)
+    if not 0 < loop.steps <= MAX_STEPS:
+        raise WorkloadError(f"GEMM {t.name}: {loop.steps} steps a TB: must be from 1 to {MAX_STEPS}")
     code.compute(int=INTS_BEGIN, control=8)
-    for number in range(min(loop.ahead, steps)):
+    for number in range(min(loop.ahead, loop.steps)):
         loop.fetch(number, 0, 1)
-    loop.step(0, steps)
-    looped = max(0, steps - t.stages)
+    loop.step(0)
+    looped = max(0, depth // t.tk - t.stages)
     if looped:
         mark = code.loop_begin()
-        loop.step(-1, steps)
+        loop.step(-1)
         code.loop_end(mark, looped)
-    for rest in range(1 + looped, steps):
-        loop.step(rest, steps)
+    for rest in range(1 + looped, loop.steps):
+        loop.step(rest)
     code.compute(tensor=t.mmas, chain=MMA_LATENCY)
 
 
 def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> None:
     """Exchange the sums through shared memory, eight rows a warp at a time, and store or add them."""
     t = case.tiling
-    stores = epilogue_rounds(tile_ops(case.operands()[2], t.warps, VECTOR, valid), t.wm)
+    c = case.operands()[2]
+    stores = epilogue_rounds(tile_ops(c, t.warps, copy_width(c), valid), t.wm)
     each = t.wm * t.wn // WARP // len(stores)  # sums of a thread in a round
     written = each * 4 * WARP // LINE
     last = number & LAST_Z or t.split_k == 1
@@ -275,13 +271,16 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> Non
         code.compute(smem=written, smem_ops=-(-each // 4), chain=LDSM_LATENCY)
         code.compute(**(work | {"int": work["int"] + INTS_STORE * len(stores[at]), "control": 1}))
 
-    serial_epilogue(code, 0, stores, number if t.split_k > 1 else LAST_Z | FIRST_Z, exchange)
+    kind = number if t.split_k > 1 else LAST_Z | FIRST_Z
+    serial_epilogue(code, 0, stores, kind, exchange, read=case.beta)
     if last:
-        code.mark_output(TensorTile(2, Affine(by=t.tm), t.tm, Affine(bx=t.tn), t.tn), level=2)
+        row, col = case.place(2, Affine(by=t.tm), Affine(bx=t.tn))
+        code.mark_output(TensorTile(2, row, t.tm, col, t.tn), level=2)
 
 
 @lru_cache(maxsize=1024)
-def _program(case: Case) -> Program | RecordedProgram:
+def program_of(case: Case) -> Program | RecordedProgram:
+    """Build a program once: launches of one shape share it."""
     t = case.tiling
     name = f"cutlass_{t.name}"
     if t.split_k > 1:
@@ -293,39 +292,54 @@ def _program(case: Case) -> Program | RecordedProgram:
     return Program(name, variants, t.warps, t.registers, t.smem, 3)
 
 
-def case_of(name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage) -> Case:
+def case_of(
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    tiling: Multistage,
+    *,
+    a_t: bool = False,
+    b_t: bool = False,
+    beta: float = 0.0,
+) -> Case:
     """Return the case of a GEMM of tensors whose shapes and items must agree."""
-    m, n, k = a.rows, b.cols, b.rows
-    if a.cols % k or (c.rows, c.cols) != (m, n) or {x.item for x in (a, b, c)} != {ITEM}:
-        raise WorkloadError(f"{name}: A {m} x {a.cols}, B {k} x {n}, C {c.rows} x {c.cols}: no GEMM in fp16")
-    if n % (VECTOR // ITEM) or k % tiling.tk:
-        raise WorkloadError(
-            f"{name}: N = {n}, K = {k}: must be multiples of {VECTOR // ITEM} and {tiling.tk}"
-        )
-    return Case(tiling, m, n, k, a.pitch, a.cols // k)
+    m, n, k, times = agreed(name, a, b, c, a_t=a_t, b_t=b_t, wide=True)
+    case = Case(tiling, m, n, k, ITEM, ITEM, a_t, b_t, beta != 0.0, times=times)
+    check(name, case, (a, b, c))
+    return case
+
+
+def check(name: str, case: Case, tensors: tuple[Tensor, Tensor, Tensor]) -> None:
+    """Raise WorkloadError where the operands are no fp16, or where cp.async cannot copy their rows."""
+    if any(tensor.item != ITEM for tensor in tensors):
+        raise WorkloadError(f"gemm {name}: mma.m16n8k16 takes operands of {ITEM} bytes an element")
+    for tensor, tile in zip(tensors[:2], case.operands()[:2], strict=True):
+        if copy_width(tile) < COPY:
+            raise WorkloadError(
+                f"gemm {name}: rows of {tensor.name} are {tile.pitch} B apart: cp.async copies multiples of"
+                f" {COPY} B"
+            )
 
 
 def cutlass_gemm(
-    name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Multistage, *, stream: int = 0
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    tiling: Multistage,
+    *,
+    a_t: bool = False,
+    b_t: bool = False,
+    beta: float = 0.0,
+    stream: int = 0,
 ) -> Kernel:
-    """Make the kernel C = A B: a is [M, K], b [K, N], c [M, N], all in fp16.
+    """Make the kernel C = A B + beta C in fp16 (``gemm.gemm``).
 
-    Where A has several times K columns, the first K are read, and each step waits for its columns in every
-    K of them, as a gated unit in between would.
+    Parts of a split K add to C in turn. Where A has several times K columns, the first K are read, and each
+    step waits for its columns in every K of them, as a gated unit in between would.
     """
-    case = case_of(name, a, b, c, tiling)
-    m, k = case.m, case.k
-    gx, gy, gz = tiling.grid(m, case.n, k)
-    chunk = tiling.chunk(k)
-    tm, tn = tiling.tm, tiling.tn
-
-    def of_a(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-        tb = np.asarray(tbs, np.int64)
-        row, deep = tb // gx % gy * tm, tb // (gx * gy) * chunk
-        return np.stack([row, np.minimum(row + tm, m), deep, np.minimum(deep + chunk, k)], axis=1)
-
-    b_reads = blocks_of(b, (chunk, tn), lambda tb: tb // (gx * gy), lambda tb: tb % gx)
-    c_tiles = blocks_of(c, (tm, tn), lambda tb: tb // gx % gy, lambda tb: tb % gx)
-    mode: Mode = "update" if tiling.split_k > 1 else "write"
-    accesses = (Access(a, "read", of_a), Access(b, "read", b_reads), Access(c, mode, c_tiles))
-    return Kernel(name, _program(case), (gx, gy, gz), (a, b, c), accesses, stream)
+    case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
+    gx, gy, gz = tiling.grid(case.m, case.n, case.k)
+    accesses = case.accesses(a, b, c, lambda t: t % gx, lambda t: t // gx % gy, lambda t: t // (gx * gy))
+    return Kernel(name, program_of(case), (gx, gy, gz), (a, b, c), accesses, stream)

@@ -28,9 +28,9 @@ from typing import Literal
 
 from pysim.errors import WorkloadError
 
-from .gemm import MAX_STEPS
 from .tiles import WARP
 from .tiling import FETCH, INTS_A_STEP, Tiling, step_work
+from .volta_gemm import MAX_STEPS
 
 Dtype = Literal["fp32", "fp16"]
 YIELD = {

@@ -20,10 +20,10 @@ from pysim.program.job import Access, Job, Kernel, Memory, Mode, Tensor
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
 
-from .gemm import GROUPS
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
 from .tiles import WARP, Tile, blocks_of, emit_loads, tile_ops, vector_width
 from .tiling import HMMA_LATENCY, LDS_LATENCY, Tiling, step_work
+from .volta_gemm import GROUPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

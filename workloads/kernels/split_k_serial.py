@@ -56,17 +56,27 @@ def epilogue_rounds(ops: Loads, rows: int) -> list[Loads]:
 
 
 def serial_epilogue(
-    code: Code, slot: int, rounds: list[Loads], kind: int, work: Callable[[int], None]
+    code: Code,
+    slot: int,
+    rounds: list[Loads],
+    kind: int,
+    work: Callable[[int], None],
+    *,
+    read: bool = False,
 ) -> None:
-    """Add the stores of an epilogue, ``work(i)`` before those of round i, and the TB's turn around them."""
+    """Add the stores of an epilogue, ``work(i)`` before those of round i, and the TB's turn around them.
+
+    ``read``: the first part adds to C, too.
+    """
+    read = read or not kind & FIRST_Z
     if not kind & FIRST_Z:
         code.mark_tb_wait()
     for number, stores in enumerate(rounds):
-        if not kind & FIRST_Z:
+        if read:
             for patterns in stores:
                 code.load(slot, *patterns, bypass_l1=True, level=2)
         work(number)
-        if not kind & FIRST_Z:
+        if read:
             code.wait(slot)
         for patterns in stores:
             code.store(slot + 1, *patterns, level=2)

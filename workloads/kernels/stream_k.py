@@ -27,7 +27,7 @@ from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import OP, SLOTS, Affine, Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 
-from . import cutlass, gemm
+from . import cutlass, volta_gemm
 from .split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z
 from .tiles import WARP
 from .tiling import Tiling
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from .cutlass import Multistage
 
-    Case = gemm.Case | cutlass.Case
+    Case = volta_gemm.Case | cutlass.Case
     Table = NDArray[np.int64]
 
 Kind = Literal["basic", "one_tile", "two_tile"]
@@ -156,22 +156,21 @@ def _stretch(case: Case, edges: int, first: int, end: int, begins: bool) -> tupl
 
     ``begins``: it is the TB's first, and what is fetched once is fetched.
     """
-    main, last = Code(), Code()
-    steps = steps_of(case)
-    if isinstance(case, gemm.Case):
+    main, last, t = Code(), Code(), case.tiling
+    valid = case.valid(edges)
+    depth = (case.k if end == steps_of(case) else end * t.tk) - first * t.tk
+    if isinstance(case, volta_gemm.Case):
         if not begins:
             case = replace(case, tiling=replace(case.tiling, fetch=0))
-        t, valid = case.tiling, gemm.valid_of(case, edges)
-        depth = (case.k if end == steps else end * t.tk) - first * t.tk
-        gemm.main_loop(main, case, valid, first, depth)
+        t = case.tiling
+        volta_gemm.main_loop(main, case, valid, first, depth)
         main.mark_main_loop_end()
         if t.fetch:
             main.compute(int=8, chain=t.fetch - t.fetch // 2)
-        gemm.add_slices(main, t)
-        gemm.epilogue(last, case, valid, edges | FIRST_Z | LAST_Z, added=True)
+        volta_gemm.add_slices(main, t)
+        volta_gemm.epilogue(last, case, valid, edges | FIRST_Z | LAST_Z, added=True)
     else:
-        valid = cutlass.valid_of(case, edges)
-        cutlass.main_loop(main, case, valid, first, end - first)
+        cutlass.main_loop(main, case, valid, first, depth)
         main.mark_main_loop_end()
         cutlass.epilogue(last, case, valid, edges | FIRST_Z | LAST_Z)
         # the next tile's loads do not wait for these stores
@@ -265,7 +264,7 @@ def _accesses(case: Case, made: Schedule, a: Tensor, b: Tensor, c: Tensor, sums:
     """Return what TBs touch: an access for each tensor and position in their schedules."""
     t, steps = case.tiling, steps_of(case)
     gx = t.grid(case.m, case.n, case.k)[0]
-    a_t, b_t, beta = (case.a_t, case.b_t, case.beta) if isinstance(case, gemm.Case) else (False,) * 3
+    a_t, b_t, beta = case.a_t, case.b_t, case.beta
     found: list[Access] = []
     for place in range(max(len(parts) for parts in made)):
         of_a, of_b, of_c, left, added = np.zeros((5, len(made), 4), np.int64)
@@ -310,17 +309,14 @@ def stream_k(
     """Make the kernel C = A B + beta C (``gemm.gemm``) of ``slots`` TBs.
 
     ``sums`` is the workspace (:func:`workspace`); slots: as many TBs as are resident at once (0: as it has
-    rows); least: see :func:`schedule`. An fp16 GEMM as CUTLASS writes it for Ampere takes row-major
-    operands and beta = 0.
+    rows); least: see :func:`schedule`.
     """
     slots = slots or sums.rows
     case: Case
     if isinstance(tiling, Tiling):
-        case = gemm.case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
-    elif a_t or b_t or beta:
-        raise WorkloadError(f"{name}: a CUTLASS GEMM for Ampere has no transposes and no beta here")
+        case = volta_gemm.case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
     else:
-        case = cutlass.case_of(name, a, b, c, tiling)
+        case = cutlass.case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
     if sums.rows < slots or sums.cols != tiling.tm * tiling.tn or sums.item != SUM:
         raise WorkloadError(
             f"{name}: workspace {sums.rows} x {sums.cols}: must be {slots} x {tiling.tm * tiling.tn} of fp32"

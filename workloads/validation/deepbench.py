@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysim import Config, WorkloadError
-from workloads.kernels.gemm import column_major
+from workloads.kernels.gemm_case import column_major
 from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
 from workloads.kernels.gemm_sampling import plan
 from workloads.registry import make

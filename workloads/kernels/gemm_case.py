@@ -1,0 +1,194 @@
+"""What a GEMM computes, whatever its program: sizes, storage orders, batches, and what its TBs touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Mode, Tensor
+from pysim.program.warp_program import Affine, Pattern, TensorTile
+
+from .split_k_serial import LAST_X, LAST_Y
+from .tiles import Tile, blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+Loads = list[tuple[Pattern, ...]]
+
+
+class Tiled(Protocol):
+    """How any GEMM is cut: a TB makes ``tm`` x ``tn`` of C in steps of ``tk``; ``split_k`` parts of K."""
+
+    @property
+    def tm(self) -> int:
+        """Rows of C that a TB makes."""
+
+    @property
+    def tn(self) -> int:
+        """Columns of C that a TB makes."""
+
+    @property
+    def tk(self) -> int:
+        """K of a step of the main loop."""
+
+    @property
+    def split_k(self) -> int:
+        """Parts of K, each a TB of its own."""
+
+    def chunk(self, k: int) -> int:
+        """Return K of one part of the split: whole steps."""
+
+    def grid(self, m: int, n: int, k: int) -> tuple[int, int, int]:
+        """Return TBs in x (N), y (M) and z (K)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a GEMM's program depends on: the tiling, sizes in elements, bytes an element and storage orders.
+
+    ``beside``: of A, B and C of a batch, whether matrices lie side by side, not stacked. ``times``: A has so
+    many times K columns; the first are read, all are waited for.
+    """
+
+    tiling: Tiled
+    m: int
+    n: int
+    k: int
+    item: int
+    c_item: int
+    a_t: bool
+    b_t: bool
+    beta: bool
+    batch: int = 1
+    beside: tuple[bool, bool, bool] = (False, False, False)
+    times: int = 1
+
+    def operands(self) -> tuple[Tile, Tile, Tile]:
+        """Tiles of A, B and C as their tensors are stored."""
+        t, item, chunk = self.tiling, self.item, self.tiling.chunk(self.k)
+        a_pitch = (self.m if self.a_t else self.k * self.times) * item
+        b_pitch = (self.k if self.b_t else self.n) * item
+        if self.a_t:
+            a = Tile(0, a_pitch, item, t.tk, t.tm, by=t.tm * item, bz=chunk * a_pitch, step=t.tk * a_pitch)
+        else:
+            a = Tile(0, a_pitch, item, t.tm, t.tk, by=t.tm * a_pitch, bz=chunk * item, step=t.tk * item)
+        if self.b_t:
+            b = Tile(1, b_pitch, item, t.tn, t.tk, bx=t.tn * b_pitch, bz=chunk * item, step=t.tk * item)
+        else:
+            b = Tile(1, b_pitch, item, t.tk, t.tn, bx=t.tn * item, bz=chunk * b_pitch, step=t.tk * b_pitch)
+        c_pitch = self.n * self.c_item
+        c = Tile(2, c_pitch, self.c_item, t.tm, t.tn, bx=t.tn * self.c_item, by=t.tm * c_pitch)
+        return (a, b, c) if self.batch == 1 else self._many()
+
+    def _many(self) -> tuple[Tile, Tile, Tile]:
+        """Tiles of a batch, where z is the GEMM."""
+        t, made = self.tiling, []
+        shapes = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))
+        for (rows, cols), item, beside in zip(
+            shapes, (self.item, self.item, self.c_item), self.beside, strict=True
+        ):
+            pitch = cols * item * (self.batch if beside else 1)
+            made.append((pitch, item, cols * item if beside else rows * pitch))
+        (ap, ai, az), (bp, bi, bz), (cp, ci, cz) = made
+        a = Tile(0, ap, ai, t.tm, t.tk, by=t.tm * ap, bz=az, step=t.tk * ai)
+        if self.b_t:
+            b = Tile(1, bp, bi, t.tn, t.tk, bx=t.tn * bp, bz=bz, step=t.tk * bi)
+        else:
+            b = Tile(1, bp, bi, t.tk, t.tn, bx=t.tn * bi, bz=bz, step=t.tk * bp)
+        return a, b, Tile(2, cp, ci, t.tm, t.tn, bx=t.tn * ci, by=t.tm * cp, bz=cz)
+
+    def place(self, operand: int, row: Affine, col: Affine) -> tuple[Affine, Affine]:
+        """Return where a part of an operand begins, with the offset of the GEMM in a batch."""
+        if self.batch == 1:
+            return row, col
+        rows, cols = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))[
+            operand
+        ]
+        if self.beside[operand]:
+            return row, replace(col, bz=cols)
+        return replace(row, bz=rows), col
+
+    def parts(self, rows: int, cols: int, k: int, at: int) -> tuple[TensorTile, TensorTile]:
+        """Return what is read of A and B for ``k`` of the tile, ``at`` k-steps from where the loop is."""
+        t = self.tiling
+        deep = Affine(base=at * t.tk, bz=t.chunk(self.k), step=t.tk)
+        down, across = Affine(by=t.tm), Affine(bx=t.tn)
+        if self.batch > 1:
+            deep = replace(deep, bz=0)
+            row, col = self.place(0, down, deep)
+            a = TensorTile(0, row, rows, col, k)
+            row, col = self.place(1, *((across, deep) if self.b_t else (deep, across)))
+            return a, TensorTile(1, row, cols, col, k) if self.b_t else TensorTile(1, row, k, col, cols)
+        apart = self.k if self.times > 1 else 0
+        a = (
+            TensorTile(0, deep, k, down, rows)
+            if self.a_t
+            else TensorTile(0, down, rows, deep, k, self.times, apart)
+        )
+        return a, TensorTile(1, across, cols, deep, k) if self.b_t else TensorTile(1, deep, k, across, cols)
+
+    def valid(self, number: int) -> tuple[int, int]:
+        """Return how many rows and columns of a tile exist that is last in x and y as ``number`` says."""
+        t = self.tiling
+        gx, gy, _ = t.grid(self.m, self.n, self.k)
+        rows = self.m - (gy - 1) * t.tm if number & LAST_Y else t.tm
+        return rows, self.n - (gx - 1) * t.tn if number & LAST_X else t.tn
+
+    def depth(self, number: int, last_z: int) -> int:
+        """Return K of a TB that is the last in z where ``number`` has the bit ``last_z``, or of a batch."""
+        t = self.tiling
+        if self.batch > 1:
+            return self.k
+        gz = t.grid(self.m, self.n, self.k)[2]
+        return self.k - (gz - 1) * t.chunk(self.k) if number & last_z else t.chunk(self.k)
+
+    def accesses(
+        self,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        xs: Callable[[Ints], Ints],
+        ys: Callable[[Ints], Ints],
+        zs: Callable[[Ints], Ints],
+    ) -> tuple[Access, ...]:
+        """Return what TBs touch of one GEMM; ``xs``, ``ys``, ``zs`` give a TB's tile from its number."""
+        t, chunk = self.tiling, self.tiling.chunk(self.k)
+        used = a if self.times == 1 else replace(a, cols=self.k)
+        a_reads = (
+            blocks_of(used, (chunk, t.tm), zs, ys) if self.a_t else blocks_of(used, (t.tm, chunk), ys, zs)
+        )
+        b_reads = blocks_of(b, (t.tn, chunk), xs, zs) if self.b_t else blocks_of(b, (chunk, t.tn), zs, xs)
+        c_tiles = blocks_of(c, (t.tm, t.tn), ys, xs)
+        mode: Mode = "update" if t.split_k > 1 else "write"
+        made = [Access(a, "read", a_reads), Access(b, "read", b_reads), Access(c, mode, c_tiles)]
+        if self.beta and t.split_k == 1:
+            made.append(Access(c, "read", c_tiles))
+        return tuple(made)
+
+
+def column_major(m: int, n: int, k: int, a_t: bool, b_t: bool) -> tuple[int, int, int, bool, bool]:
+    """Turn a cuBLAS (column-major) problem into ours: C^T = op(B)^T op(A)^T; returns m, n, k, a_t, b_t."""
+    return n, m, k, b_t, a_t
+
+
+def agreed(
+    name: str, a: Tensor, b: Tensor, c: Tensor, *, a_t: bool, b_t: bool, wide: bool
+) -> tuple[int, int, int, int]:
+    """Return M, N, K of C = op(A) op(B), and how many times K columns A has: more than one if ``wide``.
+
+    Raises WorkloadError where the shapes of the tensors do not agree.
+    """
+    m, k = (a.cols, a.rows) if a_t else (a.rows, a.cols)
+    kb, n = (b.cols, b.rows) if b_t else (b.rows, b.cols)
+    times = k // kb if wide and not a_t and k % kb == 0 else 1
+    if kb != k // times or (c.rows, c.cols) != (m, n):
+        shapes = f"A is {m} x {k}, B is {kb} x {n}, C is {c.rows} x {c.cols}"
+        raise WorkloadError(f"gemm {name}: {shapes}: shapes must agree")
+    return m, n, kb, times

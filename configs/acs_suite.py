@@ -62,7 +62,7 @@ def conditions(script, settings, text, log):
     from workloads.registry import make, parse
 
     rows = []
-    cases = [(label, over, make(text)) for label, over in CONDITIONS.items()]
+    cases = [(label, over, make(text, script.config)) for label, over in CONDITIONS.items()]
     name, arguments = parse(text)
     if name == "rigid":
         envs = MORE * arguments.get("envs", 2048)
@@ -103,7 +103,7 @@ def main():
         counts = {}
         found = []
         for name, text in texts.items():
-            job = make(text)
+            job = make(text, script.config)
             counts[name] = len(job.kernels), sum(kernel.tbs for kernel in job.kernels)
             rows = [simulated(script, job, options.schemes, log)]
             if not number and options.gpu == "rtx3070" and "acs_hw" in options.schemes:

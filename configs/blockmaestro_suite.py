@@ -138,11 +138,12 @@ def main():
     stats.check_writable(first.path, options.force, first.configuration)
     log = stats.Log(options.quiet)
     show = log.say if options.json else print
-    jobs = {name: make(f"{name}:{APPS[name].small}" if chosen["small"] else name) for name in chosen["apps"]}
+    texts = {name: f"{name}:{APPS[name].small}" if chosen["small"] else name for name in chosen["apps"]}
     parts = []
     for gpu in chosen["gpus"]:
         own = dataclasses.replace(options, gpu=gpu)
         script = dataclasses.replace(first, options=own, config=own.config(MACHINES.get(gpu)))
+        jobs = {name: make(text, script.config) for name, text in texts.items()}
         # --set wins over the settings of this script
         mine = options.settings
         small = {path: value for path, value in FORM.items() if path not in mine}

@@ -26,7 +26,7 @@ def main():
     from workloads import make
 
     try:
-        job = make(script.workload["workload"])
+        job = make(script.workload["workload"], script.config)
     except WorkloadError as error:
         parser.error(str(error))
     run = script.run(job, stats, stats.Log(script.options.quiet))

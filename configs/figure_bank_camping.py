@@ -41,7 +41,7 @@ def main():
     from stats.heatmap import draw_camping, format_camping
     from workloads.registry import make
 
-    job = script.job(make(args.workload))
+    job = script.job(make(args.workload, script.config))
     stats.check_writable(path, options.force, script.configuration)
     log = stats.Log(options.quiet)
     on = dict.fromkeys(OFF["both"], 1)

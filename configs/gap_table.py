@@ -61,7 +61,7 @@ def main():
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
     parts = []
     # all jobs are built before the first run, so that a mistake in the last name is reported at once
-    jobs = {name: make(name) for name in script.workload["networks"]}
+    jobs = {name: make(name, script.config) for name in script.workload["networks"]}
     for name, job in jobs.items():
         runs, line = simulate_network(script, name, job, log)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))

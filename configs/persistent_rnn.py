@@ -23,8 +23,8 @@ def table(script):
     sms = chosen["sms"] or config["gpu.sms"]
     more = f"kind={chosen['kind']},gpu={config.device.name},sms={sms}"
     # built before any run, because the weights may not fit in the registers
-    mine = {sync: make(f"persistent_rnn:{size},{more},sync={sync}") for sync in SYNCS}
-    job = make(f"{chosen['kind']}:{size},layers=1,input=skip")
+    mine = {sync: make(f"persistent_rnn:{size},{more},sync={sync}", config) for sync in SYNCS}
+    job = make(f"{chosen['kind']}:{size},layers=1,input=skip", config)
     frame = script.simulate(job, LAUNCHED, tables="none").frame("runs")
     found = [(f"kernels a step, `{row.scheme}`", row) for row in frame.itertuples()]
     for sync, job in mine.items():

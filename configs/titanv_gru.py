@@ -36,9 +36,10 @@ def main():
 
     # slow imports: only after the options are checked
     import stats
+    from workloads.kernels.machine_hints import MachineHints
     from workloads.networks.rnn import gru
 
-    job = gru(**script.workload)
+    job = gru(**script.workload, hints=MachineHints.of(script.config))
     run = script.run(job, stats, stats.Log(script.options.quiet))
     size = script.workload
     network = (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 from pysim.errors import WorkloadError
+from pysim.machine.system import Machine, resolve
 from pysim.program.job import Job, Kernel, Memory
 
 from .applications.blockmaestro import APPS
@@ -15,19 +16,32 @@ from .applications.random_dag import random_dag
 from .applications.rigid_bodies import rigid
 from .kernels import copy as copies
 from .kernels import micro
+from .kernels.gemm import adds_to_c
 from .kernels.gemm import gemm as gemm_kernel
 from .kernels.gemm_case import column_major
-from .kernels.gemm_choice import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, with_loop_yields
+from .kernels.gemm_choice import (
+    FP16,
+    FP32,
+    MMA,
+    AnyTiling,
+    Dtype,
+    choose_gemm,
+    occupancy,
+    with_loop_yields,
+)  # fmt: skip
+from .kernels.machine_hints import MachineHints
 from .kernels.pointwise import cell
 from .kernels.pointwise import pointwise as pointwise_kernel
 from .kernels.stream_k import stream_k as stream_k_gemm
 from .kernels.stream_k import workspace
+from .kernels.tiling import Tiling
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
 
 Factory = Callable[..., Job]
+MACHINE = "hints"  # the parameter of a factory that says which machine it makes kernels for
 
 
 def gemm(
@@ -43,31 +57,31 @@ def gemm(
     split: bool = True,
     stream_k: str = "",
     slots: int = 0,
+    hints: MachineHints | None = None,
 ) -> Job:
     """Multiply as cuBLAS and DeepBench do (beta 1): column-major C[m, n] = op(A) op(B) + beta C.
 
     ``stream_k``: ``slots`` TBs share the steps of all tiles (``stream_k``): basic, one_tile or
-    two_tile. ``slots`` 0: as many as a V100 holds at once.
+    two_tile. ``slots`` 0: as many as the GPU holds at once.
     """
     if min(m, n, k) < 1:
         raise WorkloadError(f"gemm: m = {m}, n = {n}, k = {k}: must be positive")
+    machine = hints or MachineHints()
     rows, cols, depth, left_t, right_t = column_major(m, n, k, a_t, b_t)
     if tile == "auto":
+        parts = split and not stream_k
         tiling = choose_gemm(
-            rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=beta, split=split and not stream_k
+            rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=beta, split=parts, hints=machine
         )
     else:
-        known = {t.name: t for t in FP32 + FP16}
-        if tile not in known:
-            raise WorkloadError(f"gemm: no tile {tile!r}: tiles are {', '.join(known)}")
-        tiling = with_loop_yields(known[tile], left_t, right_t)
+        tiling = _tile(tile, left_t, right_t)
     item = 4 if dtype == "fp32" else 2
     memory = Memory()
     a = memory.tensor("a", *((depth, rows) if left_t else (rows, depth)), item)
     b = memory.tensor("b", *((cols, depth) if right_t else (depth, cols)), item)
     c = memory.tensor("c", rows, cols, item)
     if stream_k:
-        slots = slots or MachineHints().sms * occupancy(tiling, item, MachineHints())
+        slots = slots or machine.sms * occupancy(tiling, item, machine)
         sums = workspace(memory, "sums", tiling, slots)
         made = stream_k_gemm(
             "gemm", a, b, c, tiling, sums, kind=stream_k, a_t=left_t, b_t=right_t, beta=float(beta)
@@ -75,10 +89,19 @@ def gemm(
         return Job(f"gemm:m={m},n={n},k={k},stream_k={stream_k}", [made] * repeat)
     kernels: list[Kernel] = []
     for _ in range(repeat):
-        if tiling.split_k > 1 and not beta:
+        if adds_to_c(tiling) and not beta:
             kernels.append(copies.fill("gemm_zero", c))
         kernels.append(gemm_kernel("gemm", a, b, c, tiling, a_t=left_t, b_t=right_t, beta=beta))
     return Job(f"gemm:m={m},n={n},k={k}", kernels)
+
+
+def _tile(name: str, a_t: bool, b_t: bool) -> AnyTiling:
+    """Return the tile of the lists of this name, for operands stored so."""
+    known: dict[str, AnyTiling] = {t.name: t for t in (*FP32, *FP16, *MMA)}
+    if name not in known:
+        raise WorkloadError(f"gemm: no tile {name!r}: tiles are {', '.join(known)}")
+    tile = known[name]
+    return with_loop_yields(tile, a_t, b_t) if isinstance(tile, Tiling) else tile
 
 
 def copy(nbytes: int = 1 << 26, threads: int = 256, unroll: int = 4) -> Job:
@@ -142,14 +165,21 @@ def transformer(
     batch: int = 4,
     ffn: int = 2048,
     dtype: Dtype = "fp16",
+    hints: MachineHints | None = None,
 ) -> Job:
     """Make encoder layers of a Transformer, see ``transformer.transformer``."""
-    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype)
+    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype, hints)
 
 
-def mlp(layers: int = 8, width: int = 1024, batch: int = 128, dtype: Dtype = "fp16") -> Job:
+def mlp(
+    layers: int = 8,
+    width: int = 1024,
+    batch: int = 128,
+    dtype: Dtype = "fp16",
+    hints: MachineHints | None = None,
+) -> Job:
     """Make a multi-layer perceptron, a GEMM a layer, see ``mlp.mlp``."""
-    return make_mlp(layers, width, batch, dtype)
+    return make_mlp(layers, width, batch, dtype, hints)
 
 
 WORKLOADS: dict[str, Factory] = {
@@ -209,12 +239,18 @@ def _value(text: str, default: object, where: str) -> object:
     return text
 
 
+def arguments_of(name: str) -> dict[str, inspect.Parameter]:
+    """Return the keys of a workload, with their defaults; the machine is none of them."""
+    known = inspect.signature(WORKLOADS[name]).parameters
+    return {key: known[key] for key in known if key != MACHINE}
+
+
 def parse(text: str) -> tuple[str, dict[str, object]]:
     """Split ``name:key=value,key=value`` into the name and typed arguments; unknown ones are refused."""
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
         raise WorkloadError(f"no workload {name!r}: {_hint(name, list(WORKLOADS))}")
-    known = inspect.signature(WORKLOADS[name]).parameters
+    known = arguments_of(name)
     arguments: dict[str, object] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
@@ -226,7 +262,17 @@ def parse(text: str) -> tuple[str, dict[str, object]]:
     return name, arguments
 
 
-def make(text: str) -> Job:
-    """Build the job that ``name:key=value,...`` names."""
+def make(text: str, gpu: Machine | None = None) -> Job:
+    """Build the job that ``name:key=value,...`` names.
+
+    ``gpu``: the machine that it is to run on, as ``simulate`` takes it; libraries choose their kernels by its
+    SMs, registers, shared memory and tensor instruction. Without it they choose as for a V100.
+
+    Raises WorkloadError for an unknown name, key or value, and for a type that there is no kernel of on the
+    machine; ConfigError for an unknown machine.
+    """
     name, arguments = parse(text)
-    return WORKLOADS[name](**arguments)
+    factory = WORKLOADS[name]
+    if gpu is not None and MACHINE in inspect.signature(factory).parameters:
+        arguments[MACHINE] = MachineHints.of(resolve(gpu))
+    return factory(**arguments)

@@ -20,8 +20,9 @@ from pysim.errors import SimError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from workloads.kernels.copy import fill
 from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_choice import MachineHints, choose_gemm
+from workloads.kernels.gemm_choice import choose_gemm
 from workloads.kernels.gemm_sampling import plan
+from workloads.kernels.machine_hints import MachineHints
 from workloads.kernels.pointwise import Field, cell, elementwise, pointwise
 from workloads.networks.rnn import CELLS
 from workloads.validation.kept import Figures
@@ -124,7 +125,7 @@ def _product(
     tiling = choose_gemm(m, n, k, "fp32", a_t=a_t, b_t=b_t, hints=hints)
     about = tiling.name
     if 2.0 * m * n * k > LONG_FLOPS:
-        sample = plan(m, n, k, tiling, hints)
+        sample = plan(m, n, k, 4, tiling, hints)
         rows = sample.rows if sample else m
         room = int(LONG_FLOPS / (2.0 * rows * n)) // 256 * 256
         depth = min(k, max(room, SHORTEST * tiling.split_k))

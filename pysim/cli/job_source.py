@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pysim.errors import ConfigError, WorkloadError
 
 if TYPE_CHECKING:
+    from pysim.machine.config import Config
     from pysim.program.job import Job
 
-    Make = Callable[[str], Job]
+    Make = Callable[[str, Config | None], Job]
 
 TRACE_CACHE = Path("results/traces")
 # the workload of scripts whose options are its keys
@@ -62,13 +63,28 @@ def _job_of_cached_trace(path: Path, known: Mapping[str, Any]) -> Job:
     )
 
 
+def _machine(path: Path, configuration: Mapping[str, Any]) -> Config | None:
+    """Return the machine that a result file is of; None: it does not say."""
+    from pysim.machine.config import Config
+    from pysim.machine.devices import device
+    from pysim.units import ROWS
+
+    known = configuration.get("parameters")
+    if not isinstance(known, Mapping) or not isinstance(known.get("device"), str):
+        return None
+    try:
+        return Config.resolve(device(known["device"]), {key: known[key] for key in ROWS if key in known})
+    except ConfigError as error:
+        raise WorkloadError(f"{path}: its GPU cannot be made again: {error}") from None
+
+
 def job_of_result(
     path: Path, configuration: Mapping[str, Any], attributes: Mapping[str, Any], make: Make
 ) -> tuple[Job, bool]:
     """Build the job of a result file again from the configuration in it; also return whether it was renamed.
 
     A result file holds no edges between TBs, because they follow from the job. Its attribute ``graph`` is a
-    hash of them. ``make``: builds the job of a workload's name. Raises WorkloadError if the job cannot be
+    hash of them. ``make``: builds the job of a workload's name on a machine. Raises WorkloadError if the job cannot be
     built, or has other edges than when the file was written.
     """
     from pysim.dependence.dependences import dependences
@@ -79,10 +95,11 @@ def job_of_result(
     if "graph" not in attributes or not isinstance(known, Mapping):
         raise WorkloadError(f"{path}: not the result of a single job, or without the hash of its graph")
     if isinstance(known.get("workload"), str):
-        job = make(known["workload"])
+        job = make(known["workload"], _machine(path, configuration))
     elif script in WORKLOAD_OF_SCRIPT:
         pairs = ((key, int(v) if isinstance(v, bool) else v) for key, v in known.items())
-        job = make(f"{WORKLOAD_OF_SCRIPT[str(script)]}:" + ",".join(f"{key}={value}" for key, value in pairs))
+        text = ",".join(f"{key}={value}" for key, value in pairs)
+        job = make(f"{WORKLOAD_OF_SCRIPT[str(script)]}:{text}", _machine(path, configuration))
     elif {"source", "kernels", "unknown", "memcpy", "name"} <= set(known):
         job = _job_of_cached_trace(path, known)
     else:

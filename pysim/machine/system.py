@@ -168,9 +168,10 @@ def device(name: str) -> Gpu:
     return Gpu(registered(name))
 
 
-def resolve(
-    machine: System | Gpu | Device | Config | str, overrides: Mapping[str, Value] | None = None
-) -> Config:
+Machine = System | Gpu | Device | Config | str
+
+
+def resolve(machine: Machine, overrides: Mapping[str, Value] | None = None) -> Config:
     """Return the configuration of a system, a GPU, a device, a configuration or a device's name."""
     if isinstance(machine, str):
         return Config.resolve(registered(machine), overrides)

@@ -159,7 +159,7 @@ def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], messa
         (("--explain", "gru_cell:0"), "--explain: kernel gru_cell is launched 2 times: give a number: 2, 5"),
         (("--explain", "x:0"), "--explain: no kernel x: there are gemm_hh, gemm_ih, gru_cell"),
         (("--explain", "gru_sell:0"), "--explain: no kernel gru_sell: did you mean gru_cell?"),
-        (("--set", "gpu.sm.registers=1024"), "no scheme could run: "),
+        (("--set", "gpu.sm.registers=1024"), "gemm 8 x 768 x 256 on titan_v: no fp32 tile can run: "),
         (("--out", "file/a.h5"), "cannot write file/a.h5: Not a directory"),
         (("--out", "/proc/a.h5"), "cannot write /proc/a.h5: "),
     ],

@@ -125,8 +125,7 @@ def test_products_that_cannot_be():
         cutlass_gemm("p", a, memory.tensor("b", 64, 64, 2), c, kind)
     cutlass_gemm("p", a, b, c, multistage("64x64x64x32x32x64", 3, 1))  # K ends within a step
     odd = [memory.tensor(name, *size, 2) for name, size in {"a": (64, 95), "b": (95, 64)}.items()]
-    with pytest.raises(WorkloadError, match="rows of a are 190 B apart: cp.async copies multiples of 4 B"):
-        cutlass_gemm("p", *odd, c, kind)
+    cutlass_gemm("p", *odd, c, kind)  # elements of a pass through registers
     with pytest.raises(WorkloadError, match="2 bytes an element"):
         cutlass_gemm("p", a, b, memory.tensor("c", 64, 64, 4), kind)
 

@@ -19,11 +19,11 @@ from workloads.kernels.gemm_choice import (
     FP32,
     SPLIT_DEPTH,
     SPLIT_FROM,
-    MachineHints,
     candidates,
     choose_gemm,
     occupancy,
 )
+from workloads.kernels.machine_hints import MachineHints
 from workloads.validation.deepbench import AHEAD_STEPS, host_us, padded
 
 HINTS = MachineHints()

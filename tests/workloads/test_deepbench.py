@@ -10,8 +10,9 @@ from pysim.machine.devices import device
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
 from workloads.kernels.gemm_case import column_major
-from workloads.kernels.gemm_choice import FP16, FP32, MachineHints, choose_gemm, occupancy
+from workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
 from workloads.kernels.gemm_sampling import EXACT_WAVES, plan
+from workloads.kernels.machine_hints import MachineHints
 from workloads.registry import make
 from workloads.validation import deepbench
 from workloads.validation.suites import cases_of
@@ -36,8 +37,8 @@ def test_rows_of_both_types():
 
 def test_only_many_waves_are_sampled():
     tile, hints = FP32[0], MachineHints()
-    assert plan(128 * EXACT_WAVES, 128 * 160, 512, tile, hints) is None
-    found = plan(128 * 400 + 5, 128 * 16, 512, tile, hints)
+    assert plan(128 * EXACT_WAVES, 128 * 160, 512, 4, tile, hints) is None
+    found = plan(128 * 400 + 5, 128 * 16, 512, 4, tile, hints)
     assert found is not None
     # the partly filled last row of tiles stays, and whole waves of 160 TBs are left out
     assert (found.rows % 128, found.left_out % 160, found.wave) == (5, 0, 160)
@@ -47,7 +48,7 @@ def test_only_many_waves_are_sampled():
 def test_a_wave_is_what_the_chip_holds():
     hints = MachineHints()
     for tile in FP16:
-        found = plan(tile.tm * 4000, tile.tn * 16, 512, tile, hints)
+        found = plan(tile.tm * 4000, tile.tn * 16, 512, 2, tile, hints)
         assert found is not None
         assert found.wave == hints.sms * occupancy(tile, 2, hints)
 

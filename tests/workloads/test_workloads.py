@@ -17,8 +17,9 @@ from workloads.kernels.batched_gemm import batched_gemm
 from workloads.kernels.copy import copy, fill
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_case import column_major
-from workloads.kernels.gemm_choice import FP16, FP32, MachineHints, choose_gemm, occupancy
+from workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
 from workloads.kernels.implicit_gemm import conv_chain
+from workloads.kernels.machine_hints import MachineHints
 from workloads.kernels.pointwise import Field, elementwise, pointwise
 from workloads.kernels.row_reductions import layernorm, softmax
 from workloads.kernels.tiling import Tiling

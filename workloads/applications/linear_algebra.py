@@ -7,6 +7,7 @@ from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Affine
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm
+from workloads.kernels.machine_hints import MachineHints
 from workloads.kernels.region import Block, region_kernel
 
 
@@ -17,12 +18,12 @@ def whole(what: str, size: int, unit: int) -> int:
     return size // unit
 
 
-def three_mm(n: int = 512) -> Job:
+def three_mm(n: int = 512, hints: MachineHints | None = None) -> Job:
     """3MM (PolyBench): E = A B, F = C D, G = E F, all n x n fp32. Assumed: 512, and cuBLAS-like GEMMs."""
     whole("3mm: n", n, 32)
     memory = Memory()
     a, b, c, d, e, f, g = (memory.tensor(name, n, n, 4) for name in "abcdefg")
-    tiling = choose_gemm(n, n, n, "fp32", split=False)
+    tiling = choose_gemm(n, n, n, "fp32", split=False, hints=hints)
     made = [gemm(f"mm{i + 1}", *t, tiling, beta=0) for i, t in enumerate(((a, b, e), (c, d, f), (e, f, g)))]
     return Job("3mm", made)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import ClassVar
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
@@ -31,7 +32,7 @@ from .tiles import WARP, Tile, tile_ops
 ITEM = 2
 MMA = (16, 8, 16)  # M, N, K of an mma
 VECTOR = 16  # bytes of a cp.async, of a store and of a row of ldmatrix, where rows are aligned to them
-COPY = 4  # bytes of the shortest cp.async
+COPY = 4  # bytes of the shortest cp.async: what is aligned to less passes through registers
 LINE = 128  # bytes that shared memory moves a cycle
 WAVEFRONTS = 4  # of an ldmatrix.x4
 MAX_STEPS = 65535
@@ -66,6 +67,9 @@ class Multistage:
     split_k: int = 1
     gelu: bool = False
     waits_b: bool = False
+    # of a Volta tile (``tiling.Tiling``): here rows of tiles are dispatched in turn, and code is at hand
+    column_raster: ClassVar[bool] = False
+    fetch: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         """Refuse tiles that CUTLASS's mma and cp.async cannot be cut into."""
@@ -194,12 +198,16 @@ class _Writer:
             first, last = (-(-len(ops) * part_of // of) for part_of in (share, share + 1))
             if share == 0 and (t.waits_b or part.arg == 0):
                 code.mark_input(part, level=0 if loop else 2, ahead=self.ahead if loop else 0)
-            code.compute(int=INTS_COPY * (last - first))
-            for patterns in ops[first:last]:
+            copied = ops[first:last]
+            code.compute(int=INTS_COPY * len(copied))
+            direct = all(patterns[0].width >= COPY for patterns in copied)
+            for patterns in copied:
                 if loop:
-                    code.load(0, *patterns, bypass_l1=True, stages=t.stages, ahead=self.ahead)
+                    code.load(0, *patterns, bypass_l1=direct, stages=t.stages, ahead=self.ahead)
                 else:
-                    code.load((step + self.ahead) % t.stages, *patterns, bypass_l1=True, level=2)
+                    code.load((step + self.ahead) % t.stages, *patterns, bypass_l1=direct, level=2)
+            if not direct:
+                code.compute(smem=len(copied), smem_ops=len(copied))
 
     def step(self, number: int) -> None:
         """Multiply the last group of the step before and all of this one but its last; -1: in a loop."""
@@ -311,15 +319,9 @@ def case_of(
 
 
 def check(name: str, case: Case, tensors: tuple[Tensor, Tensor, Tensor]) -> None:
-    """Raise WorkloadError where the operands are no fp16, or where cp.async cannot copy their rows."""
+    """Raise WorkloadError where the operands are no fp16."""
     if any(tensor.item != ITEM for tensor in tensors):
         raise WorkloadError(f"gemm {name}: mma.m16n8k16 takes operands of {ITEM} bytes an element")
-    for tensor, tile in zip(tensors[:2], case.operands()[:2], strict=True):
-        if copy_width(tile) < COPY:
-            raise WorkloadError(
-                f"gemm {name}: rows of {tensor.name} are {tile.pitch} B apart: cp.async copies multiples of"
-                f" {COPY} B"
-            )
 
 
 def cutlass_gemm(

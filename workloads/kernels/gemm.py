@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from .tiling import Tiling
 
 
+def adds_to_c(tiling: Tiling | Multistage) -> bool:
+    """Whether parts of a split K add to C in any order: C must be zero before (``copy.fill``)."""
+    return not isinstance(tiling, Multistage) and tiling.split_k > 1 and not tiling.cutlass
+
+
 def gemm(
     name: str,
     a: Tensor,

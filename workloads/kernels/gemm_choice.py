@@ -24,38 +24,22 @@ the habits below were read off classes of DeepBench's times (half ``fit``), not 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from pysim.errors import WorkloadError
 
+from .cutlass import INTS_COPY, INTS_GROUP, INTS_STEP, VECTOR, WAVEFRONTS, Multistage
+from .machine_hints import MachineHints
 from .tiles import WARP
-from .tiling import FETCH, INTS_A_STEP, Tiling, step_work
+from .tiling import FETCH, INTS_A_STEP, Math, Tiling, step_work
 from .volta_gemm import MAX_STEPS
 
 Dtype = Literal["fp32", "fp16"]
+AnyTiling = Tiling | Multistage
 YIELD = {
     False: 2,
     True: 1,
 }  # cycles of a yield; True: unsliced kernels of GEMMs with A (cuBLAS's) transposed
-
-
-@dataclass(frozen=True, slots=True)
-class MachineHints:
-    """Published figures of the device, a V100 by default (rates in GB/s, latencies in cycles)."""
-
-    sms: int = 80
-    clock_mhz: float = 1455.0
-    dram_gbs: float = 900.0
-    l2_gbs: float = 2155.0
-    dram_latency: int = 450
-    l2_latency: int = 220
-    l2_bytes: int = 6 << 20
-    row_gbs: float = 6.4  # DRAM rows opened a nanosecond: what bounds streams of short pieces
-    registers: int = 65536
-    smem: int = 98304
-    warps: int = 64
-    tbs: int = 32
-    launch_us: float = 2.0
 
 
 def _ffma(name: str, tm: int, tn: int, tk: int, warps: int, slices: int = 1) -> Tiling:
@@ -94,15 +78,96 @@ NARROW_N, NARROW_M = 16, 1024  # most columns and rows of C (cuBLAS's N and M) f
 WHOLE_ROWS = 1024  # rows of K of a multiple of this are streamed in steps of 64
 
 
-def occupancy(tiling: Tiling, item: int, hints: MachineHints) -> int:
+def _simt(math: Math) -> tuple[Tiling, ...]:
+    """Return the fp32 tiles for fp16 operands, on a GPU without tensor cores."""
+    return tuple(replace(tile, name=tile.name.replace("sgemm", f"hgemm_{math}"), math=math) for tile in FP32)
+
+
+# Sizes of cuBLAS's kernels for Ampere: 64 x 64 a warp where the TB's tile is large, 32 x 32 where not. On an
+# H200 tiles of 128 x 128 and 64 x 64 were measured, on an A100 those of 256 (cuSync's).
+MMA = (
+    Multistage(128, 256, 32, 64, 64, 3, waits_b=True),
+    Multistage(256, 128, 32, 64, 64, 3, waits_b=True),
+    Multistage(128, 128, 32, 64, 64, 4, waits_b=True),
+    Multistage(128, 64, 32, 64, 32, 5, waits_b=True),
+    Multistage(64, 128, 32, 32, 64, 5, waits_b=True),
+    Multistage(64, 64, 64, 32, 32, 5, waits_b=True),
+    Multistage(32, 64, 64, 16, 32, 5, waits_b=True),
+    Multistage(64, 32, 64, 32, 16, 5, waits_b=True),
+)
+MMA_SPLIT_FROM, MMA_SPLIT_DEPTH = 2048, 512  # K from which on K is split, and of a part. Assumed
+
+
+def templates(dtype: Dtype, hints: MachineHints) -> tuple[AnyTiling, ...]:
+    """Return the tiles that there are for a type on a machine.
+
+    fp16 runs on tensor cores: HMMA.884 of Volta and Turing, mma.m16n8k16 from Ampere on (a library's own
+    kernels for Hopper's wgmma are not here yet). On a GPU without them it runs on the fp16 pipe, or on the
+    fp32 pipe where that is faster.
+    """
+    if dtype not in get_args(Dtype):
+        raise WorkloadError(f"gemm on {hints.name}: dtype {dtype}: there are {', '.join(get_args(Dtype))}")
+    if dtype == "fp32":
+        return FP32
+    if hints.compute_capability >= (8, 0):
+        return MMA
+    if hints.tensor_cores:
+        return FP16
+    ffma, hfma2, _ = hints.intervals
+    return _simt("ffma" if 2 / hfma2 <= 1 / ffma else "hfma2")
+
+
+def occupancy(tiling: AnyTiling, item: int, hints: MachineHints) -> int:
     """TBs that fit an SM."""
-    by_registers = hints.registers // (tiling.registers(item) * WARP * tiling.warps)
-    by_smem = hints.smem // tiling.smem(item)
+    if isinstance(tiling, Multistage):
+        registers, smem = tiling.registers, tiling.smem
+    else:
+        registers, smem = tiling.registers(item), tiling.smem(item)
+    by_registers = hints.registers // (registers * WARP * tiling.warps)
+    by_smem = hints.smem // (smem + hints.smem_reserved)
     return max(0, min(by_registers, by_smem, hints.warps // tiling.warps, hints.tbs))
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Cycles that a k-step takes of its warps' sub-core (``math``, ``issue``) and of shared memory (a TB)."""
+
+    math: float
+    issue: float
+    shared: float
+
+
+def _step_of(tiling: AnyTiling, item: int, hints: MachineHints) -> _Step:
+    moved = (tiling.tm + tiling.tn) * tiling.tk * item
+    ffma, hfma2, tensor = hints.intervals
+    if isinstance(tiling, Multistage):
+        math = tiling.mmas * tiling.groups
+        loads = tiling.fragments * tiling.groups
+        copies = moved / (WARP * tiling.warps) / VECTOR
+        issue = math + loads + copies * (1 + INTS_COPY) + INTS_STEP + INTS_GROUP * tiling.groups
+        return _Step(math * tensor, issue, loads * WAVEFRONTS * tiling.warps + moved / 64)
+    work = step_work(tiling, tiling.tk, item)
+    # each byte of a tile is loaded once and stored to shared memory once, 4 B a lane at worst
+    issue = work.math + work.lds + INTS_A_STEP + 2 + moved / (WARP * tiling.warps) / 4 * 1.25
+    cycles = {"ffma": ffma, "hfma2": hfma2, "hmma": tensor}[tiling.math]
+    return _Step(work.math * cycles + work.conflicts, issue, work.wavefronts * tiling.warps + moved / 64)
+
+
+def _parts_us(
+    tiling: AnyTiling, m: int, n: int, item: int, gz: int, hints: MachineHints, beta: bool
+) -> float:
+    """Return what adding the parts of a split K costs, in microseconds."""
+    if gz == 1:
+        return 0.0
+    if isinstance(tiling, Multistage):
+        # in turn: each reads and stores the sums of its tile
+        each = tiling.tm * tiling.tn * item * 2 / 64 + hints.l2_latency
+        return (gz - 1) * each / hints.clock_mhz
+    return m * n * 32 * gz / (hints.l2_gbs * 1e3) + (0.0 if beta else hints.launch_us)
+
+
 def estimate_us(
-    tiling: Tiling,
+    tiling: AnyTiling,
     m: int,
     n: int,
     k: int,
@@ -121,19 +186,17 @@ def estimate_us(
     steps = -(-tiling.chunk(k) // tiling.tk)
     if together == 0 or steps > MAX_STEPS:
         return float("inf")
-    work = step_work(tiling, tiling.tk, item)
+    work = _step_of(tiling, item, hints)
     moved = (tiling.tm + tiling.tn) * tiling.tk * item
-    # each byte of a tile is loaded once and stored to shared memory once, 4 B a lane at worst
-    issue = work.math + work.lds + INTS_A_STEP + 2 + moved / (WARP * tiling.warps) / 4 * 1.25
-    shared = work.wavefronts * tiling.warps + moved / 64
-    math = work.math * 2 + work.conflicts
 
     def busy(many: int) -> float:
         """Cycles of a k-step of so many TBs of an SM: the fullest sub-core's, or shared memory's."""
-        return max(max(math, issue) * -(-many * tiling.warps // 4), shared * many)
+        return max(max(work.math, work.issue) * -(-many * tiling.warps // 4), work.shared * many)
 
     small = (m * k + k * n) * item < hints.l2_bytes
-    alone = max(math, hints.l2_latency if small else hints.dram_latency) + moved / 64
+    latency = hints.l2_latency if small else hints.dram_latency
+    in_flight = tiling.stages - 1  # k-steps under way while one is multiplied
+    alone = max(work.math, latency / in_flight) + moved / 64
     epilogue = tiling.fetch + 4 * hints.dram_latency
     waves = -(-tbs // (hints.sms * together))
     last = -(-(tbs - (waves - 1) * hints.sms * together) // hints.sms)
@@ -151,20 +214,19 @@ def estimate_us(
     read_us = a_passes * m * k * item / a_rate + b_passes * k * n * item / b_rate
     dram_us = read_us + m * n * item * (1 + beta) / whole
     l2_bytes = tbs * (tiling.tm + tiling.tn) * tiling.chunk(k) * item + m * n * item * gz
-    updates_us = m * n * 32 * (gz > 1) * gz / (hints.l2_gbs * 1e3)
     memory_us = max(dram_us, l2_bytes / (hints.l2_gbs * 1e3))
-    extra = updates_us + (hints.launch_us if gz > 1 and not beta else 0.0)
     # two resources near saturation wait for each other: a smooth maximum
     both: float = ((cycles / hints.clock_mhz) ** 3 + memory_us**3) ** (1 / 3)
-    return both + extra
+    return both + _parts_us(tiling, m, n, item, gz, hints, beta)
 
 
 def _taken(base: Tiling, m: int, n: int, k: int, rows_of_k: tuple[bool, bool], hints: MachineHints) -> bool:
     """Whether the library's habits allow a tile; ``rows_of_k``: which operands are stored as rows of K."""
     gx, gy, _ = base.grid(m, n, k)
-    if base is SMALLEST:
+    size = (base.tm, base.tn, base.tk)
+    if size == (SMALLEST.tm, SMALLEST.tn, SMALLEST.tk):
         return gx * gy <= hints.sms
-    if base is NARROW:
+    if size == (NARROW.tm, NARROW.tn, NARROW.tk):
         return m <= NARROW_N and n <= NARROW_M and not rows_of_k[1]
     if base in (WIDE, DEEP, SHALLOW):
         gx, gy, _ = DEEP.grid(m, n, k)
@@ -186,6 +248,13 @@ def with_loop_yields(base: Tiling, a_t: bool, b_t: bool) -> Tiling:
     return replace(base, yields=YIELD[fast]) if base.math == "ffma" else base
 
 
+def _whole(
+    base: Tiling, m: int, n: int, k: int, item: int, a_t: bool, b_t: bool, hints: MachineHints
+) -> Tiling:
+    """Return a tile of the lists as the library's kernel for these operands has it."""
+    return replace(with_loop_yields(base, a_t, b_t), column_raster=_column_raster(base, m, n, k, item, hints))
+
+
 def candidates(
     m: int,
     n: int,
@@ -195,27 +264,33 @@ def candidates(
     beta: bool,
     a_t: bool = False,
     b_t: bool = False,
-) -> list[tuple[float, Tiling]]:
+) -> list[tuple[float, AnyTiling]]:
     """All tilings with their estimated time (us), cheapest first."""
-    if dtype not in ("fp32", "fp16"):
-        raise WorkloadError(f"dtype {dtype}: must be fp32 or fp16")
     item = 4 if dtype == "fp32" else 2
-    found = []
-    for base in FP32 if dtype == "fp32" else FP16:
-        rows_of_k = not a_t, b_t
-        if not _taken(base, m, n, k, rows_of_k, hints):
-            continue
-        made = replace(
-            with_loop_yields(base, a_t, b_t), column_raster=_column_raster(base, m, n, k, item, hints)
-        )
+    rows_of_k = not a_t, b_t
+    found: list[tuple[float, AnyTiling]] = []
+    for base in templates(dtype, hints):
+        made: AnyTiling = base
+        from_k, depth = MMA_SPLIT_FROM, MMA_SPLIT_DEPTH
+        if isinstance(base, Tiling):
+            if not _taken(base, m, n, k, rows_of_k, hints):
+                continue
+            made = replace(
+                with_loop_yields(base, a_t, b_t), column_raster=_column_raster(base, m, n, k, item, hints)
+            )
+            from_k, depth = SPLIT_FROM[dtype], SPLIT_DEPTH
         for split in SPLITS:
-            tiling = made if split == 1 else replace(made, name=f"{base.name}_splitK{split}", split_k=split)
-            if split > 1 and (
-                k < max(SPLIT_FROM[dtype], SPLIT_DEPTH * split) or tiling.grid(m, n, k)[2] != split
-            ):
+            tiling = made if split == 1 else _split(made, split)
+            if split > 1 and (k < max(from_k, depth * split) or tiling.grid(m, n, k)[2] != split):
                 continue  # K is too short
             found.append((estimate_us(tiling, m, n, k, item, hints, beta, rows_of_k), tiling))
     return sorted(found, key=lambda pair: pair[0])
+
+
+def _split(base: AnyTiling, split: int) -> AnyTiling:
+    if isinstance(base, Multistage):
+        return replace(base, split_k=split)
+    return replace(base, name=f"{base.name}_splitK{split}", split_k=split)
 
 
 def choose_gemm(
@@ -229,10 +304,16 @@ def choose_gemm(
     beta: float = 0.0,
     hints: MachineHints | None = None,
     split: bool = True,
-) -> Tiling:
+) -> AnyTiling:
     """Tiling for C[m, n] = A[m, k] B[k, n] (row-major); ``split=False`` leaves split-K out.
 
-    ``a_t``, ``b_t``: A is stored as [k, m], B as [n, k].
+    ``a_t``, ``b_t``: A is stored as [k, m], B as [n, k]. Raises WorkloadError for a type that there is no
+    template of on the machine, and for a GPU on which none of its templates fits an SM.
     """
     ranked = candidates(m, n, k, dtype, hints or MachineHints(), beta != 0.0, a_t, b_t)
-    return next(tiling for _, tiling in ranked if split or tiling.split_k == 1)
+    for time, tiling in ranked:
+        if time < float("inf") and (split or tiling.split_k == 1):
+            return tiling
+    machine = hints or MachineHints()
+    names = ", ".join(tile.name for tile in templates(dtype, machine))
+    raise WorkloadError(f"gemm {m} x {n} x {k} on {machine.name}: no {dtype} tile can run: there are {names}")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .gemm_choice import MachineHints, occupancy
-from .tiling import Tiling
+from .gemm_choice import AnyTiling, occupancy
+from .machine_hints import MachineHints
 
 EXACT_WAVES = 8
 WAVES = 6
@@ -35,10 +35,13 @@ class Plan:
         return time_us + self.left_out * float(order[last] - order[first]) / (last - first)
 
 
-def plan(m: int, n: int, k: int, tiling: Tiling, hints: MachineHints) -> Plan | None:
-    """Return how to sample C[m, n] = A[m, k] B[k, n] (row-major); None: few waves, simulate all of it."""
+def plan(m: int, n: int, k: int, item: int, tiling: AnyTiling, hints: MachineHints) -> Plan | None:
+    """Return how to sample C[m, n] = A[m, k] B[k, n] (row-major); None: few waves, simulate all of it.
+
+    ``item``: bytes an element of A and B.
+    """
     gx, gy, gz = tiling.grid(m, n, k)
-    wave = hints.sms * occupancy(tiling, 4 if tiling.math == "ffma" else 2, hints)
+    wave = hints.sms * occupancy(tiling, item, hints)
     if gx * gy * gz <= EXACT_WAVES * wave:
         return None
     row = gx * gz  # TBs of a row of tiles

@@ -34,7 +34,7 @@ VOLTA_LDS = 4
 # assumed to be the reason. Fitted (DeepBench, half `fit`): without it GEMMs of few TBs come out 3 to 4 us
 # short whatever their K, and fp16 tiles of 256 x 128, alone on their SM, as much a wave.
 FETCH = 5000
-Math = Literal["ffma", "hmma"]
+Math = Literal["ffma", "hfma2", "hmma"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +120,24 @@ class Tiling:
         rows = min(rows, self.warp_tile[0])
         return rows, self.outputs // rows
 
+    def held(self, item: int) -> int:
+        """Bytes an element in shared memory and registers: what FFMA multiplies is converted to fp32."""
+        return 4 if self.math == "ffma" else item
+
     def smem(self, item: int) -> int:
         """Shared memory of a TB in bytes: the buffers, or the partial sums of the slices if larger."""
-        buffers = self.stages * (self.tm + self.tn) * self.tk * item
+        buffers = self.stages * (self.tm + self.tn) * self.tk * self.held(item)
         return max(buffers, (self.slices - 1) * self.tm * self.tn * 4)
 
     def registers(self, item: int) -> int:
         """32-bit registers a thread: accumulators, two fragments an operand, tile in flight, addresses."""
         moving = -(-(self.tm + self.tn) * self.tk * item // (4 * WARP * self.warps))
-        if self.math == "ffma":
-            fragments = 2 * sum(self.thread_tile)
+        if self.math != "hmma":
+            fragments = 2 * sum(self.thread_tile) * self.held(item) // 4
         else:
             # k of 4, each value in two lanes
             fragments = 2 * sum(self.warp_tile) * 4 * item * 2 // (4 * WARP)
-        most = FFMA_REGISTERS if self.math == "ffma" else 255
+        most = 255 if self.math == "hmma" else FFMA_REGISTERS
         return min(most, -(-(self.outputs + fragments + moving + 24) // 8) * 8)
 
     def chunk(self, k: int) -> int:
@@ -163,11 +167,12 @@ def lds_wavefronts(distinct: int, width: int) -> int:
 def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
     """Count what one warp issues for ``k`` of the tile (per slice: each warp takes its share of k).
 
-    FFMA: a thread reads its ``thread_tile`` fragments of each k by LDS.128; lanes of a warp share fragments
-    (broadcast), so an LDS.128 takes two wavefronts and one of 512 distinct bytes four. HMMA.884: each
-    fragment value sits in two lanes, so LDS.128 reads 256 distinct bytes; what that saves is known of CUTLASS
-    alone (``VOLTA_LDS``), of others it is assumed to halve the wavefronts. ``conflicts`` are cycles in which
-    the fp32 pipe waits for operands after a yield.
+    ``item``: bytes an element in global memory. FFMA and HFMA2, which makes two products: a thread reads its
+    ``thread_tile`` fragments of each k by LDS.128; lanes of a warp share fragments (broadcast), so an LDS.128
+    takes two wavefronts and one of 512 distinct bytes four. HMMA.884: each fragment value sits in two lanes,
+    so LDS.128 reads 256 distinct bytes; what that saves is known of CUTLASS alone (``VOLTA_LDS``), of others
+    it is assumed to halve the wavefronts. ``conflicts`` are cycles in which the fp32 pipe waits for operands
+    after a yield.
     """
     if tiling.math == "hmma":
         rows, cols = tiling.multiplied
@@ -177,13 +182,14 @@ def step_work(tiling: Tiling, k: int, item: int) -> StepWork:
         waves = VOLTA_LDS if tiling.cutlass else lds_wavefronts(256, 16)
         return StepWork(-(-total // (256 * tiling.warps)), lds, lds * waves, 0)
     rows, cols = tiling.thread_tile
+    held, each = tiling.held(item), 2 if tiling.math == "hfma2" else 1
     lds = waves = 0
     for length, span in ((rows, tiling.warp_tile[0]), (cols, tiling.warp_tile[1])):
-        width = min(16, length * item)
-        count = -(-length * item // 16)
+        width = min(16, length * held)
+        count = -(-length * held // 16)
         lds += count
         waves += count * lds_wavefronts(span // length * width, width)
     mine = -(-k // tiling.slices)
     # the last k of a sliced tile may not divide: the total stays exact, the fragments round up
-    math = tiling.tm * tiling.tn * k // (WARP * tiling.warps)
+    math = tiling.tm * tiling.tn * k // (WARP * tiling.warps * each)
     return StepWork(math, lds * mine, waves * mine, math // YIELD_EVERY * tiling.yields)

@@ -35,6 +35,10 @@ MAX_STEPS = 65535
 GROUPS = 8  # a warp loads the fragments of an eighth of a k-step at once (CUTLASS: 1 of 8, HMMA.884 4 of 32)
 
 
+PIPES = {"ffma": "fp32", "hfma2": "fp16", "hmma": "tensor"}
+ITEMS = {"ffma": (4, 2), "hfma2": (2,), "hmma": (2,)}  # bytes an element of the operands
+
+
 @dataclass(frozen=True, slots=True)
 class Case(gemm_case.Case):
     """A GEMM of Volta's kind: loads go through registers, one step ahead."""
@@ -42,14 +46,25 @@ class Case(gemm_case.Case):
     tiling: Tiling
 
 
-def _shared_stores(case: Case, widths: tuple[int, int]) -> int:
-    """Return the STS of a warp that move the tiles of A and B to shared memory."""
-    transposed = case.item == 4 and (not case.a_t, case.b_t)
+Stores = tuple[int, int, int]  # wavefronts, STS and conversions of a warp that bring a tile to shared memory
+
+
+def _shared_stores(case: Case, widths: tuple[int, int]) -> Stores:
+    """Return what a warp does to move the tiles of A and B from registers to shared memory.
+
+    Where fp16 is multiplied as fp32, each value is converted first: an instruction of the sfu pipe, whose
+    rate conversions have.
+    """
+    t = case.tiling
+    moved = (t.tm + t.tn) * t.tk * t.held(case.item)
+    held = t.held(case.item)
+    transposed = case.tiling.math == "ffma" and (not case.a_t, case.b_t)
     sts = 0
     for index, (tile, width) in enumerate(zip(case.operands()[:2], widths, strict=True)):
-        each = case.item if transposed and transposed[index] else width
-        sts += -(-tile.rows * tile.cols * tile.item // (WARP * each * case.tiling.warps))
-    return sts
+        each = held if transposed and transposed[index] else min(16, width * held // case.item)
+        sts += -(-tile.rows * tile.cols * held // (WARP * each * t.warps))
+    converted = -(-moved // (held * WARP * t.warps)) if held != case.item else 0
+    return -(-moved // (128 * t.warps)), sts, converted
 
 
 def _load(
@@ -66,12 +81,12 @@ def _load(
         emit_loads(code, 0, ops, level=level, ahead=ahead)
 
 
-def _stage(code: Code, tiling: Tiling, stores: tuple[int, int]) -> None:
-    """Store the tile in flight to shared memory: ``stores`` are wavefronts and instructions of a warp."""
+def _stage(code: Code, tiling: Tiling, stores: Stores) -> None:
+    """Store the tile in flight to shared memory."""
     code.wait(0)
     if tiling.stages == 1:
         code.barrier()  # all have read the only buffer
-    code.compute(smem=stores[0], smem_ops=stores[1], chain=4)
+    code.compute(smem=stores[0], smem_ops=stores[1], sfu=stores[2], chain=4)
     code.barrier()
 
 
@@ -80,23 +95,23 @@ def _multiply(
     case: Case,
     k: int,
     ints: int = INTS_A_STEP,
-    stores: tuple[int, int] = (0, 0),
+    stores: Stores = (0, 0, 0),
     wait: int = LDS_LATENCY,
 ) -> None:
     """Multiply ``k`` of a tile, with stores to shared memory in between; ``wait``: for the fragments."""
     math = case.tiling.math
     work = step_work(case.tiling, k, case.item)
-    pipes = {"fp32" if math == "ffma" else "tensor": work.math, "int": ints, "control": int(ints > 0)}
+    pipes = {PIPES[math]: work.math, "int": ints, "control": int(ints > 0), "sfu": stores[2]}
     code.compute(
         smem=work.wavefronts + stores[0],
         smem_ops=work.lds + stores[1],
-        chain=wait + (FFMA_LATENCY if math == "ffma" else HMMA_LATENCY),
+        chain=wait + (HMMA_LATENCY if math == "hmma" else FFMA_LATENCY),
         conflicts=work.conflicts,
         **pipes,
     )
 
 
-def _step(code: Code, case: Case, stores: tuple[int, int]) -> None:
+def _step(code: Code, case: Case, stores: Stores) -> None:
     """Multiply a whole tile and store the next one, one after the other or among each other."""
     t = case.tiling
     if not t.overlap:
@@ -131,7 +146,6 @@ def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, depth:
         raise WorkloadError(f"gemm {t.name}: {steps} k-steps a TB: at most {MAX_STEPS}; raise split_k or tk")
     a, b, _ = case.operands()
     widths = vector_width(a, t.warps), vector_width(b, t.warps)
-    moved = (t.tm + t.tn) * t.tk * case.item
 
     def fetch(k: int, at: int, level: int = 2, ahead: int = 0) -> None:
         valid_a = (k, rows) if case.a_t else (rows, k)
@@ -143,7 +157,7 @@ def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, depth:
         ]
         _load(code, both[::-1] if t.cutlass else both, together=not t.cutlass, level=level, ahead=ahead)
 
-    stores = -(-moved // (128 * t.warps)), _shared_stores(case, widths)
+    stores = _shared_stores(case, widths)
     code.compute(int=40, control=2, chain=FFMA_LATENCY + t.fetch // 2)
     fetch(t.tk if steps else rest, 0)
     _stage(code, t, stores)
@@ -264,9 +278,10 @@ def case_of(
 
 def check(name: str, case: Case, tensors: tuple[Tensor, Tensor, Tensor]) -> None:
     """Raise WorkloadError where the operands are of no type that the tiling's instruction takes."""
-    item = 4 if case.tiling.math == "ffma" else 2
-    if any(tensor.item != item for tensor in tensors[:2]):
-        raise WorkloadError(f"gemm {name}: {case.tiling.math} takes {item}-byte operands")
+    items = ITEMS[case.tiling.math]
+    if any(tensor.item not in items or tensor.item != case.item for tensor in tensors[:2]):
+        words = " or ".join(str(item) for item in items)
+        raise WorkloadError(f"gemm {name}: {case.tiling.math} takes operands of {words} B an element")
 
 
 def volta_gemm(

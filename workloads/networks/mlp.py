@@ -5,7 +5,8 @@ from __future__ import annotations
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.gemm_choice import Dtype, choose_gemm
+from workloads.kernels.machine_hints import MachineHints
 
 MOST = 1 << 16
 

@@ -27,6 +27,7 @@ from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import OP, Affine, Code, Program, Sem
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm
+from workloads.kernels.machine_hints import MachineHints
 from workloads.kernels.tiles import WARP, Tile, tile_ops
 
 from .rnn import CELLS
@@ -295,6 +296,7 @@ def persistent_rnn(
     sync: Sync = "grid",
     gpu: str = "titan_x_pascal",
     sms: int = 0,
+    hints: MachineHints | None = None,
 ) -> Job:
     """Make recurrent layers in fp32 whose weights stay on the GPU ``gpu``, one kernel a layer.
 
@@ -326,7 +328,7 @@ def persistent_rnn(
         if input == "hoisted":
             w_ih = memory.tensor(f"w_ih{layer}", wide, hidden, ITEM)
             made = memory.tensor(f"gates{layer}", timesteps * batch, wide, ITEM)
-            tiling = choose_gemm(x.rows, wide, hidden, "fp32", b_t=True, split=False)
+            tiling = choose_gemm(x.rows, wide, hidden, "fp32", b_t=True, split=False, hints=hints)
             kernels.append(gemm("gemm_ih", x, w_ih, made, tiling, b_t=True))
             x = made
         kernels.append(_layer(f"persistent_{kind}", case, w, x, h))

@@ -7,10 +7,10 @@ from typing import Literal
 from pysim.errors import WorkloadError
 from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
 from workloads.kernels.copy import fill
-from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.gemm import adds_to_c, gemm
+from workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
+from workloads.kernels.machine_hints import MachineHints
 from workloads.kernels.pointwise import GRU_CELL, LSTM_CELL, RELU_CELL, cell
-from workloads.kernels.tiling import Tiling
 
 Input = Literal["per-step", "skip", "hoisted"]
 CELLS = {"gru": (3, GRU_CELL), "lstm": (4, LSTM_CELL), "vanilla": (1, RELU_CELL)}
@@ -30,9 +30,9 @@ def _steps_of(
     return whole, [memory.tensor(f"{name}[{t}]", batch, cols, item) for t in range(timesteps)]
 
 
-def _product(name: str, a: Tensor, w: Tensor, c: Tensor, tiling: Tiling) -> list[Kernel]:
-    """Kernels of C = A W^T; a split-K GEMM adds to C, which is zeroed first."""
-    zero = [fill(f"{name}_zero", c)] if tiling.split_k > 1 else []
+def _product(name: str, a: Tensor, w: Tensor, c: Tensor, tiling: AnyTiling) -> list[Kernel]:
+    """Kernels of C = A W^T; where parts of a split K add to C, it is zeroed first."""
+    zero = [fill(f"{name}_zero", c)] if adds_to_c(tiling) else []
     return [*zero, gemm(name, a, w, c, tiling, b_t=True)]
 
 
@@ -123,9 +123,10 @@ def gru(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    hints: MachineHints | None = None,
 ) -> Job:
     """Make a GRU network, see :func:`rnn`; DeepBench's own rows have layers=1 and input='skip'."""
-    return rnn("gru", hidden, batch, timesteps, layers, input, dtype, buffers, split)
+    return rnn("gru", hidden, batch, timesteps, layers, input, dtype, buffers, split, hints)
 
 
 def lstm(
@@ -137,9 +138,10 @@ def lstm(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    hints: MachineHints | None = None,
 ) -> Job:
     """Make an LSTM network, see :func:`rnn`; the defaults are a DeepBench row."""
-    return rnn("lstm", hidden, batch, timesteps, layers, input, dtype, buffers, split)
+    return rnn("lstm", hidden, batch, timesteps, layers, input, dtype, buffers, split, hints)
 
 
 def vanilla(
@@ -151,6 +153,7 @@ def vanilla(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    hints: MachineHints | None = None,
 ) -> Job:
     """Make a ReLU network, see :func:`rnn`; the defaults are a DeepBench row."""
-    return rnn("vanilla", hidden, batch, timesteps, layers, input, dtype, buffers, split)
+    return rnn("vanilla", hidden, batch, timesteps, layers, input, dtype, buffers, split, hints)

@@ -6,9 +6,9 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from workloads.kernels.batched_gemm import batched_gemm
 from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
+from workloads.kernels.machine_hints import MachineHints
 from workloads.kernels.row_reductions import layernorm, softmax
-from workloads.kernels.tiling import Tiling
 
 
 def transformer(
@@ -45,7 +45,7 @@ def transformer(
     memory, pairs = Memory(), batch * heads
     machine = hints or MachineHints()
 
-    def tile(m: int, n: int, k: int, gemms: int = 1) -> Tiling:
+    def tile(m: int, n: int, k: int, gemms: int = 1) -> AnyTiling:
         # the chooser takes the batch for one GEMM with more rows
         return choose_gemm(m * gemms, n, k, dtype, hints=machine, split=False)
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from pysim import Config, WorkloadError
 from workloads.kernels.gemm_case import column_major
-from workloads.kernels.gemm_choice import Dtype, MachineHints, choose_gemm
+from workloads.kernels.gemm_choice import Dtype, choose_gemm
 from workloads.kernels.gemm_sampling import plan
+from workloads.kernels.machine_hints import MachineHints
 from workloads.registry import make
 
 from .baselines import roofline_by
@@ -94,7 +95,9 @@ def _gemm(config: Config, dtype: Dtype, m_text: str, n_text: str, k_text: str, t
     tiling = choose_gemm(rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=1.0)
     text = f"gemm:m={m},k={k},a_t={a_t},b_t={b_t},dtype={dtype}"
     launch = config.number("gpu.cp.launch") / 1e3
-    sample = plan(rows, cols, depth, tiling, MachineHints(sms=config.integer("gpu.sms")))
+    sample = plan(
+        rows, cols, depth, 4 if dtype == "fp32" else 2, tiling, MachineHints(sms=config.integer("gpu.sms"))
+    )
     if sample is not None and not tiling.column_raster:
         # the shorter GEMM must run the same kernel, not the one that suits its own size
         job = make(f"{text},n={sample.rows},tile={tiling.name}")

@@ -84,8 +84,8 @@ def job_of_result(
     """Build the job of a result file again from the configuration in it; also return whether it was renamed.
 
     A result file holds no edges between TBs, because they follow from the job. Its attribute ``graph`` is a
-    hash of them. ``make``: builds the job of a workload's name on a machine. Raises WorkloadError if the job cannot be
-    built, or has other edges than when the file was written.
+    hash of them. ``make``: builds the job of a workload's name for a machine. Raises WorkloadError if the
+    job cannot be built, or has other edges than when the file was written.
     """
     from pysim.dependence.dependences import dependences
     from pysim.program.rename import renamed

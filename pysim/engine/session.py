@@ -10,8 +10,10 @@ from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
 from pysim.analysis.traffic import args_from_dram
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
+from pysim.program.definition_check import check_job
 from pysim.program.occupancy import carveout
 from pysim.program.ops import LoweredPrograms, lower_programs
+from pysim.program.pattern_check import check_patterns
 from pysim.schemes.prologue import job_without_prologues
 from pysim.schemes.registry import Choice, parse_scheme
 
@@ -40,6 +42,9 @@ class Session:
     ) -> None:
         if not job.kernels:
             raise WorkloadError(f"job {job.name} has no kernels")
+        if deps is None:
+            check_job(job)
+            check_patterns(job)
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .warp_program import Program
 
 Mode = Literal["read", "write", "update"]
+MODES = get_args(Mode)
 MAX_TBS = 2**31 - 1
 ALIGN = 256
 
@@ -174,11 +175,15 @@ class Kernel:
             raise WorkloadError(
                 f"kernel {self.name}: accesses and a footprint: only one of them may be given"
             )
+        if not isinstance(self.grid, tuple) or len(self.grid) != 3:
+            raise WorkloadError(f"kernel {self.name}: grid = {self.grid!r}: must be three sizes: x, y, z")
         total = 1
         for size in self.grid:
-            if size <= 0:
-                raise WorkloadError(f"kernel {self.name}: grid {self.grid}: every size must be positive")
-            total *= size
+            if not isinstance(size, int | np.integer) or size <= 0:
+                raise WorkloadError(
+                    f"kernel {self.name}: grid {self.grid}: every size must be a positive integer"
+                )
+            total *= int(size)
         if total > MAX_TBS:
             raise WorkloadError(f"kernel {self.name}: grid {self.grid} has {total} TBs: at most {MAX_TBS}")
 

@@ -49,6 +49,7 @@ class RecordedProgram:
     ``tb_rows``: uint32, (TBs,), the row of ``CodeTables.entries`` that each TB runs; None: all run row 0.
     ``access_starts``: uint32, (TBs * warps,), where the accesses of each warp begin among the
     ``access_count`` entries of ``memory.accesses`` from ``first_access`` on, or None.
+    ``op_lists(row)`` returns the op list of each warp of a row; None: there are none (a trace).
     ``rewrite(change)`` returns the same code with each op list changed; None: it cannot be changed.
     """
 
@@ -63,4 +64,5 @@ class RecordedProgram:
     access_starts: NDArray[Any] | None = None
     first_access: int = 0
     access_count: int = 0
+    op_lists: Callable[[int], Sequence[tuple[Op, ...]]] | None = None
     rewrite: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], RecordedProgram] | None = None

@@ -82,5 +82,15 @@ def warp_specialized(
         changed = [tuple(known[id(ops)] for ops in row) for row in code]
         return warp_specialized(name, changed, tb_rows, registers=registers, smem=smem, args=args)
 
-    program = RecordedProgram(name, warps, registers, smem, args, lowered, tb_rows=tb_rows, rewrite=rewritten)
+    program = RecordedProgram(
+        name,
+        warps,
+        registers,
+        smem,
+        args,
+        lowered,
+        tb_rows=tb_rows,
+        op_lists=lambda row: code[row],
+        rewrite=rewritten,
+    )
     return program

@@ -176,11 +176,12 @@ class _Builder:
     def run(self) -> list[Group]:
         """Return the group nodes of all kernels, in kernel order."""
         for index, kernel in enumerate(self.job.kernels):
+            name = f"job {self.job.name}: kernel {index} ({kernel.name})"
             mine: list[tuple[int, Access, Regions]] = []
             for access in kernel.accesses:
                 where = self.cluster.get(id(access.tensor))
                 if where is not None:
-                    regions = self._shaped(regions_of(access, kernel.tbs, self.granule))
+                    regions = self._shaped(regions_of(access, kernel.tbs, self.granule, name))
                     if len(regions):
                         mine.append((where, access, regions))
             found: dict[tuple[bytes, bytes], list[Ints]] = {}
@@ -330,7 +331,7 @@ def _access_intervals(job: Job, tensors: set[int], granule: int) -> list[KernelI
     for index, kernel in enumerate(job.kernels):
         for access in kernel.accesses:
             if id(access.tensor) in tensors:
-                regions = regions_of(access, kernel.tbs, granule)
+                regions = regions_of(access, kernel.tbs, granule, f"kernel {index} ({kernel.name})")
                 if len(regions):
                     lo, hi, owner = regions.intervals()
                     written = access.mode != "read"

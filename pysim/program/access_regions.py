@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import WorkloadError
+
 from .regions import SECTOR, Regions
 
 if TYPE_CHECKING:
@@ -24,18 +26,44 @@ def _distinct(table: Ints) -> tuple[Ints, Ints]:
     return rows, inverse.reshape(-1).astype(np.int64)
 
 
-def regions_of(access: Access, tbs: int, granule: int = SECTOR) -> Regions:
+def checked_regions(access: Access, tbs: Ints, where: str = "") -> Ints:
+    """Return the regions of TBs, int64 (n, 4): row0, row1, col0, col1 in elements.
+
+    Raises WorkloadError where ``Access.regions`` returns something else, or a region outside of its tensor;
+    ``where``: what the message begins with, such as the kernel.
+    """
+    tensor, where = access.tensor, f"{where}: " if where else ""
+    try:
+        made = np.asarray(access.regions(tbs))
+    except (TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
+        raise WorkloadError(f"{where}regions of {tensor.name}: {type(error).__name__}: {error}") from error
+    if made.shape != (len(tbs), 4) or made.dtype.kind not in "iu":
+        raise WorkloadError(
+            f"{where}regions of {tensor.name} returned {made.dtype} {made.shape}: must be int64"
+            f" ({len(tbs)}, 4): row0, row1, col0, col1 of each TB"
+        )
+    made = made.astype(np.int64, copy=False)
+    row0, row1, col0, col1 = made.T
+    touched = (row0 < row1) & (col0 < col1)
+    wrong = touched & ((row0 < 0) | (col0 < 0) | (row1 > tensor.rows) | (col1 > tensor.cols))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        first, last, left, right = made[at].tolist()
+        raise WorkloadError(
+            f"{where}TB {tbs[at]} {access.mode}s rows {first} to {last} and columns {left} to {right} of"
+            f" {tensor.name}, which has {tensor.rows} x {tensor.cols}"
+        )
+    return made
+
+
+def regions_of(access: Access, tbs: int, granule: int = SECTOR, where: str = "") -> Regions:
     """Return the distinct regions that the ``tbs`` TBs of a kernel touch of a tensor.
 
-    Regions are clipped to the tensor; ``granule``: bytes, of which regions are whole multiples.
+    ``granule``: bytes, of which regions are whole multiples; ``where``: as of ``checked_regions``.
     """
     tensor: Tensor = access.tensor
-    raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
-    table = np.empty_like(raw)
-    table[:, 0] = np.maximum(raw[:, 0], 0)
-    table[:, 1] = np.minimum(raw[:, 1], tensor.rows)
-    table[:, 2] = np.maximum(raw[:, 2], 0) * tensor.item
-    table[:, 3] = np.minimum(raw[:, 3], tensor.cols) * tensor.item
+    raw = checked_regions(access, np.arange(tbs, dtype=np.int64), where)
+    table = raw * np.array([1, 1, tensor.item, tensor.item])
     touches = (table[:, 0] < table[:, 1]) & (table[:, 2] < table[:, 3])
     who = np.flatnonzero(touches)
     table = table[who]

@@ -12,19 +12,21 @@ from pysim.params import PIPES
 
 from .job import MODES, Tensor
 from .recorded_program import RecordedProgram
-from .warp_program import LEVELS, OP, SLOTS, Op, Pattern
+from .warp_program import LEVELS, OP, SLOTS, Op, Pattern, Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .job import Access, Job, Kernel
+    from .job import Job, Kernel
 
     Ints = NDArray[np.int64]
 
 MAX_ARGS = 8
 MAX_COUNT = (1 << 31) - 1  # of instructions, bytes and iterations of one op
+MAX_DISTANCE = 1 << 48  # of a pattern, bytes
+_TERMS = ("base", "bx", "by", "bz", "warp", "step", "step2", "s0", "s1")
 WIDTHS = (1, 2, 4, 8, 16)
 _MEMORY = (OP["LOAD"], OP["STORE"], OP["REDUCE"])
 _COUNTS = ("smem", "issue", "conflicts", "chain", "smem_wait", "count_plus", "count", "stages")
@@ -57,37 +59,37 @@ def check_kernel(where: str, kernel: Kernel) -> None:
             raise WorkloadError(
                 f"{where}: accesses[{number}]: mode = {access.mode!r}: must be one of {', '.join(MODES)}"
             )
-    if kernel.stream < 0:
-        raise WorkloadError(f"{where}: stream = {kernel.stream}: must not be negative")
+    for name in ("stream", "parameter_lines"):
+        _check_range(where, name, getattr(kernel, name), 0, MAX_COUNT)
+    _check_tb_waits(where, kernel)
 
 
-def regions_in(where: str, access: Access, tbs: Ints) -> Ints:
-    """Return the regions of TBs, int64 (n, 4): row0, row1, col0, col1 in elements.
-
-    Raises WorkloadError where ``Access.regions`` returns something else, or a region outside of its tensor.
-    """
-    tensor = access.tensor
-    try:
-        made = np.asarray(access.regions(tbs))
-    except (TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
-        raise WorkloadError(f"{where}: regions of {tensor.name}: {type(error).__name__}: {error}") from error
-    if made.shape != (len(tbs), 4) or made.dtype.kind not in "iu":
+def _check_tb_waits(where: str, kernel: Kernel) -> None:
+    """Raise WorkloadError where TBs wait for TBs of the kernel that do not start before them."""
+    if kernel.tb_semaphores is not None:
+        posts = np.asarray(kernel.tb_semaphores)
+        if posts.ndim != 1 or posts.dtype.kind not in "iu" or (len(posts) and not _within(posts, 0)):
+            raise WorkloadError(
+                f"{where}: tb_semaphores is {posts.dtype} {posts.shape}: must be integers, posts of each"
+            )
+    if kernel.tb_edges is None:
+        return
+    edges = np.asarray(kernel.tb_edges)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise WorkloadError(
-            f"{where}: regions of {tensor.name} returned {made.dtype} {made.shape}: must be int64"
-            f" ({len(tbs)}, 4): row0, row1, col0, col1 of each TB"
+            f"{where}: tb_edges is {edges.dtype} {edges.shape}: must be int64 (n, 2): waiting TB, awaited TB"
         )
-    made = made.astype(np.int64, copy=False)
-    row0, row1, col0, col1 = made.T
-    touched = (row0 < row1) & (col0 < col1)
-    wrong = touched & ((row0 < 0) | (col0 < 0) | (row1 > tensor.rows) | (col1 > tensor.cols))
+    wrong = (edges[:, 1] < 0) | (edges[:, 1] >= edges[:, 0]) | (edges[:, 0] >= kernel.tbs)
     if wrong.any():
-        at = int(np.argmax(wrong))
-        first, last, left, right = made[at].tolist()
+        waiting, awaited = edges[np.argmax(wrong)].tolist()
         raise WorkloadError(
-            f"{where}: TB {tbs[at]} {access.mode}s rows {first} to {last} and columns {left} to {right} of"
-            f" {tensor.name}, which has {tensor.rows} x {tensor.cols}"
+            f"{where}: tb_edges: TB {waiting} waits for TB {awaited}: must be a lower TB, of 0 to"
+            f" {kernel.tbs - 1}"
         )
-    return made
+
+
+def _within(values: NDArray[np.integer], least: int) -> bool:
+    return bool(values.min() >= least and values.max() <= MAX_COUNT)
 
 
 def check_program(where: str, kernel: Kernel) -> None:
@@ -111,10 +113,21 @@ def check_program(where: str, kernel: Kernel) -> None:
     for number, ops in enumerate(program.variants):
         if id(ops) not in seen:
             seen.add(id(ops))
-            check_ops(f"{where}: program {program.name}, variant {number}", ops, program.warps, program.args)
+            check_ops(f"{where}: program {program.name}, variant {number}", ops, program)
+            _check_flags(f"{where}: program {program.name}, variant {number}", ops, kernel)
 
 
-def check_ops(where: str, ops: Sequence[Op], warps: int, args: int) -> None:
+def _check_flags(where: str, ops: Sequence[Op], kernel: Kernel) -> None:
+    """Raise WorkloadError for a flag that is no semaphore of the kernel (``Code.mark_tb_wait``)."""
+    count = 0 if kernel.tb_semaphores is None else len(kernel.tb_semaphores)
+    for number, op in enumerate(ops):
+        if op.mark in ("tb_wait", "tb_signal") and op.sem is not None and not 0 <= op.sem.first < count:
+            raise WorkloadError(
+                f"{where}, op {number}: flag {op.sem.first}: the kernel has {count} of tb_semaphores"
+            )
+
+
+def check_ops(where: str, ops: Sequence[Op], program: Program) -> None:
     """Raise WorkloadError for the first op with a field out of range, or where no op ends the warp."""
     if not ops or ops[-1].kind != OP["EXIT"]:
         raise WorkloadError(f"{where}: the last op must be EXIT (code.exit())")
@@ -130,18 +143,20 @@ def check_ops(where: str, ops: Sequence[Op], warps: int, args: int) -> None:
         if op.kind == OP["LOOP"]:
             _check_range(here, "iterations", op.count, 1, MAX_COUNT)
             _check_range(here, "mark", op.target, 0, number)
+        if op.stage is not None and op.kind != OP["TILE"]:
+            raise WorkloadError(f"{here}: only a TILE op has a stage")
         if op.kind in _MEMORY:
-            if len(op.patterns) not in (1, warps):
+            if len(op.patterns) not in (1, program.warps):
                 raise WorkloadError(
-                    f"{here}: {len(op.patterns)} patterns: must be 1, or one a warp ({warps})"
+                    f"{here}: {len(op.patterns)} patterns: must be 1, or one a warp ({program.warps})"
                 )
             for pattern in op.patterns:
-                _check_pattern(here, pattern, args)
+                _check_pattern(here, pattern, program.args)
 
 
 def _check_range(where: str, name: str, value: object, least: int, most: int) -> None:
     if not isinstance(value, int | np.integer) or not least <= value <= most:
-        bounds = f"from {least} to {most}" if most < MAX_COUNT else f"from {least} on"
+        bounds = f"from {least} on" if most == MAX_COUNT else f"from {least} to {most}"
         raise WorkloadError(f"{where}: {name} = {value!r}: must be an integer {bounds}")
 
 
@@ -155,3 +170,7 @@ def _check_pattern(where: str, pattern: Pattern, args: int) -> None:
     _check_range(where, "lanes", pattern.lanes, 0, 0xFFFFFFFF)
     _check_range(where, "minor", pattern.minor, 1, 32)
     _check_range(where, "level2", pattern.level2, 0, LEVELS - 1)
+    for name in _TERMS:
+        _check_range(where, name, getattr(pattern, name), -MAX_DISTANCE, MAX_DISTANCE)
+    if pattern.offsets and len(pattern.offsets) != 32:
+        raise WorkloadError(f"{where}: {len(pattern.offsets)} offsets: must be 32, one a lane")

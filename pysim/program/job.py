@@ -23,6 +23,7 @@ Mode = Literal["read", "write", "update"]
 MODES = get_args(Mode)
 MAX_TBS = 2**31 - 1
 ALIGN = 256
+MAX_ADDRESS = 1 << 62  # so that differences of addresses fit in 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +32,8 @@ class Tensor:
 
     ``rows`` and ``cols`` count elements of ``item`` bytes; ``address`` is in bytes. Tensors are compared by
     identity. Two tensors may share memory (a reused buffer): dependences follow from addresses.
+
+    Raises WorkloadError for a size that is not positive, and for a tensor that ends beyond 2**62 B.
     """
 
     name: str
@@ -38,6 +41,23 @@ class Tensor:
     cols: int
     item: int
     address: int
+
+    def __post_init__(self) -> None:
+        """Refuse sizes and addresses that no tensor has."""
+        for label, least in (("rows", 1), ("cols", 1), ("item", 1), ("address", 0)):
+            value = getattr(self, label)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise WorkloadError(f"tensor {self.name}: {label} = {value!r}: must be an integer")
+            if value < least:
+                raise WorkloadError(
+                    f"tensor {self.name}: {label} = {value}: must be {'positive' if least else 'at least 0'}"
+                )
+            object.__setattr__(self, label, int(value))  # of numpy, whose products may overflow
+        if self.address + self.nbytes > MAX_ADDRESS:
+            raise WorkloadError(
+                f"tensor {self.name}: {self.rows} x {self.cols} of {self.item} B at address {self.address}:"
+                f" ends beyond {MAX_ADDRESS} B"
+            )
 
     @property
     def pitch(self) -> int:
@@ -66,9 +86,6 @@ class Memory:
 
         Raises WorkloadError if one of the three is not positive.
         """
-        for label, value in (("rows", rows), ("cols", cols), ("item", item)):
-            if value <= 0:
-                raise WorkloadError(f"tensor {name}: {label} = {value}: must be positive")
         made = Tensor(name, rows, cols, item, self.next_address)
         self.next_address += -(-made.nbytes // ALIGN) * ALIGN
         self.tensors.append(made)
@@ -175,6 +192,8 @@ class Kernel:
             raise WorkloadError(
                 f"kernel {self.name}: accesses and a footprint: only one of them may be given"
             )
+        if not isinstance(self.args, tuple) or not isinstance(self.accesses, tuple):
+            raise WorkloadError(f"kernel {self.name}: args and accesses must be tuples")
         if not isinstance(self.grid, tuple) or len(self.grid) != 3:
             raise WorkloadError(f"kernel {self.name}: grid = {self.grid!r}: must be three sizes: x, y, z")
         total = 1

@@ -39,7 +39,8 @@ def _limits(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
 def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
     """Return the TBs of a kernel that an SM holds at the largest carve-out.
 
-    Raises WorkloadError if not even one fits, with the resource that is too small.
+    Raises WorkloadError if not even one fits, with the resource that is too small, and for a cooperative
+    kernel of more TBs than the GPU holds at once.
     """
     limits = _limits(kernel, values)
     used = allocated_smem(kernel, values)
@@ -55,7 +56,11 @@ def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
                 "shared memory": f"{used} B of {values['gpu.sm.smem']} B",
             }[resource]
             raise WorkloadError(f"kernel {kernel.name}: a TB fits no SM: {resource}: it needs {wants}")
-    return min(limits.values())
+    held = min(limits.values())
+    if kernel.cooperative and kernel.tbs > held * values["gpu.sms"]:
+        most = held * values["gpu.sms"]
+        raise WorkloadError(f"kernel {kernel.name}: cooperative, with {kernel.tbs} TBs: the GPU holds {most}")
+    return held
 
 
 def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import OPS
 
-from .definition_check import regions_in
+from .access_regions import checked_regions
 from .recorded_program import RecordedProgram
 from .warp_program import LEVELS, OP, Op, Pattern
 
@@ -59,7 +59,7 @@ def check_kernel_patterns(where: str, kernel: Kernel, *, every: bool = False) ->
     if isinstance(program, RecordedProgram) and program.op_lists is None:
         return
     tbs = np.arange(kernel.tbs, dtype=np.int64) if every else sample_tbs(kernel.grid)
-    boxes = [(a.mode, _Boxes.of(a.tensor, regions_in(where, a, tbs))) for a in kernel.accesses]
+    boxes = [(a.mode, _Boxes.of(a.tensor, checked_regions(a, tbs, where))) for a in kernel.accesses]
     place = _place(kernel, tbs)
     rows = tb_rows(kernel, tbs)
     for row in np.unique(rows).tolist():

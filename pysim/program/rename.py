@@ -16,7 +16,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 
-from .access_regions import regions_of
+from .access_regions import checked_regions, regions_of
 from .job import ALIGN, Access, Job, Kernel, Tensor
 from .regions import SECTOR, union
 
@@ -46,7 +46,7 @@ def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
 def _every_element(writes: Sequence[Access], tbs: int) -> bool:
     """Whether accesses to one tensor write each of its elements; False if regions are too ragged to tell."""
     tensor = writes[0].tensor
-    rects = np.concatenate([access.regions(np.arange(tbs, dtype=np.int64)) for access in writes])
+    rects = np.concatenate([checked_regions(access, np.arange(tbs, dtype=np.int64)) for access in writes])
     rects = np.clip(rects, 0, [tensor.rows, tensor.rows, tensor.cols, tensor.cols])
     rects = rects[(rects[:, 0] < rects[:, 1]) & (rects[:, 2] < rects[:, 3])]
     rows = np.unique(np.concatenate([rects[:, :2].ravel(), [0, tensor.rows]]))

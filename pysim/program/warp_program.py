@@ -51,7 +51,8 @@ class Pattern:
         ``minor`` lanes ``into_pitch`` bytes after the lanes before. Lanes whose data goes to another line, or
         to other sectors, of shared memory are a request of their own.
 
-    Raises nothing itself: addresses outside of memory are a WorkloadError when the job is simulated.
+    Raises WorkloadError when the job is simulated, for a field out of range and for addresses outside of what
+    the kernel's accesses declare.
 
     >>> row = Pattern(0, 4, by=4096, warp=128, s0=4)  # a warp reads 128 B of row y, one word a lane
     >>> row.by, row.lanes == 0xFFFFFFFF
@@ -75,6 +76,17 @@ class Pattern:
     offsets: tuple[int, ...] = ()
     into: int = 0
     into_pitch: int = 0
+
+    def __post_init__(self) -> None:
+        """Take any sequence of offsets."""
+        given: object = self.offsets
+        if isinstance(given, tuple):
+            return
+        try:
+            offsets = tuple(map(int, given))  # type: ignore[call-overload]
+        except (TypeError, ValueError):
+            raise WorkloadError(f"pattern: offsets = {_word(given)}: must be 32 integers") from None
+        object.__setattr__(self, "offsets", offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +185,24 @@ class Program:
     registers: int
     smem: int
     args: int
+
+    def __post_init__(self) -> None:
+        """Take lists of ops, as ``Code.ops`` is one, and refuse what is none."""
+        given: object = self.variants
+        if not isinstance(given, tuple | list):
+            raise WorkloadError(f"program {self.name}: variants = {_word(given)}: must be a tuple")
+        for number, ops in enumerate(given):
+            if not isinstance(ops, tuple | list) or any(not isinstance(op, Op) for op in ops):
+                hint = ": give its ops" if isinstance(ops, Code) else ""
+                raise WorkloadError(
+                    f"program {self.name}: variant {number} is {_word(ops)}: must be a tuple of ops{hint}"
+                )
+        if not isinstance(given, tuple) or any(not isinstance(ops, tuple) for ops in given):
+            object.__setattr__(self, "variants", tuple(tuple(ops) for ops in given))
+
+
+def _word(value: object) -> str:
+    return type(value).__name__
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pysim.dependence.groups import reduce_preds
+from pysim.program.access_regions import checked_regions
 from pysim.program.regions import SECTOR
 
 from . import hardware_cost
@@ -48,9 +49,7 @@ def _merge_to_limit(spans: Ints) -> Ints:
 def _span(access: Access, tbs: int) -> tuple[int, int] | None:
     """Return the byte range from the first to the last sector that any TB touches; None: none."""
     tensor = access.tensor
-    raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
-    row0, col0 = np.maximum(raw[:, 0], 0), np.maximum(raw[:, 2], 0)
-    row1, col1 = np.minimum(raw[:, 1], tensor.rows), np.minimum(raw[:, 3], tensor.cols)
+    row0, row1, col0, col1 = checked_regions(access, np.arange(tbs, dtype=np.int64)).T
     touches = (row0 < row1) & (col0 < col1)
     if not touches.any():
         return None

@@ -19,6 +19,7 @@ import numpy as np
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.dependence.groups import Groups, assemble
 from pysim.dependence.intra_kernel_sync import inherit_producers
+from pysim.program.access_regions import checked_regions
 from pysim.program.job import Access, Job, Tensor
 from pysim.program.regions import GRANULES, SECTOR, csr_offsets, expand_ranges
 
@@ -139,13 +140,9 @@ def covering_ranges(
 
 
 def _bytes_of(access: Access, tbs: int) -> Ints:
-    """Return (TBs, 4): row0, row1, byte0, byte1 of each TB, within the tensor; 0: it touches nothing."""
-    tensor = access.tensor
-    raw = np.asarray(access.regions(np.arange(tbs, dtype=np.int64)), np.int64).reshape(tbs, 4)
-    made = np.empty_like(raw)
-    made[:, 0], made[:, 1] = np.maximum(raw[:, 0], 0), np.minimum(raw[:, 1], tensor.rows)
-    made[:, 2] = np.maximum(raw[:, 2], 0) * tensor.item
-    made[:, 3] = np.minimum(raw[:, 3], tensor.cols) * tensor.item
+    """Return (TBs, 4): row0, row1, byte0, byte1 of each TB; 0: it touches nothing."""
+    item = access.tensor.item
+    made: Ints = checked_regions(access, np.arange(tbs, dtype=np.int64)) * np.array([1, 1, item, item])
     made[(made[:, 0] >= made[:, 1]) | (made[:, 2] >= made[:, 3])] = 0
     return made
 

@@ -233,7 +233,8 @@ KNOWN = {
     "row": [(row, row + 8, 0, 64) for row, _, _, _ in GRID],
     "grouped": [(row // 16 * 16, row // 16 * 16 + 16, col // 16 * 16, col // 16 * 16 + 16)
                 for row, _, col, _ in GRID],
-    "overlapped": [(row - 8, row + 16, col - 8, col + 16) for row, _, col, _ in GRID],
+    "overlapped": [(max(row - 8, 0), min(row + 16, 64), max(col - 8, 0), min(col + 16, 64))
+                   for row, _, col, _ in GRID],
 }  # fmt: skip
 
 

@@ -134,13 +134,13 @@ def test_access_words():
 REGIONS = {
     "shape": (
         lambda t: np.stack([t, t + 1, 0 * t, 0 * t + COLS]),
-        r"regions of x returned int64 \(4, 5\): must be int64 \(5, 4\)",
+        r"int64 \(4, 5\): must be int64 \(5, 4\)",
     ),
     "floats": (lambda t: rows(t) * 1.0, "regions of x returned float64"),
     "nothing": (lambda t: None, "regions of x returned object"),
     "error": (lambda t: t[100:][0], "regions of x: IndexError"),
     "rows": (
-        lambda t: rows(t) + [0, 8, 0, 0],
+        lambda t: rows(t) + np.array([0, 8, 0, 0]),
         "TB 0 reads rows 0 to 9 and columns 0 to 1024 of x, which has 8 x",
     ),
     "before": (lambda t: rows(t) - [1, 0, 0, 0], "TB 0 reads rows -1 to 1"),

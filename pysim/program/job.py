@@ -33,7 +33,7 @@ class Tensor:
     ``rows`` and ``cols`` count elements of ``item`` bytes; ``address`` is in bytes. Tensors are compared by
     identity. Two tensors may share memory (a reused buffer): dependences follow from addresses.
 
-    Raises WorkloadError for a size that is not positive, and for a tensor that ends beyond 2**62 B.
+    Raises WorkloadError for a size or an address that is negative or no integer.
     """
 
     name: str
@@ -43,21 +43,14 @@ class Tensor:
     address: int
 
     def __post_init__(self) -> None:
-        """Refuse sizes and addresses that no tensor has."""
-        for label, least in (("rows", 1), ("cols", 1), ("item", 1), ("address", 0)):
+        """Refuse what is no size or address; a trace that only reads has a tensor without rows."""
+        for label in ("rows", "cols", "item", "address"):
             value = getattr(self, label)
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 raise WorkloadError(f"tensor {self.name}: {label} = {value!r}: must be an integer")
-            if value < least:
-                raise WorkloadError(
-                    f"tensor {self.name}: {label} = {value}: must be {'positive' if least else 'at least 0'}"
-                )
+            if value < 0:
+                raise WorkloadError(f"tensor {self.name}: {label} = {value}: must not be negative")
             object.__setattr__(self, label, int(value))  # of numpy, whose products may overflow
-        if self.address + self.nbytes > MAX_ADDRESS:
-            raise WorkloadError(
-                f"tensor {self.name}: {self.rows} x {self.cols} of {self.item} B at address {self.address}:"
-                f" ends beyond {MAX_ADDRESS} B"
-            )
 
     @property
     def pitch(self) -> int:
@@ -84,9 +77,14 @@ class Memory:
     def tensor(self, name: str, rows: int, cols: int, item: int) -> Tensor:
         """Allocate a ``rows`` x ``cols`` matrix of ``item``-byte elements.
 
-        Raises WorkloadError if one of the three is not positive.
+        Raises WorkloadError if one of the three is not positive, and for a tensor that ends beyond 2**62 B.
         """
+        for label, value in (("rows", rows), ("cols", cols), ("item", item)):
+            if value <= 0:
+                raise WorkloadError(f"tensor {name}: {label} = {value}: must be positive")
         made = Tensor(name, rows, cols, item, self.next_address)
+        if made.address + made.nbytes > MAX_ADDRESS:
+            raise WorkloadError(f"tensor {name}: {rows} x {cols} of {item} B: ends beyond {MAX_ADDRESS} B")
         self.next_address += -(-made.nbytes // ALIGN) * ALIGN
         self.tensors.append(made)
         return made

@@ -252,7 +252,7 @@ class _Job:
             each = zip(self.costs, loads, self.kinds, strict=True)
             late = [cost.floor_by_facts[known][kind] for cost, known, kind in each]
             lone = lone_kernels(self.deps) if family.placement_known else set()
-            for cost in self.costs:
+            for cost in {id(cost): cost for cost in self.costs}.values():  # one may be of many kernels
                 for index, (anywhere, first) in cost.lone_tb_floor.items():
                     late[index] = np.maximum(late[index], first if index in lone else anywhere)
             for index, kernel in enumerate(self.job.kernels):

@@ -114,6 +114,7 @@ struct gs_sim {
     u32 sms, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
     u32 slices, slice_places; /* slices, and places of slices, a few of which are unused: see address_map.h */
     u32 n_launches;
+    u32 tb_bits; /* of a TB's number in its kernel, see gs_pay_start */
     u32 sort_room, far_room, tb_room;
 
     /* Constants of the device in ticks, cycles or 64ths of a cycle. */

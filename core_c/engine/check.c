@@ -99,11 +99,13 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
+enum { GS_LAUNCHES = 1 << 24 };
+
 static int check_counts(gs_sim *sim, const gs_job *job)
 {
-    if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE ||
+    if (job->n_launches == 0 || job->n_launches > GS_LAUNCHES || job->n_nodes >= GS_NONE ||
         job->n_ranges >= GS_NONE) {
-        return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_KERNEL_LIMIT - 1,
+        return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_LAUNCHES,
                        (unsigned long long)job->n_launches);
     }
     if (job->n_sems >= INT32_MAX || job->n_stages >= UINT16_MAX || job->n_needs >= GS_SEMAPHORES) {
@@ -250,7 +252,7 @@ static int check_dependences(gs_sim *sim, const gs_job *job, const gs_launch *l,
 
 static int check_launches(gs_sim *sim, const gs_job *job)
 {
-    u64 top = gs_address_limit(sim), places = 0;
+    u64 top = gs_address_limit(sim), places = 0, largest = 0;
     for (u64 i = 0; i < job->n_launches; i++) {
         const gs_launch *l = &job->launches[i];
         u64 layer = (u64)l->grid[0] * l->grid[1];
@@ -262,6 +264,7 @@ static int check_launches(gs_sim *sim, const gs_job *job)
                 (unsigned long long)i, l->program, l->grid[0], l->grid[1], l->grid[2]);
         }
         u64 tbs = layer * l->grid[2];
+        largest = gs_max(largest, tbs);
         places += l->places;
         if (l->places == 0 || places > UINT32_MAX) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: takes %u places of the window: out of range",
@@ -272,6 +275,13 @@ static int check_launches(gs_sim *sim, const gs_job *job)
             check_dependences(sim, job, l, i, tbs)) {
             return sim->error_code;
         }
+    }
+    for (sim->tb_bits = 1; largest > 1ull << sim->tb_bits; sim->tb_bits++) {
+    }
+    if (job->n_launches > 1ull << (GS_LAUNCH_TB_BITS - sim->tb_bits)) {
+        return gs_fail(sim, GS_ERR_LIMIT, "%llu launches of up to %llu TBs: at most %llu of such kernels",
+                       (unsigned long long)job->n_launches, (unsigned long long)largest,
+                       1ull << (GS_LAUNCH_TB_BITS - sim->tb_bits));
     }
     return GS_OK;
 }

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pysim.dependence.groups import reduced
+from pysim.dependence.groups import reduce_preds
 from pysim.dependence.kernel_order import implied_kernels
 
 
@@ -35,9 +35,9 @@ def test_implied_is_what_the_closure_says(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_reduced_keeps_the_closure_and_no_implied_kernel(seed):
+def test_reduction_keeps_the_closure_and_no_implied_kernel(seed):
     sources = random_sources(random.Random(seed), 80, 6)
-    before, kept = closure(sources), reduced(sources)
+    before, kept = closure(sources), reduce_preds(sources)
     assert closure(kept) == before
     for kernel, befores in enumerate(kept):
         assert befores == tuple(sorted(befores))
@@ -56,6 +56,6 @@ def test_reduced_keeps_the_closure_and_no_implied_kernel(seed):
 )
 def test_long_jobs_are_reduced_in_linear_time(sources):
     begin = time.process_time()
-    kept = reduced(sources)
+    kept = reduce_preds(sources)
     assert time.process_time() - begin < 10
     assert all(len(befores) <= 1 or len(sources[k]) > 2 for k, befores in enumerate(kept))

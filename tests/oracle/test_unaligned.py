@@ -1,4 +1,4 @@
-"""TBs of one kernel that write neighbouring bytes of a sector are right; an edge too few is caught all the same."""
+"""TBs of one kernel may write neighbouring bytes of a sector; a missing edge is caught all the same."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """Random jobs whose TBs write neighbouring bytes of a sector, on few SMs: none of them is wrong.
 
-A kernel's TBs take so many elements each, from a byte of a tensor on that is no multiple of a sector. They read
-and write them in place, or read those of another tensor; some read again what they have written, when an L1 may
-hold the sector as it was before a neighbour wrote to it. ``make oracle`` checks many, test_unaligned.py some.
+The TBs of a kernel take some elements each, from any element of a tensor on. They read and write them in
+place, or read those of another tensor. Some read again what they have written, when an L1 may hold the sector
+as it was before a neighbour wrote to it. ``make oracle`` checks many, test_unaligned.py some.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from pysim.dependence.dependences import dependences, without
+from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
@@ -21,18 +21,8 @@ from tests.core.harness import execute, oracle, tiny
 from .random_mutations import broken, late, records
 
 BYTES = 4096  # of a tensor
-SCHEMES = (
-    "stream",
-    "graph",
-    "pool",
-    "tb_static",
-    "tb_ideal",
-    "tb_learned",
-    "acs_hw",
-    "blockmaestro",
-    "tb_bloom",
-)
 MUTATED = ("graph", "pool", "tb_static", "tb_ideal")
+SCHEMES = (*MUTATED, "stream", "tb_learned", "acs_hw", "blockmaestro", "tb_bloom")
 SETTINGS = {
     "gpu.sm.tbs": (1, 2, 4, 16),
     "scheme.coherence": ("auto", "bypass", "tb"),
@@ -121,10 +111,10 @@ def check_mutant(case):
     whole, caught = case.job(), 0
     deps = dependences(whole)
     for node, group in enumerate(deps.groups):
-        first = deps.where(int(group.producers[0]))[0]
+        first = deps.kernel_and_tb(int(group.producers[0]))[0]
         slow = late(whole.kernels[first])
         kernels = [slow if k == first else kernel for k, kernel in enumerate(whole.kernels)]
-        job, less = replace(whole, kernels=kernels), without(deps, node=node)
+        job, less = replace(whole, kernels=kernels), without_edges(deps, node=node)
         ran = execute(job, case.scheme, tiny().replaced(case.chosen), deps=less)
         certain = broken(deps, records(ran, job)[0], ran.values["gpu.clock"], first, False)
         try:

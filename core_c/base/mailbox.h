@@ -132,7 +132,7 @@ typedef struct gs_ctx {
 void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 /* Stores a message that arrives after the last quantum of the ring. `soonest`: when the receiver's next
    quantum begins, ticks. */
-void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
+void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, u64 time, gs_msg m);
 /* Moves stored messages whose quantum is now within the ring to their boxes. One thread calls it, at
    multiples of half the ring. */
 void gs_mailbox_move_near(gs_ctx *ctx);
@@ -152,6 +152,12 @@ void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box);
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to);
 /* Before the number of threads changes: moves all messages to thread 0's boxes. */
 void gs_mailbox_gather(gs_sim *sim);
+
+/* When a message that a part has taken arrives. */
+static inline u64 gs_msg_time(const gs_ctx *ctx, const gs_msg *m)
+{
+    return ctx->q0 + (m->key >> GS_KEY_TIME);
+}
 
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 {
@@ -208,7 +214,7 @@ static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_box_row *row,
     if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
         u64 ahead = time - s->q0;
         if (ahead >= s->far) {
-            gs_mailbox_put_far(ctx, s->q0, box, m);
+            gs_mailbox_put_far(ctx, s->q0, box, time, m);
             return;
         }
         u32 quanta = gs_quanta_ahead(s, ahead);
@@ -225,7 +231,7 @@ static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u
     gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     u64 ahead = time - s->q0;
     if (GS_UNLIKELY(ahead >= s->far)) {
-        gs_mailbox_put_far(ctx, s->q0, box, m);
+        gs_mailbox_put_far(ctx, s->q0, box, time, m);
         return;
     }
     u32 quanta = gs_quanta_ahead(s, ahead);

@@ -53,6 +53,7 @@ typedef struct gs_clock {
     gs_div by_period;
     u64 began;                           /* first cycle of the epoch */
     u64 since, last_period, last_origin; /* when this period began, and what it was before */
+    u64 left_behind;                     /* cycles that passed before cycle 0, see long_time.c */
 } gs_clock;
 
 /* The address map: see address_map.h. */
@@ -121,6 +122,7 @@ struct gs_sim {
     u64 period;        /* of the SM clock without load */
     u64 sm_period;     /* of all GPCs: longer than `period` where power is limited */
     u64 tensor_period; /* of a GPC whose tensor cores are busy; 0: the same */
+    u64 last_shift;    /* when the origins of cycles moved on, see long_time.c */
     u64 epoch;         /* when the SMs' next epoch begins; GS_NEVER: clocks do not change */
     gs_clock clock[GS_GPCS];
     gs_div by_period, by_slot;

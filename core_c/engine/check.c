@@ -29,8 +29,8 @@ static int check_copy(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 la
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: what it copies is out of range",
                        (unsigned long long)launch);
     }
-    if (l->copy_wait >> 40 || l->copy_time >> 40) {
-        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: a copy takes more than 1.07 s",
+    if (l->copy_wait >> GS_TIME_BITS || l->copy_time >> GS_TIME_BITS) {
+        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: a copy takes more than 1,099 s",
                        (unsigned long long)launch);
     }
     return GS_OK;
@@ -130,7 +130,6 @@ static int check_semaphores(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-/* Simulated time ends at 2^40 ticks, 1.07 s. */
 static int check_latencies(gs_sim *sim)
 {
     const gs_order *o = &sim->order;
@@ -139,9 +138,9 @@ static int check_latencies(gs_sim *sim)
                          o->update,  o->latency, o->prelaunch, o->packet, o->quantum};
     u64 all = o->refetch >> 31;
     for (u32 i = 0; i < sizeof ticks / sizeof *ticks; i++) {
-        all |= ticks[i] >> 40;
+        all |= ticks[i] >> GS_TIME_BITS;
     }
-    return all ? gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s") : GS_OK;
+    return all ? gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1,099 s") : GS_OK;
 }
 
 /* Each launch has a rank of its own. */
@@ -181,8 +180,8 @@ static int check_scheme(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
     if (l->early && sim->order.tb_edges) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels", i);
     }
-    if (l->look_up >> 40 || l->enter >> 40) {
-        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s", i);
+    if (l->look_up >> GS_TIME_BITS || l->enter >> GS_TIME_BITS) {
+        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1,099 s", i);
     }
     if (sim->order.queues && (l->queue >= sim->order.queues || l->packets >= GS_NONE)) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: queue %u of %u", i, l->queue, sim->order.queues);
@@ -257,7 +256,7 @@ static int check_launches(gs_sim *sim, const gs_job *job)
         const gs_launch *l = &job->launches[i];
         u64 layer = (u64)l->grid[0] * l->grid[1];
         if (l->program >= job->n_programs || layer == 0 || l->grid[2] == 0 || layer > 0x7fffffff ||
-            layer * l->grid[2] > 0x7fffffff || l->enqueued >> 40) {
+            layer * l->grid[2] > 0x7fffffff || l->enqueued >> GS_TIME_BITS) {
             return gs_fail(
                 sim, GS_ERR_ARG,
                 "launch %llu: program %u, time or grid %u x %u x %u out of range (at most 2^31 - 1 TBs)",

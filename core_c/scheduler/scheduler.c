@@ -266,7 +266,7 @@ void gs_sched_run(gs_ctx *ctx)
     }
     for (;;) {
         u64 event = next_event(sim, &source);
-        u64 message = i < n ? gs_key_time(m[i].key) : GS_NEVER;
+        u64 message = i < n ? gs_msg_time(ctx, &m[i]) : GS_NEVER;
         if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_SYNC) {
             u32 sm = gs_key_sender(m[i].key);
             gs_pdl_trigger(sim, gs_residents_of(sim, sm) + GS_PAY_WARP(m[i].pay), message);

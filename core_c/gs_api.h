@@ -18,7 +18,8 @@ enum {
     GS_ERR_MEM = -3, /* not enough memory */
     GS_ERR_DEADLOCK = -4,
     GS_ERR_ORACLE = -5, /* a true dependence was broken */
-    GS_ERR_LIMIT = -6   /* a documented limit of the core was reached */
+    GS_ERR_LIMIT = -6,  /* a documented limit of the core was reached */
+    GS_ERR_TIME = -7    /* simulated time has reached its end */
 };
 
 /* One op of a warp program. `pipes[i]` counts instructions on pipe i (order of PIPES). */

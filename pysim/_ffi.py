@@ -10,7 +10,15 @@ import numpy as np
 
 from . import counters, isa, opcodes, params
 from ._tables import tables_hash
-from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
+from .errors import (
+    ConfigError,
+    DeadlockError,
+    DependenceError,
+    InternalError,
+    SimError,
+    TimeLimitError,
+    WorkloadError,
+)
 
 STALE = "the compiled core is stale: run python build.py"
 
@@ -30,6 +38,7 @@ _ERRORS: dict[int, type[SimError]] = {
     lib.GS_ERR_DEADLOCK: DeadlockError,
     lib.GS_ERR_ORACLE: DependenceError,
     lib.GS_ERR_LIMIT: WorkloadError,
+    lib.GS_ERR_TIME: TimeLimitError,
 }
 
 

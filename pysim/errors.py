@@ -15,6 +15,10 @@ class WorkloadError(SimError):
     """A kernel, tensor or job cannot be run."""
 
 
+class TimeLimitError(WorkloadError):
+    """A run has reached the end of simulated time."""
+
+
 class DependenceError(SimError):
     """The oracle saw a true dependence broken, or the dependences have a cycle."""
 

@@ -100,7 +100,7 @@ u64 gs_clock_cycles(const gs_sim *sim)
         const gs_clock *k = &sim->clock[g];
         /* SMs may have run past the end, into another epoch */
         u64 cycles = end < k->since ? (end - k->last_origin) / k->last_period : (end - k->origin) / k->period;
-        most = gs_max(most, cycles);
+        most = gs_max(most, cycles + k->left_behind);
     }
     return most;
 }

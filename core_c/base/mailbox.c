@@ -106,10 +106,10 @@ void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box)
     }
 }
 
-void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
+void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, u64 time, gs_msg m)
 {
     gs_sim *sim = ctx->sim;
-    if (gs_key_time(m.key) < soonest) {
+    if (time < soonest) {
         gs_fail(sim, GS_ERR_LIMIT, "a message came too late for its receiver; please report this");
         return;
     }
@@ -119,7 +119,7 @@ void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m)
     u32 at = sim->far_n;
     if (at < sim->far_room) {
         m.key &= ~((1ull << GS_LATE_BITS) - 1);
-        GS_TABLE(sim, gs_far_msg, at_far)[sim->far_n++] = (gs_far_msg){m, box, 0};
+        GS_TABLE(sim, gs_far_msg, at_far)[sim->far_n++] = (gs_far_msg){m, time, box, 0};
     }
     __atomic_store_n(&sim->far_lock, 0, __ATOMIC_RELEASE);
     if (at == sim->far_room) {
@@ -139,7 +139,7 @@ void gs_mailbox_move_near(gs_ctx *ctx)
     }
     for (u32 i = 0; i < sim->far_n; i++) {
         u64 begin = far[i].box < sim->sm_boxes ? sim->q0 + sim->lead : sim->q0;
-        u64 ahead = gs_key_time(far[i].m.key) - begin;
+        u64 ahead = far[i].time - begin;
         if (ahead < s.far) {
             gs_box_put(ctx, s.units, gs_box_of(&s, gs_quanta_ahead(&s, ahead), far[i].box), far[i].m);
         } else {
@@ -193,12 +193,13 @@ static GS_ALWAYS_INLINE void scatter(const gs_ctx *ctx, const gs_box *b, u32 shi
 {
     gs_msg *s = ctx->sorted;
     u16 *count = ctx->count;
-    const u32 q0 = (u32)ctx->q0;
+    const u64 q0 = ctx->q0 << GS_KEY_TIME;
     for (u32 c = b->head; c; c = ctx->chunks[c].next) {
         const gs_msg *m = ctx->chunks[c].m, *end = m + chunk_count(ctx, b, c);
         for (; m < end; m++) {
             fetch_ahead(base, what, m->pay);
-            s[count[((u32)gs_key_time(m->key) - q0) >> shift]++] = *m;
+            u64 key = m->key - q0;
+            s[count[key >> (GS_KEY_TIME + shift)]++] = (gs_msg){key, m->pay};
         }
     }
 }
@@ -235,7 +236,8 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
         gs_fail(sim, GS_ERR_LIMIT, "more messages in a quantum than the arena holds; please report this");
         return 0;
     }
-    const u32 q0 = (u32)ctx->q0, shift = n <= 24   ? 12
+    const u64 q0 = ctx->q0 << GS_KEY_TIME;
+    const u32 shift = n <= 24   ? 12
                                          : n <= 96 ? 10
                                                    : 9; /* a quantum is shorter than 2^32 ticks */
     u16 *count = ctx->count;
@@ -246,7 +248,7 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
         for (u32 c = b->head; c; c = ctx->chunks[c].next) {
             const gs_msg *m = ctx->chunks[c].m, *end = m + chunk_count(ctx, b, c);
             for (; m < end; m++) {
-                count[((u32)gs_key_time(m->key) - q0) >> shift]++;
+                count[(m->key - q0) >> (GS_KEY_TIME + shift)]++;
             }
         }
     }

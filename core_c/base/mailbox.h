@@ -58,15 +58,17 @@ static inline u64 gs_pay_line(u32 tag, u32 row, u32 mask, u32 l1, u32 slice)
     return (u64)(tag | row << 16) | (u64)mask << 29 | (u64)(l1 | slice << 15) << 45;
 }
 
-/* Payload of a TB start: tb 31 bits, TB slot 5, rotation 2, new carve-out 1, kernel 3 + 13 + 3, conditions
-   met 1. */
-enum { GS_KERNEL_LIMIT = 1 << 19 };
+/* Payload of a TB start: kernel and TB 31 + 3 + 13 + 3 bits, of which the TB takes gs_sim.tb_bits, TB slot 5,
+   rotation 2, new carve-out 1, conditions met 1. */
+enum { GS_LAUNCH_TB_BITS = 50 };
 
-static inline u64 gs_pay_start(u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel, u32 sm)
+static inline u64 gs_pay_start(const gs_sim *sim, u32 tb, u32 slot, u32 rotate, u32 configure, u32 kernel,
+                               u32 sm)
 {
-    return (u64)tb | (u64)slot << 31 | (u64)rotate << 36 | (u64)configure << 38 |
-           (u64)(kernel >> 13 & 7) << 39 | (u64)GS_MSG_START << 42 | (u64)(kernel & 8191) << 45 |
-           (u64)sm << 58 | (u64)(kernel >> 16) << 60;
+    u64 id = (u64)kernel << sim->tb_bits | tb;
+    return (id & 0x7fffffff) | (u64)slot << 31 | (u64)rotate << 36 | (u64)configure << 38 |
+           (id >> 44 & 7) << 39 | (u64)GS_MSG_START << 42 | (id >> 31 & 8191) << 45 | (u64)sm << 58 |
+           (id >> 47) << 60;
 }
 
 /* Payload that reports a change of a port's sharers: its first SM, and whether one SM more or one fewer has
@@ -77,20 +79,34 @@ static inline u64 gs_pay_port_sharers(u32 sm, u32 more)
 }
 
 /* Payload of a TB's completion: as of its start, with the 10 bits of its gs_store_owner where the slot is. */
-static inline u64 gs_pay_complete(u32 tb, u32 owner, u32 kernel)
+static inline u64 gs_pay_complete(const gs_sim *sim, u32 tb, u32 owner, u32 kernel)
 {
-    return gs_pay_start(tb, owner & 31, owner >> 5 & 3, owner >> 7 & 1, kernel, owner >> 8);
+    return gs_pay_start(sim, tb, owner & 31, owner >> 5 & 3, owner >> 7 & 1, kernel, owner >> 8);
 }
 
 #define GS_COMPLETE_OWNER(p)                                                                                 \
     (GS_START_SLOT(p) | GS_START_ROTATE(p) << 5 | GS_START_CONFIGURE(p) << 7 | GS_PAY_SM(p) << 8)
 
-#define GS_START_TB(p)             ((u32)((p) & 0x7fffffff))
 #define GS_START_CONDITIONS_MET(p) ((u32)((p) >> 63))
 #define GS_START_SLOT(p)           ((u32)((p) >> 31 & 31))
 #define GS_START_ROTATE(p)         ((u32)((p) >> 36 & 3))
 #define GS_START_CONFIGURE(p)      ((u32)((p) >> 38 & 1))
-#define GS_START_KERNEL(p)         ((u32)((p) >> 45 & 8191) | (u32)((p) >> 39 & 7) << 13 | (u32)((p) >> 60 & 7) << 16)
+
+/* Kernel and TB of a TB start or completion. */
+static inline u64 gs_start_id(u64 p)
+{
+    return (p & 0x7fffffff) | (p >> 45 & 8191) << 31 | (p >> 39 & 7) << 44 | (p >> 60 & 7) << 47;
+}
+
+static inline u32 gs_start_kernel(const gs_sim *sim, u64 p)
+{
+    return (u32)(gs_start_id(p) >> sim->tb_bits);
+}
+
+static inline u32 gs_start_tb(const gs_sim *sim, u64 p)
+{
+    return (u32)(gs_start_id(p) & ((1ull << sim->tb_bits) - 1));
+}
 
 /* The boxes of a quantum. */
 typedef struct gs_box_row {
@@ -116,7 +132,7 @@ typedef struct gs_ctx {
 void gs_mailbox_append(gs_ctx *ctx, gs_box *box, gs_msg m);
 /* Stores a message that arrives after the last quantum of the ring. `soonest`: when the receiver's next
    quantum begins, ticks. */
-void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, gs_msg m);
+void gs_mailbox_put_far(gs_ctx *ctx, u64 soonest, u32 box, u64 time, gs_msg m);
 /* Moves stored messages whose quantum is now within the ring to their boxes. One thread calls it, at
    multiples of half the ring. */
 void gs_mailbox_move_near(gs_ctx *ctx);
@@ -136,6 +152,12 @@ void gs_mailbox_prefetch(const gs_ctx *ctx, u32 box);
 void gs_mailbox_clear(gs_ctx *ctx, u32 from, u32 to);
 /* Before the number of threads changes: moves all messages to thread 0's boxes. */
 void gs_mailbox_gather(gs_sim *sim);
+
+/* When a message that a part has taken arrives. */
+static inline u64 gs_msg_time(const gs_ctx *ctx, const gs_msg *m)
+{
+    return ctx->q0 + (m->key >> GS_KEY_TIME);
+}
 
 static inline void gs_box_put(gs_ctx *ctx, gs_msg *units, gs_box *b, gs_msg m)
 {
@@ -192,7 +214,7 @@ static inline void gs_send_row(gs_ctx *ctx, const gs_sender *s, gs_box_row *row,
     if (GS_UNLIKELY(time - row->begin >= s->quantum)) {
         u64 ahead = time - s->q0;
         if (ahead >= s->far) {
-            gs_mailbox_put_far(ctx, s->q0, box, m);
+            gs_mailbox_put_far(ctx, s->q0, box, time, m);
             return;
         }
         u32 quanta = gs_quanta_ahead(s, ahead);
@@ -209,7 +231,7 @@ static inline void gs_send(gs_ctx *ctx, const gs_sender *s, u32 box, u64 time, u
     gs_msg m = {time << GS_KEY_TIME | s->id, pay};
     u64 ahead = time - s->q0;
     if (GS_UNLIKELY(ahead >= s->far)) {
-        gs_mailbox_put_far(ctx, s->q0, box, m);
+        gs_mailbox_put_far(ctx, s->q0, box, time, m);
         return;
     }
     u32 quanta = gs_quanta_ahead(s, ahead);

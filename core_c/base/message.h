@@ -3,7 +3,8 @@
 #include "base/sizes.h"
 #include "base/types.h"
 
-/* A message of 16 bytes: key = time << 20 | sender << 8 | late. `late` is greater the later a message was
+/* A message of 16 bytes: key = time << 20 | sender << 8 | late, modulo 2^64. Those that a part takes have the
+   time from the beginning of its quantum on, so simulated time may need more bits than a key has. `late` is greater the later a message was
    sent, counted in quanta; 0: it was sent before its box was known. So a sender's order is kept whichever
    host threads run it in different quanta; within a quantum its thread's box keeps it. */
 typedef struct gs_msg {
@@ -11,11 +12,6 @@ typedef struct gs_msg {
 } gs_msg;
 
 _Static_assert(GS_RING < 1 << GS_LATE_BITS, "late counts quanta of mailboxes");
-
-static inline u64 gs_key_time(u64 key)
-{
-    return key >> GS_KEY_TIME;
-}
 
 static inline u32 gs_key_sender(u64 key)
 {
@@ -39,5 +35,6 @@ typedef struct gs_box {
 
 typedef struct gs_far_msg {
     gs_msg m;
+    u64 time;
     u32 box, pad;
 } gs_far_msg;

@@ -39,6 +39,7 @@ enum {
     GS_SERIES_ROWS = 1000000,                        /* of all time series of a run */
     GS_SENDER_BITS = 12,
     GS_LATE_BITS = 8,
+    GS_TIME_BITS = 50, /* simulated time ends at 2^50 ticks, 1,099 s */
     GS_KEY_TIME = GS_SENDER_BITS + GS_LATE_BITS,
     GS_SENDER_SLICE = 1024,
     GS_SENDER_FORWARD = 2048, /* a load that the opposite slice forwards for an SM */

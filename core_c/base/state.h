@@ -53,6 +53,7 @@ typedef struct gs_clock {
     gs_div by_period;
     u64 began;                           /* first cycle of the epoch */
     u64 since, last_period, last_origin; /* when this period began, and what it was before */
+    u64 left_behind;                     /* cycles that passed before cycle 0, see long_time.c */
 } gs_clock;
 
 /* The address map: see address_map.h. */
@@ -114,12 +115,14 @@ struct gs_sim {
     u32 sms, sm_boxes, slice_boxes, boxes; /* the last box is the scheduler's */
     u32 slices, slice_places; /* slices, and places of slices, a few of which are unused: see address_map.h */
     u32 n_launches;
+    u32 tb_bits; /* of a TB's number in its kernel, see gs_pay_start */
     u32 sort_room, far_room, tb_room;
 
     /* Constants of the device in ticks, cycles or 64ths of a cycle. */
     u64 period;        /* of the SM clock without load */
     u64 sm_period;     /* of all GPCs: longer than `period` where power is limited */
     u64 tensor_period; /* of a GPC whose tensor cores are busy; 0: the same */
+    u64 last_shift;    /* when the origins of cycles moved on, see long_time.c */
     u64 epoch;         /* when the SMs' next epoch begins; GS_NEVER: clocks do not change */
     gs_clock clock[GS_GPCS];
     gs_div by_period, by_slot;

@@ -29,8 +29,8 @@ static int check_copy(gs_sim *sim, const gs_job *job, const gs_launch *l, u64 la
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: what it copies is out of range",
                        (unsigned long long)launch);
     }
-    if (l->copy_wait >> 40 || l->copy_time >> 40) {
-        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: a copy takes more than 1.07 s",
+    if (l->copy_wait >> GS_TIME_BITS || l->copy_time >> GS_TIME_BITS) {
+        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: a copy takes more than 1,099 s",
                        (unsigned long long)launch);
     }
     return GS_OK;
@@ -99,11 +99,13 @@ static int check_sequence(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
+enum { GS_LAUNCHES = 1 << 24 };
+
 static int check_counts(gs_sim *sim, const gs_job *job)
 {
-    if (job->n_launches == 0 || job->n_launches >= GS_KERNEL_LIMIT || job->n_nodes >= GS_NONE ||
+    if (job->n_launches == 0 || job->n_launches > GS_LAUNCHES || job->n_nodes >= GS_NONE ||
         job->n_ranges >= GS_NONE) {
-        return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_KERNEL_LIMIT - 1,
+        return gs_fail(sim, GS_ERR_LIMIT, "a job has 1 to %d launches, this one %llu", GS_LAUNCHES,
                        (unsigned long long)job->n_launches);
     }
     if (job->n_sems >= INT32_MAX || job->n_stages >= UINT16_MAX || job->n_needs >= GS_SEMAPHORES) {
@@ -128,7 +130,6 @@ static int check_semaphores(gs_sim *sim, const gs_job *job)
     return GS_OK;
 }
 
-/* Simulated time ends at 2^40 ticks, 1.07 s. */
 static int check_latencies(gs_sim *sim)
 {
     const gs_order *o = &sim->order;
@@ -137,9 +138,9 @@ static int check_latencies(gs_sim *sim)
                          o->update,  o->latency, o->prelaunch, o->packet, o->quantum};
     u64 all = o->refetch >> 31;
     for (u32 i = 0; i < sizeof ticks / sizeof *ticks; i++) {
-        all |= ticks[i] >> 40;
+        all |= ticks[i] >> GS_TIME_BITS;
     }
-    return all ? gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1 s") : GS_OK;
+    return all ? gs_fail(sim, GS_ERR_ARG, "a launch latency or gap is longer than 1,099 s") : GS_OK;
 }
 
 /* Each launch has a rank of its own. */
@@ -179,8 +180,8 @@ static int check_scheme(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
     if (l->early && sim->order.tb_edges) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels", i);
     }
-    if (l->look_up >> 40 || l->enter >> 40) {
-        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1.07 s", i);
+    if (l->look_up >> GS_TIME_BITS || l->enter >> GS_TIME_BITS) {
+        return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1,099 s", i);
     }
     if (sim->order.queues && (l->queue >= sim->order.queues || l->packets >= GS_NONE)) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: queue %u of %u", i, l->queue, sim->order.queues);
@@ -250,18 +251,19 @@ static int check_dependences(gs_sim *sim, const gs_job *job, const gs_launch *l,
 
 static int check_launches(gs_sim *sim, const gs_job *job)
 {
-    u64 top = gs_address_limit(sim), places = 0;
+    u64 top = gs_address_limit(sim), places = 0, largest = 0;
     for (u64 i = 0; i < job->n_launches; i++) {
         const gs_launch *l = &job->launches[i];
         u64 layer = (u64)l->grid[0] * l->grid[1];
         if (l->program >= job->n_programs || layer == 0 || l->grid[2] == 0 || layer > 0x7fffffff ||
-            layer * l->grid[2] > 0x7fffffff || l->enqueued >> 40) {
+            layer * l->grid[2] > 0x7fffffff || l->enqueued >> GS_TIME_BITS) {
             return gs_fail(
                 sim, GS_ERR_ARG,
                 "launch %llu: program %u, time or grid %u x %u x %u out of range (at most 2^31 - 1 TBs)",
                 (unsigned long long)i, l->program, l->grid[0], l->grid[1], l->grid[2]);
         }
         u64 tbs = layer * l->grid[2];
+        largest = gs_max(largest, tbs);
         places += l->places;
         if (l->places == 0 || places > UINT32_MAX) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: takes %u places of the window: out of range",
@@ -272,6 +274,13 @@ static int check_launches(gs_sim *sim, const gs_job *job)
             check_dependences(sim, job, l, i, tbs)) {
             return sim->error_code;
         }
+    }
+    for (sim->tb_bits = 1; largest > 1ull << sim->tb_bits; sim->tb_bits++) {
+    }
+    if (job->n_launches > 1ull << (GS_LAUNCH_TB_BITS - sim->tb_bits)) {
+        return gs_fail(sim, GS_ERR_LIMIT, "%llu launches of up to %llu TBs: at most %llu of such kernels",
+                       (unsigned long long)job->n_launches, (unsigned long long)largest,
+                       1ull << (GS_LAUNCH_TB_BITS - sim->tb_bits));
     }
     return GS_OK;
 }

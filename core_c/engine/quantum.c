@@ -6,6 +6,7 @@
 #include "base/mailbox.h"
 #include "base/time_series.h"
 #include "engine/deadlock.h"
+#include "engine/long_time.h"
 #include "engine/shares.h"
 #include "engine/team.h"
 #include "oracle/oracle.h"
@@ -110,13 +111,15 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
                        "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
                        (double)sim->q0 / 1024e3, d->kernels_done, sim->n_launches);
     }
+    const u64 before = sim->q0;
     sim->q0 += step * sim->quantum;
     sim->qn += step;
     gs_clock_epochs(sim, sim->q0 + sim->lead);
     sim->far_limit = (sim->qn & ~(u64)(GS_RING / 2 - 1)) + GS_RING;
-    if (sim->q0 >> 40) {
-        return gs_fail(sim, GS_ERR_LIMIT, "more than 1.07 s of simulated time: cut the job");
+    if (sim->q0 >> GS_TIME_BITS) {
+        return gs_fail(sim, GS_ERR_TIME, "more than 1,099 s of simulated time: cut the job");
     }
+    gs_long_time_advance(sim, before);
     u64 cycle = gs_div_by(sim->q0, sim->by_period);
     while (cycle / sim->sample_cycles + 2 >= GS_SAMPLES / 2) {
         samples_merge(sim);

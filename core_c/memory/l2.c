@@ -206,7 +206,7 @@ static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 
         request r = {.m = m,
                      .s = of[GS_PAY_SLICE(pay)],
                      .set = &sets[GS_PAY_ROW(pay)],
-                     .t = gs_key_time(m->key),
+                     .t = gs_msg_time(ctx, m),
                      .pay = pay,
                      .tag = GS_PAY_TAG(pay),
                      .mask = mask,
@@ -217,7 +217,7 @@ static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 
         if (GS_LIKELY(kind <= GS_MSG_REDUCE)) {
             serve_one(&v, &r, f);
         } else if (kind == GS_MSG_SYNC) {
-            gs_semaphore_request(ctx, &sender, r.s, m->key, pay);
+            gs_semaphore_request(ctx, &sender, r.s, m);
         } else {
             table_request(ctx, group, r.s, r.set, m);
         }
@@ -242,7 +242,7 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
                  .sectors = gs_popcount(mask),
                  .kind = kind,
                  .load = kind == GS_MSG_LOAD};
-    u64 start = gs_max(gs_key_time(m->key), s->port_free), misses = s->misses;
+    u64 start = gs_max(gs_msg_time(ctx, m), s->port_free), misses = s->misses;
     s->port_free = start + (u64)r.sectors * sim->slice_sector[kind];
     s->count.requests++;
     *(r.load ? &s->count.sectors_read : &s->count.sectors_written) += r.sectors;
@@ -298,9 +298,9 @@ void gs_slices_run(gs_ctx *ctx, u32 group)
     ctx->t->events += n;
     while (GS_UNLIKELY(sim->series.interval != 0) && n) {
         /* a sample of the time series ends between two messages */
-        u64 due = gs_series_slices(sim, group, gs_key_time(m->key));
+        u64 due = gs_series_slices(sim, group, gs_msg_time(ctx, m));
         u32 before = 1;
-        while (before < n && gs_key_time(m[before].key) < due) {
+        while (before < n && gs_msg_time(ctx, &m[before]) < due) {
             before++;
         }
         serve_messages(ctx, group, m, before);

@@ -81,6 +81,6 @@ static void copy_line(void *user, u64 line, u32 mask)
 void gs_l2_host_copy(gs_ctx *ctx, u32 group, const gs_msg *m)
 {
     u32 kernel = GS_HOST_COPY_KERNEL(m->pay);
-    copy c = {ctx, gs_key_time(m->key), group, gs_launches(ctx->sim)[kernel].copy_time != 0};
+    copy c = {ctx, gs_msg_time(ctx, m), group, gs_launches(ctx->sim)[kernel].copy_time != 0};
     gs_host_copy_lines(ctx->sim, kernel, GS_HOST_COPY_PIECE(m->pay), copy_line, &c);
 }

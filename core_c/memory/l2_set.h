@@ -88,7 +88,7 @@ static inline void gs_l2_set_fill_time(gs_set *s, u32 way, u64 time)
     s->pending |= (u16)(1u << way);
 }
 
-/* Fill times are within a second of now, so 32 bits of 512-tick units name them. */
+/* Those of pending ways are within a second of now (long_time.c), so 32 bits of 512-tick units name them. */
 static inline u64 gs_l2_fill_time(const gs_set *s, u32 way, u64 now)
 {
     return (u64)((i64)(now >> 9) + (i32)(s->fill[way] - (u32)(now >> 9))) << 9;

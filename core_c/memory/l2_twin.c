@@ -69,7 +69,7 @@ static void allocate_twin(gs_sim *sim, const twin_request *r, u64 start, u64 fil
 void gs_l2_twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own, const gs_msg *m, u32 group)
 {
     gs_sim *sim = ctx->sim;
-    u64 t = gs_key_time(m->key), pay = m->pay;
+    u64 t = gs_msg_time(ctx, m), pay = m->pay;
     twin_request r = {.s = s,
                       .set = set,
                       .own = own,
@@ -153,7 +153,7 @@ int gs_l2_reply_in_transit(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sende
                            u32 sm)
 {
     gs_sim *sim = ctx->sim;
-    u64 t = gs_key_time(m->key), reply = t + sim->l2_latency;
+    u64 t = gs_msg_time(ctx, m), reply = t + sim->l2_latency;
     u32 mask = GS_PAY_MASK(m->pay), hit = gs_l2_match(set, GS_PAY_TAG(m->pay)), way = hit ? gs_ctz(hit) : 0;
     if (!hit || mask & ~(u32)set->mask[way]) {
         return 0;

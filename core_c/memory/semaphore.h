@@ -6,7 +6,7 @@
 #include "memory/l2_partition.h"
 
 /* A message of kind GS_MSG_SYNC arrives at a slice. */
-void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, u64 key, u64 pay);
+void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, const gs_msg *m);
 
 /* Payload: semaphore 29 bits, number of the poll 3, look ahead 1, TB slot 6, what 3, kind 3, how many are
    complete 11 (of a post: its owner 12), slice 2, SM 2. */

@@ -102,7 +102,7 @@ static int order_unit(gs_oracle *o, gs_oracle_touch *touches, u64 n, u32 phase)
         gs_oracle_sector *s = gs_oracle_find(o, t->sector);
         if (!s->key) {
             s->key = t->sector + 1;
-            s->unit = GS_NONE;
+            s->unit = s->writer = GS_NONE;
             o->shadows_n++;
         }
         if (s->unit != unit) {
@@ -228,6 +228,7 @@ static int take_in(gs_sim *sim, gs_oracle *o, u32 kernel)
         return 0;
     }
     u32 phases = 0;
+    k->first_unit = o->next_unit;
     for (u64 i = 0; i < g.n; i++) {
         phases = gs_max32(phases, k->touches[i].phase);
     }

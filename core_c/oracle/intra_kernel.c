@@ -10,6 +10,7 @@ typedef struct spot {
     u32 tb, first, end; /* keys of the same sector are first to end - 1 */
     u32 at[3],
         bytes[3]; /* of each kind of access: the TB's clock at the last one (0: none), what it touches */
+    u64 written;  /* when the last of its stores arrived at L2 */
 } spot;
 
 struct gs_intra_kernel {
@@ -58,7 +59,7 @@ gs_intra_kernel *gs_intra_kernel_create(u32 tbs, u32 semaphores, gs_intra_kernel
              end++) {
         }
         for (u64 i = first; i < end; i++) {
-            in->spots[i] = (spot){keys[i].tb, (u32)first, (u32)end, {0}, {0}};
+            in->spots[i] = (spot){keys[i].tb, (u32)first, (u32)end, {0}, {0}, 0};
             memcpy(in->spots[i].bytes, keys[i].bytes, sizeof keys[i].bytes);
         }
     }
@@ -80,22 +81,30 @@ void gs_intra_kernel_free(gs_intra_kernel *in)
     free(in);
 }
 
-u32 gs_intra_kernel_access(gs_intra_kernel *in, u32 place, u32 kind, u32 *before)
+gs_intra_kernel_found gs_intra_kernel_access(gs_intra_kernel *in, u32 place, u32 kind, u64 time, u64 seen)
 {
     spot *own = &in->spots[place];
     const u32 *known = in->known + (u64)own->tb * in->tbs;
     own->at[kind] = in->clock[own->tb];
+    if (kind != GS_MSG_LOAD) {
+        own->written = gs_max(own->written, time);
+    }
     for (u32 i = own->first; i < own->end; i++) {
         const spot *s = &in->spots[i];
         for (u32 k = GS_MSG_LOAD; k <= GS_MSG_REDUCE; k++) {
             int in_any_order = k == kind && kind != GS_MSG_STORE;
-            if (s != own && !in_any_order && s->bytes[k] & own->bytes[kind] && s->at[k] > known[s->tb]) {
-                *before = k;
-                return s->tb;
+            if (s == own || in_any_order || !s->at[k] || !(s->bytes[k] & own->bytes[kind])) {
+                continue;
+            }
+            if (s->at[k] > known[s->tb]) {
+                return (gs_intra_kernel_found){s->tb, k, 0};
+            }
+            if (k != GS_MSG_LOAD && seen < s->written) {
+                return (gs_intra_kernel_found){s->tb, k, 1};
             }
         }
     }
-    return GS_NONE;
+    return (gs_intra_kernel_found){GS_NONE, 0, 0};
 }
 
 int gs_intra_kernel_post(gs_intra_kernel *in, u32 tb, u32 semaphore)

@@ -7,7 +7,8 @@
    stores acknowledged at L2, or posted a semaphore after its last access of the sector. Counting them is
    enough: until the first wrong access, no TB of a later epoch can have published. A load that L1 serves sees
    memory as of when the line was read from L2, or stored there by its SM; that must not be before the last
-   store arrived at L2.
+   store of an earlier kernel (stage) arrived at L2. TBs of its own kernel may write other bytes of the sector
+   at any time.
 
    TBs of one kernel whose program posts semaphores are checked by intra_kernel.c. */
 #include "oracle/oracle.h"
@@ -125,17 +126,23 @@ static int check_access(gs_sim *sim, gs_oracle *o, const gs_oracle_access *a)
         if (s->done < t->required[a->kind != GS_MSG_LOAD]) {
             return violation(sim, o, a, sector, 0);
         }
-        if (a->seen != GS_NEVER && a->seen < s->written) {
+        u32 unit = o->kernels[a->kernel].first_unit + a->phase;
+        if (a->seen != GS_NEVER && a->seen < (s->writer == unit ? s->written_before : s->written)) {
             return violation(sim, o, a, sector, 1);
         }
         if (a->kind != GS_MSG_LOAD) {
+            s->written_before = s->writer == unit ? s->written_before : s->written;
             s->written = gs_max(s->written, a->time);
+            s->writer = unit;
         }
         if (t->place) {
-            u32 before,
-                other = gs_intra_kernel_access(o->kernels[a->kernel].inside, t->place - 1, a->kind, &before);
-            if (other != GS_NONE) {
-                return race(sim, a, sector, other, before);
+            gs_intra_kernel_found found =
+                gs_intra_kernel_access(o->kernels[a->kernel].inside, t->place - 1, a->kind, a->time, a->seen);
+            if (found.stale) {
+                return violation(sim, o, a, sector, 1);
+            }
+            if (found.tb != GS_NONE) {
+                return race(sim, a, sector, found.tb, found.kind);
             }
         }
     }

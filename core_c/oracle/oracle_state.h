@@ -15,12 +15,13 @@ typedef struct gs_oracle_touch {
 } gs_oracle_touch;
 
 typedef struct gs_oracle_sector {
-    u64 key;     /* sector + 1 */
-    u64 written; /* when the last store arrived at L2 */
-    u32 total, epoch, done;
+    u64 key; /* sector + 1 */
+    /* When the last store of unit `writer` arrived at L2, and of the units before it. */
+    u64 written, written_before;
+    u32 writer, total, epoch, done;
     u32 unit, base_total;                 /* of the kernel or stage being taken in */
     u8 read_epoch, base_read, kinds, pad; /* kinds: 1: the unit writes it, 2: and reads */
-    u32 base_epoch;
+    u32 base_epoch, pad2;
 } gs_oracle_sector;
 
 typedef struct gs_oracle_access {
@@ -46,6 +47,7 @@ typedef struct gs_oracle_kernel {
     u8 *ended;
     gs_intra_kernel *inside; /* NULL: its TBs do not meet */
     u32 left;
+    u32 first_unit; /* of its first phase */
 } gs_oracle_kernel;
 
 typedef struct gs_oracle {

@@ -242,7 +242,7 @@ void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in
         gs_child_lists_tb_start(sim, r);
     }
     gs_send_one(ctx, sm / GS_GROUP, start, GS_SENDER_SCHED,
-                gs_pay_start(tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
+                gs_pay_start(sim, tb, slot, rotate, configure, kernel, sm % GS_GROUP) |
                     (u64)(k->unended_producers == 0 && !in_prologue) << 63);
 }
 

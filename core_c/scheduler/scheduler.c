@@ -266,7 +266,7 @@ void gs_sched_run(gs_ctx *ctx)
     }
     for (;;) {
         u64 event = next_event(sim, &source);
-        u64 message = i < n ? gs_key_time(m[i].key) : GS_NEVER;
+        u64 message = i < n ? gs_msg_time(ctx, &m[i]) : GS_NEVER;
         if (message <= event && message != GS_NEVER && GS_PAY_KIND(m[i].pay) == GS_MSG_SYNC) {
             u32 sm = gs_key_sender(m[i].key);
             gs_pdl_trigger(sim, gs_residents_of(sim, sm) + GS_PAY_WARP(m[i].pay), message);
@@ -280,7 +280,7 @@ void gs_sched_run(gs_ctx *ctx)
                            (gs_event){gs_max(message, d->release_free),
                                       (gs_key_sender(m[i].key) & (GS_SENDER_SLICE - 1)) * GS_STORE_OWNERS +
                                           GS_COMPLETE_OWNER(m[i].pay),
-                                      GS_START_KERNEL(m[i].pay), GS_START_TB(m[i].pay), 0});
+                                      gs_start_kernel(sim, m[i].pay), gs_start_tb(sim, m[i].pay), 0});
             i++;
         } else if (message <= event && message != GS_NEVER) {
             /* the chip-wide release server takes one TB after another */

@@ -36,9 +36,9 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u64 from = (ctx->q0 - clock->origin) * 64;
         u64 begin = gs_div_by(from, clock->by_period);
         at[i].begin = begin + sim->distance[sms[i].id];
-        /* (64 * (time - q0) + rest) * inverse: the terms may wrap around, the sum is right */
+        /* (64 * (time - q0) + rest) * inverse */
         u64 rest = from - begin * clock->period;
-        at[i].add = (rest - 64 * ctx->q0) * clock->inverse;
+        at[i].add = rest * clock->inverse;
         at[i].inverse = 64 * clock->inverse;
     }
     int others = 0;
@@ -52,7 +52,7 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         u32 who = GS_PAY_SM(pay);
         gs_sm *sm = of[who];
         u64 *port = ports[who];
-        u64 there = at[who].begin + ((gs_key_time(m->key) * at[who].inverse + at[who].add) >> 44);
+        u64 there = at[who].begin + (((m->key >> GS_KEY_TIME) * at[who].inverse + at[who].add) >> 44);
         u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);

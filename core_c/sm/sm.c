@@ -41,10 +41,10 @@ static void complete_samples(gs_ctx *ctx, gs_sm *sm, u64 c)
     sm->next_due = gs_min(sm->next_sample, end == GS_NEVER ? end : gs_clock_cycle(clock, end));
 }
 
-/* the next cycle in [cur, end) with a wake-up, or end */
-static inline u64 wheel_next(const gs_sm *sm, u64 end)
+/* the next cycle in [from, end) with a wake-up, or end */
+static inline u64 wheel_next_from(const gs_sm *sm, u64 from, u64 end)
 {
-    for (u64 c = sm->cur; c < end; c += 64) {
+    for (u64 c = from; c < end; c += 64) {
         /* 64 cycles from c on are two words of the wheel's map */
         u32 word = c / 64 & (GS_WHEEL / 64 - 1), bit = c & 63;
         u64 x = sm->occupied[word] >> bit | sm->occupied[(word + 1) & (GS_WHEEL / 64 - 1)] << 1 << (63 - bit);
@@ -55,14 +55,44 @@ static inline u64 wheel_next(const gs_sm *sm, u64 end)
     return end;
 }
 
+static inline u64 wheel_next(const gs_sm *sm, u64 end)
+{
+    return wheel_next_from(sm, sm->cur, end);
+}
+
 u64 gs_sm_next(const gs_sim *sim, const gs_sm *sm)
 {
     u64 best = GS_NEVER;
     for (u32 i = 0; i < sm->deferred_n; i++) {
         best = gs_min(best, sm->deferred[i].time);
     }
-    u64 c = wheel_next(sm, sm->cur + GS_WHEEL);
-    return c < sm->cur + GS_WHEEL ? gs_min(best, gs_clock_edge(gs_clock_of(sim, sm), c)) : best;
+    /* warps whose time is beyond the wheel only look again in between */
+    u64 end = sm->cur + GS_WHEEL, wakes = GS_NEVER;
+    for (u64 c = sm->cur; c < end && c < wakes; c++) {
+        c = wheel_next_from(sm, c, end);
+        for (u64 due = c < end ? sm->wheel[c & (GS_WHEEL - 1)] : 0; due; due &= due - 1) {
+            wakes = gs_min(wakes, gs_max(c, sm->warp[gs_ctz(due)].ready));
+        }
+    }
+    return wakes == GS_NEVER ? best : gs_min(best, gs_clock_edge(gs_clock_of(sim, sm), wakes));
+}
+
+/* Time jumps to a cycle before which no warp can go on: those that would have looked again before do it
+   then. */
+static GS_COLD void jump(gs_sm *sm, u64 first)
+{
+    u64 looks = 0, end = gs_min(first, sm->cur + GS_WHEEL);
+    for (u64 c = sm->cur; (c = wheel_next_from(sm, c, end)) < end; c++) {
+        u32 b = c & (GS_WHEEL - 1);
+        looks |= sm->wheel[b];
+        sm->wheel[b] = 0;
+        sm->occupied[b >> 6] &= ~(1ull << (b & 63));
+    }
+    sm->cur = first;
+    for (; looks; looks &= looks - 1) {
+        u32 w = gs_ctz(looks);
+        gs_sm_wake(sm, w, sm->warp[w].ready);
+    }
 }
 
 static void run_sm(gs_ctx *ctx, gs_sm *sm)
@@ -139,7 +169,7 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
             first = gs_clock_cycle(gs_clock_of(sim, &sms[i]), ctx->q0);
         }
         if (sms[i].cur < first) {
-            sms[i].cur = first;
+            jump(&sms[i], first);
         }
     }
     const gs_msg *m;
@@ -151,14 +181,14 @@ void gs_sms_run(gs_ctx *ctx, u32 group)
             gs_sm *sm = &sms[GS_PAY_SM(m[i].pay)];
             if (kind == GS_MSG_SYNC && GS_SYNC_WHAT(m[i].pay) == GS_SYNC_POST) {
                 gs_tb_stores_acknowledged(ctx, sm, &sm->owner[GS_PAY_L1(m[i].pay)],
-                                          gs_clock_cycle(gs_clock_of(sim, sm), gs_key_time(m[i].key)));
+                                          gs_clock_cycle(gs_clock_of(sim, sm), gs_msg_time(ctx, &m[i])));
             } else if (kind == GS_MSG_START || kind == GS_MSG_PORT_SHARERS || kind == GS_MSG_SYNC) {
                 for (u32 j = 0; j < (kind == GS_MSG_PORT_SHARERS ? sim->port_sms : 1); j++) {
                     if (sm[j].deferred_n == GS_DEFERRED_MSGS) {
                         gs_fail(sim, GS_ERR_LIMIT, "more messages to an SM than fit; please report this");
                         return;
                     }
-                    sm[j].deferred[sm[j].deferred_n++] = (gs_deferred_msg){gs_key_time(m[i].key), m[i].pay};
+                    sm[j].deferred[sm[j].deferred_n++] = (gs_deferred_msg){gs_msg_time(ctx, &m[i]), m[i].pay};
                 }
             }
         }

@@ -40,7 +40,7 @@ static void complete(gs_ctx *ctx, gs_sm *sm, gs_store_owner *o, u64 c)
 {
     const gs_sim *sim = ctx->sim;
     gs_send_one(ctx, sim->boxes - 1, gs_clock_edge(gs_clock_of(sim, sm), c) + sim->done_latency,
-                GS_SENDER_COMPLETE + sm->id, gs_pay_complete(o->tb, (u32)(o - sm->owner), o->kernel));
+                GS_SENDER_COMPLETE + sm->id, gs_pay_complete(sim, o->tb, (u32)(o - sm->owner), o->kernel));
 }
 
 void gs_tb_stores_acknowledged(gs_ctx *ctx, gs_sm *sm, gs_store_owner *o, u64 c)
@@ -56,7 +56,7 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
 {
     gs_sim *sim = ctx->sim;
     u64 c = gs_clock_cycle(gs_clock_of(sim, sm), s.time);
-    u32 at = GS_START_SLOT(s.pay), kernel = GS_START_KERNEL(s.pay), id = GS_START_TB(s.pay);
+    u32 at = GS_START_SLOT(s.pay), kernel = gs_start_kernel(sim, s.pay), id = gs_start_tb(sim, s.pay);
     const gs_launch *launch = gs_launches(sim) + kernel;
     const gs_program *program = gs_programs(sim) + launch->program;
     gs_tb *tb = &sm->tb[at];

@@ -17,7 +17,7 @@ import numpy as np
 
 from pysim.dependence.dependences import reduce_preds
 from pysim.machine.config import bus_refresh
-from pysim.program.occupancy import occupancy
+from pysim.program.occupancy import occupancy, tb_resources
 from pysim.program.regions import SECTOR, csr_offsets
 
 from .traffic import dram_bytes
@@ -37,6 +37,7 @@ _OF_SMS = len(PIPES) + 2  # first pipes, issue slots and shared memory; then loa
 _RESOURCES = _OF_SMS + 4
 _NEAR = 1e-6  # cycles: events as close as this are one
 COARSE = 50_000  # TBs above which whole kernels are scheduled, as list scheduling takes too long
+_MANY = 1000  # launches above which those that take the same are of one kind
 TICKS_US = 1024 * 1000
 
 
@@ -144,6 +145,28 @@ class _Running:
         return ended
 
 
+def _kinds_of(
+    demands: Sequence[Demand], kinds: Sequence[NDArray[np.int64]], sms: int, bandwidth: bool
+) -> tuple[list[int], _Running]:
+    """Return the kind of each TB of the job, and the running TBs, of which there are none yet.
+
+    Launches that take the same of the machine run at the same rate. Where launches are many, TBs of such are
+    of one kind, as each step looks at all kinds that run; rounding apart, the schedule is the same.
+    """
+    keys = [id(demand) if len(demands) > _MANY else index for index, demand in enumerate(demands)]
+    alike = dict(zip(keys, demands, strict=True))
+    sizes = np.array([len(demand.lone_cycles) for demand in alike.values()], np.int64)
+    first = dict(zip(alike, csr_offsets(sizes)[:-1].tolist(), strict=True))
+    running = _Running(
+        np.concatenate([demand.lone_cycles for demand in alike.values()]),
+        np.concatenate([demand.resource_cycles for demand in alike.values()]),
+        sms,
+        bandwidth,
+    )
+    kind = np.concatenate([k + first[key] for k, key in zip(kinds, keys, strict=True)])
+    return kind.tolist(), running
+
+
 def list_schedule(
     deps: Dependences,
     demands: Sequence[Demand],
@@ -172,14 +195,7 @@ def list_schedule(
     waits = np.bincount(waiters, minlength=total)
     waiting, waiting_ptr = waiters.tolist(), groups.consumer_ptr.tolist()
     owner = np.repeat(np.arange(len(demands)), np.diff(offsets)).tolist()
-    first = csr_offsets(np.array([len(d.lone_cycles) for d in demands], np.int64))
-    kind = np.concatenate([k + f for k, f in zip(kinds, first[:-1].tolist(), strict=True)]).tolist()
-    running = _Running(
-        np.concatenate([d.lone_cycles for d in demands]),
-        np.concatenate([d.resource_cycles for d in demands]),
-        sms,
-        bandwidth,
-    )
+    kind, running = _kinds_of(demands, kinds, sms, bandwidth)
     shares = [d.sm_share for d in demands]
     count = waits.tolist()
     timed: list[tuple[float, int, int]] = []  # (cycle, 0 kernel admitted 1 TB begins 2 released, number)
@@ -250,6 +266,7 @@ class Estimator:
         """Return the demand of each kernel's TBs."""
         reads, writes = dram_bytes(self.job, self.values["gpu.l2.size"])
         made = []
+        known: dict[tuple[object, ...], Demand] = {}
         for index, kernel in enumerate(self.job.kernels):
             if index in self.copy_cycles:
                 variants = int(self.tb_variants[index].max(initial=0)) + 1
@@ -266,15 +283,25 @@ class Estimator:
                 missed = min(
                     1.0, reads[index] / max(1.0, count @ work["load_sectors"].astype(float) * SECTOR)
                 )
-            alone = near + missed * (distant - near)
-            made.append(demand_of(kernel, alone, work, moved, self.values))
+            # launches of one program that move as much take the same
+            key = (id(near), id(distant), id(work), missed, moved, kernel.tbs, tb_resources(kernel))
+            if key not in known:
+                alone = near + missed * (distant - near)
+                known[key] = demand_of(kernel, alone, work, moved, self.values)
+            made.append(known[key])
         return made
 
     def kernel_cycles(self, demands: Sequence[Demand] | None = None) -> tuple[float, ...]:
         """Return the cycles that each kernel takes when it has the machine to itself, one a kernel."""
         sms, made = self.values["gpu.sms"], []
+        known: dict[tuple[int, int], float] = {}
         hand_over = self.values["gpu.cp.tb_start_latency"] + self.values["gpu.cp.tb_done_latency"]
-        for demand, kernel in zip(demands or self.demands(), self.job.kernels, strict=True):
+        every = demands or self.demands()
+        for demand, kernel in zip(every, self.job.kernels, strict=True):
+            key = (id(demand), kernel.tbs)
+            if key in known:
+                made.append(known[key])
+                continue
             held = max(1, round(1 / demand.sm_share)) if demand.sm_share else 1
             running = min(kernel.tbs, held * sms)
             level = -(-running // sms) * sms  # the fullest SM sets the pace
@@ -286,7 +313,8 @@ class Estimator:
                 else demand.lone_cycles[0]
             )
             waves = -(-kernel.tbs // (held * sms))
-            made.append((each + hand_over / self.values["gpu.clock"]) * waves)
+            known[key] = (each + hand_over / self.values["gpu.clock"]) * waves
+            made.append(known[key])
         return tuple(made)
 
     def estimate_us(self, *, launch: bool = False, bandwidth: bool = True) -> float:

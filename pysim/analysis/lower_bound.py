@@ -9,6 +9,7 @@ import numpy as np
 
 from pysim.params import PARAMS
 from pysim.program.job import tb_variants
+from pysim.program.recorded_program import RecordedProgram
 from pysim.program.regions import SECTOR
 
 from .estimate import PIPES, Estimator
@@ -48,17 +49,21 @@ def critical_path(
     end. ``gaps``: for each TB, the least time from its end to the start of a TB that waits for it.
     """
     groups = deps.groups
-    end, seen = np.zeros(int(deps.offsets[-1])), np.zeros(int(deps.offsets[-1]))
-    for index, duration in enumerate(durations):
+    # as if no kernel waited; then those that do, in order
+    every = np.concatenate([*durations, np.zeros(0)])
+    end = every if tails is None else np.maximum(np.concatenate([*tails, np.zeros(0)]), every)
+    end = end if far is None else np.maximum(end, np.concatenate([*far, np.zeros(0)]))
+    seen = end if gaps is None else end + np.concatenate([*gaps, np.zeros(0)])
+    for index in np.flatnonzero(deps.node_count).tolist():
+        duration = durations[index]
         lo, hi = int(deps.offsets[index]), int(deps.offsets[index + 1])
         start = np.zeros(hi - lo)
         first = int(deps.node_first[index])
         last = first + int(deps.node_count[index])
-        if last > first:
-            made, used = groups.producer_ptr[first : last + 1], groups.consumer_ptr[first : last + 1]
-            ready = np.maximum.reduceat(seen[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
-            waiters = groups.consumers[used[0] : used[-1]]
-            np.maximum.at(start, waiters, np.repeat(ready, np.diff(used)))
+        made, used = groups.producer_ptr[first : last + 1], groups.consumer_ptr[first : last + 1]
+        ready = np.maximum.reduceat(seen[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
+        waiters = groups.consumers[used[0] : used[-1]]
+        np.maximum.at(start, waiters, np.repeat(ready, np.diff(used)))
         end[lo:hi] = np.maximum(start + (duration if tails is None else tails[index]), duration)
         if far is not None:
             end[lo:hi] = np.maximum(end[lo:hi], start.min() + far[index])
@@ -104,6 +109,20 @@ def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
     return SchemeTraits(scheme.waits_inside, scheme.fuses, launches, placed)
 
 
+def _shared_variants(job: Job) -> list[NDArray[np.int64]]:
+    """Return the variants of each kernel's TBs; kernels of one grid share an array, recorded ones do not."""
+    known: dict[tuple[int, int, int], NDArray[np.int64]] = {}
+    made: list[NDArray[np.int64]] = []
+    for kernel in job.kernels:
+        if isinstance(kernel.program, RecordedProgram):
+            made.append(tb_variants(kernel))
+            continue
+        if kernel.grid not in known:
+            known[kernel.grid] = tb_variants(kernel)
+        made.append(known[kernel.grid])
+    return made
+
+
 class _Job:
     """A job for bounds and estimates: the floors, variants and copies of its kernels."""
 
@@ -117,13 +136,24 @@ class _Job:
     ) -> None:
         self.job, self.deps, self.values = job, deps, values
         self.costs = [costs[programs.index[k]] for k in range(len(job.kernels))]
-        self.kinds = [tb_variants(kernel) for kernel in job.kernels]
+        self.kinds = _shared_variants(job)
         self.period = values["gpu.clock"]
         copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
         self.link = {index: sum(copy.link_ticks(values)) / self.period for index, copy in copies.items()}
-        self.floors = [cost.floor[kind] for cost, kind in zip(self.costs, self.kinds, strict=True)]
+        self.floors = self._by_tb([cost.floor for cost in self.costs])
         for index, cycles in self.link.items():
             self.floors[index] = np.array([cycles])
+
+    def _by_tb(self, by_variant: Sequence[Floats]) -> list[Floats]:
+        """Return for each kernel the values of its TBs, from those of its variants; shared where equal."""
+        known: dict[tuple[int, int], Floats] = {}
+        made: list[Floats] = []
+        for values, kind in zip(by_variant, self.kinds, strict=True):
+            key = (id(values), id(kind))
+            if key not in known:
+                known[key] = values[kind]
+            made.append(known[key])
+        return made
 
     def before(self) -> float:
         """Return the ticks before the first TB's first issue."""
@@ -144,10 +174,14 @@ class _Job:
             seen = max(0, v["gpu.sync.fence"] - v["gpu.cp.tb_flush"])
             post = seen + v["gpu.sync.latency"] + v["gpu.sync.acquire"]
             least = min(least, (v["gpu.cp.tb_done_latency"] + v["gpu.cp.depend"]) / period, post)
-        return [
-            np.zeros(kernel.tbs) if kernel.copy is not None else np.full(kernel.tbs, least)
-            for kernel in self.job.kernels
-        ]
+        known: dict[tuple[bool, int], Floats] = {}
+        made: list[Floats] = []
+        for kernel in self.job.kernels:
+            key = (kernel.copy is not None, kernel.tbs)
+            if key not in known:
+                known[key] = np.full(kernel.tbs, 0.0 if kernel.copy is not None else least)
+            made.append(known[key])
+        return made
 
     def work(self) -> float:
         """Return the cycles for which the busiest pipe, issue slot, shared memory or store port is needed.
@@ -168,15 +202,23 @@ class _Job:
         on_sms = [k for k, kernel in enumerate(self.job.kernels) if kernel.copy is None]
         if not on_sms:
             return 0.0
+        # kernels with the same costs, variants and warps count together
+        alike: dict[tuple[int, int, int], list[int]] = {}
+        for k in on_sms:
+            key = (id(self.costs[k]), id(self.kinds[k]), self.job.kernels[k].program.warps)
+            alike.setdefault(key, []).append(k)
+        kinds = [same[0] for same in alike.values()]
+        often = [len(same) for same in alike.values()]
         fullest = -(-sum(self.job.kernels[k].tbs for k in on_sms) // sms)
         most = 0.0
         for column, unit, left in each.values():
-            amounts = [self.costs[k].work[column].astype(np.int64) for k in on_sms]
+            amounts = [self.costs[k].work[column].astype(np.int64) for k in kinds]
             if column == "warp_instructions":
-                warps = [self.job.kernels[k].program.warps for k in on_sms]
+                warps = [self.job.kernels[k].program.warps for k in kinds]
                 amounts = [np.maximum(a - w, 0) for a, w in zip(amounts, warps, strict=True)]
             many = [
-                np.bincount(self.kinds[k], minlength=len(a)) for k, a in zip(on_sms, amounts, strict=True)
+                np.bincount(self.kinds[k], minlength=len(a)) * times
+                for k, a, times in zip(kinds, amounts, often, strict=True)
             ]
             amount, count = np.concatenate(amounts), np.concatenate(many)
             order = np.argsort(amount, kind="stable")
@@ -230,10 +272,14 @@ class _Job:
         v = self.values
         sector = 32 * self.period // v["gpu.l2.slice_bytes"]
         stored = 0.0
+        known: dict[tuple[int, int], float] = {}
         for k, kernel in enumerate(self.job.kernels):
             if kernel.copy is None:
-                amount = self.costs[k].work["store_sectors"].astype(np.int64)
-                stored += float((amount * np.bincount(self.kinds[k], minlength=len(amount))).sum())
+                key = (id(self.costs[k]), id(self.kinds[k]))
+                if key not in known:
+                    amount = self.costs[k].work["store_sectors"].astype(np.int64)
+                    known[key] = float((amount * np.bincount(self.kinds[k], minlength=len(amount))).sum())
+                stored += known[key]
         stored /= 2 if v["gpu.l1.join_stores"] else 1
         if v["gpu.noc.join_loads"] > 1:
             return stored * sector / v["gpu.l2.slices"]
@@ -247,17 +293,18 @@ class _Job:
         if family.waits_inside or family.fused:
             tails = [np.ones(len(f)) for f in floors]
         elif behind is not None:
-            tails = [floor[kind] for floor, kind in zip(behind, self.kinds, strict=True)]
+            tails = self._by_tb(behind)
         else:
-            each = zip(self.costs, loads, self.kinds, strict=True)
-            late = [cost.floor_by_facts[known][kind] for cost, known, kind in each]
+            each = zip(self.costs, loads, strict=True)
+            late = self._by_tb([cost.floor_by_facts[known] for cost, known in each])
             lone = lone_kernels(self.deps) if family.placement_known else set()
-            for cost in self.costs:
+            for cost in {id(cost): cost for cost in self.costs}.values():  # one may be of many kernels
                 for index, (anywhere, first) in cost.lone_tb_floor.items():
                     late[index] = np.maximum(late[index], first if index in lone else anywhere)
             for index, kernel in enumerate(self.job.kernels):
                 # the first TB on an SM waits for them, and no TB of the kernel begins before
-                late[index] = late[index] + kernel.parameter_lines * self.values["gpu.sm.parameters"]
+                if kernel.parameter_lines:
+                    late[index] = late[index] + kernel.parameter_lines * self.values["gpu.sm.parameters"]
         for index in self.link:
             for made in (tails, late):
                 if made is not None:

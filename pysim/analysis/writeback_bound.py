@@ -8,12 +8,13 @@ so it has written back all stores beyond that capacity, and these write-backs de
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pysim.program.job import tb_variants
-from pysim.program.occupancy import occupancy
+from pysim.program.occupancy import occupancy, tb_resources
 from pysim.program.regions import SECTOR
 
 from .traffic import compulsory_bytes, written_bytes
@@ -36,10 +37,17 @@ MOST = 1 << 24  # lines of a job that the core walks one by one; larger jobs hav
 def _moved(job: Job, costs: Sequence[ProgramCost]) -> tuple[int, int]:
     """Return the sectors that all TBs of the job load and store. ``costs``: one a kernel."""
     loaded = stored = 0
+    known: dict[tuple[int, tuple[int, int, int]], tuple[int, int]] = {}
     for kernel, cost in zip(job.kernels, costs, strict=True):
-        count = np.bincount(tb_variants(kernel), minlength=len(cost.work))
-        loaded += int(count @ cost.work["load_sectors"].astype(np.int64))
-        stored += int(count @ cost.work["store_sectors"].astype(np.int64))
+        key = (id(cost), kernel.grid)  # a recorded program has a cost of its own
+        if key not in known:
+            count = np.bincount(tb_variants(kernel), minlength=len(cost.work))
+            known[key] = (
+                int(count @ cost.work["load_sectors"].astype(np.int64)),
+                int(count @ cost.work["store_sectors"].astype(np.int64)),
+            )
+        loaded += known[key][0]
+        stored += known[key][1]
     return loaded, stored
 
 
@@ -66,6 +74,13 @@ def fill_slice_traffic(
         lib.gs_passed_of(sim, index, ffi.cast("gs_passed *", cost.slice_traffic[index].ctypes.data))
 
 
+def _all_held(job: Job, values: Mapping[str, int]) -> int:
+    """Return the sum of the kernels' occupancies."""
+    alike = Counter(map(tb_resources, job.kernels))
+    first = {tb_resources(kernel): kernel for kernel in reversed(job.kernels)}
+    return sum(occupancy(first[needs], values) * many for needs, many in alike.items())
+
+
 def written_back_before_reads(
     job: Job, costs: Sequence[ProgramCost], values: Mapping[str, int]
 ) -> tuple[Floats, Floats] | None:
@@ -81,7 +96,7 @@ def written_back_before_reads(
     late = values["gpu.l2.fabric_latency"] * values["gpu.clock"] if values["gpu.l2.partitions"] > 1 else 0
     if not each or len(each) < len(parts) or hand_over < late:
         return None
-    held = min(values["gpu.sm.tbs"], sum(occupancy(kernel, values) for kernel in job.kernels))
+    held = min(values["gpu.sm.tbs"], _all_held(job, values))
     most = np.max([part["most"] for part in each], axis=0)
     passed = np.sum([part["passed"] for part in each], axis=0) - float(held * values["gpu.sms"]) * most
     kept = values["gpu.l2.size"] / values["gpu.l2.slices"] / SECTOR + values["gpu.dram.write_batch"]

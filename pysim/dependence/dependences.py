@@ -6,6 +6,7 @@ nodes*: a counter of producer TBs that releases ranges of consumer TBs, so all-t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pysim.errors import DependenceError
 from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, Regions, csr_offsets, expand_ranges, union
 
+from .access_records import AccessRecord, AccessRecords
 from .groups import RAW, WAR, WAW, Dependences, Group, Groups, assemble, reduce_preds, without_edges
 from .interval_sweep import KernelIntervals, recorded_intervals, sweep_intervals
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pysim.program.job import Access, Job
+    from pysim.program.job import Access, Job, Mode
 
     Ints = NDArray[np.int64]
     # kernel ranks and numbers of producer TBs, kinds of edges, consumer TBs
@@ -34,20 +36,6 @@ __all__ = ["Dependences", "Group", "dependences", "reduce_preds", "without_edges
 
 _RANK = 32  # a TB number fits below this bit
 _CHUNK = 1 << 22  # producers expanded at once, which bounds memory
-
-
-@dataclass(slots=True)
-class _Record:
-    """One access of a kernel to a memory range that later kernels may still conflict with.
-
-    ``mode``: read, write or update; ``lo``, ``hi``: first byte and end of its regions.
-    """
-
-    kernel: int
-    mode: str
-    regions: Regions
-    lo: int
-    hi: int
 
 
 def _clusters(job: Job, recorded: Ints, granule: int) -> tuple[dict[int, int], set[int]]:
@@ -113,7 +101,7 @@ class _Held:
     kind: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, mode: str, records: Sequence[_Record], ranks: Sequence[int]) -> _Held:
+    def of(cls, mode: str, records: Sequence[AccessRecord], ranks: Sequence[int]) -> _Held:
         held = [record.regions for record in records]
         tbs = [regions.tbs + (rank << _RANK) for regions, rank in zip(held, ranks, strict=True)]
         first = csr_offsets(np.array([len(part) for part in tbs], np.int64))[:-1].tolist()
@@ -161,7 +149,7 @@ class _Builder:
         self.granule = granule
         self.offsets = offsets
         self.cluster = cluster
-        self.records: dict[int, list[_Record]] = {}
+        self.records: dict[int, AccessRecords] = defaultdict(AccessRecords)
         self.groups: list[Group] = []
         # layers repeat: edges that follow from shapes and relative addresses alone are computed once
         self.shapes: dict[tuple[int, bytes, bytes, bytes], int] = {}
@@ -187,7 +175,7 @@ class _Builder:
             found: dict[tuple[bytes, bytes], list[Ints]] = {}
             keep: dict[tuple[bytes, bytes], tuple[Ints, NDArray[np.uint8]]] = {}
             for where, access, regions in mine:
-                self._wait(access.mode, regions, self.records.get(where, []), found, keep)
+                self._wait(access.mode, regions, self.records[where], found, keep)
             nodes: dict[tuple[bytes, bytes], Group] = {}
             for key, consumers in found.items():
                 producers, kinds = keep[key]
@@ -203,23 +191,20 @@ class _Builder:
 
     def _wait(
         self,
-        mode: str,
+        mode: Mode,
         regions: Regions,
-        records: Sequence[_Record],
+        records: AccessRecords,
         found: dict[tuple[bytes, bytes], list[Ints]],
         keep: dict[tuple[bytes, bytes], tuple[Ints, NDArray[np.uint8]]],
     ) -> None:
         """Add the producers that the TBs of one access wait for to ``found`` and ``keep``."""
         lo, hi = int(regions.lo.min()), int(regions.hi.max())
-        sources = [
-            record
-            for record in records
-            if (mode != "read" or record.mode != "read") and record.lo < hi and record.hi > lo
-        ]
+        sources = [record for _, record in records.meeting(mode, lo, hi)]
         if not sources:
             return
         kernels = sorted({record.kernel for record in sources})
-        ranks = [kernels.index(record.kernel) for record in sources]
+        rank_of = {kernel: rank for rank, kernel in enumerate(kernels)}
+        ranks = [rank_of[record.kernel] for record in sources]
         here = regions.address
         place = tuple(
             (record.mode, record.regions.shape, rank, record.regions.address - here)
@@ -236,7 +221,7 @@ class _Builder:
             found.setdefault(key, []).append(consumers)
 
     def _templates(
-        self, mode: str, regions: Regions, sources: Sequence[_Record], ranks: Sequence[int]
+        self, mode: str, regions: Regions, sources: Sequence[AccessRecord], ranks: Sequence[int]
     ) -> list[_Wait]:
         """Return the edges of one access; kernels are given by their rank among the sources."""
         left: list[Ints] = []
@@ -280,27 +265,23 @@ class _Builder:
             self.hidden[key] = old.covered_by(new)
         return self.hidden[key]
 
-    def _remember(self, index: int, where: int, mode: str, regions: Regions) -> None:
+    def _remember(self, index: int, where: int, mode: Mode, regions: Regions) -> None:
         """Record an access, and drop regions that a write covers: a wait for the writer implies theirs."""
-        records = self.records.setdefault(where, [])
+        records = self.records[where]
         lo, hi = int(regions.lo.min()), int(regions.hi.max())
-        if mode != "read":
-            left: list[_Record] = []
-            for record in records:
-                if record.kernel < index and record.lo < hi and record.hi > lo:
-                    hidden = self._hidden_by(record.regions, regions)
-                    if hidden.all():
-                        continue
-                    if hidden.any():
-                        record.regions = self._shaped(record.regions.excluding(hidden))
-                        record.lo, record.hi = int(record.regions.lo.min()), int(record.regions.hi.max())
-                left.append(record)
-            records[:] = left
-        records.append(_Record(index, mode, regions, lo, hi))
+        for number, record in records.meeting(mode, lo, hi) if mode != "read" else ():
+            if record.kernel < index:
+                hidden = self._hidden_by(record.regions, regions)
+                if hidden.all():
+                    records.remove(number, record)
+                elif hidden.any():
+                    record.regions = self._shaped(record.regions.excluding(hidden))
+                    record.lo, record.hi = int(record.regions.lo.min()), int(record.regions.hi.max())
+        records.add(AccessRecord(index, mode, regions, lo, hi))
 
 
-def _ordered_before(job: Job) -> list[int]:
-    """Return, for each kernel, a bit mask of the kernels that streams and events order before it.
+def _ordered_before(job: Job) -> list[list[int]]:
+    """Return, for each kernel, the kernels that its stream and events order directly before it.
 
     Raises DependenceError for an event to a kernel that there is not, or backwards.
     """
@@ -315,14 +296,11 @@ def _ordered_before(job: Job) -> list[int]:
             )
         into.setdefault(after, []).append(before)
     last: dict[int, int] = {}
-    bits: list[int] = []
+    made: list[list[int]] = []
     for index, kernel in enumerate(job.kernels):
-        known = 0
-        for before in [*into.get(index, ()), *([last[kernel.stream]] if kernel.stream in last else [])]:
-            known |= bits[before] | (1 << before)
-        bits.append(known)
+        made.append([*into.get(index, ()), *([last[kernel.stream]] if kernel.stream in last else [])])
         last[kernel.stream] = index
-    return bits
+    return made
 
 
 def _access_intervals(job: Job, tensors: set[int], granule: int) -> list[KernelIntervals]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from pysim.program.regions import csr_offsets, empty_index, expand_ranges, strided_ranges_of_lists
+
+from .kernel_order import implied_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,12 +163,12 @@ class Dependences:
 def assemble(
     node_list: Sequence[Group],
     offsets: Ints,
-    before: Sequence[int] | None = None,
+    before: Sequence[Sequence[int]] | None = None,
     races: Sequence[tuple[int, int]] = (),
 ) -> Dependences:
     """Return the tables of group nodes, which come in kernel order.
 
-    ``before``: for each kernel a bit mask of the kernels ordered before it; from it races are computed, else
+    ``before``: for each kernel the kernels ordered directly before it; from them races are computed, else
     ``races`` are taken over.
     """
     groups = Groups.of(node_list)
@@ -206,10 +210,10 @@ def assemble(
     edges = edges[np.lexsort((edges["producer"], edges["consumer"]))]
     pairs = list(zip(edges["producer"].tolist(), edges["consumer"].tolist(), strict=True))
     if before is not None:
-        races = [(p, c) for p, c in pairs if not before[c] >> p & 1]
-    into: list[list[int]] = [[] for _ in range(count)]
-    for producer, consumer in pairs:
-        into[consumer].append(producer)
+        races = _races(pairs, before)
+    into: list[tuple[int, ...]] = [()] * count
+    for consumer, same in groupby(pairs, key=itemgetter(1)):
+        into[consumer] = tuple(producer for producer, _ in same)
     node_count = np.bincount(groups.kernel, minlength=count)
     return Dependences(
         groups,
@@ -224,10 +228,25 @@ def assemble(
         tb_first,
         tb_ptr,
         node[narrow].astype(np.uint32),
-        tuple(tuple(found) for found in into),
+        tuple(into),
         edges,
         tuple(sorted(races)),
     )
+
+
+def _races(pairs: Sequence[tuple[int, int]], before: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Return the (producer, consumer) pairs, by consumer, that nothing puts in order."""
+    unsure: dict[int, list[int]] = {}
+    for consumer, same in groupby(pairs, key=itemgetter(1)):
+        direct = set(before[consumer])
+        left = [producer for producer, _ in same if producer not in direct]
+        if left:
+            unsure[consumer] = left
+    if not unsure:
+        return []
+    asked = [min(unsure.get(kernel, [kernel])) for kernel in range(len(before))]
+    tests = enumerate(implied_kernels(before, asked))
+    return [(p, c) for c, known in tests for p in unsure.get(c, ()) if not known(p)]
 
 
 def _tb_pointers(producers: Ints, offsets: Ints) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -247,18 +266,11 @@ def reduce_preds(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     It holds only where whole kernels wait for whole kernels: with TB edges a kernel may end before TBs of its
     predecessors that it does not need.
     """
-    bits: list[int] = []
-    made: list[tuple[int, ...]] = []
-    for sources in preds:
-        known = 0
-        kept: list[int] = []
-        for before in sorted(set(sources), reverse=True):
-            if not known >> before & 1:
-                kept.append(before)
-                known |= bits[before] | (1 << before)
-        bits.append(known)
-        made.append(tuple(sorted(kept)))
-    return made
+    asked = [min(sources) if len(sources) > 1 else kernel for kernel, sources in enumerate(preds)]
+    return [
+        tuple(sorted(k for k in set(sources) if not implied(k)))
+        for sources, implied in zip(preds, implied_kernels(preds, asked), strict=True)
+    ]
 
 
 def without_edges(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,12 +168,31 @@ def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> 
 
 
 def _flat(
-    parts: Sequence[Sequence[int]],
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    parts: Sequence[Sequence[int]], dtype: type[np.unsignedinteger] = np.uint32
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint32], NDArray[np.uint32]]:
     """Return (values, first, count) of lists of different length."""
     count = np.array([len(p) for p in parts], np.uint32)
     first = (np.cumsum(count) - count).astype(np.uint32)
-    return np.array([v for p in parts for v in p], np.uint32), first, count
+    return np.fromiter(chain.from_iterable(parts), dtype, int(count.sum())), first, count
+
+
+def _described(launches: NDArray[np.void], job: Job, values: Mapping[str, int]) -> None:
+    """Fill arguments, grids, streams and parameters of the launches."""
+    for kernel in job.kernels:
+        if len(kernel.args) != kernel.program.args:
+            raise WorkloadError(
+                f"kernel {kernel.name}: {len(kernel.args)} arguments, its program takes {kernel.program.args}"
+            )
+    args, first, many = _flat([[t.address for t in kernel.args] for kernel in job.kernels], np.uint64)
+    slots = np.arange(len(args)) - np.repeat(first, many)
+    launches["arg"][np.repeat(np.arange(len(launches)), many), slots] = args
+    launches["grid"] = [kernel.grid for kernel in job.kernels]
+    launches["stream"] = [kernel.stream for kernel in job.kernels]
+    lines = np.array([kernel.parameter_lines for kernel in job.kernels], np.int64)
+    launches["parameters"] = lines * values["gpu.sm.parameters"]
+    launches["refetch"] = lines > 0
+    if (launches["arg"] % 256).any():
+        raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
 
 
 def _planned(launches: NDArray[np.void], plan: LaunchPlan | None) -> None:
@@ -235,18 +255,7 @@ def lower(
         each = [k.copy is None or k.copy.timed for k in job.kernels]
         before = np.cumsum(each) - each
         launches["enqueued"] = before.astype(np.uint64) * np.uint64(values["host.launch"])
-    for index, kernel in enumerate(job.kernels):
-        if len(kernel.args) != kernel.program.args:
-            raise WorkloadError(
-                f"kernel {kernel.name}: {len(kernel.args)} arguments, its program takes {kernel.program.args}"
-            )
-        launches["arg"][index, : len(kernel.args)] = [t.address for t in kernel.args]
-        launches["grid"][index] = kernel.grid
-        launches["stream"][index] = kernel.stream
-        launches["parameters"][index] = kernel.parameter_lines * values["gpu.sm.parameters"]
-        launches["refetch"][index] = kernel.parameter_lines > 0
-    if (launches["arg"] % 256).any():
-        raise WorkloadError(f"job {job.name}: tensor addresses must be multiples of 256")
+    _described(launches, job, values)
     launches["program"], launches["places"] = programs.index, 1
     launches["rank"] = priority_ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)

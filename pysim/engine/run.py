@@ -16,7 +16,7 @@ import numpy as np
 from pysim.analysis.lower_bound import Bounds
 from pysim.clock import Clock
 from pysim.dependence.dependences import Dependences
-from pysim.errors import ConfigError, InternalError, SimError, WorkloadError
+from pysim.errors import ConfigError, InternalError, SimError, TimeLimitError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import Device
 from pysim.machine.system import Gpu, System, resolve
@@ -121,6 +121,12 @@ def _with_rule(session: Session, sim: Sim, lowered: Lowered, unlisted: bool) -> 
     return session.rule.installed(sim, lowered) if session.rule and not unlisted else nullcontext()
 
 
+def _without_run(result: Result, run: int, row: dict[str, Any], status: str, error: SimError) -> bool:
+    """Add the row of a scheme that was not simulated to its end; return True, as other schemes may run."""
+    result.add("runs", rows_of("runs", 1, run=run, **(row | {"status": status, "reason": str(error)})))
+    return True
+
+
 def _run_scheme(
     result: Result,
     session: Session,
@@ -152,8 +158,7 @@ def _run_scheme(
         with clock.phase("load"):
             lowered, programs, replay, sim = _load(session, choice, config, known, replays)
     except REFUSED as error:
-        result.add("runs", rows_of("runs", 1, run=run, **(row | {"status": "refused", "reason": str(error)})))
-        return True
+        return _without_run(result, run, row, "refused", error)
     with sim:
         keep = "tbs" in wanted and _tb_rows(result) + session.tbs <= MAX_TB_ROWS
         if "tbs" in wanted and not keep:
@@ -163,8 +168,12 @@ def _run_scheme(
             if progress is not None:
                 progress(choice.name, done, session.tbs)
 
-        with clock.phase("simulate"), _with_rule(session, sim, lowered, run in result.unlisted):
-            records, ended = sim.run(session.threads, MAX_TB_ROWS, lowered.job.tb_buffer, keep, report, stop)
+        try:
+            with clock.phase("simulate"), _with_rule(session, sim, lowered, run in result.unlisted):
+                room = lowered.job.tb_buffer
+                records, ended = sim.run(session.threads, MAX_TB_ROWS, room, keep, report, stop)
+        except TimeLimitError as error:
+            return _without_run(result, run, row, "failed", error)
         done = time.perf_counter()
         found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else SERIES)
     if replay is not None and ended:

@@ -11,7 +11,7 @@ from pysim.analysis.traffic import args_from_dram
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.definition_check import check_job
-from pysim.program.occupancy import carveout
+from pysim.program.occupancy import carveouts
 from pysim.program.ops import LoweredPrograms, lower_programs
 from pysim.program.pattern_check import check_patterns
 from pysim.schemes.prologue import job_without_prologues
@@ -67,15 +67,15 @@ class Session:
         key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
         if plan is not None:
             job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
-            times = [
-                times[plan.launch_of_kernel.index(k)] if k in plan.launch_of_kernel else 0.0
-                for k in range(len(job.kernels))
-            ]
+            first: dict[int, float] = {}
+            for number, time in zip(plan.launch_of_kernel, times, strict=False):
+                first.setdefault(number, time)
+            times = [first.get(k, 0.0) for k in range(len(job.kernels))]
         else:
             if key not in self.programs:
                 self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
             job, programs = self.job, self.programs[key]
-        each = [carveout(k, values, config.carveouts) for k in job.kernels]
+        each = carveouts(job.kernels, values, config.carveouts)
         return lower(job, self.deps, choice, values, programs, each, times, plan), programs
 
     def contracted(self, made: Contraction) -> Session:
@@ -88,7 +88,7 @@ class Session:
         """Return, for each kernel, the least cycles of a TB of each variant after its prologue."""
         job = job_without_prologues(self.job)
         programs = lower_programs(job, values["gpu.sm.block_max"], values)
-        each = [carveout(k, values, config.carveouts) for k in job.kernels]
+        each = carveouts(job.kernels, values, config.carveouts)
         none = [0.0] * len(job.kernels)
         with Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:
             costs = program_costs(sim.sim, programs)

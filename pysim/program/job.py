@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -239,7 +240,21 @@ def tb_variants(kernel: Kernel) -> NDArray[np.int64]:
     if isinstance(kernel.program, RecordedProgram):
         rows = kernel.program.tb_rows
         return np.zeros(kernel.tbs, np.int64) if rows is None else np.asarray(rows, np.int64)
-    tb = np.arange(kernel.tbs, dtype=np.int64)
-    x, y, z = kernel.grid
+    return _small_grid(kernel.grid) if kernel.tbs <= _SMALL else _variants_of(kernel.grid)
+
+
+_SMALL = 4096  # TBs of grids whose variants are kept: jobs of many small kernels ask for the same again
+
+
+def _variants_of(grid: tuple[int, int, int]) -> NDArray[np.int64]:
+    x, y, z = grid
+    tb = np.arange(x * y * z, dtype=np.int64)
     last = [tb % x == x - 1, tb // x % y == y - 1, tb // (x * y) == z - 1]
     return np.asarray(sum(bit.astype(np.int64) << i for i, bit in enumerate(last)))
+
+
+@lru_cache(maxsize=256)
+def _small_grid(grid: tuple[int, int, int]) -> NDArray[np.int64]:
+    made = _variants_of(grid)
+    made.flags.writeable = False  # all kernels of the grid share it
+    return made

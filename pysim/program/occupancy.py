@@ -63,6 +63,25 @@ def occupancy(kernel: Kernel, values: Mapping[str, int]) -> int:
     return held
 
 
+def carveouts(kernels: Sequence[Kernel], values: Mapping[str, int], options: Sequence[int]) -> list[int]:
+    """Return the carve-out of each kernel (:func:`carveout`); equal resources are looked at once."""
+    known: dict[tuple[int, int, int], int] = {}
+    made: list[int] = []
+    for kernel in kernels:
+        needs = tb_resources(kernel)
+        found = known.get(needs)
+        if found is None:
+            found = known[needs] = carveout(kernel, values, options)
+        made.append(found)
+    return made
+
+
+def tb_resources(kernel: Kernel) -> tuple[int, int, int]:
+    """Return what occupancy depends on: warps a TB, registers a thread, bytes of shared memory."""
+    program = kernel.program
+    return program.warps, program.registers, program.smem
+
+
 def carveout(kernel: Kernel, values: Mapping[str, int], options: Sequence[int]) -> int:
     """Return the smallest carve-out that holds as many TBs as the other resources allow.
 

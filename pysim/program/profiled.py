@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MAX_CYCLES = (1 << 32) - 1
+MAX_CYCLES = 1 << 41  # 1,000 s at 2.2 GHz
+_LONGEST = (1 << 30) - 1  # cycles of one op; a longer delay is several
 
 
 def profiled(
@@ -31,7 +32,7 @@ def profiled(
 ) -> Kernel:
     """Make a kernel whose TB i runs for ``cycles[i]`` SM cycles and touches no memory.
 
-    ``cycles``: int64, one a TB, 0 to 2^32 - 1. ``warps``, ``registers`` (a thread) and ``smem`` (bytes) are
+    ``cycles``: int64, one a TB, 0 to 2^41. ``warps``, ``registers`` (a thread) and ``smem`` (bytes) are
     what a TB holds meanwhile. Placement and waves of a measured kernel can be replayed so, without a model
     of what it computes. A time that is out of range raises :class:`WorkloadError`.
     """
@@ -40,18 +41,20 @@ def profiled(
         raise WorkloadError(f"{name}: times of TBs: shape {cycles.shape}: must be one a TB")
     if cycles.min() < 0 or cycles.max() > MAX_CYCLES:
         raise WorkloadError(f"{name}: times of TBs: must be 0 to {MAX_CYCLES} cycles")
-    # TBs of equal time share their two ops
+    # TBs of equal time share their ops
     each, which = np.unique(cycles, return_inverse=True)
 
     def lowered(values: Mapping[str, int]) -> CodeTables:
         from pysim._ffi import dtype_of
 
         del values  # a time is a time on every device
-        ops = np.zeros(2 * len(each), dtype_of("gs_op"))
-        ops["kind"] = np.tile([OP["DELAY"], OP["EXIT"]], len(each))
-        ops["count"][::2] = each
-        ops["issue"][1::2] = 1
-        entries = np.repeat(2 * np.arange(len(each), dtype=np.uint32)[:, None], warps, axis=1)
+        delays = np.maximum(1, -(-each // _LONGEST))  # of each time
+        exits = np.cumsum(delays + 1) - 1
+        ops = np.zeros(int((delays + 1).sum()), dtype_of("gs_op"))
+        ops["kind"], ops["count"] = OP["DELAY"], _LONGEST
+        ops["count"][exits - 1] = each - (delays - 1) * _LONGEST
+        ops["kind"][exits], ops["count"][exits], ops["issue"][exits] = OP["EXIT"], 0, 1
+        entries = np.repeat((exits - delays).astype(np.uint32)[:, None], warps, axis=1)
         patterns, lanes = np.zeros(0, dtype_of("gs_pattern")), np.zeros(0, dtype_of("gs_lanes"))
         return CodeTables(ops, patterns, lanes, entries)
 

@@ -1,7 +1,8 @@
 """Check random jobs by their numbers: ``make oracle``, or a stretch of it (``FIRST=4000 JOBS=500``).
 
 Each job runs under every scheme that takes it, twice: with the oracle, then in slices and on threads. Those
-with an edge too few (``mutants``) run under one scheme each, drawn at random. What failed is named by its
+with an edge too few (``mutants``), and those whose TBs write neighbouring bytes of a sector (``unaligned``),
+run under one scheme each, drawn at random. What failed is named by its
 number and scheme; the others are checked all the same. Exit status 1 where anything failed.
 """
 
@@ -15,11 +16,13 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import starmap
 
-from . import random_jobs, random_mutations
+from . import random_jobs, random_mutations, unaligned_jobs
 
 CHECKS = {
     "settings": (random_jobs.case, random_jobs.check),
     "mutants": (random_mutations.mutant, random_mutations.check),
+    "unaligned": (unaligned_jobs.case, unaligned_jobs.check),
+    "unaligned-mutants": (unaligned_jobs.mutant, unaligned_jobs.check_mutant),
 }
 EACH = 100  # jobs between two lines that say how far it is, and of one process at a time
 

@@ -1,0 +1,88 @@
+"""Setting up many independent launches takes time in proportion to them, whatever they touch."""
+
+import time
+
+import numpy as np
+import pytest
+
+from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, simulate
+from pysim.analysis import estimate
+from pysim.dependence.dependences import dependences
+from workloads import make
+
+
+def program(args):
+    """Return code that stores to its last argument, after a load from the first if it has two."""
+    code = Code()
+    if args > 1:
+        code.load(0, Pattern(0, 4, s0=4))
+        code.wait(0)
+    code.store(1, Pattern(args - 1, 4, s0=4))
+    code.exit()
+    return Program(f"of {args}", (tuple(code.ops),), 1, 16, 0, args)
+
+
+def row(number):
+    return lambda tbs: np.stack([0 * tbs + number, 0 * tbs + number + 1, 0 * tbs, 0 * tbs + 32], axis=1)
+
+
+def empty(count):
+    return list(make(f"empty:tbs=1,kernels={count}").kernels)
+
+
+def own_tensors(count):
+    memory, code = Memory(), program(1)
+    tensors = [memory.tensor(f"t{i}", 1, 32, 4) for i in range(count)]
+    return [Kernel("k", code, (1, 1, 1), (t,), (Access(t, "write", row(0)),)) for t in tensors]
+
+
+def shared_input(count):
+    """All but the first read what the first wrote."""
+    memory, code, first = Memory(), program(2), row(0)
+    read = memory.tensor("read", 1, 32, 4)
+    tensors = [memory.tensor(f"t{i}", 1, 32, 4) for i in range(count - 1)]
+    maker = Kernel("make", program(1), (1, 1, 1), (read,), (Access(read, "write", first),))
+    accesses = [(Access(read, "read", first), Access(t, "write", first)) for t in tensors]
+    return [maker, *(Kernel("k", code, (1, 1, 1), (read, a[1].tensor), a) for a in accesses)]
+
+
+def rows_of_one(count):
+    tensor, code = Memory().tensor("t", count, 32, 4), program(1)
+    return [Kernel("k", code, (1, 1, 1), (tensor,), (Access(tensor, "write", row(i)),)) for i in range(count)]
+
+
+def streams(count):
+    code = Code()
+    code.exit()
+    made = Program("empty", (tuple(code.ops),), 1, 16, 0, 0)
+    return [Kernel("k", made, (1, 1, 1), (), (), stream=i) for i in range(count)]
+
+
+def seconds(kernels, scheme):
+    begin = time.process_time()
+    result = simulate("titan_v", Job("many", kernels), scheme, threads=1, tables="none", baseline=False)
+    assert result.tables()["runs"]["status"][0] == b"ok"
+    return time.process_time() - begin
+
+
+@pytest.mark.parametrize("scheme", ["stream", "graph", "tb_static"])
+@pytest.mark.parametrize("make_kernels", [empty, own_tensors, shared_input, rows_of_one, streams])
+def test_four_times_the_launches_take_less_than_seven_times_the_time(make_kernels, scheme):
+    seconds(make_kernels(10), scheme)
+    few, many = seconds(make_kernels(1500), scheme), seconds(make_kernels(6000), scheme)
+    assert many < 7 * few + 0.2
+
+
+def test_readers_and_rows_depend_on_what_they_should():
+    deps = dependences(Job("shared", shared_input(50)))
+    assert deps.preds == ((), *((0,) for _ in range(49)))
+    assert dependences(Job("rows", rows_of_one(50))).preds == ((),) * 50
+
+
+def test_joined_kinds_leave_the_estimate_as_it_is(monkeypatch):
+    found = []
+    for many in (0, 1 << 30):
+        monkeypatch.setattr(estimate, "_MANY", many)
+        result = simulate("titan_v", Job("many", shared_input(60)), "tb_static", tables="none")
+        found.append(float(result.tables()["runs"]["estimate_us"][0]))
+    assert found[0] == pytest.approx(found[1], rel=1e-9)

@@ -19,7 +19,7 @@ import pytest
 
 import stats
 from pysim.cli.script import Script
-from tests.support.calls import CONFIGS, Done, caller, pysim, refused
+from tests.support.calls import CONFIGS, Done, caller, hear_ctrl_c, pysim, refused
 
 GRU = CONFIGS / "titanv_gru.py"
 run = caller("titanv_gru")
@@ -196,7 +196,7 @@ def test_a_signal_leaves_nothing(
     options = ("--schemes", "graph,stream", "--layers", "1", "--timesteps", "8", "--threads", "1")
     started = subprocess.Popen(
         [sys.executable, str(GRU), *options],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     assert started.stderr is not None
     while after not in started.stderr.readline():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,11 @@ def call(folder: Path, *args: object) -> Done:
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         timeout=PATIENCE, check=False,
     )  # fmt: skip
+
+
+def hear_ctrl_c() -> None:
+    """Let SIGINT end a child (``preexec_fn``): background jobs of a shell ignore it, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def caller(script: str, *always: object) -> Callable[..., Done]:

@@ -20,6 +20,7 @@ from pysim.program.warp_program import Code, Pattern
 from pysim.trace import writer
 from pysim.trace.writer import write_trace
 from tests.core.workloads_small import JOBS
+from tests.support.calls import hear_ctrl_c
 from workloads.registry import make
 
 from .reader import listed, read_kernel, text_of
@@ -189,7 +190,9 @@ def test_a_full_disk_is_one_line(tmp_path):
 def test_an_interrupt_leaves_nothing(tmp_path):
     command = [sys.executable, "-m", "pysim", "write-trace", "ffma:iterations=65535", str(tmp_path / "out")]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+    ) as child:
         until = time.monotonic() + 30
         while not list(tmp_path.glob("out/*")) and time.monotonic() < until:
             time.sleep(0.01)

@@ -14,7 +14,7 @@ import pytest
 
 from pysim import Config, ConfigError
 from pysim.machine.devices import device
-from tests.support.calls import CONFIGS, ROOT, refused
+from tests.support.calls import CONFIGS, ROOT, hear_ctrl_c, refused
 from workloads.validation import cache, cases, parallel
 from workloads.validation.suites import SUITES, cases_of
 from workloads.validation.table import rows_of
@@ -232,7 +232,7 @@ def test_ctrl_c_ends_in_one_line_and_keeps_what_was_done(tmp_path):
     started = subprocess.Popen(
         [sys.executable, str(CONFIGS / "validate.py"), "--suite", "deepbench-rnn", "--threads", "2"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     assert started.stderr is not None
     with started.stderr as stream:

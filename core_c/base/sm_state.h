@@ -144,6 +144,7 @@ typedef struct gs_sm {
     u32 port_sharers;  /* SMs with TBs on this SM's port */
     u32 live_tbs;
     u32 deferred_n;
+    u64 l1_fresh_since; /* when marked lines were last invalidated, ticks */
     u64 warp_cycles,
         next_due; /* next_due: no later than the end of the sample, and of that of the time series */
     gs_work work;

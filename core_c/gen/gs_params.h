@@ -328,7 +328,7 @@ typedef struct gs_scheme_params {
     int64_t affinity;
     /* Table schemes: share of all warps that stays free for the oldest kernel with TBs left, so that newer ones cannot starve it. [1/65536] */
     int64_t reserve;
-    /* How L1 is kept from serving old data of another kernel. kernel: invalidate L1 at kernel start; bypass: read such data past L1; tb: invalidate L1 at TB start. auto: kernel for barrier schemes, else bypass. [choice] */
+    /* How L1 is kept from serving old data of another kernel. kernel: invalidate L1 at kernel start; bypass: read such data past L1; tb: invalidate L1 at TB start; argument: L1 marks lines of arguments whose memory is overwritten, and a TB start invalidates the marked lines where they may be older than the TB's producers. auto: argument for pool, tb_*, blockmaestro and wireframe; bypass where TBs wait inside programs; else kernel. [choice] */
     int64_t coherence;
     /* Shared-memory carve-out chosen for each kernel or once for the job. auto: kernel for barrier schemes and, with gpu.sm.own_carveout, where kernels wait inside; else job. [choice] */
     int64_t carveout;

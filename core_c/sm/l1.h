@@ -3,10 +3,11 @@
    least recently used line is evicted first. Data are kept for as many lines as the carve-out leaves: when
    those are all taken although a set has a free way, four neighbouring sets evict a line each.
 
-   A line's key holds the part of its number that the set does not imply, whether it is protected, its rank
-   (how many lines of the set are evicted after it; 3: it is the next) and its sector mask. Its fill word is
-   the cycle from which it is valid or, while that is not known, GS_IN_FLIGHT + the first of the slots that
-   wait for it. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for. */
+   A line's key holds the part of its number that the set does not imply, whether it is marked, whether it is
+   protected, its rank (how many lines of the set are evicted after it; 3: it is the next) and its sector
+   mask. A marked line holds memory that a kernel overwrites (scheme.coherence = argument); marked lines are
+   invalidated together, the others stay. Its fill word is the cycle from which it is valid or, while that is
+   not known, GS_IN_FLIGHT + the first of the slots that wait for it. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for. */
 #pragma once
 #include "base/state.h"
 
@@ -25,6 +26,9 @@ enum {
     GS_L1_PROTECTED = 128,
     GS_L1_TAG = 256
 };
+
+#define GS_L1_MARKED 0x80000000u
+#define GS_L1_NUMBER (~GS_L1_MARKED & ~(u32)(GS_L1_TAG - 1)) /* bits of a key that say which line it is */
 
 #define GS_IN_FLIGHT 0xffff0000u
 
@@ -56,7 +60,7 @@ static inline u32 gs_l1_ways(__m128i mask)
 
 static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
 {
-    __m128i keys = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32(~(GS_L1_TAG - 1) | GS_L1_VALID));
+    __m128i keys = _mm_and_si128(gs_l1_load(s->key), _mm_set1_epi32((int)(GS_L1_NUMBER | GS_L1_VALID)));
     return gs_l1_ways(_mm_cmpeq_epi32(keys, _mm_set1_epi32((int)key)));
 }
 
@@ -117,7 +121,7 @@ static inline u32 gs_l1_match(const gs_l1set *s, u32 key)
 {
     u32 match = 0;
     for (u32 i = 0; i < GS_L1_WAYS; i++) {
-        match |= (u32)((s->key[i] & (~(u32)(GS_L1_TAG - 1) | GS_L1_VALID)) == key) << i;
+        match |= (u32)((s->key[i] & (GS_L1_NUMBER | GS_L1_VALID)) == key) << i;
     }
     return match;
 }
@@ -240,9 +244,10 @@ static inline u32 gs_l1_allocate(gs_sm *sm, gs_l1set *s, u32 c)
    and GS_L1_MERGED (in flight) set *place, and *fill to the cycle of the fill (GS_IN_FLIGHT or more: not
    known). GS_L1_PART: some sectors are in flight, and L1 lacks others, which this load has to request and
    wait for itself. Later loads see them with the fill of the former, at most the latency of L2 too early: a
-   line has one fill time. *mask becomes the sectors to request. `fold`: gs_l1_fold of the line. */
-static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mask, u32 c, u32 *place,
-                                         u32 *fill)
+   line has one fill time. *mask becomes the sectors to request. `fold`: gs_l1_fold of the line; `mark`:
+   GS_L1_MARKED or 0. */
+static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 mark, u32 *mask, u32 c,
+                                         u32 *place, u32 *fill)
 {
     u32 at = gs_l1_set_of(line, fold);
     gs_l1set *s = &sm->l1[at];
@@ -253,6 +258,7 @@ static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mas
         *fill = s->fill[i];
         *place = at * GS_L1_WAYS + i;
         gs_l1_protect(s, i);
+        s->key[i] |= mark;
         u32 lacks = *mask & ~s->key[i];
         if (lacks == 0) {
             return here ? GS_L1_HIT : GS_L1_MERGED;
@@ -265,7 +271,7 @@ static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mas
     u32 i = gs_l1_allocate(sm, s, c);
     *place = 0;
     if (GS_LIKELY(i < GS_L1_WAYS)) {
-        gs_l1_insert(s, i, key | *mask);
+        gs_l1_insert(s, i, key | mark | *mask);
         s->fill[i] = GS_IN_FLIGHT;
         *place = at * GS_L1_WAYS + i;
     }
@@ -274,7 +280,7 @@ static GS_ALWAYS_INLINE int gs_l1_lookup(gs_sm *sm, u32 line, u32 fold, u32 *mas
 
 /* A store writes through, and its line is allocated as a load's is: with the sectors that it writes or, if it
    writes any in part, with no more than those that were valid. Returns its place, or 0. */
-static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
+static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 mark, u32 whole, u32 c)
 {
     u32 at = gs_l1_set_of(line, fold);
     gs_l1set *s = &sm->l1[at];
@@ -292,7 +298,7 @@ static inline u32 gs_l1_store(gs_sm *sm, u32 line, u32 fold, u32 whole, u32 c)
     if (s->fill[i] > c) {
         return 0; /* the fill that is in flight will include what is stored */
     }
-    s->key[i] |= whole;
+    s->key[i] |= mark | whole;
     return at * GS_L1_WAYS + i;
 }
 
@@ -348,4 +354,35 @@ static inline void gs_l1_invalidate(gs_sm *sm)
         }
     }
     sm->l1_lines = 0;
+}
+
+/* Marked lines become invalid, like all lines in gs_l1_invalidate. In their sets the valid lines move before
+   them in the order of eviction, so that new lines take the place of the invalid ones. */
+static inline void gs_l1_invalidate_marked(gs_sm *sm)
+{
+    if (!sm->l1_lines) {
+        return;
+    }
+    for (u32 i = 1; i <= GS_L1_SETS; i++) {
+        u32 *key = sm->l1[i].key, marked = 0;
+        for (u32 way = 0; way < GS_L1_WAYS; way++) {
+            marked |= (key[way] / GS_L1_MARKED) << way;
+        }
+        if (!marked) {
+            continue;
+        }
+        u32 by_rank[GS_L1_WAYS], next = 0;
+        for (u32 way = 0; way < GS_L1_WAYS; way++) {
+            by_rank[(key[way] & GS_L1_RANKS) / GS_L1_RANK] = way;
+        }
+        for (u32 last = 0; last < 2; last++) {
+            for (u32 rank = 0; rank < GS_L1_WAYS; rank++) {
+                u32 way = by_rank[rank];
+                if ((marked >> way & 1) == last) {
+                    key[way] = (last ? 0 : key[way] & ~(u32)GS_L1_RANKS) | next++ * GS_L1_RANK;
+                }
+            }
+        }
+        sm->l1_lines -= gs_popcount(marked);
+    }
 }

@@ -206,6 +206,7 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
                        .copy = op->kind == GS_OP_LOAD && op->smem,
                        .pool = pool,
                        .n = n,
+                       .mark = (launch->overwritten >> p->arg & 1) * GS_L1_MARKED,
                        .sectors = joined ? 0 : reach.template->sectors};
     sm->lsu_free = gs_max(issue, sm->lsu_free) + lines; /* reading a copy's registers does not hold it */
     if (GS_UNLIKELY(op->smem)) {

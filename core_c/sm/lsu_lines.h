@@ -16,6 +16,7 @@ typedef struct gs_mem_access {
     gs_scoreboard_slot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the LSU takes the first line */
     u32 wi, slot, kind, copy, pool, n, sectors;
+    u32 mark; /* GS_L1_MARKED: a later kernel may overwrite the lines, else 0 */
     const gs_part *joins; /* of a store that will join this one, or NULL */
 } gs_mem_access;
 
@@ -61,7 +62,7 @@ static GS_ALWAYS_INLINE int gs_mem_access_l1(gs_ctx *ctx, gs_sm *sm, const gs_me
 {
     const gs_clock *clock = gs_clock_of(ctx->sim, sm);
     u32 fill = 0;
-    int found = gs_l1_lookup(sm, (u32)x->line, fold, &x->mask, (u32)a->c, &x->place, &fill);
+    int found = gs_l1_lookup(sm, (u32)x->line, fold, a->mark, &x->mask, (u32)a->c, &x->place, &fill);
     u32 have = x->part->mask & ~x->mask; /* of a line that L1 lacks in part */
     x->fresh = x->mask;
     if (found == GS_L1_PART && have && !gs_mem_access_join_fill(sm, a, x->place, fill)) {
@@ -145,7 +146,8 @@ static GS_ALWAYS_INLINE void gs_mem_access_lines(gs_ctx *ctx, gs_sm *sm, const g
             continue;
         }
         if (keeps) {
-            x.kept = gs_l1_store(sm, (u32)x.line, fold, part->partial ? 0 : x.mask, (u32)a->c);
+            x.kept =
+                gs_l1_store(sm, (u32)x.line, fold, a->mark, part->partial ? 0 : x.mask, (u32)a->c);
         }
         if (x.line - block.first >= block_lines) {
             block = gs_block_of(map, x.line);

@@ -86,8 +86,14 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
     if (GS_START_CONFIGURE(s.pay)) {
         gs_l1_invalidate(sm);
         gs_l1_resize(sm, sim->l1_total - launch->carveout);
+        sm->l1_fresh_since = s.time;
     } else if (sim->order.invalidate == 2 || (sim->order.invalidate == 1 && sm->last_kernel != kernel)) {
         gs_l1_invalidate(sm);
+    } else if (sim->order.invalidate == 3 && launch->stale &&
+               gs_residents_of(sim, sm->id)[at].ready > sm->l1_fresh_since) {
+        /* the scheduler wrote this entry before it sent the message, and leaves it until the TB ends */
+        gs_l1_invalidate_marked(sm);
+        sm->l1_fresh_since = s.time;
     }
     if (sm->last_kernel != kernel) {
         sm->parameters_ready = (u32)c + launch->parameters;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,14 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.ops import LoweredPrograms, lane_table, sem_table, struct_array
 from pysim.program.recorded_program import RecordedAccesses
-from pysim.program.regions import csr_offsets, intersection, overlaps
+from pysim.program.regions import csr_offsets
 from pysim.program.warp_program import OP
-from pysim.program.written_memory import rewritten_by_job
 from pysim.schemes.core_tables import CoreTables
 from pysim.schemes.edge_check import check_edges
 from pysim.schemes.priority import PRIORITY, priority_ranks
 from pysim.schemes.registry import Choice
+
+from .coherence import fill_coherence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,30 +119,6 @@ class Lowered:
     known: KnownEdges  # that the scheme goes by
     entry_bytes: float  # of the dependence table
     list_bytes: float  # of its second buffer
-
-
-def _bypass(job: Job, plan: LaunchPlan | None = None) -> list[int]:
-    """Return, for each kernel, the arguments whose memory the job writes, as bits.
-
-    A recorded kernel reads less than its arguments hold; its other bits go for all that it reads. Of the
-    persistent kernels that a plan makes of several, ops say it.
-    """
-    fused = Counter(plan.launch_of_kernel) if plan and plan.unfused else Counter[int]()
-    written = rewritten_by_job(plan.unfused if plan and plan.unfused else job)
-    made: list[int] = []
-    for index, kernel in enumerate(job.kernels):
-        if fused[index] > 1:
-            made.append(0)
-            continue
-        spans, bits = written, 0
-        if kernel.footprint is not None:
-            spans = intersection(kernel.footprint.read_ranges(kernel.tbs, kernel.name), written)
-            bits = (0xFFFFFFFF << len(kernel.args)) & 0xFFFFFFFF if len(spans) else 0
-        for slot, tensor in enumerate(kernel.args):
-            if overlaps(spans, tensor.address, tensor.address + tensor.nbytes):
-                bits |= 1 << slot
-        made.append(bits)
-    return made
 
 
 def _copies(job: Job, values: Mapping[str, int], launches: NDArray[np.void]) -> NDArray[np.void]:
@@ -259,8 +235,7 @@ def lower(
     launches["program"], launches["places"] = programs.index, 1
     launches["rank"] = priority_ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
-    if scheme.coherence(values) == "bypass":
-        launches["bypass"] = _bypass(job, plan)
+    fill_coherence(launches, scheme.coherence(values), job, plan)
     launches["carveout"] = carveouts if scheme.carveout_mode(values) == "kernel" else max(carveouts)
     pred_table, launches["first_pred"], launches["preds"] = _flat(how.preds)
     for name in ("first_tb_out", "first_tb_row", "first_block"):

@@ -64,6 +64,11 @@ class TableScheme(Scheme):
             KnownEdges.without_cost(reduce_transitively(made.deps)) if values["scheme.table.reduce"] else made
         )
 
+    def coherence(self, values: Mapping[str, int]) -> str:
+        """Return as ``Scheme.coherence``; TBs with prologues wait inside, so 'auto' and 'argument' bypass."""
+        made = super().coherence(values)
+        return "bypass" if made == "argument" and values["scheme.prologue"] else made
+
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
         """Return ``gs_order`` with what the table fetches from memory."""
         fetch = not values["scheme.prologue"] and values["scheme.table.fetch"]

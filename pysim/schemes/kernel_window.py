@@ -109,10 +109,18 @@ def conflicting_kernels(job: Job) -> tuple[list[tuple[int, ...]], list[int]]:
     return reduce_preds(preds), counts
 
 
-class AcsHardware(Scheme):
-    """ACS with the window in the command processor."""
+class _Acs(Scheme):
+    """ACS, which changes nothing in L1."""
 
     windowed: ClassVar[bool] = True
+
+    def coherence(self, values: Mapping[str, int]) -> str:
+        """Return as ``Scheme.coherence``, but 'auto' is kernel."""
+        return super().coherence(values) if values["scheme.coherence"] else "kernel"
+
+
+class AcsHardware(_Acs):
+    """ACS with the window in the command processor."""
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
         """Return the order by range checks; the window compares one slot a cycle."""
@@ -133,10 +141,9 @@ class AcsHardware(Scheme):
         return [Structure("window", count, hardware_cost.acs_slot_fields(count))]
 
 
-class AcsSoftware(Scheme):
+class AcsSoftware(_Acs):
     """ACS with the window on the host; the program fills a queue in host memory."""
 
-    windowed: ClassVar[bool] = True
     host_launches: ClassVar[bool] = False
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:

@@ -42,5 +42,5 @@ PLACEMENTS = {
 }
 COHERENCE = {
     word: SchemeOption(f"scheme.coherence = {word}", (("scheme.coherence", word),))
-    for word in ("bypass", "tb")
+    for word in ("bypass", "tb", "argument")
 }

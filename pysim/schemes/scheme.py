@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .options import Pins, SchemeOption
 
 COHERENCE = next(p for p in PARAMS["scheme"] if p.name == "coherence").choices
+INVALIDATE = {"bypass": 0, "kernel": 1, "tb": 2, "argument": 3}  # gs_order.invalidate
 CARVEOUT = next(p for p in PARAMS["scheme"] if p.name == "carveout").choices
 
 
@@ -121,7 +122,7 @@ class Scheme:
             "tb_edges": int(table),
             "window": min(everything, values["scheme.window"]) if table else everything,
             "bypass": values["scheme.bypass"] if table else 0,
-            "invalidate": {"kernel": 1, "bypass": 0, "tb": 2}[self.coherence(values)],
+            "invalidate": INVALIDATE[self.coherence(values)],
             "gpcs": gpc_order(values),
             "launch": values["gpu.cp.launch"],
             "gap": values[self.gap] if self.gap else 0,
@@ -164,10 +165,16 @@ class Scheme:
         return intra_kernel_plan(job, config.encoded())
 
     def coherence(self, values: Mapping[str, int]) -> str:
-        """Return kernel, bypass or tb: 'auto' is kernel where only whole kernels wait, else bypass."""
+        """Return kernel, bypass, tb or argument.
+
+        'auto' is bypass where TBs wait inside programs, argument where there is a window, else kernel. For a
+        TB that waits later its start is too early, so 'argument' is bypass there, too.
+        """
         word = COHERENCE[values["scheme.coherence"]]
+        if word in ("auto", "argument") and self.waits_inside:
+            return "bypass"
         if word == "auto":
-            return "kernel" if self.kernels_wait and not self.waits_inside else "bypass"
+            return "argument" if self.windowed else "kernel"
         return word
 
     def carveout_mode(self, values: Mapping[str, int]) -> str:

@@ -97,7 +97,7 @@ def test_real_device_with_threads():
     block_max=st.sampled_from((1, 7, 64)),
     start=st.sampled_from((0.0, 0.09, 40.0)),
     replacement=st.sampled_from(("random", "lru", "clock")),
-    coherence=st.sampled_from(("auto", "tb", "bypass")),
+    coherence=st.sampled_from(("auto", "tb", "bypass", "argument")),
     keep_stores=st.sampled_from((0, 1)),
     reserved=st.sampled_from((0, 7168, 20480)),
     gpcs=st.sampled_from((1, 2)),

@@ -20,12 +20,12 @@ from workloads.registry import make
 
 TABLES = ("tb_static", "tb_ideal")
 COHERENCE = {
-    "host": ("auto", "kernel", "bypass", "tb"),
-    "stream": ("auto", "kernel", "bypass", "tb"),
-    "graph": ("auto", "kernel", "bypass", "tb"),
-    "tb_static": ("auto", "bypass", "tb"),
-    "tb_learned": ("auto", "bypass", "tb"),
-    "tb_ideal": ("auto", "bypass", "tb"),
+    "host": ("auto", "kernel", "bypass", "tb", "argument"),
+    "stream": ("auto", "kernel", "bypass", "tb", "argument"),
+    "graph": ("auto", "kernel", "bypass", "tb", "argument"),
+    "tb_static": ("auto", "bypass", "tb", "argument"),
+    "tb_learned": ("auto", "bypass", "tb", "argument"),
+    "tb_ideal": ("auto", "bypass", "tb", "argument"),
 }
 
 
@@ -47,7 +47,7 @@ def test_random_dags(seed):
     window=st.sampled_from((1, 2, 7, 1000)),
     entries=st.sampled_from((1, 8, 64, 100000)),
     submit=st.sampled_from(("prefilled", "eager")),
-    which=st.integers(0, 3),
+    which=st.integers(0, 4),
     carveout=st.sampled_from(("auto", "kernel", "job")),
     bypass=st.sampled_from((0, 1, 16)),
 )

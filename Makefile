@@ -33,7 +33,7 @@ help:
 	@echo "make golden    the stored hashes of the golden runs, anew: after a change that is meant to change results"
 	@echo "make guard     instructions of the core against stored counts; needs valgrind"
 	@echo "make bench     the guard, then speed of the simulator, and of dependences of a million TBs (60 s and 4 GB at most)"
-	@echo "make readme    README.md, docs/gru.md, dependences.md, time_series.md, long_runs.md and parameters.md, anew"
+	@echo "make readme    README.md, docs/gru.md, dependences.md, time_series.md, long_runs.md, parameters.md and tables.md, anew"
 	@echo "make microbench  docs/microbench.md: the simulated constants of an H200, anew"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
 	@echo "make blockmaestro  docs/blockmaestro.md: its applications under all schemes, anew (minutes)"

@@ -45,11 +45,12 @@ def options_of():
     return Script.start("cusync_models", parser, args, ("models", "sizes", "subset", "devices"))
 
 
-def runs_of(script, config, piece, schemes, name, log):
+def runs_of(script, config, piece, schemes, name, arguments, log):
     """Return the table ``runs`` of one part of a model under its schemes.
 
-    Times exclude the first launch and include the gap to the next kernel, as parts follow each other in a
-    model. The scheme ``host`` also pays for the launches that clear semaphores.
+    ``arguments``: the model and its size, for the column of that name. Times exclude the first launch and
+    include the gap to the next kernel, as parts follow each other in a model. The scheme ``host`` also pays
+    for the launches that clear semaphores.
     """
     import numpy as np
 
@@ -57,6 +58,7 @@ def runs_of(script, config, piece, schemes, name, log):
     found = []
     for scheme in schemes:
         job, run = piece.build(scheme)
+        job = job.with_arguments(arguments)
         made = script.simulate(job, run, config, tables="none", progress=log, baseline=False)
         rows = made.listed()["runs"]
         rows["scheme"], rows["workload"] = scheme.encode(), name.encode()
@@ -94,9 +96,10 @@ def main():
         config = dataclasses.replace(options, gpu=device).config()
         for size in sizes:
             title, listed, known = f"{model} {size}", [], []
+            given = {"model": model, "size": size}
             for piece in pieces_of(config, model, size):
                 name = f"{title} {piece.name}"
-                parts.append(runs_of(script, config, piece, schemes_of(model, piece.name), name, log))
+                parts.append(runs_of(script, config, piece, schemes_of(model, piece.name), name, given, log))
                 listed.append((name, piece.name, piece.times))
                 known.append(published(device, piece.row))
             layers.append(Layer(title, listed, known, MODELS[model][2]))

@@ -39,7 +39,7 @@ def main():
     from workloads.kernels.machine_hints import MachineHints
     from workloads.networks.rnn import gru
 
-    job = gru(**script.workload, hints=MachineHints.of(script.config))
+    job = gru(**script.workload, hints=MachineHints.of(script.config)).with_arguments(script.workload)
     run = script.run(job, stats, stats.Log(script.options.quiet))
     size = script.workload
     network = (

@@ -15,12 +15,12 @@ class Counter(NamedTuple):
 
 # what the warps of a TB did with their resident time: kept a kernel and an SM
 STALLS: tuple[Counter, ...] = (
-    Counter("issued", "warp-cycle", "The warp held an issue slot."),
-    Counter("scoreboard", "warp-cycle", "Waiting for a fixed-latency result."),
-    Counter("pipe", "warp-cycle", "Waiting for an issue slot, a pipe or the LSU."),
-    Counter("memory", "warp-cycle", "Waiting for loads, stores or request credits."),
-    Counter("barrier", "warp-cycle", "Waiting at a TB barrier."),
-    Counter("sync", "warp-cycle", "Waiting inside the program for other TBs: at semaphores, at grid barriers, for ends of kernels."),
+    Counter("issued", "warp-cycle", "Warps held an issue slot; sum over warps."),
+    Counter("scoreboard", "warp-cycle", "Warps waited for a fixed-latency result; sum over warps."),
+    Counter("pipe", "warp-cycle", "Warps waited for an issue slot, a pipe or the LSU; sum over warps."),
+    Counter("memory", "warp-cycle", "Warps waited for loads, stores or request credits; sum over warps."),
+    Counter("barrier", "warp-cycle", "Warps waited at a TB barrier; sum over warps."),
+    Counter("sync", "warp-cycle", "Warps waited in the program for other TBs: at semaphores, grid barriers, for ends of kernels; sum over warps."),
 )
 
 # what an SM without a TB waited for: kept a kernel (the one next in line) and an SM
@@ -31,13 +31,13 @@ IDLES: tuple[Counter, ...] = (
 )
 
 WORK: tuple[Counter, ...] = (
-    Counter("fp32", "cycle/64", "Busy time of the fp32 pipes (sum over sub-cores), cycles lost to late operands included."),
-    Counter("int", "cycle/64", "Busy time of the integer pipes."),
-    Counter("fp16", "cycle/64", "Busy time of the fp16 pipes."),
-    Counter("fp64", "cycle/64", "Busy time of the fp64 pipes."),
-    Counter("sfu", "cycle/64", "Busy time of the special-function pipes."),
-    Counter("tensor", "cycle/64", "Busy time of the tensor pipes."),
-    Counter("control", "cycle/64", "Busy time of the control pipes."),
+    Counter("fp32", "cycle/64", "Busy time of the fp32 pipes, cycles lost to late operands included; sum over sub-cores."),
+    Counter("int", "cycle/64", "Busy time of the integer pipes; sum over sub-cores."),
+    Counter("fp16", "cycle/64", "Busy time of the fp16 pipes; sum over sub-cores."),
+    Counter("fp64", "cycle/64", "Busy time of the fp64 pipes; sum over sub-cores."),
+    Counter("sfu", "cycle/64", "Busy time of the special-function pipes; sum over sub-cores."),
+    Counter("tensor", "cycle/64", "Busy time of the tensor pipes; sum over sub-cores."),
+    Counter("control", "cycle/64", "Busy time of the control pipes; sum over sub-cores."),
     Counter("smem", "cycle/64", "Busy time of shared memory."),
     Counter("warp_instructions", "count", "Warp instructions issued."),
     Counter("ops", "count", "Program ops executed."),

@@ -18,7 +18,7 @@ class Declared(Protocol):
 
     @property
     def unit(self) -> str:
-        """Its unit, "" if none."""
+        """Its unit, as in :class:`Column`."""
 
     @property
     def doc(self) -> str:
@@ -26,7 +26,11 @@ class Declared(Protocol):
 
 
 class Column(NamedTuple):
-    """One column of a table: name, numpy type, unit ("" if none) and meaning."""
+    """One column of a table: name, numpy type, unit and meaning.
+
+    The unit of what has no dimension is ``text``, ``id`` (a number that names something), ``flag`` (0 or 1),
+    ``share`` (1 is all), ``ratio`` or ``code`` (numbers that the meaning lists).
+    """
 
     name: str
     dtype: str
@@ -34,4 +38,4 @@ class Column(NamedTuple):
     doc: str
 
 
-RUN = Column("run", "<i4", "", "Row of `runs`.")
+RUN = Column("run", "<i4", "id", "Row of `runs`.")

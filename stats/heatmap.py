@@ -15,7 +15,6 @@ from .store import StoreError, decode
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TICKS_US = 1024e3
 
 # inches
 _WIDE, _LEFT, _BETWEEN, _BAR, _RIGHT = 5.2, 0.95, 0.35, 0.16, 0.85
@@ -37,8 +36,8 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("l2_series", "busy", ("slice",), "L2 slice (index)", "port busy (%)"),
-    Row("dram_series", "bus_busy", ("channel",), "DRAM channel (index)", "bus busy (%)"),
+    Row("l2_series", "busy_us", ("slice",), "L2 slice (index)", "port busy (%)"),
+    Row("dram_series", "bus_busy_us", ("channel",), "DRAM channel (index)", "bus busy (%)"),
     Row(
         "bank_series",
         "activates",
@@ -59,7 +58,7 @@ def image_of(tables: Mapping[str, Any], row: Row, run: int) -> tuple[Image, Imag
     counts = rows[row.column].reshape(samples, -1).astype(np.float64)
     start, end = (rows[name].reshape(samples, -1)[:, 0] for name in ("start_us", "end_us"))
     lasted = (end - start)[:, None]
-    rates = counts / lasted * (100 / TICKS_US if "%" in row.unit else 1.0)
+    rates = counts / lasted * (100.0 if "%" in row.unit else 1.0)
     return rates.T, np.append(start, end[-1])
 
 

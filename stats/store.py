@@ -105,7 +105,12 @@ def load(path: str | os.PathLike[str]) -> Results:
 
 
 class Results(Mapping[str, "pd.DataFrame"]):
-    """The tables of a result file as data frames, with its `attributes` and `configuration`."""
+    """The tables of a result file as data frames, with its `attributes` and `configuration`.
+
+    ``attrs`` holds the units and meanings of the columns of each table:
+    ``attrs["sm"]["units"]["busy_us"]``, ``attrs["sm"]["docs"]["busy_us"]``. A data frame's own ``attrs`` are
+    those of its table.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -113,6 +118,10 @@ class Results(Mapping[str, "pd.DataFrame"]):
         with _open(self.path) as file:
             attributes = {str(name): _scalar(value) for name, value in file.attrs.items()}
             self._names = tuple(sorted(str(name) for name in file))
+            self.attrs: dict[str, dict[str, dict[str, str]]] = {
+                name: {kind: json.loads(file[name].attrs.get(kind, "{}")) for kind in ("units", "docs")}
+                for name in self._names
+            }
         if attributes.get("complete") != 1 or not set(_OWN) <= set(attributes):
             raise StoreError(f"{self.path} is not a complete result file")
         if attributes["schema"] > schema.VERSION:
@@ -127,6 +136,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
             rows = self.array(name)
             columns = {field: decode(rows[field]) for field in rows.dtype.names or ()}
             self._frames[name] = pd.DataFrame(columns)
+            self._frames[name].attrs.update(self.attrs[name])
         return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -151,8 +161,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
     def columns(self, name: str) -> tuple[Column, ...]:
         """Return the columns of a table: name, numpy type, unit and meaning, "" where the file has none."""
         kinds = self.array(name).dtype
-        with _open(self.path) as file:
-            units, docs = (json.loads(file[name].attrs.get(kind, "{}")) for kind in ("units", "docs"))
+        units, docs = self.attrs[name]["units"], self.attrs[name]["docs"]
         return tuple(
             Column(field, kinds[field].str, units.get(field, ""), docs.get(field, ""))
             for field in kinds.names or ()
@@ -257,7 +266,7 @@ def _image(
             )
             columns = declared.get(name, ())
             for kind, texts in (
-                ("units", {column.name: column.unit for column in columns if column.unit}),
+                ("units", {column.name: column.unit for column in columns}),
                 ("docs", {column.name: column.doc for column in columns}),
             ):
                 if texts:

@@ -263,7 +263,7 @@ def parse(text: str) -> tuple[str, dict[str, object]]:
 
 
 def make(text: str, gpu: Machine | None = None) -> Job:
-    """Build the job that ``name:key=value,...`` names.
+    """Build the job that ``name:key=value,...`` names; its ``arguments`` hold all keys, defaults too.
 
     ``gpu``: the machine that it is to run on, as ``simulate`` takes it; libraries choose their kernels by its
     SMs, registers, shared memory and tensor instruction. Without it they choose as for a V100.
@@ -273,6 +273,7 @@ def make(text: str, gpu: Machine | None = None) -> Job:
     """
     name, arguments = parse(text)
     factory = WORKLOADS[name]
+    given = {key: row.default for key, row in arguments_of(name).items()} | arguments
     if gpu is not None and MACHINE in inspect.signature(factory).parameters:
         arguments[MACHINE] = MachineHints.of(resolve(gpu))
-    return factory(**arguments)
+    return factory(**arguments).with_arguments(given)

@@ -3,17 +3,17 @@
 #include <stdint.h>
 
 typedef struct gs_stalls {
-    /* The warp held an issue slot. [warp-cycle] */
+    /* Warps held an issue slot; sum over warps. [warp-cycle] */
     uint64_t issued;
-    /* Waiting for a fixed-latency result. [warp-cycle] */
+    /* Warps waited for a fixed-latency result; sum over warps. [warp-cycle] */
     uint64_t scoreboard;
-    /* Waiting for an issue slot, a pipe or the LSU. [warp-cycle] */
+    /* Warps waited for an issue slot, a pipe or the LSU; sum over warps. [warp-cycle] */
     uint64_t pipe;
-    /* Waiting for loads, stores or request credits. [warp-cycle] */
+    /* Warps waited for loads, stores or request credits; sum over warps. [warp-cycle] */
     uint64_t memory;
-    /* Waiting at a TB barrier. [warp-cycle] */
+    /* Warps waited at a TB barrier; sum over warps. [warp-cycle] */
     uint64_t barrier;
-    /* Waiting inside the program for other TBs: at semaphores, at grid barriers, for ends of kernels. [warp-cycle] */
+    /* Warps waited in the program for other TBs: at semaphores, grid barriers, for ends of kernels; sum over warps. [warp-cycle] */
     uint64_t sync;
 } gs_stalls;
 
@@ -27,19 +27,19 @@ typedef struct gs_idles {
 } gs_idles;
 
 typedef struct gs_work {
-    /* Busy time of the fp32 pipes (sum over sub-cores), cycles lost to late operands included. [1/64 cycle] */
+    /* Busy time of the fp32 pipes, cycles lost to late operands included; sum over sub-cores. [1/64 cycle] */
     uint64_t fp32;
-    /* Busy time of the integer pipes. [1/64 cycle] */
+    /* Busy time of the integer pipes; sum over sub-cores. [1/64 cycle] */
     uint64_t int_;
-    /* Busy time of the fp16 pipes. [1/64 cycle] */
+    /* Busy time of the fp16 pipes; sum over sub-cores. [1/64 cycle] */
     uint64_t fp16;
-    /* Busy time of the fp64 pipes. [1/64 cycle] */
+    /* Busy time of the fp64 pipes; sum over sub-cores. [1/64 cycle] */
     uint64_t fp64;
-    /* Busy time of the special-function pipes. [1/64 cycle] */
+    /* Busy time of the special-function pipes; sum over sub-cores. [1/64 cycle] */
     uint64_t sfu;
-    /* Busy time of the tensor pipes. [1/64 cycle] */
+    /* Busy time of the tensor pipes; sum over sub-cores. [1/64 cycle] */
     uint64_t tensor;
-    /* Busy time of the control pipes. [1/64 cycle] */
+    /* Busy time of the control pipes; sum over sub-cores. [1/64 cycle] */
     uint64_t control;
     /* Busy time of shared memory. [1/64 cycle] */
     uint64_t smem;

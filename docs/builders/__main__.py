@@ -1,8 +1,8 @@
 """Makes pages of README.md and docs/ anew: the usual ones (``make readme``), or those asked for.
 
-The usual ones show the GRU, dependences, bank camping, long runs and parameters (a few minutes). All else
-takes longer, or is a thing of the machine (speed): an option each, and a make target of the same name. Some
-options take saved output of their scripts instead.
+The usual ones show the GRU, dependences, bank camping, long runs, parameters and tables (a few minutes). All
+else takes longer, or is a thing of the machine (speed): an option each, and a make target of the same name.
+Some options take saved output of their scripts instead.
 """
 
 from __future__ import annotations
@@ -80,7 +80,14 @@ PAGES = (
     ),
 )
 # without an option
-USUAL = (readme.write, figures.camping, long_runs.write, figures.dependences, figures.parameters)
+USUAL = (
+    readme.write,
+    figures.camping,
+    long_runs.write,
+    figures.dependences,
+    figures.parameters,
+    figures.tables,
+)
 
 
 def main() -> None:

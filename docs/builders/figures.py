@@ -43,6 +43,11 @@ def parameters() -> None:
     replace(DOCS / "parameters.md", {"parameters": table})
 
 
+def tables() -> None:
+    """Write the reference of the result tables."""
+    replace(DOCS / "tables.md", {"tables": run("-m", "pysim", "tables", "--markdown")})
+
+
 def kernels() -> None:
     """Write the tables of docs/schemes.md: of Stream-K and of persistent recurrent layers."""
     shared, layer = "configs/stream_k.py", "configs/persistent_rnn.py"

@@ -127,14 +127,14 @@ def _parameters(args: argparse.Namespace) -> None:
 
 
 def _tables(args: argparse.Namespace) -> None:
-    from pysim.results import graph_schema, schema
+    from .table_reference import known_tables, listing, markdown
 
-    known = {**schema.TABLES, **graph_schema.TABLES}
-    if args.name is None:
-        _print_table((name, ", ".join(column.name for column in columns)) for name, columns in known.items())
-        return
-    (name,) = _known_names("table", args.name, known)
-    _print_table((column.name, column.dtype.lstrip("<|"), column.unit, column.doc) for column in known[name])
+    known = known_tables()
+    chosen = {name: known[name] for name in _known_names("table", args.name, known)}
+    if args.markdown:
+        print("\n".join(markdown(chosen)))
+    else:
+        _print_table(listing(chosen))
 
 
 def _write_trace(args: argparse.Namespace) -> None:
@@ -276,7 +276,7 @@ COMMANDS: dict[str, Command] = {
     "parameters": Command(
         _parameters, "list the parameters of --set, or those of a group such as gpu.l2", ("gpu", "markdown")
     ),
-    "tables": Command(_tables, "list the tables of a result file; with a name: its columns"),
+    "tables": Command(_tables, "list the tables of result files; with a name: its columns", ("markdown",)),
     "calibrate": Command(
         _calibrate,
         "make a device file from the micro.json that tests/hw/suite/micro.cu wrote to a folder",

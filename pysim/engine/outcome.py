@@ -28,6 +28,7 @@ NUMERIC_COLUMNS = (
     "cycles",
     "speedup",
     "bound_us",
+    "window",
     "estimate_us",
     "gap_won",
     "alu_utilization",
@@ -95,8 +96,8 @@ class Outcome:
         voltage = (values["sim.clock_share"] / 65536) ** (values["gpu.power_slope"] / 65536)
         return tables.energy_table(run, counts, energies, voltage)
 
-    def row(self) -> dict[str, Any]:
-        """Return columns of ``runs`` that follow from the records."""
+    def row(self, has_window: bool) -> dict[str, Any]:
+        """Return columns of ``runs`` that follow from the records; ``has_window``: of the scheme."""
         values, work = self.lowered.values, self.sms["work"]
         cycles = self.end / values["gpu.clock"] - self.slowed
         space = max(1, self.end * values["gpu.sms"])
@@ -106,7 +107,7 @@ class Outcome:
         return {
             "status": "ok" if self.ended else "failed",
             "reason": "" if self.ended else "stopped before the end",
-            "window": int(self.lowered.order.window) if self.lowered.order.tb_edges else 0,
+            "window": int(self.lowered.order.window) if has_window else math.nan,
             "time_us": self.end / tables.TICKS_US,
             "cycles": cycles,
             "warp_instructions": int(work["warp_instructions"].sum()),

@@ -145,7 +145,8 @@ def _run_scheme(
     run, config, clock = len(result.parts.get("runs", [])), session.config, session.clock
     told = len(result.notes)
     row: dict[str, Any] = dict.fromkeys(NUMERIC_COLUMNS, math.nan)
-    row |= {"workload": session.job.name, "scheme": choice.name, "gpu": config.device.name, "status": "ok"}
+    row |= {"workload": session.job.name, "arguments": session.job.arguments, "scheme": choice.name}
+    row |= {"gpu": config.device.name, "status": "ok"}
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config, choice)
@@ -189,7 +190,7 @@ def _run_scheme(
             del result.notes[told:]
             return _run_scheme(result, session, choice, wanted, progress, stop, replays, (*shares, left))
         result.notes.append(f"{choice.name}: {note}")
-    row |= found.row()
+    row |= found.row(choice.scheme.has_window)
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", rows_of("runs", 1, run=run, **row))
     result.add("names", names_table(run, found.job))

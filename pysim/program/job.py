@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -223,13 +223,20 @@ class Job:
 
     ``events`` are (earlier kernel, later kernel) pairs of indices: the later one's stream waits for a CUDA
     event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
-    the job has.
+    the job has. ``arguments``: what it was built from, as key=value,key=value; the column of ``runs``.
     """
 
     name: str
     kernels: Sequence[Kernel]
     events: Sequence[tuple[int, int]] = ()
     steps: int = 1
+    arguments: str = ""
+
+    def with_arguments(self, arguments: Mapping[str, object]) -> Job:
+        """Return the job with these arguments as text; a bool is 0 or 1, None and "" are left out."""
+        shown = {key: int(a) if isinstance(a, bool) else a for key, a in arguments.items()}
+        text = ",".join(f"{key}={value}" for key, value in shown.items() if value not in (None, ""))
+        return replace(self, arguments=text)
 
 
 def tb_variants(kernel: Kernel) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy as np
 from pysim.errors import ConfigError
 from pysim.schemes.registry import parse_scheme
 
-from .schema import DTYPES, RECORDED
+from .schema import DTYPES, RECORDED, TABLES
 from .tables import tb_waits
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Result:
         return {name: rows[~np.isin(rows["run"], self.unlisted)] for name, rows in self.tables().items()}
 
     def frame(self, name: str) -> pd.DataFrame:
-        """Return a table as a pandas DataFrame, texts as ``str``.
+        """Return a table as a pandas DataFrame, texts as ``str``; its ``attrs`` hold ``units`` and ``docs``.
 
         Raises ConfigError for a table that there is not.
         """
@@ -102,6 +102,8 @@ class Result:
         for column in frame.columns:
             if rows[name].dtype[column].kind == "S":
                 frame[column] = frame[column].str.decode("utf-8")
+        frame.attrs["units"] = {column.name: column.unit for column in TABLES[name]}
+        frame.attrs["docs"] = {column.name: column.doc for column in TABLES[name]}
         return frame
 
     @property

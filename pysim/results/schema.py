@@ -6,29 +6,30 @@ columns of tables of counters come from ``pysim/counters.py``.
 
 from __future__ import annotations
 
-from pysim.counters import BANKS, CHANNEL, HELD, IDLES, SLICE, STALLS, WORK, Counter
+from pysim.counters import BANKS, CHANNEL, HELD, IDLES, SLICE, STALLS, WORK
 
-from .columns import KERNEL, NAME, RUN, STREAM, TBS, Column, layout
-
-
-def _counters(*groups: tuple[Counter, ...]) -> tuple[Column, ...]:
-    return tuple(Column(row.name, "<i8", row.unit, row.doc) for group in groups for row in group)
-
+from .columns import KERNEL, NAME, RUN, STREAM, TBS, Column, counter_columns, layout
 
 RUNS = (
     RUN,
-    Column("workload", "S64", "", "Name of the workload."),
-    Column("scheme", "S64", "", "Scheme with its options."),
-    Column("gpu", "S64", "", "Name of the GPU."),
-    Column("status", "S16", "", "ok, or why there is no time: refused, unsupported, failed."),
-    Column("reason", "S160", "", "One line for a status other than ok."),
-    Column("window", "<i8", "kernels", "Kernels that are admitted and unfinished at once."),
-    Column("submit", "S16", "", "How the host enqueues: prefilled or eager."),
+    Column("workload", "S64", "text", "Name of the workload."),
+    Column("arguments", "S256", "text", "Its arguments as key=value, defaults too; empty if it has none."),
+    Column("scheme", "S64", "text", "Scheme with its options."),
+    Column("gpu", "S64", "text", "Name of the GPU."),
+    Column("status", "S16", "text", "ok, or why there is no time: refused, unsupported, failed."),
+    Column("reason", "S160", "text", "One line for a status other than ok."),
+    Column(
+        "window",
+        "<f8",
+        "kernels",
+        "Most kernels that are admitted and unfinished at once; NaN if the scheme has no such limit.",
+    ),
+    Column("submit", "S16", "text", "How the host enqueues: prefilled or eager."),
     Column("time_us", "<f8", "us", "From the first enqueue to the last end."),
     Column("cycles", "<f8", "cycles", "The same in SM clock cycles, of the GPC that counted the most."),
     Column("warp_instructions", "<i8", "count", "Warp instructions issued."),
     Column("tbs", "<i8", "count", "Thread blocks run."),
-    Column("speedup", "<f8", "", "Time of `stream` over this time."),
+    Column("speedup", "<f8", "ratio", "Time of `stream` over this time."),
     Column("bound_us", "<f8", "us", "Lower bound of the time for any scheme."),
     Column(
         "estimate_us",
@@ -36,9 +37,11 @@ RUNS = (
         "us",
         "Time of a list schedule of the TBs: an estimate of the reachable time, not a bound.",
     ),
-    Column("gap_won", "<f8", "", "Share of the gap from `stream` to the estimate that the scheme closes."),
-    Column("alu_utilization", "<f8", "", "Busy share of the busiest arithmetic pipe."),
-    Column("sm_idle", "<f8", "", "SM time without a TB, as a share."),
+    Column(
+        "gap_won", "<f8", "share", "Share of the gap from `stream` to the estimate that the scheme closes."
+    ),
+    Column("alu_utilization", "<f8", "share", "Busy share of the busiest arithmetic pipe."),
+    Column("sm_idle", "<f8", "share", "SM time without a TB, as a share."),
     Column("dram_bytes", "<i8", "B", "Bytes moved from and to DRAM."),
     Column("l2_bytes", "<i8", "B", "Bytes moved from and to L2."),
     Column("energy_j", "<f8", "J", "Energy of board and chip; NaN if nobody measured what events take."),
@@ -54,7 +57,7 @@ RUNS = (
     Column("table_coarse", "<i8", "count", "Kernels that fell back to waiting for whole kernels."),
     Column("table_shared", "<i8", "count", "Kernels some of whose TBs shared a counter of the table."),
     Column("replayed", "<i8", "kernels", "Launches that were not simulated: they have times of equal ones."),
-    Column("replay_error", "<f8", "", "Error of replay as a share of the time, as measured in the run."),
+    Column("replay_error", "<f8", "share", "Error of replay as a share of the time, as measured in the run."),
 )
 
 KERNELS = (
@@ -72,7 +75,7 @@ KERNELS = (
     Column("warp_instructions", "<i8", "count", "Warp instructions issued."),
     Column("load_bytes", "<i8", "B", "Bytes requested from L2 by loads."),
     Column("store_bytes", "<i8", "B", "Bytes sent to L2 by stores and reductions."),
-    Column("coarse", "|u1", "", "1: did not fit the dependence table, waited for whole kernels."),
+    Column("coarse", "|u1", "flag", "1: did not fit the dependence table, waited for whole kernels."),
     Column("sharing", "<i8", "count", "TBs that shared a counter of the dependence table; 0: none was used."),
 )
 
@@ -80,61 +83,61 @@ BLOCKS = (
     RUN,
     KERNEL,
     STREAM,
-    Column("tb", "<i4", "", "Thread block, x fastest."),
-    Column("sm", "<i4", "", "SM that it ran on."),
-    Column("slot", "<i4", "", "Its slot on that SM."),
+    Column("tb", "<i4", "id", "Thread block, x fastest."),
+    Column("sm", "<i4", "id", "SM that it ran on."),
+    Column("slot", "<i4", "id", "Its slot on that SM."),
     Column("ready_ns", "<f8", "ns", "When all it depends on had ended."),
     Column("dispatch_ns", "<f8", "ns", "When it was dispatched to a slot."),
     Column("start_ns", "<f8", "ns", "When its warps started."),
     Column("end_ns", "<f8", "ns", "When its last warp ended; its stores may still be in flight."),
-    Column("last_kernel", "<i4", "", "Launch whose TB made it ready; -1: none."),
-    Column("last_tb", "<i4", "", "That TB; -1: none."),
-    Column("reason", "S12", "", "What it waited for last: launch, dependence, slot or dispatch."),
+    Column("last_kernel", "<i4", "id", "Launch whose TB made it ready; -1: none."),
+    Column("last_tb", "<i4", "id", "That TB; -1: none."),
+    Column("reason", "S12", "text", "What it waited for last: launch, dependence, slot or dispatch."),
 )
 
 _SAMPLE = (
     RUN,
-    Column("sample", "<i4", "", "Number of the sample."),
+    Column("sample", "<i4", "id", "Number of the sample."),
     Column("start_us", "<f8", "us", "Start of the interval."),
     Column("end_us", "<f8", "us", "End of the interval."),
 )
 SAMPLES = (
     *_SAMPLE,
     Column("resident_warps", "<f8", "warps", "Mean over the interval, all SMs together."),
-    Column("alu_utilization", "<f8", "", "Busy share of the busiest arithmetic pipe."),
-    Column("fp32", "<f8", "", "Busy share of the fp32 pipes."),
-    Column("int", "<f8", "", "Busy share of the integer pipes."),
-    Column("fp16", "<f8", "", "Busy share of the fp16 pipes."),
-    Column("fp64", "<f8", "", "Busy share of the fp64 pipes."),
-    Column("sfu", "<f8", "", "Busy share of the special-function pipes."),
-    Column("tensor", "<f8", "", "Busy share of the tensor pipes."),
-    Column("smem", "<f8", "", "Busy share of shared memory."),
+    Column("alu_utilization", "<f8", "share", "Busy share of the busiest arithmetic pipe."),
+    Column("fp32", "<f8", "share", "Busy share of the fp32 pipes."),
+    Column("int", "<f8", "share", "Busy share of the integer pipes."),
+    Column("fp16", "<f8", "share", "Busy share of the fp16 pipes."),
+    Column("fp64", "<f8", "share", "Busy share of the fp64 pipes."),
+    Column("sfu", "<f8", "share", "Busy share of the special-function pipes."),
+    Column("tensor", "<f8", "share", "Busy share of the tensor pipes."),
+    Column("smem", "<f8", "share", "Busy share of shared memory."),
     Column("l2_requests", "<i8", "count", "Line requests sent to L2."),
 )
 
 STALL_SHARES = (
     RUN,
-    Column("level", "S8", "", "What `id` numbers: run, kernel or sm."),
-    Column("id", "<i4", "", "Launch or SM; 0 for a whole run."),
-    Column("issued", "<f8", "", "Share: warps held an issue slot."),
-    Column("scoreboard", "<f8", "", "Share: warps waited for a fixed-latency result."),
-    Column("pipe", "<f8", "", "Share: warps waited for an issue slot, a pipe or the LSU."),
-    Column("memory", "<f8", "", "Share: warps waited for memory."),
-    Column("barrier", "<f8", "", "Share: warps waited at a barrier."),
+    Column("level", "S8", "text", "What `id` numbers: run, kernel or sm."),
+    Column("id", "<i4", "id", "Launch or SM; 0 for a whole run."),
+    Column("issued", "<f8", "share", "Share: warps held an issue slot."),
+    Column("scoreboard", "<f8", "share", "Share: warps waited for a fixed-latency result."),
+    Column("pipe", "<f8", "share", "Share: warps waited for an issue slot, a pipe or the LSU."),
+    Column("memory", "<f8", "share", "Share: warps waited for memory."),
+    Column("barrier", "<f8", "share", "Share: warps waited at a barrier."),
     Column(
         "dependence",
         "<f8",
-        "",
+        "share",
         "Share: warps waited for other TBs, or no TB on the SM as the next ones wait.",
     ),
-    Column("launch", "<f8", "", "Share: no TB on the SM, the next kernel is on the launch path."),
-    Column("no_tb", "<f8", "", "Share: no TB on the SM and none left."),
+    Column("launch", "<f8", "share", "Share: no TB on the SM, the next kernel is on the launch path."),
+    Column("no_tb", "<f8", "share", "Share: no TB on the SM and none left."),
 )
 
 ENERGY = (
     RUN,
-    Column("event", "S16", "", "What happened: an event of the device's table."),
-    Column("count", "<f8", "", "How often; for `board` and `sm_busy`: how long, s."),
+    Column("event", "S16", "text", "What happened: an event of the device's table."),
+    Column("count", "<f8", "count", "How often; for `board` and `sm_busy`: for how many seconds."),
     Column("joule", "<f8", "J", "Energy of these."),
     Column("uncertainty_j", "<f8", "J", "Uncertainty of that, by the device's table."),
 )
@@ -168,8 +171,10 @@ BLOOM = (
         "Lookups in signatures of unfinished units that do not have the granule.",
     ),
     Column("false_hits", "<i8", "count", "Tests that the signature answered with yes: false positives."),
-    Column("false_rate", "<f8", "", "False positives over tests."),
-    Column("analytic_rate", "<f8", "", "Expected rate of false positives of signatures as full as these."),
+    Column("false_rate", "<f8", "share", "False positives over tests."),
+    Column(
+        "analytic_rate", "<f8", "share", "Expected rate of false positives of signatures as full as these."
+    ),
     Column("edges", "<i8", "count", "Edges from unit to unit."),
     Column("false_edges", "<i8", "count", "Edges that only false positives caused."),
     Column("signatures", "<i8", "count", "Most signatures in use at once."),
@@ -180,15 +185,15 @@ EDGES = (
     RUN,
     KERNEL,
     STREAM,
-    Column("tb", "<i4", "", "Consumer TB; -1: all TBs of the kernel."),
-    Column("producer_kernel", "<i4", "", "Launch that it waits for."),
-    Column("producer_tb", "<i4", "", "TB that it waits for; -1: all TBs of that launch."),
+    Column("tb", "<i4", "id", "Consumer TB; -1: all TBs of the kernel."),
+    Column("producer_kernel", "<i4", "id", "Launch that it waits for."),
+    Column("producer_tb", "<i4", "id", "TB that it waits for; -1: all TBs of that launch."),
 )
 
 NAMES = (
     RUN,
-    Column("name", "<i4", "", "Number used by `kernels`."),
-    Column("text", "S160", "", "Name of the kernel."),
+    Column("name", "<i4", "id", "Number used by `kernels`."),
+    Column("text", "S160", "text", "Name of the kernel."),
 )
 
 # only this table may differ between two equal runs
@@ -209,42 +214,42 @@ HOST = (
     ),
     Column("simulate_seconds", "<f8", "s", "Simulating."),
     Column("write_seconds", "<f8", "s", "Collecting the tables of the result, pictures, printing."),
-    Column("threads", "<i4", "", "Threads of the core."),
+    Column("threads", "<i4", "count", "Threads of the core."),
     Column("peak_memory_bytes", "<i8", "B", "Largest resident size of the process."),
-    Column("versions", "S160", "", "Versions of the simulator and of what it uses."),
-    Column("machine", "S96", "", "Processor and operating system."),
+    Column("versions", "S160", "text", "Versions of the simulator and of what it uses."),
+    Column("machine", "S96", "text", "Processor and operating system."),
 )
 
 SM = (
     RUN,
-    Column("sm", "<i4", "", "The SM."),
+    Column("sm", "<i4", "id", "The SM."),
     Column("busy_us", "<f8", "us", "Time with at least one TB."),
     Column("tbs", "<i8", "count", "Thread blocks run."),
-    *_counters(STALLS, IDLES, WORK),
+    *counter_columns(STALLS, IDLES, WORK),
 )
-L2 = (RUN, Column("slice", "<i4", "", "The L2 slice."), *_counters(SLICE, CHANNEL))
+L2 = (RUN, Column("slice", "<i4", "id", "The L2 slice."), *counter_columns(SLICE, CHANNEL))
 
 # time series (--sample-us): the counters are of the interval
 SERIES: dict[str, tuple[Column, ...]] = {
-    "sm_series": (*_SAMPLE, Column("sm", "<i4", "", "The SM."), *_counters(HELD, STALLS, WORK)),
+    "sm_series": (*_SAMPLE, Column("sm", "<i4", "id", "The SM."), *counter_columns(HELD, STALLS, WORK)),
     "l2_series": (
         *_SAMPLE,
-        Column("slice", "<i4", "", "The L2 slice."),
-        Column("backlog", "<i8", "tick", "At the end of the interval: how long the data port is booked."),
-        *_counters(SLICE),
+        Column("slice", "<i4", "id", "The L2 slice."),
+        Column("backlog_ns", "<f8", "ns", "At the end of the interval: how long the data port is booked."),
+        *counter_columns(SLICE),
     ),
     "dram_series": (
         *_SAMPLE,
-        Column("channel", "<i4", "", "The DRAM channel: that of the slice."),
+        Column("channel", "<i4", "id", "The DRAM channel: that of the slice."),
         Column("queued", "<i8", "count", "At the end of the interval: sectors of reads not yet transferred."),
-        *_counters(CHANNEL),
+        *counter_columns(CHANNEL),
     ),
     "bank_series": (
         *_SAMPLE,
-        Column("channel", "<i4", "", "The DRAM channel."),
-        Column("bank", "<i4", "", "The bank of the channel."),
-        Column("backlog", "<i8", "tick", "At the end of the interval: time until it may open another row."),
-        *_counters(BANKS),
+        Column("channel", "<i4", "id", "The DRAM channel."),
+        Column("bank", "<i4", "id", "The bank of the channel."),
+        Column("backlog_ns", "<f8", "ns", "At the end of the interval: time until it may open another row."),
+        *counter_columns(BANKS),
     ),
 }
 

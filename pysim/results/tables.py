@@ -9,6 +9,7 @@ import numpy as np
 from pysim.counters import CHANNEL, IDLES, SLICE, STALLS, WORK
 from pysim.schemes.bloom import RATE_SCALE, signature_bytes
 
+from .columns import counter_values
 from .energy import EVENTS, joules
 from .schema import DTYPES
 
@@ -147,17 +148,15 @@ def sm_table(run: int, records: Table) -> Table:
         sm=np.arange(len(records)),
         busy_us=records["busy"] / TICKS_US,
         tbs=records["tbs"],
-        **{
-            row.name: records[group][row.name]
-            for group, rows in (("stalls", STALLS), ("idles", IDLES), ("work", WORK))
-            for row in rows
-        },
+        **counter_values(STALLS, records["stalls"]),
+        **counter_values(IDLES, records["idles"]),
+        **counter_values(WORK, records["work"]),
     )
 
 
 def l2_table(run: int, records: Table) -> Table:
     """Return the rows of ``l2`` of a run."""
-    counters = {row.name: records[row.name] for row in (*SLICE, *CHANNEL)}
+    counters = counter_values((*SLICE, *CHANNEL), records)
     return table("l2", len(records), run=run, slice=np.arange(len(records)), **counters)
 
 

@@ -16,13 +16,16 @@ import numpy as np
 from pysim.counters import BANKS, CHANNEL, HELD, SLICE, STALLS, WORK
 from pysim.errors import ConfigError
 
+from .columns import counter_values
 from .schema import SERIES
-from .tables import TICKS_US, table
+from .tables import TICKS_NS, TICKS_US, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from pysim.counters import Counter
 
     Table = NDArray[np.void]
 
@@ -44,12 +47,8 @@ def _per_interval(counts: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(np.diff(counts.astype(np.int64), axis=0, prepend=np.int64(0)), np.int64)
 
 
-def _columns(records: Table, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    return {name: _per_interval(records[name]) for name in names}
-
-
-def _names(*groups: Any) -> tuple[str, ...]:
-    return tuple(row.name for group in groups for row in group)
+def _counts(records: Table, group: tuple[Counter, ...]) -> dict[str, NDArray[Any]]:
+    return {row.name: _per_interval(records[row.name]) for row in group}
 
 
 def _table(
@@ -75,7 +74,7 @@ def sm_table(run: int, series: Series) -> Table:
     """Return the rows of ``sm_series``."""
     values: dict[str, NDArray[Any]] = {}
     for group, rows in (("held", HELD), ("stalls", STALLS), ("work", WORK)):
-        values |= _columns(series.sms[group], _names(rows))
+        values |= counter_values(rows, _counts(series.sms[group], rows))
     return _table("sm_series", run, series, ("sm",), values)
 
 
@@ -89,21 +88,24 @@ def _limited_rate(booked: NDArray[np.int64], interval: int) -> NDArray[np.int64]
 
 
 def l2_table(run: int, series: Series) -> Table:
-    """Return the rows of ``l2_series``; ``busy`` is time the port worked, not time booked on it."""
-    values = _columns(series.slices["count"], _names(SLICE))
-    values["busy"] = _limited_rate(values["busy"], series.interval)
-    return _table("l2_series", run, series, ("slice",), {"backlog": series.slices["backlog"]} | values)
+    """Return the rows of ``l2_series``; ``busy_us`` is time the port worked, not time booked on it."""
+    counts = _counts(series.slices["count"], SLICE)
+    counts["busy"] = _limited_rate(counts["busy"], series.interval)
+    values = {"backlog_ns": series.slices["backlog"] / TICKS_NS} | counter_values(SLICE, counts)
+    return _table("l2_series", run, series, ("slice",), values)
 
 
 def dram_table(run: int, series: Series) -> Table:
     """Return the rows of ``dram_series``."""
-    values = _columns(series.slices["count"], _names(CHANNEL))
-    return _table("dram_series", run, series, ("channel",), {"queued": series.slices["queued"]} | values)
+    counts = _counts(series.slices["count"], CHANNEL)
+    values = {"queued": series.slices["queued"]} | counter_values(CHANNEL, counts)
+    return _table("dram_series", run, series, ("channel",), values)
 
 
 def bank_table(run: int, series: Series) -> Table:
     """Return the rows of ``bank_series``."""
-    values = {"backlog": series.banks["backlog"]} | _columns(series.banks["count"], _names(BANKS))
+    counts = _counts(series.banks["count"], BANKS)
+    values = {"backlog_ns": series.banks["backlog"] / TICKS_NS} | counter_values(BANKS, counts)
     return _table("bank_series", run, series, ("channel", "bank"), values)
 
 

@@ -138,6 +138,7 @@ class TableScheme(Scheme):
 class IdealTable(TableScheme):
     """A table of unlimited size without latency; all kernels are admitted at once."""
 
+    window_limited: ClassVar[bool] = False
     lists_fetched: ClassVar[bool] = False
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:

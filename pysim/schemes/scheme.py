@@ -71,6 +71,8 @@ class Scheme:
     # dependence table releases what waits; if not, a kernel is launched when it may start. TBs that wait
     # need the table
     windowed: ClassVar[bool] = False
+    # whether that window has a size; if not, all kernels are admitted at once
+    window_limited: ClassVar[bool] = True
     # whether TBs wait inside their programs, by semaphores or programmatic dependent launch
     waits_inside: ClassVar[bool] = False
     # whether kernels become stages of persistent kernels
@@ -88,6 +90,11 @@ class Scheme:
     def kernels_wait(self) -> bool:
         """Whether whole kernels wait, not TBs."""
         return self.granularity == "kernel"
+
+    @property
+    def has_window(self) -> bool:
+        """Whether the number of kernels that are admitted and unfinished at once has a limit."""
+        return self.windowed and self.window_limited
 
     def full_name(self, options: Sequence[str]) -> str:
         """Return the name with options, as result tables have it: ``name:option+option``."""

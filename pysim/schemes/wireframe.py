@@ -52,6 +52,7 @@ class Wireframe(Scheme):
 
     granularity: ClassVar[str] = "tb"
     windowed: ClassVar[bool] = True
+    window_limited: ClassVar[bool] = False
     host_launches: ClassVar[bool] = False
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:

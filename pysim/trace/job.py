@@ -10,6 +10,7 @@ import numpy as np
 
 from pysim._ffi import dtype_of, error_of, ffi, lib, params_struct
 from pysim.errors import ConfigError
+from pysim.opcodes import OPCODES
 from pysim.program.copies import l1_stale_ranges
 from pysim.program.footprint import ByteRanges, Footprint
 from pysim.program.job import Job, Kernel, Tensor
@@ -171,4 +172,9 @@ def trace_job(
         before = copies_before(store, chosen, memcpy == "time", len(streams))
         every, events = with_copies(made, [before.get(number, []) for number in chosen])
     written.kernels = every
-    return Job(name or store.name, every, events)
+    given = {
+        "memcpy": memcpy,
+        "kernels": None if kernels is None else "+".join(map(str, numbers)),
+        "unknown": None if store.unknown is None else OPCODES[store.unknown].name,
+    }
+    return Job(name or store.name, every, events).with_arguments(given)

@@ -22,7 +22,7 @@ PINNED = {
     "sm": (
         "busy_us",
         "tbs",
-        "memory",
+        "memory_cycles",
         "warp_instructions",
         "ops",
         "l1_lines",
@@ -30,7 +30,7 @@ PINNED = {
         "load_sectors",
         "l2_requests",
     ),
-    "l2": ("requests", "hits", "pending_hits", "busy", "dram_read_sectors", "row_hits", "bus_busy"),
+    "l2": ("requests", "hits", "pending_hits", "busy_us", "dram_read_sectors", "row_hits", "bus_busy_us"),
 }
 LONG_SECONDS = 3.0  # a case that took this long is not repeated
 

@@ -20,19 +20,19 @@ SLICES, CHANNELS, BANKS = ROWS
 
 
 def made_up(busy: np.ndarray, interval: float = 2.0) -> dict[str, Any]:
-    """One run whose slices are busy as given, in ticks: (samples, slices)."""
+    """One run whose slices are busy as given, in us: (samples, slices)."""
     samples, slices = busy.shape
     kind = [("run", "i4"), ("sample", "i4"), ("start_us", "f8"), ("end_us", "f8"), ("slice", "i4")]
-    rows = np.zeros(busy.size, [*kind, ("backlog", "i8"), ("busy", "i8")])
+    rows = np.zeros(busy.size, [*kind, ("backlog_ns", "f8"), ("busy_us", "f8")])
     rows["sample"], rows["slice"] = np.divmod(np.arange(busy.size), slices)
     rows["start_us"] = rows["sample"] * interval
     rows["end_us"] = rows["start_us"] + np.where(rows["sample"] == samples - 1, interval / 2, interval)
-    rows["busy"] = busy.reshape(-1)
+    rows["busy_us"] = busy.reshape(-1)
     return {"l2_series": rows}
 
 
 def test_colours_are_shares_of_the_interval() -> None:
-    full = 2 * 1024 * 1000
+    full = 2
     image, edges = image_of(made_up(np.array([[full, 0, full // 2], [0, full // 2, 0]])), SLICES, 0)
     assert image.tolist() == [[100.0, 0.0], [0.0, 100.0], [50.0, 0.0]]
     assert edges.tolist() == [0.0, 2.0, 3.0]

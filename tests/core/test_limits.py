@@ -309,5 +309,5 @@ def test_samples_hold_what_pipes_can_do():
     samples = tables["samples"]
     assert samples["alu_utilization"].max() <= 1 + 1e-9
     lasted = samples["end_us"] - samples["start_us"]
-    done = (samples["fp32"] * lasted).sum() * config().number("gpu.clock") * 64 * 80 * 4
-    assert done == pytest.approx(tables["sm"]["fp32"].sum(), rel=1e-3)
+    done = (samples["fp32"] * lasted).sum() * config().number("gpu.clock") * 80 * 4
+    assert done == pytest.approx(tables["sm"]["fp32_cycles"].sum(), rel=1e-3)

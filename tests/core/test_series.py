@@ -42,7 +42,13 @@ def tables_of(job, scheme="stream", conf=None, **more):
 
 def totals(rows, part, name):
     """Sum of a counter over the samples of each part."""
-    return np.bincount(rows[part], weights=rows[name]).astype(np.int64).tolist()
+    return np.bincount(rows[part], weights=rows[name])
+
+
+def same_sums(rows, part, counter, want):
+    """Check that the samples of a counter add up to the totals; times to a thousandth of a tick."""
+    found = totals(rows, part, counter)
+    assert np.abs(found - want[counter]).max() <= (1e-9 if counter.endswith("_us") else 0), counter
 
 
 @pytest.mark.parametrize("scheme", ["stream", "tb_static"])
@@ -52,16 +58,16 @@ def test_samples_add_up_to_the_totals(name, scheme):
     for table, whole, part in (("sm_series", "sm", "sm"), ("l2_series", "l2", "slice")):
         rows = made[table][made[table]["run"] == 0]
         want = made[whole][made[whole]["run"] == 0]
-        skipped = {"run", "sample", "start_us", "end_us", part, "backlog"}
+        skipped = {"run", "sample", "start_us", "end_us", part, "backlog_ns"}
         names = [n for n in rows.dtype.names if n not in skipped]
-        for counter in set(names) - {"tb_time", "warp_time"} - ({"busy"} if part == "sm" else set()):
-            assert totals(rows, part, counter) == want[counter].tolist(), counter
+        for counter in set(names) - {"tb_time_us", "warp_time_us"} - ({"busy_us"} if part == "sm" else set()):
+            same_sums(rows, part, counter, want)
     rows, want = (made[t][made[t]["run"] == 0] for t in ("dram_series", "l2"))
-    for counter in ("dram_read_sectors", "dram_write_sectors", "row_hits", "row_misses", "bus_busy"):
-        assert totals(rows, "channel", counter) == want[counter].tolist(), counter
+    for counter in ("dram_read_sectors", "dram_write_sectors", "row_hits", "row_misses", "bus_busy_us"):
+        same_sums(rows, "channel", counter, want)
     banks = made["bank_series"][made["bank_series"]["run"] == 0]
-    assert totals(banks, "channel", "accesses") == (want["row_hits"] + want["row_misses"]).tolist()
-    assert totals(banks, "channel", "activates") == want["row_misses"].tolist()
+    assert totals(banks, "channel", "accesses").tolist() == (want["row_hits"] + want["row_misses"]).tolist()
+    assert totals(banks, "channel", "activates").tolist() == want["row_misses"].tolist()
     assert rows[rows["sample"] == rows["sample"].max()]["queued"].max() == 0
 
 
@@ -70,21 +76,22 @@ def test_no_part_does_more_than_it_can(name):
     conf = tiny(sim__sample=0.25)
     made = tables_of(JOBS[name](), "stream", conf)
     values = conf.encoded()
-    period, interval = values["gpu.clock"], values["sim.sample"]
+    period, interval = (values[path] / TICKS_US for path in ("gpu.clock", "sim.sample"))
+    close = 1e-9  # us: sums of tens of floats
     sms, slices, dram = (made[f"{part}_series"] for part in ("sm", "l2", "dram"))
     for rows in (made[table] for table in SERIES):
         counters = rows.dtype.names[rows.dtype.names.index("end_us") + 1 :]
-        assert min(int(rows[counter].min()) for counter in counters) == 0
+        assert min(float(rows[counter].min()) for counter in counters) == 0
     # a TB ends with the cycle of its last event, whenever the interval ends
-    assert sms["busy"].max() <= interval + period
-    assert (sms["tb_time"] <= 32 * sms["busy"]).all()
-    assert (sms["warp_time"] <= 64 * sms["busy"]).all()
-    assert (sms["tb_time"] >= sms["busy"]).all()
-    assert slices["busy"].max() <= interval
+    assert sms["busy_us"].max() <= interval + period + close
+    assert (sms["tb_time_us"] <= 32 * sms["busy_us"] + close).all()
+    assert (sms["warp_time_us"] <= 64 * sms["busy_us"] + close).all()
+    assert (sms["tb_time_us"] >= sms["busy_us"]).all()
+    assert slices["busy_us"].max() <= interval + close
     # a transfer counts when it ends: a whole batch of writes at most
     sector = 32 * 12 * 1024 / conf.number("gpu.dram.bandwidth")
     batch = (values["gpu.dram.write_batch"] + 4) * sector + values["gpu.dram.turnaround"]
-    assert dram["bus_busy"].max() <= interval + 2 * batch
+    assert dram["bus_busy_us"].max() <= interval + 2 * batch / TICKS_US + close
 
 
 def test_residence_is_that_of_the_tbs():
@@ -98,7 +105,7 @@ def test_residence_is_that_of_the_tbs():
         start, end = row["start_us"] * 1e3, row["end_us"] * 1e3
         held = np.clip(np.minimum(mine["end_ns"], end) - np.maximum(mine["start_ns"], start), 0, None)
         # both ends of a TB fall between two edges
-        assert abs(row["tb_time"] / 1024 - held.sum()) <= 2 * cycle * np.count_nonzero(held) + 0.01
+        assert abs(row["tb_time_us"] * 1e3 - held.sum()) <= 2 * cycle * np.count_nonzero(held) + 0.01
 
 
 def test_clocks_that_change_do_not_matter():
@@ -108,10 +115,10 @@ def test_clocks_that_change_do_not_matter():
     made = simulate(conf, job, "stream", threads=1)
     assert conf["gpu.clock_tensor"] < 1
     rows, tbs = made.tables()["sm_series"], made.tables()["tbs"]
-    held = np.bincount(rows["sm"], weights=rows["tb_time"] / 1024)
+    held = np.bincount(rows["sm"], weights=rows["tb_time_us"] * 1e3)
     lived = np.bincount(tbs["sm"], weights=tbs["end_ns"] - tbs["start_ns"], minlength=len(held))
     assert np.abs(held - lived).max() <= 2 * 1e3 / conf.number("gpu.clock") * 4
-    assert rows["busy"].min() >= 0
+    assert rows["busy_us"].min() >= 0
     other = simulate(conf.replaced({"sim.quantum": 60}), job, "stream", threads=1)
     assert other.hash == made.hash
 

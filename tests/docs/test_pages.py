@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pysim
+from pysim.cli.table_reference import known_tables, markdown
 from tests.support.pages import ROOT, block, writer
 
 
@@ -97,6 +98,11 @@ def test_a_page_without_the_line_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(readme, "DOCS", tmp_path)
     with pytest.raises(SystemExit, match="no line '`h200-kernels`' in times"):
         readme.truth()
+
+
+def test_the_reference_of_tables_is_that_of_the_columns():
+    text = "\n".join(markdown(known_tables())).rstrip()
+    assert block(ROOT / "docs" / "tables.md", "tables") == text, "python -m docs.builders"
 
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

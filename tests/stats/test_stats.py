@@ -71,9 +71,9 @@ def make_tables(schemes: int = 2, sms: int = 8, launches: int = 12, seed: int = 
         time = now / 1e3
         base = base or time
         parts["runs"].append(
-            (run, b"demo", f"scheme_{run}".encode(), b"tiny", b"ok", b"", 8, b"prefilled", time, time * 1000,
-             1000, len(blocks), base / time, time / 2, time, 0.25 * run, 0.4, 0.2, 10**6, 10**7, np.nan,
-             8 * run, 4096 * run, 0, 0, 0, 0, 0, 0.0)
+            (run, b"demo", b"size=1", f"scheme_{run}".encode(), b"tiny", b"ok", b"", 8, b"prefilled", time,
+             time * 1000, 1000, len(blocks), base / time, time / 2, time, 0.25 * run, 0.4, 0.2, 10**6, 10**7,
+             np.nan, 8 * run, 4096 * run, 0, 0, 0, 0, 0, 0.0)
         )  # fmt: skip
         parts["kernels"] += kernels
         parts["tbs"] += blocks
@@ -313,6 +313,9 @@ def test_a_file_says_what_its_columns_mean(tmp_path: Path) -> None:
     for name in ("runs", "stalls", "sm"):
         found = [column._replace(dtype=np.dtype(column.dtype)) for column in results.columns(name)]
         assert found == [column._replace(dtype=np.dtype(column.dtype)) for column in TABLES[name]]
+        assert results.attrs[name]["units"] == results[name].attrs["units"]
+        assert results[name].attrs["docs"] == {column.name: column.doc for column in TABLES[name]}
+    assert results.attrs["sm"]["units"]["busy_us"] == "us"
     # nobody declared these
     assert results.columns("own") == (("run", "<i4", "", ""), ("count", "<u8", "", ""))
     # declared by this package alone

@@ -18,15 +18,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.params import PARAMS
 from pysim.units import ROWS, Value, parse, show, suggest
 
 from .composition import Part, Settings, tree_lines
-from .config import Config
+from .config import Config, checked_overrides
 from .devices import DEVICES, Device
 from .devices import device as registered
 
+LONGEST_PATH = 200  # characters of a path in an error message
 _OWN = ("name", "title", "compute_capability", "carveouts", "mma_rate")  # of a device, beside parameters
 
 
@@ -82,26 +83,31 @@ class Gpu(Part):
         made._settings.sources.update(settings.sources)
         return made
 
-    def save(self, path: str | Path, force: bool = False) -> Path:
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
         """Write the GPU as a TOML file for :func:`pysim.device` and ``--gpu``; return its path.
 
         The file names a registered device as its base and holds what differs from it. Raises ConfigError
         where the values do not fit together, the name does not end in .toml, the file exists (without
         ``force``) or cannot be written.
         """
-        target = Path(path)
+        given: object = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if not isinstance(given, str):
+            raise ConfigError(f"{brief(given)} is no path: give the name of a file that ends in .toml")
+        target, shown = Path(given), brief(given, LONGEST_PATH)
         if target.suffix != ".toml":
-            raise ConfigError(f"{target}: the name of a device file must end in .toml")
+            raise ConfigError(f"{shown}: the name of a device file must end in .toml")
         text = _toml(self.device())
-        if target.exists() and not force:
-            raise ConfigError(f"{target} exists: force=True replaces it")
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+        part = target.with_name(f".{target.name[:48]}.{os.getpid()}")
         try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(target)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise ConfigError(f"{target}: cannot be written: {error.strerror}") from None
+            if os.path.lexists(target) and not force:
+                raise ConfigError(f"{shown} exists: force=True replaces it")
+            try:
+                part.write_text(text, encoding="utf-8")
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+        except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
+            raise ConfigError(f"{shown}: cannot be written: {getattr(error, 'strerror', error)}") from None
         return target
 
 
@@ -153,11 +159,13 @@ class System:
         if len(self.gpus) != 1 or not isinstance(self.gpus[0], Gpu):
             raise ConfigError(f"a system of {len(self.gpus)} GPUs: one GPU is simulated, for now")
         changed = {path: self._settings.values[path] for path in self._settings.changed}
-        return Config.resolve(self.gpus[0].device(), {**changed, **(overrides or {})})
+        return Config.resolve(self.gpus[0].device(), {**changed, **checked_overrides(overrides)})
 
 
-def device(name: str) -> Gpu:
+def device(name: str | os.PathLike[str]) -> Gpu:
     """Return a GPU to be changed: a registered one by name (``pysim devices`` lists them), or FILE.toml.
+
+    A file is a text or a ``pathlib.Path``.
 
     Raises ConfigError with the nearest name where there is none.
 
@@ -168,12 +176,12 @@ def device(name: str) -> Gpu:
     return Gpu(registered(name))
 
 
-Machine = System | Gpu | Device | Config | str
+Machine = System | Gpu | Device | Config | str | os.PathLike[str]
 
 
 def resolve(machine: Machine, overrides: Mapping[str, Value] | None = None) -> Config:
     """Return the configuration of a system, a GPU, a device, a configuration or a device's name."""
-    if isinstance(machine, str):
+    if isinstance(machine, str | os.PathLike):
         return Config.resolve(registered(machine), overrides)
     if isinstance(machine, Gpu | Device):
         return Config.resolve(machine, overrides)

@@ -118,6 +118,15 @@ def test_copies_are_independent():
         (lambda gpu: setattr(System(gpu), "hots", 5), "a system has no hots: did you mean host?"),
         (lambda gpu: simulate(7, make("empty")), "int is no machine"),
         (lambda gpu: pysim.device("titan"), "unknown GPU titan: did you mean titan_v?"),
+        (lambda gpu: pysim.device(None), "None is no GPU: give a name, such as titan_v, or a FILE.toml"),
+        (lambda gpu: pysim.device(["h200"]), "['h200'] is no GPU: give a name"),
+        (lambda gpu: pysim.device(b"h200"), "b'h200' is no GPU: give a name"),
+        (lambda gpu: simulate(None, make("empty")), "NoneType is no machine"),
+        (lambda gpu: gpu.save(None), "None is no path: give the name of a file that ends in .toml"),
+        (lambda gpu: gpu.save(5), "5 is no path"),
+        (lambda gpu: gpu.save("a\0.toml"), "a\\x00.toml: cannot be written: embedded null byte"),
+        (lambda gpu: gpu.save("a" * 300 + ".toml"), "a" * 200 + "...: cannot be written: File name too long"),
+        (lambda gpu: System(gpu).config(5), "overrides = 5: must be a dict by path"),
     ],
 )
 def test_what_is_wrong_is_one_line(change, message):

@@ -27,11 +27,12 @@ defaults of the parameter table::
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.params import Param
 from pysim.units import ROWS, parse, row_of, suggest
 
@@ -53,14 +54,17 @@ _CARVEOUT = Param("carveouts", 0, "B", 0, 1 << 20, "One shared-memory carve-out.
 _MMA_RATE = Param("mma_rate", 128, "count", 1, 1 << 16, "Multiply-adds a cycle of a sub-core.")
 
 
-def device(name: str) -> Device:
+def device(name: str | os.PathLike[str]) -> Device:
     """Return a registered device, or the one that a TOML file describes."""
-    if name in DEVICES:
-        return DEVICES[name]
-    if name.endswith(".toml"):
-        return _read(Path(name))
-    hint = suggest(name, DEVICES)
-    raise ConfigError(f"unknown GPU {name}{hint} (known: {', '.join(DEVICES)}; or a FILE.toml)")
+    given: object = os.fspath(name) if isinstance(name, os.PathLike) else name
+    if not isinstance(given, str):
+        raise ConfigError(f"{brief(given)} is no GPU: give a name, such as titan_v, or a FILE.toml")
+    if given in DEVICES:
+        return DEVICES[given]
+    if given.endswith(".toml"):
+        return _read(Path(given))
+    hint = suggest(given, DEVICES)
+    raise ConfigError(f"unknown GPU {brief(given)}{hint} (known: {', '.join(DEVICES)}; or a FILE.toml)")
 
 
 def _read(path: Path) -> Device:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.params import INSIDE, PARAMS
 from pysim.units import ROWS, Value, parse, show, suggest
 
@@ -52,6 +52,7 @@ class Part:
     """One group of parameters, such as ``gpu.l2``; its attributes are parameters and smaller parts."""
 
     __slots__ = ("_path", "_settings")
+    _fields: ClassVar[tuple[str, ...]] = ()  # names beside parameters and parts
     _path: str
     _settings: Settings
 
@@ -70,8 +71,8 @@ class Part:
         return [row.name for row in PARAMS.get(self._path, ())]
 
     def _unknown(self, name: str) -> UnknownNameError:
-        known = (*self._groups(), *self._rows())
-        return UnknownNameError(f"{self._path} has no {name}{suggest(name, known)}")
+        known = (*self._groups(), *self._rows(), *self._fields)
+        return UnknownNameError(f"{self._path} has no {brief(name)}{suggest(name, known)}")
 
     def __dir__(self) -> list[str]:
         """Return parameters, parts and methods, for completion."""
@@ -92,11 +93,17 @@ class Part:
     def __setattr__(self, name: str, value: object) -> None:
         self.set(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        raise ConfigError(f"{self._path}.{brief(name)} cannot be deleted: set another value")
+
     def set(self, name: str, value: object, source: str = SET_HERE) -> None:
         """Set a parameter and say where the number comes from: ``gpu.l2.set("size", "12MiB", "data sheet")``.
 
         ``name`` may be dotted. Raises ConfigError for names that there are not and for values out of range.
         """
+        given: object = name
+        if not isinstance(given, str):
+            raise ConfigError(f"{self._path}.set: {brief(given)} is no name of a parameter: must be a text")
         first, dot, rest = name.partition(".")
         if dot:
             part = self.__getattr__(first)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from pysim.errors import ConfigError, brief
 from pysim.params import PARAMS
 from pysim.units import ROWS, Value, parse, show, suggest
 
-from .composition import Part, Settings, tree_lines
+from .composition import SET_HERE, Part, Settings, UnknownNameError, tree_lines
 from .config import Config, checked_overrides
 from .devices import DEVICES, Device
 from .devices import device as registered
@@ -41,6 +41,7 @@ class Gpu(Part):
     """
 
     __slots__ = ("_device",)
+    _fields = _OWN
     _device: Device
 
     def __init__(self, base: Device) -> None:
@@ -59,7 +60,16 @@ class Gpu(Part):
             own: dict[str, Any] = {name: _own(name, value)}
             object.__setattr__(self, "_device", replace(self._device, **own))
         else:
-            super().__setattr__(name, value)
+            super().set(name, value)
+
+    def set(self, name: str, value: object, source: str = SET_HERE) -> None:
+        """Set a parameter and say where the number comes from; or a field of the device, without a source."""
+        if name not in _OWN:
+            super().set(name, value, source)
+        elif source == SET_HERE:
+            setattr(self, name, value)
+        else:
+            raise ConfigError(f"{name} has no source: set it without")
 
     def __repr__(self) -> str:
         major, minor = self.compute_capability
@@ -111,18 +121,55 @@ class Gpu(Part):
         return target
 
 
+AnyGpu = Gpu | Device | str | os.PathLike[str]
+
+
+class GpuList(MutableSequence[Gpu]):
+    """The GPUs of a system, each checked where it is put in; a name or a Device becomes a :class:`Gpu`."""
+
+    def __init__(self, given: object) -> None:
+        each = list(given) if isinstance(given, list | tuple | GpuList) else [given]
+        self._gpus = [_gpu(one) for one in each]
+        if not self._gpus:
+            raise ConfigError("a system of 0 GPUs: give one, such as pysim.device(NAME)")
+
+    def __len__(self) -> int:
+        return len(self._gpus)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._gpus[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        changed = self._gpus.copy()
+        changed[index] = value if isinstance(index, slice) else _gpu(value)
+        self._gpus = GpuList(changed)._gpus
+
+    def __delitem__(self, index: Any) -> None:
+        left = self._gpus.copy()
+        del left[index]
+        self._gpus = GpuList(left)._gpus
+
+    def insert(self, index: int, value: Any) -> None:
+        """Put a GPU before another one."""
+        self._gpus.insert(index, _gpu(value))
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(gpu.name for gpu in self._gpus)}]"
+
+
 class System:
     """GPUs, their host and the settings of a run: what :func:`pysim.simulate` runs a job on.
 
-    ``gpus`` is a list; one GPU is simulated, for now. ``host``, ``scheme`` and ``sim`` are parts whose
+    ``gpus`` is a list (:class:`GpuList`) of GPUs, which are given as one or several, as objects or by name.
+    One GPU is simulated, for now. ``host``, ``scheme`` and ``sim`` are parts whose
     attributes are the parameters below those names (``system.host.launch``, ``system.scheme.table.entries``).
+    ``system.gpus = ...`` takes what the constructor takes.
     """
 
-    def __init__(self, gpus: Gpu | str | Sequence[Gpu | str]) -> None:
-        several: list[Any] = list(gpus) if isinstance(gpus, list | tuple) else [gpus]
-        self.gpus: list[Gpu] = [device(each) if isinstance(each, str) else each for each in several]
-        if wrong := [each for each in self.gpus if not isinstance(each, Gpu)]:
-            raise ConfigError(f"{type(wrong[0]).__name__} is no GPU: take one of pysim.device(NAME)")
+    gpus: GpuList
+
+    def __init__(self, gpus: AnyGpu | Sequence[AnyGpu]) -> None:
+        self.gpus = GpuList(gpus)
         roots = [group for group in PARAMS if "." not in group and group != "gpu"]
         values = {path: row.default for path, row in ROWS.items() if not _is_gpu(path)}
         self._settings = Settings(values, {})
@@ -135,14 +182,19 @@ class System:
             return made
         if name.startswith("_"):
             raise AttributeError(name)
-        raise AttributeError(f"a system has no {name}{suggest(name, ('gpus', *parts))}")
+        near = ": did you mean gpus[0]?" if name == "gpu" else suggest(name, ("gpus", *parts))
+        raise UnknownNameError(f"a system has no {brief(name)}{near}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__.get("_parts", {}):
             raise ConfigError(f"{name} is a part: set one of its parameters")
         if name not in ("gpus", "_settings", "_parts"):
-            raise ConfigError(f"a system has no {name}{suggest(name, ('gpus', *self._parts))}")
-        object.__setattr__(self, name, value)
+            near = ": did you mean gpus?" if name == "gpu" else suggest(name, ("gpus", *self._parts))
+            raise UnknownNameError(f"a system has no {brief(name)}{near}")
+        object.__setattr__(self, name, GpuList(value) if name == "gpus" else value)
+
+    def __delattr__(self, name: str) -> None:
+        raise ConfigError(f"{brief(name)} of a system cannot be deleted: set other GPUs or values")
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._parts})
@@ -156,10 +208,20 @@ class System:
 
         Raises ConfigError where there is not one GPU, or values do not fit together.
         """
-        if len(self.gpus) != 1 or not isinstance(self.gpus[0], Gpu):
+        if len(self.gpus) != 1:
             raise ConfigError(f"a system of {len(self.gpus)} GPUs: one GPU is simulated, for now")
         changed = {path: self._settings.values[path] for path in self._settings.changed}
         return Config.resolve(self.gpus[0].device(), {**changed, **checked_overrides(overrides)})
+
+
+def _gpu(given: object) -> Gpu:
+    if isinstance(given, Gpu):
+        return given
+    if isinstance(given, Device):
+        return Gpu(given)
+    if isinstance(given, str | os.PathLike):
+        return device(given)
+    raise ConfigError(f"{type(given).__name__} is no GPU: take one of pysim.device(NAME)")
 
 
 def device(name: str | os.PathLike[str]) -> Gpu:

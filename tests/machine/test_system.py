@@ -116,6 +116,22 @@ def test_copies_are_independent():
         (lambda gpu: System(5), "int is no GPU: take one of pysim.device(NAME)"),
         (lambda gpu: setattr(System(gpu), "host", 5), "host is a part"),
         (lambda gpu: setattr(System(gpu), "hots", 5), "a system has no hots: did you mean host?"),
+        (lambda gpu: setattr(System(gpu), "gpus", 5), "int is no GPU: take one of pysim.device(NAME)"),
+        (lambda gpu: setattr(System(gpu), "gpus", []), "a system of 0 GPUs: give one"),
+        (lambda gpu: setattr(System(gpu), "gpu", 5), "a system has no gpu: did you mean gpus?"),
+        (lambda gpu: System(gpu).gpu.sms, "a system has no gpu: did you mean gpus[0]?"),
+        (lambda gpu: System(gpu).hots, "a system has no hots: did you mean host?"),
+        (lambda gpu: System(gpu).gpus.append(5), "int is no GPU"),
+        (lambda gpu: System(gpu).gpus.clear(), "a system of 0 GPUs"),
+        (lambda gpu: System([]), "a system of 0 GPUs: give one, such as pysim.device(NAME)"),
+        (lambda gpu: delattr(System(gpu), "gpus"), "gpus of a system cannot be deleted"),
+        (lambda gpu: delattr(System(gpu), "host"), "host of a system cannot be deleted"),
+        (lambda gpu: delattr(gpu, "sms"), "gpu.sms cannot be deleted: set another value"),
+        (lambda gpu: System(gpu).gpus.__setitem__(0, "h20"), "unknown GPU h20: did you mean h200?"),
+        (lambda gpu: gpu.set(3, 3), "gpu.set: 3 is no name of a parameter: must be a text"),
+        (lambda gpu: gpu.set("name", 3), "name = 3: must be a text"),
+        (lambda gpu: gpu.set("name", "a", "me"), "name has no source: set it without"),
+        (lambda gpu: gpu.set("nam", "a"), "gpu has no nam: did you mean name?"),
         (lambda gpu: simulate(7, make("empty")), "int is no machine"),
         (lambda gpu: pysim.device("titan"), "unknown GPU titan: did you mean titan_v?"),
         (lambda gpu: pysim.device(None), "None is no GPU: give a name, such as titan_v, or a FILE.toml"),
@@ -134,6 +150,36 @@ def test_what_is_wrong_is_one_line(change, message):
         change(pysim.device("titan_v"))
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_gpus_of_a_system_are_set_in_any_form():
+    gpu = pysim.device("titan_v")
+    system = System("h200")
+    for given in (gpu, "titan_v", ["titan_v"], (gpu,), registered("titan_v")):
+        system.gpus = given
+        assert system.config().device.name == "titan_v"
+        assert isinstance(system.gpus[0], pysim.Gpu)
+    system.gpus = gpu
+    assert system.gpus[0] is gpu
+    system.gpus[0] = "h200"
+    assert system.config()["gpu.sms"] == 132
+    system.gpus.append("titan_v")
+    assert repr(system.gpus) == "[h200, titan_v]"
+    with pytest.raises(ConfigError, match="a system of 2 GPUs"):
+        system.config()
+    del system.gpus[0]
+    assert system.config()["gpu.sms"] == 80
+    system.gpus[:] = ["h200"]
+    assert [each.name for each in system.gpus] == ["h200"]
+    assert not hasattr(system, "gpu")
+
+
+def test_set_takes_what_assignment_takes():
+    gpu = pysim.device("titan_v")
+    gpu.set("name", "mine")
+    gpu.set("mma_rate", 64)
+    gpu.set("sms", 40, "mine")
+    assert (gpu.name, gpu.mma_rate, gpu.sms) == ("mine", 64, 40)
 
 
 def test_values_that_do_not_fit_together_are_refused_where_they_are_used():

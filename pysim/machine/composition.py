@@ -30,6 +30,10 @@ class Settings:
     sources: dict[str, str]
     changed: dict[str, str] = field(default_factory=dict)  # path: the value before, as a user writes it
 
+    def copy(self) -> Settings:
+        """Return settings of their own."""
+        return Settings(self.values.copy(), self.sources.copy(), self.changed.copy())
+
     def set(self, path: str, value: object, source: str) -> None:
         """Set one parameter; a ConfigError names path, value and range if it is not allowed."""
         row = ROWS[path]
@@ -92,6 +96,11 @@ class Part:
 
     def __setattr__(self, name: str, value: object) -> None:
         self.set(name, value)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ConfigError(
+            f"{self._path} is a part of a machine: copy or pickle the whole, a pysim.Gpu or a pysim.System"
+        )
 
     def __delattr__(self, name: str) -> None:
         raise ConfigError(f"{self._path}.{brief(name)} cannot be deleted: set another value")

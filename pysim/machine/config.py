@@ -50,10 +50,17 @@ class Composed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Values of every parameter path, in the units that users write. Treat it as immutable."""
+    """Values of every parameter path, in the units that users write. Treat it as immutable.
+
+    Configurations are equal where device and values are, and may be keys of a dict.
+    """
 
     device: Device
     values: Mapping[str, Value]
+
+    def __hash__(self) -> int:
+        """Return a hash that equal configurations share, whatever the order of their values."""
+        return hash((self.device, frozenset(self.values.items())))
 
     @classmethod
     def resolve(cls, device: Device | Composed, overrides: Mapping[str, Value] | None = None) -> Config:

@@ -84,14 +84,17 @@ class Gpu(Part):
         return made
 
     def copy(self) -> Gpu:
-        """Return a GPU of its own with the same values."""
-        made = Gpu(self._device)
-        settings = self._settings
-        for path, old in settings.changed.items():
-            made._settings.changed[path] = old
-        made._settings.values.update(settings.values)
-        made._settings.sources.update(settings.sources)
-        return made
+        """Return a GPU of its own with the same values, as ``copy.copy`` and ``copy.deepcopy`` do."""
+        return _restored_gpu(self._device, self._settings.copy())
+
+    def __copy__(self) -> Gpu:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Gpu:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _restored_gpu, (self._device, self._settings)
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
         """Write the GPU as a TOML file for :func:`pysim.device` and ``--gpu``; return its path.
@@ -170,10 +173,26 @@ class System:
 
     def __init__(self, gpus: AnyGpu | Sequence[AnyGpu]) -> None:
         self.gpus = GpuList(gpus)
-        roots = [group for group in PARAMS if "." not in group and group != "gpu"]
         values = {path: row.default for path, row in ROWS.items() if not _is_gpu(path)}
-        self._settings = Settings(values, {})
-        self._parts = {root: Part(root, self._settings) for root in roots}
+        self._use(Settings(values, {}))
+
+    def _use(self, settings: Settings) -> None:
+        roots = [group for group in PARAMS if "." not in group and group != "gpu"]
+        self._settings = settings
+        self._parts = {root: Part(root, settings) for root in roots}
+
+    def copy(self) -> System:
+        """Return a system of its own, its GPUs too, as ``copy.copy`` and ``copy.deepcopy`` do."""
+        return _restored_system([gpu.copy() for gpu in self.gpus], self._settings.copy())
+
+    def __copy__(self) -> System:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> System:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _restored_system, (list(self.gpus), self._settings)
 
     def __getattr__(self, name: str) -> Part:
         parts = self.__dict__.get("_parts", {})
@@ -212,6 +231,20 @@ class System:
             raise ConfigError(f"a system of {len(self.gpus)} GPUs: one GPU is simulated, for now")
         changed = {path: self._settings.values[path] for path in self._settings.changed}
         return Config.resolve(self.gpus[0].device(), {**changed, **checked_overrides(overrides)})
+
+
+def _restored_gpu(base: Device, settings: Settings) -> Gpu:
+    """Return the GPU with these settings, which become its own."""
+    made = Gpu(base)
+    object.__setattr__(made, "_settings", settings)
+    return made
+
+
+def _restored_system(gpus: list[Gpu], settings: Settings) -> System:
+    """Return the system with these settings, which become its own."""
+    made = System(gpus)
+    made._use(settings)
+    return made
 
 
 def _gpu(given: object) -> Gpu:

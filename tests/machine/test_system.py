@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 import pysim
@@ -94,6 +97,57 @@ def test_copies_are_independent():
     assert (gpu.sms, gpu.name) == (132, "h200")
     assert (other.sms, other.device().name) == (66, "half")
     assert pysim.device("h200").sms == 132
+
+
+COPIES = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda each: pickle.loads(pickle.dumps(each)),
+    "method": lambda each: each.copy(),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_gpus_and_systems_are_copied_and_pickled_by_value(way):
+    gpu = pysim.device("titan_v")
+    gpu.name, gpu.sms = "mine", 40
+    gpu.l2.set("size", "2304KiB", "me")
+    system = System(gpu)
+    system.host.launch = "3us"
+    again = COPIES[way](system)
+    assert again.config() == system.config()
+    assert repr(again) == repr(system)
+    again.host.launch = "5us"
+    again.gpus[0].sms = 20
+    again.gpus[0].name = "other"
+    again.gpus.append(gpu)
+    assert (system.host.launch, gpu.sms, gpu.name, len(system.gpus)) == (3000.0, 40, "mine", 1)
+    other = COPIES[way](gpu)
+    assert repr(other) == repr(gpu)
+    other.l2.size = "4608KiB"
+    assert other.device() != gpu.device()
+    assert gpu.l2.size == 2304 * 1024
+
+
+@pytest.mark.parametrize("way", ["copy", "deepcopy", "pickle"])
+def test_parts_are_not_copied(way):
+    gpu = pysim.device("titan_v")
+    for part, name in ((gpu.l2, "gpu.l2"), (gpu.sm.l1, "gpu.l1"), (System(gpu).host, "host")):
+        with pytest.raises(ConfigError, match=f"{name} is a part of a machine: copy or pickle the whole"):
+            COPIES[way](part)
+
+
+def test_devices_and_configurations_are_keys():
+    gpu = pysim.device("titan_v")
+    known = {gpu.device(): "device", Config.resolve(gpu): "configuration"}
+    assert known[pysim.device("titan_v").device()] == "device"
+    assert known[Config.resolve(registered("titan_v"))] == "configuration"
+    gpu.sms = 40
+    assert gpu.device() not in known
+    assert Config.resolve(gpu) not in known
+    # the order of values is no part of a configuration
+    config = Config.resolve(registered("titan_v"))
+    assert hash(Config(config.device, dict(reversed(config.values.items())))) == hash(config)
 
 
 @pytest.mark.parametrize(

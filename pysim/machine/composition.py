@@ -15,6 +15,8 @@ from pysim.errors import ConfigError, brief
 from pysim.params import INSIDE, PARAMS
 from pysim.units import ROWS, Value, parse, show, suggest
 
+from .devices.fields import checked_text
+
 SET_HERE = "set in the script"
 
 
@@ -35,9 +37,12 @@ class Settings:
         return Settings(self.values.copy(), self.sources.copy(), self.changed.copy())
 
     def set(self, path: str, value: object, source: str) -> None:
-        """Set one parameter; a ConfigError names path, value and range if it is not allowed."""
+        """Set one parameter; a ConfigError names path, value and range if it is not allowed.
+
+        A source is one line.
+        """
         row = ROWS[path]
-        new = parse(path, row, value)
+        new, source = parse(path, row, value), checked_text("source", source)
         old = self.values[path]
         if new != old:
             self.changed.setdefault(path, show(row, old))

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import replace
@@ -20,12 +19,14 @@ from typing import Any
 
 from pysim.errors import ConfigError, brief
 from pysim.params import PARAMS
-from pysim.units import ROWS, Value, parse, show, suggest
+from pysim.units import ROWS, Value, suggest
 
 from .composition import SET_HERE, Part, Settings, UnknownNameError, tree_lines
 from .config import Config, checked_overrides
-from .devices import DEVICES, Device
+from .device_file import toml_of
+from .devices import Device
 from .devices import device as registered
+from .devices.fields import checked_capability, checked_carveouts, checked_rate, checked_text
 
 LONGEST_PATH = 200  # characters of a path in an error message
 _OWN = ("name", "title", "compute_capability", "carveouts", "mma_rate")  # of a device, beside parameters
@@ -109,7 +110,7 @@ class Gpu(Part):
         target, shown = Path(given), brief(given, LONGEST_PATH)
         if target.suffix != ".toml":
             raise ConfigError(f"{shown}: the name of a device file must end in .toml")
-        text = _toml(self.device())
+        text = toml_of(self.device())
         part = target.with_name(f".{target.name[:48]}.{os.getpid()}")
         try:
             if os.path.lexists(target) and not force:
@@ -296,42 +297,7 @@ def _is_gpu(path: str) -> bool:
 def _own(name: str, value: object) -> object:
     """Return a device's own field, checked."""
     if name in ("name", "title"):
-        if not isinstance(value, str) or not value:
-            raise ConfigError(f"{name} = {value!r}: must be a text")
-        return value
+        return checked_text(name, value)
     if name == "compute_capability":
-        if not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, int) for v in value)):
-            raise ConfigError(f"compute_capability = {value!r}: must be (major, minor)")
-        return value
-    if name == "mma_rate":
-        return int(parse("mma_rate", ROWS["gpu.sms"]._replace(lo=1, hi=1 << 16), value))
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ConfigError(f'carveouts = {value!r}: must be a list of sizes, such as ["0B", "32KiB"]')
-    row = ROWS["gpu.sm.smem"]._replace(lo=0)
-    return tuple(sorted({int(parse("carveouts", row, size)) for size in value}))
-
-
-def _toml(made: Device) -> str:
-    """Return a device as TOML: what differs from the registered device that is nearest to it."""
-
-    def differing(base: Device) -> list[str]:
-        return [
-            path for path, value in made.values.items() if base.values.get(path, ROWS[path].default) != value
-        ]
-
-    # energies have no form in the file: they come with the base
-    bases = [base for base in DEVICES.values() if base.energies == made.energies]
-    base = min(bases, key=lambda each: len(differing(each)))
-    lines = [f"name = {json.dumps(made.name)}", f"title = {json.dumps(made.title)}", f'base = "{base.name}"']
-    if made.compute_capability != base.compute_capability:
-        lines.append('compute_capability = "{}.{}"'.format(*made.compute_capability))
-    if made.carveouts != base.carveouts:
-        lines.append(
-            f"carveouts = {json.dumps([show(ROWS['gpu.sm.smem'], size) for size in made.carveouts])}"
-        )
-    if made.mma_rate != base.mma_rate:
-        lines.append(f"mma_rate = {made.mma_rate}")
-    for path in differing(base):
-        value, source = show(ROWS[path], made.values[path]), made.sources.get(path, "")
-        lines.append(f'"{path}" = {{ value = {json.dumps(value)}, source = {json.dumps(source)} }}')
-    return "\n".join(lines) + "\n"
+        return checked_capability(value)
+    return checked_rate(value) if name == "mma_rate" else checked_carveouts(value)

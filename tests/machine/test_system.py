@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -161,8 +162,12 @@ def test_devices_and_configurations_are_keys():
         (lambda gpu: gpu.sm.l1.sizes, "gpu.l1 has no sizes: did you mean size?"),
         (lambda gpu: gpu.set("l2.siez", 1), "gpu.l2 has no siez: did you mean size?"),
         (lambda gpu: gpu.set("sms.size", 1), "gpu.sms is a value: it has no size"),
-        (lambda gpu: setattr(gpu, "carveouts", "96KiB"), "carveouts = '96KiB': must be a list"),
+        (lambda gpu: setattr(gpu, "carveouts", "96KiB"), "carveouts = 96KiB: must be a list"),
         (lambda gpu: setattr(gpu, "compute_capability", 7), "compute_capability = 7: must be (major, minor)"),
+        (lambda gpu: gpu.set("sms", 40, None), "source = None: must be a text"),
+        (lambda gpu: gpu.set("sms", 40, "a\u2028b"), "source = a b: must be one line"),
+        (lambda gpu: setattr(System(gpu).host, "launch", object()), "host.launch = <object object at"),
+        (lambda gpu: setattr(gpu, "carveouts", b"12"), "carveouts = b'12': must be a list of sizes"),
         (lambda gpu: setattr(gpu, "mma_rate", 0), "mma_rate = 0: must be"),
         (lambda gpu: setattr(gpu, "name", ""), "name = '': must be a text"),
         (lambda gpu: System([gpu, gpu]).config(), "a system of 2 GPUs: one GPU is simulated, for now"),
@@ -203,6 +208,29 @@ def test_what_is_wrong_is_one_line(change, message):
     with pytest.raises(ConfigError) as caught:
         change(pysim.device("titan_v"))
     assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("compute_capability", (7, 10), "(7, 10): must be (major, minor), major from 1 to 99 and minor"),
+        ("compute_capability", (-7, 0), "(-7, 0): must be (major, minor), major from 1 to 99"),
+        ("compute_capability", (True, False), "(True, False): must be (major, minor), such as (7, 0)"),
+        ("compute_capability", (10**30, 0), f"(1{'0' * 30}, 0): must be (major, minor), major from 1"),
+        ("compute_capability", "7.0", "7.0: must be (major, minor), such as (7, 0)"),
+        ("title", "a \ud83d", "a \\ud83d: must be one line, without control characters and lone surrogates"),
+        ("title", "", "'': must be a text"),
+        ("name", "a\nb", "a b: must be one line"),
+        ("name", "a" * 65, f"{'a' * 65}: must be at most 64 bytes of UTF-8"),
+        ("name", "é" * 33, f"{'é' * 33}: must be at most 64 bytes of UTF-8"),
+        ("name", 3, "3: must be a text"),
+    ],
+)
+def test_fields_of_a_device_are_checked_where_they_are_set(field, value, message):
+    with pytest.raises(ConfigError) as caught:
+        setattr(pysim.device("titan_v"), field, value)
+    assert str(caught.value).startswith(f"{field} = {message}")
     assert "\n" not in str(caught.value)
 
 
@@ -282,7 +310,7 @@ def test_a_gpu_prints_as_a_tree():
 @pytest.mark.parametrize("name", ["titan_v", "h200", "accelsim_qv100"])
 def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     gpu = pysim.device(name)
-    gpu.name, gpu.title = "mine", 'a "GPU" of mine'
+    gpu.name, gpu.title = "mine", 'a "GPU" of mine, \\ Titan \U0001f680 \u00b5 \xa0'
     gpu.set("l1.latency", gpu.l1.latency + 1, 'a "source"')
     gpu.compute_capability = (9, 9)
     gpu.carveouts = ["0B", "32KiB"]
@@ -295,6 +323,23 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert again.device().sources["gpu.l1.latency"] == 'a "source"'
     # of what is read from a file again, all is written again
     assert pysim.device(str(again.save(tmp_path / "again.toml"))).device().values == gpu.device().values
+
+
+def test_a_device_made_by_hand_is_saved_whole_or_not_at_all(tmp_path):
+    """Its fields have not been checked; the file is never one that cannot be read."""
+    gpu = pysim.Gpu(replace(registered("titan_v"), name="a\x7fb\n"))
+    with pytest.raises(ConfigError, match=r"name = a\\x7fb: must be one line"):
+        gpu.save(tmp_path / "a.toml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_refused_changes_nothing():
+    gpu = pysim.device("titan_v")
+    before = repr(gpu)
+    for change in (("sms", 40, None), ("sms", "x"), ("title", ""), ("l2.size", "1MiB", "a\nb")):
+        with pytest.raises(ConfigError):
+            gpu.set(*change)
+    assert repr(gpu) == before
 
 
 def test_saving_loses_nothing(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 
 class SimError(Exception):
     """Base of all errors of this package."""
@@ -29,3 +31,19 @@ class DeadlockError(SimError):
 
 class InternalError(SimError):
     """A bug in the simulator: please report it."""
+
+
+def brief(value: object, longest: int = 80) -> str:
+    """Return a value for an error message: one line of at most ``longest`` characters, then ``...``.
+
+    A text or a number stands as it prints, anything else as its ``repr``. White space becomes one space, and
+    a character that does not print becomes its escape.
+    """
+    try:
+        text = str(value) if isinstance(value, str | Real) else repr(value)
+    except Exception:  # a repr of the user's, or an integer of more digits than Python prints
+        what = f"integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
+        text = f"<{what}>"
+    start = " ".join(text[: 4 * longest].split())
+    start = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in start)
+    return start[:longest] + "..." if len(start) > longest or len(text) > 4 * longest else start

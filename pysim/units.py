@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from numbers import Integral, Rational, Real
 
-from .errors import ConfigError
+from .errors import ConfigError, brief
 from .params import PARAMS, Param
 
 Value = float | int | str
@@ -70,15 +71,18 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
     # what all options begin with makes none of them near
     by_key = {key.lower().lstrip("-"): key for key in known}
-    near = difflib.get_close_matches(name.lower().lstrip("-"), by_key, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(brief(name).lower().lstrip("-"), by_key, n=1, cutoff=0.5)
     return f": did you mean {by_key[near[0]]}?" if near else ""
 
 
 def row_of(path: str) -> Param:
     """Return the row of a parameter; an unknown path is an error with the nearest valid one."""
+    given: object = path
+    if not isinstance(given, str):
+        raise ConfigError(f"unknown parameter {brief(given)}: paths are texts, such as gpu.sms")
     row = ROWS.get(path)
     if row is None:
-        raise ConfigError(f"unknown parameter {path}{suggest(path, ROWS)}")
+        raise ConfigError(f"unknown parameter {brief(path)}{suggest(path, ROWS)}")
     return row
 
 
@@ -114,9 +118,9 @@ def allowed(row: Param) -> str:
 
 def _refuse(path: str, row: Param, value: object, why: str = "") -> ConfigError:
     # A bare number gets its unit, so that the reader sees what the number was taken for.
-    shown = " ".join(str(value).split())
-    if len(shown) > _LONGEST:
-        shown = shown[:_LONGEST] + "..."
+    shown = brief(value, _LONGEST)
+    if not isinstance(value, str | Real | None):
+        shown += f" ({type(value).__name__})"  # an array of one element prints as its element
     bare = row.unit not in ("count", "choice", "bool", "share")
     if bare and re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", shown):
         shown += " " + ("cycle" if row.unit == "cycle/64" else row.unit)
@@ -124,12 +128,16 @@ def _refuse(path: str, row: Param, value: object, why: str = "") -> ConfigError:
 
 
 def _number(path: str, row: Param, value: object) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    if isinstance(value, bool) or not isinstance(value, (Real, str)):
         raise _refuse(path, row, value)
+    if isinstance(value, Integral):
+        return Fraction(int(value))  # an integer of numpy would make fractions of 64 bits
+    if isinstance(value, Rational):
+        return Fraction(value)
     if not isinstance(value, str):
         if not math.isfinite(value):
             raise _refuse(path, row, value)
-        return Fraction(value)
+        return Fraction(float(value))
     match = _NUMBER.fullmatch(value.strip().replace("\u00b5", "u").replace("\u03bc", "u"))
     if match is None or len(value) > _LONGEST:
         raise _refuse(path, row, value, f"not a number; {allowed(row)}")
@@ -148,14 +156,17 @@ def _number(path: str, row: Param, value: object) -> Fraction:
 def parse(path: str, row: Param, value: object) -> Value:
     """Return ``value`` in the unit of ``row``, checked against its range.
 
-    Integer units (count, B, cycle) refuse fractions. Errors are one line with path, value and range.
+    A number is one of Python's or of numpy's; a text may carry a unit. The result is an ``int``, a ``float``
+    or a ``str``. Integer units (count, B, cycle) refuse fractions. Errors are one line with path, value and
+    range.
     """
     if row.unit == "choice":
         if not isinstance(value, str) or value not in row.choices:
-            raise _refuse(path, row, value, allowed(row) + suggest(str(value), row.choices))
-        return value
+            raise _refuse(path, row, value, allowed(row) + suggest(brief(value), row.choices))
+        return str(value)
     if row.unit == "bool":
-        word = str(value).strip().lower()
+        whole = isinstance(value, Integral) or type(value).__name__ in ("bool", "bool_")  # numpy's, too
+        word = brief(int(value) if whole else value).lower()  # type: ignore[call-overload]
         if word not in _WORDS:
             raise _refuse(path, row, value)
         return _WORDS[word]

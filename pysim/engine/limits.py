@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from pysim.analysis.lower_bound import Bounds, estimator
 from pysim.clock import Clock
-from pysim.machine.config import Config
-from pysim.machine.devices import Device
-from pysim.machine.system import Gpu, System, resolve
+from pysim.machine.system import Machine, resolve
 from pysim.schemes.registry import parse_scheme
 
+from .arguments import check_job_form
 from .session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pysim.machine.config import Config
     from pysim.program.job import Job
+    from pysim.schemes.scheme import Scheme
 
 ESTIMATE_KINDS = {
     "free": (False, False),
@@ -42,9 +43,9 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
 
 
 def bound(
-    gpu: System | Gpu | Device | Config | str,
+    gpu: Machine,
     job: Job,
-    scheme: str = "stream",
+    scheme: str | Scheme = "stream",
     overrides: Mapping[str, float | int | str] | None = None,
 ) -> Bounds:
     """Return ``bound_us`` and ``estimate_us`` of a job in microseconds, as ``simulate`` reports them.
@@ -52,8 +53,9 @@ def bound(
     The bound holds for all schemes of the same kind as ``scheme``: it differs between TBs that wait inside
     their programs and TBs that wait before dispatch. The estimate is a list schedule, not a limit. ``gpu``
     and ``overrides``: as in ``simulate``. Raises ConfigError for unknown names, WorkloadError for an empty
-    job.
+    job and for what is no job.
     """
     config = resolve(gpu, overrides)
+    check_job_form(job)
     choice = parse_scheme(scheme)
     return Session(config, job, 1, Clock()).bounds(config.replaced(choice.pins), choice)

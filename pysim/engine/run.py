@@ -18,8 +18,7 @@ from pysim.clock import Clock
 from pysim.dependence.dependences import Dependences
 from pysim.errors import ConfigError, InternalError, SimError, TimeLimitError, WorkloadError
 from pysim.machine.config import Config
-from pysim.machine.devices import Device
-from pysim.machine.system import Gpu, System, resolve
+from pysim.machine.system import Machine, resolve
 from pysim.params import TICKS_PER_NS
 from pysim.program.ops import LoweredPrograms
 from pysim.results import energy, power, time_series
@@ -29,6 +28,7 @@ from pysim.results.tables import names_table
 from pysim.results.tables import table as rows_of
 from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
+from .arguments import check_calls, check_clock, check_deps, check_job_form, table_names, thread_count
 from .extrapolate import Replay
 from .lower import Lowered
 from .outcome import NUMERIC_COLUMNS
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.job import Job
+    from pysim.schemes.scheme import Scheme
 
     from .user_rule import Placement, Priority
 
@@ -52,15 +53,8 @@ REFUSED = (WorkloadError, ConfigError)
 TICKS_S = TICKS_PER_NS * 1e9
 
 
-def _wanted_tables(tables: str | Sequence[str]) -> frozenset[str]:
-    words = tables.split(",") if isinstance(tables, str) else list(tables)
-    known = ("all", "none", *DTYPES)
-    for word in words:
-        if word not in known:
-            raise ConfigError(f"no table {word!r}: there are {', '.join(known)}")
-    if "all" in words:
-        return frozenset(known)
-    return frozenset(words) | {"runs", "names", "host"}
+def _wanted_tables(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(DTYPES) if "all" in words else frozenset(words) | {"runs", "names", "host"}
 
 
 def _host(run: int, session: Session, seconds: Mapping[str, float]) -> NDArray[np.void]:
@@ -237,9 +231,9 @@ def _compare(result: Result) -> None:
 
 
 def simulate(
-    gpu: System | Gpu | Device | Config | str,
+    gpu: Machine,
     job: Job,
-    schemes: str | Sequence[str] = "stream,tb_static",
+    schemes: str | Scheme | Sequence[str | Scheme] = "stream,tb_static",
     *,
     threads: int | None = None,
     overrides: Mapping[str, Any] | None = None,
@@ -257,12 +251,14 @@ def simulate(
     Parameters
     ----------
     gpu
-        A device's name or FILE.toml, a Device, a GPU or a System that a script composed, or a Config.
+        A device's name or FILE.toml (a text or a Path), a Device, a GPU or a System that a script composed,
+        or a Config.
     job
         Kernels in launch order.
     schemes
-        Names with options (``"stream,graph,tb_static:newest"``) or a list of them; ``pysim schemes`` lists
-        them. A scheme that does not apply to the job or the GPU is a row with status ``refused``.
+        Names with options (``"stream,graph,tb_static:newest"``), a registered Scheme, or a list of them;
+        ``pysim schemes`` lists them. A scheme that does not apply to the job or the GPU is a row with status
+        ``refused``.
     threads
         Threads of the core, at least 1 (default: the processors of the machine). Results do not depend on it.
     overrides
@@ -292,9 +288,10 @@ def simulate(
     Raises
     ------
     ConfigError
-        An unknown name, a value out of range, or values that do not fit together.
+        An unknown name, a value out of range, an argument of another type, or values that do not fit
+        together.
     WorkloadError
-        A job that cannot be simulated under any scheme.
+        What is given is no job, or a job that cannot be simulated under any scheme.
     DeadlockError, DependenceError
         TBs wait for each other; with ``sim.oracle``, a scheme broke a true dependence.
 
@@ -307,13 +304,17 @@ def simulate(
     True
     """
     config = resolve(gpu, overrides)
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads = {threads}: must be at least 1")
+    check_job_form(job)
     listed = parse_schemes(schemes)
-    wanted = _wanted_tables(tables)
-    time_series.check_interval(float(config.number("sim.sample")), tables)
+    words = table_names(tables)
+    wanted = _wanted_tables(words)
+    time_series.check_interval(float(config.number("sim.sample")), words)
     power.check_power(config)
-    count = min(threads or os.cpu_count() or 1, MAX_THREADS)
+    check_calls(progress=progress, stop=stop)
+    check_clock(clock)
+    if deps is not None:
+        check_deps(deps, job)
+    count = min(thread_count(threads) or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)
     if priority is not None or placement is not None:
         from .user_rule import UserRule

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.params import INSIDE, PARAMS
 from pysim.units import ROWS, Value, parse, show, suggest
+
+from .devices.fields import checked_text
 
 SET_HERE = "set in the script"
 
@@ -30,10 +32,17 @@ class Settings:
     sources: dict[str, str]
     changed: dict[str, str] = field(default_factory=dict)  # path: the value before, as a user writes it
 
+    def copy(self) -> Settings:
+        """Return settings of their own."""
+        return Settings(self.values.copy(), self.sources.copy(), self.changed.copy())
+
     def set(self, path: str, value: object, source: str) -> None:
-        """Set one parameter; a ConfigError names path, value and range if it is not allowed."""
+        """Set one parameter; a ConfigError names path, value and range if it is not allowed.
+
+        A source is one line.
+        """
         row = ROWS[path]
-        new = parse(path, row, value)
+        new, source = parse(path, row, value), checked_text("source", source)
         old = self.values[path]
         if new != old:
             self.changed.setdefault(path, show(row, old))
@@ -52,6 +61,7 @@ class Part:
     """One group of parameters, such as ``gpu.l2``; its attributes are parameters and smaller parts."""
 
     __slots__ = ("_path", "_settings")
+    _fields: ClassVar[tuple[str, ...]] = ()  # names beside parameters and parts
     _path: str
     _settings: Settings
 
@@ -70,8 +80,8 @@ class Part:
         return [row.name for row in PARAMS.get(self._path, ())]
 
     def _unknown(self, name: str) -> UnknownNameError:
-        known = (*self._groups(), *self._rows())
-        return UnknownNameError(f"{self._path} has no {name}{suggest(name, known)}")
+        known = (*self._groups(), *self._rows(), *self._fields)
+        return UnknownNameError(f"{self._path} has no {brief(name)}{suggest(name, known)}")
 
     def __dir__(self) -> list[str]:
         """Return parameters, parts and methods, for completion."""
@@ -92,11 +102,22 @@ class Part:
     def __setattr__(self, name: str, value: object) -> None:
         self.set(name, value)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ConfigError(
+            f"{self._path} is a part of a machine: copy or pickle the whole, a pysim.Gpu or a pysim.System"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise ConfigError(f"{self._path}.{brief(name)} cannot be deleted: set another value")
+
     def set(self, name: str, value: object, source: str = SET_HERE) -> None:
         """Set a parameter and say where the number comes from: ``gpu.l2.set("size", "12MiB", "data sheet")``.
 
         ``name`` may be dotted. Raises ConfigError for names that there are not and for values out of range.
         """
+        given: object = name
+        if not isinstance(given, str):
+            raise ConfigError(f"{self._path}.set: {brief(given)} is no name of a parameter: must be a text")
         first, dot, rest = name.partition(".")
         if dot:
             part = self.__getattr__(first)

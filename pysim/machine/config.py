@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.params import encode
 from pysim.units import ROWS, Value, parse, row_of, show
 
@@ -19,6 +19,17 @@ MIN_L1 = 8192
 
 # L1 miss path and slice together take at least this many cycles of an L2 hit.
 MIN_L2_WORK = 30
+
+
+def checked_overrides(overrides: object) -> Mapping[str, Value]:
+    """Return values by parameter path, none for None. Raises ConfigError for what is no mapping."""
+    if overrides is None:
+        return {}
+    if not isinstance(overrides, Mapping):
+        raise ConfigError(
+            f'overrides = {brief(overrides)}: must be a dict by path, such as {{"gpu.sms": 40}}'
+        )
+    return overrides
 
 
 def bus_refresh(number: Callable[[str], float]) -> float:
@@ -39,17 +50,24 @@ class Composed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Values of every parameter path, in the units that users write. Treat it as immutable."""
+    """Values of every parameter path, in the units that users write. Treat it as immutable.
+
+    Configurations are equal where device and values are, and may be keys of a dict.
+    """
 
     device: Device
     values: Mapping[str, Value]
+
+    def __hash__(self) -> int:
+        """Return a hash that equal configurations share, whatever the order of their values."""
+        return hash((self.device, frozenset(self.values.items())))
 
     @classmethod
     def resolve(cls, device: Device | Composed, overrides: Mapping[str, Value] | None = None) -> Config:
         """Merge defaults, device and overrides; check each value and how they fit together."""
         device = device if isinstance(device, Device) else device.device()
         values: dict[str, Value] = {path: row.default for path, row in ROWS.items()}
-        for given in (device.values, overrides or {}):
+        for given in (device.values, checked_overrides(overrides)):
             for path, value in given.items():
                 values[path] = parse(path, row_of(path), value)
         config = cls(device, values)
@@ -75,7 +93,8 @@ class Config:
 
     def replaced(self, overrides: Mapping[str, Value]) -> Config:
         """Return a copy with some values changed, checked anew."""
-        parsed = {path: parse(path, row_of(path), value) for path, value in overrides.items()}
+        given = checked_overrides(overrides)
+        parsed = {path: parse(path, row_of(path), value) for path, value in given.items()}
         config = Config(self.device, {**self.values, **parsed})
         config._check()
         return config

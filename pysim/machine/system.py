@@ -11,22 +11,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.params import PARAMS
-from pysim.units import ROWS, Value, parse, show, suggest
+from pysim.units import ROWS, Value, suggest
 
-from .composition import Part, Settings, tree_lines
-from .config import Config
-from .devices import DEVICES, Device
+from .composition import SET_HERE, Part, Settings, UnknownNameError, tree_lines
+from .config import Config, checked_overrides
+from .device_file import toml_of
+from .devices import Device
 from .devices import device as registered
+from .devices.fields import checked_capability, checked_carveouts, checked_rate, checked_text
 
+LONGEST_PATH = 200  # characters of a path in an error message
 _OWN = ("name", "title", "compute_capability", "carveouts", "mma_rate")  # of a device, beside parameters
 
 
@@ -40,6 +42,7 @@ class Gpu(Part):
     """
 
     __slots__ = ("_device",)
+    _fields = _OWN
     _device: Device
 
     def __init__(self, base: Device) -> None:
@@ -58,7 +61,16 @@ class Gpu(Part):
             own: dict[str, Any] = {name: _own(name, value)}
             object.__setattr__(self, "_device", replace(self._device, **own))
         else:
-            super().__setattr__(name, value)
+            super().set(name, value)
+
+    def set(self, name: str, value: object, source: str = SET_HERE) -> None:
+        """Set a parameter and say where the number comes from; or a field of the device, without a source."""
+        if name not in _OWN:
+            super().set(name, value, source)
+        elif source == SET_HERE:
+            setattr(self, name, value)
+        else:
+            raise ConfigError(f"{name} has no source: set it without")
 
     def __repr__(self) -> str:
         major, minor = self.compute_capability
@@ -73,54 +85,115 @@ class Gpu(Part):
         return made
 
     def copy(self) -> Gpu:
-        """Return a GPU of its own with the same values."""
-        made = Gpu(self._device)
-        settings = self._settings
-        for path, old in settings.changed.items():
-            made._settings.changed[path] = old
-        made._settings.values.update(settings.values)
-        made._settings.sources.update(settings.sources)
-        return made
+        """Return a GPU of its own with the same values, as ``copy.copy`` and ``copy.deepcopy`` do."""
+        return _restored_gpu(self._device, self._settings.copy())
 
-    def save(self, path: str | Path, force: bool = False) -> Path:
+    def __copy__(self) -> Gpu:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Gpu:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _restored_gpu, (self._device, self._settings)
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
         """Write the GPU as a TOML file for :func:`pysim.device` and ``--gpu``; return its path.
 
         The file names a registered device as its base and holds what differs from it. Raises ConfigError
         where the values do not fit together, the name does not end in .toml, the file exists (without
         ``force``) or cannot be written.
         """
-        target = Path(path)
+        given: object = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if not isinstance(given, str):
+            raise ConfigError(f"{brief(given)} is no path: give the name of a file that ends in .toml")
+        target, shown = Path(given), brief(given, LONGEST_PATH)
         if target.suffix != ".toml":
-            raise ConfigError(f"{target}: the name of a device file must end in .toml")
-        text = _toml(self.device())
-        if target.exists() and not force:
-            raise ConfigError(f"{target} exists: force=True replaces it")
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+            raise ConfigError(f"{shown}: the name of a device file must end in .toml")
+        text = toml_of(self.device())
+        part = target.with_name(f".{target.name[:48]}.{os.getpid()}")
         try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(target)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise ConfigError(f"{target}: cannot be written: {error.strerror}") from None
+            if os.path.lexists(target) and not force:
+                raise ConfigError(f"{shown} exists: force=True replaces it")
+            try:
+                part.write_text(text, encoding="utf-8")
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+        except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
+            raise ConfigError(f"{shown}: cannot be written: {getattr(error, 'strerror', error)}") from None
         return target
+
+
+AnyGpu = Gpu | Device | str | os.PathLike[str]
+
+
+class GpuList(MutableSequence[Gpu]):
+    """The GPUs of a system, each checked where it is put in; a name or a Device becomes a :class:`Gpu`."""
+
+    def __init__(self, given: object) -> None:
+        each = list(given) if isinstance(given, list | tuple | GpuList) else [given]
+        self._gpus = [_gpu(one) for one in each]
+        if not self._gpus:
+            raise ConfigError("a system of 0 GPUs: give one, such as pysim.device(NAME)")
+
+    def __len__(self) -> int:
+        return len(self._gpus)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._gpus[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        changed = self._gpus.copy()
+        changed[index] = value if isinstance(index, slice) else _gpu(value)
+        self._gpus = GpuList(changed)._gpus
+
+    def __delitem__(self, index: Any) -> None:
+        left = self._gpus.copy()
+        del left[index]
+        self._gpus = GpuList(left)._gpus
+
+    def insert(self, index: int, value: Any) -> None:
+        """Put a GPU before another one."""
+        self._gpus.insert(index, _gpu(value))
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(gpu.name for gpu in self._gpus)}]"
 
 
 class System:
     """GPUs, their host and the settings of a run: what :func:`pysim.simulate` runs a job on.
 
-    ``gpus`` is a list; one GPU is simulated, for now. ``host``, ``scheme`` and ``sim`` are parts whose
+    ``gpus`` is a list (:class:`GpuList`) of GPUs, which are given as one or several, as objects or by name.
+    One GPU is simulated, for now. ``host``, ``scheme`` and ``sim`` are parts whose
     attributes are the parameters below those names (``system.host.launch``, ``system.scheme.table.entries``).
+    ``system.gpus = ...`` takes what the constructor takes.
     """
 
-    def __init__(self, gpus: Gpu | str | Sequence[Gpu | str]) -> None:
-        several: list[Any] = list(gpus) if isinstance(gpus, list | tuple) else [gpus]
-        self.gpus: list[Gpu] = [device(each) if isinstance(each, str) else each for each in several]
-        if wrong := [each for each in self.gpus if not isinstance(each, Gpu)]:
-            raise ConfigError(f"{type(wrong[0]).__name__} is no GPU: take one of pysim.device(NAME)")
-        roots = [group for group in PARAMS if "." not in group and group != "gpu"]
+    gpus: GpuList
+
+    def __init__(self, gpus: AnyGpu | Sequence[AnyGpu]) -> None:
+        self.gpus = GpuList(gpus)
         values = {path: row.default for path, row in ROWS.items() if not _is_gpu(path)}
-        self._settings = Settings(values, {})
-        self._parts = {root: Part(root, self._settings) for root in roots}
+        self._use(Settings(values, {}))
+
+    def _use(self, settings: Settings) -> None:
+        roots = [group for group in PARAMS if "." not in group and group != "gpu"]
+        self._settings = settings
+        self._parts = {root: Part(root, settings) for root in roots}
+
+    def copy(self) -> System:
+        """Return a system of its own, its GPUs too, as ``copy.copy`` and ``copy.deepcopy`` do."""
+        return _restored_system([gpu.copy() for gpu in self.gpus], self._settings.copy())
+
+    def __copy__(self) -> System:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> System:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _restored_system, (list(self.gpus), self._settings)
 
     def __getattr__(self, name: str) -> Part:
         parts = self.__dict__.get("_parts", {})
@@ -129,14 +202,19 @@ class System:
             return made
         if name.startswith("_"):
             raise AttributeError(name)
-        raise AttributeError(f"a system has no {name}{suggest(name, ('gpus', *parts))}")
+        near = ": did you mean gpus[0]?" if name == "gpu" else suggest(name, ("gpus", *parts))
+        raise UnknownNameError(f"a system has no {brief(name)}{near}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__.get("_parts", {}):
             raise ConfigError(f"{name} is a part: set one of its parameters")
         if name not in ("gpus", "_settings", "_parts"):
-            raise ConfigError(f"a system has no {name}{suggest(name, ('gpus', *self._parts))}")
-        object.__setattr__(self, name, value)
+            near = ": did you mean gpus?" if name == "gpu" else suggest(name, ("gpus", *self._parts))
+            raise UnknownNameError(f"a system has no {brief(name)}{near}")
+        object.__setattr__(self, name, GpuList(value) if name == "gpus" else value)
+
+    def __delattr__(self, name: str) -> None:
+        raise ConfigError(f"{brief(name)} of a system cannot be deleted: set other GPUs or values")
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._parts})
@@ -150,14 +228,40 @@ class System:
 
         Raises ConfigError where there is not one GPU, or values do not fit together.
         """
-        if len(self.gpus) != 1 or not isinstance(self.gpus[0], Gpu):
+        if len(self.gpus) != 1:
             raise ConfigError(f"a system of {len(self.gpus)} GPUs: one GPU is simulated, for now")
         changed = {path: self._settings.values[path] for path in self._settings.changed}
-        return Config.resolve(self.gpus[0].device(), {**changed, **(overrides or {})})
+        return Config.resolve(self.gpus[0].device(), {**changed, **checked_overrides(overrides)})
 
 
-def device(name: str) -> Gpu:
+def _restored_gpu(base: Device, settings: Settings) -> Gpu:
+    """Return the GPU with these settings, which become its own."""
+    made = Gpu(base)
+    object.__setattr__(made, "_settings", settings)
+    return made
+
+
+def _restored_system(gpus: list[Gpu], settings: Settings) -> System:
+    """Return the system with these settings, which become its own."""
+    made = System(gpus)
+    made._use(settings)
+    return made
+
+
+def _gpu(given: object) -> Gpu:
+    if isinstance(given, Gpu):
+        return given
+    if isinstance(given, Device):
+        return Gpu(given)
+    if isinstance(given, str | os.PathLike):
+        return device(given)
+    raise ConfigError(f"{type(given).__name__} is no GPU: take one of pysim.device(NAME)")
+
+
+def device(name: str | os.PathLike[str]) -> Gpu:
     """Return a GPU to be changed: a registered one by name (``pysim devices`` lists them), or FILE.toml.
+
+    A file is a text or a ``pathlib.Path``.
 
     Raises ConfigError with the nearest name where there is none.
 
@@ -168,12 +272,12 @@ def device(name: str) -> Gpu:
     return Gpu(registered(name))
 
 
-Machine = System | Gpu | Device | Config | str
+Machine = System | Gpu | Device | Config | str | os.PathLike[str]
 
 
 def resolve(machine: Machine, overrides: Mapping[str, Value] | None = None) -> Config:
     """Return the configuration of a system, a GPU, a device, a configuration or a device's name."""
-    if isinstance(machine, str):
+    if isinstance(machine, str | os.PathLike):
         return Config.resolve(registered(machine), overrides)
     if isinstance(machine, Gpu | Device):
         return Config.resolve(machine, overrides)
@@ -193,42 +297,7 @@ def _is_gpu(path: str) -> bool:
 def _own(name: str, value: object) -> object:
     """Return a device's own field, checked."""
     if name in ("name", "title"):
-        if not isinstance(value, str) or not value:
-            raise ConfigError(f"{name} = {value!r}: must be a text")
-        return value
+        return checked_text(name, value)
     if name == "compute_capability":
-        if not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, int) for v in value)):
-            raise ConfigError(f"compute_capability = {value!r}: must be (major, minor)")
-        return value
-    if name == "mma_rate":
-        return int(parse("mma_rate", ROWS["gpu.sms"]._replace(lo=1, hi=1 << 16), value))
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ConfigError(f'carveouts = {value!r}: must be a list of sizes, such as ["0B", "32KiB"]')
-    row = ROWS["gpu.sm.smem"]._replace(lo=0)
-    return tuple(sorted({int(parse("carveouts", row, size)) for size in value}))
-
-
-def _toml(made: Device) -> str:
-    """Return a device as TOML: what differs from the registered device that is nearest to it."""
-
-    def differing(base: Device) -> list[str]:
-        return [
-            path for path, value in made.values.items() if base.values.get(path, ROWS[path].default) != value
-        ]
-
-    # energies have no form in the file: they come with the base
-    bases = [base for base in DEVICES.values() if base.energies == made.energies]
-    base = min(bases, key=lambda each: len(differing(each)))
-    lines = [f"name = {json.dumps(made.name)}", f"title = {json.dumps(made.title)}", f'base = "{base.name}"']
-    if made.compute_capability != base.compute_capability:
-        lines.append('compute_capability = "{}.{}"'.format(*made.compute_capability))
-    if made.carveouts != base.carveouts:
-        lines.append(
-            f"carveouts = {json.dumps([show(ROWS['gpu.sm.smem'], size) for size in made.carveouts])}"
-        )
-    if made.mma_rate != base.mma_rate:
-        lines.append(f"mma_rate = {made.mma_rate}")
-    for path in differing(base):
-        value, source = show(ROWS[path], made.values[path]), made.sources.get(path, "")
-        lines.append(f'"{path}" = {{ value = {json.dumps(value)}, source = {json.dumps(source)} }}')
-    return "\n".join(lines) + "\n"
+        return checked_capability(value)
+    return checked_rate(value) if name == "mma_rate" else checked_carveouts(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from pysim.errors import WorkloadError
+from pysim.errors import WorkloadError, brief
 
 from .recorded_program import RecordedProgram
 
@@ -205,6 +207,22 @@ class Kernel:
         if total > MAX_TBS:
             raise WorkloadError(f"kernel {self.name}: grid {self.grid} has {total} TBs: at most {MAX_TBS}")
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the kernel; a WorkloadError says what to send instead where a function of it has no name."""
+        parts = (self.with_warps, self.as_stage, *(access.regions for access in self.accesses))
+        if any(isinstance(part, FunctionType) and "<" in part.__qualname__ for part in parts):
+            raise WorkloadError(
+                f"kernel {brief(self.name)} cannot be pickled, nor can its job or result: its accesses are"
+                " local functions. Send the text of workloads.make, and the tables() of a result"
+            )
+        return object.__reduce_ex__(self, protocol)
+
+    def __copy__(self) -> Kernel:
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Kernel:
+        return replace(self, **{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})
+
     @property
     def tbs(self) -> int:
         """Thread blocks of the grid."""
@@ -224,6 +242,9 @@ class Job:
     ``events`` are (earlier kernel, later kernel) pairs of indices: the later one's stream waits for a CUDA
     event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
     the job has. ``arguments``: what it was built from, as key=value,key=value; the column of ``runs``.
+
+    A job is pickled only where none of its kernels has a local function (:class:`Access`), as in traces. To
+    run one in another process, send the text that ``workloads.make`` makes it from.
     """
 
     name: str

@@ -35,6 +35,7 @@ class Result:
     ``tables()`` are structured arrays by name, ``frame(name)`` is one of them as a pandas frame, ``time_us``
     the time of a scheme and ``explain`` what a TB waited for. ``notes`` are lines for the user: what was left
     out, races, how replay went. ``docs/parameters.md`` and ``stats.schema`` list columns and units.
+    ``tables()`` can always be pickled; the result itself only where its job can (``pysim.Job``).
     """
 
     job: Job

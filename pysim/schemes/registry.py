@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, brief
 from pysim.units import parse, row_of
 
 from .aql_queues import QUEUES
@@ -182,8 +183,20 @@ def _unknown(what: str, name: str, known: Sequence[str]) -> ConfigError:
     return ConfigError(f"{what} {name!r}{hint}")
 
 
-def parse_scheme(text: str) -> Choice:
-    """Return the scheme that ``name`` or ``name:option+option`` stands for."""
+def _registered(scheme: object) -> Scheme:
+    """Return a scheme that is given as an object; a ConfigError says how to register it."""
+    if not isinstance(scheme, Scheme):
+        what = f"class {scheme.__name__}" if isinstance(scheme, type) else brief(scheme)
+        raise ConfigError(f"{what} is no scheme: give a name, or an object that is registered")
+    if SCHEMES.get(scheme.name) is not scheme:
+        raise ConfigError(f"scheme {brief(scheme.name)} is not registered: call pysim.register_scheme first")
+    return scheme
+
+
+def parse_scheme(text: str | Scheme) -> Choice:
+    """Return the scheme that ``name`` or ``name:option+option`` stands for, or a registered scheme."""
+    if not isinstance(text, str):
+        return Choice(_registered(text))
     name, colon, rest = text.strip().partition(":")
     if name not in SCHEMES:
         raise _unknown("no scheme", name, list(SCHEMES))
@@ -202,12 +215,15 @@ def parse_scheme(text: str) -> Choice:
     return Choice(scheme, options)
 
 
-def parse_schemes(text: str | Sequence[str]) -> list[Choice]:
-    """Return the schemes of a comma-separated list; a repeated one counts once."""
-    words = text.split(",") if isinstance(text, str) else list(text)
+def parse_schemes(text: str | Scheme | Iterable[str | Scheme]) -> list[Choice]:
+    """Return the schemes of a comma-separated list, or of names and objects; a repeated one counts once."""
+    given: object = text
+    if isinstance(given, bytes) or not isinstance(given, str | Scheme | Iterable):
+        raise ConfigError(f"schemes = {brief(given)}: must be names, such as 'stream,tb_static', or a list")
+    words = text.split(",") if isinstance(text, str) else [text] if isinstance(text, Scheme) else list(text)
     made: dict[str, Choice] = {}
     for word in words:
-        if word.strip():
+        if not isinstance(word, str) or word.strip():
             choice = parse_scheme(word)
             made.setdefault(choice.name, choice)
     if not made:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,6 +80,57 @@ def test_errors_are_one_line_with_path_value_and_range(path: str, text: Value, m
     with pytest.raises(ConfigError) as caught:
         parse(path, row_of(path), text)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("path", "number", "value"),
+    [
+        ("gpu.sms", np.int64(40), 40),
+        ("gpu.sms", np.uint8(40), 40),
+        ("gpu.sms", np.float32(40), 40),
+        ("gpu.sms", Fraction(80, 2), 40),
+        # a whole number of ways of the L2
+        ("gpu.l2.size", np.int32(3 << 20), 3 << 20),
+        ("gpu.clock", np.float32(1200.5), 1200.5),
+        ("gpu.clock", np.float64(1200.25), 1200.25),
+        ("gpu.clock", np.int16(1200), 1200.0),
+        ("sim.oracle", np.True_, 1),
+        ("sim.oracle", np.int8(0), 0),
+        ("scheme.priority", np.str_("critical"), "critical"),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(path: str, number: Value, value: Value) -> None:
+    """They become Python's own in settings, in overrides and in what a scheme pins."""
+    for got in (
+        parse(path, row_of(path), number),
+        Config.resolve(TITAN_V, {path: number})[path],
+        Config.resolve(TITAN_V).replaced({path: number})[path],
+    ):
+        assert got == value
+        assert type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "number", "message"),
+    [
+        ("gpu.sms", np.float32(1.5), "gpu.sms = 1.5: must be an integer in [1, 1024]"),
+        ("gpu.sms", np.float32("nan"), "gpu.sms = nan: must be an integer in [1, 1024]"),
+        ("gpu.sms", np.array([40]), "gpu.sms = array([40]) (ndarray): must be an integer in [1, 1024]"),
+        ("gpu.sms", [40], "gpu.sms = [40] (list): must be an integer in [1, 1024]"),
+        ("sim.oracle", np.int64(2), "sim.oracle = 2: must be 0 or 1"),
+        ("scheme.priority", 3, "scheme.priority = 3: must be one of"),
+        # Python refuses to convert the one to a float, and to print the other
+        ("gpu.clock", 10**400, f"gpu.clock = 1{'0' * 59}...: must be in [100, 10000]"),
+        ("gpu.sms", -(10**5000), "gpu.sms = <integer of 16610 bits>: must be an integer in [1, 1024]"),
+        ("sim.oracle", 10**5000, "sim.oracle = <integer of 16610 bits>: must be 0 or 1"),
+    ],
+    ids=[f"number{i}" for i in range(9)],
+)
+def test_numbers_that_are_refused_are_named(path: str, number: Value, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.resolve(TITAN_V, {path: number})
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
 
 
 @given(st.data())

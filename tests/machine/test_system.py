@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from dataclasses import replace
+
 import pytest
 
 import pysim
@@ -96,6 +100,57 @@ def test_copies_are_independent():
     assert pysim.device("h200").sms == 132
 
 
+COPIES = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda each: pickle.loads(pickle.dumps(each)),
+    "method": lambda each: each.copy(),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_gpus_and_systems_are_copied_and_pickled_by_value(way):
+    gpu = pysim.device("titan_v")
+    gpu.name, gpu.sms = "mine", 40
+    gpu.l2.set("size", "2304KiB", "me")
+    system = System(gpu)
+    system.host.launch = "3us"
+    again = COPIES[way](system)
+    assert again.config() == system.config()
+    assert repr(again) == repr(system)
+    again.host.launch = "5us"
+    again.gpus[0].sms = 20
+    again.gpus[0].name = "other"
+    again.gpus.append(gpu)
+    assert (system.host.launch, gpu.sms, gpu.name, len(system.gpus)) == (3000.0, 40, "mine", 1)
+    other = COPIES[way](gpu)
+    assert repr(other) == repr(gpu)
+    other.l2.size = "4608KiB"
+    assert other.device() != gpu.device()
+    assert gpu.l2.size == 2304 * 1024
+
+
+@pytest.mark.parametrize("way", ["copy", "deepcopy", "pickle"])
+def test_parts_are_not_copied(way):
+    gpu = pysim.device("titan_v")
+    for part, name in ((gpu.l2, "gpu.l2"), (gpu.sm.l1, "gpu.l1"), (System(gpu).host, "host")):
+        with pytest.raises(ConfigError, match=f"{name} is a part of a machine: copy or pickle the whole"):
+            COPIES[way](part)
+
+
+def test_devices_and_configurations_are_keys():
+    gpu = pysim.device("titan_v")
+    known = {gpu.device(): "device", Config.resolve(gpu): "configuration"}
+    assert known[pysim.device("titan_v").device()] == "device"
+    assert known[Config.resolve(registered("titan_v"))] == "configuration"
+    gpu.sms = 40
+    assert gpu.device() not in known
+    assert Config.resolve(gpu) not in known
+    # the order of values is no part of a configuration
+    config = Config.resolve(registered("titan_v"))
+    assert hash(Config(config.device, dict(reversed(config.values.items())))) == hash(config)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -107,8 +162,12 @@ def test_copies_are_independent():
         (lambda gpu: gpu.sm.l1.sizes, "gpu.l1 has no sizes: did you mean size?"),
         (lambda gpu: gpu.set("l2.siez", 1), "gpu.l2 has no siez: did you mean size?"),
         (lambda gpu: gpu.set("sms.size", 1), "gpu.sms is a value: it has no size"),
-        (lambda gpu: setattr(gpu, "carveouts", "96KiB"), "carveouts = '96KiB': must be a list"),
+        (lambda gpu: setattr(gpu, "carveouts", "96KiB"), "carveouts = 96KiB: must be a list"),
         (lambda gpu: setattr(gpu, "compute_capability", 7), "compute_capability = 7: must be (major, minor)"),
+        (lambda gpu: gpu.set("sms", 40, None), "source = None: must be a text"),
+        (lambda gpu: gpu.set("sms", 40, "a\u2028b"), "source = a b: must be one line"),
+        (lambda gpu: setattr(System(gpu).host, "launch", object()), "host.launch = <object object at"),
+        (lambda gpu: setattr(gpu, "carveouts", b"12"), "carveouts = b'12': must be a list of sizes"),
         (lambda gpu: setattr(gpu, "mma_rate", 0), "mma_rate = 0: must be"),
         (lambda gpu: setattr(gpu, "name", ""), "name = '': must be a text"),
         (lambda gpu: System([gpu, gpu]).config(), "a system of 2 GPUs: one GPU is simulated, for now"),
@@ -116,8 +175,33 @@ def test_copies_are_independent():
         (lambda gpu: System(5), "int is no GPU: take one of pysim.device(NAME)"),
         (lambda gpu: setattr(System(gpu), "host", 5), "host is a part"),
         (lambda gpu: setattr(System(gpu), "hots", 5), "a system has no hots: did you mean host?"),
+        (lambda gpu: setattr(System(gpu), "gpus", 5), "int is no GPU: take one of pysim.device(NAME)"),
+        (lambda gpu: setattr(System(gpu), "gpus", []), "a system of 0 GPUs: give one"),
+        (lambda gpu: setattr(System(gpu), "gpu", 5), "a system has no gpu: did you mean gpus?"),
+        (lambda gpu: System(gpu).gpu.sms, "a system has no gpu: did you mean gpus[0]?"),
+        (lambda gpu: System(gpu).hots, "a system has no hots: did you mean host?"),
+        (lambda gpu: System(gpu).gpus.append(5), "int is no GPU"),
+        (lambda gpu: System(gpu).gpus.clear(), "a system of 0 GPUs"),
+        (lambda gpu: System([]), "a system of 0 GPUs: give one, such as pysim.device(NAME)"),
+        (lambda gpu: delattr(System(gpu), "gpus"), "gpus of a system cannot be deleted"),
+        (lambda gpu: delattr(System(gpu), "host"), "host of a system cannot be deleted"),
+        (lambda gpu: delattr(gpu, "sms"), "gpu.sms cannot be deleted: set another value"),
+        (lambda gpu: System(gpu).gpus.__setitem__(0, "h20"), "unknown GPU h20: did you mean h200?"),
+        (lambda gpu: gpu.set(3, 3), "gpu.set: 3 is no name of a parameter: must be a text"),
+        (lambda gpu: gpu.set("name", 3), "name = 3: must be a text"),
+        (lambda gpu: gpu.set("name", "a", "me"), "name has no source: set it without"),
+        (lambda gpu: gpu.set("nam", "a"), "gpu has no nam: did you mean name?"),
         (lambda gpu: simulate(7, make("empty")), "int is no machine"),
         (lambda gpu: pysim.device("titan"), "unknown GPU titan: did you mean titan_v?"),
+        (lambda gpu: pysim.device(None), "None is no GPU: give a name, such as titan_v, or a FILE.toml"),
+        (lambda gpu: pysim.device(["h200"]), "['h200'] is no GPU: give a name"),
+        (lambda gpu: pysim.device(b"h200"), "b'h200' is no GPU: give a name"),
+        (lambda gpu: simulate(None, make("empty")), "NoneType is no machine"),
+        (lambda gpu: gpu.save(None), "None is no path: give the name of a file that ends in .toml"),
+        (lambda gpu: gpu.save(5), "5 is no path"),
+        (lambda gpu: gpu.save("a\0.toml"), "a\\x00.toml: cannot be written: embedded null byte"),
+        (lambda gpu: gpu.save("a" * 300 + ".toml"), "a" * 200 + "...: cannot be written: File name too long"),
+        (lambda gpu: System(gpu).config(5), "overrides = 5: must be a dict by path"),
     ],
 )
 def test_what_is_wrong_is_one_line(change, message):
@@ -125,6 +209,59 @@ def test_what_is_wrong_is_one_line(change, message):
         change(pysim.device("titan_v"))
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("compute_capability", (7, 10), "(7, 10): must be (major, minor), major from 1 to 99 and minor"),
+        ("compute_capability", (-7, 0), "(-7, 0): must be (major, minor), major from 1 to 99"),
+        ("compute_capability", (True, False), "(True, False): must be (major, minor), such as (7, 0)"),
+        ("compute_capability", (10**30, 0), f"(1{'0' * 30}, 0): must be (major, minor), major from 1"),
+        ("compute_capability", "7.0", "7.0: must be (major, minor), such as (7, 0)"),
+        ("title", "a \ud83d", "a \\ud83d: must be one line, without control characters and lone surrogates"),
+        ("title", "", "'': must be a text"),
+        ("name", "a\nb", "a b: must be one line"),
+        ("name", "a" * 65, f"{'a' * 65}: must be at most 64 bytes of UTF-8"),
+        ("name", "é" * 33, f"{'é' * 33}: must be at most 64 bytes of UTF-8"),
+        ("name", 3, "3: must be a text"),
+    ],
+)
+def test_fields_of_a_device_are_checked_where_they_are_set(field, value, message):
+    with pytest.raises(ConfigError) as caught:
+        setattr(pysim.device("titan_v"), field, value)
+    assert str(caught.value).startswith(f"{field} = {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_gpus_of_a_system_are_set_in_any_form():
+    gpu = pysim.device("titan_v")
+    system = System("h200")
+    for given in (gpu, "titan_v", ["titan_v"], (gpu,), registered("titan_v")):
+        system.gpus = given
+        assert system.config().device.name == "titan_v"
+        assert isinstance(system.gpus[0], pysim.Gpu)
+    system.gpus = gpu
+    assert system.gpus[0] is gpu
+    system.gpus[0] = "h200"
+    assert system.config()["gpu.sms"] == 132
+    system.gpus.append("titan_v")
+    assert repr(system.gpus) == "[h200, titan_v]"
+    with pytest.raises(ConfigError, match="a system of 2 GPUs"):
+        system.config()
+    del system.gpus[0]
+    assert system.config()["gpu.sms"] == 80
+    system.gpus[:] = ["h200"]
+    assert [each.name for each in system.gpus] == ["h200"]
+    assert not hasattr(system, "gpu")
+
+
+def test_set_takes_what_assignment_takes():
+    gpu = pysim.device("titan_v")
+    gpu.set("name", "mine")
+    gpu.set("mma_rate", 64)
+    gpu.set("sms", 40, "mine")
+    assert (gpu.name, gpu.mma_rate, gpu.sms) == ("mine", 64, 40)
 
 
 def test_values_that_do_not_fit_together_are_refused_where_they_are_used():
@@ -173,7 +310,7 @@ def test_a_gpu_prints_as_a_tree():
 @pytest.mark.parametrize("name", ["titan_v", "h200", "accelsim_qv100"])
 def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     gpu = pysim.device(name)
-    gpu.name, gpu.title = "mine", 'a "GPU" of mine'
+    gpu.name, gpu.title = "mine", 'a "GPU" of mine, \\ Titan \U0001f680 \u00b5 \xa0'
     gpu.set("l1.latency", gpu.l1.latency + 1, 'a "source"')
     gpu.compute_capability = (9, 9)
     gpu.carveouts = ["0B", "32KiB"]
@@ -186,6 +323,23 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert again.device().sources["gpu.l1.latency"] == 'a "source"'
     # of what is read from a file again, all is written again
     assert pysim.device(str(again.save(tmp_path / "again.toml"))).device().values == gpu.device().values
+
+
+def test_a_device_made_by_hand_is_saved_whole_or_not_at_all(tmp_path):
+    """Its fields have not been checked; the file is never one that cannot be read."""
+    gpu = pysim.Gpu(replace(registered("titan_v"), name="a\x7fb\n"))
+    with pytest.raises(ConfigError, match=r"name = a\\x7fb: must be one line"):
+        gpu.save(tmp_path / "a.toml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_refused_changes_nothing():
+    gpu = pysim.device("titan_v")
+    before = repr(gpu)
+    for change in (("sms", 40, None), ("sms", "x"), ("title", ""), ("l2.size", "1MiB", "a\nb")):
+        with pytest.raises(ConfigError):
+            gpu.set(*change)
+    assert repr(gpu) == before
 
 
 def test_saving_loses_nothing(tmp_path):

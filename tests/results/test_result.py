@@ -1,6 +1,12 @@
 """A result as a user meets it in a notebook: it prints as the table of its runs."""
 
-from pysim import simulate
+import copy
+import pickle
+import re
+
+import pytest
+
+from pysim import Job, WorkloadError, simulate
 from workloads import make
 
 
@@ -19,3 +25,28 @@ def test_a_result_prints_as_its_table():
     assert any(line.startswith("stream was run too") for line in lines)
     assert lines[-1].startswith("tables (rows): runs (3)")
     assert len(repr(result)) < 1000
+
+
+def test_a_result_is_pickled_or_says_what_to_send():
+    job = make("gru:hidden=64,batch=4,timesteps=2,layers=1")
+    result = simulate("titan_v", job, "stream")
+    for what in (job, job.kernels[0], result):
+        with pytest.raises(WorkloadError) as caught:
+            pickle.dumps(what)
+        assert re.match(r"kernel \w+ cannot be pickled, nor can its job or result: ", str(caught.value))
+        assert str(caught.value).endswith("Send the text of workloads.make, and the tables() of a result")
+    # what the message says can be sent
+    tables = pickle.loads(pickle.dumps(result.tables()))
+    assert all(tables[name].tobytes() == rows.tobytes() for name, rows in result.tables().items())
+    # without local functions all of it is pickled
+    plain = simulate("titan_v", make("empty"), "stream")
+    again = pickle.loads(pickle.dumps(plain))
+    assert again.hash == plain.hash
+    assert repr(again) == repr(plain)
+
+
+def test_jobs_are_copied():
+    job = make("gru:hidden=64,batch=4,timesteps=2,layers=1")
+    expected = simulate("titan_v", job, "tb_static").hash
+    for same in (copy.copy(job), copy.deepcopy(job), Job(job.name, [copy.copy(k) for k in job.kernels])):
+        assert simulate("titan_v", same, "tb_static").hash == expected

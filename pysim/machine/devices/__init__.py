@@ -27,16 +27,16 @@ defaults of the parameter table::
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pysim.errors import ConfigError
-from pysim.params import Param
+from pysim.errors import ConfigError, brief
 from pysim.units import ROWS, parse, row_of, suggest
 
 from . import ampere, hopper, pascal, peer, volta
 from .card import Device, Generation, card, completed, inherited
+from .fields import checked_carveouts, checked_rate, checked_text, read_capability
 
 __all__ = ["DEVICES", "GENERATIONS", "GPU_PATHS", "Device", "Generation", "card", "device"]
 
@@ -49,18 +49,19 @@ GENERATIONS: dict[str, Generation] = {
 }
 
 _KEYS = ("name", "title", "base", "generation", "compute_capability", "carveouts", "mma_rate", "gpu")
-_CARVEOUT = Param("carveouts", 0, "B", 0, 1 << 20, "One shared-memory carve-out.")
-_MMA_RATE = Param("mma_rate", 128, "count", 1, 1 << 16, "Multiply-adds a cycle of a sub-core.")
 
 
-def device(name: str) -> Device:
+def device(name: str | os.PathLike[str]) -> Device:
     """Return a registered device, or the one that a TOML file describes."""
-    if name in DEVICES:
-        return DEVICES[name]
-    if name.endswith(".toml"):
-        return _read(Path(name))
-    hint = suggest(name, DEVICES)
-    raise ConfigError(f"unknown GPU {name}{hint} (known: {', '.join(DEVICES)}; or a FILE.toml)")
+    given: object = os.fspath(name) if isinstance(name, os.PathLike) else name
+    if not isinstance(given, str):
+        raise ConfigError(f"{brief(given)} is no GPU: give a name, such as titan_v, or a FILE.toml")
+    if given in DEVICES:
+        return DEVICES[given]
+    if given.endswith(".toml"):
+        return _read(Path(given))
+    hint = suggest(given, DEVICES)
+    raise ConfigError(f"unknown GPU {brief(given)}{hint} (known: {', '.join(DEVICES)}; or a FILE.toml)")
 
 
 def _read(path: Path) -> Device:
@@ -89,21 +90,17 @@ def _build(table: dict[str, object], path: Path) -> Device:
     for key, (value, source) in _leaves({k: table[k] for k in table if k.partition(".")[0] == "gpu"}).items():
         given[key] = (parse(key, row_of(key), value), source or path.name)
     values, sources = completed(given)
-    name = str(table.get("name", path.stem))
+    name = checked_text("name", table.get("name", path.stem))
     capability = base.compute_capability if base else (7, 0)
     if "compute_capability" in table:
-        match = re.fullmatch(r"(\d{1,2})\.(\d)", str(table["compute_capability"]))
-        if match is None:
-            raise ConfigError(f"compute_capability = {table['compute_capability']}: must look like 7.0")
-        capability = (int(match[1]), int(match[2]))
-    rate = table.get("mma_rate", base.mma_rate if base else _MMA_RATE.default)
+        capability = read_capability(table["compute_capability"])
     carveouts = base.carveouts if base else DEVICES["titan_v"].carveouts
     return Device(
         name=name,
-        title=str(table.get("title", name)),
+        title=checked_text("title", table.get("title", name)),
         compute_capability=capability,
-        carveouts=_carveouts(table["carveouts"]) if "carveouts" in table else carveouts,
-        mma_rate=int(parse("mma_rate", _MMA_RATE, rate)),
+        carveouts=checked_carveouts(table["carveouts"]) if "carveouts" in table else carveouts,
+        mma_rate=checked_rate(table.get("mma_rate", base.mma_rate if base else 128)),
         values=values,
         sources=sources,
         energies=base.energies if base else (),
@@ -124,12 +121,6 @@ def _base(table: Mapping[str, object]) -> Device | None:
     return DEVICES[str(table["base"])] if "base" in table else None
 
 
-def _carveouts(given: object) -> tuple[int, ...]:
-    if not isinstance(given, list) or not given:
-        raise ConfigError(f'carveouts = {given}: must be a list of sizes, such as ["0B", "32KiB"]')
-    return tuple(sorted({int(parse("carveouts", _CARVEOUT, size)) for size in given}))
-
-
 def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, tuple[object, str]]:
     """Flatten nested tables into path -> (value, source)."""
     found: dict[str, tuple[object, str]] = {}
@@ -138,7 +129,7 @@ def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, tuple[ob
         if not isinstance(value, dict):
             found[path] = (value, "")
         elif "value" in value and set(value) <= {"value", "source"}:
-            found[path] = (value["value"], str(value.get("source", "")))
+            found[path] = (value["value"], checked_text("source", value.get("source", "")))
         else:
             found.update(_leaves(value, f"{path}."))
     return found

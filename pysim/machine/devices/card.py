@@ -43,7 +43,7 @@ class Device:
     Both have every ``gpu.*`` path of the parameter table. ``carveouts`` are the shared-memory sizes that an
     SM can be set to, in bytes, ascending. ``mma_rate`` is the fp16 multiply-adds a cycle of one sub-core's
     tensor cores. ``energies`` are what the events of ``pysim/results/energy.py`` take, empty where nobody
-    measured it.
+    measured it. Devices are equal where all fields are, and may be keys of a dict. Treat them as immutable.
     """
 
     name: str
@@ -54,6 +54,10 @@ class Device:
     values: Mapping[str, Value]
     sources: Mapping[str, str]
     energies: Energies = ()
+
+    def __hash__(self) -> int:
+        """Return a hash that equal devices share; it leaves out the values, which are no part of a key."""
+        return hash((self.name, self.title, self.compute_capability, self.carveouts, self.mma_rate))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 
-from pysim.errors import WorkloadError
+from pysim.errors import InputError, WorkloadError
 from pysim.program.job import Job, Kernel, Memory
 
 from .applications.blockmaestro import APPS
@@ -227,6 +227,12 @@ def parse(text: str) -> tuple[str, dict[str, object]]:
 
 
 def make(text: str) -> Job:
-    """Build the job that ``name:key=value,...`` names."""
-    name, arguments = parse(text)
-    return WORKLOADS[name](**arguments)
+    """Build the job that ``name:key=value,...`` names.
+
+    Raises InputError, a WorkloadError, for an unknown name or key, or a value that is not taken.
+    """
+    try:
+        name, arguments = parse(text)
+        return WORKLOADS[name](**arguments)
+    except WorkloadError as error:
+        raise InputError(str(error)) from error

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pysim.errors import ConfigError
 from pysim.units import suggest
 
 from . import dependence_graph, listings, writing
@@ -151,7 +150,4 @@ def run() -> None:
             parser.add_argument(*flags, metavar=row.metavar, type=row.kind, default=row.default, help=text)
     args = parser.parse_args()
     _check(parser, args)
-    try:
-        COMMANDS[args.command].run(args)
-    except ConfigError as error:
-        parser.error(str(error))
+    COMMANDS[args.command].run(args)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, InputError, OutputError
 
 if TYPE_CHECKING:
     import argparse
@@ -20,15 +20,20 @@ def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
     import stats
     from workloads.registry import WORKLOADS, make
 
+    from .entry import reading_input
     from .job_source import job_of_result, job_of_trace
 
     text, path = args.name, Path(args.name)
-    if path.suffix == ".h5":
-        results = stats.load(path)
-        return job_of_result(path, results.configuration, results.attributes, make)
-    if text.partition(":")[0] not in WORKLOADS and (path.exists() or "/" in text.partition(":")[0]):
-        return job_of_trace(path, args.kernels), False
-    return make(text), False
+    with reading_input():
+        if path.suffix == ".h5":
+            try:
+                results = stats.load(path)
+            except stats.StoreError as error:
+                raise InputError(str(error)) from None
+            return job_of_result(path, results.configuration, results.attributes, make)
+        if text.partition(":")[0] not in WORKLOADS and (path.exists() or "/" in text.partition(":")[0]):
+            return job_of_trace(path, args.kernels), False
+        return make(text), False
 
 
 def dependences(args: argparse.Namespace) -> None:
@@ -57,7 +62,7 @@ def dependences(args: argparse.Namespace) -> None:
     if target is not None and target.suffix != ".h5":
         raise ConfigError(f"--output: {target}: the name of a result file ends in .h5")
     if picture is not None and picture.exists() and not args.force:
-        raise ConfigError(f"{picture} is there already: --force replaces it")
+        raise OutputError(f"{picture} is there already: --force replaces it")
     chosen = {"kernels": [list(r) for r in args.kernels]} if args.kernels else {}
     configuration = {
         "command": "dependences",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, OutputError
 from pysim.machine.devices import device
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def calibrate(args: argparse.Namespace) -> None:
         with path.open("w" if args.force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise ConfigError(f"{path} is there already: --force replaces it") from None
+        raise OutputError(f"{path} is there already: --force replaces it") from None
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
     made = device(str(path))
     print(f"{path}: {made.title}; {len(made.values) - len(kept)} numbers measured, {len(kept)} of {base}")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pysim.cli.entry import run_script
 from pysim.cli.options import OPTIONS, Options, counts, machine_threads, make_parser, positive_int
 from pysim.cli.script import Script
-from pysim.errors import ConfigError, InternalError
+from pysim.errors import ConfigError, InputError, InternalError, OutputError, WorkloadError
 from pysim.machine.mechanisms import MECHANISMS
 from workloads import make
 
@@ -192,12 +192,14 @@ def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     class StoreError(Exception):
         user_error = True
 
-    for error in (ConfigError("no such thing"), StoreError("no such thing")):
+    codes = {ConfigError: 2, InputError: 2, WorkloadError: 1, OutputError: 1, StoreError: 1}
+    for kind, code in codes.items():
+        error = kind("no such thing")
 
         def fail(error: Exception = error) -> None:
             raise error
 
-        assert status(fail) == 1
+        assert status(fail) == code
         assert capsys.readouterr().err == "error: no such thing\n"
 
 

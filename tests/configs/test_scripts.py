@@ -19,7 +19,7 @@ import pytest
 
 import stats
 from pysim.cli.script import Script
-from tests.support.calls import CONFIGS, Done, caller, pysim, refused
+from tests.support.calls import CONFIGS, Done, call, caller, pysim, refused
 
 GRU = CONFIGS / "titanv_gru.py"
 run = caller("titanv_gru")
@@ -144,6 +144,11 @@ def test_existing_results_stay_unless_forced(tmp_path: Path) -> None:
         (("--tables", "tb"), "error: --tables: no table 'tb': did you mean tbs?"),
         (("--set", "gpu.l2.sise=1MiB"), "unknown parameter gpu.l2.sise: did you mean gpu.l2.size?"),
         (("--set", "gpu.l2.size=3"), "gpu.l2.size = 3"),
+        (("--explain", "999:0"), "--explain: no kernel 999: there are 0 to 179"),
+        ((*SMALL, "--explain", "5:8"), "--explain: kernel 5 (gru_cell) has no TB 8: there are 0 to 7"),
+        ((*SMALL, "--explain", "gru_cell:0"), "kernel gru_cell is launched 2 times: give a number: 2, 5"),
+        (("--explain", "x:0"), "--explain: no kernel x: there are gemm_hh, gemm_ih, gru_cell"),
+        (("--explain", "gru_sell:0"), "--explain: no kernel gru_sell: did you mean gru_cell?"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], message: str) -> None:
@@ -154,11 +159,6 @@ def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], messa
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--explain", "99:0"), "--explain: no kernel 99: there are 0 to 5"),
-        (("--explain", "5:8"), "--explain: kernel 5 (gru_cell) has no TB 8: there are 0 to 7"),
-        (("--explain", "gru_cell:0"), "--explain: kernel gru_cell is launched 2 times: give a number: 2, 5"),
-        (("--explain", "x:0"), "--explain: no kernel x: there are gemm_hh, gemm_ih, gru_cell"),
-        (("--explain", "gru_sell:0"), "--explain: no kernel gru_sell: did you mean gru_cell?"),
         (("--set", "gpu.sm.registers=1024"), "no scheme could run: "),
         (("--out", "file/a.h5"), "cannot write file/a.h5: Not a directory"),
         (("--out", "/proc/a.h5"), "cannot write /proc/a.h5: "),
@@ -168,6 +168,22 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, args: tuple[str, ...], 
     (tmp_path / "file").touch()
     refused(run(tmp_path, *SMALL, *args, "--quiet"), f"error: {message}", 1)
     assert files(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (CONFIGS / "compare_schemes.py", "gro"),
+        (CONFIGS / "gap_table.py", "gro"),
+        (CONFIGS / "figure_bank_camping.py", "--workload", "gro"),
+        ("-m", "pysim", "dependences", "gro"),
+        ("-m", "pysim", "write-trace", "gro", "folder"),
+    ],
+    ids=lambda words: Path(words[-2]).stem,
+)
+def test_an_unknown_workload_has_one_exit_code(tmp_path: Path, words: tuple[str | Path, ...]) -> None:
+    refused(call(tmp_path, *words), "error: no workload 'gro': did you mean gru?")
+    assert not list(tmp_path.iterdir())
 
 
 def test_output_that_takes_nothing_is_one_line(tmp_path: Path) -> None:

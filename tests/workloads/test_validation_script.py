@@ -220,7 +220,7 @@ def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
         ((), 2, "required: --suite"),
         (("--suite", "h200-kernel"), 2, "did you mean"),
         (("--suite", "h200-kernels", "--schemes", "graph"), 2, "the suite decides what is run"),
-        (("--suite", "h200-kernels", "--measured", "none.csv"), 1, "none.csv: cannot be read"),
+        (("--suite", "h200-kernels", "--measured", "none.csv"), 2, "none.csv: cannot be read"),
         (("--suite", "h200-kernels", "--subset", "some"), 2, "unknown value 'some'"),
     ],
 )

@@ -47,7 +47,7 @@ def dependences(args: argparse.Namespace) -> None:
     from stats.graph_picture import to_dot, to_png, to_svg
     from stats.graph_report import format_dependences
 
-    from .script import source_digest
+    from .digests import source_digest
 
     drawers: dict[str, Callable[[Any], bytes]] = {
         ".svg": lambda drawn: to_svg(drawn).encode(),

@@ -104,7 +104,7 @@ class Outcome:
         asked = self.slices["sectors_read"].sum() + self.slices["sectors_written"].sum()
         busy = int(tables.busiest_pipe(work).sum())
         return {
-            "status": "ok" if self.ended else "failed",
+            "status": "ok" if self.ended else "interrupted",
             "reason": "" if self.ended else "stopped before the end",
             "window": int(self.lowered.order.window) if self.lowered.order.tb_edges else 0,
             "time_us": self.end / tables.TICKS_US,

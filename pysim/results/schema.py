@@ -20,7 +20,7 @@ RUNS = (
     Column("workload", "S64", "", "Name of the workload."),
     Column("scheme", "S64", "", "Scheme with its options."),
     Column("gpu", "S64", "", "Name of the GPU."),
-    Column("status", "S16", "", "ok, or why there is no time: refused, unsupported, failed."),
+    Column("status", "S16", "", "ok, or why there is no time: refused, unsupported, failed, interrupted."),
     Column("reason", "S160", "", "One line for a status other than ok."),
     Column("window", "<i8", "kernels", "Kernels that are admitted and unfinished at once."),
     Column("submit", "S16", "", "How the host enqueues: prefilled or eager."),

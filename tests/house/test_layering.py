@@ -34,8 +34,8 @@ WORKLOADS = (
     "workloads.studies",
 )
 MORE = {"workloads": PYSIM, "configs": (*PYSIM, *WORKLOADS, "stats")}
-# the modules of the command pysim
-COMMANDS = ("command", "dependence_graph", "listings", "writing")
+# the modules of pysim/cli that need workloads and results
+COMMANDS = ("command", "dependence_graph", "listings", "script", "writing")
 # modules that import a higher room, and why
 LAZY = {
     "pysim/__init__.py": (*PYSIM,),  # the public API, found at first use

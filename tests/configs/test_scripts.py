@@ -142,6 +142,13 @@ def test_existing_results_stay_unless_forced(tmp_path: Path) -> None:
         (("--gpu", "titan_x"), "error: --gpu: unknown GPU titan_x: did you mean titan_v?"),
         (("--schemes", "streem"), "error: --schemes: no scheme 'streem': did you mean 'stream'?"),
         (("--schemes", "tb_static:newst"), "did you mean 'newest'?"),
+        (("--schemes", "tb_static+newest"), "'tb_static+newest': did you mean 'tb_static:newest'?"),
+        (("--schemes", "stream,tb_static+newest+tb"), "did you mean 'tb_static:newest+tb'?"),
+        (("--tables", "foo"), "--tables: no table 'foo': there are all, none, runs, "),
+        (("--set", "l2=3MiB"), "unknown parameter l2: did you mean gpu.l2.size?"),
+        (("--set", "l2.size=3MiB"), "unknown parameter l2.size: did you mean gpu.l2.size?"),
+        (("--set", "l2=212cycles"), "unknown parameter l2: did you mean gpu.l2.latency?"),
+        (("--set", "sms=40"), "unknown parameter sms: did you mean gpu.sms?"),
         (("--tables", "tb"), "error: --tables: no table 'tb': did you mean tbs?"),
         (("--set", "gpu.l2.sise=1MiB"), "unknown parameter gpu.l2.sise: did you mean gpu.l2.size?"),
         (("--set", "gpu.l2.size=3"), "gpu.l2.size = 3"),
@@ -292,6 +299,8 @@ def test_pysim_lists_what_there_is() -> None:
         (("parameters", "gpu.l3"), "no parameter gpu.l3: did you mean gpu.l2?"),
         (("devices", "x.toml"), "x.toml: cannot be read"),
         (("schemes", "--gpu", "v100"), "--gpu goes with the command parameters"),
+        (("devices", "--nope"), "unknown option --nope\n"),
+        (("tables", "foo"), "no table foo: there are runs, "),
     ],
 )
 def test_pysim_refuses_in_one_line(args: tuple[str, ...], message: str) -> None:

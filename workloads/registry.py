@@ -18,7 +18,6 @@ from .kernels import micro
 from .kernels.gemm import column_major
 from .kernels.gemm import gemm as gemm_kernel
 from .kernels.gemm_choice import FP16, FP32, Dtype, MachineHints, choose_gemm, occupancy, with_loop_yields
-from .kernels.pointwise import cell
 from .kernels.pointwise import pointwise as pointwise_kernel
 from .kernels.stream_k import stream_k as stream_k_gemm
 from .kernels.stream_k import workspace
@@ -173,20 +172,6 @@ WORKLOADS: dict[str, Factory] = {
     **{name: app.make for name, app in APPS.items()},
     "rigid": rigid,
     "network": network,
-}
-
-KERNELS: dict[str, Callable[..., Kernel]] = {
-    "gemm": gemm_kernel,
-    "pointwise": pointwise_kernel,
-    "cell": cell,
-    "copy": copies.copy,
-    "fill": copies.fill,
-    "empty": micro.empty,
-    "ffma": micro.ffma,
-    "tensor": micro.tensor,
-    "read": micro.read,
-    "columns": micro.columns,
-    "chase": micro.chase,
 }
 
 

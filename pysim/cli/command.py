@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pysim import __version__
+from pysim.errors import ConfigError
 from pysim.units import suggest
 
 from . import dependence_graph, listings, writing
@@ -25,7 +28,9 @@ COMMANDS: dict[str, Command] = {
     "devices": Command(
         listings.devices, "list the GPUs; with a name or FILE.toml: each parameter with its source"
     ),
-    "kernels": Command(listings.kernels, "list the kernel templates"),
+    "kernels": Command(
+        listings.kernels, "list the kernel templates with their arguments; with a name: its docstring"
+    ),
     "workloads": Command(listings.workloads, "list the workloads; with a name: its keys and defaults"),
     "schemes": Command(listings.schemes, "list the scheduling schemes and their options"),
     "parameters": Command(
@@ -105,10 +110,13 @@ OPTIONS: dict[str, CommandOption] = {
 }
 
 
+def _no_command(text: str) -> str:
+    return f"no command {text}{suggest(text, COMMANDS) or ': there are ' + ', '.join(COMMANDS)}"
+
+
 def _command_name(text: str) -> str:
     if text not in COMMANDS:
-        hint = suggest(text, COMMANDS) or f": there are {', '.join(COMMANDS)}"
-        raise argparse.ArgumentTypeError(f"no command {text}{hint}")
+        raise argparse.ArgumentTypeError(_no_command(text))
     return text
 
 
@@ -127,27 +135,71 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     args.name, args.out = (*args.operands, None, None)[:2]
 
 
-def run() -> None:
-    """Read the command line and run the command; a wrong argument exits with status 2."""
+def _usage(name: str) -> str:
+    return " ".join(
+        ["pysim", name, *COMMANDS[name].operands, "[OPTION ...]" if COMMANDS[name].options else ""]
+    )
+
+
+def _help_of(name: str) -> str:
+    """Return the help of one command: usage, what it does, its options."""
+    command = COMMANDS[name]
+    parser = Parser(prog="pysim", usage=_usage(name).rstrip(), description=command.doc, add_help=False)
+    for option in command.options:
+        _add_option(parser, option, OPTIONS[option].doc)
+    return parser.format_help()
+
+
+def _add_option(parser: Parser, name: str, text: str) -> None:
+    row = OPTIONS[name]
+    flags = (f"--{name}",) if name != "output" else ("-o", "--output")
+    if row.kind is None:
+        parser.add_argument(*flags, action="store_true", help=text)
+    else:
+        parser.add_argument(*flags, metavar=row.metavar, type=row.kind, default=row.default, help=text)
+
+
+def _parser() -> Parser:
     width = max(map(len, COMMANDS)) + 2
     lines = [f"  {name:<{width}}{command.doc}" for name, command in COMMANDS.items()]
     parser = Parser(
         prog="pysim",
-        usage="pysim COMMAND [NAME] [OPTION ...]",
+        usage="pysim COMMAND [NAME] [OPTION ...]\n       pysim help [COMMAND]",
         description="GPU simulator for dependent kernels. The experiments are the scripts in configs/.",
         epilog="commands:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"pysim {__version__}")
     parser.add_argument("command", type=_command_name, metavar="COMMAND", help="one of the commands below")
     parser.add_argument("operands", nargs="*", metavar="NAME", help="what to show or use, see below")
     for name, row in OPTIONS.items():
         owners = ", ".join(t for t, command in COMMANDS.items() if name in command.options)
-        text = f"{owners}: {row.doc}"
-        flags = (f"--{name}",) if name != "output" else ("-o", "--output")
-        if row.kind is None:
-            parser.add_argument(*flags, action="store_true", help=text)
-        else:
-            parser.add_argument(*flags, metavar=row.metavar, type=row.kind, default=row.default, help=text)
+        _add_option(parser, name, f"{owners}: {row.doc}")
+    return parser
+
+
+def _help_wanted(words: list[str]) -> str | None:
+    """Return what ``help`` and its other forms print; None: no help is asked for."""
+    if not words or words in (["help"], ["-h"], ["--help"]):
+        return _parser().format_help()
+    if words[0] == "help":
+        if len(words) > 2:
+            raise ConfigError(f"unexpected argument {words[2]!r}")
+        if words[1] not in COMMANDS:
+            raise ConfigError(_no_command(words[1]))
+        return _help_of(words[1])
+    if words[0] in COMMANDS and {"-h", "--help"} & set(words):
+        return _help_of(words[0])
+    return None
+
+
+def run() -> None:
+    """Read the command line and run the command; without arguments print the help."""
+    text = _help_wanted(sys.argv[1:])
+    if text is not None:
+        print(text, end="")
+        return
+    parser = _parser()
     args = parser.parse_args()
     _check(parser, args)
     COMMANDS[args.command].run(args)

@@ -70,10 +70,14 @@ def devices(args: argparse.Namespace) -> None:
 
 
 def kernels(args: argparse.Namespace) -> None:
-    """List the kernel templates."""
-    from workloads.registry import KERNELS
+    """List the kernel templates with their arguments, or one with all that its docstring says."""
+    from workloads.templates import KERNELS, arguments
 
-    _print_table((name, _summary(KERNELS[name])) for name in _known_names("kernel", args.name, KERNELS))
+    for name in _known_names("kernel", args.name, KERNELS):
+        made = KERNELS[name]
+        print(f"{name}({arguments(name)})")
+        text = _summary(made) if args.name is None else f"{inspect.getdoc(made)}\n\nin {made.__module__}"
+        print("\n".join(f"    {line}".rstrip() for line in text.splitlines()))
 
 
 def workloads(args: argparse.Namespace) -> None:

@@ -18,6 +18,8 @@ import h5py
 import pytest
 
 import stats
+from pysim import __version__
+from pysim.cli.command import COMMANDS
 from pysim.cli.script import Script
 from tests.support.calls import CONFIGS, Done, call, caller, pysim, refused
 from workloads import make
@@ -277,7 +279,12 @@ def test_ctrl_c_keeps_the_finished_runs_of_a_script_that_makes_many(tmp_path: Pa
 def test_pysim_lists_what_there_is() -> None:
     for topic, words in {
         "devices": ("titan_v", "v100"),
-        "kernels": ("gemm", "cell"),
+        "kernels": (
+            "gemm(name, a, b, c, tiling, *, a_t=False",
+            "cell(",
+            "stream_k(",
+            "mirrored.vecadd(n=1048576)",
+        ),
         "workloads": ("gru", "lstm"),
         "schemes": ("stream", "+newest"),
         "parameters": ("gpu.l2.size", "scheme.window"),
@@ -285,6 +292,7 @@ def test_pysim_lists_what_there_is() -> None:
         done = pysim(topic)
         assert (done.returncode, done.stderr) == (0, "")
         assert all(word in done.stdout for word in words)
+    assert "must hold beta C before" in pysim("kernels", "gemm").stdout
     assert "white paper" in pysim("devices", "titan_v").stdout
     assert "hidden=1536,batch=32" in pysim("workloads", "gru").stdout
     assert pysim("parameters", "gpu.l2", "--gpu", "v100").stdout.splitlines()[0].split()[1] == "6MiB"
@@ -305,6 +313,23 @@ def test_pysim_lists_what_there_is() -> None:
 )
 def test_pysim_refuses_in_one_line(args: tuple[str, ...], message: str) -> None:
     refused(pysim(*args), message)
+
+
+def test_pysim_prints_help_and_version() -> None:
+    whole = pysim()
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert whole.stdout == pysim("help").stdout == pysim("--help").stdout
+    assert all(f"\n  {name} " in whole.stdout for name in COMMANDS)
+    one = pysim("help", "calibrate")
+    assert (one.returncode, one.stderr) == (0, "")
+    assert one.stdout.startswith("usage: pysim calibrate FOLDER [OPTION ...]\n")
+    assert one.stdout == pysim("calibrate", "--help").stdout == pysim("calibrate", "x", "-h").stdout
+    assert "--base NAME" in one.stdout
+    assert "--binary" not in one.stdout
+    version = pysim("--version")
+    assert (version.returncode, version.stdout, version.stderr) == (0, f"pysim {__version__}\n", "")
+    refused(pysim("help", "device"), "no command device: did you mean devices?")
+    refused(pysim("help", "devices", "x"), "unexpected argument 'x'")
 
 
 def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:

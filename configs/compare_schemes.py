@@ -12,7 +12,6 @@ def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     from pysim.cli.options import make_parser
     from pysim.cli.script import Script
-    from pysim.errors import WorkloadError
     from pysim.schemes.registry import SCHEMES
 
     parser = make_parser(__doc__, {"gpu": "h200", "schemes": tuple(SCHEMES)})
@@ -25,10 +24,7 @@ def main():
     from stats.bars import draw_schemes
     from workloads import make
 
-    try:
-        job = make(script.workload["workload"], script.config)
-    except WorkloadError as error:
-        parser.error(str(error))
+    job = make(script.workload["workload"], script.config)
     run = script.run(job, stats, stats.Log(script.options.quiet))
     tbs = sum(k.tbs for k in run.job.kernels)
     run.report([f"workload  {script.workload['workload']}: {len(job.kernels)} kernels, {tbs:,} TBs"])

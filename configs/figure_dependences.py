@@ -21,6 +21,7 @@ def options_of():
     """Read the command line."""
     from pysim.cli.options import make_parser, positive_int
     from pysim.cli.script import Script
+    from pysim.errors import OutputError
 
     defaults = {"gpu": "titan_v", "schemes": ("stream", "graph", "tb_static")}
     parser = make_parser(
@@ -40,7 +41,7 @@ def options_of():
     svgs = {again: path.with_name(f"{path.stem}-{name}.svg") for again, name in NAMES.items()}
     for svg in svgs.values():
         if svg.exists() and not script.options.force:
-            parser.error(f"{svg} is there already: --force replaces it")
+            raise OutputError(f"{svg} is there already: --force replaces it")
     return script, svgs
 
 

@@ -54,7 +54,6 @@ def main():
     import stats
     from workloads.registry import make
 
-    stats.check_writable(script.path, script.options.force, script.configuration)
     log = stats.Log(script.options.quiet)
     shown = [s for s in script.options.schemes if s != "stream"]
     heads = ["network", "stream", "free", "launch", "shared", "launch, shared", "bound", "off", *shown]
@@ -62,6 +61,7 @@ def main():
     parts = []
     # all jobs are built before the first run, so that a mistake in the last name is reported at once
     jobs = {name: make(name, script.config) for name in script.workload["networks"]}
+    stats.check_writable(script.path, script.options.force, script.configuration)
     for name, job in jobs.items():
         runs, line = simulate_network(script, name, job, log)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))

@@ -53,22 +53,24 @@ def main():
     from pathlib import Path
 
     import stats
+    from pysim.cli.entry import reading_input
     from pysim.cli.job_source import chosen_kernels
     from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
 
     log = stats.Log(options.quiet)
     given = Path(args.trace)
-    last = count_kernels(given)
-    chosen = chosen_kernels(args.kernels, last)
-    store = open_trace(
-        given,
-        Path(CONVERTED),
-        clock,
-        unknown=args.unknown_opcode,
-        kernels=chosen,
-        progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
-    )
+    with reading_input():
+        last = count_kernels(given)
+        chosen = chosen_kernels(args.kernels, last)
+        store = open_trace(
+            given,
+            Path(CONVERTED),
+            clock,
+            unknown=args.unknown_opcode,
+            kernels=chosen,
+            progress=lambda done, of: log.say(f"converted {done} of {of} kernels"),
+        )
     workload = {
         "name": store.name,
         "source": store.source,
@@ -77,7 +79,7 @@ def main():
         "memcpy": args.memcpy,
     }
     script = replace(script, workload=workload)
-    with clock.phase("load"):
+    with clock.phase("load"), reading_input():
         # a trace that was converted for these kernels holds no others
         job = trace_job(store, None if store.path != given and store.chosen else chosen, memcpy=args.memcpy)
     run = script.run(job, stats, log, clock)

@@ -1,4 +1,4 @@
-"""The command ``pysim`` (``command.py``)."""
+"""The command ``pysim`` (``cli/command.py``)."""
 
 from __future__ import annotations
 

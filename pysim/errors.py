@@ -21,6 +21,14 @@ class TimeLimitError(WorkloadError):
     """A run has reached the end of simulated time."""
 
 
+class InputError(WorkloadError):
+    """A user names what cannot be made or read: a workload or its arguments, a trace, a result file."""
+
+
+class OutputError(WorkloadError):
+    """A file is there already, or cannot be written."""
+
+
 class DependenceError(SimError):
     """The oracle saw a true dependence broken, or the dependences have a cycle."""
 

@@ -71,19 +71,37 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
     # what all options begin with makes none of them near
     by_key = {key.lower().lstrip("-"): key for key in known}
-    near = difflib.get_close_matches(brief(name).lower().lstrip("-"), by_key, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(brief(name).lower().lstrip("-"), by_key, n=1, cutoff=0.6)
     return f": did you mean {by_key[near[0]]}?" if near else ""
 
 
-def row_of(path: str) -> Param:
-    """Return the row of a parameter; an unknown path is an error with the nearest valid one."""
+def row_of(path: str, value: object = None) -> Param:
+    """Return the row of a parameter; an unknown path is an error with the nearest valid one.
+
+    ``value``: what it is to be set to. Where ``path`` is a part of longer paths, the error names one of them
+    that takes the value.
+    """
     given: object = path
     if not isinstance(given, str):
         raise ConfigError(f"unknown parameter {brief(given)}: paths are texts, such as gpu.sms")
     row = ROWS.get(path)
     if row is None:
-        raise ConfigError(f"unknown parameter {brief(path)}{suggest(path, ROWS)}")
+        inside = [known for known in ROWS if f".{path}." in f".{known}."]
+        taken = [known for known in inside if value is None or _takes(known, value)]
+        # a group's size is what a user means by its name
+        near = next((known for known in taken if known.endswith(".size")), taken[0] if taken else "")
+        raise ConfigError(
+            f"unknown parameter {brief(path)}" + (f": did you mean {near}?" if near else suggest(path, ROWS))
+        )
     return row
+
+
+def _takes(path: str, value: object) -> bool:
+    try:
+        parse(path, ROWS[path], value)
+    except ConfigError:
+        return False
+    return True
 
 
 def _plain(value: float) -> str:

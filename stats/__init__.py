@@ -10,9 +10,10 @@ from . import schema, validation
 from .console import Log, format_stalls, to_json
 from .report import format_edge_discovery, format_limits, format_runs, format_time
 from .scatter import draw_scatter
-from .store import Results, StoreError, check_writable, hash_tables, load, write, write_bytes
+from .store import INTERRUPTED, Results, StoreError, check_writable, hash_tables, load, write, write_bytes
 
 __all__ = [
+    "INTERRUPTED",
     "Log",
     "Results",
     "StoreError",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 65536
 _PROBE = 1 << 17  # bytes that a disk must take before a simulation starts
 Tables = Mapping[str, Sequence[Declared]]  # columns by table
+INTERRUPTED = "interrupted"  # attribute of a file whose simulation was interrupted
 _OWN = ("schema", "configuration", "hash", "complete")  # attributes that only this module sets
 
 
@@ -297,6 +298,9 @@ def _check_existing(target: Path, force: bool, text: str | None, digest: str | N
             raise StoreError(
                 f"{target} exists and is not a complete result file; --force replaces it"
             ) from error
+        # one that was interrupted gives way to one of the same configuration
+        if old.attributes.get(INTERRUPTED) and text is not None and _json(old.configuration) == text:
+            return
         same = text is None or _json(old.configuration) == text
         if not same or digest not in (None, old.attributes["hash"]):
             raise StoreError(f"{target} exists with different results; --force replaces it")

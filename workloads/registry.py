@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 
-from pysim.errors import WorkloadError
+from pysim.errors import InputError, WorkloadError
 from pysim.machine.system import Machine, resolve
 from pysim.program.job import Job, Kernel, Memory
 
@@ -30,7 +30,6 @@ from .kernels.gemm_choice import (
     with_loop_yields,
 )  # fmt: skip
 from .kernels.machine_hints import MachineHints
-from .kernels.pointwise import cell
 from .kernels.pointwise import pointwise as pointwise_kernel
 from .kernels.stream_k import stream_k as stream_k_gemm
 from .kernels.stream_k import workspace
@@ -205,20 +204,6 @@ WORKLOADS: dict[str, Factory] = {
     "network": network,
 }
 
-KERNELS: dict[str, Callable[..., Kernel]] = {
-    "gemm": gemm_kernel,
-    "pointwise": pointwise_kernel,
-    "cell": cell,
-    "copy": copies.copy,
-    "fill": copies.fill,
-    "empty": micro.empty,
-    "ffma": micro.ffma,
-    "tensor": micro.tensor,
-    "read": micro.read,
-    "columns": micro.columns,
-    "chase": micro.chase,
-}
-
 
 def _hint(word: str, known: list[str]) -> str:
     close = get_close_matches(word, known, 1)
@@ -268,12 +253,16 @@ def make(text: str, gpu: Machine | None = None) -> Job:
     ``gpu``: the machine that it is to run on, as ``simulate`` takes it; libraries choose their kernels by its
     SMs, registers, shared memory and tensor instruction. Without it they choose as for a V100.
 
-    Raises WorkloadError for an unknown name, key or value, and for a type that there is no kernel of on the
-    machine; ConfigError for an unknown machine.
+    Raises InputError, a WorkloadError, for an unknown name or key, a value that is not taken, and a type that
+    there is no kernel of on the machine; ConfigError for an unknown machine.
     """
-    name, arguments = parse(text)
-    factory = WORKLOADS[name]
-    given = {key: row.default for key, row in arguments_of(name).items()} | arguments
-    if gpu is not None and MACHINE in inspect.signature(factory).parameters:
-        arguments[MACHINE] = MachineHints.of(resolve(gpu))
-    return factory(**arguments).with_arguments(given)
+    hints = None if gpu is None else MachineHints.of(resolve(gpu))
+    try:
+        name, arguments = parse(text)
+        factory = WORKLOADS[name]
+        given = {key: row.default for key, row in arguments_of(name).items()} | arguments
+        if hints is not None and MACHINE in inspect.signature(factory).parameters:
+            arguments[MACHINE] = hints
+        return factory(**arguments).with_arguments(given)
+    except WorkloadError as error:
+        raise InputError(str(error)) from error

@@ -1,5 +1,8 @@
 """Runs the ``main`` of a script: an error that a user can cause is one line on stderr, not a traceback.
 
+Exit codes, which docs/scripts.md lists: EXIT_USAGE if what the user typed, or a file that it names, is wrong;
+EXIT_ERROR if it could not be done.
+
 This module imports little, so that a script can enter :func:`run_script` before its slow imports.
 """
 
@@ -13,7 +16,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from pysim.errors import InternalError, SimError
+from pysim.errors import ConfigError, InputError, InternalError, OutputError, SimError, WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +26,17 @@ EXIT_USAGE = 2
 EXIT_INTERRUPT = 128 + signal.SIGINT
 EXIT_PIPE = 128 + 13  # SIGPIPE, which not every system names
 EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+@contextmanager
+def reading_input() -> Iterator[None]:
+    """Turn a WorkloadError about what the user named, such as a trace, into an InputError."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except WorkloadError as error:
+        raise InputError(str(error)) from error
 
 
 class _Terminated(BaseException):
@@ -90,5 +104,5 @@ def _status(main: Callable[[], int | None]) -> int:
         # stats must not import pysim, so its user errors are marked by an attribute.
         if isinstance(error, SimError) or getattr(error, "user_error", False):
             print(f"error: {error}", file=sys.stderr)
-            return EXIT_ERROR
+            return EXIT_USAGE if isinstance(error, ConfigError | InputError) else EXIT_ERROR
         raise

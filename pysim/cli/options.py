@@ -100,7 +100,7 @@ def setting(text: str) -> tuple[str, Value]:
         raise argparse.ArgumentTypeError(f"must be path=value, not {text!r}")
     path = path.strip()
     try:
-        return path, parse(path, row_of(path), value.strip())
+        return path, parse(path, row_of(path, value.strip()), value.strip())
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

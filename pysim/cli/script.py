@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from pysim.machine.devices import device
 from pysim.schemes.registry import parse_schemes
 from pysim.units import suggest
 
+from .digests import source_digest
 from .options import Options, Parser
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from pysim.clock import Clock
     from pysim.program.job import Job
     from pysim.results.result import Result
-
-_ROOT = Path(__file__).resolve().parents[2]
-_PYTHON = ("pysim/**/*.py", "workloads/**/*.py")
 
 
 def choice(*names: str) -> Callable[[str], str]:
@@ -46,25 +44,12 @@ def choice(*names: str) -> Callable[[str], str]:
     return read
 
 
-@cache
-def source_digest() -> str:
-    """Return a digest of the sources that decide a result; an edit changes the name of the result file."""
-    digest = hashlib.sha256()
-    for pattern in ("core_c/**/*.[ch]", *_PYTHON):
-        for path in sorted(_ROOT.glob(pattern)):
-            digest.update(path.relative_to(_ROOT).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+@dataclass(slots=True)
+class _Finished:
+    """Rows of ``runs`` of all that a call has simulated, and the script that names the result file."""
 
-
-@cache
-def code_digest() -> str:
-    """Return a digest of the code that runs: the compiled core (not its sources) and the Python files."""
-    digest = hashlib.sha256()
-    for pattern in ("pysim/_core.*", *_PYTHON):
-        for path in sorted(_ROOT.glob(pattern)):
-            data = path.read_bytes()
-            digest.update(f"{path.relative_to(_ROOT)} {len(data)}\n".encode() + data)
-    return digest.hexdigest()
+    script: Script | None = None
+    runs: list[NDArray[np.void]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +60,8 @@ class Script:
     options: Options
     config: Config
     workload: Mapping[str, Any]
+    # shared by the scripts that ``dataclasses.replace`` makes of one, for other machines
+    finished: _Finished = field(default_factory=_Finished, compare=False)
 
     @classmethod
     def start(cls, name: str, parser: Parser, args: argparse.Namespace, keys: tuple[str, ...]) -> Script:
@@ -96,7 +83,9 @@ class Script:
             except ConfigError as error:
                 parser.error(f"{option}{error}")
         config = options.config()
-        return cls(name, options, config, {key: getattr(args, key) for key in keys})
+        made = cls(name, options, config, {key: getattr(args, key) for key in keys})
+        made.finished.script = made
+        return made
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -236,33 +225,67 @@ class Script:
     ) -> Result:
         """Simulate a job under the options; ``schemes`` and ``config`` replace theirs.
 
-        ``more``: further arguments of ``pysim.simulate``. Raises KeyboardInterrupt after Ctrl-C, so that the
-        schemes that have run are not taken for a whole result.
+        ``more``: further arguments of ``pysim.simulate``. After Ctrl-C writes the rows ``runs`` of all that
+        this call has simulated to the result file, and raises KeyboardInterrupt.
         """
+        try:
+            result = self._simulate(job, schemes, config, **more)
+        except KeyboardInterrupt:
+            self._keep_finished()
+            raise
+        self.finished.runs.append(result.listed()["runs"])
+        if result.interrupted:
+            self._keep_finished()
+            raise KeyboardInterrupt
+        return result
+
+    def _simulate(
+        self,
+        job: Job,
+        schemes: str | Sequence[str] | None = None,
+        config: Config | None = None,
+        **more: Any,
+    ) -> Result:
         from pysim.engine.run import simulate
 
         schemes = self.options.schemes if schemes is None else schemes
-        result = simulate(config or self.config, job, schemes, threads=self.options.threads, **more)
-        if result.interrupted:
-            raise KeyboardInterrupt
-        return result
+        return simulate(config or self.config, job, schemes, threads=self.options.threads, **more)
+
+    def _keep_finished(self) -> None:
+        """Write the rows of all runs of this call; nothing if none has finished."""
+        import numpy as np
+
+        import stats
+
+        rows = [part.copy() for part in self.finished.runs]
+        if not any((part["status"] == b"ok").any() for part in rows):
+            return
+        runs = np.concatenate(rows)
+        runs["run"] = np.arange(len(runs))
+        script = self.finished.script or self
+        script.store(stats, {"runs": runs}, about={stats.INTERRUPTED: "yes"})
+        if not self.options.quiet:
+            print(f"wrote {script.path}: the runs that have finished", file=sys.stderr)
 
     def run(self, job: Job, stats: ModuleType, log: Any, clock: Clock | None = None) -> Run:
         """Simulate the job under the schemes of the call, after checking that the result can be written.
 
         ``stats``: the package that writes results, which ``pysim`` does not import; ``log``: its ``Log``.
-        Raises WorkloadError if no scheme could run.
+        Raises WorkloadError if no scheme could run. After Ctrl-C the result has the schemes that have
+        finished; KeyboardInterrupt is raised if there is none.
         """
         job = self.job(job)
         what = self.explained_tb(job)
         stats.check_writable(self.path, self.options.force, self.configuration)
-        result = self.simulate(job, tables=self.tables_to_simulate, progress=log, clock=clock)
+        result = self._simulate(job, tables=self.tables_to_simulate, progress=log, clock=clock)
         for note in result.notes:
             log.say(note)
         log.clear()
         listed = result.listed()
         good = listed["runs"][listed["runs"]["status"] == b"ok"]
         if not len(good):
+            if result.interrupted:
+                raise KeyboardInterrupt
             raise WorkloadError(f"no scheme could run: {listed['runs']['reason'][0].decode()}")
         return Run(self, stats, log, job, result, what, listed, good)
 
@@ -312,7 +335,8 @@ class Run:
 
         ``last(tables)`` may complete the tables; it returns further lines to print.
 
-        ``draw(tables, title)`` makes the picture (default: occupancy over time, a panel a scheme).
+        ``draw(tables, title)`` makes the picture (default: occupancy over time, a panel a scheme). Raises
+        KeyboardInterrupt, once all is written, if the simulation was interrupted.
         """
         from importlib import import_module
 
@@ -326,12 +350,17 @@ class Run:
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")
         lines = last(tables)
-        script.store(self.stats, tables, picture, {"graph": graph_hash(self.result.deps)})
+        about = {"graph": graph_hash(self.result.deps)}
+        if self.result.interrupted:
+            about[self.stats.INTERRUPTED] = "yes"
+        script.store(self.stats, tables, picture, about)
         endings = (".json", ".png") if picture else (".json",)
         for line in (*lines, "wrote " + ", ".join(str(p) for p in (path, *map(path.with_suffix, endings)))):
             self.show(line)
         if script.options.json:
             print(self.stats.to_json(tables))
+        if self.result.interrupted:
+            raise KeyboardInterrupt
 
 
 def _first_of(items: Sequence[object]) -> str:

@@ -105,7 +105,7 @@ class Outcome:
         asked = self.slices["sectors_read"].sum() + self.slices["sectors_written"].sum()
         busy = int(tables.busiest_pipe(work).sum())
         return {
-            "status": "ok" if self.ended else "failed",
+            "status": "ok" if self.ended else "interrupted",
             "reason": "" if self.ended else "stopped before the end",
             "window": int(self.lowered.order.window) if has_window else math.nan,
             "time_us": self.end / tables.TICKS_US,

@@ -121,6 +121,13 @@ def _without_run(result: Result, run: int, row: dict[str, Any], status: str, err
     return True
 
 
+def _first_row(job: Job, config: Config, choice: Choice) -> dict[str, Any]:
+    """Return the row of ``runs`` of a scheme that has not run yet."""
+    row: dict[str, Any] = dict.fromkeys(NUMERIC_COLUMNS, math.nan)
+    names = {"workload": job.name, "arguments": job.arguments, "scheme": choice.name}
+    return row | names | {"gpu": config.device.name, "status": "ok"}
+
+
 def _run_scheme(
     result: Result,
     session: Session,
@@ -137,10 +144,7 @@ def _run_scheme(
     attempts under a power limit, and last the one to use now.
     """
     run, config, clock = len(result.parts.get("runs", [])), session.config, session.clock
-    told = len(result.notes)
-    row: dict[str, Any] = dict.fromkeys(NUMERIC_COLUMNS, math.nan)
-    row |= {"workload": session.job.name, "arguments": session.job.arguments, "scheme": choice.name}
-    row |= {"gpu": config.device.name, "status": "ok"}
+    told, row = len(result.notes), _first_row(session.job, config, choice)
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config, choice)
@@ -228,6 +232,19 @@ def _compare(result: Result) -> None:
             base[0] - times, room, out=np.full(len(times), np.nan), where=room > 0
         )
     result.parts["runs"] = [rows]
+
+
+def _complete_interrupted(result: Result, choices: Sequence[Choice]) -> None:
+    """Leave out a run whose tables are not all there; add a row ``interrupted`` for each that is missing."""
+    runs = np.concatenate(result.parts["runs"])
+    whole = np.concatenate([part["run"] for part in result.parts["host"]])
+    whole = np.concatenate([whole, runs["run"][runs["status"] == b"refused"]])
+    for name, parts in result.parts.items():
+        result.parts[name] = [part[np.isin(part["run"], whole)] for part in parts]
+    row: dict[str, Any] = dict.fromkeys(NUMERIC_COLUMNS, math.nan)
+    row |= {"workload": result.job.name, "gpu": result.config.device.name, "status": "interrupted"}
+    for run in sorted(set(range(len(choices))) - set(whole.tolist())):
+        result.add("runs", rows_of("runs", 1, run=run, scheme=choices[run].name, **row))
 
 
 def simulate(
@@ -337,17 +354,19 @@ def simulate(
                 result.interrupted = True
                 break
     except KeyboardInterrupt:
-        result.notes.append("interrupted")
         result.interrupted = True
-        if "runs" not in result.parts:
+        if "host" not in result.parts:
             raise
     except SimError:
         raise
     except MemoryError as error:
         raise InternalError(f"not enough memory for job {job.name}") from error
+    if result.interrupted:
+        result.notes.append("interrupted")
+        _complete_interrupted(result, choices)
     _compare(result)
     for number in result.unlisted:
         rows = result.parts["runs"][0][number:]
-        if len(rows):
+        if rows["status"] == b"ok":
             result.notes.append(f"stream was run too, for speedup: {rows['time_us'][0]:,.2f} us")
     return result

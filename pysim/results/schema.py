@@ -16,7 +16,9 @@ RUNS = (
     Column("arguments", "S256", "text", "Its arguments as key=value, defaults too; empty if it has none."),
     Column("scheme", "S64", "text", "Scheme with its options."),
     Column("gpu", "S64", "text", "Name of the GPU."),
-    Column("status", "S16", "text", "ok, or why there is no time: refused, unsupported, failed."),
+    Column(
+        "status", "S16", "text", "ok, or why there is no time: refused, unsupported, failed, interrupted."
+    ),
     Column("reason", "S160", "text", "One line for a status other than ok."),
     Column(
         "window",

@@ -199,6 +199,9 @@ def parse_scheme(text: str | Scheme) -> Choice:
         return Choice(_registered(text))
     name, colon, rest = text.strip().partition(":")
     if name not in SCHEMES:
+        first, plus, more = name.partition("+")
+        if plus and not colon and first in SCHEMES:
+            raise ConfigError(f"no scheme {name!r}: did you mean {f'{first}:{more}'!r}?")
         raise _unknown("no scheme", name, list(SCHEMES))
     scheme = SCHEMES[name]
     options = tuple(rest.split("+")) if colon else ()

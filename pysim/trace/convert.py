@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim._ffi import dtype_of, error_of, ffi, lib
-from pysim.errors import WorkloadError
+from pysim.errors import OutputError, WorkloadError
 
 from .converted_file import KERNEL_ARRAYS, ConvertedTraceWriter, dtype, layout
 from .kernels_list import KernelFile, Memcpy, find_list, read_list
@@ -322,7 +322,7 @@ def convert(
                 }
             )
     except OSError as error:
-        raise WorkloadError(f"cannot write {error.filename or target}: {error.strerror or error}") from None
+        raise OutputError(f"cannot write {error.filename or target}: {error.strerror or error}") from None
 
 
 def _packed(

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pysim.errors import ConfigError, WorkloadError
+from pysim.errors import ConfigError, OutputError, WorkloadError
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import OP, Op, Program
 
@@ -240,9 +240,9 @@ def _folder(path: Path, *, force: bool) -> Iterator[_Folder]:
     made: list[Path] = []
     try:
         if path.exists() and not path.is_dir():
-            raise ConfigError(f"{path} is not a folder")
+            raise OutputError(f"{path} is not a folder")
         if path.is_dir() and any(path.iterdir()) and not force:
-            raise ConfigError(f"{path} is not empty: --force replaces the trace in it")
+            raise OutputError(f"{path} is not empty: --force replaces the trace in it")
         missing = [p for p in (path, *path.parents) if not p.exists()]
         for p in reversed(missing):
             p.mkdir()
@@ -260,7 +260,7 @@ def _folder(path: Path, *, force: bool) -> Iterator[_Folder]:
             if not any(p.iterdir()):
                 p.rmdir()
         if isinstance(error, OSError):
-            raise WorkloadError(f"cannot write {error.filename or path}: {error.strerror or error}") from None
+            raise OutputError(f"cannot write {error.filename or path}: {error.strerror or error}") from None
         raise
 
 
@@ -286,9 +286,11 @@ def write_trace(
     Raises
     ------
     ConfigError
-        A bad folder, binary version or launch number.
+        A bad binary version or launch number.
     WorkloadError
-        A kernel cannot be written, or the files cannot be.
+        A kernel cannot be written.
+    OutputError
+        The folder is not empty, or the files cannot be written.
     """
     chosen = range(1, len(job.kernels) + 1) if kernels is None else sorted(set(kernels))
     for number in chosen:

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import stats
 from pysim.cli.entry import run_script
 from pysim.cli.options import OPTIONS, Options, counts, machine_threads, make_parser, positive_int
 from pysim.cli.script import Script
-from pysim.errors import ConfigError, InternalError
+from pysim.errors import ConfigError, InputError, InternalError, OutputError, WorkloadError
 from pysim.machine.mechanisms import MECHANISMS
 from workloads import make
 
@@ -103,8 +104,9 @@ def test_options_that_a_script_leaves_out_are_refused(capsys: pytest.CaptureFixt
         make_parser("A test.", None, ("shemes",))
 
 
-def test_an_interrupted_run_ends_the_script() -> None:
-    """What one scheme had reached must not be taken for the result of all."""
+def test_an_interrupted_run_ends_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one scheme had reached must not be taken for the result of all: the file says which are whole."""
+    monkeypatch.chdir(tmp_path)
     parser = make_parser("A test.", {"schemes": ("stream", "graph")})
     script = Script.start("test", parser, parser.parse_args(["--threads", "1"]), ())
     job = make("lud:n=64")
@@ -112,6 +114,8 @@ def test_an_interrupted_run_ends_the_script() -> None:
     calls = iter((False, True))
     with pytest.raises(KeyboardInterrupt):
         script.simulate(job, tables="none", stop=lambda: next(calls, True))
+    first, second, *rest = stats.load(script.path).array("runs")["status"].tolist()
+    assert (first, second, len(rest), rest[-1]) == (b"ok", b"ok", 2, b"interrupted")
 
 
 @pytest.mark.parametrize(("text", "numbers"), [("1", (1,)), ("3, 12,3", (3, 12, 3))])
@@ -192,12 +196,14 @@ def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     class StoreError(Exception):
         user_error = True
 
-    for error in (ConfigError("no such thing"), StoreError("no such thing")):
+    codes = {ConfigError: 2, InputError: 2, WorkloadError: 1, OutputError: 1, StoreError: 1}
+    for kind, code in codes.items():
+        error = kind("no such thing")
 
         def fail(error: Exception = error) -> None:
             raise error
 
-        assert status(fail) == 1
+        assert status(fail) == code
         assert capsys.readouterr().err == "error: no such thing\n"
 
 

@@ -110,10 +110,10 @@ def test_one_hash_alone_and_json(tmp_path: Path) -> None:
         (("--schemes", "stream,graph"), 2, "one scheme"),
         (("--off", "slice"), 2, "did you mean slices?"),
         (("--sample-us", "0"), 2, "must be above 0, as the picture"),
-        (("--sample-us", "0.0001"), 1, "sim.sample = 0.0001 us: must be 0 or at least 0.001 us"),
-        (("--workload", "colums"), 1, "no workload 'colums': did you mean columns?"),
-        (("--workload", "columns:rows=33"), 1, "rows must be a multiple of 32"),
-        (("--workload", "columns:cols=64,lead=32"), 1, "lead at least that"),
+        (("--sample-us", "0.0001"), 2, "sim.sample = 0.0001 us: must be 0 or at least 0.001 us"),
+        (("--workload", "colums"), 2, "no workload 'colums': did you mean columns?"),
+        (("--workload", "columns:rows=33"), 2, "rows must be a multiple of 32"),
+        (("--workload", "columns:cols=64,lead=32"), 2, "lead at least that"),
     ],
 )
 def test_refused_in_one_line(tmp_path: Path, args: tuple[str, ...], status: int, message: str) -> None:

@@ -115,7 +115,7 @@ def test_unknown_opcodes(tmp_path):
     warp = Warp().op("FROB.X", 4, (5,)).op("IADD3", 5, (4, 4)).end()
     trace = write(tmp_path / "trace", ((1, 1, 1), 32, {(0, 0, 0): [warp]}, {}))
     done = run(tmp_path, trace)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "FROB" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     done = run(tmp_path, trace, "--unknown-opcode", "as=INT")
@@ -124,14 +124,14 @@ def test_unknown_opcodes(tmp_path):
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     # what was converted with a stand-in is not taken for a trace without
-    assert run(tmp_path, trace).returncode == 1
+    assert run(tmp_path, trace).returncode == 2
 
 
 def test_bad_folders(tmp_path):
     for path in (tmp_path, tmp_path / "none", tmp_path / "bad.pysim"):
         (tmp_path / "bad.pysim").write_bytes(b"pysimTRC and no more")
         done = run(tmp_path, path)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert done.stderr.startswith("error: ")
         assert len(done.stderr.splitlines()) == 1
     assert run(tmp_path).returncode == 2
@@ -162,7 +162,7 @@ def test_a_failed_conversion_leaves_nothing(tmp_path, trace):
     with (trace / "kernel-3.traceg").open("ab") as file:
         file.write(b"#BEGIN_TB\n")
     done = run(tmp_path, trace)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "kernel-3.traceg:" in done.stderr
     assert not list((tmp_path / "results").rglob("*.*"))
 

@@ -18,8 +18,11 @@ import h5py
 import pytest
 
 import stats
+from pysim import __version__
+from pysim.cli.command import COMMANDS
 from pysim.cli.script import Script
-from tests.support.calls import CONFIGS, Done, caller, hear_ctrl_c, pysim, refused
+from tests.support.calls import CONFIGS, Done, call, caller, hear_ctrl_c, pysim, refused
+from workloads import make
 
 GRU = CONFIGS / "titanv_gru.py"
 run = caller("titanv_gru")
@@ -141,9 +144,21 @@ def test_existing_results_stay_unless_forced(tmp_path: Path) -> None:
         (("--gpu", "titan_x"), "error: --gpu: unknown GPU titan_x: did you mean titan_v?"),
         (("--schemes", "streem"), "error: --schemes: no scheme 'streem': did you mean 'stream'?"),
         (("--schemes", "tb_static:newst"), "did you mean 'newest'?"),
+        (("--schemes", "tb_static+newest"), "'tb_static+newest': did you mean 'tb_static:newest'?"),
+        (("--schemes", "stream,tb_static+newest+tb"), "did you mean 'tb_static:newest+tb'?"),
+        (("--tables", "foo"), "--tables: no table 'foo': there are all, none, runs, "),
+        (("--set", "l2=3MiB"), "unknown parameter l2: did you mean gpu.l2.size?"),
+        (("--set", "l2.size=3MiB"), "unknown parameter l2.size: did you mean gpu.l2.size?"),
+        (("--set", "l2=212cycles"), "unknown parameter l2: did you mean gpu.l2.latency?"),
+        (("--set", "sms=40"), "unknown parameter sms: did you mean gpu.sms?"),
         (("--tables", "tb"), "error: --tables: no table 'tb': did you mean tbs?"),
         (("--set", "gpu.l2.sise=1MiB"), "unknown parameter gpu.l2.sise: did you mean gpu.l2.size?"),
         (("--set", "gpu.l2.size=3"), "gpu.l2.size = 3"),
+        (("--explain", "999:0"), "--explain: no kernel 999: there are 0 to 179"),
+        ((*SMALL, "--explain", "5:8"), "--explain: kernel 5 (gru_cell) has no TB 8: there are 0 to 7"),
+        ((*SMALL, "--explain", "gru_cell:0"), "kernel gru_cell is launched 2 times: give a number: 2, 5"),
+        (("--explain", "x:0"), "--explain: no kernel x: there are gemm_hh, gemm_ih, gru_cell"),
+        (("--explain", "gru_sell:0"), "--explain: no kernel gru_sell: did you mean gru_cell?"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], message: str) -> None:
@@ -170,6 +185,22 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, args: tuple[str, ...], 
     assert files(tmp_path) == ["file"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        (CONFIGS / "compare_schemes.py", "gro"),
+        (CONFIGS / "gap_table.py", "gro"),
+        (CONFIGS / "figure_bank_camping.py", "--workload", "gro"),
+        ("-m", "pysim", "dependences", "gro"),
+        ("-m", "pysim", "write-trace", "gro", "folder"),
+    ],
+    ids=lambda words: Path(words[-2]).stem,
+)
+def test_an_unknown_workload_has_one_exit_code(tmp_path: Path, words: tuple[str | Path, ...]) -> None:
+    refused(call(tmp_path, *words), "error: no workload 'gro': did you mean gru?")
+    assert not list(tmp_path.iterdir())
+
+
 def test_output_that_takes_nothing_is_one_line(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
@@ -186,33 +217,79 @@ def test_output_that_takes_nothing_is_one_line(tmp_path: Path) -> None:
     [
         (signal.SIGINT, "graph: simulating", 130, "interrupted"),
         (signal.SIGTERM, "graph: simulating", 143, "terminated"),
-        # when one scheme is done there are results, and still none is written
-        (signal.SIGINT, "graph: done", 130, "interrupted"),
     ],
 )
 def test_a_signal_leaves_nothing(
     tmp_path: Path, number: signal.Signals, after: str, status: int, word: str
 ) -> None:
     options = ("--schemes", "graph,stream", "--layers", "1", "--timesteps", "8", "--threads", "1")
+    found, out, err = signalled(tmp_path, number, after, GRU, *options)
+    assert (found, out, err.splitlines()[-1]) == (status, "", word)
+    assert not files(tmp_path)
+
+
+def signalled(
+    folder: Path, number: signal.Signals, after: str, *words: object
+) -> tuple[int | None, str, str]:
+    """Run a script, send it a signal once stderr has a line with ``after``; return status and outputs."""
     started = subprocess.Popen(
-        [sys.executable, str(GRU), *options],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c,
+        [sys.executable, *map(str, words)],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     assert started.stderr is not None
     while after not in started.stderr.readline():
         assert started.poll() is None
     time.sleep(0.05)
     started.send_signal(number)
-    out, err = started.communicate(timeout=30)
-    assert (started.returncode, out, err.splitlines()[-1]) == (status, "", word)
+    out, err = started.communicate(timeout=60)
     assert "Traceback" not in err
-    assert not files(tmp_path)
+    return started.returncode, out, err
+
+
+def test_ctrl_c_keeps_the_schemes_that_have_finished(tmp_path: Path) -> None:
+    size = ("--layers", "1", "--timesteps", "8", "--threads", "1", "--out", "a.h5")
+    options = (*size, "--schemes", "graph,stream,pool")
+    status, out, err = signalled(tmp_path, signal.SIGINT, "graph: done", GRU, *options)
+    assert (status, err.splitlines()[-1]) == (130, "interrupted")
+    assert out.splitlines()[-1] == "wrote a.h5, a.json, a.png"
+    runs = stats.load(tmp_path / "a.h5").array("runs")
+    assert runs["scheme"].tolist() == [b"graph", b"stream", b"pool"]
+    assert runs["status"].tolist() == [b"ok", b"interrupted", b"interrupted"]
+    assert runs["time_us"][0] > 0
+    # the whole run takes its place without --force
+    small = (*SMALL, "--out", "b.h5", "--schemes", "stream", "--tables", "none", "--quiet")
+    assert run(tmp_path, *small).returncode == 0
+    made = stats.load(tmp_path / "b.h5")
+    tables = {name: made.array(name) for name in made}
+    tables["runs"]["time_us"] += 1
+    stats.write(tmp_path / "b.h5", tables, {"interrupted": "yes"}, made.configuration, True)
+    assert run(tmp_path, *small).returncode == 0
+    assert stats.load(tmp_path / "b.h5").array("runs")["time_us"] == tables["runs"]["time_us"] - 1
+
+
+def test_ctrl_c_keeps_the_finished_runs_of_a_script_that_makes_many(tmp_path: Path) -> None:
+    names = ("lud:n=64", "gru:hidden=1024,timesteps=8,layers=1")
+    tbs = sum(kernel.tbs for kernel in make(names[1]).kernels)
+    options = ("--schemes", "graph", "--out", "a.h5", "--threads", "1")
+    # the second workload's first scheme has begun
+    status, out, err = signalled(
+        tmp_path, signal.SIGINT, f"graph: simulating {tbs:,} ", CONFIGS / "gap_table.py", *names, *options
+    )
+    assert (status, out, err.splitlines()[-1]) == (130, "", "interrupted")
+    runs = stats.load(tmp_path / "a.h5").array("runs")
+    assert runs["status"].tolist() == [b"ok", b"ok", b"ok", b"interrupted"]
+    assert runs["run"].tolist() == [0, 1, 2, 3]
 
 
 def test_pysim_lists_what_there_is() -> None:
     for topic, words in {
         "devices": ("titan_v", "v100"),
-        "kernels": ("gemm", "cell"),
+        "kernels": (
+            "gemm(name, a, b, c, tiling, *, a_t=False",
+            "cell(",
+            "stream_k(",
+            "mirrored.vecadd(n=1048576)",
+        ),
         "workloads": ("gru", "lstm"),
         "schemes": ("stream", "+newest"),
         "parameters": ("gpu.l2.size", "scheme.window"),
@@ -220,6 +297,7 @@ def test_pysim_lists_what_there_is() -> None:
         done = pysim(topic)
         assert (done.returncode, done.stderr) == (0, "")
         assert all(word in done.stdout for word in words)
+    assert "must hold beta C before" in pysim("kernels", "gemm").stdout
     assert "white paper" in pysim("devices", "titan_v").stdout
     assert "hidden=1536,batch=32" in pysim("workloads", "gru").stdout
     assert pysim("parameters", "gpu.l2", "--gpu", "v100").stdout.splitlines()[0].split()[1] == "6MiB"
@@ -234,10 +312,29 @@ def test_pysim_lists_what_there_is() -> None:
         (("parameters", "gpu.l3"), "no parameter gpu.l3: did you mean gpu.l2?"),
         (("devices", "x.toml"), "x.toml: cannot be read"),
         (("schemes", "--gpu", "v100"), "--gpu goes with the command parameters"),
+        (("devices", "--nope"), "unknown option --nope\n"),
+        (("tables", "foo"), "no table foo: there are runs, "),
     ],
 )
 def test_pysim_refuses_in_one_line(args: tuple[str, ...], message: str) -> None:
     refused(pysim(*args), message)
+
+
+def test_pysim_prints_help_and_version() -> None:
+    whole = pysim()
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert whole.stdout == pysim("help").stdout == pysim("--help").stdout
+    assert all(f"\n  {name} " in whole.stdout for name in COMMANDS)
+    one = pysim("help", "calibrate")
+    assert (one.returncode, one.stderr) == (0, "")
+    assert one.stdout.startswith("usage: pysim calibrate FOLDER [OPTION ...]\n")
+    assert one.stdout == pysim("calibrate", "--help").stdout == pysim("calibrate", "x", "-h").stdout
+    assert "--base NAME" in one.stdout
+    assert "--binary" not in one.stdout
+    version = pysim("--version")
+    assert (version.returncode, version.stdout, version.stderr) == (0, f"pysim {__version__}\n", "")
+    refused(pysim("help", "device"), "no command device: did you mean devices?")
+    refused(pysim("help", "devices", "x"), "unexpected argument 'x'")
 
 
 def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:

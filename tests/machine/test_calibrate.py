@@ -107,7 +107,7 @@ def test_messages_of_the_command(tmp_path: Path) -> None:
         ((), "calibrate needs FOLDER"),
     ):
         done = pysim("calibrate", *args)
-        assert done.returncode == 2, args
+        assert done.returncode == (1 if message in ("is there already", "cannot be written") else 2), args
         assert message in done.stderr
         assert "Traceback" not in done.stderr
     assert made.read_text(encoding="utf-8") == "mine"

@@ -26,7 +26,7 @@ def call(folder: Path, *args: object) -> Done:
 
 
 def hear_ctrl_c() -> None:
-    """Let SIGINT end a child (``preexec_fn``): background jobs of a shell ignore it, and children inherit that."""
+    """Let SIGINT end a child (``preexec_fn``): it inherits that background jobs of a shell ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from pysim.__main__ import main
-from pysim.errors import ConfigError, WorkloadError
+from pysim.errors import ConfigError, OutputError, WorkloadError
 from pysim.program.job import Job, Kernel
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import Code, Pattern
@@ -91,16 +91,16 @@ def test_a_folder_with_content_is_refused_or_its_trace_replaced(tmp_path):
     write_trace(JOBS["empty"](), folder)
     (folder / "notes").write_text("mine")
     before = contents(folder)
-    with pytest.raises(ConfigError, match="is not empty: --force"):
+    with pytest.raises(OutputError, match="is not empty: --force"):
         write_trace(job, folder)
     assert contents(folder) == before
     (folder / "kernel-9.traceg.part").write_text("left by a crash")
     done = write_trace(job, folder, force=True, compress=True)
     assert sorted(contents(folder)) == ["kernel-1.traceg.xz", "kernelslist.g", "notes"]
     assert {p.name for p in done.files} == {"kernel-1.traceg.xz", "kernelslist.g"}
-    with pytest.raises(ConfigError, match="is not a folder"):
+    with pytest.raises(OutputError, match="is not a folder"):
         write_trace(job, folder / "notes")
-    with pytest.raises(WorkloadError, match=r"cannot write .*Not a directory"):
+    with pytest.raises(OutputError, match=r"cannot write .*Not a directory"):
         write_trace(job, folder / "notes" / "x")
 
 
@@ -153,13 +153,13 @@ def test_the_command(tmp_path):
     [
         (("copy",), 2, "write-trace needs WORKLOAD and FOLDER"),
         (("copy", "a", "b"), 2, "unexpected argument 'b'"),
-        (("copi", "new"), 1, "no workload 'copi': did you mean copy?"),
+        (("copi", "new"), 2, "no workload 'copi': did you mean copy?"),
         (("copy", "new", "--kernels", "0"), 2, "positive integer"),
         (("copy", "new", "--kernels", "4-2"), 2, "4-2 is an empty range"),
         (("copy", "new", "--kernels", "1-99999999999"), 2, "no kernel 99999999999: copy has 1 to 1"),
         (("copy", "new", "--markdown"), 2, "--markdown goes with the command parameters"),
         (("copy", "new", "--binary", "50"), 2, "binary version 50: must be one of"),
-        (("copy", "full"), 2, "full is not empty: --force"),
+        (("copy", "full"), 1, "full is not empty: --force"),
     ],
 )
 def test_the_command_refuses_in_one_line(tmp_path, monkeypatch, capsys, args, status, message):

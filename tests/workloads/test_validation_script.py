@@ -123,33 +123,33 @@ def test_the_key_holds_all_that_decides_an_outcome(monkeypatch):
 
 
 def test_the_digest_of_the_code_sees_core_and_templates(monkeypatch, tmp_path):
-    from pysim.cli import script
+    from pysim.cli import digests
 
     for name in ("pysim/_core.so", "pysim/engine/run.py", "workloads/mirrored/code.py"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1", encoding="utf-8")
-    monkeypatch.setattr(script, "_ROOT", tmp_path)
+    monkeypatch.setattr(digests, "_ROOT", tmp_path)
     seen = set()
     for name in (None, "pysim/_core.so", "pysim/engine/run.py", "workloads/mirrored/code.py"):
         if name:
             (tmp_path / name).write_text("2", encoding="utf-8")
-        script.code_digest.cache_clear()
-        seen.add(script.code_digest())
-    script.code_digest.cache_clear()
+        digests.code_digest.cache_clear()
+        seen.add(digests.code_digest())
+    digests.code_digest.cache_clear()
     assert len(seen) == 4
 
 
 def test_the_digests_read_the_sources_of_this_tree(monkeypatch):
-    from pysim.cli import script
+    from pysim.cli import digests
 
     read = []
-    whole = script.Path.read_bytes
-    monkeypatch.setattr(script.Path, "read_bytes", lambda path: read.append(path) or whole(path))
-    for digest in (script.source_digest, script.code_digest):
+    whole = digests.Path.read_bytes
+    monkeypatch.setattr(digests.Path, "read_bytes", lambda path: read.append(path) or whole(path))
+    for digest in (digests.source_digest, digests.code_digest):
         digest.cache_clear()
         digest()
-    names = {path.relative_to(script._ROOT).as_posix() for path in read}
+    names = {path.relative_to(digests._ROOT).as_posix() for path in read}
     deep = (
         "pysim/machine/devices/volta.py",
         "workloads/kernels/gemm.py",
@@ -220,7 +220,7 @@ def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
         ((), 2, "required: --suite"),
         (("--suite", "h200-kernel"), 2, "did you mean"),
         (("--suite", "h200-kernels", "--schemes", "graph"), 2, "the suite decides what is run"),
-        (("--suite", "h200-kernels", "--measured", "none.csv"), 1, "none.csv: cannot be read"),
+        (("--suite", "h200-kernels", "--measured", "none.csv"), 2, "none.csv: cannot be read"),
         (("--suite", "h200-kernels", "--subset", "some"), 2, "unknown value 'some'"),
     ],
 )

@@ -1,0 +1,65 @@
+"""All kernel templates by name, as ``pysim kernels`` lists them.
+
+Most take a name, tensors (``Memory().tensor(...)``) and a tile, and return a Kernel. Those with the name
+``mirrored.NAME`` mirror kernels that were measured on an H200, and return a Launch:
+``workloads.mirrored.job_of(NAME, "n=4096")`` makes a job of one that takes only sizes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .kernels import copy as copies
+from .kernels import micro
+from .kernels.batched_gemm import batched_gemm
+from .kernels.cutlass import cutlass_gemm
+from .kernels.gemm import gemm
+from .kernels.implicit_gemm import convolution
+from .kernels.pointwise import cell, elementwise, pointwise
+from .kernels.region import region_kernel
+from .kernels.row_reductions import layernorm, softmax
+from .kernels.stream_k import stream_k
+from .mirrored import TEMPLATES
+from .mirrored.chain_kernels import fence, gru_tile, softmax_rows
+from .mirrored.hgemm import hgemm
+from .mirrored.sgemm import sgemm
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "gemm": gemm,
+    "batched_gemm": batched_gemm,
+    "cutlass_gemm": cutlass_gemm,
+    "stream_k": stream_k,
+    "convolution": convolution,
+    "softmax": softmax,
+    "layernorm": layernorm,
+    "pointwise": pointwise,
+    "elementwise": elementwise,
+    "cell": cell,
+    "region_kernel": region_kernel,
+    "copy": copies.copy,
+    "fill": copies.fill,
+    "empty": micro.empty,
+    "ffma": micro.ffma,
+    "tensor": micro.tensor,
+    "read": micro.read,
+    "columns": micro.columns,
+    "chase": micro.chase,
+    **{f"mirrored.{name}": made for name, made in TEMPLATES.items()},
+    "mirrored.sgemm": sgemm,
+    "mirrored.hgemm": hgemm,
+    "mirrored.gru_tile": gru_tile,
+    "mirrored.softmax_rows": softmax_rows,
+    "mirrored.fence": fence,
+}
+
+
+def arguments(name: str) -> str:
+    """Return the arguments of a template as a call has them, those with a default as ``key=value``."""
+    made = []
+    for p in inspect.signature(KERNELS[name]).parameters.values():
+        if p.kind is p.KEYWORD_ONLY and "*" not in made:
+            made.append("*")
+        made.append(p.name if p.default is p.empty else f"{p.name}={p.default!r}")
+    return ", ".join(made)

@@ -71,13 +71,22 @@ static inline const gs_sass *gs_lower_row(const gs_lowering *l, u64 item)
     return &l->in->rows[l->items[item].row];
 }
 
+/* Predicated off for the whole warp: it takes its issue slot, and has no other effect. */
+static inline int gs_lower_is_off(const gs_sass *s)
+{
+    return !s->mask;
+}
+
 static inline u32 gs_lower_pipe(const gs_sass *s)
 {
-    return GS_OPCODE[s->opcode].pipe;
+    return gs_lower_is_off(s) ? GS_PIPES : GS_OPCODE[s->opcode].pipe;
 }
 
 static inline u32 gs_lower_wavefronts(const gs_lowering *l, const gs_sass *s)
 {
+    if (gs_lower_is_off(s)) {
+        return 0;
+    }
     if (s->space != GS_SPACE_SHARED || GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE) {
         return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE;
     }

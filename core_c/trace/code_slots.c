@@ -16,6 +16,9 @@ int gs_lower_kind(const gs_lowering *l, u64 item)
 {
     const gs_sass *s = gs_lower_row(l, item);
     int memory = l->items[item].a != GS_NOWHERE;
+    if (gs_lower_is_off(s)) {
+        return GS_IS_ISSUE;
+    }
     switch (GS_OPCODE[s->opcode].kind) {
     case GS_KIND_LOAD:
         return memory ? GS_IS_LOAD : GS_IS_ISSUE;
@@ -80,6 +83,10 @@ static u32 length_of(const gs_sass *s, int address)
 u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads)
 {
     u32 n = 0;
+    *reads = 0;
+    if (gs_lower_is_off(s)) {
+        return 0;
+    }
     for (u32 i = 0; i < s->srcs; i++) {
         u32 at = gs_lower_register(s->src[i]);
         out[n] = (gs_operand){at, at + length_of(s, i == 0)};

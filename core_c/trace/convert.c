@@ -234,7 +234,7 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
     if (gs_is_bulk(kind)) {
         u32 pieces = 0;
         s.width = 16;
-        int code = t->imm > 0 ? take_bulk(c, t, first, (u8)mode, &pieces) : GS_OK;
+        int code = t->imm > 0 && t->mask ? take_bulk(c, t, first, (u8)mode, &pieces) : GS_OK;
         if (code) {
             return code;
         }

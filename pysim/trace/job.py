@@ -115,8 +115,8 @@ def trace_job(
     Streams are those of the trace, numbered in order of first use. ``memcpy``: copies from the host are left
     out (``ignore``), fill the L2 in launch order at no cost (``fill``), or occupy the link too (``time``).
     They are launches of the job, on a stream of their own. Each of the chosen kernels comes with the copies
-    that the list has directly before it. Raises ConfigError for a bad choice and WorkloadError for a damaged
-    trace.
+    that the list has directly before it; all kernels together also with those after the last. Raises
+    ConfigError for a bad choice and WorkloadError for a damaged trace.
     """
     if memcpy not in MODES:
         raise ConfigError(f"memcpy = {memcpy!r}: must be one of {', '.join(MODES)}")
@@ -169,6 +169,7 @@ def trace_job(
     events: list[tuple[int, int]] = []
     if memcpy != "ignore":
         before = copies_before(store, chosen, memcpy == "time", len(streams))
-        every, events = with_copies(made, [before.get(number, []) for number in chosen])
+        after = before.get(len(store.kernels), [])
+        every, events = with_copies(made, [before.get(number, []) for number in chosen], after)
     written.kernels = every
     return Job(name or store.name, every, events)

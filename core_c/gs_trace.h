@@ -51,7 +51,7 @@ typedef struct gs_trace_inst {
 
 /* Bits of gs_trace_inst.variant. */
 enum {
-    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV or .CG: bypasses L1 */
+    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV, .CG; of LDGSTS .BYPASS: bypasses L1 */
     GS_VARIANT_HALF = 2,   /* 16-bit arithmetic in packed form */
     GS_VARIANT_COMMIT = 4, /* commits a group (GMMA) */
     GS_VARIANT_MULTICAST = 8,

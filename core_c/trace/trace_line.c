@@ -4,8 +4,6 @@
 #include "trace/trace.h"
 #include "trace/trace_opcode.h"
 
-#define GS_WINDOW ((u64)1 << 24) /* bytes of the window of shared or local memory in the generic space */
-
 /* Each take_ function reads the field at *at and moves *at past it; false: an error was written. */
 static inline bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u32 *out)
 {
@@ -71,7 +69,7 @@ static inline bool take_registers(gs_trace *t, const char **at, u32 most, const 
 
 static bool in_window(u64 address, u64 base, u64 other)
 {
-    u64 size = other > base ? gs_min(GS_WINDOW, other - base) : GS_WINDOW;
+    u64 size = other > base ? gs_min(GS_TRACE_WINDOW, other - base) : GS_TRACE_WINDOW;
     return address >= base && address - base < size;
 }
 

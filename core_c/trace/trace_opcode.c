@@ -85,7 +85,8 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
         if (part.length == 1 && (part.at[0] == '2' || part.at[0] == '4')) {
             count = (u32)part.at[0] - '0';
         }
-        if ((strong && (is(part, "GPU") || is(part, "SYS"))) || is(part, "CV") || is(part, "CG")) {
+        if ((strong && (is(part, "GPU") || is(part, "SYS"))) || is(part, "CV") || is(part, "CG") ||
+            (row->kind == GS_KIND_ASYNC_COPY && is(part, "BYPASS"))) {
             out->variant |= GS_VARIANT_STRONG;
         }
         if (is(part, "IVALL")) {

@@ -15,6 +15,9 @@ typedef struct gs_sass {
     uint8_t dsts, srcs, space, width;
     uint16_t dst[4];
     uint16_t src[8];
+    uint8_t dst_size[4], src_size[8];
+    uint32_t fma;
+    uint8_t math, pad[3];
     int32_t imm;
     uint32_t bytes;
     uint16_t wavefronts;  /* of an access to shared memory */

@@ -42,12 +42,32 @@ typedef struct gs_trace_inst {
     uint8_t width; /* bytes a lane; 0: not a memory instruction; bulk copies: CTAs that receive */
     uint16_t dst[4];
     uint16_t src[8];
+    uint8_t dst_size[4]; /* registers of each operand that has no address */
+    uint8_t src_size[8];
+    uint32_t fma; /* tensor cores: multiply-adds of the warp; 0: the mnemonic names no shape */
+    uint8_t math; /* GS_MATH_* */
+    uint8_t pad[3];
     int32_t imm;      /* the first immediate; bulk copies: addresses from `first` on */
     uint32_t line;    /* of the file, modulo 2^32 */
     uint32_t first;   /* memory: index into addresses, one for each set bit of mask, lane order */
     uint32_t bytes;   /* bulk copies (TMA): bytes moved; else 0 */
     uint64_t barrier; /* bulk copies: address of the transaction barrier; else 0 */
 } gs_trace_inst;
+
+/* What an instruction computes with, where its mnemonic says more than its opcode. */
+enum {
+    GS_MATH_NONE,
+    GS_MATH_FP16, /* types of the factors of a matrix multiply */
+    GS_MATH_BF16,
+    GS_MATH_TF32,
+    GS_MATH_FP8,
+    GS_MATH_INT8,
+    GS_MATH_INT4,
+    GS_MATH_BIT,
+    GS_MATH_FP64,
+    GS_MATH_CONVERT64, /* a conversion from or to 64 bits */
+    GS_MATHS
+};
 
 /* Bits of gs_trace_inst.variant. */
 enum {

@@ -74,10 +74,34 @@ static int touches_memory(const gs_sass *s)
     return s->width && s->space != GS_SPACE_NONE;
 }
 
-/* Registers of an operand; a trace names the first. Wide accesses have several, addresses two. */
-static u32 length_of(const gs_sass *s, int address)
+/* Registers of an operand; a trace names the first. Wide accesses have several, addresses in the windows of
+   shared and local memory one, other addresses two. */
+static u32 length_of(const gs_sass *s, u16 reg, u32 size, int address)
 {
-    return !touches_memory(s) ? 1 : address ? 2 : gs_max32(1, s->width / 4u);
+    u32 space = GS_OPCODE[s->opcode].space;
+    if (!touches_memory(s) || reg >> 12 >= GS_REG_P) {
+        return gs_max32(1, size);
+    }
+    if (address || reg >> 12 == GS_REG_UR) {
+        return space == GS_SPACE_SHARED || space == GS_SPACE_LOCAL ? 1 : 2;
+    }
+    return gs_max32(1, s->width / 4u);
+}
+
+/* The end of the registers of the class that `at` is in. */
+static u32 class_end(u32 at)
+{
+    return at < 255 ? 255 : at < 320 ? 319 : at < 336 ? 327 : 343;
+}
+
+static u32 add_operand(const gs_sass *s, u16 reg, u32 size, int address, gs_operand *out)
+{
+    u32 at = gs_lower_register(reg);
+    if (at == GS_REGISTERS) {
+        return 0;
+    }
+    *out = (gs_operand){at, gs_min32(at + length_of(s, reg, size, address), class_end(at))};
+    return 1;
 }
 
 u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads)
@@ -88,18 +112,11 @@ u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads)
         return 0;
     }
     for (u32 i = 0; i < s->srcs; i++) {
-        u32 at = gs_lower_register(s->src[i]);
-        out[n] = (gs_operand){at, at + length_of(s, i == 0)};
-        n += at < GS_REGISTERS;
+        n += add_operand(s, s->src[i], s->src_size[i], i == 0, &out[n]);
     }
     *reads = n;
     for (u32 i = 0; i < s->dsts; i++) {
-        u32 at = gs_lower_register(s->dst[i]);
-        out[n] = (gs_operand){at, at + length_of(s, 0)};
-        n += at < GS_REGISTERS;
-    }
-    for (u32 i = 0; i < n; i++) {
-        out[i].end = out[i].end < GS_REGISTERS ? out[i].end : GS_REGISTERS;
+        n += add_operand(s, s->dst[i], s->dst_size[i], 0, &out[n]);
     }
     return n;
 }

@@ -195,6 +195,10 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
     s.imm = t->imm;
     memcpy(s.dst, t->dst, t->dsts * sizeof *s.dst);
     memcpy(s.src, t->src, t->srcs * sizeof *s.src);
+    memcpy(s.dst_size, t->dst_size, t->dsts);
+    memcpy(s.src_size, t->src_size, t->srcs);
+    s.fma = t->fma;
+    s.math = t->math;
     u32 kind = GS_OPCODE[t->opcode].kind, mode = mode_of(kind);
     s.bytes = t->bytes;
     s.space = t->space;

@@ -11,12 +11,20 @@
 #define GS_MNEMONICS       512u   /* slots of the table of decoded mnemonics, a power of two */
 #define GS_MNEMONIC_LENGTH 55u    /* longer ones are decoded each time */
 
+/* What a mnemonic says about its operands, in registers (0: one), and about its work. */
+typedef struct gs_form {
+    u8 d, a, b, c; /* result, and the first three sources */
+    u8 math;
+    u32 fma;
+} gs_form;
+
 /* A mnemonic with its suffixes, decoded. */
 typedef struct gs_mnemonic {
     char text[GS_MNEMONIC_LENGTH];
     u8 length; /* 0: free slot */
     u16 opcode, variant;
     u8 width, kind, space;
+    gs_form form;
     bool gmma, bulk; /* has the extra fields of version 6 */
 } gs_mnemonic;
 

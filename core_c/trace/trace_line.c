@@ -2,6 +2,7 @@
 #include "trace/trace_line.h"
 
 #include "trace/trace.h"
+#include "trace/trace_form.h"
 #include "trace/trace_opcode.h"
 
 /* Each take_ function reads the field at *at and moves *at past it; false: an error was written. */
@@ -386,6 +387,9 @@ int gs_trace_inst_line(gs_trace *t, const char *p)
         !take_rest(t, &p, inst, op->bulk)) {
         return GS_TRACE_ERROR;
     }
+    inst->math = op->form.math;
+    inst->fma = op->form.fma;
+    gs_trace_operands(inst, &op->form);
     if (*gs_scan_skip(p) != '\n') {
         return gs_trace_fail(t, memory ? "the address list does not match the mask: fields are left over"
                                        : "fields are left over");

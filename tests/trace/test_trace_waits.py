@@ -38,9 +38,9 @@ def straight(warp, instructions, turn):
 
 
 def reads_and_writes(row):
-    """Registers of an instruction: an address has two, a wide access width / 4."""
+    """Registers of an instruction: a global address has two, a wide access width / 4."""
     wide = max(1, row["width"] // 4) if row["width"] and row["space"] else 1
-    first = 2 if row["width"] and row["space"] else 1
+    first = 2 if row["width"] and OPCODES[row["opcode"]].space in ("global", "generic") else 1
     read, written = set(), set()
     for i in range(row["srcs"]):
         read |= {int(row["src"][i]) + j for j in range(first if i == 0 else wide)}

@@ -20,6 +20,11 @@ typedef struct gs_sass {
     uint8_t math, pad[3];
     int32_t imm;
     uint32_t bytes;
+    uint16_t barrier; /* that it counts or waits at, + 1: 16 named ones, then transaction barriers; 0: none, or
+                         all warps of the TB */
+    uint16_t pad2;
+    uint32_t counted;     /* BAR: warps; a wait: copies or arrivals at its barrier, */
+    uint32_t phases;      /* and the phases in which they come */
     uint16_t wavefronts;  /* of an access to shared memory */
     uint16_t first_words; /* wavefronts that the first word of each lane alone would take */
 } gs_sass;

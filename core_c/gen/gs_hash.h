@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x6691d4ec54f3c2abULL
+#define GS_TABLES_HASH 0xf5f75eec00ce00afULL

@@ -23,6 +23,7 @@ static int takes_time(const gs_job *job, u64 first, u64 loop)
         const gs_op *op = &job->ops[i];
         int memory = op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
         found |= op->kind == GS_OP_COMPUTE || op->kind == GS_OP_BARRIER || op->kind == GS_OP_EXIT ||
+                 op->kind == GS_OP_AWAIT || (op->kind == GS_OP_ARRIVE && op->issue) ||
                  op->kind == GS_OP_POST || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND ||
                  (op->kind == GS_OP_DELAY && op->count) || (memory && op->count == 0);
         if (op->kind == GS_OP_LOOP && (op->level == job->ops[loop].level || op->target < first)) {
@@ -146,6 +147,18 @@ static int lower_compute(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
     return GS_OK;
 }
 
+static int lower_barrier(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
+{
+    u32 named = op->count < GS_NAMED_BARRIERS, copies = op->kind == GS_OP_ARRIVE && op->per_warp;
+    out->waves = op->conflicts;
+    if (op->count >= GS_TB_BARRIERS || (op->kind == GS_OP_BARRIER && !named) || (copies && named) ||
+        (op->kind == GS_OP_AWAIT && (named || !op->chain || !op->conflicts || op->per_warp > 1))) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: barrier %u, its count %u or phases %u out of range",
+                       (unsigned long long)index, op->count, op->chain, op->conflicts);
+    }
+    return GS_OK;
+}
+
 static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
 {
     const gs_op *op = &job->ops[index];
@@ -188,6 +201,10 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
                              op->pattern);
     case GS_OP_TILE:
         return lower_tile(sim, job, program, index, out);
+    case GS_OP_BARRIER:
+    case GS_OP_ARRIVE:
+    case GS_OP_AWAIT:
+        return lower_barrier(sim, op, index, out);
     default:
         return GS_OK;
     }

@@ -20,6 +20,8 @@ enum {
     GS_IS_COPY,
     GS_IS_COMMIT,
     GS_IS_BARRIER,
+    GS_IS_ARRIVE,
+    GS_IS_AWAIT,
     GS_IS_DRAIN,
     GS_IS_DRAIN_COPIES,
     GS_IS_END
@@ -49,7 +51,8 @@ typedef struct gs_lowering {
     u8 *cut;          /* 1: it stalls for long, so that a block ends before it */
     const u8 *levels; /* of each place: the loop counter that moves it most */
     u32 store_slot, copy_slot, copy_slots, load_slots;
-    u8 used; /* slots, a bit each */
+    u8 used;   /* slots, a bit each */
+    u8 groups; /* 1: copies are committed in groups */
     u32 longest;
     u32 interval[GS_PIPES], latency[GS_PIPES];
     u32 smem_latency, l1_latency;

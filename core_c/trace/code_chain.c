@@ -112,7 +112,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
     if (l->needs[i]) {
         forget(t); /* a wait for memory is longer than any of these latencies */
     }
-    if (what == GS_IS_BARRIER || what == GS_IS_END) {
+    if (what == GS_IS_BARRIER || what == GS_IS_END || what == GS_IS_AWAIT) {
         forget(t);
         t->now += 64;
         return;

@@ -9,6 +9,7 @@
 enum {
     NEAR = 1024, /* instructions that are searched for a load's first use */
     CLOSE = 4,   /* instructions apart that count as the same place */
+    COPY_SLOTS = 3,
     NONE = 0xff
 };
 
@@ -39,11 +40,14 @@ int gs_lower_kind(const gs_lowering *l, u64 item)
     case GS_KIND_BULK_COMMIT:
         return GS_IS_COMMIT;
     case GS_KIND_BARRIER:
-        return GS_IS_BARRIER;
+        return s->variant & GS_VARIANT_ARRIVE && s->barrier ? GS_IS_ARRIVE : GS_IS_BARRIER;
+    case GS_KIND_MBARRIER_ARRIVE:
+        return s->barrier ? GS_IS_ARRIVE : GS_IS_ISSUE;
     case GS_KIND_MEMBAR:
         return GS_IS_DRAIN;
-    case GS_KIND_DEPBAR:
     case GS_KIND_MBARRIER_WAIT:
+        return s->variant & GS_VARIANT_AGAIN ? GS_IS_ISSUE : s->barrier ? GS_IS_AWAIT : GS_IS_DRAIN_COPIES;
+    case GS_KIND_DEPBAR:
         return GS_IS_DRAIN_COPIES;
     case GS_KIND_EXIT:
         return item + 1 == l->n ? GS_IS_END : GS_IS_ISSUE;
@@ -184,6 +188,11 @@ gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
 {
     u32 slots = l->copy_slots;
     gs_async_copy_slot made = {(u8)l->copy_slot, 0, 0, 0};
+    const gs_sass *s = l->items[item].row == GS_LOOP_END ? NULL : gs_lower_row(l, item);
+    if (s && s->barrier && what_at(l, item) == GS_IS_COPY && !l->groups) {
+        made.slot = (u8)(made.slot + s->barrier % slots); /* each barrier has a slot, as far as there are any */
+        return made;
+    }
     for (u64 e = l->loop[item]; e < l->n; e = l->loop[e]) {
         u64 each = l->commits[e] % slots;
         if (each == 1 && !made.stages) {
@@ -219,10 +228,13 @@ static int slots_told(const gs_lowering *l)
 /* As many slots as groups may be outstanding, one more than the waits allow; at most three. */
 static void choose_copy_slots(gs_lowering *l, u32 below)
 {
-    u32 most = 0, any = 0, commits = 0;
+    u32 most = 0, any = 0, commits = 0, barriers = 0;
     for (u64 i = 0; i < l->n; i++) {
         int what = what_at(l, i);
         any |= what == GS_IS_COPY;
+        if (what == GS_IS_COPY && gs_lower_row(l, i)->barrier) {
+            barriers |= 1u << (gs_lower_row(l, i)->barrier & 31);
+        }
         commits |= what == GS_IS_COMMIT;
         if (what == GS_IS_DRAIN_COPIES && GS_OPCODE[gs_lower_row(l, i)->opcode].kind == GS_KIND_DEPBAR) {
             i32 allowed = gs_lower_row(l, i)->imm;
@@ -230,8 +242,13 @@ static void choose_copy_slots(gs_lowering *l, u32 below)
         }
     }
     l->copy_slots = any;
+    l->groups = (u8)commits;
+    if (any && !commits) {
+        l->copy_slots = gs_min32(gs_popcount(barriers), COPY_SLOTS);
+        l->copy_slots = gs_max32(l->copy_slots, 1);
+    }
     if (any && commits) {
-        l->copy_slots = most >= 2 ? 3 : most + 1;
+        l->copy_slots = most >= COPY_SLOTS - 1 ? COPY_SLOTS : most + 1;
         count_commits(l);
         l->copy_slots = slots_told(l) ? l->copy_slots : 1;
     }

@@ -4,6 +4,7 @@
 #include "trace/convert.h"
 
 #include "gen/gs_opcodes.h"
+#include "trace/convert_barriers.h"
 #include "trace/convert_classes.h"
 #include "trace/convert_footprint.h"
 #include "trace/convert_local.h"
@@ -182,7 +183,7 @@ static int take_bulk(gs_convert *c, const gs_trace_inst *t, u64 first, u8 mode, 
 
 /* One instruction: its row, and the addresses that it accesses. `a`: a copy of its addresses. */
 static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp, const gs_trace_inst *t,
-                     u64 *a, u64 first, u32 *row)
+                     gs_barrier_walk *walk, u64 *a, u64 first, u32 *row)
 {
     gs_sass s;
     memset(&s, 0, sizeof s);
@@ -202,6 +203,7 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
     u32 kind = GS_OPCODE[t->opcode].kind, mode = mode_of(kind);
     s.bytes = t->bytes;
     s.space = t->space;
+    gs_barriers_row(c, tb, t, walk, &s);
     if (gs_is_bulk(kind)) {
         u32 pieces = 0;
         s.width = 16;
@@ -281,6 +283,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     if (gs_local_measure(c, tb)) {
         return GS_ERR_MEM;
     }
+    gs_barriers_scan(c, tb);
     /* the addresses as they are used: local ones are moved */
     u64 *addresses = malloc((tb->n_addresses + 32) * sizeof *addresses);
     if (!addresses) {
@@ -290,6 +293,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     for (u32 w = 0; !code && w < c->warps; w++) {
         const gs_trace_warp *from = &tb->warp[w];
         const u32 place[GS_FITS] = {tb->x, tb->y, tb->z, w};
+        gs_barrier_walk walk = {0, 0, UINT32_MAX / 2};
         c->ids.n = c->reach.n = 0;
         u32 *ids = gs_vector_room(&c->ids, from->count, sizeof *ids);
         code = ids ? GS_OK : gs_convert_no_memory(c);
@@ -299,7 +303,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
             if (bulk && t->imm > 0) {
                 memcpy(addresses + t->first, tb->addresses + t->first, (u64)t->imm * sizeof *addresses);
             }
-            code = take_inst(c, tb, number, w, t, addresses + t->first, t->first, &ids[i]);
+            code = take_inst(c, tb, number, w, t, &walk, addresses + t->first, t->first, &ids[i]);
         }
         c->ids.n = from->count;
         for (u64 i = 0; !code && i < c->reach.n; i++) {

@@ -55,6 +55,19 @@ typedef struct gs_stream {
     u64 recorded; /* accesses of one warp that will be recorded */
 } gs_stream;
 
+/* Barriers of the current TB: see convert_barriers.c. */
+enum { GS_FIRST_TRANSACTION = 16, GS_TRANSACTION_BARRIERS = 32 };
+
+typedef struct gs_barriers {
+    u32 users[16], threads[16]; /* of named ones: warps, a bit each; threads as the trace states them */
+    u8 arrives_at[16];          /* 1: a warp counts there without waiting */
+    u32 n;
+    u64 address[GS_TRANSACTION_BARRIERS];
+    u32 copies[GS_TRANSACTION_BARRIERS], arrivals[GS_TRANSACTION_BARRIERS];
+    /* the most of one warp: waits, and arrivals of those that copy */
+    u32 waits[GS_TRANSACTION_BARRIERS], expected[GS_TRANSACTION_BARRIERS];
+} gs_barriers;
+
 struct gs_convert {
     char error[256];
     gs_trace_header header;
@@ -71,6 +84,7 @@ struct gs_convert {
     gs_index row_index, stream_index, shape_index, entry_index;
     gs_vector items, classes, places;
     gs_vector spilled, touched;
+    gs_barriers barriers;
     gs_vector ids, reach;        /* of the current warp */
     gs_vector runs;              /* of the current TB */
     u64 settle_warp, settle_fit; /* the position of gs_convert_settle */

@@ -69,6 +69,9 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
             (row->kind == GS_KIND_ASYNC_COPY && gs_part_is(part, "BYPASS"))) {
             out->variant |= GS_VARIANT_STRONG;
         }
+        if (row->kind == GS_KIND_BARRIER && gs_part_is(part, "ARV")) {
+            out->variant |= GS_VARIANT_ARRIVE;
+        }
         if (gs_part_is(part, "IVALL")) {
             out->variant |= GS_VARIANT_IVALL;
         }

@@ -41,7 +41,8 @@ typedef struct gs_op {
                       the end; 1 + GS_UNNEEDED: it waits for none, and nothing waits for its results */
     uint32_t pipes[7];
     int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns; POST, POLL: sems; TILE: stages */
-    int32_t count_plus; /* memory: added to counter[level] in the address */
+    int32_t count_plus; /* memory: added to counter[level] in the address; COMPUTE: 0, or what its tensor
+                           instructions take of the pipe, 64ths of an instruction of the device */
     uint32_t count;     /* BARRIER, ARRIVE, AWAIT: which, 0 to 15 named, above transaction barriers; LOOP:
                            iterations; DELAY: cycles; memory, POLL: skipped when counter + count_plus >=
                            count (0: never); POST: 1 = without a fence */

@@ -125,6 +125,9 @@ typedef struct gs_lower_in {
     const gs_class *classes;
     const uint8_t *levels; /* of each place: its loop counter */
     uint64_t n_rows, n_items, n_classes, n_places;
+    /* The GPU: its SM version, 0: unknown, and then every instruction is one of its pipe's; fp16 multiply-adds a
+       cycle of a sub-core's tensor cores by mma instructions. */
+    uint32_t sm, mma_rate;
 } gs_lower_in;
 
 typedef struct gs_code gs_code;

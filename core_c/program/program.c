@@ -126,6 +126,10 @@ static int lower_compute(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
         sum += op->pipes[i];
         if (op->pipes[i]) {
             u64 amount = (u64)op->pipes[i] * (u64)interval[i];
+            if (i == GS_PIPE_TENSOR && op->count_plus > 0) {
+                /* instructions of a trace may be more or less work than those of the device */
+                amount = gs_max(1, (u64)op->count_plus * (u64)interval[i] / 64);
+            }
             if (i == GS_PIPE_FP32 && sm->register_ports) {
                 amount += (u64)op->conflicts * 64; /* the pipe idles a cycle while operands are late */
             }

@@ -10,19 +10,23 @@
    groups that it allows. Where the loop counters do not determine a group's slot, all groups are on one slot
    and all are waited for.
 
-   Simplifications: bulk copies are at most 64 lines each; a matrix multiply of a warp group is one tensor
-   instruction, waited for at once; textures and constants have the latency of an L1 hit. */
+   Simplifications: bulk copies are at most 64 lines each; a matrix multiply of a warp group is waited for at
+   once; textures and constants have the latency of an L1 hit. */
 #include "trace/code.h"
 
 #include "trace/code_chain.h"
 #include "trace/code_slots.h"
+#include "trace/code_work.h"
 #include "trace/convert_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG_RUN = 1 << 14 }; /* wavefronts of a block are 16 bits */
+enum {
+    LONG_RUN = 1 << 14,   /* wavefronts of a block are 16 bits */
+    MOST_TENSOR = 1 << 20 /* 64ths of instructions of the tensor pipe */
+};
 
 /* Ops. */
 static gs_op *add_op(gs_lowering *l, u8 kind)
@@ -170,6 +174,7 @@ static int write_ops(gs_lowering *l)
         } else {
             u32 waves = gs_lower_wavefronts(l, s);
             if (block != GS_NOWHERE && (l->cut[i] || gs_lower_op(l, block)->issue >= l->longest ||
+                                        gs_lower_op(l, block)->count_plus > MOST_TENSOR ||
                                         gs_lower_op(l, block)->smem + waves > LONG_RUN)) {
                 block = GS_NOWHERE;
             }
@@ -183,8 +188,10 @@ static int write_ops(gs_lowering *l)
             op->issue++;
             op->smem = (u16)(op->smem + waves);
             op->conflicts += gs_lower_bank_conflict(l, i);
-            if (gs_lower_pipe(s) < GS_PIPES) {
-                op->pipes[gs_lower_pipe(s)]++;
+            u32 pipe = gs_lower_pipe(l, s);
+            if (pipe < GS_PIPES) {
+                op->pipes[pipe]++;
+                op->count_plus += pipe == GS_PIPE_TENSOR ? (i32)gs_lower_tensor_work(l, s) : 0;
             }
             l->op[i] = block;
         }
@@ -294,6 +301,13 @@ gs_code *gs_code_open(const gs_params *params, const gs_lower_in *in, int *code,
         if (s->opcode >= GS_OPCODES || s->dsts > GS_TRACE_DSTS || s->srcs > GS_TRACE_SRCS) {
             *code = GS_ERR_ARG;
             snprintf(error, 256, "instruction %llu: opcode or registers out of range", (unsigned long long)i);
+            return NULL;
+        }
+        const char *lacks = gs_lower_lacks(in, s);
+        if (lacks) {
+            *code = GS_ERR_LIMIT;
+            snprintf(error, 256, "%s at PC 0x%x: a GPU of sm_%u has no %s", GS_OPCODE[s->opcode].name, s->pc, in->sm,
+                     lacks);
             return NULL;
         }
     }

@@ -80,9 +80,15 @@ static inline int gs_lower_is_off(const gs_sass *s)
     return !s->mask;
 }
 
-static inline u32 gs_lower_pipe(const gs_sass *s)
+/* Conversions from and to 64 bits run at the rate of MUFU or at that of fp64, whichever is lower. */
+static inline u32 gs_lower_pipe(const gs_lowering *l, const gs_sass *s)
 {
-    return gs_lower_is_off(s) ? GS_PIPES : GS_OPCODE[s->opcode].pipe;
+    if (gs_lower_is_off(s)) {
+        return GS_PIPES;
+    }
+    u32 pipe = GS_OPCODE[s->opcode].pipe;
+    int slow = s->math == GS_MATH_CONVERT64 && l->interval[GS_PIPE_FP64] > l->interval[GS_PIPE_SFU];
+    return slow && pipe == GS_PIPE_SFU ? GS_PIPE_FP64 : pipe;
 }
 
 static inline u32 gs_lower_wavefronts(const gs_lowering *l, const gs_sass *s)

@@ -180,6 +180,7 @@ def _one(
             return _one(result, session, choice, wanted, progress, stop, replays, (*shares, left))
         result.notes.append(f"{choice.name}: {note}")
     row |= found.row()
+    row["reason"] = row["reason"] or session.note
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", rows_of("runs", 1, run=run, **row))
     result.add("names", names_table(run, found.job))

@@ -10,6 +10,7 @@ from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
 from pysim.analysis.traffic import args_from_dram
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
+from pysim.program.architecture import other_architecture
 from pysim.program.occupancy import carveout
 from pysim.program.ops import LoweredPrograms, lower_programs
 from pysim.schemes.prologue import tail_job
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from .user_rule import UserRule
 
 
+def _lower_code(job: Job, config: Config) -> LoweredPrograms:
+    """Return the programs of a job for the GPU of a configuration."""
+    values, gpu = config.encoded(), (config.device.sm, config.device.mma_rate)
+    return lower_programs(job, values["gpu.sm.block_max"], values, gpu)
+
+
 class Session:
     """What the runs of one call share."""
 
@@ -43,6 +50,7 @@ class Session:
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)
+        self.note = other_architecture(job, config.device.sm)  # for each of its runs
         self.rule: UserRule | None = None  # by which TBs are dispatched
         self.programs: dict[tuple[int, ...], LoweredPrograms] = {}
         self.parts: dict[int, Contraction | None] = {}
@@ -61,13 +69,13 @@ class Session:
         plan = choice.launch_plan(self.job, self.deps, config)
         key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
         if plan is not None:
-            job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
+            job, programs = plan.job, _lower_code(plan.job, config)
             times = [
                 times[plan.number.index(k)] if k in plan.number else 0.0 for k in range(len(job.kernels))
             ]
         else:
             if key not in self.programs:
-                self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
+                self.programs[key] = _lower_code(self.job, config)
             job, programs = self.job, self.programs[key]
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         return lower(job, self.deps, choice, values, programs, each, times, plan), programs
@@ -81,7 +89,7 @@ class Session:
     def _behind_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
         """Return, for each kernel, what a TB of each variant takes at least behind its prologue, cycles."""
         job = tail_job(self.job)
-        programs = lower_programs(job, values["gpu.sm.block_max"], values)
+        programs = _lower_code(job, config)
         each = [carveout(k, values, config.carveouts) for k in job.kernels]
         none = [0.0] * len(job.kernels)
         with Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:

@@ -49,7 +49,9 @@ class RecordedProgram:
     ``tb_rows``: uint32, (TBs,), the row of ``CodeTables.entries`` that each TB runs; None: all run row 0.
     ``access_starts``: uint32, (TBs * warps,), where the accesses of each warp begin among the
     ``access_count`` entries of ``memory.accesses`` from ``first_access`` on, or None.
-    ``rewrite(change)`` returns the same code with each op list changed; None: it cannot be changed.
+    ``lower_on(values, (SM version, mma_rate))`` lowers for a known GPU, where that makes a difference.
+    ``binary``: SM version of the GPU that it was recorded for; 0: any. ``rewrite(change)`` returns the same
+    code with each op list changed; None: it cannot be changed.
     """
 
     name: str
@@ -63,4 +65,6 @@ class RecordedProgram:
     access_starts: NDArray[Any] | None = None
     first_access: int = 0
     access_count: int = 0
+    lower_on: Callable[[Mapping[str, int], tuple[int, int]], CodeTables] | None = None
+    binary: int = 0
     rewrite: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], RecordedProgram] | None = None

@@ -21,7 +21,7 @@ RUNS = (
     Column("scheme", "S64", "", "Scheme with its options."),
     Column("gpu", "S64", "", "Name of the GPU."),
     Column("status", "S16", "", "ok, or why there is no time: refused, unsupported, failed."),
-    Column("reason", "S160", "", "One line for a status other than ok."),
+    Column("reason", "S160", "", "Why the status is not ok, or that the trace is of another architecture."),
     Column("window", "<i8", "kernels", "Kernels that are admitted and unfinished at once."),
     Column("submit", "S16", "", "How the host enqueues: prefilled or eager."),
     Column("time_us", "<f8", "us", "From the first enqueue to the last end."),

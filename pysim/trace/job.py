@@ -38,8 +38,17 @@ class _Written:
         return self._spans
 
 
-def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapping[str, int]) -> CodeTables:
-    """Lower the code of a kernel for the device with these encoded parameters."""
+def _lowered(
+    store: ConvertedTrace,
+    number: int,
+    written: _Written,
+    values: Mapping[str, int],
+    gpu: tuple[int, int] = (0, 0),
+) -> CodeTables:
+    """Lower the code of a kernel for the device with these encoded parameters.
+
+    ``gpu``: its SM version and ``mma_rate``; (0, 0): not known, and every instruction is one of its pipe's.
+    """
     arrays = {
         name: store.kernel_array(number, name) for name in ("rows", "items", "classes", "places", "shapes")
     }
@@ -49,6 +58,7 @@ def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapp
     for name, ctype in (("rows", "gs_sass"), ("items", "gs_item"), ("classes", "gs_class")):
         setattr(inputs, name, ffi.cast(f"{ctype} *", arrays[name].ctypes.data))
         setattr(inputs, f"n_{name}", len(arrays[name]))
+    inputs.sm, inputs.mma_rate = gpu
     inputs.levels, inputs.n_places = ffi.cast("uint8_t *", levels.ctypes.data), len(places)
     code, text = ffi.new("int *"), ffi.new("char[256]")
     made = lib.gs_code_open(params_struct(values), inputs, code, text)
@@ -153,6 +163,8 @@ def trace_job(
             access_starts=blocks if len(blocks) else None,
             first_access=info.first_access,
             access_count=info.access_count,
+            lower_on=partial(_lowered, store, number, written),
+            binary=info.binary,
         )
         made.append(
             Kernel(

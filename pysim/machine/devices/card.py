@@ -41,6 +41,12 @@ class Device:
     sources: Mapping[str, str]
     energies: Energies = ()
 
+    @property
+    def sm(self) -> int:
+        """The SM version: compute capability 8.6 is 86."""
+        major, minor = self.compute_capability
+        return 10 * major + minor
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:

@@ -36,6 +36,8 @@ def options_of():
     text = "copies from the host: ignore, fill (L2, in no time) or time (fill at link speed) (default: fill)"
     kind = choice("ignore", "fill", "time")
     parser.add_argument("--memcpy", type=kind, default="fill", metavar="WORD", help=text)
+    text = "refuse a trace that was recorded for another architecture than the GPU's"
+    parser.add_argument("--strict-arch", action="store_true", help=text)
     args = parser.parse_args()
     return args, Script.start("replay_trace", parser, args, ())
 
@@ -49,12 +51,15 @@ def main():
     options = script.options
 
     # slow imports: only after the options are checked
+    import sys
     from dataclasses import replace
     from pathlib import Path
 
     import stats
     from pysim.cli.entry import reading_input
     from pysim.cli.job_source import chosen_kernels
+    from pysim.errors import WorkloadError
+    from pysim.program.architecture import other_architecture
     from pysim.trace.conversion_cache import count_kernels, open_trace
     from pysim.trace.job import trace_job
 
@@ -82,6 +87,11 @@ def main():
     with clock.phase("load"), reading_input():
         # a trace that was converted for these kernels holds no others
         job = trace_job(store, None if store.path != given and store.chosen else chosen, memcpy=args.memcpy)
+    other = other_architecture(job, script.config.device.sm)
+    if other and args.strict_arch:
+        raise WorkloadError(f"{args.trace}: {other} (--strict-arch)")
+    if other:
+        print(f"{args.trace}: {other}", file=sys.stderr)
     run = script.run(job, stats, log, clock)
     kernels, instructions = [k for k in job.kernels if not k.copy], int(run.completed["warp_instructions"][0])
     copies = [k.copy.nbytes for k in job.kernels if k.copy]

@@ -29,18 +29,23 @@ typedef struct gs_op {
     uint8_t stages;    /* >0: the slot is slot + counter[level] mod stages */
     uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
     uint8_t bypass_l1; /* LOAD: skip the look-up in L1 */
-    uint8_t per_warp;  /* 1: pattern is pattern + warp in TB */
+    uint8_t per_warp;  /* 1: pattern is pattern + warp in TB; ARRIVE: copies count, once their slot is empty;
+                          AWAIT: a barrier without copies */
     uint16_t smem;     /* COMPUTE: shared-memory wavefronts; LOAD: not 0: an async copy into shared memory */
     uint32_t issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the op before */
-    uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands */
-    uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles */
+    uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands; AWAIT:
+                           phases of the barrier */
+    uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles; BARRIER: warps of a
+                           named one (0: all of the TB); AWAIT: what comes in all phases */
     uint32_t
         smem_wait; /* COMPUTE: 0, or 1 + the warp's latest wavefronts whose results it does not wait for at
                       the end; 1 + GS_UNNEEDED: it waits for none, and nothing waits for its results */
     uint32_t pipes[7];
     int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns; POST, POLL: sems; TILE: stages */
-    int32_t count_plus; /* memory: added to counter[level] in the address */
-    uint32_t count;     /* LOOP: iterations; DELAY: cycles; memory, POLL: skipped when counter + count_plus >=
+    int32_t count_plus; /* memory: added to counter[level] in the address; COMPUTE: 0, or what its tensor
+                           instructions take of the pipe, 64ths of an instruction of the device */
+    uint32_t count;     /* BARRIER, ARRIVE, AWAIT: which, 0 to 15 named, above transaction barriers; LOOP:
+                           iterations; DELAY: cycles; memory, POLL: skipped when counter + count_plus >=
                            count (0: never); POST: 1 = without a fence */
     uint32_t target;    /* LOOP: the loop's first op; TILE: where the program goes on when no tile is left; an
                            index into ops */

@@ -15,8 +15,16 @@ typedef struct gs_sass {
     uint8_t dsts, srcs, space, width;
     uint16_t dst[4];
     uint16_t src[8];
+    uint8_t dst_size[4], src_size[8];
+    uint32_t fma;
+    uint8_t math, pad[3];
     int32_t imm;
     uint32_t bytes;
+    uint16_t barrier; /* that it counts or waits at, + 1: 16 named ones, then transaction barriers; 0: none, or
+                         all warps of the TB */
+    uint16_t pad2;
+    uint32_t counted;     /* BAR: warps; a wait: copies or arrivals at its barrier, */
+    uint32_t phases;      /* and the phases in which they come */
     uint16_t wavefronts;  /* of an access to shared memory */
     uint16_t first_words; /* wavefronts that the first word of each lane alone would take */
 } gs_sass;
@@ -116,6 +124,9 @@ typedef struct gs_lower_in {
     const gs_class *classes;
     const uint8_t *levels; /* of each place: its loop counter */
     uint64_t n_rows, n_items, n_classes, n_places;
+    /* The GPU: its SM version, 0: unknown, and then every instruction is one of its pipe's; fp16 multiply-adds a
+       cycle of a sub-core's tensor cores by mma instructions. */
+    uint32_t sm, mma_rate;
 } gs_lower_in;
 
 typedef struct gs_code gs_code;

@@ -42,20 +42,43 @@ typedef struct gs_trace_inst {
     uint8_t width; /* bytes a lane; 0: not a memory instruction; bulk copies: CTAs that receive */
     uint16_t dst[4];
     uint16_t src[8];
-    int32_t imm;      /* the first immediate; bulk copies: addresses from `first` on */
+    uint8_t dst_size[4]; /* registers of each operand that has no address */
+    uint8_t src_size[8];
+    uint32_t fma; /* tensor cores: multiply-adds of the warp; 0: the mnemonic names no shape */
+    uint8_t math; /* GS_MATH_* */
+    uint8_t pad[3];
+    int32_t imm;      /* the first immediate; BAR: the barrier, 0 to 15; bulk copies: addresses from `first` on */
     uint32_t line;    /* of the file, modulo 2^32 */
     uint32_t first;   /* memory: index into addresses, one for each set bit of mask, lane order */
-    uint32_t bytes;   /* bulk copies (TMA): bytes moved; else 0 */
+    uint32_t bytes;   /* bulk copies (TMA): bytes moved; BAR: threads, 0: not known; else 0 */
     uint64_t barrier; /* bulk copies: address of the transaction barrier; else 0 */
 } gs_trace_inst;
 
+/* What an instruction computes with, where its mnemonic says more than its opcode. */
+enum {
+    GS_MATH_NONE,
+    GS_MATH_FP16, /* types of the factors of a matrix multiply */
+    GS_MATH_BF16,
+    GS_MATH_TF32,
+    GS_MATH_FP8,
+    GS_MATH_INT8,
+    GS_MATH_INT4,
+    GS_MATH_BIT,
+    GS_MATH_FP64,
+    GS_MATH_CONVERT64, /* a conversion from or to 64 bits */
+    GS_MATHS
+};
+
 /* Bits of gs_trace_inst.variant. */
 enum {
-    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV or .CG: bypasses L1 */
+    GS_VARIANT_STRONG = 1, /* .STRONG.GPU, .STRONG.SYS, .CV, .CG; of LDGSTS .BYPASS: bypasses L1 */
     GS_VARIANT_HALF = 2,   /* 16-bit arithmetic in packed form */
     GS_VARIANT_COMMIT = 4, /* commits a group (GMMA) */
     GS_VARIANT_MULTICAST = 8,
-    GS_VARIANT_IVALL = 16 /* CCTL: drops the whole L1 */
+    GS_VARIANT_IVALL = 16,  /* CCTL: drops the whole L1 */
+    GS_VARIANT_ARRIVE = 32, /* BAR.ARV: counts and goes on */
+    GS_VARIANT_LATE = 64,   /* of the converter: a wait at a barrier without copies */
+    GS_VARIANT_AGAIN = 128  /* of the converter: a further test of a spin loop */
 };
 
 typedef struct gs_trace_warp {

@@ -11,7 +11,7 @@ OPS: tuple[tuple[str, str], ...] = (
     ("REDUCE", "global reduction at L2 (commutative update); counts as STORE does"),
     ("WAIT", "wait until the slot is empty"),
     ("TAKEN", "wait until the load/store unit has taken the warp's copies into shared memory"),
-    ("BARRIER", "barrier of all warps of the TB"),
+    ("BARRIER", "barrier of all warps of the TB, or of some at a named one"),
     ("LOOP", "count and go back to target"),
     ("DELAY", "hold the warp for a number of cycles"),
     ("POST", "the TB's first warp fences and adds 1 to a semaphore at L2"),
@@ -19,6 +19,8 @@ OPS: tuple[tuple[str, str], ...] = (
     ("TRIGGER", "this TB allows the kernels behind it to start"),
     ("DEPEND", "wait until the kernels that this one was launched behind have ended"),
     ("TILE", "take the TB's next tile of a stage, behind a TB barrier but for the first"),
+    ("ARRIVE", "count at a barrier of the TB and go on; of copies: once their slot is empty"),
+    ("AWAIT", "wait until enough copies or arrivals have been counted at a barrier of the TB"),
     ("MARK", "where a scheme may wait, post or trigger; nothing by itself, and never in the core"),
 )
 # wavefronts that a run does not wait for: nothing of what it asks shared memory for is ever waited for

@@ -13,6 +13,9 @@ enum {
     GS_L1_LEAST = 2048,   /* bytes that a carve-out leaves to L1 */
     GS_WHEEL = 256,       /* cycles that a wake-up may be ahead; a later one is looked at again then */
     GS_POLLS = 8,         /* semaphores that a TB polls at once */
+    GS_NAMED_BARRIERS = 16,
+    GS_TB_BARRIERS = GS_NAMED_BARRIERS + 32, /* named, and transaction barriers */
+    GS_BARRIER_TIMES = 8,
     GS_CREDITS =
         2048, /* releases that a pool of credits remembers, see credits.h: the most credits that it has */
     GS_FILLS = 4096,   /* fills that have not held the data array yet: as many as may be in flight */

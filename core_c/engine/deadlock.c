@@ -45,6 +45,14 @@ static int name_wait(gs_sim *sim, const gs_sm *sm, const gs_tb *tb, u32 wi, cons
                        "nothing can happen%s",
                        (double)sim->q0 / 1024e3, tb->tb, tb->kernel, room);
     }
+    if (w->state == GS_WARP_AT_COUNTER) {
+        return gs_fail(sim, GS_ERR_DEADLOCK,
+                       "deadlock at %.3f us: warp %u of TB %u of kernel %u waits at %s barrier %u, and nothing "
+                       "can happen%s",
+                       (double)sim->q0 / 1024e3, w->index, tb->tb, tb->kernel,
+                       op[-1].count < GS_NAMED_BARRIERS ? "named" : "transaction",
+                       op[-1].count % GS_NAMED_BARRIERS, room);
+    }
     if (w->state != GS_WARP_AT_BARRIER || op->kind != GS_OP_POLL || !tb->polls) {
         return GS_OK;
     }
@@ -72,7 +80,8 @@ int gs_deadlock_report(gs_sim *sim)
             const gs_tb *tb = &sm->tb[slot];
             for (u64 left = tb->live_warps ? tb->warps : 0; left; left &= left - 1) {
                 u32 w = gs_ctz(left);
-                if (sm->warp[w].index == 0 && sm->warp[w].tb == slot && name_wait(sim, sm, tb, w, room)) {
+                if ((sm->warp[w].index == 0 || sm->warp[w].state == GS_WARP_AT_COUNTER) &&
+                    sm->warp[w].tb == slot && name_wait(sim, sm, tb, w, room)) {
                     return sim->error_code;
                 }
             }

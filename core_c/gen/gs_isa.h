@@ -17,7 +17,7 @@ enum {
     GS_OP_WAIT = 5,
     /* wait until the load/store unit has taken the warp's copies into shared memory */
     GS_OP_TAKEN = 6,
-    /* barrier of all warps of the TB */
+    /* barrier of all warps of the TB, or of some at a named one */
     GS_OP_BARRIER = 7,
     /* count and go back to target */
     GS_OP_LOOP = 8,
@@ -33,9 +33,13 @@ enum {
     GS_OP_DEPEND = 13,
     /* take the TB's next tile of a stage, behind a TB barrier but for the first */
     GS_OP_TILE = 14,
+    /* count at a barrier of the TB and go on; of copies: once their slot is empty */
+    GS_OP_ARRIVE = 15,
+    /* wait until enough copies or arrivals have been counted at a barrier of the TB */
+    GS_OP_AWAIT = 16,
     /* where a scheme may wait, post or trigger; nothing by itself, and never in the core */
-    GS_OP_MARK = 15,
-    GS_OPS = 16
+    GS_OP_MARK = 17,
+    GS_OPS = 18
 };
 
 /* wavefronts that a run does not wait for: nothing of what it asks shared memory for is ever waited for */

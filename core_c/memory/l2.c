@@ -88,7 +88,8 @@ static GS_ALWAYS_INLINE u64 hit_way(const server *v, const request *r, u32 way, 
     gs_set *set = r->set;
     u64 reply = start + v->l2_latency;
     gs_l2_touch(f.lru, set, way);
-    if (!r->load) {
+    const u32 update = GS_PAY_KIND(r->pay) == GS_MSG_REDUCE;
+    if (!r->load && !update) {
         u32 had = set->mask[way];
         set->mask[way] |= (u8)(r->mask | r->mask << 4);
         if (f.partial && GS_UNLIKELY(GS_PAY_WORDS(r->pay) || set->partial >> way & 1)) {
@@ -107,6 +108,9 @@ static GS_ALWAYS_INLINE u64 hit_way(const server *v, const request *r, u32 way, 
             r->s->count.pending_hits++;
             reply = gs_max(reply, filled + sim->fill_latency);
         }
+    }
+    if (GS_UNLIKELY(update)) {
+        set->mask[way] |= (u8)(r->mask << 4); /* its old value was there */
     }
     return reply;
 }
@@ -236,7 +240,8 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
     request r = {.m = m,
                  .s = s,
                  .set = set,
-                 .pay = gs_pay_op(0, 0, kind, 0) | (m->pay & gs_pay_line(0xffff, 8191, 15, 0, 3)),
+                 /* the tables' own logic reads what it updates */
+                 .pay = gs_pay_op(0, 0, kind == GS_MSG_LOAD ? kind : GS_MSG_STORE, 0) | (m->pay & gs_pay_line(0xffff, 8191, 15, 0, 3)),
                  .tag = GS_PAY_TAG(m->pay),
                  .mask = mask,
                  .sectors = gs_popcount(mask),

@@ -23,6 +23,7 @@ static int takes_time(const gs_job *job, u64 first, u64 loop)
         const gs_op *op = &job->ops[i];
         int memory = op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
         found |= op->kind == GS_OP_COMPUTE || op->kind == GS_OP_BARRIER || op->kind == GS_OP_EXIT ||
+                 op->kind == GS_OP_AWAIT || (op->kind == GS_OP_ARRIVE && op->issue) ||
                  op->kind == GS_OP_POST || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND ||
                  (op->kind == GS_OP_DELAY && op->count) || (memory && op->count == 0);
         if (op->kind == GS_OP_LOOP && (op->level == job->ops[loop].level || op->target < first)) {
@@ -125,6 +126,10 @@ static int lower_compute(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
         sum += op->pipes[i];
         if (op->pipes[i]) {
             u64 amount = (u64)op->pipes[i] * (u64)interval[i];
+            if (i == GS_PIPE_TENSOR && op->count_plus > 0) {
+                /* instructions of a trace may be more or less work than those of the device */
+                amount = gs_max(1, (u64)op->count_plus * (u64)interval[i] / 64);
+            }
             if (i == GS_PIPE_FP32 && sm->register_ports) {
                 amount += (u64)op->conflicts * 64; /* the pipe idles a cycle while operands are late */
             }
@@ -142,6 +147,18 @@ static int lower_compute(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
     if (sum > op->issue || op->issue == 0) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: %llu pipe instructions in %u issue slots",
                        (unsigned long long)index, (unsigned long long)sum, op->issue);
+    }
+    return GS_OK;
+}
+
+static int lower_barrier(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
+{
+    u32 named = op->count < GS_NAMED_BARRIERS, copies = op->kind == GS_OP_ARRIVE && op->per_warp;
+    out->waves = op->conflicts;
+    if (op->count >= GS_TB_BARRIERS || (op->kind == GS_OP_BARRIER && !named) || (copies && named) ||
+        (op->kind == GS_OP_AWAIT && (named || !op->chain || !op->conflicts || op->per_warp > 1))) {
+        return gs_fail(sim, GS_ERR_ARG, "op %llu: barrier %u, its count %u or phases %u out of range",
+                       (unsigned long long)index, op->count, op->chain, op->conflicts);
     }
     return GS_OK;
 }
@@ -188,6 +205,10 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
                              op->pattern);
     case GS_OP_TILE:
         return lower_tile(sim, job, program, index, out);
+    case GS_OP_BARRIER:
+    case GS_OP_ARRIVE:
+    case GS_OP_AWAIT:
+        return lower_barrier(sim, op, index, out);
     default:
         return GS_OK;
     }

@@ -167,7 +167,11 @@ static void op_time(const gs_walker *w, const costs *c, warp_time *t, const gs_i
         return;
     case GS_OP_BARRIER:
     case GS_OP_POLL:
-        t->now += (u64)w->sim->params.gpu_sm.barrier + c->barrier_warps;
+        t->now += (u64)w->sim->params.gpu_sm.barrier + (op->kind == GS_OP_BARRIER && op->chain ? 0 : c->barrier_warps);
+        return;
+    case GS_OP_ARRIVE:
+    case GS_OP_AWAIT:
+        t->now += op->issue;
         return;
     default:
         if (gs_walker_accesses(w, op)) {
@@ -216,6 +220,8 @@ static void work_of(gs_walker w, gs_work *out)
                     pipes[op->pipe[i]] += op->amount[i];
                 }
                 out->smem += op->smem;
+            } else if (op->kind == GS_OP_ARRIVE || op->kind == GS_OP_AWAIT) {
+                out->warp_instructions += op->issue;
             } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND) {
                 out->warp_instructions++;
             } else if (gs_walker_accesses(&w, op)) {

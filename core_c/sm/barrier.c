@@ -15,6 +15,11 @@ static u64 leaves_after(const gs_sim *sim, const gs_sm *sm, u32 wi, u32 warps)
     return ((index ^ x >> 8) % warps) * (u64)sim->params.gpu_sm.barrier_leave;
 }
 
+u64 gs_barrier_leaves(const gs_sim *sim, const gs_sm *sm, u32 wi, u32 warps, u64 last)
+{
+    return last + (u64)sim->params.gpu_sm.barrier + leaves_after(sim, sm, wi, warps);
+}
+
 void gs_barrier_release(const gs_sim *sim, gs_sm *sm, gs_tb *tb, u64 last)
 {
     tb->arrived = 0;

@@ -6,6 +6,7 @@
 #include "sm/l1.h"
 #include "sm/sm.h"
 #include "sm/tb.h"
+#include "sm/tb_barrier.h"
 
 /* A line that a warp's scoreboard slot waits for has arrived at cycle c. */
 static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
@@ -13,9 +14,14 @@ static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
     gs_warp *w = &sm->warp[wi];
     gs_scoreboard_slot *ws = &w->slot[slot];
     ws->done = gs_max32(ws->done, c);
-    if (--ws->count == 0 && w->wait == slot + 1) {
-        w->wait = GS_WOKEN;
-        gs_sm_wake(sm, wi, ws->done);
+    if (--ws->count == 0) {
+        if (w->wait == slot + 1) {
+            w->wait = GS_WOKEN;
+            gs_sm_wake(sm, wi, ws->done);
+        }
+        if (GS_UNLIKELY(sm->copies_count_at[wi * GS_SLOTS + slot])) {
+            gs_tb_barrier_copied(sm, wi, slot, ws->done);
+        }
     }
 }
 

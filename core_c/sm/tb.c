@@ -68,6 +68,7 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
     tb->y = rest % launch->grid[1];
     tb->z = rest / launch->grid[1];
     tb->arrived = 0;
+    sm->tb_barriers_used[at] = 0;
     tb->polls = 0;
     tb->load_sectors = tb->store_sectors = tb->warps = 0;
     tb->stalls = (gs_stalls){0};

@@ -6,6 +6,7 @@
 #include "sm/lsu.h"
 #include "sm/sm.h"
 #include "sm/tb.h"
+#include "sm/tb_barrier.h"
 #include "sm/warp_order.h"
 #include "sm/warp_sync.h"
 
@@ -256,8 +257,15 @@ static GS_ALWAYS_INLINE int gs_warp_run_op(gs_running *r, const gs_iop *op)
     case GS_OP_TAKEN:
         return gs_warp_wait_until(r, sm->copy_left[r->wi], &r->tb->stalls.memory);
     case GS_OP_BARRIER:
-        gs_barrier_arrive(r->sim, sm, r->wi, r->c);
+        if (GS_UNLIKELY(op->chain)) {
+            gs_tb_barrier_sync(r->sim, sm, r->wi, op, r->c);
+        } else {
+            gs_barrier_arrive(r->sim, sm, r->wi, r->c);
+        }
         return 0;
+    case GS_OP_ARRIVE:
+    case GS_OP_AWAIT:
+        return gs_tb_barrier_op(r->sim, sm, r->wi, op, r->c);
     case GS_OP_LOOP:
         gs_warp_run_loop(w, op);
         return 1;

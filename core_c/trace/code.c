@@ -10,20 +10,23 @@
    groups that it allows. Where the loop counters do not determine a group's slot, all groups are on one slot
    and all are waited for.
 
-   Simplifications: bulk copies count on the slot of the current group, at most 64 lines each, and a wait on a
-   transaction barrier waits for all copies; a matrix multiply of a warp group is one tensor instruction,
-   waited for at once; textures and constants have the latency of an L1 hit. */
+   Simplifications: bulk copies are at most 64 lines each; a matrix multiply of a warp group is waited for at
+   once; textures and constants have the latency of an L1 hit. */
 #include "trace/code.h"
 
 #include "trace/code_chain.h"
 #include "trace/code_slots.h"
+#include "trace/code_work.h"
 #include "trace/convert_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG_RUN = 1 << 14 }; /* wavefronts of a block are 16 bits */
+enum {
+    LONG_RUN = 1 << 14,   /* wavefronts of a block are 16 bits */
+    MOST_TENSOR = 1 << 20 /* 64ths of instructions of the tensor pipe */
+};
 
 /* Ops. */
 static gs_op *add_op(gs_lowering *l, u8 kind)
@@ -58,10 +61,24 @@ static int add_memory(gs_lowering *l, u64 i, int what)
             op->count_plus = l->code->plus[item->a + j] = c.plus;
         }
         op->level = l->levels[item->a];
-        op->bypass_l1 = s->variant & GS_VARIANT_STRONG ? 1 : 0;
+        op->bypass_l1 = s->variant & GS_VARIANT_STRONG || gs_is_bulk(GS_OPCODE[s->opcode].kind);
         op->issue = j == 0;
         op->pattern = (i32)(item->a + j);
     }
+    if (what != GS_IS_COPY || !s->barrier) {
+        return 1;
+    }
+    gs_op *op = add_op(l, GS_OP_ARRIVE);
+    if (!op) {
+        return 0;
+    }
+    gs_async_copy_slot c = gs_lower_copy_slot(l, i, 0);
+    op->slot = c.slot;
+    op->stages = c.stages;
+    op->count_plus = c.plus;
+    op->level = c.stages ? c.level : 0;
+    op->per_warp = 1;
+    op->count = s->barrier - 1u;
     return 1;
 }
 
@@ -89,12 +106,31 @@ static int add_waits(gs_lowering *l, u64 i)
     if (l->needs[i] & GS_NEEDS_COPIES) {
         const gs_sass *s = gs_lower_row(l, i);
         u32 allowed = GS_OPCODE[s->opcode].kind == GS_KIND_DEPBAR && s->imm > 0 ? (u32)s->imm : 0;
-        allowed = allowed < l->copy_slots ? allowed : 0;
+        allowed = l->groups && allowed < l->copy_slots ? allowed : 0;
         for (u32 back = allowed + 1; back <= l->copy_slots; back++) {
             if (!add_wait(l, gs_lower_copy_slot(l, i, back))) {
                 return 0;
             }
         }
+    }
+    return 1;
+}
+
+static int add_sync(gs_lowering *l, const gs_sass *s, int what)
+{
+    gs_op *op = add_op(l, what == GS_IS_END      ? GS_OP_EXIT
+                          : what == GS_IS_ARRIVE ? GS_OP_ARRIVE
+                          : what == GS_IS_AWAIT  ? GS_OP_AWAIT
+                                                 : GS_OP_BARRIER);
+    if (!op) {
+        return 0;
+    }
+    op->issue = 1;
+    if (what != GS_IS_END && s->barrier) {
+        op->count = s->barrier - 1u;
+        op->chain = what == GS_IS_ARRIVE ? 0 : s->counted;
+        op->conflicts = s->phases;
+        op->per_warp = (s->variant & GS_VARIANT_LATE) != 0;
     }
     return 1;
 }
@@ -130,16 +166,15 @@ static int write_ops(gs_lowering *l)
                 return 0;
             }
             block = GS_NOWHERE;
-        } else if (what == GS_IS_BARRIER || what == GS_IS_END) {
-            gs_op *op = add_op(l, what == GS_IS_END ? GS_OP_EXIT : GS_OP_BARRIER);
-            if (!op) {
+        } else if (what == GS_IS_BARRIER || what == GS_IS_END || what == GS_IS_ARRIVE || what == GS_IS_AWAIT) {
+            if (!add_sync(l, s, what)) {
                 return 0;
             }
-            op->issue = 1;
             block = GS_NOWHERE;
         } else {
             u32 waves = gs_lower_wavefronts(l, s);
             if (block != GS_NOWHERE && (l->cut[i] || gs_lower_op(l, block)->issue >= l->longest ||
+                                        gs_lower_op(l, block)->count_plus > MOST_TENSOR ||
                                         gs_lower_op(l, block)->smem + waves > LONG_RUN)) {
                 block = GS_NOWHERE;
             }
@@ -153,8 +188,10 @@ static int write_ops(gs_lowering *l)
             op->issue++;
             op->smem = (u16)(op->smem + waves);
             op->conflicts += gs_lower_bank_conflict(l, i);
-            if (gs_lower_pipe(s) < GS_PIPES) {
-                op->pipes[gs_lower_pipe(s)]++;
+            u32 pipe = gs_lower_pipe(l, s);
+            if (pipe < GS_PIPES) {
+                op->pipes[pipe]++;
+                op->count_plus += pipe == GS_PIPE_TENSOR ? (i32)gs_lower_tensor_work(l, s) : 0;
             }
             l->op[i] = block;
         }
@@ -264,6 +301,13 @@ gs_code *gs_code_open(const gs_params *params, const gs_lower_in *in, int *code,
         if (s->opcode >= GS_OPCODES || s->dsts > GS_TRACE_DSTS || s->srcs > GS_TRACE_SRCS) {
             *code = GS_ERR_ARG;
             snprintf(error, 256, "instruction %llu: opcode or registers out of range", (unsigned long long)i);
+            return NULL;
+        }
+        const char *lacks = gs_lower_lacks(in, s);
+        if (lacks) {
+            *code = GS_ERR_LIMIT;
+            snprintf(error, 256, "%s at PC 0x%x: a GPU of sm_%u has no %s", GS_OPCODE[s->opcode].name, s->pc, in->sm,
+                     lacks);
             return NULL;
         }
     }

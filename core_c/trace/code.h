@@ -20,6 +20,8 @@ enum {
     GS_IS_COPY,
     GS_IS_COMMIT,
     GS_IS_BARRIER,
+    GS_IS_ARRIVE,
+    GS_IS_AWAIT,
     GS_IS_DRAIN,
     GS_IS_DRAIN_COPIES,
     GS_IS_END
@@ -49,7 +51,8 @@ typedef struct gs_lowering {
     u8 *cut;          /* 1: it stalls for long, so that a block ends before it */
     const u8 *levels; /* of each place: the loop counter that moves it most */
     u32 store_slot, copy_slot, copy_slots, load_slots;
-    u8 used; /* slots, a bit each */
+    u8 used;   /* slots, a bit each */
+    u8 groups; /* 1: copies are committed in groups */
     u32 longest;
     u32 interval[GS_PIPES], latency[GS_PIPES];
     u32 smem_latency, l1_latency;
@@ -71,13 +74,28 @@ static inline const gs_sass *gs_lower_row(const gs_lowering *l, u64 item)
     return &l->in->rows[l->items[item].row];
 }
 
-static inline u32 gs_lower_pipe(const gs_sass *s)
+/* Predicated off for the whole warp: it takes its issue slot, and has no other effect. */
+static inline int gs_lower_is_off(const gs_sass *s)
 {
-    return GS_OPCODE[s->opcode].pipe;
+    return !s->mask;
+}
+
+/* Conversions from and to 64 bits run at the rate of MUFU or at that of fp64, whichever is lower. */
+static inline u32 gs_lower_pipe(const gs_lowering *l, const gs_sass *s)
+{
+    if (gs_lower_is_off(s)) {
+        return GS_PIPES;
+    }
+    u32 pipe = GS_OPCODE[s->opcode].pipe;
+    int slow = s->math == GS_MATH_CONVERT64 && l->interval[GS_PIPE_FP64] > l->interval[GS_PIPE_SFU];
+    return slow && pipe == GS_PIPE_SFU ? GS_PIPE_FP64 : pipe;
 }
 
 static inline u32 gs_lower_wavefronts(const gs_lowering *l, const gs_sass *s)
 {
+    if (gs_lower_is_off(s)) {
+        return 0;
+    }
     if (s->space != GS_SPACE_SHARED || GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE) {
         return GS_OPCODE[s->opcode].kind == GS_KIND_SHUFFLE;
     }

@@ -4,6 +4,7 @@
 
 #include "trace/code.h"
 #include "trace/code_slots.h"
+#include "trace/code_work.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ u32 gs_lower_bank_conflict(const gs_lowering *l, u64 i)
 {
     const gs_sass *s = gs_lower_row(l, i),
                   *before = i && l->items[i - 1].row != GS_LOOP_END ? gs_lower_row(l, i - 1) : NULL;
-    if (gs_lower_pipe(s) != GS_PIPE_FP32 || s->srcs < 3) {
+    if (gs_lower_pipe(l, s) != GS_PIPE_FP32 || s->srcs < 3) {
         return 0;
     }
     for (u32 j = 0; j < 3; j++) {
@@ -26,6 +27,12 @@ u32 gs_lower_bank_conflict(const gs_lowering *l, u64 i)
         }
     }
     return s->src[0] != s->src[1] && s->src[0] != s->src[2] && s->src[1] != s->src[2];
+}
+
+/* How long an instruction holds its pipe, 64ths of a cycle. */
+static u64 hold_of(const gs_lowering *l, const gs_sass *s, u32 pipe)
+{
+    return pipe == GS_PIPE_TENSOR ? gs_lower_tensor_work(l, s) * l->interval[pipe] / 64 : l->interval[pipe];
 }
 
 typedef struct timing {
@@ -46,7 +53,12 @@ static u32 latency_of(const gs_lowering *l, const gs_sass *s)
     if (kind == GS_KIND_CONSTANT || kind == GS_KIND_TEXTURE) {
         return l->l1_latency * 64;
     }
-    return gs_lower_pipe(s) < GS_PIPES ? l->latency[gs_lower_pipe(s)] * 64 : 64;
+    u32 pipe = gs_lower_pipe(l, s);
+    if (pipe == GS_PIPES) {
+        return 64;
+    }
+    u64 hold = hold_of(l, s, pipe);
+    return l->latency[pipe] * 64 + (u32)(hold > l->interval[pipe] ? hold - l->interval[pipe] : 0);
 }
 
 /* Sets the block's chain: the cycles that it took beyond its issue slots and pipes. */
@@ -59,7 +71,8 @@ static void close_block(gs_lowering *l, timing *t)
     u64 late = l->params->gpu_sm.register_ports ? (u64)op->conflicts * 64 : 0,
         span = (u64)op->issue * 64 + late;
     for (u32 p = 0; p < GS_PIPES; p++) {
-        u64 amount = (u64)op->pipes[p] * l->interval[p] + (p == GS_PIPE_FP32 ? late : 0),
+        u64 work = p == GS_PIPE_TENSOR ? (u64)op->count_plus : (u64)op->pipes[p] * 64;
+        u64 amount = work * l->interval[p] / 64 + (p == GS_PIPE_FP32 ? late : 0),
             tail = l->interval[p] > 64 ? l->interval[p] - 64 : 0;
         span = gs_max(span, amount > tail ? amount - tail : 0);
     }
@@ -113,7 +126,7 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
     if (l->needs[i]) {
         forget(t); /* a wait for memory is longer than any of these latencies */
     }
-    if (what == GS_IS_BARRIER || what == GS_IS_END) {
+    if (what == GS_IS_BARRIER || what == GS_IS_END || what == GS_IS_AWAIT) {
         forget(t);
         t->now += 64;
         return;
@@ -133,11 +146,11 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
             t->pipe[p] = t->now; /* the core counts what is left of the block before */
         }
     }
-    u32 p = gs_lower_pipe(s);
+    u32 p = gs_lower_pipe(l, s);
     if (p < GS_PIPES) {
         at = gs_max(at, t->pipe[p]);
         t->pipe[p] =
-            at + l->interval[p] + (l->params->gpu_sm.register_ports ? gs_lower_bank_conflict(l, i) * 64 : 0);
+            at + hold_of(l, s, p) + (l->params->gpu_sm.register_ports ? gs_lower_bank_conflict(l, i) * 64 : 0);
     }
     t->now = at + 64;
     for (u32 d = reads; d < n; d++) {

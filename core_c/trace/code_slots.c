@@ -9,6 +9,7 @@
 enum {
     NEAR = 1024, /* instructions that are searched for a load's first use */
     CLOSE = 4,   /* instructions apart that count as the same place */
+    COPY_SLOTS = 3,
     NONE = 0xff
 };
 
@@ -16,6 +17,9 @@ int gs_lower_kind(const gs_lowering *l, u64 item)
 {
     const gs_sass *s = gs_lower_row(l, item);
     int memory = l->items[item].a != GS_NOWHERE;
+    if (gs_lower_is_off(s)) {
+        return GS_IS_ISSUE;
+    }
     switch (GS_OPCODE[s->opcode].kind) {
     case GS_KIND_LOAD:
         return memory ? GS_IS_LOAD : GS_IS_ISSUE;
@@ -36,11 +40,14 @@ int gs_lower_kind(const gs_lowering *l, u64 item)
     case GS_KIND_BULK_COMMIT:
         return GS_IS_COMMIT;
     case GS_KIND_BARRIER:
-        return GS_IS_BARRIER;
+        return s->variant & GS_VARIANT_ARRIVE && s->barrier ? GS_IS_ARRIVE : GS_IS_BARRIER;
+    case GS_KIND_MBARRIER_ARRIVE:
+        return s->barrier ? GS_IS_ARRIVE : GS_IS_ISSUE;
     case GS_KIND_MEMBAR:
         return GS_IS_DRAIN;
-    case GS_KIND_DEPBAR:
     case GS_KIND_MBARRIER_WAIT:
+        return s->variant & GS_VARIANT_AGAIN ? GS_IS_ISSUE : s->barrier ? GS_IS_AWAIT : GS_IS_DRAIN_COPIES;
+    case GS_KIND_DEPBAR:
         return GS_IS_DRAIN_COPIES;
     case GS_KIND_EXIT:
         return item + 1 == l->n ? GS_IS_END : GS_IS_ISSUE;
@@ -71,28 +78,49 @@ static int touches_memory(const gs_sass *s)
     return s->width && s->space != GS_SPACE_NONE;
 }
 
-/* Registers of an operand; a trace names the first. Wide accesses have several, addresses two. */
-static u32 length_of(const gs_sass *s, int address)
+/* Registers of an operand; a trace names the first. Wide accesses have several, addresses in the windows of
+   shared and local memory one, other addresses two. */
+static u32 length_of(const gs_sass *s, u16 reg, u32 size, int address)
 {
-    return !touches_memory(s) ? 1 : address ? 2 : gs_max32(1, s->width / 4u);
+    u32 space = GS_OPCODE[s->opcode].space;
+    if (!touches_memory(s) || reg >> 12 >= GS_REG_P) {
+        return gs_max32(1, size);
+    }
+    if (address || reg >> 12 == GS_REG_UR) {
+        return space == GS_SPACE_SHARED || space == GS_SPACE_LOCAL ? 1 : 2;
+    }
+    return gs_max32(1, s->width / 4u);
+}
+
+/* The end of the registers of the class that `at` is in. */
+static u32 class_end(u32 at)
+{
+    return at < 255 ? 255 : at < 320 ? 319 : at < 336 ? 327 : 343;
+}
+
+static u32 add_operand(const gs_sass *s, u16 reg, u32 size, int address, gs_operand *out)
+{
+    u32 at = gs_lower_register(reg);
+    if (at == GS_REGISTERS) {
+        return 0;
+    }
+    *out = (gs_operand){at, gs_min32(at + length_of(s, reg, size, address), class_end(at))};
+    return 1;
 }
 
 u32 gs_lower_operands(const gs_sass *s, gs_operand *out, u32 *reads)
 {
     u32 n = 0;
+    *reads = 0;
+    if (gs_lower_is_off(s)) {
+        return 0;
+    }
     for (u32 i = 0; i < s->srcs; i++) {
-        u32 at = gs_lower_register(s->src[i]);
-        out[n] = (gs_operand){at, at + length_of(s, i == 0)};
-        n += at < GS_REGISTERS;
+        n += add_operand(s, s->src[i], s->src_size[i], i == 0, &out[n]);
     }
     *reads = n;
     for (u32 i = 0; i < s->dsts; i++) {
-        u32 at = gs_lower_register(s->dst[i]);
-        out[n] = (gs_operand){at, at + length_of(s, 0)};
-        n += at < GS_REGISTERS;
-    }
-    for (u32 i = 0; i < n; i++) {
-        out[i].end = out[i].end < GS_REGISTERS ? out[i].end : GS_REGISTERS;
+        n += add_operand(s, s->dst[i], s->dst_size[i], 0, &out[n]);
     }
     return n;
 }
@@ -160,6 +188,11 @@ gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
 {
     u32 slots = l->copy_slots;
     gs_async_copy_slot made = {(u8)l->copy_slot, 0, 0, 0};
+    const gs_sass *s = l->items[item].row == GS_LOOP_END ? NULL : gs_lower_row(l, item);
+    if (s && s->barrier && kind_at(l, item) == GS_IS_COPY && !l->groups) {
+        made.slot = (u8)(made.slot + s->barrier % slots); /* each barrier has a slot, as far as there are any */
+        return made;
+    }
     for (u64 e = l->loop[item]; e < l->n; e = l->loop[e]) {
         u64 each = l->commits[e] % slots;
         if (each == 1 && !made.stages) {
@@ -195,10 +228,13 @@ static int slots_are_determined(const gs_lowering *l)
 /* As many slots as groups may be outstanding, one more than the waits allow; at most three. */
 static void choose_copy_slots(gs_lowering *l, u32 below)
 {
-    u32 most = 0, any = 0, commits = 0;
+    u32 most = 0, any = 0, commits = 0, barriers = 0;
     for (u64 i = 0; i < l->n; i++) {
         int what = kind_at(l, i);
         any |= what == GS_IS_COPY;
+        if (what == GS_IS_COPY && gs_lower_row(l, i)->barrier) {
+            barriers |= 1u << (gs_lower_row(l, i)->barrier & 31);
+        }
         commits |= what == GS_IS_COMMIT;
         if (what == GS_IS_DRAIN_COPIES && GS_OPCODE[gs_lower_row(l, i)->opcode].kind == GS_KIND_DEPBAR) {
             i32 allowed = gs_lower_row(l, i)->imm;
@@ -206,8 +242,13 @@ static void choose_copy_slots(gs_lowering *l, u32 below)
         }
     }
     l->copy_slots = any;
+    l->groups = (u8)commits;
+    if (any && !commits) {
+        l->copy_slots = gs_min32(gs_popcount(barriers), COPY_SLOTS);
+        l->copy_slots = gs_max32(l->copy_slots, 1);
+    }
     if (any && commits) {
-        l->copy_slots = most >= 2 ? 3 : most + 1;
+        l->copy_slots = most >= COPY_SLOTS - 1 ? COPY_SLOTS : most + 1;
         count_commits(l);
         l->copy_slots = slots_are_determined(l) ? l->copy_slots : 1;
     }

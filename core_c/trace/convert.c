@@ -4,8 +4,10 @@
 #include "trace/convert.h"
 
 #include "gen/gs_opcodes.h"
+#include "trace/convert_barriers.h"
 #include "trace/convert_classes.h"
 #include "trace/convert_footprint.h"
+#include "trace/convert_local.h"
 #include "trace/convert_shape.h"
 #include "trace/convert_tables.h"
 
@@ -15,8 +17,6 @@
 #include <string.h>
 
 enum {
-    LOCAL_SLOTS = 512, /* TBs after which local memory is reused */
-    LOCAL_WINDOW = 1 << 24,
     PIECE = 4096, /* bytes of a bulk copy that become one access */
     BULK = 1 << 20
 };
@@ -70,6 +70,7 @@ void gs_convert_close(gs_convert *c)
         free(indices[i]->slot);
         free(indices[i]->hash);
     }
+    free(c->local_number);
     free(c);
 }
 
@@ -88,11 +89,11 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
                                header->grid[0], header->grid[1], header->grid[2], header->block[0],
                                header->block[1], header->block[2]);
     }
+    gs_local_begin(c);
     c->header = *header;
-    c->kernel++;
     c->tbs = tbs * header->grid[2];
     c->warps = (u32)(threads * header->block[2] + 31) / 32;
-    c->came = c->instructions = c->local_window = c->settle_warp = c->settle_fit = c->accesses = c->settled =
+    c->came = c->instructions = c->settle_warp = c->settle_fit = c->accesses = c->settled =
         0;
     c->settle_open = 0;
     drop_streams(c);
@@ -181,42 +182,9 @@ static int take_bulk(gs_convert *c, const gs_trace_inst *t, u64 first, u8 mode, 
     return GS_OK;
 }
 
-static u64 local_offset(const gs_convert *c, u64 address)
-{
-    return (address >= c->header.local_base ? address - c->header.local_base : address) & (LOCAL_WINDOW - 1);
-}
-
-/* Local memory is interleaved as by the hardware: the same word of all lanes side by side, warps one after
-   another. A TB reuses the memory of the one LOCAL_SLOTS before it. */
-static void place_local(const gs_convert *c, u64 tb, u32 warp, u32 mask, u64 *a)
-{
-    u64 warps = tb % LOCAL_SLOTS * c->warps + warp;
-    u64 base = ((u64)1 << 52) + ((u64)c->kernel << 34) + warps * c->local_window;
-    u32 k = 0;
-    for (u32 left = mask; left; left &= left - 1, k++) {
-        u64 at = local_offset(c, a[k]);
-        a[k] = base + ((at >> 2) * 128 & (c->local_window - 1)) + (u64)gs_ctz(left) * 4 + (at & 3);
-    }
-}
-
-static void measure_local(gs_convert *c, const gs_trace_tb *tb)
-{
-    u64 most = 0;
-    for (u64 i = 0; i < tb->n_insts; i++) {
-        const gs_trace_inst *t = &tb->insts[i];
-        for (u32 k = 0; t->space == GS_SPACE_LOCAL && t->width && k < gs_popcount(t->mask); k++) {
-            most = gs_max(most, local_offset(c, tb->addresses[t->first + k]) + t->width);
-        }
-    }
-    c->local_window = 4096;
-    while (c->local_window < most * 32) {
-        c->local_window *= 2;
-    }
-}
-
 /* One instruction: its row, and the addresses that it accesses. `a`: a copy of its addresses. */
 static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp, const gs_trace_inst *t,
-                     u64 *a, u64 first, u32 *row)
+                     gs_barrier_walk *walk, u64 *a, u64 first, u32 *row)
 {
     gs_sass s;
     memset(&s, 0, sizeof s);
@@ -229,13 +197,18 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
     s.imm = t->imm;
     memcpy(s.dst, t->dst, t->dsts * sizeof *s.dst);
     memcpy(s.src, t->src, t->srcs * sizeof *s.src);
+    memcpy(s.dst_size, t->dst_size, t->dsts);
+    memcpy(s.src_size, t->src_size, t->srcs);
+    s.fma = t->fma;
+    s.math = t->math;
     u32 kind = GS_OPCODE[t->opcode].kind, mode = mode_of(kind);
     s.bytes = t->bytes;
     s.space = t->space;
+    gs_barriers_row(c, tb, t, walk, &s);
     if (gs_is_bulk(kind)) {
         u32 pieces = 0;
         s.width = 16;
-        int code = t->imm > 0 ? take_bulk(c, t, first, (u8)mode, &pieces) : GS_OK;
+        int code = t->imm > 0 && t->mask ? take_bulk(c, t, first, (u8)mode, &pieces) : GS_OK;
         if (code) {
             return code;
         }
@@ -248,21 +221,25 @@ static int take_inst(gs_convert *c, const gs_trace_tb *tb, u64 number, u32 warp,
         u32 shape, waves, lanes = gs_popcount(t->mask);
         memcpy(a, tb->addresses + t->first, lanes * sizeof *a);
         if (t->space == GS_SPACE_LOCAL) {
-            place_local(c, number, warp, t->mask, a);
+            gs_local_place(c, number, warp, t->mask, t->width, a);
         }
-        if (gs_lane_shape(c, a, t->mask, t->width, &shape, &waves)) {
+        u32 pieces = gs_accesses_of(&s), width = t->width / pieces;
+        if (gs_lane_shape(c, a, t->mask, width, &shape, &waves)) {
             return GS_ERR_MEM;
         }
         if (t->space == GS_SPACE_SHARED) {
             s.wavefronts = (u16)waves;
             s.first_words = (u16)(waves >> 16);
         } else {
-            gs_access *r = gs_vector_room(&c->reach, 1, sizeof *r);
+            gs_access *r = gs_vector_room(&c->reach, pieces, sizeof *r);
             if (!r) {
                 return gs_convert_no_memory(c);
             }
-            *r = (gs_access){first, lanes, shape, t->width, 0, (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode)};
-            c->reach.n++;
+            for (u32 i = 0; i < pieces; i++) {
+                u8 how = (u8)(t->space == GS_SPACE_LOCAL ? 3 : mode);
+                r[i] = (gs_access){first, lanes, shape, width, i * 128, how};
+            }
+            c->reach.n += pieces;
         }
     } else if (t->space == GS_SPACE_GLOBAL || t->space == GS_SPACE_LOCAL) {
         s.space = GS_SPACE_NONE; /* predicated off: it only issues */
@@ -304,9 +281,10 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     if (tb_rows[number]) {
         return gs_convert_fail(c, GS_ERR_ARG, "thread block %u,%u,%u comes twice", tb->x, tb->y, tb->z);
     }
-    if (!c->local_window) {
-        measure_local(c, tb);
+    if (gs_local_measure(c, tb)) {
+        return GS_ERR_MEM;
     }
+    gs_barriers_scan(c, tb);
     /* the addresses as they are used: local ones are moved */
     u64 *addresses = malloc((tb->n_addresses + 32) * sizeof *addresses);
     if (!addresses) {
@@ -316,6 +294,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
     for (u32 w = 0; !code && w < c->warps; w++) {
         const gs_trace_warp *from = &tb->warp[w];
         const u32 place[GS_FITS] = {tb->x, tb->y, tb->z, w};
+        gs_barrier_walk walk = {0, 0, UINT32_MAX / 2};
         c->ids.n = c->reach.n = 0;
         u32 *ids = gs_vector_room(&c->ids, from->count, sizeof *ids);
         code = ids ? GS_OK : gs_convert_no_memory(c);
@@ -325,7 +304,7 @@ int gs_convert_tb(gs_convert *c, const gs_trace_tb *tb)
             if (bulk && t->imm > 0) {
                 memcpy(addresses + t->first, tb->addresses + t->first, (u64)t->imm * sizeof *addresses);
             }
-            code = take_inst(c, tb, number, w, t, addresses + t->first, t->first, &ids[i]);
+            code = take_inst(c, tb, number, w, t, &walk, addresses + t->first, t->first, &ids[i]);
         }
         c->ids.n = from->count;
         for (u64 i = 0; !code && i < c->reach.n; i++) {

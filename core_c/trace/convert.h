@@ -14,6 +14,8 @@ enum {
     GS_FEW = 8     /* in a class of fewer warps addresses are recorded rather than a loop unrolled */
 };
 
+/* Local memory begins here; addresses of GPUs have at most 49 bits. */
+#define GS_LOCAL_FROM (1ull << 52)
 /* In gs_record.template_ until gs_convert_far: the rest is a number of convert_far_lanes.c. */
 #define GS_FAR_RECORD (1ull << 32)
 
@@ -53,18 +55,36 @@ typedef struct gs_stream {
     u64 recorded; /* accesses of one warp that will be recorded */
 } gs_stream;
 
+/* Barriers of the current TB: see convert_barriers.c. */
+enum { GS_FIRST_TRANSACTION = 16, GS_TRANSACTION_BARRIERS = 32 };
+
+typedef struct gs_barriers {
+    u32 users[16], threads[16]; /* of named ones: warps, a bit each; threads as the trace states them */
+    u8 arrives_at[16];          /* 1: a warp counts there without waiting */
+    u32 n;
+    u64 address[GS_TRANSACTION_BARRIERS];
+    u32 copies[GS_TRANSACTION_BARRIERS], arrivals[GS_TRANSACTION_BARRIERS];
+    /* the most of one warp: waits, and arrivals of those that copy */
+    u32 waits[GS_TRANSACTION_BARRIERS], expected[GS_TRANSACTION_BARRIERS];
+} gs_barriers;
+
 struct gs_convert {
     char error[256];
     gs_trace_header header;
     u32 plain;  /* of gs_convert_open */
-    u32 kernel; /* 1 is the first */
     u32 warps;
     u64 tbs, came, instructions;
-    u64 local_window; /* bytes of a warp's local memory; 0: not known yet */
+    /* Local memory: see convert_local.c. */
+    u64 local_begin, local_bytes; /* of the kernel's */
+    u32 local_bits;               /* of a chunk; 0: no TB so far has used local memory */
+    u64 local_low;                /* where chunks begin in a thread's window */
+    u64 local_chunks;
+    u32 *local_number; /* of each chunk of a thread's window, + 1; 0: unused */
     gs_vector rows, streams, shapes, shape_waves, entries, order, tb_rows;
     gs_index row_index, stream_index, shape_index, entry_index;
     gs_vector items, classes, places;
     gs_vector spilled, touched;
+    gs_barriers barriers;
     gs_vector ids, reach;        /* of the current warp */
     gs_vector runs;              /* of the current TB */
     u64 settle_warp, settle_fit; /* the position of gs_convert_settle */
@@ -114,6 +134,16 @@ static inline int gs_is_bulk(u32 kind)
 {
     return kind == GS_KIND_BULK_LOAD || kind == GS_KIND_BULK_STORE || kind == GS_KIND_BULK_REDUCE ||
            kind == GS_KIND_BULK_PREFETCH;
+}
+
+/* Accesses of an instruction that touches global or local memory: a bulk copy has its pieces; of local memory
+   each word of 4 B is one, as the next word of a lane is 128 B further. */
+static inline u32 gs_accesses_of(const gs_sass *s)
+{
+    if (gs_is_bulk(GS_OPCODE[s->opcode].kind)) {
+        return (u32)s->imm;
+    }
+    return s->space == GS_SPACE_LOCAL && s->width > 4 ? s->width / 4u : 1;
 }
 
 int gs_convert_fail(gs_convert *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -314,7 +314,8 @@ static u8 align_of(const gs_place *p)
     return (u8)(all & (0 - all));
 }
 
-static int write_place(roller *r, const node *x, writer *w)
+/* The place of an instruction's access number `piece`; the pieces of local memory are a constant apart. */
+static int write_place(roller *r, const node *x, u64 piece, writer *w)
 {
     gs_place *p = gs_vector_room(&r->c->places, 1, sizeof *p);
     if (!p) {
@@ -343,9 +344,10 @@ static int write_place(roller *r, const node *x, writer *w)
             counts[i] = w->levels >> i & 1 ? w->counts[i] : 1;
         }
         span_of_access(r, x, counts, &lo, &hi);
-        p->lo = (u64)lo;
-        p->hi = (u64)hi;
-        p->base = f->address;
+        u64 further = (u64)r->s->fits[x->first + piece].address - (u64)f->address;
+        p->lo = (u64)lo + further;
+        p->hi = (u64)hi + further;
+        p->base = (i64)((u64)f->address + further);
         for (u32 i = 0; i < GS_FITS; i++) {
             p->base = (i64)((u64)p->base - (u64)f->c[i] * r->s->first[i]);
         }
@@ -384,7 +386,7 @@ static int write_items(roller *r, node *x, u64 n, writer *w)
             item.a = (u32)r->c->places.n;
             item.count = (u32)x[i].fits;
             for (u64 j = 0; j < x[i].fits; j++) {
-                if (!write_place(r, &x[i], w)) {
+                if (!write_place(r, &x[i], j, w)) {
                     return 0;
                 }
             }
@@ -428,7 +430,7 @@ static int roll(roller *r)
         const gs_sass *inst = &rows[s->ids[i]];
         node x = {.row = s->ids[i], .value = scramble(s->ids[i] + 1ull), .first = reach};
         x.reaches = inst->space == GS_SPACE_GLOBAL || inst->space == GS_SPACE_LOCAL;
-        x.fits = !x.reaches ? 0 : gs_is_bulk(GS_OPCODE[inst->opcode].kind) ? (u64)inst->imm : 1;
+        x.fits = !x.reaches ? 0 : gs_accesses_of(inst);
         reach += x.fits;
         if (!push(r, x)) {
             return 0;

@@ -285,6 +285,36 @@ static int tb_line(gs_trace *t, const char *line)
     return gs_trace_bad(t, line, "line in a TB");
 }
 
+/* An offset in the window of shared memory, or an address in it. */
+static bool is_shared(const gs_trace *t, const gs_trace_inst *inst)
+{
+    u64 base = t->header.shared_base, address = t->addresses[inst->first];
+    return address < GS_TRACE_WINDOW || (base && address >= base && address - base < GS_TRACE_WINDOW);
+}
+
+/* Tracers call their probe once for each memory operand, so that an LDGSTS is two lines of one PC: the shared
+   address, then the global one. Nothing executes an instruction twice without another between, so the two are
+   one copy; the global line stays. */
+static void join_copy(gs_trace *t, gs_trace_warp *warp)
+{
+    u64 number = t->tb.n_insts - 1;
+    gs_trace_inst *inst = t->insts + number, *before = inst - 1;
+    if (GS_OPCODE[inst->opcode].kind != GS_KIND_ASYNC_COPY || number == warp->first || t->joined == number ||
+        before->opcode != inst->opcode || before->pc != inst->pc || before->mask != inst->mask ||
+        before->width != inst->width) {
+        return;
+    }
+    u32 lanes = inst->width ? gs_popcount(inst->mask) : 0;
+    if (lanes && (is_shared(t, before) || !is_shared(t, inst))) {
+        memmove(t->addresses + before->first, t->addresses + inst->first, lanes * sizeof *t->addresses);
+        inst->first = before->first;
+        *before = *inst;
+    }
+    t->tb.n_addresses -= lanes;
+    t->tb.n_insts = t->joined = number;
+    warp->count--;
+}
+
 static int warp_line(gs_trace *t, const char *line)
 {
     gs_trace_warp *warp = &t->warp[t->current];
@@ -300,15 +330,17 @@ static int warp_line(gs_trace *t, const char *line)
             return gs_trace_fail(t, "warp %u is empty", t->current);
         }
         *warp = (gs_trace_warp){(u32)t->tb.n_insts, t->left};
+        t->lines = t->left;
         return GS_TRACE_MORE;
     }
     if (*line == '#' || *line == 'w' || *line == 't' || *line == 'i') {
-        return gs_trace_fail(t, "warp %u has %u of %u instructions", t->current, warp->count - t->left,
-                             warp->count);
+        return gs_trace_fail(t, "warp %u has %u of %u instructions", t->current, t->lines - t->left,
+                             t->lines);
     }
     if (gs_trace_inst_line(t, line)) {
         return GS_TRACE_ERROR;
     }
+    join_copy(t, warp);
     if (--t->left == 0) {
         const gs_trace_inst *inst = t->insts + t->tb.n_insts - 1;
         if (GS_OPCODE[inst->opcode].kind != GS_KIND_EXIT || !inst->mask) {
@@ -400,7 +432,7 @@ int gs_trace_feed(gs_trace *t, const char *text, uint64_t bytes, int last, uint6
     }
     if (t->delivered) {
         t->delivered = false;
-        t->tb.n_insts = t->tb.n_addresses = 0;
+        t->tb.n_insts = t->tb.n_addresses = t->joined = 0;
     }
     while (*used < bytes) {
         const char *line = text + *used;

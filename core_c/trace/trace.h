@@ -6,9 +6,17 @@
 #include <stdbool.h>
 
 #define GS_TRACE_LINE      65536u /* longest line in bytes */
+#define GS_TRACE_WINDOW    ((u64)1 << 24) /* bytes of shared or local memory in the generic space */
 #define GS_TRACE_WARPS     32u    /* of a TB: 1024 threads */
 #define GS_MNEMONICS       512u   /* slots of the table of decoded mnemonics, a power of two */
 #define GS_MNEMONIC_LENGTH 55u    /* longer ones are decoded each time */
+
+/* What a mnemonic says about its operands, in registers (0: one), and about its work. */
+typedef struct gs_form {
+    u8 d, a, b, c; /* result, and the first three sources */
+    u8 math;
+    u32 fma;
+} gs_form;
 
 /* A mnemonic with its suffixes, decoded. */
 typedef struct gs_mnemonic {
@@ -16,6 +24,7 @@ typedef struct gs_mnemonic {
     u8 length; /* 0: free slot */
     u16 opcode, variant;
     u8 width, kind, space;
+    gs_form form;
     bool gmma, bulk; /* has the extra fields of version 6 */
 } gs_mnemonic;
 
@@ -32,7 +41,9 @@ struct gs_trace {
     gs_trace_warp warp[GS_TRACE_WARPS];
     u32 named;         /* lines that name its position, a bit each */
     u64 named_line;    /* the line of its thread block line */
-    u32 current, left; /* warp, and instructions still to come */
+    u32 current, left; /* warp, and lines of instructions still to come */
+    u32 lines;         /* of the warp */
+    u64 joined;        /* the last instruction that was made of two lines, + 1; 0: none in this TB */
     u32 warps_seen;    /* a bit each */
     u64 insts_room, addresses_room, seen_words;
     gs_trace_inst *insts;

@@ -2,9 +2,8 @@
 #include "trace/trace_line.h"
 
 #include "trace/trace.h"
+#include "trace/trace_form.h"
 #include "trace/trace_opcode.h"
-
-#define GS_WINDOW ((u64)1 << 24) /* bytes of the window of shared or local memory in the generic space */
 
 /* Each take_ function reads the field at *at and moves *at past it; false: an error was written. */
 static inline bool take_u32(gs_trace *t, const char **at, u32 most, const char *what, u32 *out)
@@ -71,7 +70,7 @@ static inline bool take_registers(gs_trace *t, const char **at, u32 most, const 
 
 static bool in_window(u64 address, u64 base, u64 other)
 {
-    u64 size = other > base ? gs_min(GS_WINDOW, other - base) : GS_WINDOW;
+    u64 size = other > base ? gs_min(GS_TRACE_WINDOW, other - base) : GS_TRACE_WINDOW;
     return address >= base && address - base < size;
 }
 
@@ -267,8 +266,11 @@ static bool take_bulk(gs_trace *t, const char **at, gs_trace_inst *inst, const g
     return true;
 }
 
-/* Version 6: register values, which timing does not need, are checked and dropped. */
-static bool skip_values(gs_trace *t, const char **at, u32 registers)
+/* Version 6: register values. Timing needs those of the sources of BAR alone; *known: how many of the first
+   `registers` have one, in `values`. */
+enum { VALUES = 2 };
+
+static bool take_values(gs_trace *t, const char **at, u32 registers, u64 values[VALUES], u32 *known)
 {
     const char *p = gs_scan_skip(*at);
     if (*p == '\n') {
@@ -299,14 +301,40 @@ static bool skip_values(gs_trace *t, const char **at, u32 registers)
                 return false;
             }
         }
+        if (i < VALUES) {
+            values[i] = value;
+            *known = i + 1;
+        }
     }
     return true;
 }
 
-/* What follows the addresses: immediates and, since version 6, values. */
-static bool take_rest(gs_trace *t, const char **at, gs_trace_inst *inst, bool bulk)
+/* BAR a, n in registers or immediates: the number of the barrier and of its threads. */
+static bool set_barrier(gs_trace *t, gs_trace_inst *inst, const u64 immediate[2], const u64 *values, u32 known)
 {
-    u32 version = t->header.version, most = version < 4 ? 0 : version < 6 ? 1 : 2;
+    u64 id = immediate[0], threads = immediate[1];
+    if (inst->srcs && known > inst->dsts) {
+        id = values[inst->dsts];
+        threads = inst->srcs > 1 && known > inst->dsts + 1u ? values[inst->dsts + 1] : immediate[0];
+    } else if (inst->srcs) {
+        id = threads = 0; /* which registers hold is not in the trace */
+    }
+    if (id > 15 || threads > 1024) {
+        gs_trace_fail(t, "barrier %llu of %llu threads: a TB has barriers 0 to 15, and at most 1024 threads",
+                      (unsigned long long)id, (unsigned long long)threads);
+        return false;
+    }
+    inst->imm = (i32)id;
+    inst->bytes = (u32)threads;
+    return true;
+}
+
+/* What follows the addresses: immediates and, since version 6, values. */
+static bool take_rest(gs_trace *t, const char **at, gs_trace_inst *inst, const gs_mnemonic *op)
+{
+    const bool barrier = op->kind == GS_KIND_BARRIER;
+    u32 version = t->header.version, most = version < 4 ? 0 : version < 6 && !barrier ? 1 : 2, known = 0;
+    u64 immediate[2] = {0}, values[VALUES] = {0};
     for (u32 i = 0; i < most; i++) {
         const char *p = gs_scan_skip(*at);
         if (*p == '\n' || *p == 'N' || *p == 'V') {
@@ -316,19 +344,19 @@ static bool take_rest(gs_trace *t, const char **at, gs_trace_inst *inst, bool bu
             }
             break;
         }
-        u64 value = 0;
         bool negative = false;
-        const char *next = gs_scan_signed(p, &value, &negative);
+        const char *next = gs_scan_signed(p, &immediate[i], &negative);
         if (!next) {
             gs_trace_bad(t, p, "immediate");
             return false;
         }
-        if (i == 0 && !bulk) {
-            inst->imm = (i32)(u32)value;
+        if (i == 0 && !op->bulk) {
+            inst->imm = (i32)(u32)immediate[0];
         }
         *at = next;
     }
-    return version < 6 || skip_values(t, at, (u32)inst->dsts + inst->srcs);
+    return (version < 6 || take_values(t, at, (u32)inst->dsts + inst->srcs, values, &known)) &&
+           (!barrier || set_barrier(t, inst, immediate, values, known));
 }
 
 /* Versions before 3 repeat TB and warp. */
@@ -385,9 +413,12 @@ int gs_trace_inst_line(gs_trace *t, const char *p)
     inst->variant = op->variant | (commit ? GS_VARIANT_COMMIT : 0);
     bool memory = width || op->bulk;
     if ((memory && !(op->bulk ? take_bulk(t, &p, inst, op) : take_lanes(t, &p, inst, op))) ||
-        !take_rest(t, &p, inst, op->bulk)) {
+        !take_rest(t, &p, inst, op)) {
         return GS_TRACE_ERROR;
     }
+    inst->math = op->form.math;
+    inst->fma = op->form.fma;
+    gs_trace_operands(inst, &op->form);
     if (*gs_scan_skip(p) != '\n') {
         return gs_trace_fail(t, memory ? "the address list does not match the mask: fields are left over"
                                        : "fields are left over");

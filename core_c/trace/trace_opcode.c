@@ -2,17 +2,8 @@
 #include "trace/trace_opcode.h"
 
 #include "trace/trace.h"
+#include "trace/trace_form.h"
 #include <string.h>
-
-typedef struct gs_span {
-    const char *at;
-    u32 length;
-} gs_span;
-
-static bool is(gs_span part, const char *word)
-{
-    return strlen(word) == part.length && memcmp(part.at, word, part.length) == 0;
-}
 
 /* The row of that name for an SM version; -1: none, -2: the name exists for other versions only. */
 static i32 find(gs_span name, u32 sm)
@@ -30,7 +21,7 @@ static i32 find(gs_span name, u32 sm)
         }
     }
     i32 result = -1;
-    for (u32 i = low; i < GS_OPCODES && is(name, GS_OPCODE[i].name); i++) {
+    for (u32 i = low; i < GS_OPCODES && gs_part_is(name, GS_OPCODE[i].name); i++) {
         if (GS_OPCODE[i].first <= sm && sm <= GS_OPCODE[i].last) {
             return (i32)i;
         }
@@ -56,17 +47,6 @@ static u32 bits_of(gs_span part)
     return bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128 ? bits : 0;
 }
 
-static gs_span next_part(const char **p, const char *end)
-{
-    gs_span part = {*p, 0};
-    while (*p < end && **p != '.') {
-        (*p)++;
-    }
-    part.length = (u32)(*p - part.at);
-    *p += *p < end;
-    return part;
-}
-
 static void read_parts(gs_mnemonic *out, const char *p, const char *end)
 {
     const gs_opcode *row = &GS_OPCODE[out->opcode];
@@ -75,9 +55,9 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
                    row->kind == GS_KIND_MBARRIER_WAIT;
     u32 width = 0, count = 1;
     bool strong = false;
-    next_part(&p, end);
+    gs_next_part(&p, end);
     while (p < end) {
-        gs_span part = next_part(&p, end);
+        gs_span part = gs_next_part(&p, end);
         u32 bits = bits_of(part);
         if (bits && !width) {
             width = bits / 8;
@@ -85,13 +65,17 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
         if (part.length == 1 && (part.at[0] == '2' || part.at[0] == '4')) {
             count = (u32)part.at[0] - '0';
         }
-        if ((strong && (is(part, "GPU") || is(part, "SYS"))) || is(part, "CV") || is(part, "CG")) {
+        if ((strong && (gs_part_is(part, "GPU") || gs_part_is(part, "SYS"))) || gs_part_is(part, "CV") || gs_part_is(part, "CG") ||
+            (row->kind == GS_KIND_ASYNC_COPY && gs_part_is(part, "BYPASS"))) {
             out->variant |= GS_VARIANT_STRONG;
         }
-        if (is(part, "IVALL")) {
+        if (row->kind == GS_KIND_BARRIER && gs_part_is(part, "ARV")) {
+            out->variant |= GS_VARIANT_ARRIVE;
+        }
+        if (gs_part_is(part, "IVALL")) {
             out->variant |= GS_VARIANT_IVALL;
         }
-        strong = is(part, "STRONG");
+        strong = gs_part_is(part, "STRONG");
     }
     if (matrices) {
         width = 4 * count; /* a register for each matrix: .16 is the size of an element */
@@ -105,10 +89,10 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
 static bool decode(gs_trace *t, const char *p, const char *end, gs_mnemonic *out)
 {
     const char *at = p;
-    gs_span stem = next_part(&at, end);
+    gs_span stem = gs_next_part(&at, end);
     i32 row = -1;
     if (at < end) {
-        gs_span part = next_part(&at, end);
+        gs_span part = gs_next_part(&at, end);
         row = find((gs_span){p, (u32)(part.at - p) + part.length}, t->header.binary);
     }
     if (row < 0) {
@@ -132,6 +116,7 @@ static bool decode(gs_trace *t, const char *p, const char *end, gs_mnemonic *out
     out->space = GS_OPCODE[row].space;
     if (stem.length) { /* the suffixes of an unknown mnemonic are unknown, too */
         read_parts(out, p, end);
+        gs_trace_form(&out->form, &GS_OPCODE[row], p, end);
     }
     for (at = p; end - at >= 4; at++) {
         out->gmma |= memcmp(at, "GMMA", 4) == 0;

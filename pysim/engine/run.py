@@ -189,6 +189,7 @@ def _run_scheme(
             return _run_scheme(result, session, choice, wanted, progress, stop, replays, (*shares, left))
         result.notes.append(f"{choice.name}: {note}")
     row |= found.row(choice.scheme.has_window)
+    row["reason"] = row["reason"] or session.note
     row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
     result.add("runs", rows_of("runs", 1, run=run, **row))
     result.add("names", names_table(run, found.job))

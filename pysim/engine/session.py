@@ -10,6 +10,7 @@ from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
 from pysim.analysis.traffic import args_from_dram
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
+from pysim.program.architecture import other_architecture
 from pysim.program.definition_check import check_job
 from pysim.program.occupancy import carveouts
 from pysim.program.ops import LoweredPrograms, lower_programs
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from .user_rule import UserRule
 
 
+def _lower_code(job: Job, config: Config) -> LoweredPrograms:
+    """Return the programs of a job for the GPU of a configuration."""
+    values, gpu = config.encoded(), (config.device.sm, config.device.mma_rate)
+    return lower_programs(job, values["gpu.sm.block_max"], values, gpu)
+
+
 class Session:
     """Caches that the runs of one call share."""
 
@@ -48,6 +55,7 @@ class Session:
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)
+        self.note = other_architecture(job, config.device.sm)  # for each of its runs
         self.rule: UserRule | None = None  # dispatch rule of the user
         self.programs: dict[tuple[int, ...], LoweredPrograms] = {}
         self.contractions: dict[int, Contraction | None] = {}
@@ -66,14 +74,14 @@ class Session:
         plan = choice.launch_plan(self.job, self.deps, config)
         key = tuple(value for path, value in sorted(values.items()) if path.startswith("gpu.sm."))
         if plan is not None:
-            job, programs = plan.job, lower_programs(plan.job, values["gpu.sm.block_max"], values)
+            job, programs = plan.job, _lower_code(plan.job, config)
             first: dict[int, float] = {}
             for number, time in zip(plan.launch_of_kernel, times, strict=False):
                 first.setdefault(number, time)
             times = [first.get(k, 0.0) for k in range(len(job.kernels))]
         else:
             if key not in self.programs:
-                self.programs[key] = lower_programs(self.job, values["gpu.sm.block_max"], values)
+                self.programs[key] = _lower_code(self.job, config)
             job, programs = self.job, self.programs[key]
         each = carveouts(job.kernels, values, config.carveouts)
         return lower(job, self.deps, choice, values, programs, each, times, plan), programs
@@ -87,7 +95,7 @@ class Session:
     def _floors_after_prologues(self, values: dict[str, int], config: Config) -> list[NDArray[np.float64]]:
         """Return, for each kernel, the least cycles of a TB of each variant after its prologue."""
         job = job_without_prologues(self.job)
-        programs = lower_programs(job, values["gpu.sm.block_max"], values)
+        programs = _lower_code(job, config)
         each = carveouts(job.kernels, values, config.carveouts)
         none = [0.0] * len(job.kernels)
         with Sim(lower(job, self.deps, parse_scheme("stream"), values, programs, each, none)) as sim:

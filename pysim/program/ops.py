@@ -202,11 +202,17 @@ def add_variant(
     return entry
 
 
-def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = None) -> LoweredPrograms:
+def lower_programs(
+    job: Job,
+    longest: int,
+    values: Mapping[str, int] | None = None,
+    gpu: tuple[int, int] | None = None,
+) -> LoweredPrograms:
     """Lower every distinct program of a job once.
 
     ``longest``: instructions a compute block at most (``gpu.sm.block_max``). ``values``: encoded parameters,
-    which recorded programs need. Raises WorkloadError for programs that the core cannot run.
+    which recorded programs need; ``gpu``: its SM version and ``mma_rate``. Raises WorkloadError for programs
+    that the core cannot run.
     """
     tensor = values["gpu.sm.block_tensor"] if values else longest
     made = LoweredPrograms()
@@ -217,7 +223,9 @@ def lower_programs(job: Job, longest: int, values: Mapping[str, int] | None = No
         if isinstance(program, RecordedProgram):
             if values is None:
                 raise WorkloadError(f"program {program.name}: recorded code needs the device's parameters")
-            made.recorded.append((program, program.lower(values)))
+            on = program.lower_on if gpu is not None else None
+            tables = program.lower(values) if on is None or gpu is None else on(values, gpu)
+            made.recorded.append((program, tables))
             made.index.append(-len(made.recorded))
             continue
         number = by_id.get(id(program))

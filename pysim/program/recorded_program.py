@@ -49,8 +49,10 @@ class RecordedProgram:
     ``tb_rows``: uint32, (TBs,), the row of ``CodeTables.entries`` that each TB runs; None: all run row 0.
     ``access_starts``: uint32, (TBs * warps,), where the accesses of each warp begin among the
     ``access_count`` entries of ``memory.accesses`` from ``first_access`` on, or None.
-    ``op_lists(row)`` returns the op list of each warp of a row; None: there are none (a trace).
-    ``rewrite(change)`` returns the same code with each op list changed; None: it cannot be changed.
+    ``lower_on(values, (SM version, mma_rate))`` lowers for a known GPU, where that makes a difference.
+    ``binary``: SM version of the GPU that it was recorded for; 0: any. ``op_lists(row)`` returns the op list
+    of each warp of a row; None: there are none (a trace). ``rewrite(change)`` returns the same code with each
+    op list changed; None: it cannot be changed.
     """
 
     name: str
@@ -65,4 +67,6 @@ class RecordedProgram:
     first_access: int = 0
     access_count: int = 0
     op_lists: Callable[[int], Sequence[tuple[Op, ...]]] | None = None
+    lower_on: Callable[[Mapping[str, int], tuple[int, int]], CodeTables] | None = None
+    binary: int = 0
     rewrite: Callable[[Callable[[tuple[Op, ...]], tuple[Op, ...]]], RecordedProgram] | None = None

@@ -19,7 +19,7 @@ RUNS = (
     Column(
         "status", "S16", "text", "ok, or why there is no time: refused, unsupported, failed, interrupted."
     ),
-    Column("reason", "S160", "text", "One line for a status other than ok."),
+    Column("reason", "S160", "text", "Why the status is not ok, or that a trace is of another architecture."),
     Column(
         "window",
         "<f8",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"pysimTRC"
-VERSION = 1
+VERSION = 2
 ALIGN = 64
 _HEAD = struct.Struct("<8sIIQQI28x")
 _MOST_DIRECTORY = 1 << 30

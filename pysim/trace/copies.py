@@ -60,11 +60,13 @@ def copies_before(
 ) -> dict[int, list[Kernel]]:
     """Return the copies that come before each of the ``chosen`` kernels (numbers from 0).
 
-    A copy belongs to the next kernel of the list. A copy after the last kernel, or of no bytes, is left out.
-    ``timed``: copies occupy the link; ``stream``: their CUDA stream. Raises WorkloadError for an address that
-    no GPU has.
+    A copy belongs to the next kernel of the list. Copies after the last kernel have the number of kernels as
+    their key, and count if all kernels are chosen. A copy of no bytes is left out. ``timed``: copies occupy
+    the link; ``stream``: their CUDA stream. Raises WorkloadError for an address that no GPU has.
     """
-    mine = [(k, a, n) for k, a, n in store.memcpys if k in set(chosen) and n > 0]
+    last = len(store.kernels)
+    wanted = {*chosen, last} if len(set(chosen)) == last else set(chosen)
+    mine = [(k, a, n) for k, a, n in store.memcpys if k in wanted and n > 0]
     for _, address, size in mine:
         if address + size > _TOP:
             raise WorkloadError(
@@ -79,9 +81,11 @@ def copies_before(
 
 
 def with_copies(
-    kernels: Sequence[Kernel], before: Sequence[Sequence[Kernel]]
+    kernels: Sequence[Kernel], before: Sequence[Sequence[Kernel]], after: Sequence[Kernel] = ()
 ) -> tuple[list[Kernel], list[tuple[int, int]]]:
     """Return kernels with the copies before each in launch order, and the events that order them.
+
+    ``after``: copies after the last kernel.
 
     Lists contain only cuMemcpyHtoD, a synchronous copy on the legacy default stream: it waits for all earlier
     launches of all streams, and all later launches wait for it.
@@ -91,14 +95,20 @@ def with_copies(
     last: dict[int, int] = {}  # of each stream: its last kernel
     copied = -1  # the last copy
     ordered: set[int] = set()  # streams that have waited for it
-    for kernel, copies in zip(kernels, before, strict=True):
+
+    def add(copies: Sequence[Kernel]) -> None:
+        nonlocal copied, ordered
         for copy in copies:
-            events += [(index, len(made)) for index in last.values() if index > copied]
+            events.extend((index, len(made)) for index in last.values() if index > copied)
             copied, ordered = len(made), set()
             made.append(copy)
+
+    for kernel, copies in zip(kernels, before, strict=True):
+        add(copies)
         if copied >= 0 and kernel.stream not in ordered:
             events.append((copied, len(made)))
             ordered.add(kernel.stream)
         last[kernel.stream] = len(made)
         made.append(kernel)
+    add(after)
     return made, events

@@ -39,8 +39,17 @@ class _Written:
         return self._spans
 
 
-def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapping[str, int]) -> CodeTables:
-    """Lower the code of a kernel for the device with these encoded parameters."""
+def _lowered(
+    store: ConvertedTrace,
+    number: int,
+    written: _Written,
+    values: Mapping[str, int],
+    gpu: tuple[int, int] = (0, 0),
+) -> CodeTables:
+    """Lower the code of a kernel for the device with these encoded parameters.
+
+    ``gpu``: its SM version and ``mma_rate``; (0, 0): not known, and every instruction is one of its pipe's.
+    """
     arrays = {
         name: store.kernel_array(number, name) for name in ("rows", "items", "classes", "places", "shapes")
     }
@@ -50,6 +59,7 @@ def _lowered(store: ConvertedTrace, number: int, written: _Written, values: Mapp
     for name, ctype in (("rows", "gs_sass"), ("items", "gs_item"), ("classes", "gs_class")):
         setattr(inputs, name, ffi.cast(f"{ctype} *", arrays[name].ctypes.data))
         setattr(inputs, f"n_{name}", len(arrays[name]))
+    inputs.sm, inputs.mma_rate = gpu
     inputs.levels, inputs.n_places = ffi.cast("uint8_t *", levels.ctypes.data), len(places)
     code, text = ffi.new("int *"), ffi.new("char[256]")
     made = lib.gs_code_open(params_struct(values), inputs, code, text)
@@ -116,8 +126,8 @@ def trace_job(
     Streams are those of the trace, numbered in order of first use. ``memcpy``: copies from the host are left
     out (``ignore``), fill the L2 in launch order at no cost (``fill``), or occupy the link too (``time``).
     They are launches of the job, on a stream of their own. Each of the chosen kernels comes with the copies
-    that the list has directly before it. Raises ConfigError for a bad choice and WorkloadError for a damaged
-    trace.
+    that the list has directly before it; all kernels together also with those after the last. Raises
+    ConfigError for a bad choice and WorkloadError for a damaged trace.
     """
     if memcpy not in MODES:
         raise ConfigError(f"memcpy = {memcpy!r}: must be one of {', '.join(MODES)}")
@@ -154,6 +164,8 @@ def trace_job(
             access_starts=blocks if len(blocks) else None,
             first_access=info.first_access,
             access_count=info.access_count,
+            lower_on=partial(_lowered, store, number, written),
+            binary=info.binary,
         )
         made.append(
             Kernel(
@@ -170,7 +182,8 @@ def trace_job(
     events: list[tuple[int, int]] = []
     if memcpy != "ignore":
         before = copies_before(store, chosen, memcpy == "time", len(streams))
-        every, events = with_copies(made, [before.get(number, []) for number in chosen])
+        after = before.get(len(store.kernels), [])
+        every, events = with_copies(made, [before.get(number, []) for number in chosen], after)
     written.kernels = every
     given = {
         "memcpy": memcpy,

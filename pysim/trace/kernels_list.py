@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,41 +61,63 @@ def _hint(path: Path) -> str:
 def read_list(path: Path | str) -> tuple[Memcpy | KernelFile, ...]:
     """Return the copies to the device and the kernels that a list (or its folder) names, in order.
 
-    Other lines are skipped, as the simulators that share the format do. Raises WorkloadError,
-    ``file:line: what``: a kernel's file must exist and lie in the folder of the list.
+    Empty lines, comments (``#``) and copies to the host have no effect. Raises WorkloadError,
+    ``file:line: what``: any other line, a comment that names a trace file, or a kernel's file that does not
+    exist or lies outside the folder of the list.
     """
     path = find_list(path)
     try:
         if path.stat().st_size > _LIST_MOST:
             raise WorkloadError(f"{path}: too large for a list of kernels")
-        lines = path.read_bytes().split(b"\n")
+        lines = _lines(path.read_bytes())
     except OSError as error:
         raise WorkloadError(f"{path}: {error.strerror or error}") from error
     commands: list[Memcpy | KernelFile] = []
     kernels = 0
-    for number, raw in enumerate(lines, 1):
-        text = raw.decode("utf-8", "backslashreplace").strip()
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
         where = f"{path}:{number}"
         if text.startswith("MemcpyHtoD"):
             commands.append(_memcpy(text, where, number))
-        elif text.startswith("kernel"):
+        elif text.startswith("MemcpyDtoH"):
+            _memcpy(text, where, number)
+        elif text.startswith("#"):
+            _check_comment(text, where)
+        elif text.endswith(SUFFIXES) or text.startswith("kernel"):
             kernels += 1
             commands.append(KernelFile(_kernel_path(path, text, where), kernels, number))
-        elif text.startswith("/"):
-            raise WorkloadError(f"{where}: {text[:80]!r} is an absolute path")
+        elif text:
+            raise WorkloadError(
+                f"{where}: not understood: {text[:80]!r}: neither a kernel's file ({', '.join(SUFFIXES)})"
+                " nor MemcpyHtoD,ADDRESS,BYTES"
+            )
     if not kernels:
         raise WorkloadError(f"{path}: names no kernel")
     return tuple(commands)
 
 
+def _lines(data: bytes) -> list[str]:
+    """Return the lines of a list: UTF-8, or UTF-16 with a byte-order mark."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "backslashreplace").split("\n")
+    return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "backslashreplace").split("\n")
+
+
+def _check_comment(text: str, where: str) -> None:
+    """Refuse a comment that names a trace file: whether that kernel is meant to run would be a guess."""
+    if text.endswith(SUFFIXES):
+        raise WorkloadError(f"{where}: a comment names a kernel's file: {text[:80]!r}: use --kernels instead")
+
+
 def _memcpy(text: str, where: str, line: int) -> Memcpy:
     fields = text.split(",")
     try:
-        if len(fields) != 3 or "_" in text:
+        if len(fields) != 3 or len(fields[0]) != len("MemcpyHtoD") or "_" in text:
             raise ValueError
         address, size = int(fields[1], 16), int(fields[2], 10)
     except ValueError:
-        raise WorkloadError(f"{where}: not MemcpyHtoD,ADDRESS,BYTES: {text[:80]!r}") from None
+        name = text[: len("MemcpyHtoD")]
+        raise WorkloadError(f"{where}: not {name},ADDRESS,BYTES: {text[:80]!r}") from None
     if not (0 <= address < _ADDRESS_END and 0 <= size <= _ADDRESS_END - address):
         raise WorkloadError(f"{where}: a copy outside 64 bits of address")
     return Memcpy(address, size, line)
@@ -105,6 +128,8 @@ def _kernel_path(path: Path, text: str, where: str) -> Path:
         raise WorkloadError(f"{where}: {text[:80]!r} is no file name")
     if not text.endswith(SUFFIXES):
         raise WorkloadError(f"{where}: {text[:80]!r} does not end in {', '.join(SUFFIXES)}")
+    if text.startswith("/"):
+        raise WorkloadError(f"{where}: {text[:80]!r} is an absolute path")
     folder = path.parent
     target = folder / text
     try:

@@ -102,7 +102,8 @@ def lowered_of(job, scheme, conf, deps=None, order=None, known=None):
     deps = deps or dependences(job)
     plan = choice.launch_plan(job, deps, conf)
     job = plan.job if plan else job
-    programs = lower_programs(job, values["gpu.sm.block_max"], values)
+    gpu = conf.device.sm, conf.device.mma_rate
+    programs = lower_programs(job, values["gpu.sm.block_max"], values, gpu)
     each = [carveout(k, values, conf.carveouts) for k in job.kernels]
     times = [float(k.tbs) for k in job.kernels]
     made = lower(job, deps, choice, values, programs, each, times, plan, known)

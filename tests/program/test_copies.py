@@ -208,12 +208,13 @@ def test_copies_of_a_list_come_where_they_stand(folder):
         f"MemcpyHtoD,0x{A:016x},1",
     )
     names = [k.name for k in trace_job(store).kernels]
-    assert [name == NAME for name in names] == [True, False, True, True, False, False]
+    assert [name == NAME for name in names] == [True, False, True, True, False, False, True]
     job = trace_job(store)
     pages = store.trace_array("pages").tolist()
     b = pages.index(B >> 21) << 21
-    assert spans_of(job) == [[[0, 4096]], [[b, b + 100]], [[store.memory_bytes, store.memory_bytes + 100]]]
-    assert [k.copy.timed for k in trace_job(store, memcpy="time").kernels if k.copy] == [True] * 3
+    far = [[store.memory_bytes, store.memory_bytes + 100]]
+    assert spans_of(job) == [[[0, 4096]], [[b, b + 100]], far, [[0, 1]]]
+    assert [k.copy.timed for k in trace_job(store, memcpy="time").kernels if k.copy] == [True] * 4
     assert [k.name for k in trace_job(store, memcpy="ignore").kernels] == [n for n in names if n != NAME]
     # with the kernel that follows
     assert spans_of(trace_job(store, [2])) == [
@@ -283,6 +284,18 @@ def test_copies_are_written_and_come_back(tmp_path):
 def test_copies_before_nothing(folder):
     store = listed(folder, *(f"kernel-{i}.traceg" for i in (1, 2, 3)))
     assert copies_before(store, [0, 1, 2], timed=False, stream=0) == {}
+
+
+def test_copies_after_the_last_kernel(folder):
+    store = listed(folder, *(f"kernel-{i}.traceg" for i in (1, 2, 3)), f"{NAME},0x{FAR:x},4000000")
+    job = trace_job(store, memcpy="time")
+    assert [k.copy is not None for k in job.kernels] == [False] * 3 + [True]
+    # the copy waits for the kernels of all streams
+    assert {after for _, after in job.events} == {3}
+    assert job.kernels[3].copy.nbytes == 4000000
+    assert all(k.copy is None for k in trace_job(store, [1, 3], memcpy="time").kernels)
+    last = execute(job, "stream", tiny()).end
+    assert last > execute(trace_job(store, memcpy="ignore"), "stream", tiny()).end + 4000000 // 20
 
 
 @pytest.mark.parametrize("timed", [False, True])

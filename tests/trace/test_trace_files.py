@@ -51,6 +51,17 @@ def test_list_of_kernels(folder):
         ("MemcpyHtoD,0x0", "not MemcpyHtoD,ADDRESS,BYTES"),
         ("MemcpyHtoD,0xfffffffffffffff0,17", "outside 64 bits"),
         ("MemcpyHtoD,0x10,-1", "outside 64 bits"),
+        ("MemcpyHtoDAsync,0x10,4", "not MemcpyHtoD,ADDRESS,BYTES"),
+        ("MemcpyDtoH,0x10", "not MemcpyDtoH,ADDRESS,BYTES"),
+        ("Memset,0x10,0,4", "not understood: 'Memset,0x10,0,4'"),
+        ("MemcpyDtoD,0x10,4", "not understood"),
+        ("memcpyhtod,0x10,4", "not understood"),
+        ("// note", "not understood"),
+        ("4096", "not understood"),
+        ("Kernel-1.TRACEG", "not understood"),
+        ("../kernel-1.traceg", "leaves the folder"),
+        ("sub/kernel-1.traceg", "no such file"),
+        ("# kernel-1.traceg", "a comment names a kernel's file"),
     ],
 )
 def test_bad_lists(folder, line, what):
@@ -61,6 +72,20 @@ def test_bad_lists(folder, line, what):
         listed(folder, "kernel-1.traceg", line)
     assert str(caught.value).startswith(f"{folder / 'kernelslist.g'}:2: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["./kernel-1.traceg", ".//kernel-1.traceg", "\tkernel-1.traceg\r", "twice/other.traceg"]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_names_and_encodings_of_a_list(folder, line, encoding):
+    (folder / "twice").mkdir()
+    (folder / "twice" / "other.traceg").write_bytes(SAMPLE)
+    for lines in ([line, "# a comment", "", "kernel-1.traceg"], ["kernel-1.traceg", "#", line]):
+        (folder / "kernelslist.g").write_bytes("\n".join(lines).encode(encoding))
+        found = read_list(folder)
+        assert [command.number for command in found] == [1, 2]
+        assert sum(command.path.samefile(folder / line.strip()) for command in found) >= 1
 
 
 def test_folders_without_a_list(folder):

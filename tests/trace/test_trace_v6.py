@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pysim._ffi import lib
+from pysim._ffi import dtype_of, lib
 from pysim.errors import WorkloadError
 
 from .read import V6, bad, error_of, inst_of, one_warp, plain, read
@@ -123,7 +123,7 @@ def test_tracez(tmp_path, dictionary):
     path.write_bytes(data)
     head, *tbs = plain(path)
     assert head.version == 6
-    assert [len(insts) // 64 for insts, _ in tbs] == [len(lines)] * 2
+    assert [len(insts) // dtype_of("gs_trace_inst").itemsize for insts, _ in tbs] == [len(lines)] * 2
 
 
 def test_damaged_tracez(tmp_path):

@@ -55,6 +55,12 @@ class Device:
     sources: Mapping[str, str]
     energies: Energies = ()
 
+    @property
+    def sm(self) -> int:
+        """The SM version: compute capability 8.6 is 86."""
+        major, minor = self.compute_capability
+        return 10 * major + minor
+
     def __hash__(self) -> int:
         """Return a hash that equal devices share; it leaves out the values, which are no part of a key."""
         return hash((self.name, self.title, self.compute_capability, self.carveouts, self.mma_rate))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,31 @@ def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str
 def test_missing_file_is_a_clean_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         device(str(tmp_path / "absent.toml"))
+
+
+def test_a_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    """A pipe is not waited for, an endless device is not read, and nesting does not end the process."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    for name in ("pipe", "folder", "zero"):
+        with pytest.raises(ConfigError, match=f"{name}.toml: cannot be read: no regular file"):
+            device(str(tmp_path / f"{name}.toml"))
+    for text, message in (
+        ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        (".".join(["gpu"] * 5000) + " = 1", "nested too deeply"),
+        ("# " + "a" * (1 << 20), "a device file has at most 1 MiB"),
+        ("gpu.sms = " + "1" * 5000, "not valid TOML: "),
+        ("gpu.sms = 1" + "0" * 400, "gpu.sms = 10"),
+    ):
+        with pytest.raises(ConfigError, match=message) as caught:
+            device(write(tmp_path, text))
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
+    for bad in ("a\0.toml", "a" * 5000 + ".toml"):
+        with pytest.raises(ConfigError, match="cannot be read: ") as caught:
+            device(bad)
+        assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("name", DEVICES)

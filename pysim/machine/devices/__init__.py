@@ -28,6 +28,7 @@ defaults of the parameter table::
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,6 +49,8 @@ GENERATIONS: dict[str, Generation] = {
     made.name.lower(): made for made in (pascal.PASCAL, volta.VOLTA, ampere.AMPERE, hopper.HOPPER)
 }
 
+LONGEST_PATH = 200  # characters of a path in an error message
+MOST_BYTES = 1 << 20  # of a device file
 _KEYS = ("name", "title", "base", "generation", "compute_capability", "carveouts", "mma_rate", "gpu")
 
 
@@ -67,16 +70,30 @@ def device(name: str | os.PathLike[str]) -> Device:
 def _read(path: Path) -> Device:
     import tomllib
 
+    shown = brief(str(path), LONGEST_PATH)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _build(tomllib.loads(_contents(path).decode()), path)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    try:
-        return _build(table, path)
+        raise ConfigError(f"{shown}: not valid TOML: {brief(str(error), LONGEST_PATH)}") from None
+    except RecursionError:
+        raise ConfigError(f"{shown}: not valid TOML: nested too deeply") from None
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(f"{shown}: {error}") from None
+
+
+def _contents(path: Path) -> bytes:
+    """Return the bytes of a regular file: a pipe would block, and a device may have no end."""
+    if "\0" in str(path):
+        raise ConfigError("cannot be read: a path has no NUL")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ConfigError("cannot be read: no regular file")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"a device file has at most {MOST_BYTES >> 20} MiB")
+    return data
 
 
 def _build(table: dict[str, object], path: Path) -> Device:

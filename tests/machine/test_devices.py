@@ -170,6 +170,9 @@ def test_crossbar_of_the_peer_follows_from_its_ports(name: str, shares: list[int
 def test_unknown_device_names_the_nearest(wrong: str, hint: str) -> None:
     with pytest.raises(ConfigError, match=f"unknown GPU {wrong}: did you mean {hint}"):
         device(wrong)
+    with pytest.raises(ConfigError, match=f"unknown GPU {wrong}: did you mean {hint}") as caught:
+        device(f"{wrong}\n")
+    assert "\n" not in str(caught.value)
 
 
 def write(folder: Path, text: str) -> str:
@@ -259,6 +262,21 @@ def test_default_gaps_say_what_they_were_measured_by(tmp_path: Path) -> None:
         ('compute_capability = "seven"', "must look like 7.0"),
         ("carveouts = 4", "carveouts = 4"),
         ("gpu = ", "not valid TOML"),
+        ('name = ""', "name = '': must be a text"),
+        ("name = 3", "name = 3: must be a text"),
+        ("title = []", r"title = \[\]: must be a text"),
+        (f"name = '{'a' * 65}'", "must be at most 64 bytes"),
+        ('name = "a\\nb"', "name = a b: must be one line"),
+        ('gpu.sms = {value = 4, source = "x", foo = 1}', "gpu.sms: unknown key foo: it takes value"),
+        ('gpu.sms = {source = "x"}', "gpu.sms: no value: it takes value and source"),
+        ('gpu.sms = {value = 4, source = "a\\nb"}', "gpu.sms: source = a b: must be one line"),
+        ("gpu.sms = {value = 4, source = 5}", "gpu.sms: source = 5: must be a text"),
+        ("gpu.dram = {value = 4}", "unknown parameter gpu.dram.value"),
+        ("base = [1]", r"unknown base \[1\]"),
+        (f'compute_capability = "{"7" * 5000}"', r"compute_capability = 7{80}\.\.\.: must look like 7.0"),
+        ("compute_capability = 0.5", r"must be \(major, minor\), major from 1"),
+        (f"{'a' * 5000} = 1", r"unknown key a{80}\.\.\."),
+        (f"gpu.{'a' * 5000} = 1", r"unknown parameter gpu.a{76}\.\.\."),
     ],
 )
 def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str) -> None:
@@ -266,6 +284,7 @@ def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str
         device(write(tmp_path, text))
     assert "mine.toml: " in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 def test_missing_file_is_a_clean_error(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def _build(table: dict[str, object], path: Path) -> Device:
     for key in table:
         # Dotted keys may be quoted, as on a command line: "gpu.l2.size" = "3MiB".
         if key not in _KEYS and not key.startswith("gpu."):
-            raise ConfigError(f"unknown key {key}{suggest(key, _KEYS)}")
+            raise ConfigError(f"unknown key {brief(key)}{suggest(key, _KEYS)}")
     base = _base(table)
     given = {path: (base.values[path], base.sources[path]) for path in base.values} if base else {}
     given = inherited(base.name, given) if base else {}
@@ -131,7 +131,7 @@ def _base(table: Mapping[str, object]) -> Device | None:
     for key, known in (("base", DEVICES), ("generation", GENERATIONS)):
         if key in table and str(table[key]) not in known:
             hint = suggest(str(table[key]), known)
-            raise ConfigError(f"unknown {key} {table[key]}{hint} (known: {', '.join(known)})")
+            raise ConfigError(f"unknown {key} {brief(table[key])}{hint} (known: {', '.join(known)})")
     if "generation" in table:
         generation = GENERATIONS[str(table["generation"])]
         return card(generation.name, generation.name, generation)
@@ -145,8 +145,20 @@ def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, tuple[ob
         path = f"{prefix}{key}"
         if not isinstance(value, dict):
             found[path] = (value, "")
-        elif "value" in value and set(value) <= {"value", "source"}:
-            found[path] = (value["value"], checked_text("source", value.get("source", "")))
+        elif path in ROWS:
+            found[path] = _value_and_source(path, value)
         else:
             found.update(_leaves(value, f"{path}."))
     return found
+
+
+def _value_and_source(path: str, table: Mapping[str, object]) -> tuple[object, str]:
+    for key in table:
+        if key not in ("value", "source"):
+            raise ConfigError(f"{path}: unknown key {brief(key)}: it takes value and source")
+    if "value" not in table:
+        raise ConfigError(f"{path}: no value: it takes value and source")
+    try:
+        return table["value"], checked_text("source", table.get("source", ""))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None

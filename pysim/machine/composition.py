@@ -44,8 +44,8 @@ class Settings:
         row = ROWS[path]
         new, source = parse(path, row, value), checked_text("source", source)
         old = self.values[path]
-        if new != old:
-            self.changed.setdefault(path, show(row, old))
+        if new != old and self.changed.setdefault(path, show(row, old)) == show(row, new):
+            del self.changed[path]  # as it began
         self.values[path], self.sources[path] = new, source
 
 

@@ -24,11 +24,10 @@ from pysim.units import ROWS, Value, suggest
 from .composition import SET_HERE, Part, Settings, UnknownNameError, tree_lines
 from .config import Config, checked_overrides
 from .device_file import toml_of
-from .devices import Device
+from .devices import LONGEST_PATH, Device
 from .devices import device as registered
 from .devices.fields import checked_capability, checked_carveouts, checked_rate, checked_text
 
-LONGEST_PATH = 200  # characters of a path in an error message
 _OWN = ("name", "title", "compute_capability", "carveouts", "mma_rate")  # of a device, beside parameters
 
 

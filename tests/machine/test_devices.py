@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,9 @@ def test_crossbar_of_the_peer_follows_from_its_ports(name: str, shares: list[int
 def test_unknown_device_names_the_nearest(wrong: str, hint: str) -> None:
     with pytest.raises(ConfigError, match=f"unknown GPU {wrong}: did you mean {hint}"):
         device(wrong)
+    with pytest.raises(ConfigError, match=f"unknown GPU {wrong}: did you mean {hint}") as caught:
+        device(f"{wrong}\n")
+    assert "\n" not in str(caught.value)
 
 
 def write(folder: Path, text: str) -> str:
@@ -258,6 +262,21 @@ def test_default_gaps_say_what_they_were_measured_by(tmp_path: Path) -> None:
         ('compute_capability = "seven"', "must look like 7.0"),
         ("carveouts = 4", "carveouts = 4"),
         ("gpu = ", "not valid TOML"),
+        ('name = ""', "name = '': must be a text"),
+        ("name = 3", "name = 3: must be a text"),
+        ("title = []", r"title = \[\]: must be a text"),
+        (f"name = '{'a' * 65}'", "must be at most 64 bytes"),
+        ('name = "a\\nb"', "name = a b: must be one line"),
+        ('gpu.sms = {value = 4, source = "x", foo = 1}', "gpu.sms: unknown key foo: it takes value"),
+        ('gpu.sms = {source = "x"}', "gpu.sms: no value: it takes value and source"),
+        ('gpu.sms = {value = 4, source = "a\\nb"}', "gpu.sms: source = a b: must be one line"),
+        ("gpu.sms = {value = 4, source = 5}", "gpu.sms: source = 5: must be a text"),
+        ("gpu.dram = {value = 4}", "unknown parameter gpu.dram.value"),
+        ("base = [1]", r"unknown base \[1\]"),
+        (f'compute_capability = "{"7" * 5000}"', r"compute_capability = 7{80}\.\.\.: must look like 7.0"),
+        ("compute_capability = 0.5", r"must be \(major, minor\), major from 1"),
+        (f"{'a' * 5000} = 1", r"unknown key a{80}\.\.\."),
+        (f"gpu.{'a' * 5000} = 1", r"unknown parameter gpu.a{76}\.\.\."),
     ],
 )
 def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str) -> None:
@@ -265,11 +284,37 @@ def test_own_device_errors_name_the_file(tmp_path: Path, text: str, message: str
         device(write(tmp_path, text))
     assert "mine.toml: " in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 def test_missing_file_is_a_clean_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         device(str(tmp_path / "absent.toml"))
+
+
+def test_a_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    """A pipe is not waited for, an endless device is not read, and nesting does not end the process."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    for name in ("pipe", "folder", "zero"):
+        with pytest.raises(ConfigError, match=f"{name}.toml: cannot be read: no regular file"):
+            device(str(tmp_path / f"{name}.toml"))
+    for text, message in (
+        ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        (".".join(["gpu"] * 5000) + " = 1", "nested too deeply"),
+        ("# " + "a" * (1 << 20), "a device file has at most 1 MiB"),
+        ("gpu.sms = " + "1" * 5000, "not valid TOML: "),
+        ("gpu.sms = 1" + "0" * 400, "gpu.sms = 10"),
+    ):
+        with pytest.raises(ConfigError, match=message) as caught:
+            device(write(tmp_path, text))
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
+    for bad in ("a\0.toml", "a" * 5000 + ".toml"):
+        with pytest.raises(ConfigError, match="cannot be read: ") as caught:
+            device(bad)
+        assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("name", DEVICES)

@@ -333,6 +333,18 @@ def test_a_device_made_by_hand_is_saved_whole_or_not_at_all(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_value_that_is_set_back_is_not_marked_as_changed():
+    system = System("titan_v")
+    for part, name in ((system.host, "launch"), (system.gpus[0], "sms")):
+        first, before = getattr(part, name), repr(part).count("(was ")
+        setattr(part, name, 7)
+        setattr(part, name, 9)
+        assert repr(part).count("(was ") == before + 1
+        setattr(part, name, first)
+        assert repr(part).count("(was ") == before
+    assert system.config().values == Config.resolve(registered("titan_v")).values
+
+
 def test_what_is_refused_changes_nothing():
     gpu = pysim.device("titan_v")
     before = repr(gpu)

@@ -28,6 +28,7 @@ defaults of the parameter table::
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,6 +49,8 @@ GENERATIONS: dict[str, Generation] = {
     made.name.lower(): made for made in (pascal.PASCAL, volta.VOLTA, ampere.AMPERE, hopper.HOPPER)
 }
 
+LONGEST_PATH = 200  # characters of a path in an error message
+MOST_BYTES = 1 << 20  # of a device file
 _KEYS = ("name", "title", "base", "generation", "compute_capability", "carveouts", "mma_rate", "gpu")
 
 
@@ -67,23 +70,37 @@ def device(name: str | os.PathLike[str]) -> Device:
 def _read(path: Path) -> Device:
     import tomllib
 
+    shown = brief(str(path), LONGEST_PATH)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _build(tomllib.loads(_contents(path).decode()), path)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    try:
-        return _build(table, path)
+        raise ConfigError(f"{shown}: not valid TOML: {brief(str(error), LONGEST_PATH)}") from None
+    except RecursionError:
+        raise ConfigError(f"{shown}: not valid TOML: nested too deeply") from None
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(f"{shown}: {error}") from None
+
+
+def _contents(path: Path) -> bytes:
+    """Return the bytes of a regular file: a pipe would block, and a device may have no end."""
+    if "\0" in str(path):
+        raise ConfigError("cannot be read: a path has no NUL")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ConfigError("cannot be read: no regular file")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"a device file has at most {MOST_BYTES >> 20} MiB")
+    return data
 
 
 def _build(table: dict[str, object], path: Path) -> Device:
     for key in table:
         # Dotted keys may be quoted, as on a command line: "gpu.l2.size" = "3MiB".
         if key not in _KEYS and not key.startswith("gpu."):
-            raise ConfigError(f"unknown key {key}{suggest(key, _KEYS)}")
+            raise ConfigError(f"unknown key {brief(key)}{suggest(key, _KEYS)}")
     base = _base(table)
     given = {path: (base.values[path], base.sources[path]) for path in base.values} if base else {}
     given = inherited(base.name, given) if base else {}
@@ -114,7 +131,7 @@ def _base(table: Mapping[str, object]) -> Device | None:
     for key, known in (("base", DEVICES), ("generation", GENERATIONS)):
         if key in table and str(table[key]) not in known:
             hint = suggest(str(table[key]), known)
-            raise ConfigError(f"unknown {key} {table[key]}{hint} (known: {', '.join(known)})")
+            raise ConfigError(f"unknown {key} {brief(table[key])}{hint} (known: {', '.join(known)})")
     if "generation" in table:
         generation = GENERATIONS[str(table["generation"])]
         return card(generation.name, generation.name, generation)
@@ -128,8 +145,20 @@ def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, tuple[ob
         path = f"{prefix}{key}"
         if not isinstance(value, dict):
             found[path] = (value, "")
-        elif "value" in value and set(value) <= {"value", "source"}:
-            found[path] = (value["value"], checked_text("source", value.get("source", "")))
+        elif path in ROWS:
+            found[path] = _value_and_source(path, value)
         else:
             found.update(_leaves(value, f"{path}."))
     return found
+
+
+def _value_and_source(path: str, table: Mapping[str, object]) -> tuple[object, str]:
+    for key in table:
+        if key not in ("value", "source"):
+            raise ConfigError(f"{path}: unknown key {brief(key)}: it takes value and source")
+    if "value" not in table:
+        raise ConfigError(f"{path}: no value: it takes value and source")
+    try:
+        return table["value"], checked_text("source", table.get("source", ""))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, overload
@@ -12,9 +12,12 @@ import numpy as np
 
 from pysim.program.regions import csr_offsets, empty_index, expand_ranges, strided_ranges_of_lists
 
+from .group_check import checked_groups
 from .kernel_order import implied_kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -24,6 +27,14 @@ RAW, WAR, WAW = 1, 2, 4
 KINDS = {"raw": RAW, "war": WAR, "waw": WAW}
 NODE = np.dtype([("kernel", "u4"), ("expect", "u4"), ("first_range", "u4"), ("ranges", "u4")])
 EDGE = np.dtype([("producer", "u4"), ("consumer", "u4"), ("raw", "u8"), ("war", "u8"), ("waw", "u8")])
+
+
+def _freeze(tables: Groups | Dependences) -> None:
+    """Make the arrays read-only: the schemes of a call share them."""
+    for field in fields(tables):
+        array = getattr(tables, field.name)
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups(Sequence[Group]):
-    """Many group nodes in flat arrays.
+    """Many group nodes in flat arrays, which are read-only from then on.
 
     The producers of node n are ``producers[producer_ptr[n]:producer_ptr[n + 1]]`` with the ``kinds`` of the
     same slice; its consumers are ``consumers[consumer_ptr[n]:consumer_ptr[n + 1]]``.
@@ -55,6 +66,10 @@ class Groups(Sequence[Group]):
     kinds: NDArray[np.uint8]
     consumer_ptr: Ints
     consumers: Ints
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self)
 
     @classmethod
     def of(cls, groups: Sequence[Group]) -> Groups:
@@ -119,7 +134,7 @@ class Dependences:
     ``out_first`` and ``out_count`` of each kernel; ``tb_outs``: nodes that the end of a TB counts down,
     found by ``tb_out_ptr`` from ``tb_out_first[k]`` on. ``preds``: kernels that each kernel waits for;
     ``edges``: TB pairs for each pair of kernels, by kind; ``races``: (earlier, later) kernels that conflict
-    and that nothing orders.
+    and that nothing orders. All arrays are read-only.
     """
 
     groups: Groups
@@ -138,14 +153,23 @@ class Dependences:
     edges: NDArray[np.void]
     races: tuple[tuple[int, int], ...]
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self)
+
     def kernel_and_tb(self, number: int) -> tuple[int, int]:
         """Return (kernel, TB) of a global TB number."""
         kernel = int(np.searchsorted(self.offsets, number, side="right")) - 1
         return kernel, number - int(self.offsets[kernel])
 
-    def with_groups(self, groups: Sequence[Group]) -> Dependences:
-        """Return edges between the same TBs that consist of other group nodes, given in kernel order."""
-        return assemble(groups, self.offsets, races=self.races)
+    def with_groups(self, groups: Iterable[Group]) -> Dependences:
+        """Return edges between the same TBs that consist of other group nodes, given in any order.
+
+        A node without producers or without consumers is no edge and is dropped. Raises DependenceError, which
+        names the first wrong group, where an edge does not run from a TB of an earlier kernel to a TB of the
+        group's kernel, or a field is no array of integers.
+        """
+        return assemble(Groups(*checked_groups(groups, Group, self.offsets)), self.offsets, races=self.races)
 
     def producers(self, kernel: int, tb: int) -> list[tuple[int, int]]:
         """Return the (kernel, TB) pairs that a TB waits for."""

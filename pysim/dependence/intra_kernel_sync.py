@@ -13,7 +13,7 @@ import numpy as np
 
 from pysim.program.regions import csr_offsets, expand_ranges
 
-from .groups import Dependences, Group
+from .groups import Dependences, Group, assemble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def inherit_producers(job: Job, deps: Dependences) -> Dependences:
         mine = known[group.kernel]
         who = group.consumers if mine is None else mine.with_waiters(group.consumers)
         made.append(Group(group.kernel, group.producers, group.kinds, who))
-    return deps.with_groups(made)
+    return assemble(made, deps.offsets, races=deps.races)
 
 
 def share_workspace(kernel: Kernel, other: Kernel) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from pysim.analysis.reuse_distance import missed_bytes
 from pysim.errors import WorkloadError
 from pysim.results.tables import TICKS_US
+from pysim.schemes.hooks import core_tables_of, known_edges_of
 
 from .replay import contract
 
@@ -293,8 +294,8 @@ class Replay:
     def prepare(self, lowered: Lowered) -> None:
         """Give the contracted job the window, the predecessors and the learning report of the whole one."""
         values = lowered.values
-        known = self.scheme.known_edges(self.job, self.deps, values)
-        how = self.scheme.core_tables(self.job, known, values)
+        known = known_edges_of(self.scheme, self.job, self.deps, values)
+        how = core_tables_of(self.scheme, self.job, known, values)
         self.preds = how.preds
         lowered.known = replace(lowered.known, learned=known.learned)
         lowered.launches["places"] = self.contraction.window_slots

@@ -14,7 +14,7 @@ from pysim.program.recorded_program import RecordedAccesses
 from pysim.program.regions import csr_offsets
 from pysim.program.warp_program import OP
 from pysim.schemes.core_tables import CoreTables
-from pysim.schemes.edge_check import check_edges
+from pysim.schemes.hooks import all_tables_of, carveout_of, coherence_of, known_edges_of, order_of
 from pysim.schemes.priority import PRIORITY, priority_ranks
 from pysim.schemes.registry import Choice
 
@@ -194,12 +194,10 @@ def _ordering(
 ) -> tuple[KnownEdges, CoreTables]:
     """Return the edges that a scheme goes by, and how it orders a job; prologues do not change its edges."""
     source = plan.source if plan and plan.source else job
-    known = known or scheme.known_edges(source, deps, values)
+    known = known or known_edges_of(scheme, source, deps, values)
     if plan is not None and not plan.has_prologue and not plan.intra_kernel_only:
-        return known, CoreTables(plan.preds, scheme.core_order(job, values) | plan.order)
-    how = scheme.core_tables(source, known, values)
-    check_edges(scheme.name, how, source)
-    how = scheme.add_coarse_forms(how, source, known, values)
+        return known, CoreTables(plan.preds, order_of(scheme, job, values) | plan.order)
+    how = all_tables_of(scheme, source, known, values)
     how.order |= plan.order if plan else {}
     return known, how
 
@@ -235,8 +233,8 @@ def lower(
     launches["program"], launches["places"] = programs.index, 1
     launches["rank"] = priority_ranks(how.priority or PRIORITY[values["scheme.priority"]], how.preds, times)
     _planned(launches, plan)
-    fill_coherence(launches, scheme.coherence(values), job, plan)
-    launches["carveout"] = carveouts if scheme.carveout_mode(values) == "kernel" else max(carveouts)
+    fill_coherence(launches, coherence_of(scheme, values), job, plan)
+    launches["carveout"] = carveouts if carveout_of(scheme, values) == "kernel" else max(carveouts)
     pred_table, launches["first_pred"], launches["preds"] = _flat(how.preds)
     for name in ("first_tb_out", "first_tb_row", "first_block"):
         launches[name] = NONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, scheme_traits
@@ -52,6 +53,8 @@ class Session:
         if deps is None:
             check_job(job)
             check_patterns(job)
+        # schemes get the kernels as a tuple: what one of them does must not change what others see
+        job = replace(job, kernels=tuple(job.kernels), events=tuple(job.events))
         self.config, self.job, self.threads, self.clock = config, job, threads, clock
         self.deps: Dependences = dependences(job) if deps is None else deps
         self.tbs = sum(k.tbs for k in job.kernels)

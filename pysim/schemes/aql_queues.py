@@ -13,6 +13,7 @@ from pysim.dependence.groups import reduce_preds
 from pysim.params import PARAMS
 
 from .core_tables import CoreTables
+from .hooks import order_of
 from .options import COHERENCE, SchemeOption
 from .scheme import Scheme
 
@@ -98,7 +99,7 @@ class AqlQueues(Scheme):
         by_stream = QUEUE_MAPS[values["scheme.queues.map"]] == "stream"
         count = len({k.stream for k in job.kernels}) if by_stream else values["scheme.queues.count"]
         made = queue_packets(job, known.deps.preds, count, by_stream)
-        order = self.core_order(job, values) | {
+        order = order_of(self, job, values) | {
             "queues": count,
             "slots": values["scheme.queues.hardware"],
             "ring": values["scheme.queues.ring"],

@@ -19,6 +19,7 @@ from pysim.params import PARAMS
 
 from . import hardware_cost
 from .core_tables import CoreTables, word_bytes
+from .hooks import order_of
 from .options import COHERENCE, PLACEMENTS, SchemeOption
 from .scheme import Scheme
 
@@ -116,7 +117,7 @@ class BlockMaestro(Scheme):
         entries, children = values["scheme.blockmaestro.entries"], values["scheme.blockmaestro.children"]
         counter = hardware_cost.entry_bytes(hardware_cost.blockmaestro_counter_fields())
         listed = hardware_cost.entry_bytes(hardware_cost.blockmaestro_list_fields(children))
-        order = self.core_order(job, values)
+        order = order_of(self, job, values)
         order |= {
             "window": min(len(made.preds), values["scheme.blockmaestro.kernels"]),
             "in_order": 1,

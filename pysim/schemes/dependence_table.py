@@ -10,6 +10,7 @@ from pysim.errors import ConfigError, WorkloadError
 from . import hardware_cost
 from .coarsening import coarse_forms
 from .core_tables import CoreTables, word_bytes
+from .hooks import coherence_of, order_of, preds_of
 from .in_kernel_sync import intra_kernel_plan
 from .known_edges import KnownEdges
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
@@ -84,9 +85,9 @@ class TableScheme(Scheme):
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
         """Return the TB edges as group nodes, and the time to find them."""
-        order = self.core_order(job, values) | {"footprints": known.footprints}
+        order = order_of(self, job, values) | {"footprints": known.footprints}
         return CoreTables(
-            self.preds(job, known.deps),
+            preds_of(self, job, known.deps),
             order,
             known.deps,
             {"barrier": known.barrier, "look_up": known.lookup_ticks, "enter": known.insert_ticks}
@@ -116,7 +117,7 @@ class TableScheme(Scheme):
             return turns
         if turns is not None:
             raise WorkloadError("scheme.prologue = 1: TBs that wait for each other wait inside already")
-        if self.coherence(values) != "bypass":
+        if coherence_of(self, values) != "bypass":
             raise ConfigError(
                 "scheme.prologue = 1 needs scheme.coherence = bypass: L1 may hold what was there before"
             )

@@ -19,6 +19,7 @@ from pysim.program.regions import SECTOR
 from . import hardware_cost
 from .core_tables import CoreTables
 from .hardware_cost import Structure
+from .hooks import order_of
 from .options import PLACEMENTS, PRIORITIES, SchemeOption
 from .scheme import Scheme
 
@@ -126,7 +127,7 @@ class AcsHardware(_Acs):
         """Return the order by range checks; the window compares one slot a cycle."""
         preds, _ = conflicting_kernels(job)
         size, cycle = values["scheme.acs.window"], values["gpu.clock"]
-        order = self.core_order(job, values)
+        order = order_of(self, job, values)
         # admission searches the whole window, a completed kernel is removed from the other slots
         order |= {"window": min(size, len(preds)), "entries": size, "ahead": values["scheme.acs.list"]}
         order |= {"admit": order["admit"] + size * cycle, "end": (size - 1) * cycle}
@@ -150,7 +151,7 @@ class AcsSoftware(_Acs):
         """Return the order by range checks, with host threads that launch kernels and wait for their ends."""
         preds, segments = conflicting_kernels(job)
         size, submit = values["scheme.acs.window"], values["host.launch"] + values["gpu.cp.launch"]
-        order = self.core_order(job, values)
+        order = order_of(self, job, values)
         order |= {
             "window": min(size, len(preds)),
             "entries": size,

@@ -17,6 +17,7 @@ from .bloom import TB_BLOOM
 from .cusync import CUSYNC, PDL
 from .dependence_table import POOL, TB_IDEAL, TB_STATIC
 from .fused import FUSED
+from .hooks import full_name_of, launch_plan_of, structures_of
 from .kernel_window import ACS_HW, ACS_SW
 from .learned import TB_LEARNED
 from .options import SchemeOption
@@ -147,7 +148,7 @@ class Choice:
     @property
     def name(self) -> str:
         """The name in result tables."""
-        return self.scheme.full_name(self.options)
+        return full_name_of(self.scheme, self.options)
 
     @property
     def waits_inside(self) -> bool:
@@ -164,13 +165,13 @@ class Choice:
 
     def launch_plan(self, job: Job, deps: Dependences, config: Config) -> LaunchPlan | None:
         """Return the launches, where programs change or wait inside; None: the job is launched as it is."""
-        return self.scheme.launch_plan(self.options, job, deps, config)
+        return launch_plan_of(self.scheme, self.options, job, deps, config)
 
     def structures(
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
         """Return what hardware keeps for the scheme and its options (``Scheme.structures``)."""
-        made = self.scheme.structures(sizes, values, counts)
+        made = structures_of(self.scheme, sizes, values, counts)
         more = [self.scheme.options[option].structure for option in self.options]
         return made + [structure(sizes) for structure in more if structure is not None]
 

@@ -14,6 +14,7 @@ from pysim.dependence.intra_kernel_sync import inherit_producers
 from pysim.params import GPC_ORDERS, PARAMS
 
 from .core_tables import CoreTables
+from .hooks import coherence_of, order_of, preds_of, tb_edges_of
 from .in_kernel_sync import intra_kernel_plan
 from .known_edges import KnownEdges
 from .priority import PRIORITY
@@ -119,7 +120,7 @@ class Scheme:
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
         """Return the edges that the scheme goes by and what it costs to know them: nothing, by default."""
-        deps = self.tb_edges(job, deps, values)
+        deps = tb_edges_of(self, job, deps, values)
         return KnownEdges.without_cost(deps if self.kernels_wait else inherit_producers(job, deps))
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class Scheme:
             "tb_edges": int(table),
             "window": min(everything, values["scheme.window"]) if table else everything,
             "bypass": values["scheme.bypass"] if table else 0,
-            "invalidate": INVALIDATE[self.coherence(values)],
+            "invalidate": INVALIDATE[coherence_of(self, values)],
             "gpcs": gpc_order(values),
             "launch": values["gpu.cp.launch"],
             "gap": values[self.gap] if self.gap else 0,
@@ -147,7 +148,7 @@ class Scheme:
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
         """Return what the core must know of a job that does not wait inside its programs."""
-        preds, order = self.preds(job, known.deps), self.core_order(job, values)
+        preds, order = preds_of(self, job, known.deps), order_of(self, job, values)
         if not self.windowed:
             return CoreTables(preds, order)
         entry = values["scheme.table.entry_bytes"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .core_tables import CoreTables, word_bytes
+from .hooks import order_of, preds_of
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
 from .scheme import Scheme
 
@@ -58,7 +59,7 @@ class Wireframe(Scheme):
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
         """Return the group nodes of all TBs, and the sequence in which TBs enter the buffer."""
         size = values["scheme.wireframe.node_bytes"]
-        order = self.core_order(job, values) | {
+        order = order_of(self, job, values) | {
             "window": len(job.kernels),
             "admit": 0,
             "reserve": 0,  # one kernel: no older kernel needs reserved slots
@@ -68,7 +69,7 @@ class Wireframe(Scheme):
             "entry_bytes": word_bytes(size),
         }
         return CoreTables(
-            self.preds(job, known.deps),
+            preds_of(self, job, known.deps),
             order,
             known.deps,
             {"enqueued": [0] * len(job.kernels)},

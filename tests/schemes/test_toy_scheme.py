@@ -63,19 +63,6 @@ class OneNodeShort(TableScheme):
         return without_edges(deps, node=0)
 
 
-@pytest.fixture
-def add():
-    names = []
-
-    def add(scheme):
-        pysim.register_scheme(scheme)
-        names.append(scheme.name)
-
-    yield add
-    for name in names:
-        del pysim.SCHEMES[name]
-
-
 @pytest.mark.parametrize(
     "toy",
     [
@@ -195,7 +182,7 @@ def one_group(**changes):
 
 
 WRONG = {
-    "too few": (Preds, lambda job: [()], "preds has entries for 1 kernels"),
+    "too few": (Preds, lambda job: [()], "preds: entries for 1 kernels, the job has"),
     "itself": (
         Preds,
         lambda job: [(k,) for k, _ in enumerate(job.kernels)],
@@ -206,7 +193,7 @@ WRONG = {
     "another job": (
         Edges,
         lambda job, deps: dependences(make("gru:hidden=64,batch=4,timesteps=3,layers=2")),
-        "tb_edges are of another job",
+        "tb_edges: they are of another job",
     ),
     "consumer": (Edges, one_group(consumers=np.array([1 << 20])), "has no TB 1048576"),
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from pysim.errors import ConfigError, brief
@@ -25,7 +25,7 @@ from .scheme import Scheme
 from .wireframe import WIREFRAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
@@ -64,9 +64,10 @@ def register_scheme(scheme: Scheme) -> None:
     Raises
     ------
     ConfigError
-        The argument is no scheme; a name is taken or is not a letter with letters, digits and underscores
-        after it; the granularity is unknown; TBs wait without the table; the gap is no parameter that is a
-        time; a pin names an unknown parameter or a value that it cannot take.
+        The argument is no scheme; a field of it is missing or of another type; a name is taken or is not a
+        letter with letters, digits and underscores after it; the granularity is unknown; TBs wait without the
+        table; the gap is no parameter that is a time; a pin names an unknown parameter or a value that it
+        cannot take.
 
     Examples
     --------
@@ -89,8 +90,16 @@ def register_scheme(scheme: Scheme) -> None:
     if not isinstance(given, Scheme):
         what = f"class {given.__name__}" if isinstance(given, type) else type(given).__name__
         raise ConfigError(f"register_scheme: {what} is no object of a subclass of pysim.Scheme")
+    for field in fields(Scheme):
+        if not hasattr(scheme, field.name):
+            raise ConfigError(
+                f"register_scheme: {type(scheme).__name__} sets no {field.name}:"
+                " its __init__ must call that of pysim.Scheme"
+            )
     _check_name("scheme", scheme.name)
     where = f"scheme {scheme.name}"
+    _check_types(where, scheme, {"doc": str, "gap": str, "options": Mapping})
+    _check_types(where, scheme, dict.fromkeys(("windowed", "waits_inside", "fuses", "host_launches"), bool))
     if scheme.name in SCHEMES:
         raise ConfigError(f"{where}: the name is taken; del pysim.SCHEMES[{scheme.name!r}] frees it")
     if scheme.granularity not in ("kernel", "tb"):
@@ -102,11 +111,26 @@ def register_scheme(scheme: Scheme) -> None:
     _check_pins(where, scheme.pins)
     for name, option in scheme.options.items():
         _check_name(f"{where}: option", name)
-        row: object = option
-        if not isinstance(row, SchemeOption):
-            raise ConfigError(f"{where}: option {name}: {type(row).__name__} is no pysim.SchemeOption")
-        _check_pins(f"{where}: option {name}", option.pins)
+        _check_option(f"{where}: option {name}", option)
     SCHEMES[scheme.name] = scheme
+
+
+def _check_option(where: str, option: object) -> None:
+    if not isinstance(option, SchemeOption):
+        raise ConfigError(f"{where}: {type(option).__name__} is no pysim.SchemeOption")
+    _check_types(where, option, {"doc": str, "waits_inside": bool})
+    structure: object = option.structure
+    if structure is not None and not callable(structure):
+        raise ConfigError(f"{where}: structure = {structure!r}: must be a function")
+    _check_pins(where, option.pins)
+
+
+def _check_types(where: str, made: object, types: Mapping[str, type]) -> None:
+    for name, kind in types.items():
+        value = getattr(made, name)
+        if not isinstance(value, kind):
+            wanted = {str: "text", bool: "True or False"}.get(kind, "a dict")
+            raise ConfigError(f"{where}: {name} = {value!r}: must be {wanted}")
 
 
 def _check_name(what: str, name: object) -> None:
@@ -207,9 +231,13 @@ def parse_scheme(text: str | Scheme) -> Choice:
     scheme = SCHEMES[name]
     options = tuple(rest.split("+")) if colon else ()
     fixed: dict[str, str] = {}
+    given: set[str] = set()
     for option in options:
         if option not in scheme.options:
             raise _unknown(f"scheme {name} has no option", option, list(scheme.options))
+        if option in given:
+            raise ConfigError(f"scheme {text.strip()}: option {option} is given twice")
+        given.add(option)
         for path, _ in scheme.options[option].pins:
             if path in fixed:
                 raise ConfigError(

@@ -55,6 +55,8 @@ def test_parse() -> None:
         ("tb_static:newst", "did you mean 'newest'"),
         ("stream:x", "has no option"),
         ("tb_static:newest+critical", "both set"),
+        ("tb_static:newest+tb+newest", "newest[+]tb[+]newest: option newest is given twice"),
+        ("stream:sync_code+sync_code", "option sync_code is given twice"),
         ("", "no scheme given"),
     ],
 )

@@ -124,6 +124,33 @@ class Warps(Scheme):
     granularity = "warp"
 
 
+class Nameless(Scheme):
+    def __init__(self):
+        pass
+
+
+class NoOptions(Scheme):
+    def __init__(self):
+        object.__setattr__(self, "name", "toy")
+        object.__setattr__(self, "doc", "A toy.")
+
+
+class WordForWindow(Scheme):
+    windowed = "no"
+
+
+class WordForWait(Scheme):
+    waits_inside = "no"
+
+
+class NumberForHost(Scheme):
+    host_launches = 1
+
+
+class NoFusion(Scheme):
+    fuses = None
+
+
 GATE = (("scheme.window", 4),)
 REFUSED = {
     "a class": (EverySecond, "class EverySecond is no object"),
@@ -135,6 +162,30 @@ REFUSED = {
     "long": (Scheme("a" * 65, ""), "64 characters"),
     "not ASCII": (Scheme("schéma", ""), "a name is"),
     "number": (Scheme(7, ""), "7: a name is"),
+    "no name": (Nameless(), "Nameless sets no name: its __init__ must call that of pysim.Scheme"),
+    "no options": (NoOptions(), "NoOptions sets no options: its __init__ must"),
+    "options None": (Scheme("toy", "", options=None), "toy: options = None: must be a dict"),
+    "options list": (Scheme("toy", "", options=["a"]), r"toy: options = \['a'\]: must be a dict"),
+    "gap 5": (Scheme("toy", "", 5), "toy: gap = 5: must be text"),
+    "doc None": (Scheme("toy", None), "toy: doc = None: must be text"),
+    "doc 5": (Scheme("toy", 5), "toy: doc = 5: must be text"),
+    "windowed": (WordForWindow("toy", ""), "toy: windowed = 'no': must be True or False"),
+    "waits_inside": (WordForWait("toy", ""), "toy: waits_inside = 'no': must be True or False"),
+    "host_launches": (NumberForHost("toy", ""), "toy: host_launches = 1: must be True or False"),
+    "fuses": (NoFusion("toy", ""), "toy: fuses = None: must be True or False"),
+    "pins None": (Scheme("toy", "", pins=None), "toy: pins are .* pairs, not None"),
+    "option doc": (
+        Scheme("toy", "", options={"a": SchemeOption(None, GATE)}),
+        "toy: option a: doc = None: must be text",
+    ),
+    "option waits": (
+        Scheme("toy", "", options={"a": SchemeOption("", GATE, waits_inside="no")}),
+        "toy: option a: waits_inside = 'no': must be True or False",
+    ),
+    "option structure": (
+        Scheme("toy", "", options={"a": SchemeOption("", GATE, structure=5)}),
+        "toy: option a: structure = 5: must be a function",
+    ),
     "granularity": (Warps("toy", ""), "granularity = 'warp'"),
     "no table": (TbsWithoutTable("toy", ""), "windowed must be True"),
     "gap": (Scheme("toy", "", "gpu.cp.graph_gasp"), "toy: gap: .*gpu.cp.graph_gap"),

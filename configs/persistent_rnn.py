@@ -25,21 +25,21 @@ def table(script):
     # built before any run, because the weights may not fit in the registers
     mine = {sync: make(f"persistent_rnn:{size},{more},sync={sync}", config) for sync in SYNCS}
     job = make(f"{chosen['kind']}:{size},layers=1,input=skip", config)
-    frame = script.simulate(job, LAUNCHED, tables="none").frame("runs")
-    found = [(f"kernels a step, `{row.scheme}`", row) for row in frame.itertuples()]
+    rows = script.simulate(job, LAUNCHED, tables="none").listed()["runs"]
+    found = [(f"kernels a step, `{row['scheme'].decode()}`", row) for row in rows]
     for sync, job in mine.items():
-        row = next(script.simulate(job, "stream", tables="none").frame("runs").itertuples())
+        row = script.simulate(job, "stream", tables="none").listed()["runs"][0]
         found.append((f"persistent, {'a barrier' if sync == 'grid' else 'flags of TBs'} a step", row))
     yield ("order", "us a step", "TFLOP/s", "of peak", "over stream", "L2 KB a step", "DRAM KB a step")
-    base = found[0][1].time_us
+    base = found[0][1]["time_us"]
     for name, row in found:
-        if row.status != "ok":
-            yield (name, row.reason, *[""] * 5)
+        if row["status"] != b"ok":
+            yield (name, row["reason"].decode(), *[""] * 5)
             continue
-        rate = flops / row.time_us * 1e6
-        traffic = (f"{nbytes / steps / 1e3:,.0f}" for nbytes in (row.l2_bytes, row.dram_bytes))
-        cells = (f"{row.time_us / steps:.2f}", f"{rate / 1e12:.2f}", f"{rate / peak:.0%}")
-        yield (name, *cells, f"{base / row.time_us:.2f}x", *traffic)
+        rate = flops / row["time_us"] * 1e6
+        traffic = (f"{nbytes / steps / 1e3:,.0f}" for nbytes in (row["l2_bytes"], row["dram_bytes"]))
+        cells = (f"{row['time_us'] / steps:.2f}", f"{rate / 1e12:.2f}", f"{rate / peak:.0%}")
+        yield (name, *cells, f"{base / row['time_us']:.2f}x", *traffic)
 
 
 def main():
@@ -51,8 +51,8 @@ def main():
     parser = make_parser(
         __doc__,
         {"gpu": "titan_x_pascal"},
-        ("schemes", "out", *SINGLE_RUN, "force", "quiet", "json"),
-        "this script only prints a table",
+        ("schemes", *SINGLE_RUN),
+        "this script makes many runs and writes the table runs",
     )
     parser.add_argument(
         "--kind",
@@ -74,11 +74,11 @@ def main():
         "--sms", type=positive_int, metavar="N", help="most SMs of the persistent kernel (default: all)"
     )
     script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
+
+    import stats
+
     try:
-        for number, cells in enumerate(table(script)):
-            print(f"| {' | '.join(cells)} |", flush=True)
-            if number == 0:
-                print("|---|" + "--:|" * (len(cells) - 1))
+        script.print_table(stats, table(script), "---")
     except WorkloadError as error:
         parser.error(str(error))
 

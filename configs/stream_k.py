@@ -12,15 +12,19 @@ MEASURED = "cusync_streamk.csv"
 COLUMNS = ("model", "m", "n1", "k1", "n2", "k2", "gemm1_us", "gemm2_us", "tile1", "tile2", "stages")
 
 
-def micros(config, kernel):
+def micros(script, kernel, sizes):
     """Return the time (us) of one launch of a kernel on an idle GPU."""
-    from pysim import Job, simulate
+    from pysim import Job
+    from pysim.errors import WorkloadError
 
-    job = Job(kernel.name, [kernel])
-    return float(simulate(config, job, "stream", tables="none", threads=1).frame("runs")["time_us"][0])
+    job = Job(f"{kernel.name}, {'x'.join(map(str, sizes))}", [kernel])
+    row = script.simulate(job, "stream", tables="none").listed()["runs"][0]
+    if row["status"] != b"ok":
+        raise WorkloadError(f"{job.name}: {row['reason'].decode()}")
+    return float(row["time_us"])
 
 
-def times(config, tiling, sizes, kinds, least=1):
+def times(script, tiling, sizes, kinds, least=1):
     """Return the time (us) of a GEMM of (M, N, K): ``plain``, and each kind of Stream-K."""
     from pysim.program.job import Memory
     from workloads.kernels.cutlass import cutlass_gemm
@@ -31,26 +35,27 @@ def times(config, tiling, sizes, kinds, least=1):
     a, b, c = (
         memory.tensor(name, *shape, 2) for name, shape in zip("abc", ((m, k), (k, n), (m, n)), strict=True)
     )
-    sums = workspace(memory, "sums", tiling, resident(tiling, config))
-    found = {"plain": micros(config, cutlass_gemm("plain", a, b, c, tiling))}
+    sums = workspace(memory, "sums", tiling, resident(tiling, script.config))
+    found = {"plain": micros(script, cutlass_gemm("plain", a, b, c, tiling), sizes)}
     for kind in kinds:
-        found[kind] = micros(config, stream_k(kind, a, b, c, tiling, sums, kind=kind, least=least))
+        made = stream_k(kind, a, b, c, tiling, sums, kind=kind, least=least)
+        found[kind] = micros(script, made, sizes)
     return found
 
 
-def by_tiles(config, tiling, depth, tiles, least):
+def by_tiles(script, tiling, depth, tiles, least):
     """Yield the rows of a table: a GEMM a number of output tiles."""
     from workloads.kernels.stream_k import KINDS, resident
 
     yield ("tiles", "waves", "plain us", *(f"`{kind}` us" for kind in KINDS), "best")
     for number in tiles:
-        took = times(config, tiling, (tiling.tm, tiling.tn * number, depth), KINDS, least)
+        took = times(script, tiling, (tiling.tm, tiling.tn * number, depth), KINDS, least)
         best = took["plain"] / min(took.values())
-        waves = number / resident(tiling, config)
+        waves = number / resident(tiling, script.config)
         yield (f"{number}", f"{waves:.2f}", *(f"{us:,.1f}" for us in took.values()), f"{best:.2f}x")
 
 
-def measured(config, most):
+def measured(script, most):
     """Yield the rows of a table of GEMMs whose Stream-K version was measured on an A100."""
     from workloads.kernels.cutlass import multistage
     from workloads.validation.table import packaged, rows_of
@@ -65,11 +70,11 @@ def measured(config, most):
                 continue
             seen.add(sizes)
             tiling = multistage(row.text(f"tile{which}"), int(stages[min(which, len(stages)) - 1]), 1)
-            took = times(config, tiling, sizes, ("two_tile",))
+            took = times(script, tiling, sizes, ("two_tile",))
             us, real = took["two_tile"], row.number(f"gemm{which}_us")
             errors.append(us / real - 1)
             gx, gy, _ = tiling.grid(*sizes)
-            waves = gx * gy / config["gpu.sms"]
+            waves = gx * gy / script.config["gpu.sms"]
             cells = (f"{took['plain']:,.0f}", f"{us:,.0f}", f"{real:,.0f}", f"{errors[-1]:+.0%}")
             yield ("x".join(map(str, sizes)), f"{tiling.tm}x{tiling.tn}x{tiling.tk}", f"{waves:.2f}", *cells)
     if errors:
@@ -86,8 +91,8 @@ def main():
     parser = make_parser(
         __doc__,
         {"gpu": "a100"},
-        ("schemes", "out", "threads", *SINGLE_RUN, "force", "quiet", "json"),
-        "this script only prints a table",
+        ("schemes", *SINGLE_RUN),
+        "this script makes many runs of single kernels and writes the table runs",
     )
     parser.add_argument(
         "--table",
@@ -126,19 +131,17 @@ def main():
         ("table", "tile", "stages", "depth", "tiles", "least", "most"),
     )
 
+    import stats
     from workloads.kernels.cutlass import multistage
 
     chosen = script.workload
     try:
         if chosen["table"] == "measured":
-            table = measured(script.config, chosen["most"])
+            table = measured(script, chosen["most"])
         else:
             tiling = multistage(chosen["tile"], chosen["stages"], 1)
-            table = by_tiles(script.config, tiling, chosen["depth"], chosen["tiles"], chosen["least"])
-        for number, cells in enumerate(table):
-            print(f"| {' | '.join(cells)} |", flush=True)
-            if number == 0:
-                print("|" + "--:|" * len(cells))
+            table = by_tiles(script, tiling, chosen["depth"], chosen["tiles"], chosen["least"])
+        script.print_table(stats, table)
     except WorkloadError as error:
         parser.error(str(error))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from .writing import DOCS, code, printed, replace, run
+from .writing import DOCS, code, printed, replace, run, shown
 
 
 def _figure(program: Sequence[str], page: str, mark: str, pictures: Mapping[str, str]) -> None:
@@ -50,16 +50,20 @@ def tables() -> None:
 
 def kernels() -> None:
     """Write the tables of docs/schemes.md: of Stream-K and of persistent recurrent layers."""
-    shared, layer = "configs/stream_k.py", "configs/persistent_rnn.py"
+    shared, layer = "stream_k", "persistent_rnn"
     maxwell = ("--sms", "24", "--set", "gpu.sms=24", "--set", "gpu.clock=1000")
-    blocks = {
-        "stream_k": run(shared),
-        "stream_k_measured": run(shared, "--table", "measured", "--most", "1024"),
-        "persistent": run(layer),
-        "persistent_maxwell": run(layer, *maxwell),
-        "persistent_gru": run(layer, "--kind", "gru", "--hidden", "768"),
-        "persistent_h200": run(layer, "--gpu", "h200", "--hidden", "3072"),
+    calls = {
+        "stream_k": (shared,),
+        "stream_k_measured": (shared, "--table", "measured", "--most", "1024"),
+        "persistent": (layer,),
+        "persistent_maxwell": (layer, *maxwell),
+        "persistent_gru": (layer, "--kind", "gru", "--hidden", "768"),
+        "persistent_h200": (layer, "--gpu", "h200", "--hidden", "3072"),
     }
+    with tempfile.TemporaryDirectory() as folder:
+        blocks = {
+            name: shown(script, Path(folder) / f"{name}.h5", *more) for name, (script, *more) in calls.items()
+        }
     replace(DOCS / "schemes.md", blocks)
 
 

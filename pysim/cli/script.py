@@ -6,8 +6,9 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,17 +252,35 @@ class Script:
         schemes = self.options.schemes if schemes is None else schemes
         return simulate(config or self.config, job, schemes, threads=self.options.threads, **more)
 
-    def _keep_finished(self) -> None:
-        """Write the rows of all runs of this call; nothing if none has finished."""
+    def finished_runs(self) -> NDArray[np.void]:
+        """Return the table ``runs`` of all that this call has simulated, numbered from 0."""
         import numpy as np
 
+        runs = np.concatenate(self.finished.runs)
+        runs["run"] = np.arange(len(runs))
+        return runs
+
+    def print_table(self, stats: ModuleType, table: Iterable[tuple[str, ...]], first: str = "--:") -> None:
+        """Print a Markdown table row by row, as it is simulated, and write the runs to the result file.
+
+        ``table``: cells of the heads, then of each row; ``first``: alignment of the first column.
+        """
+        stats.check_writable(self.path, self.options.force, self.configuration)
+        log = stats.Log(self.options.quiet)
+        show = log.say if self.options.json else partial(print, flush=True)
+        for number, cells in enumerate(table):
+            show(f"| {' | '.join(cells)} |")
+            if number == 0:
+                show(f"|{first}|" + "--:|" * (len(cells) - 1))
+        self.save(stats, {"runs": self.finished_runs()} if self.finished.runs else {}, log.say)
+
+    def _keep_finished(self) -> None:
+        """Write the rows of all runs of this call; nothing if none has finished."""
         import stats
 
-        rows = [part.copy() for part in self.finished.runs]
-        if not any((part["status"] == b"ok").any() for part in rows):
+        runs = self.finished_runs() if self.finished.runs else None
+        if runs is None or not (runs["status"] == b"ok").any():
             return
-        runs = np.concatenate(rows)
-        runs["run"] = np.arange(len(runs))
         script = self.finished.script or self
         script.store(stats, {"runs": runs}, about={stats.INTERRUPTED: "yes"})
         if not self.options.quiet:

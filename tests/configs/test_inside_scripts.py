@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+import stats
 from tests.support.calls import caller, refused
 
 stream_k, persistent_rnn = caller("stream_k"), caller("persistent_rnn", "--threads", "1")
@@ -21,6 +24,11 @@ def test_stream_k_prints_a_row_a_size(tmp_path):
     found = cells(done.stdout)
     assert [row[0] for row in found] == ["1", "9"]
     assert all(float(word) > 0 for row in found for word in row[1:-1])
+    (path,) = (tmp_path / "results").glob("stream_k-*.h5")
+    runs = stats.load(path).array("runs")
+    assert runs["workload"].tolist()[:2] == [b"plain, 64x64x96", b"basic, 64x64x96"]
+    assert runs["run"].tolist() == list(range(8))
+    assert f"{runs['time_us'][0]:,.1f}" == found[0][2]
 
 
 def test_persistent_rnn_prints_a_row_an_order(tmp_path):
@@ -31,6 +39,19 @@ def test_persistent_rnn_prints_a_row_an_order(tmp_path):
     assert len(found) == 7
     assert found[0][4] == "1.00x"
     assert float(found[5][1]) < float(found[0][1])
+    (path,) = (tmp_path / "results").glob("persistent_rnn-*.h5")
+    assert len(stats.load(path).array("runs")) == 7
+
+
+@pytest.mark.parametrize("script", [stream_k, persistent_rnn])
+def test_the_shared_options_are_taken(tmp_path, script):
+    size = ("--tiles", "1", *TINY) if script is stream_k else ("--hidden", "128", "--timesteps", "2")
+    done = script(tmp_path, *size, "--set", "gpu.sms=2", "--threads", 1, "--quiet", "--json", "--out", "a.h5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(json.loads(done.stdout)["runs"]) == (4 if script is stream_k else 7)
+    done = script(tmp_path, *size, "--set", "gpu.sms=3", "--quiet", "--out", "a.h5")
+    refused(done, "a.h5 exists with different results", 1)
+    assert script(tmp_path, *size, "--set", "gpu.sms=3", "--force", "--out", "a.h5").returncode == 0
 
 
 @pytest.mark.parametrize(

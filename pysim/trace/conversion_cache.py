@@ -11,6 +11,7 @@ from pysim.errors import WorkloadError
 
 from .convert import convert, source_files, source_hash
 from .converted_file import MAGIC, ConvertedTrace
+from .foreign import refuse_foreign
 from .kernels_list import KernelFile, find_list, read_list
 
 if TYPE_CHECKING:
@@ -46,13 +47,16 @@ def _fresh(
 
 
 def _is_converted(path: Path) -> bool:
-    if not path.is_file():
-        return False
+    """Whether a file is a converted trace; WorkloadError if it is a trace of another kind."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+        if path.is_file():
+            with path.open("rb") as file:
+                if file.read(len(MAGIC)) == MAGIC:
+                    return True
     except OSError as error:
         raise WorkloadError(f"{path}: {error.strerror or error}") from None
+    refuse_foreign(path)
+    return False
 
 
 def count_kernels(source: Path | str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 
@@ -9,9 +10,10 @@ import pytest
 
 import stats
 from pysim.clock import Clock, since_start
+from pysim.errors import WorkloadError
 from pysim.trace.conversion_cache import open_trace
 from pysim.trace.converted_file import ConvertedTrace
-from tests.support.calls import caller
+from tests.support.calls import caller, pysim, refused
 from tests.trace.made_traces import Warp, odd, product, write
 
 run = caller("replay_trace")
@@ -165,6 +167,42 @@ def test_a_failed_conversion_leaves_nothing(tmp_path, trace):
     assert done.returncode == 2
     assert "kernel-3.traceg:" in done.stderr
     assert not list((tmp_path / "results").rglob("*.*"))
+
+
+PROFILE = (
+    b'{\n "schemaVersion": 1,\n "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "dur": 5}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.pt.trace.json", PROFILE, "a trace of the PyTorch profiler"),
+        ("a.pt.trace.json.gz", gzip.compress(PROFILE), "a trace of the PyTorch profiler"),
+        ("list.json", PROFILE[PROFILE.index(b"[") : -1], "a trace of the PyTorch profiler"),
+        ("a.pysim", b"junk", "no converted trace"),
+        ("a.pysim", b"", "no converted trace"),
+        ("a.json.gz", gzip.compress(PROFILE)[:30], "a.json.gz:"),
+    ],
+)
+def test_files_of_another_kind_are_named(tmp_path, name, data, words):
+    path = tmp_path / "traces" / name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    for each in (path, path.parent) if ".pt." in name else (path,):
+        with pytest.raises(WorkloadError) as caught:
+            open_trace(each, tmp_path / "cache", Clock())
+        assert str(path) in str(caught.value)
+        assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_profile_is_refused_in_one_line(tmp_path):
+    (tmp_path / "a.json").write_bytes(PROFILE)
+    refused(
+        run(tmp_path, "a.json"), "error: a.json: a trace of the PyTorch profiler (Chrome trace JSON), not an"
+    )
+    refused(pysim("dependences", "./a.json", folder=tmp_path), "not an instruction trace")
 
 
 def test_laps_add_up():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from pathlib import Path
 
 
 class SimError(Exception):
@@ -35,6 +36,18 @@ class DependenceError(SimError):
 
 class DeadlockError(SimError):
     """Nothing can make progress any more."""
+
+
+class MissingLibraryError(SimError, ImportError):
+    """A library that is optional is not installed; the message says how to install it.
+
+    ``what`` needs the library; ``extra`` of pyproject.toml installs it in a checkout.
+    """
+
+    def __init__(self, what: str, library: str, extra: str) -> None:
+        checkout = (Path(__file__).resolve().parents[1] / "pyproject.toml").is_file()
+        how = f'pip install -e ".[{extra}]"' if checkout else f"pip install {library}"
+        super().__init__(f"{what} needs {library}: {how}")
 
 
 class InternalError(SimError):

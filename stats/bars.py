@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .missing import no_matplotlib
 from .plot import PALETTE
 from .schema import SHARES, Table
 from .store import StoreError
@@ -28,7 +29,7 @@ def draw_schemes(tables: Mapping[str, Table], title: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     runs = tables["runs"]
     height = 1.5 + _ROW * len(runs)

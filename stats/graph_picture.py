@@ -7,6 +7,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from .graph_layout import Edge, Picture
+from .missing import no_matplotlib
 from .store import StoreError
 
 # by column `wait`: free to start early, waits as a buffer is used again, waits for a value; -1: left out
@@ -134,7 +135,7 @@ def to_png(pictures: list[Picture]) -> bytes:
         from matplotlib.patches import FancyBboxPatch, PathPatch
         from matplotlib.path import Path
     except ImportError as error:
-        raise StoreError('matplotlib is not installed: pip install -e ".[plot]"') from error
+        raise StoreError(no_matplotlib()) from error
 
     wide = max(max(p.wide, 48 + 8.0 * len(p.title), 48 + 5.6 * len(NOTE)) for p in pictures)
     wide = max(wide, *(x + 40 + 6.2 * len(t) for p in pictures for x, _, t in _legend(p)))

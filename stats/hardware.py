@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .missing import no_matplotlib
 from .plot import PALETTE
 from .schema import Table
 from .store import StoreError
@@ -221,7 +222,7 @@ def draw_table_size(tables: Mapping[str, Table], title: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     rows, small = tables["table_size"], tables["smallest"]
     figure = Figure(figsize=(13, 7.4), dpi=120)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .missing import no_matplotlib
 from .report import format_time
 from .store import StoreError, decode
 
@@ -103,7 +104,7 @@ def draw_camping(tables: Mapping[str, Any], labels: Mapping[int, str], title: st
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     width = _LEFT + len(labels) * _WIDE + (len(labels) - 1) * _BETWEEN + 0.12 + _BAR + _RIGHT
     height = _TOP + sum(_HIGH) + _GAP * (len(_HIGH) - 1) + _BOTTOM

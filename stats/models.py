@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .missing import no_matplotlib
 from .plot import bar_style
 from .schema import Table
 from .store import StoreError
@@ -93,7 +94,7 @@ def draw_layers(sums: Mapping[str, Mapping[str, float]], title: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
     models = list(sums)
     schemes = [s for s in dict.fromkeys(s for total in sums.values() for s in total) if s not in (BASE, HOST)]
     figure = Figure(figsize=(max(8.0, 1.6 * len(models)), 4.2), dpi=120)

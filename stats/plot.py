@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .missing import no_matplotlib
 from .store import StoreError, decode, write_bytes
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def draw_occupancy(results: Mapping[str, Any], title: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     runs = _columns(results, "runs")
     good = [row for row, status in enumerate(runs.get("status", ())) if status == "ok"]

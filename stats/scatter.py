@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .missing import no_matplotlib
 from .plot import OTHER, PALETTE
 from .schema import Table
 from .store import StoreError
@@ -29,7 +30,7 @@ def draw_scatter(table: Table, title: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     kinds = list(dict.fromkeys(words(table, "kind")))
     columns = 4

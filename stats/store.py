@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from . import schema
 from .column import RUN, Column, Declared
+from .missing import how_to_install
 from .schema import Table
 
 if TYPE_CHECKING:
@@ -132,7 +133,11 @@ class Results(Mapping[str, "pd.DataFrame"]):
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         if name not in self._frames:
-            import pandas as pd  # late: reading attributes should not cost its import
+            try:
+                import pandas as pd  # late: reading attributes should not cost its import
+            except ImportError as error:
+                how = how_to_install("pandas", "plot")
+                raise StoreError(f"data frames need pandas: {how}; array({name!r}) needs none") from error
 
             rows = self.array(name)
             columns = {field: decode(rows[field]) for field in rows.dtype.names or ()}

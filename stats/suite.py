@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from .missing import no_matplotlib
 from .plot import bar_style
 from .schema import Table
 from .store import StoreError
@@ -121,7 +122,7 @@ def draw_suite(tables: Mapping[str, Table], title: str, apart: Collection[str] =
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     runs = tables["runs"]
     gpus = list(dict.fromkeys(_words(runs, "gpu")))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stats.missing import no_matplotlib
 from stats.report import format_time
 from stats.schema import Table
 from stats.store import StoreError, decode
@@ -89,7 +90,7 @@ def draw_utilization(table: Table, title: str) -> bytes:
         from matplotlib.colors import BoundaryNorm, ListedColormap
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise StoreError("pictures need matplotlib: pip install -e .[plot]") from error
+        raise StoreError(no_matplotlib()) from error
 
     halves = [(name, *_grid(rows, "level")) for name, rows in _halves(table)]
     most = max(len(labels) for _, labels, _, _ in halves)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, MissingLibraryError
 from pysim.schemes.registry import parse_scheme
 
 from .schema import DTYPES, RECORDED, TABLES
@@ -92,9 +92,12 @@ class Result:
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table as a pandas DataFrame, texts as ``str``; its ``attrs`` hold ``units`` and ``docs``.
 
-        Raises ConfigError for a table that there is not.
+        Raises ConfigError for a table that there is not, MissingLibraryError where pandas is not installed.
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingLibraryError("frame()", "pandas", "plot") from error
 
         rows = self.tables()
         if name not in rows:

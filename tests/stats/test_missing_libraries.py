@@ -1,0 +1,64 @@
+"""Without pandas or matplotlib an error says how to install them, in a checkout and from a wheel."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stats
+from pysim import simulate
+from pysim.errors import MissingLibraryError
+from stats.plot import draw_occupancy
+from tests.core.harness import tiny
+from tests.support.calls import ROOT
+from workloads import make
+
+
+@pytest.fixture
+def without(monkeypatch):
+    return lambda library: monkeypatch.setitem(sys.modules, library, None)
+
+
+def test_frames_without_pandas(without, tmp_path):
+    result = simulate(tiny(), make("empty"), "stream", threads=1)
+    rows = np.zeros(1, [("run", "i4"), ("x", "f8")])
+    stats.write(tmp_path / "a.h5", {"mine": rows}, {}, {})
+    without("pandas")
+    with pytest.raises(MissingLibraryError, match=r'^frame\(\) needs pandas: pip install -e "\.\[plot\]"$'):
+        result.frame("runs")
+    results = stats.load(tmp_path / "a.h5")
+    with pytest.raises(stats.StoreError, match=r'data frames need pandas: pip install -e "\.\[plot\]"'):
+        results["mine"]
+    assert results.array("mine") == rows
+
+
+def test_pictures_without_matplotlib(without):
+    result = simulate(tiny(), make("empty"), "stream", threads=1)
+    without("matplotlib.backends.backend_agg")
+    with pytest.raises(stats.StoreError, match=r'^pictures need matplotlib: pip install -e "\.\[plot\]"$'):
+        draw_occupancy(result.tables(), "a title")
+
+
+def test_what_an_installed_package_says(tmp_path: Path):
+    """A copy of the packages without pyproject.toml beside them, as in site-packages."""
+    for package in ("pysim", "stats"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "*.pyc"))
+    code = """
+from pysim.errors import MissingLibraryError
+from stats.missing import no_matplotlib
+print(MissingLibraryError("frame()", "pandas", "plot"))
+print(no_matplotlib())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "frame() needs pandas: pip install pandas",
+        "pictures need matplotlib: pip install matplotlib",
+    ]

@@ -130,6 +130,7 @@ def main():
     import numpy as np
 
     import stats
+    from pysim.results.gap import gap_notes
     from stats.suite import draw_suite, format_suite
     from workloads.applications.blockmaestro import APPS
     from workloads.registry import make
@@ -167,6 +168,9 @@ def main():
         )
         counts = {name: (len(job.kernels), sum(k.tbs for k in job.kernels)) for name, job in jobs.items()}
         show(format_suite(runs, counts, APART))
+        for name, rows in zip(jobs, found, strict=True):
+            for note in gap_notes(rows):
+                show(f"{name}: {note}")
     tables = {"runs": np.concatenate(parts)}
     first.save(stats, tables, show, lambda: draw_suite(tables, "BlockMaestro's applications", APART))
 

@@ -16,6 +16,7 @@ from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
+from pysim.results.gap import gap_notes
 from pysim.schemes.registry import parse_schemes
 from pysim.units import suggest
 
@@ -297,8 +298,10 @@ class Script:
         what = self.explained_tb(job)
         stats.check_writable(self.path, self.options.force, self.configuration)
         result = self._simulate(job, tables=self.tables_to_simulate, progress=log, clock=clock)
+        below = gap_notes(result.listed()["runs"])  # stands under the table of runs
         for note in result.notes:
-            log.say(note)
+            if note not in below:
+                log.say(note)
         log.clear()
         listed = result.listed()
         good = listed["runs"][listed["runs"]["status"] == b"ok"]
@@ -337,6 +340,8 @@ class Run:
             header.append(f"energy    left out: there is no energy table for {device.name}")
         header.append("")
         self.show(self.stats.format_runs(self.listed["runs"], header, self.job.steps))
+        for note in gap_notes(self.listed["runs"]):
+            self.show(f"{note}\n")
         if found := self.stats.format_edge_discovery(self.listed):
             self.show(found)
         self.show(self.stats.format_stalls(self.listed) or "no stall stack: the table stalls is left out")

@@ -21,7 +21,7 @@ from pysim.machine.config import Config
 from pysim.machine.system import Machine, resolve
 from pysim.params import TICKS_PER_NS
 from pysim.program.ops import LoweredPrograms
-from pysim.results import energy, power, time_series
+from pysim.results import energy, gap, power, time_series
 from pysim.results.result import Result
 from pysim.results.schema import DTYPES, SERIES
 from pysim.results.tables import names_table
@@ -222,17 +222,9 @@ def _tb_rows(result: Result) -> int:
 
 def _compare(result: Result) -> None:
     """Fill the columns ``speedup`` and ``gap_won``, which refer to the run of ``stream``."""
-    rows = np.concatenate(result.parts["runs"])
-    good = rows["status"] == b"ok"
-    base = rows["time_us"][good & (rows["scheme"] == b"stream")]
-    if len(base):
-        times = rows["time_us"][good]
-        room = base[0] - rows["estimate_us"][good]
-        rows["speedup"][good] = base[0] / times
-        rows["gap_won"][good] = np.divide(
-            base[0] - times, room, out=np.full(len(times), np.nan), where=room > 0
-        )
+    rows = gap.compared(np.concatenate(result.parts["runs"]))
     result.parts["runs"] = [rows]
+    result.notes += gap.gap_notes(rows)
 
 
 def _complete_interrupted(result: Result, choices: Sequence[Choice]) -> None:

@@ -40,7 +40,10 @@ RUNS = (
         "Time of a list schedule of the TBs: an estimate of the reachable time, not a bound.",
     ),
     Column(
-        "gap_won", "<f8", "share", "Share of the gap from `stream` to the estimate that the scheme closes."
+        "gap_won",
+        "<f8",
+        "share",
+        "Share of the gap from `stream` to the estimate that the scheme closes; NaN: there is no gap.",
     ),
     Column("alu_utilization", "<f8", "share", "Busy share of the busiest arithmetic pipe."),
     Column("sm_idle", "<f8", "share", "SM time without a TB, as a share."),

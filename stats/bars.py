@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .missing import no_matplotlib
-from .plot import PALETTE
+from .occupancy import PALETTE
 from .schema import SHARES, Table
 from .store import StoreError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .missing import no_matplotlib
-from .plot import PALETTE
+from .occupancy import PALETTE
 from .schema import Table
 from .store import StoreError
 

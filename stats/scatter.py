@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .missing import no_matplotlib
-from .plot import OTHER, PALETTE
+from .occupancy import OTHER, PALETTE
 from .schema import Table
 from .store import StoreError
 from .validation import words

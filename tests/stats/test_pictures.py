@@ -34,23 +34,48 @@ def test_picture(tmp_path: Path, schemes: int) -> None:
 
 def test_picture_shows_the_right_kernel(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from stats import plot
+    from stats import occupancy
 
+    window = occupancy.Window(0.0, 12.0)
     tbs = np.zeros(3, DTYPES["tbs"])
     tbs["kernel"], tbs["sm"], tbs["slot"] = [0, 1, 1], [0, 1, 1], [0, 0, 1]
     tbs["dispatch_ns"], tbs["end_ns"] = [0, 6000, 6000], [6000, 12000, 9000]
-    panel = plot._Panel(0, "", plot._columns({"tbs": tbs}, "tbs"), {})
+    panel = occupancy.Panel(0, "", occupancy.table_columns({"tbs": tbs}, "tbs"), {})
     names = {0: np.array(["a", "b"], object)}
-    held = plot._heaviest(panel, 12.0)
-    full = plot._full_residency([panel], {0: held}, names)
+    held = occupancy.heaviest(panel, window)
+    full = occupancy.full_residency([panel], {0: held}, names)
     assert full == pytest.approx({"a": 1.0, "b": 2.0})
-    image = plot._occupancy_image(panel, held, names, ["a", "b"], 2, full)
-    half, bins = plot.BINS // 2, plot.BINS
-    np.testing.assert_allclose(image[0, half - 1], plot._rgb(plot.PALETTE[0]))
-    np.testing.assert_allclose(image[1, half], plot._rgb(plot.PALETTE[1]))
+    image = occupancy.occupancy_image(panel, held, names, ["a", "b"], 2, full, window)
+    half, bins = occupancy.BINS // 2, occupancy.BINS
+    np.testing.assert_allclose(image[0, half - 1], occupancy._rgb(occupancy.PALETTE[0]))
+    np.testing.assert_allclose(image[1, half], occupancy._rgb(occupancy.PALETTE[1]))
     np.testing.assert_array_equal(image[0, half:], 1.0)
     np.testing.assert_array_equal(image[1, :half], 1.0)
     assert (image[1, bins - 1] > image[1, half]).any()  # one TB of two: paler
+
+
+def test_the_zoom_shows_thin_kernels() -> None:
+    """A kernel of 1 us between two of 50 us: no bin of the whole run shows it, one of the zoom does."""
+    from stats import occupancy
+
+    tbs = np.zeros(200, DTYPES["tbs"])
+    tbs["kernel"] = np.arange(200)
+    tbs["dispatch_ns"] = 25_500 * np.arange(200) + 24_500 * (np.arange(200) % 2)
+    tbs["end_ns"] = tbs["dispatch_ns"] + np.where(np.arange(200) % 2, 1000, 49_000)
+    panel = occupancy.Panel(0, "", occupancy.table_columns({"tbs": tbs}, "tbs"), {})
+    span = float(tbs["end_ns"].max()) / 1e3
+    zoom = occupancy.zoom_window(panel, span)
+    assert zoom is not None
+    assert zoom.end - zoom.start == pytest.approx(span * occupancy.ZOOM_LAUNCHES / 200)
+    whole = occupancy.heaviest(panel, occupancy.Window(0.0, span))
+    assert not (whole.kernel % 2).any()
+    near = occupancy.heaviest(panel, zoom)
+    seen = set(near.kernel.tolist())
+    assert 4 <= len([kernel for kernel in seen if kernel % 2]) <= 5
+    assert near.cell.min() == 0
+    assert near.cell.max() == occupancy.ZOOM_BINS - 1
+    few = {name: values[:20] for name, values in panel.tbs.items()}
+    assert occupancy.zoom_window(panel._replace(tbs=few), 550.0) is None
 
 
 @pytest.mark.parametrize("missing", [("tbs",), ("samples",), ("tbs", "samples"), ("kernels", "names")])

@@ -24,7 +24,7 @@ def format_time(us: float) -> str:
 def format_limits(runs: Table) -> str:
     """Return the line with bound and estimate of a job, which all its runs share."""
     bound, estimate = (format_time(runs[name][0]) for name in ("bound_us", "estimate_us"))
-    said = "speedup: over stream; gap won: of the way from stream to the estimate"
+    said = "speedup: over stream; gap won: share saved of the time from stream to the estimate"
     return f"limits    bound {bound}, estimate {estimate} ({said})"
 
 

@@ -1,6 +1,6 @@
 """The table ``validation`` as text: errors by class and by half, beside those of baseline models.
 
-A case that could not be simulated counts as an error of 100 %, and its speedup or gain as off by 1 with the
+A case that could not be simulated counts as an error of 100 %, and its speedup or saving as off by 1 with the
 wrong sign; none is left out.
 """
 
@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 Values = NDArray[np.float64]
 
 NEAR = 0.03  # a speedup nearer to 1 has no sign
-LOSS = 0.01  # a gain below minus this is a loss
+LOSS = 0.01  # a saving below minus this is a loss
 FEW = 4
 HALVES = ("fit", "check")
 FIGURES = ("mean", "median", "p90", "worst", "bias")
@@ -147,7 +147,7 @@ class Ratios(NamedTuple):
 
 
 def ratios(table: Table, base: str, compare: str) -> Ratios:
-    """Return base over mode ("speedup") or 1 less mode over base ("gain") where the group has a base."""
+    """Return base over mode ("speedup") or 1 less mode over base ("saving") where the group has a base."""
     groups, modes = words(table, "group"), words(table, "mode")
     known = {group: row for row, (group, mode) in enumerate(zip(groups, modes, strict=True)) if mode == base}
     mine = [row for row, mode in enumerate(modes) if mode != base and groups[row] in known]
@@ -157,7 +157,7 @@ def ratios(table: Table, base: str, compare: str) -> Ratios:
     with np.errstate(divide="ignore", invalid="ignore"):
         measured = table["measured"][bases] / table["measured"][rows]
         simulated = table["simulated"][bases] / table["simulated"][rows]
-        if compare == "gain":
+        if compare == "saving":
             measured, simulated = 1 - 1 / measured, 1 - 1 / simulated
     simulated = np.where(good[rows] & good[bases], simulated, np.nan)
     return Ratios(rows, np.asarray(measured, np.float64), np.asarray(simulated, np.float64))
@@ -210,16 +210,16 @@ def _share(right: Mask) -> str:
     return f"{int(right.sum())} of {len(right)}" + (f" {right.mean():4.0%}" if len(right) else "")
 
 
-def format_gains(table: Table, base: str) -> str:
-    """Lay out how well gains over `base` are met, beside one constant and the guess that each mode gains."""
-    found = ratios(table, base, "gain")
+def format_savings(table: Table, base: str) -> str:
+    """Lay out how well savings over `base` are met, beside one constant and the guess that all save."""
+    found = ratios(table, base, "saving")
     if not len(found.rows):
-        return f"no gains: no group has both {base} and another mode\n"
+        return f"no savings: no group has both {base} and another mode\n"
     part = table[found.rows]
     masks = parts(part)
     wide = max(24, *(len(name) + 2 for name in masks))
     lines = [
-        f"{f'gain over {base}':<{wide}}{'cases':>6}{'off by':>9}{'sign right':>16}{'losses seen':>16}"
+        f"{f'saving over {base}':<{wide}}{'cases':>6}{'off by':>9}{'sign right':>16}{'losses seen':>16}"
         "  | one constant: off by; always wins: right"
     ]
     losing = found.measured < -LOSS
@@ -231,8 +231,8 @@ def format_gains(table: Table, base: str) -> str:
             f"{_share(right[where & losing]):>16}  | {np.abs(known - middle(known)).mean():.3f};"
             f" {_share(known > 0)}"
         )
-    lines.append(f"losses: cases that lose more than {LOSS:.0%}; gain: 1 less the time over that of {base}")
+    lines.append(f"losses: cases that lose more than {LOSS:.0%}; saving: 1 less the time over that of {base}")
     return "\n".join(lines) + "\n"
 
 
-COMPARISONS: Mapping[str, Any] = {"speedup": format_speedups, "gain": format_gains}
+COMPARISONS: Mapping[str, Any] = {"speedup": format_speedups, "saving": format_savings}

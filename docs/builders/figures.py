@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from .readme import write_found
 from .writing import DOCS, code, printed, replace, run, shown
 
 
@@ -65,6 +66,7 @@ def kernels() -> None:
             name: shown(script, Path(folder) / f"{name}.h5", *more) for name, (script, *more) in calls.items()
         }
     replace(DOCS / "schemes.md", blocks)
+    write_found()
 
 
 LAYERS = (

@@ -9,6 +9,7 @@ from pathlib import Path
 import stats
 from stats.hardware import markdown, sections
 
+from .readme import write_found
 from .writing import DOCS, replace, shown
 
 
@@ -25,3 +26,4 @@ def write() -> None:
     texts = [f"- {network}: `{workload}`" for network, workload in known]
     blocks = {section.name: markdown(section) for section in made}
     replace(DOCS / "hardware-cost.md", blocks | {"texts": "\n".join(texts)})
+    write_found()

@@ -54,10 +54,10 @@ TIMES = (
 )
 ORDERS = (
     Orders("h200-deps", "`h200-deps`: speedup", off=0.035, sign=0.88),
-    Orders("cusync-mlp", "`cusync-mlp`: gain", off=0.05, losses=5),
-    Orders("cusync-mlp", "`cusync-mlp`, listed tiles: gain", "tiles listed", off=0.035),
-    Orders("cusync-mlp-v100", "`cusync-mlp-v100`: gain"),
-    Orders("cusync-conv", "`cusync-conv`: gain", off=0.043),
+    Orders("cusync-mlp", "`cusync-mlp`: saving", off=0.05, losses=5),
+    Orders("cusync-mlp", "`cusync-mlp`, listed tiles: saving", "tiles listed", off=0.035),
+    Orders("cusync-mlp-v100", "`cusync-mlp-v100`: saving"),
+    Orders("cusync-conv", "`cusync-conv`: saving", off=0.043),
 )
 
 
@@ -99,6 +99,29 @@ def figures_of(suite: str, parts: dict[str, str]) -> tuple[int, list[float]]:
     return int(found[1]), [mean, p90, worst, bias, *baseline]
 
 
+def halves(parts: dict[str, str]) -> str:
+    """Return mean error and bias of both halves of each suite, and of the baseline model."""
+    made = []
+    for row in TIMES:
+        cells = [row.title]
+        for half in ("fit", "check"):
+            if row.suite in parts:
+                line = re.search(rf"^half {half} +(\d+) +\d+ (.*)$", parts[row.suite], re.MULTILINE)
+            else:
+                which, group = row.suite.split()
+                line = re.search(
+                    rf"^\| all {group}, half {half} \| (\d+) \|(.*)$", parts[which], re.MULTILINE
+                )
+            assert line, (row.suite, half)
+            mean, _, _, _, bias, baseline, *_ = percents(line[2])
+            cells += [line[1], f"{mean:.1f}%", f"{bias:.1f}%", f"{baseline:.1f}%"]
+        made.append(cells)
+    heads = ["suite"]
+    for half in ("fit", "check"):
+        heads += [f"{half}: rows", "mean", "bias", "baseline"]
+    return table(heads, [False, *[True] * 8], made)
+
+
 def verdict(goods: list[bool]) -> str:
     """Say whether a target is met; nothing where there is none."""
     return "" if not goods else "met" if all(goods) else "**missed**"
@@ -117,13 +140,13 @@ def times(parts: dict[str, str]) -> str:
 
 
 def orders(parts: dict[str, str]) -> str:
-    """Return the summary of speedups and gains."""
+    """Return the summary of speedups and savings."""
     made = []
     for row in ORDERS:
         text = parts[row.suite]
-        first = re.search(r"^(speedup|gain) over ", text, re.MULTILINE)
+        first = re.search(r"^(speedup|saving) over ", text, re.MULTILINE)
         if first is None:
-            raise SystemExit(f"{row.suite}: no table of speedups or gains")
+            raise SystemExit(f"{row.suite}: no table of speedups or savings")
         text = text[first.start() :]
         found = re.search(
             rf"^{row.line} +(\d+) +([\d.]+) +(\d+) of (\d+) +\d+%(?: +(\d+) of (\d+) +\d+%)?"
@@ -158,7 +181,7 @@ def summaries() -> dict[str, str]:
         suite: block(page(name), mark) for (suite, which), (name, mark) in BLOCKS.items() if which == "all"
     }
     parts |= {name: block(DOCS / "accuracy.md", name) for name in ("gemm", "rnn")}
-    return {"times": times(parts), "orders": orders(parts)}
+    return {"times": times(parts), "orders": orders(parts), "halves": halves(parts)}
 
 
 def write(*paths: str) -> None:

@@ -69,6 +69,7 @@ def test_the_chains_are_off_by_what_their_page_says():
 
 def test_the_readme_quotes_the_pages():
     assert block(ROOT / "README.md", "truth") == writer("readme").truth()
+    assert block(ROOT / "README.md", "found") == writer("readme").found()
 
 
 def test_the_summary_of_validation_follows_from_its_parts():
@@ -76,6 +77,7 @@ def test_the_summary_of_validation_follows_from_its_parts():
     assert len(made["times"].splitlines()) == 11
     assert "| `h200-deps` | 1,050 | 5.1% |" in made["times"]
     assert "| 564 of 620 (91%) |" in made["orders"]
+    assert "| `h200-deps` | 585 | 4.8% | -3.6% | 8.8% | 465 |" in made["halves"]
     for name, text in made.items():
         assert block(ROOT / "docs" / "validation.md", name) == text
 

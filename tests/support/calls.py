@@ -26,7 +26,7 @@ def call(folder: Path, *args: object) -> Done:
 
 
 def hear_ctrl_c() -> None:
-    """Let SIGINT end a child (``preexec_fn``): it inherits that background jobs of a shell ignore it."""
+    """Let SIGINT end a child (``preexec_fn``); a shell's background jobs and their children ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

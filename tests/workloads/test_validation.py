@@ -208,18 +208,18 @@ def test_what_could_not_be_simulated_counts_in_full():
     assert validation.sides(found.measured, found.simulated, 1).tolist() == [False, True]
 
 
-def test_speedups_and_gains_go_by_group():
+def test_speedups_and_savings_go_by_group():
     table = made([10, 8, 12, 30], [10, 5, 20, 31], ["a", "a", "a", "b"], ["s", "x", "y", "x"])
     found = validation.ratios(table, "s", "speedup")
     assert found.rows.tolist() == [1, 2]
     assert found.simulated.tolist() == [2.0, 0.5]
-    gains = validation.ratios(table, "s", "gain")
-    assert gains.measured.tolist() == pytest.approx([0.2, -0.2])
-    assert gains.simulated.tolist() == pytest.approx([0.5, -1.0])
+    savings = validation.ratios(table, "s", "saving")
+    assert savings.measured.tolist() == pytest.approx([0.2, -0.2])
+    assert savings.simulated.tolist() == pytest.approx([0.5, -1.0])
     text = validation.format_speedups(table, "s")
     assert re.search(r"all +2 +0\.542 +2 of 2 100%", text)
-    assert re.search(r"all +2 +0\.550 +2 of 2 100% +1 of 1 100%", validation.format_gains(table, "s"))
-    assert validation.format_gains(table[3:], "s").startswith("no gains")
+    assert re.search(r"all +2 +0\.550 +2 of 2 100% +1 of 1 100%", validation.format_savings(table, "s"))
+    assert validation.format_savings(table[3:], "s").startswith("no savings")
 
 
 def test_a_picture_also_where_nothing_was_simulated():

@@ -79,8 +79,8 @@ class Suite:
     ``file`` is the table in ``workloads/measured`` (``--measured`` takes another of the same ``columns``),
     ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``baselines`` fits the
     baseline models; the first is shown beside each case. Cases whose mode is ``base`` are what speedups
-    (``compare`` "speedup") or gains ("gain") of the other modes of their group refer to. ``note`` says what
-    a reader of the errors must know.
+    (``compare`` "speedup") or savings ("saving") of the other modes of their group refer to. ``note`` says
+    what a reader of the errors must know.
     """
 
     name: str

@@ -285,7 +285,7 @@ def _suite_mlp(name: str, device: str) -> Suite:
         note=f"{device}: rows in modes {', '.join(MODES)}; above_peak = 1 rows are left out, as they"
         " claim more than the GPU's peak and cannot be right",
         base=BASE,
-        compare="gain",
+        compare="saving",
     )
 
 
@@ -302,5 +302,5 @@ CONV = Suite(
     baselines=_baselines,
     note="rows with above_peak = 1 are left out: they claim more than the GPU's peak and cannot be right",
     base=BASE,
-    compare="gain",
+    compare="saving",
 )

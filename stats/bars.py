@@ -74,7 +74,7 @@ def _speedups(axes: Axes, runs: Table) -> None:
                 text[:70] + ("..." if len(text) > 70 else ""), (0.01 * reach, at), fontsize=6.5, va="center"
             )
     axes.set_xlim(0, 1.05 * reach)
-    axes.set_xlabel("time in stream order over time", fontsize=8)
+    axes.set_xlabel("speedup over stream", fontsize=8)
 
 
 def _stacks(axes: Axes, tables: Mapping[str, Table]) -> None:

@@ -32,7 +32,7 @@ RUNS = (
     Column("warp_instructions", "<i8", "count", "Warp instructions issued."),
     Column("tbs", "<i8", "count", "Thread blocks run."),
     Column("speedup", "<f8", "ratio", "Time of `stream` over this time."),
-    Column("bound_us", "<f8", "us", "Lower bound of the time for any scheme."),
+    Column("bound_us", "<f8", "us", "Lower bound of the time for any order under such a scheme."),
     Column(
         "estimate_us",
         "<f8",

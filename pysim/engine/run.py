@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
     from pysim.schemes.scheme import Scheme
 
-    from .user_rule import Placement, Priority
+    from .user_rule import Placement, Priority, UserRule
 
     Progress = Callable[[str, int, int], None]
 
@@ -110,9 +110,11 @@ def _load(
     return lowered, programs, replay, Sim(lowered)
 
 
-def _with_rule(session: Session, sim: Sim, lowered: Lowered, unlisted: bool) -> AbstractContextManager[None]:
-    """Return the context that installs the user's rules; an unlisted baseline runs without."""
-    return session.rule.installed(sim, lowered) if session.rule and not unlisted else nullcontext()
+def _with_rule(
+    rule: UserRule | None, sim: Sim, lowered: Lowered, report: Callable[[int], None], stop: Callable[[], bool]
+) -> AbstractContextManager[None]:
+    """Return the context that installs the user's rules, if there are any."""
+    return rule.installed(sim, lowered, report, stop) if rule else nullcontext()
 
 
 def _without_run(result: Result, run: int, row: dict[str, Any], status: str, error: SimError) -> bool:
@@ -167,8 +169,10 @@ def _run_scheme(
             if progress is not None:
                 progress(choice.name, done, session.tbs)
 
+        # an unlisted baseline runs without rules
+        rule = None if run in result.unlisted else session.rule
         try:
-            with clock.phase("simulate"), _with_rule(session, sim, lowered, run in result.unlisted):
+            with clock.phase("simulate"), _with_rule(rule, sim, lowered, report, stop):
                 room = lowered.job.tb_buffer
                 records, ended = sim.run(session.threads, MAX_TB_ROWS, room, keep, report, stop)
         except TimeLimitError as error:
@@ -276,7 +280,8 @@ def simulate(
     tables
         ``"all"``, ``"none"`` or names of tables that are wanted beside ``runs``.
     progress
-        ``progress(scheme, TBs done, TBs)`` is called about 15 times a second.
+        ``progress(scheme, TBs done, TBs)`` is called about 15 times a second; while a rule of yours is slow,
+        between its calls, with the TBs that were done before.
     stop
         When ``stop()`` is true, or the user interrupts, the result holds what was reached.
     clock
@@ -288,7 +293,8 @@ def simulate(
     priority, placement
         Rules of yours for which ready TB is dispatched next, and for the SM that takes it
         (``pysim.engine.user_rule.Priority``, ``Placement``). They replace scheme.priority, scheme.placement
-        and scheme.bypass under the listed schemes. Slow: Python is called at least once a TB.
+        and scheme.bypass under the listed schemes. Slow: Python is called at least once a TB. The rows that
+        they get are copies. An exception of theirs ends the call and is raised again.
 
     Returns
     -------

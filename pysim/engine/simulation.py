@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.errors import DeadlockError
 from pysim.results import time_series
 from pysim.results.energy import operand_stall_cycles
 from pysim.results.schema import SERIES
@@ -41,6 +42,8 @@ class Sim:
         self.sim = lib.gs_create(params, lowered.order, lowered.job, code, text)
         if self.sim == ffi.NULL:
             raise error_of(code[0], text)
+        self.tbs_done = 0  # when the last slice ended
+        self.stopped = False  # by a rule of the user's (user_rule): nothing is dispatched any more
 
     def __enter__(self) -> Sim:
         return self
@@ -150,7 +153,11 @@ class Sim:
         quanta, done = 64, False
         while not done:
             begin = time.perf_counter()
-            done = check(self.lib.gs_run(self.sim, threads, quanta), self.sim) == self.lib.GS_DONE
+            try:
+                done = check(self.lib.gs_run(self.sim, threads, quanta), self.sim) == self.lib.GS_DONE
+            except DeadlockError:
+                if not self.stopped:
+                    raise
             rows = self.take_tb_records(every)
             while len(rows):
                 if keep:
@@ -160,7 +167,8 @@ class Sim:
             # slices of about SLICE_SECONDS, so signals and the progress bar are served; a slice that ends
             # early on a full record buffer misleads the estimate, hence the limit of 4 times
             quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1, SLICE_QUANTA))
-            progress(int(self.totals().tbs_done))
-            if not done and stop():
+            self.tbs_done = int(self.totals().tbs_done)
+            progress(self.tbs_done)
+            if not done and (self.stopped or stop()):
                 break
         return np.concatenate(kept)[:room], done

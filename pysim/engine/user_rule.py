@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from numbers import Integral
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pysim.errors import ConfigError, SimError
+from pysim.errors import ConfigError, DeadlockError, SimError, brief
+
+from .simulation import SLICE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -28,7 +32,8 @@ class Priority(Protocol):
     ``time``: ticks of 1/1024 ns. ``ready``: one row a ready TB, oldest kernel first: ``kernel``, ``tb``,
     ``ready`` (ticks, since when), ``producer_sm`` (where its last producer ran; 0xffff: not known) and
     ``rank`` (of its kernel under scheme.priority). A kernel that started as a whole offers its next TB alone.
-    Return the row's number, or None: no TB for now; the rule is asked again when a TB ends or becomes ready.
+    The rows are a read-only copy, which the rule may keep. Return the row's number, or None: no TB for now;
+    the rule is asked again when a TB ends or becomes ready. If none can any more, that is a DeadlockError.
     """
 
     def __call__(self, time: int, ready: Rows) -> int | None:
@@ -39,7 +44,8 @@ class Placement(Protocol):
     """Chooses the SM that takes a TB.
 
     ``free``: one row an SM that has room for it, in the order in which an empty GPU is filled: ``sm``,
-    ``gpc``, ``tbs`` and ``warps`` (resident). Return the row's number, or None: no TB of this kernel for now.
+    ``gpc``, ``tbs`` and ``warps`` (resident); a read-only copy, which the rule may keep. Return the row's
+    number, or None: no TB of this kernel for now.
     """
 
     def __call__(self, time: int, kernel: int, tb: int, free: Rows) -> int | None:
@@ -55,7 +61,12 @@ class UserRule:
                 raise ConfigError(f"{name} = {type(rule).__name__}: must be a function")
         self.priority, self.placement = priority, placement
         self.error: BaseException | None = None
+        self.declined = ""  # which rule's last answer was None
         self.ready = self.free = np.zeros(0)
+        self.asked = 0.0  # when stop() was called last
+        self.sim: Sim | None = None
+        self.progress: Callable[[int], None] = lambda done: None
+        self.stop: Callable[[], bool] = lambda: False
 
     def check(self, config: Config) -> None:
         """Raise ConfigError for settings that do not go with a rule: prologues and replay."""
@@ -64,12 +75,18 @@ class UserRule:
         if config.word("sim.replay") != "off":
             raise ConfigError("sim.replay: a rule of yours would see a part of the job alone")
 
-    @contextmanager
-    def installed(self, sim: Sim, lowered: Lowered) -> Iterator[None]:
-        """Install the rules in a simulation; an exception of a rule ends the run and is raised again."""
+    def installed(
+        self, sim: Sim, lowered: Lowered, progress: Callable[[int], None], stop: Callable[[], bool]
+    ) -> AbstractContextManager[None]:
+        """Return the context of a run with the rules. An exception of a rule ends it and is raised again.
+
+        ``progress`` and ``stop`` are called between calls of a rule, as slow rules make long slices. Once
+        ``stop()`` is true, no rule is called and nothing is dispatched any more; ``sim.stopped`` says so.
+        """
         from pysim._ffi import dtype_of, ffi, lib
 
-        self.error = None
+        self.error, self.declined, self.sim = None, "", sim
+        self.progress, self.stop, self.asked = progress, stop, perf_counter()
         tbs = sum(kernel.tbs for kernel in lowered.launched.kernels)
         self.ready = np.zeros(tbs, dtype_of("gs_ready_tb"))
         self.free = np.zeros(lowered.values["gpu.sms"], dtype_of("gs_free_sm"))
@@ -82,40 +99,70 @@ class UserRule:
         if self.placement is not None:
             rule.place = lib.pysim_place_tb
         lib.gs_set_rule(sim.sim, rule)
-        try:
-            yield
-        except SimError:
-            if self.error is None:
-                raise
-            raise self.error from None
+        return _Installed(self, handle)
+
+    def _is_stopped(self) -> bool:
+        """Call ``progress`` and ``stop`` if it is time to; return whether the run is to end."""
+        sim, now = self.sim, perf_counter()
+        assert sim is not None
+        if not sim.stopped and now - self.asked > SLICE_SECONDS:
+            self.progress(sim.tbs_done)
+            sim.stopped = bool(self.stop())
+            self.asked = perf_counter()
+        return sim.stopped
 
     def _choice(self, found: object, count: int, name: str) -> int:
+        self.declined = name if found is None else ""
         if found is None:
             return count
-        if isinstance(found, bool) or not isinstance(found, int | np.integer):
-            raise ConfigError(f"the {name} rule returned {found!r}: must be the number of a row, or None")
-        if not 0 <= found < count:
-            raise ConfigError(f"the {name} rule returned {found}: rows are 0 to {count - 1}")
-        return int(found)
+        if isinstance(found, bool) or not isinstance(found, Integral):
+            what = f"the {name} rule returned {brief(found)}"
+            raise ConfigError(f"{what}: must be the number of a row, or None")
+        row = int(found)
+        if not 0 <= row < count:
+            raise ConfigError(f"the {name} rule returned {brief(row)}: rows are 0 to {count - 1}")
+        return row
 
     def next(self, time: int, count: int) -> int:
         """Ask the priority rule; called by the core."""
         assert self.priority is not None
-        return self._choice(self.priority(time, _read_only(self.ready, count)), count, "priority")
+        if self._is_stopped():
+            return count
+        return self._choice(self.priority(time, _own_rows(self.ready, count)), count, "priority")
 
     def place(self, time: int, kernel: int, tb: int, count: int) -> int:
         """Ask the placement rule; called by the core."""
         assert self.placement is not None
-        return self._choice(
-            self.placement(time, kernel, tb, _read_only(self.free, count)), count, "placement"
-        )
+        if self._is_stopped():
+            return count
+        return self._choice(self.placement(time, kernel, tb, _own_rows(self.free, count)), count, "placement")
 
 
-def _read_only(rows: NDArray[Any], count: int) -> Rows:
-    """Return a read-only view of the first ``count`` rows."""
-    view = rows[:count]
-    view.flags.writeable = False
-    return view
+class _Installed(AbstractContextManager[None]):
+    """The context of one run; no generator, in which a StopIteration of a rule would become another error."""
+
+    def __init__(self, rule: UserRule, handle: object) -> None:
+        self.rule, self.handle = rule, handle  # the core has the handle as long as it runs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        rule = self.rule
+        if isinstance(error, SimError) and rule.error is not None:
+            raise rule.error from None
+        if isinstance(error, DeadlockError) and rule.declined:
+            raise DeadlockError(f"{error}: the {rule.declined} rule returned None, no TB for now") from None
+
+
+def _own_rows(rows: NDArray[Any], count: int) -> Rows:
+    """Return a copy of the first ``count`` rows: the core believes its own, and writes them again.
+
+    The copy is read-only, so that writing to it is an error and not without effect.
+    """
+    own = rows[:count].copy()
+    own.flags.writeable = False
+    return own
 
 
 def _define_callbacks() -> None:

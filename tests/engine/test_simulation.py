@@ -21,6 +21,7 @@ def test_slices_that_full_records_end_do_not_grow_without_end() -> None:
     core = SimpleNamespace(
         lib=SimpleNamespace(GS_DONE=lib.GS_DONE, gs_run=run),
         sim=None,
+        stopped=False,
         take_tb_records=lambda room: np.zeros(0),
         totals=lambda: SimpleNamespace(tbs_done=0),
     )

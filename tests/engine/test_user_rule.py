@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
 import pytest
 
 from pysim import ConfigError, DeadlockError, simulate
@@ -109,13 +112,84 @@ def test_what_a_rule_sees():
         ({"priority": lambda time, ready: True}, ConfigError, "must be the number of a row"),
         ({"placement": lambda time, kernel, tb, free: -1}, ConfigError, "placement rule returned -1"),
         ({"priority": lambda time, ready: 1 / 0}, ZeroDivisionError, "division"),
-        ({"priority": lambda time, ready: None}, DeadlockError, "deadlock"),
+        (
+            {"priority": lambda time, ready: None},
+            DeadlockError,
+            "deadlock at .*: the priority rule returned None, no TB for now",
+        ),
+        (
+            {"placement": lambda time, kernel, tb, free: None},
+            DeadlockError,
+            "deadlock at .*: the placement rule returned None, no TB for now",
+        ),
+        ({"priority": lambda time, ready: next(iter(()))}, StopIteration, "^$"),
+        ({"priority": lambda time, ready: "a\n" * 99}, ConfigError, r"returned [a ]{80}\.\.\.: must be the"),
+        ({"priority": lambda time, ready: 10**5000}, ConfigError, "<integer of 16610 bits>: rows are"),
+        ({"priority": lambda time, ready: np.array([0])}, ConfigError, r"returned array\(\[0\]\): must be"),
         ({"placement": 5}, ConfigError, "placement = int: must be a function"),
     ],
 )
 def test_errors_of_a_rule_are_raised(rules, error, message):
     with pytest.raises(error, match=message):
         simulate("titan_v", make(JOB), "tb_static", **rules)
+
+
+def test_rows_are_the_rule_s_own():
+    """What a rule keeps stays as it was, and what it does to its rows does not reach the core."""
+    kept = []
+
+    def spoil(time, ready):
+        kept.append((ready, ready.tobytes()))
+        mine = ready if ready.base is None else ready.base
+        mine.flags.writeable = True
+        if len(kept) % 2:
+            kept[-1] = (ready.copy(), ready.tobytes())
+            mine["kernel"], mine["tb"] = 0xFFFF, 0xFFFF
+        return 0
+
+    job = make(JOB)
+    spoiled = simulate("titan_v", job, "tb_static", priority=spoil, baseline=False, overrides=FREE)
+    assert spoiled.hash == simulate("titan_v", job, "tb_static", baseline=False, overrides=FREE).hash
+    assert all(rows.tobytes() == then for rows, then in kept)
+
+
+def test_a_slow_rule_is_stopped_and_shows_progress():
+    """The first TBs are dispatched at one time, within one slice of the core."""
+    asked, shown = [], []
+    begin = time.monotonic()
+
+    def slow(now, ready):
+        asked.append(now)
+        time.sleep(0.002)
+        return 0
+
+    result = simulate(
+        "titan_v",
+        make("empty:tbs=3000"),
+        "tb_static",
+        priority=slow,
+        stop=lambda: time.monotonic() > begin + 0.5 and bool(asked),
+        progress=lambda scheme, done, tbs: shown.append(done),
+    )
+    assert result.interrupted
+    assert 1 <= len(asked) < 600
+    assert len(shown) > 1
+    rows = result.tables()
+    assert rows["runs"]["status"][0] != b"ok"
+    assert len(rows["tbs"]) <= len(asked)
+
+
+@pytest.mark.parametrize("name", ["stop", "progress"])
+def test_an_exception_of_stop_or_progress_is_raised_from_a_rule(name):
+    def fail(*_):
+        raise LookupError("mine")
+
+    def slow(now, ready):
+        time.sleep(0.1)
+        return 0
+
+    with pytest.raises(LookupError, match="mine"):
+        simulate("titan_v", make(JOB), "tb_static", priority=slow, baseline=False, **{name: fail})
 
 
 def test_interrupt_in_a_rule():

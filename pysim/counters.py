@@ -57,13 +57,13 @@ HELD: tuple[Counter, ...] = (
 )
 
 SLICE: tuple[Counter, ...] = (
-    Counter("requests", "count", "Line requests that reached the slice."),
+    Counter("requests", "count", "Look-ups of lines: a load that misses here and goes on to the other L2 partition counts in both slices."),
     Counter("sectors_read", "count", "Sectors asked for by loads."),
     Counter("joined", "count", "Sectors of loads that merged with a request of another SM of the GPC."),
     Counter("sectors_written", "count", "Sectors written by stores."),
     Counter("table_read", "count", "Sectors of the scheduler's tables that it read from memory; part of sectors_read."),
     Counter("table_written", "count", "Sectors of the scheduler's tables that it updated or wrote; part of sectors_written."),
-    Counter("hits", "count", "Requests that needed no DRAM read."),
+    Counter("hits", "count", "Requests that needed no read of DRAM or of the other L2 partition; stores allocate without a read."),
     Counter("pending_hits", "count", "Hits that waited for a fill in flight; part of hits."),
     Counter("busy", "tick", "Time that the slice's data port was held."),
 )

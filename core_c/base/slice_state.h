@@ -57,6 +57,7 @@ typedef struct gs_slice {
     u64 partition_link_free; /* in a group's first slice: when the group's link to the other partition is free
                               */
     u64 misses;              /* loads that went to DRAM */
+    u64 forwarded;           /* loads that miss here and go on to the other partition */
     u64 drained;             /* when the last batch of writes is done */
     u64 atomic_free;         /* when the next request for a semaphore may start */
     u64 next_activate;       /* when the channel may open its next row */

@@ -75,7 +75,7 @@ u64 gs_series_sm(gs_sim *sim, gs_sm *sm, u64 time)
 gs_l2 gs_slice_count(const gs_sim *sim, const gs_slice *s)
 {
     gs_l2 out = s->count;
-    out.hits = out.requests - s->misses;
+    out.hits = out.requests - s->misses - s->forwarded;
     out.busy = (out.sectors_read + out.sectors_written) * sim->slice_sector[GS_MSG_LOAD];
     return out;
 }

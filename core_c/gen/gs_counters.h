@@ -71,7 +71,7 @@ typedef struct gs_held {
 } gs_held;
 
 typedef struct gs_l2 {
-    /* Line requests that reached the slice. [count] */
+    /* Look-ups of lines: a load that misses here and goes on to the other L2 partition counts in both slices. [count] */
     uint64_t requests;
     /* Sectors asked for by loads. [count] */
     uint64_t sectors_read;
@@ -83,7 +83,7 @@ typedef struct gs_l2 {
     uint64_t table_read;
     /* Sectors of the scheduler's tables that it updated or wrote; part of sectors_written. [count] */
     uint64_t table_written;
-    /* Requests that needed no DRAM read. [count] */
+    /* Requests that needed no read of DRAM or of the other L2 partition; stores allocate without a read. [count] */
     uint64_t hits;
     /* Hits that waited for a fill in flight; part of hits. [count] */
     uint64_t pending_hits;

@@ -94,11 +94,13 @@ void gs_l2_twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own
     u64 filled = start + wait + sim->twin_latency;
     u32 hit = gs_l2_match(set, r.tag);
     if (!hit) {
+        s->forwarded++;
         allocate_twin(sim, &r, start, filled);
     } else {
         u32 way = gs_ctz(hit);
         gs_l2_touch(0, set, way);
         if (r.mask & ~(u32)set->mask[way]) {
+            s->forwarded++;
             set->mask[way] |= (u8)r.mask;
             gs_l2_set_fill_time(set, way, filled);
         } else {
@@ -111,6 +113,7 @@ void gs_l2_twin_load(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sender *own
             }
             /* They cross the fabric already. The home knows when they arrive, but for what the first request
                waits for the fabric. */
+            s->count.pending_hits++;
             pay |= GS_PAY_IN_TRANSIT;
         }
     }

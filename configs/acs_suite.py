@@ -116,7 +116,7 @@ def main():
         runs["gpu"] = title.encode()
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
-        show("\n".join(script.machine_lines()) + "\n")
+        show("\n".join([*script.machine_lines(), stats.format_coherence(runs), ""]))
         show(format_groups(*group_rows(runs, counts, groups)))
     tables = {"runs": np.concatenate(parts)}
     plain = np.array([b"," not in scheme for scheme in tables["runs"]["scheme"].tolist()])

@@ -159,7 +159,7 @@ def main():
         runs = np.concatenate(found)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
         parts.append(runs)
-        show("\n".join(script.machine_lines()))
+        show("\n".join([*script.machine_lines(), stats.format_coherence(runs)]))
         sizes = [size / 8192 for size in table_bits(jobs.values(), values)]
         show(
             f"table     {values[ENTRIES]:,} entries and {values['scheme.table.lists']:,} lists for tb_static:"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import schema, validation
 from .console import Log, format_stalls, to_json
-from .report import format_edge_discovery, format_limits, format_runs, format_time
+from .report import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
 from .scatter import draw_scatter
 from .store import INTERRUPTED, Results, StoreError, check_writable, hash_tables, load, write, write_bytes
 
@@ -19,6 +19,7 @@ __all__ = [
     "StoreError",
     "check_writable",
     "draw_scatter",
+    "format_coherence",
     "format_edge_discovery",
     "format_limits",
     "format_runs",

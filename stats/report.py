@@ -28,6 +28,19 @@ def format_limits(runs: Table) -> str:
     return f"limits    bound {bound}, estimate {estimate} ({said})"
 
 
+def format_coherence(runs: Table) -> str:
+    """Return the line that says how L1 is kept coherent (``scheme.coherence``) under which schemes.
+
+    Of variants of a scheme (``NAME, SETTING``) the name counts.
+    """
+    schemes: dict[str, dict[str, None]] = {}
+    for row in runs:
+        if row["status"] == b"ok":
+            name = _text(row["scheme"]).partition(", ")[0]
+            schemes.setdefault(_text(row["coherence"]), {})[name] = None
+    return "coherence " + "; ".join(f"{policy}: {', '.join(names)}" for policy, names in schemes.items())
+
+
 def _number(digits: int, scale: float = 1.0, suffix: str = "") -> Callable[[Any], str]:
     def text(value: Any) -> str:
         number = float(value) * scale

@@ -334,7 +334,8 @@ class Run:
 
     def report(self, lines: list[str]) -> None:
         """Print the machine, the script's own lines, runs, stall stacks and what ``--explain`` asks for."""
-        header = [*self.script.machine_lines(), *lines, self.stats.format_limits(self.completed)]
+        header = [*self.script.machine_lines(), self.stats.format_coherence(self.completed), *lines]
+        header.append(self.stats.format_limits(self.completed))
         device = self.script.config.device
         if not device.energies:
             header.append(f"energy    left out: there is no energy table for {device.name}")

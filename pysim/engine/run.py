@@ -155,6 +155,7 @@ def _run_scheme(
             "bound_us": known.bound_us,
             "estimate_us": known.estimate_us,
             "submit": str(config["host.submit"]),
+            "coherence": choice.scheme.coherence(config.encoded()),
         }
         with clock.phase("load"):
             lowered, programs, replay, sim = _load(session, choice, config, known, replays)

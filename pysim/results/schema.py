@@ -27,6 +27,7 @@ RUNS = (
         "Most kernels that are admitted and unfinished at once; NaN if the scheme has no such limit.",
     ),
     Column("submit", "S16", "text", "How the host enqueues: prefilled or eager."),
+    Column("coherence", "S16", "text", "How L1 is kept coherent: `scheme.coherence`, `auto` resolved."),
     Column("time_us", "<f8", "us", "From the first enqueue to the last end."),
     Column("cycles", "<f8", "cycles", "The same in SM clock cycles, of the GPC that counted the most."),
     Column("warp_instructions", "<i8", "count", "Warp instructions issued."),

@@ -81,3 +81,21 @@ def test_json_alone_on_stdout(tmp_path):
     done = run(tmp_path, WORKLOAD, "--schemes", "graph,pool", "--tables", "none", "--json", "--out", "c.h5")
     assert done.returncode == 0, done.stderr
     assert [row["scheme"] for row in json.loads(done.stdout)["runs"]] == ["graph", "pool"]
+
+
+def test_the_l1_policy_is_printed_above_the_rows_and_kept(tmp_path):
+    schemes = "stream,graph:argument,pool,tb_ideal,tb_ideal:bypass,tb_static:prologue,cusync"
+    done = run(
+        tmp_path, WORKLOAD, "--gpu", "titan_v", "--hypothetical", "--schemes", schemes, "--out", "c.h5"
+    )
+    assert done.returncode == 0, done.stderr
+    line = (
+        "\ncoherence kernel: stream; argument: graph:argument, pool, tb_ideal;"
+        " bypass: tb_ideal:bypass, tb_static:prologue, cusync\n"
+    )
+    assert line in done.stdout[: done.stdout.index("\nscheme ")]
+    runs = stats.load(tmp_path / "c.h5")["runs"]
+    argument, bypass = ["argument"] * 3, ["bypass"] * 3
+    assert runs["coherence"].tolist() == ["kernel", *argument, *bypass]
+    done = run(tmp_path, WORKLOAD, "--gpu", "titan_v", "--schemes", "pool", "--set", "scheme.coherence=tb")
+    assert "\ncoherence tb: pool\n" in done.stdout

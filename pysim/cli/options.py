@@ -13,6 +13,7 @@ from pysim.errors import ConfigError, InternalError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.machine.mechanisms import without
+from pysim.program.memory_budget import parse_size
 from pysim.units import Value, parse, row_of, suggest
 
 from .entry import EXIT_USAGE
@@ -131,6 +132,13 @@ def _hdf5(text: str) -> Path:
     return path
 
 
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _thread_block(text: str) -> tuple[str, int]:
     kernel, colon, tb = text.rpartition(":")
     if not colon or not kernel:
@@ -192,6 +200,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("force", "", None, False, "replace an existing result file"),
     Option("quiet", "", None, False, "print no progress and no log"),
     Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
+    Option("max-memory", "SIZE", _size, None, "memory that a job may take (default: 80 %% of what is free)"),
     Option("explain", "KERNEL:TB", _thread_block, None, "report what this TB waited for under each scheme"),
 )
 
@@ -342,6 +351,7 @@ class Options:
     quiet: bool
     json: bool
     explain: tuple[str, int] | None
+    max_memory: int | None = None
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> Options:
@@ -363,6 +373,7 @@ class Options:
             quiet=args.quiet,
             json=args.json,
             explain=args.explain,
+            max_memory=args.max_memory,
         )
 
     def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:

@@ -16,6 +16,7 @@ from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
+from pysim.program.memory_budget import set_limit
 from pysim.results.gap import gap_notes
 from pysim.schemes.registry import parse_schemes
 from pysim.units import suggest
@@ -85,6 +86,7 @@ class Script:
             except ConfigError as error:
                 parser.error(f"{option}{error}")
         config = options.config()
+        set_limit(options.max_memory)
         made = cls(name, options, config, {key: getattr(args, key) for key in keys})
         made.finished.script = made
         return made

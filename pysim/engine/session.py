@@ -13,6 +13,7 @@ from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.architecture import other_architecture
 from pysim.program.definition_check import check_job
+from pysim.program.memory_budget import claim_launches
 from pysim.program.occupancy import carveouts
 from pysim.program.ops import LoweredPrograms, lower_programs
 from pysim.program.pattern_check import check_patterns
@@ -50,6 +51,7 @@ class Session:
     ) -> None:
         if not job.kernels:
             raise WorkloadError(f"job {job.name} has no kernels")
+        claim_launches(len(job.kernels), f"job {job.name}", sum(len(k.accesses) for k in job.kernels))
         if deps is None:
             check_job(job)
             check_patterns(job)

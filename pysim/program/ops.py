@@ -11,6 +11,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
 
+from .memory_budget import INSTRUCTION, claim
+from .memory_budget import OP as OP_BYTES
 from .recorded_program import CodeTables, RecordedProgram
 from .warp_program import OP, PIPE, Affine, Op, Pattern, Program, Sem
 
@@ -202,6 +204,14 @@ def add_variant(
     return entry
 
 
+def _claim_blocks(program: Program, longest: int) -> None:
+    """Refuse a program whose compute blocks would take too much memory to split."""
+    blocks = [op.issue for ops in {*program.variants} for op in ops if op.issue > longest]
+    if blocks:
+        size = max(blocks) * INSTRUCTION + sum(blocks) // longest * OP_BYTES
+        claim(size, f"program {program.name}: blocks of {sum(blocks):,} instructions")
+
+
 def lower_programs(
     job: Job,
     longest: int,
@@ -237,6 +247,7 @@ def lower_programs(
                 raise WorkloadError(
                     f"program {program.name}: 1 or 8 variants and at most {MAX_ARGS} arguments"
                 )
+            _claim_blocks(program, longest)
             row = {"first_op": len(made.ops), "first_pattern": len(made.patterns)}
             seen: dict[Any, int] = {}
             # equal variants share their ops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
+from pysim.program.memory_budget import claim_launches
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import Dtype, choose_gemm
 from workloads.kernels.machine_hints import MachineHints
@@ -25,6 +26,7 @@ def mlp(
     for label, value in {"layers": layers, "width": width, "batch": batch}.items():
         if not 1 <= value <= MOST:
             raise WorkloadError(f"mlp: {label} = {value}: must be from 1 to {MOST}")
+    claim_launches(layers, f"mlp: {layers:,} layers", 3 * layers)
     item = 4 if dtype == "fp32" else 2
     if width * item % 16:
         raise WorkloadError(f"mlp: width = {width}: rows must be multiples of 16 B")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pysim.errors import WorkloadError
 from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from workloads.kernels.copy import fill
 from workloads.kernels.gemm import adds_to_c, gemm
 from workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
@@ -71,6 +72,8 @@ def rnn(
     for label, value in sizes.items():
         if value < 1:
             raise WorkloadError(f"rnn: {label} = {value}: must be positive")
+    launches = layers * timesteps * (3 if input == "per-step" else 2)
+    claim_launches(launches, f"{kind}: {layers:,} layers of {timesteps:,} steps", 4 * launches)
     gates, work = CELLS[kind]
     item = 4 if dtype == "fp32" else 2
     wide = gates * hidden

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from workloads.kernels.batched_gemm import batched_gemm
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
@@ -42,6 +43,7 @@ def transformer(
         raise WorkloadError(
             f"transformer: {size} columns a head, {sequence} a row of scores: need 16 B steps"
         )
+    claim_launches(11 * layers, f"transformer: {layers:,} layers", 35 * layers)
     memory, pairs = Memory(), batch * heads
     machine = hints or MachineHints()
 

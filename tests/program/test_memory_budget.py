@@ -1,0 +1,65 @@
+"""Jobs that would not fit into memory are refused before they are built, with their size."""
+
+import time
+
+import pytest
+
+from pysim import simulate
+from pysim.errors import ConfigError, WorkloadError
+from pysim.program import memory_budget
+from workloads import make
+
+
+@pytest.fixture
+def gibibyte():
+    memory_budget.set_limit(1 << 30)
+    yield
+    memory_budget.set_limit(None)
+
+
+@pytest.mark.parametrize(
+    ("workload", "size"),
+    [
+        ("gru:layers=1000000", "457.8 GiB"),
+        ("lstm:layers=200000,timesteps=100", "305.2 GiB"),
+        ("transformer:layers=1000000", "71.0 GiB"),
+        ("transformer:layers=50000", "3.6 GiB"),
+    ],
+)
+@pytest.mark.usefixtures("gibibyte")
+def test_networks_are_refused_before_they_are_built(workload, size):
+    begin = time.process_time()
+    with pytest.raises(WorkloadError, match=rf"layers.* launches: about {size} .* 1\.0 GiB \(--max-memory\)"):
+        make(workload)
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.usefixtures("gibibyte")
+def test_a_long_block_is_refused_before_it_is_split():
+    result = simulate("titan_v", make("ffma:count=1000000000"), "stream", tables="none")
+    row = result.frame("runs").iloc[0]
+    assert row.status == "refused"
+    assert row.reason.startswith("program ffma: blocks of 1,000,000,000 instructions: about ")
+
+
+@pytest.mark.usefixtures("gibibyte")
+def test_many_launches_are_refused_before_their_dependences_are_looked_for():
+    with pytest.raises(WorkloadError, match=r"job empty: 1,000,000 launches: about 1\.9 GiB"):
+        simulate("titan_v", make("empty:tbs=1,kernels=1000000"), "stream")
+
+
+def test_without_a_limit_it_is_a_share_of_what_is_free():
+    free = memory_budget.free_memory()
+    assert free > 0
+    assert memory_budget.limit() == pytest.approx(memory_budget.SHARE * free, rel=0.2)
+
+
+@pytest.mark.parametrize(("text", "size"), [("1GiB", 1 << 30), ("1.5MiB", 3 << 19), ("4096", 4096)])
+def test_sizes(text, size):
+    assert memory_budget.parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "much", "0", "infGiB"])
+def test_no_sizes(text):
+    with pytest.raises(ConfigError, match="must be a size"):
+        memory_budget.parse_size(text)

@@ -22,7 +22,7 @@ EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2)
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make gru       install, compile, run configs/titanv_gru.py"
+	@echo "make gru       install, compile, run configs/gru_sizes.py: a GRU of two sizes under five schemes"
 	@echo "make test      install, compile, run the tests (ten minutes on two cores)"
 	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike"
 	@echo "make check     linters, types, strict C warnings"
@@ -69,7 +69,7 @@ setup: $(STAMP)
 build: $(CORE)
 
 gru: $(CORE)
-	$(PY) configs/titanv_gru.py
+	$(PY) configs/gru_sizes.py
 
 # a process a core
 test: $(CORE)

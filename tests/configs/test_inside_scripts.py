@@ -43,6 +43,22 @@ def test_persistent_rnn_prints_a_row_an_order(tmp_path):
     assert len(stats.load(path).array("runs")) == 7
 
 
+def test_both_sizes_are_in_one_table(tmp_path):
+    options = ("--schemes", "stream,tb_static", "--tables", "none", "--quiet", "--out", "a.h5")
+    done = caller("gru_sizes")(tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    names = ["hidden 256, batch 8", "hidden 1536, batch 32"]
+    assert all(sum(name in line for line in lines) == 2 for name in names)
+    row = next(line for line in lines if line.startswith("tb_static")).split()
+    gaps, moved = (float(word.rstrip("x")) for word in row if word.endswith("x"))
+    assert 1.9 < gaps < 2.3
+    assert 1.05 < moved < 1.15
+    runs = stats.load(tmp_path / "a.h5").array("runs")
+    assert runs["run"].tolist() == [0, 1, 2, 3]
+    assert [name.decode() for name in runs["workload"]] == [name for name in names for _ in range(2)]
+
+
 @pytest.mark.parametrize("script", [stream_k, persistent_rnn])
 def test_the_shared_options_are_taken(tmp_path, script):
     size = ("--tiles", "1", *TINY) if script is stream_k else ("--hidden", "128", "--timesteps", "2")

@@ -57,7 +57,7 @@ class _Hooked(Protocol):
     ) -> list[Structure]: ...
 
 
-COHERENCE_MODES = ("kernel", "bypass", "tb")
+COHERENCE_MODES = ("kernel", "bypass", "tb", "argument")
 CARVEOUT_MODES = ("kernel", "job")
 
 
@@ -225,7 +225,7 @@ def full_name_of(scheme: _Hooked, options: Sequence[str]) -> str:
 
 
 def coherence_of(scheme: _Hooked, values: Mapping[str, int]) -> str:
-    """Return kernel, bypass or tb (``Scheme.coherence``); raises ConfigError."""
+    """Return kernel, bypass, tb or argument (``Scheme.coherence``); raises ConfigError."""
     return _word(scheme, "coherence", scheme.coherence(_read_only(values)), COHERENCE_MODES)
 
 

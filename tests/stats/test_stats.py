@@ -71,9 +71,9 @@ def make_tables(schemes: int = 2, sms: int = 8, launches: int = 12, seed: int = 
         time = now / 1e3
         base = base or time
         parts["runs"].append(
-            (run, b"demo", b"size=1", f"scheme_{run}".encode(), b"tiny", b"ok", b"", 8, b"prefilled", b"kernel",
-             time, time * 1000, 1000, len(blocks), base / time, time / 2, time, 0.25 * run, 0.4, 0.2, 10**6, 10**7,
-             np.nan, 8 * run, 4096 * run, 0, 0, 0, 0, 0, 0.0)
+            (run, b"demo", b"size=1", f"scheme_{run}".encode(), b"tiny", b"ok", b"", 8, b"prefilled",
+             b"kernel", time, time * 1000, 1000, len(blocks), base / time, time / 2, time, 0.25 * run, 0.4,
+             0.2, 10**6, 10**7, np.nan, 8 * run, 4096 * run, 0, 0, 0, 0, 0, 0.0)
         )  # fmt: skip
         parts["kernels"] += kernels
         parts["tbs"] += blocks

@@ -131,8 +131,7 @@ class GpuList(MutableSequence[Gpu]):
     """The GPUs of a system, each checked where it is put in; a name or a Device becomes a :class:`Gpu`."""
 
     def __init__(self, given: object) -> None:
-        each = list(given) if isinstance(given, list | tuple | GpuList) else [given]
-        self._gpus = [_gpu(one) for one in each]
+        self._gpus = [_gpu(one) for one in _several(given)]
         if not self._gpus:
             raise ConfigError("a system of 0 GPUs: give one, such as pysim.device(NAME)")
 
@@ -143,8 +142,8 @@ class GpuList(MutableSequence[Gpu]):
         return self._gpus[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        changed = self._gpus.copy()
-        changed[index] = value if isinstance(index, slice) else _gpu(value)
+        changed: list[Any] = self._gpus.copy()
+        changed[index] = _several(value) if isinstance(index, slice) else _gpu(value)
         self._gpus = GpuList(changed)._gpus
 
     def __delitem__(self, index: Any) -> None:
@@ -231,6 +230,11 @@ class System:
             raise ConfigError(f"a system of {len(self.gpus)} GPUs: one GPU is simulated, for now")
         changed = {path: self._settings.values[path] for path in self._settings.changed}
         return Config.resolve(self.gpus[0].device(), {**changed, **checked_overrides(overrides)})
+
+
+def _several(given: object) -> list[object]:
+    """Return what is given as a list, or the list that is given."""
+    return list(given) if isinstance(given, list | tuple | GpuList) else [given]
 
 
 def _restored_gpu(base: Device, settings: Settings) -> Gpu:

@@ -203,6 +203,7 @@ class Choice:
 def _unknown(what: str, name: str, known: Sequence[str]) -> ConfigError:
     import difflib  # for errors alone
 
+    name = brief(name)
     close = difflib.get_close_matches(name, known, 1)
     hint = f": did you mean {close[0]!r}?" if close else f": there are {', '.join(known) or 'none'}"
     return ConfigError(f"{what} {name!r}{hint}")

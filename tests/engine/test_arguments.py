@@ -28,6 +28,8 @@ def job():
         ({"schemes": [Scheme]}, "class Scheme is no scheme"),
         ({"schemes": Scheme("mine", "Mine.")}, "scheme mine is not registered: call pysim.register_scheme"),
         ({"schemes": []}, "no scheme given"),
+        ({"schemes": "strem\n" + "x" * 5000}, f"no scheme 'strem {'x' * 74}...': there are host, stream,"),
+        ({"schemes": "tb_static:" + "x" * 5000}, f"scheme tb_static has no option '{'x' * 80}...': there"),
         ({"overrides": ["gpu.sms"]}, "overrides = ['gpu.sms']: must be a dict by path, such as"),
         ({"overrides": "gpu.sms=4"}, "overrides = gpu.sms=4: must be a dict by path"),
         ({"overrides": {3: 4}}, "unknown parameter 3: paths are texts, such as gpu.sms"),

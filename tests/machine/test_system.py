@@ -181,6 +181,7 @@ def test_devices_and_configurations_are_keys():
         (lambda gpu: System(gpu).gpu.sms, "a system has no gpu: did you mean gpus[0]?"),
         (lambda gpu: System(gpu).hots, "a system has no hots: did you mean host?"),
         (lambda gpu: System(gpu).gpus.append(5), "int is no GPU"),
+        (lambda gpu: System(gpu).gpus.__setitem__(slice(1), 5), "int is no GPU"),
         (lambda gpu: System(gpu).gpus.clear(), "a system of 0 GPUs"),
         (lambda gpu: System([]), "a system of 0 GPUs: give one, such as pysim.device(NAME)"),
         (lambda gpu: delattr(System(gpu), "gpus"), "gpus of a system cannot be deleted"),

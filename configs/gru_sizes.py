@@ -80,7 +80,7 @@ def main():
     show("\n".join(script.machine_lines()[:1]))
     parts, names = {}, []
     for hidden, batch, steps in SIZES:
-        job = make(f"gru:hidden={hidden},batch={batch},timesteps={steps}")
+        job = make(f"gru:hidden={hidden},batch={batch},timesteps={steps}", script.config)
         name = f"hidden {hidden}, batch {batch}"
         show(f"workload  {name}: 3 layers, {steps} steps, {len(job.kernels)} kernels")
         names.append(name)

@@ -10,7 +10,17 @@ from . import schema, validation
 from .console import Log, format_stalls, to_json
 from .report import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
 from .scatter import draw_scatter
-from .store import INTERRUPTED, Results, StoreError, check_writable, hash_tables, load, write, write_bytes
+from .store import (
+    INTERRUPTED,
+    Results,
+    StoreError,
+    check_writable,
+    hash_tables,
+    load,
+    sidecar,
+    write,
+    write_bytes,
+)
 
 __all__ = [
     "INTERRUPTED",
@@ -28,6 +38,7 @@ __all__ = [
     "hash_tables",
     "load",
     "schema",
+    "sidecar",
     "to_json",
     "validation",
     "write",

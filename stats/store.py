@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +60,7 @@ def write(
     digest = hash_tables(plain)
     _check_existing(target, force, text, digest)
     image = _image(plain, known, attributes, text, digest)
-    beside = target.with_suffix(".json")
+    beside = sidecar(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # all are complete on disk before one gets its name; the result file, which also holds the
@@ -91,6 +92,19 @@ def check_writable(
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
     _check_existing(target, force, None if configuration is None else _json(configuration), None)
+
+
+def sidecar(path: str | os.PathLike[str]) -> Path:
+    """Return the file beside a result file that holds its configuration: FILE.json.
+
+    Where stdout has been sent to that very file (``--json > FILE.json``), it is FILE.config.json.
+    """
+    beside = Path(path).with_suffix(".json")
+    try:
+        own = os.path.samestat(os.fstat(sys.stdout.fileno()), beside.stat())
+    except (OSError, ValueError):  # no such file, or stdout has no descriptor
+        own = False
+    return beside.with_suffix(".config.json") if own else beside
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
@@ -290,7 +304,7 @@ def _image(
 
 def _check_existing(target: Path, force: bool, text: str | None, digest: str | None) -> None:
     """Refuse to replace what differs; `None` is not compared."""
-    beside = target.with_suffix(".json")
+    beside = sidecar(target)
     for path in (target, beside, target.with_suffix(".png")):
         if path.is_dir():
             raise StoreError(f"{path} is a folder")

@@ -194,6 +194,11 @@ class Script:
             {**graph_schema.TABLES, **schema.TABLES},
         )
 
+    def files(self, stats: ModuleType, picture: bytes | None) -> str:
+        """Return the names of the files of the result: HDF5, configuration and picture."""
+        more = (self.path.with_suffix(".png"),) if picture else ()
+        return ", ".join(map(str, (self.path, stats.sidecar(self.path), *more)))
+
     def save(
         self,
         stats: ModuleType,
@@ -209,8 +214,7 @@ class Script:
         except stats.StoreError as error:  # matplotlib is optional
             show(f"no picture: {error}")
         self.store(stats, tables, picture, about)
-        endings = (".json", ".png") if picture else (".json",)
-        show("wrote " + ", ".join(map(str, (self.path, *map(self.path.with_suffix, endings)))))
+        show(f"wrote {self.files(stats, picture)}")
         if self.options.json:
             print(stats.to_json(tables))
 
@@ -369,7 +373,7 @@ class Run:
 
         from pysim.results.graph_tables import graph_hash
 
-        script, path = self.script, self.script.path
+        script = self.script
         tables, picture = script.tables_to_write(self.listed), None
         try:
             draw = draw or import_module(f"{self.stats.__name__}.plot").draw_occupancy
@@ -381,8 +385,7 @@ class Run:
         if self.result.interrupted:
             about[self.stats.INTERRUPTED] = "yes"
         script.store(self.stats, tables, picture, about)
-        endings = (".json", ".png") if picture else (".json",)
-        for line in (*lines, "wrote " + ", ".join(str(p) for p in (path, *map(path.with_suffix, endings)))):
+        for line in (*lines, f"wrote {script.files(self.stats, picture)}"):
             self.show(line)
         if script.options.json:
             print(self.stats.to_json(tables))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import stats
 from pysim.schemes.registry import SCHEMES
-from tests.support.calls import caller
+from tests.support.calls import CONFIGS, caller
 
 run = caller("compare_schemes", "--threads", "1", "--quiet")
 WORKLOAD = "gru:hidden=64,batch=4,timesteps=2,layers=2"
@@ -60,6 +62,20 @@ def test_a_device_without_an_energy_table_says_so(tmp_path):
     row = tables["bloom"].iloc[0]
     assert f"edges by hints: {row['edges']:.0f}, {row['false_edges']:.0f} of them from false" in line
     assert f"; speedup lost to them {100 * lost:.1f} % of " in line
+
+
+def test_json_on_stdout_may_go_to_the_name_of_the_configuration(tmp_path):
+    words = ("empty", "--schemes", "stream", "--json", "--quiet", "--out", "x.h5")
+    for _ in range(2):
+        with (tmp_path / "x.json").open("w") as out:
+            done = subprocess.run(
+                [sys.executable, str(CONFIGS / "compare_schemes.py"), *words],
+                cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+            )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "runs" in json.loads((tmp_path / "x.json").read_text())
+        known = json.loads((tmp_path / "x.config.json").read_text())
+        assert known == stats.load(tmp_path / "x.h5").configuration
 
 
 def test_no_such_workload_is_one_line(tmp_path):

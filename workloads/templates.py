@@ -21,6 +21,7 @@ from .kernels.pointwise import cell, elementwise, pointwise
 from .kernels.region import region_kernel
 from .kernels.row_reductions import layernorm, softmax
 from .kernels.stream_k import stream_k
+from .kernels.volta_gemm import volta_gemm
 from .mirrored import TEMPLATES
 from .mirrored.chain_kernels import fence, gru_tile, softmax_rows
 from .mirrored.hgemm import hgemm
@@ -28,6 +29,7 @@ from .mirrored.sgemm import sgemm
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "gemm": gemm,
+    "volta_gemm": volta_gemm,
     "batched_gemm": batched_gemm,
     "cutlass_gemm": cutlass_gemm,
     "stream_k": stream_k,

@@ -38,7 +38,7 @@ def order_limits() -> dict[str, tuple[int, int]]:
     narrow |= dict.fromkeys(("share", "reserve"), (0, _SHARE))
     narrow |= {
         "window": (1, limits["window"][1]),  # a window of 0 admits nothing
-        "invalidate": (0, 2),
+        "invalidate": (0, 3),
         "placement": (0, len(_PLACEMENTS) - 1),
         "refetch": (0, (1 << 31) - 1),
         "queues": (0, 65536),

@@ -26,8 +26,9 @@ MORE = 4  # factor on the number of simulated environments, for longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` simulates that GPU alone."""
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
     from workloads.applications.acs import GRAPHS
 
     parser = make_parser(

@@ -17,8 +17,9 @@ QUICK = {"gpt3": (), "llama": (), "resnet38": (1,), "vgg19": ()}
 
 def options_of():
     """Read the command line; ``--gpu`` replaces the device of every model."""
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, counts, make_parser, names_of
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
 
     parser = make_parser(
         __doc__,

@@ -55,8 +55,9 @@ def table_of(suite, steps, cases, found):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
     from pysim.machine.mechanisms import MECHANISMS
 
     parser = make_parser(__doc__, {"gpu": None}, ("schemes", *SINGLE_RUN), "the suite decides what is run")

@@ -16,8 +16,9 @@ OFF = {
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
+    from pysim.cli.checks import choice
     from pysim.cli.options import make_parser
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
 
     defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5}
     parser = make_parser(__doc__, defaults, ("explain",), "this script compares two runs")

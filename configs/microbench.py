@@ -70,8 +70,9 @@ def main():
 
     import stats
     from pysim import ConfigError
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
     from workloads import microbench
     from workloads.microbench.bench import Bench
 

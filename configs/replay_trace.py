@@ -23,8 +23,9 @@ def unknown_opcode(text):
 
 def options_of():
     """Read the command line."""
+    from pysim.cli.checks import choice
     from pysim.cli.options import make_parser, number_ranges
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
 
     parser = make_parser(__doc__, {"gpu": "titan_v"})
     text = "trace: a folder with a kernelslist.g, that file, or a converted trace (.pysim)"

@@ -84,8 +84,9 @@ def measured(script, most):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, counts, make_parser, positive_int
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
     from pysim.errors import WorkloadError
 
     parser = make_parser(

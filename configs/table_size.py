@@ -8,8 +8,9 @@ from pysim.cli.entry import run_script
 
 def options_of():
     """Read the command line."""
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
     from workloads.studies.table_size import NETWORKS
 
     parser = make_parser(

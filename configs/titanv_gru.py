@@ -18,8 +18,9 @@ KEYS = (*SIZES, "input", "dtype", "buffers")
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
+    from pysim.cli.checks import choice
     from pysim.cli.options import make_parser, positive_int
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
 
     parser = make_parser(__doc__, {"gpu": "titan_v", "schemes": SCHEMES})
     for name, default in SIZES.items():

@@ -65,8 +65,9 @@ def report(suite, table, baselines, show):
 
 def options_of(suites):
     """Read the command line; return suite, cases, number of rows left out, script and ``--fresh``."""
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
     from workloads.validation.suites import cases_of
 
     width = max(map(len, suites))

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 def options_of() -> tuple[Script, bool]:
     """Read the command line."""
+    from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
-    from pysim.cli.script import Script, choice
+    from pysim.cli.script import Script
 
     parser = make_parser(
         (__doc__ or "").partition("?")[0] + "?",

@@ -21,6 +21,7 @@ from pysim.results.gap import gap_notes
 from pysim.schemes.registry import parse_schemes
 from pysim.units import suggest
 
+from .checks import check_tables
 from .digests import source_digest
 from .options import Options, Parser
 
@@ -33,18 +34,6 @@ if TYPE_CHECKING:
     from pysim.clock import Clock
     from pysim.program.job import Job
     from pysim.results.result import Result
-
-
-def choice(*names: str) -> Callable[[str], str]:
-    """Return an option type: one of the names; the error for another one suggests the nearest."""
-
-    def read(text: str) -> str:
-        if text not in names:
-            hint = suggest(text, names) or f": must be one of {', '.join(names)}"
-            raise argparse.ArgumentTypeError(f"unknown value {text!r}{hint}")
-        return text
-
-    return read
 
 
 @dataclass(slots=True)
@@ -76,7 +65,7 @@ class Script:
         checks: tuple[tuple[str, Callable[[], object]], ...] = (
             ("--gpu: ", lambda: device(options.gpu)),
             ("--schemes: ", lambda: parse_schemes(options.schemes)),
-            ("--tables: ", lambda: _check_tables(options.tables)),
+            ("--tables: ", lambda: check_tables(options.tables)),
             # names the parameters that conflict, which several options may have set
             ("", options.config),
         )
@@ -396,13 +385,3 @@ class Run:
 def _first_of(items: Sequence[object]) -> str:
     """List the first six items."""
     return ", ".join(map(str, items[:6])) + (", ..." if len(items) > 6 else "")
-
-
-def _check_tables(names: tuple[str, ...] | None) -> None:
-    from pysim.results.schema import TABLES
-
-    known = ("all", "none", *TABLES)
-    for name in names or ():
-        if name not in known:
-            hint = suggest(name, known) or f": there are {', '.join(known)}"
-            raise ConfigError(f"no table {name!r}{hint}")

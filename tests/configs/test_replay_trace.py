@@ -178,11 +178,11 @@ PROFILE = (
     ("name", "data", "words"),
     [
         ("a.pt.trace.json", PROFILE, "a trace of the PyTorch profiler"),
-        ("a.pt.trace.json.gz", gzip.compress(PROFILE), "a trace of the PyTorch profiler"),
+        ("a.pt.trace.json.gz", gzip.compress(PROFILE, mtime=0), "a trace of the PyTorch profiler"),
         ("list.json", PROFILE[PROFILE.index(b"[") : -1], "a trace of the PyTorch profiler"),
         ("a.pysim", b"junk", "no converted trace"),
         ("a.pysim", b"", "no converted trace"),
-        ("a.json.gz", gzip.compress(PROFILE)[:30], "a.json.gz:"),
+        ("a.json.gz", gzip.compress(PROFILE, mtime=0)[:30], "a.json.gz:"),
     ],
 )
 def test_files_of_another_kind_are_named(tmp_path, name, data, words):

@@ -15,7 +15,7 @@ from pysim import simulate
 from pysim._ffi import ffi, lib
 from pysim.analysis.traffic import compulsory_bytes, dram_bytes
 from pysim.dependence.dependences import dependences, reduce_preds, without_edges
-from pysim.engine.lower import _bypass
+from pysim.engine.coherence import _bypass
 from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError, WorkloadError
 from pysim.program.footprint import MODES, READ, UPDATE, WRITE, Footprint

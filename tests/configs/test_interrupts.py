@@ -80,7 +80,7 @@ def test_ctrl_c_keeps_the_schemes_that_have_finished(tmp_path: Path) -> None:
 
 def test_ctrl_c_keeps_the_finished_runs_of_a_script_that_makes_many(tmp_path: Path) -> None:
     names = ("lud:n=64", "gru:hidden=1024,timesteps=8,layers=1")
-    tbs = sum(kernel.tbs for kernel in make(names[1]).kernels)
+    tbs = sum(kernel.tbs for kernel in make(names[1], "h200").kernels)
     options = ("--schemes", "graph", "--out", "a.h5", "--threads", "1")
     # the second workload's first scheme has begun
     status, out, err = signalled(

@@ -11,6 +11,7 @@ from pysim.params import PARAMS
 from pysim.program.job import tb_variants
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.regions import SECTOR
+from pysim.schemes.hooks import coherence_of
 
 from .estimate import PIPES, Estimator
 from .tb_cost import lone_kernels
@@ -92,12 +93,14 @@ class SchemeTraits:
     ``waits_inside``: TBs wait inside their programs, so the code before a wait may overlap with the
     producers. ``fused``: kernels are fused into one, whose code may differ. ``host_launches``: the host
     launches each kernel. ``placement_known``: the first TB on an empty GPU goes to the first SM.
+    ``keeps_l1``: L1 may serve what its own SM has written (``scheme.coherence`` = argument).
     """
 
     waits_inside: bool = False
     fused: bool = False
     host_launches: bool = True
     placement_known: bool = False
+    keeps_l1: bool = False
 
 
 def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
@@ -106,7 +109,8 @@ def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
     launches = scheme.host_launches and not values["scheme.build"]
     # all SMs are equally free, so the first one is chosen, unless affinity sends the TB to its producer's SM
     placed = bool(values["gpu.cp.place"]) and values["scheme.placement"] != AFFINITY
-    return SchemeTraits(scheme.waits_inside, scheme.fuses, launches, placed)
+    keeps = coherence_of(scheme, values) == "argument"
+    return SchemeTraits(scheme.waits_inside, scheme.fuses, launches, placed, keeps)
 
 
 def _shared_variants(job: Job) -> list[NDArray[np.int64]]:
@@ -342,21 +346,29 @@ def bounds(
     values: Mapping[str, int],
     family: SchemeTraits,
     loads: Sequence[LoadFacts],
-    behind: list[Floats] | None = None,
-    guess: tuple[float, tuple[float, ...]] | None = None,
+    behind: list[Floats] | None,
+    guess: tuple[float, tuple[float, ...]],
 ) -> Bounds:
     """Return the bound, which no scheme of the family can beat, and the estimate.
 
     ``costs``: one a program. ``loads``: what is known of each kernel's loads (:func:`load_facts`).
     ``behind``: for each kernel, the least cycles of a TB of each variant after its prologue, where the
-    prologue may run before the producers end. ``guess``: ``Bounds.raw_estimate`` of an earlier call, to save
-    the estimate.
+    prologue may run before the producers end. ``guess``: :func:`raw_estimate`.
     """
     bound = _Job(job, deps, programs, costs, values).bound_us(family, loads, behind)
-    if guess is None:
-        made = estimator(job, deps, programs, costs, values)
-        guess = made.estimate_us(), made.kernel_cycles()
     return Bounds(bound, max(bound, guess[0]), guess[1], guess)
+
+
+def raw_estimate(
+    job: Job,
+    deps: Dependences,
+    programs: LoweredPrograms,
+    costs: list[ProgramCost],
+    values: Mapping[str, int],
+) -> tuple[float, tuple[float, ...]]:
+    """Return the time of a job in us, whatever the bound is, and the cycles of each kernel."""
+    made = estimator(job, deps, programs, costs, values)
+    return made.estimate_us(), made.kernel_cycles()
 
 
 def estimator(

@@ -36,10 +36,10 @@ _MOST = 64  # lines of a tensor whose DRAM rows are compared one by one
 def load_facts(job: Job) -> list[LoadFacts]:
     """Return what is known of the loads of each kernel: (far, cold, own), each a bit mask of arguments.
 
-    far: an earlier kernel writes the argument, so under every scheme the first load of it after the kernel's
-    first TB began comes from L2 or beyond. cold: no kernel writes it and no other kernel reads it, so it
-    comes from DRAM. own: no other kernel reads it, and the kernel is a single TB. All are 0 for recorded
-    programs and in jobs with recorded footprints.
+    far: an earlier kernel writes the argument, so the first load of it after the kernel's first TB began
+    comes from L2 or beyond, unless the scheme lets L1 keep it (:func:`kept_in_l1`). cold: no kernel writes it
+    and no other kernel reads it, so it comes from DRAM. own: no other kernel reads it, and the kernel is a
+    single TB. All are 0 for recorded programs and in jobs with recorded footprints.
     """
     none = [(0, 0, 0)] * len(job.kernels)
     if any(kernel.footprint is not None for kernel in job.kernels):
@@ -74,6 +74,11 @@ def load_facts(job: Job) -> list[LoadFacts]:
         made.append((far, cold, own))
         written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
     return made
+
+
+def kept_in_l1(loads: Sequence[LoadFacts]) -> list[LoadFacts]:
+    """Return what is known of the loads where L1 may serve what its own SM has written."""
+    return [(0, cold, own) for _, cold, own in loads]
 
 
 def lone_kernels(deps: Dependences) -> set[int]:

@@ -26,6 +26,7 @@ from pysim.results.result import Result
 from pysim.results.schema import DTYPES, SERIES
 from pysim.results.tables import names_table
 from pysim.results.tables import table as rows_of
+from pysim.schemes.hooks import coherence_of
 from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
 from .arguments import check_calls, check_clock, check_deps, check_job_form, table_names, thread_count
@@ -155,7 +156,7 @@ def _run_scheme(
             "bound_us": known.bound_us,
             "estimate_us": known.estimate_us,
             "submit": str(config["host.submit"]),
-            "coherence": choice.scheme.coherence(config.encoded()),
+            "coherence": coherence_of(choice.scheme, config.encoded()),
         }
         with clock.phase("load"):
             lowered, programs, replay, sim = _load(session, choice, config, known, replays)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, scheme_traits
+from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, raw_estimate, scheme_traits
 from pysim.analysis.program_cost import ProgramCost
-from pysim.analysis.tb_cost import load_facts, lone_kernels, program_costs
+from pysim.analysis.tb_cost import kept_in_l1, load_facts, lone_kernels, program_costs
 from pysim.analysis.traffic import args_from_dram
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pysim.analysis.program_cost import LoadFacts
     from pysim.clock import Clock
     from pysim.machine.config import Config
     from pysim.program.job import Job
 
     from .replay import Contraction
     from .user_rule import UserRule
+
+    _Machine = tuple[tuple[str, int], ...]  # parameters by path, sorted
 
 
 def _lower_code(job: Job, config: Config) -> LoweredPrograms:
@@ -66,10 +69,10 @@ class Session:
         self.contractions: dict[int, Contraction | None] = {}
         self.dram_args: dict[int, list[tuple[int, float]]] = {}  # by bytes of L2
         self.sessions: dict[int, Session] = {}
-        self.program_costs_by_gpu: dict[
-            tuple[tuple[str, int], ...], tuple[LoweredPrograms, list[ProgramCost]]
-        ] = {}  # by the parameters of the machine
-        self.bounds_cache: dict[tuple[tuple[tuple[str, int], ...], int, SchemeTraits], Bounds] = {}
+        # by the parameters of the machine, and whether L1 keeps what was written
+        self.program_costs_by_gpu: dict[tuple[_Machine, bool], tuple[LoweredPrograms, list[ProgramCost]]] = {}
+        self.raw_estimates: dict[_Machine, tuple[float, tuple[float, ...]]] = {}
+        self.bounds_cache: dict[tuple[_Machine, int, SchemeTraits], Bounds] = {}
 
     def lowered(
         self, choice: Choice, config: Config, times: Sequence[float]
@@ -130,13 +133,23 @@ class Session:
         key = tuple(item for item in sorted(values.items()) if not item[0].startswith(("scheme.", "sim.")))
         if (key, prologue, family) not in self.bounds_cache:
             loads = load_facts(self.job)
-            if key not in self.program_costs_by_gpu:
-                self.program_costs_by_gpu[key] = self.costs(config, loads)
-            programs, costs = self.program_costs_by_gpu[key]
+            programs, costs = self._costs(key, False, config, loads)
             behind = self._floors_after_prologues(values, config) if prologue else None
             # the estimate is the same for all families
-            guess = next((b.raw_estimate for (k, *_), b in self.bounds_cache.items() if k == key), None)
+            if key not in self.raw_estimates:
+                self.raw_estimates[key] = raw_estimate(self.job, self.deps, programs, costs, values)
+            if family.keeps_l1:
+                loads = kept_in_l1(loads)
+                programs, costs = self._costs(key, True, config, loads)
             self.bounds_cache[key, prologue, family] = bounds(
-                self.job, self.deps, programs, costs, values, family, loads, behind, guess
+                self.job, self.deps, programs, costs, values, family, loads, behind, self.raw_estimates[key]
             )
         return self.bounds_cache[key, prologue, family]
+
+    def _costs(
+        self, key: _Machine, keeps_l1: bool, config: Config, loads: Sequence[LoadFacts]
+    ) -> tuple[LoweredPrograms, list[ProgramCost]]:
+        """Return what programs cost on a machine, from the cache if they are there."""
+        if (key, keeps_l1) not in self.program_costs_by_gpu:
+            self.program_costs_by_gpu[key, keeps_l1] = self.costs(config, loads)
+        return self.program_costs_by_gpu[key, keeps_l1]

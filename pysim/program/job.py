@@ -193,8 +193,12 @@ class Kernel:
             raise WorkloadError(
                 f"kernel {self.name}: accesses and a footprint: only one of them may be given"
             )
-        if not isinstance(self.args, tuple) or not isinstance(self.accesses, tuple):
-            raise WorkloadError(f"kernel {self.name}: args and accesses must be tuples")
+        for label in ("args", "accesses"):
+            given = getattr(self, label)
+            if isinstance(given, list):
+                object.__setattr__(self, label, tuple(given))
+            elif not isinstance(given, tuple):
+                raise WorkloadError(f"kernel {self.name}: {label} = {type(given).__name__}: must be a tuple")
         if not isinstance(self.grid, tuple) or len(self.grid) != 3:
             raise WorkloadError(f"kernel {self.name}: grid = {self.grid!r}: must be three sizes: x, y, z")
         total = 1

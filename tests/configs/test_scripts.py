@@ -166,11 +166,6 @@ def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], messa
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--explain", "99:0"), "--explain: no kernel 99: there are 0 to 5"),
-        (("--explain", "5:8"), "--explain: kernel 5 (gru_cell) has no TB 8: there are 0 to 7"),
-        (("--explain", "gru_cell:0"), "--explain: kernel gru_cell is launched 2 times: give a number: 2, 5"),
-        (("--explain", "x:0"), "--explain: no kernel x: there are gemm_hh, gemm_ih, gru_cell"),
-        (("--explain", "gru_sell:0"), "--explain: no kernel gru_sell: did you mean gru_cell?"),
         (("--set", "gpu.sm.registers=1024"), "gemm 8 x 768 x 256 on titan_v: no fp32 tile can run: "),
         (("--out", "file/a.h5"), "cannot write file/a.h5: Not a directory"),
         (("--out", "/proc/a.h5"), "cannot write /proc/a.h5: "),

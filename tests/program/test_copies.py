@@ -167,14 +167,8 @@ def test_bound_and_speedup_know_copies():
     assert "a copy from the host of 262,144 B" in result.explain("stream", 0, 0)
 
 
-def test_a_copy_too_long_or_too_far_is_refused():
+def test_a_copy_too_far_is_refused():
     kernel, _ = reader(1 << 14)
-    with pytest.raises(WorkloadError, match="takes more than"):
-        execute(
-            with_copy([kernel], (FAR, FAR + 200_000_000), timed=True),
-            "stream",
-            tiny(host__copy_bandwidth=0.125),
-        )
     with pytest.raises(WorkloadError, match="a copy to beyond"):
         execute(with_copy([kernel], (1 << 50, (1 << 50) + 9)), "stream", tiny())
 

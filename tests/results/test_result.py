@@ -3,10 +3,11 @@
 import copy
 import pickle
 import re
+from dataclasses import replace
 
 import pytest
 
-from pysim import Job, WorkloadError, simulate
+from pysim import WorkloadError, simulate
 from workloads import make
 
 
@@ -48,5 +49,9 @@ def test_a_result_is_pickled_or_says_what_to_send():
 def test_jobs_are_copied():
     job = make("gru:hidden=64,batch=4,timesteps=2,layers=1")
     expected = simulate("titan_v", job, "tb_static").hash
-    for same in (copy.copy(job), copy.deepcopy(job), Job(job.name, [copy.copy(k) for k in job.kernels])):
+    for same in (
+        copy.copy(job),
+        copy.deepcopy(job),
+        replace(job, kernels=[copy.copy(k) for k in job.kernels]),
+    ):
         assert simulate("titan_v", same, "tb_static").hash == expected

@@ -77,7 +77,7 @@ def test_a_launch_without_its_bits_is_caught(name, scheme, field):
 
 def test_invalidating_at_kernel_starts_is_too_early_for_tbs():
     """TBs of a kernel start while its producers run, so a line may be older than a later TB's producers."""
-    job = random_dag(5, 40, 2)
+    job = random_dag(31, 40, 2)
     execute(job, "tb_ideal", oracle())
     with pytest.raises(DependenceError, match="stale L1 line"):
         execute(job, "tb_ideal", oracle(scheme__coherence="kernel"))

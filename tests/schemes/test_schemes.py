@@ -78,7 +78,7 @@ def test_orders() -> None:
     stream = SCHEMES["stream"].core_order(job, VALUES)
     assert (stream["tb_edges"], stream["invalidate"], stream["gap"]) == (0, 1, VALUES["gpu.cp.stream_gap"])
     table = SCHEMES["tb_static"].core_order(job, VALUES)
-    assert (table["tb_edges"], table["invalidate"], table["admit"]) == (1, 0, VALUES["gpu.cp.admit"])
+    assert (table["tb_edges"], table["invalidate"], table["admit"]) == (1, 3, VALUES["gpu.cp.admit"])
     ideal = SCHEMES["tb_ideal"].core_order(job, VALUES)
     assert (ideal["infinite"], ideal["admit"], ideal["window"]) == (1, 0, 3)
 

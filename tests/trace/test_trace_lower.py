@@ -179,7 +179,7 @@ def test_what_a_kernel_of_the_job_writes_is_read_past_l1(tmp_path):
     )
     tables = job.kernels[1].program.lower(config().encoded())
     assert tables.patterns["arg"].tolist() == [0, 1]
-    lowered, _ = lowered_of(job, "tb_static", tiny())
+    lowered, _ = lowered_of(job, "tb_static:bypass", tiny())
     assert (lowered.launches["bypass"] & 3).tolist() == [0, 2]
     lowered, _ = lowered_of(job, "stream", tiny())
     assert lowered.launches["bypass"].tolist() == [0, 0]

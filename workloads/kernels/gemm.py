@@ -33,7 +33,8 @@ def gemm(
     """Make the kernel C = A B + beta C, as libraries write it for Volta or Ampere, as the tiling says.
 
     ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N], all
-    row-major. ``volta_gemm`` and ``cutlass_gemm`` say what each does with parts of a split K.
+    row-major. Parts of a split K add to C in any order on Volta, where C must hold beta C before
+    (``adds_to_c``, ``copy.fill``), and in turn in CUTLASS's kernels.
     """
     if isinstance(tiling, Multistage):
         return cutlass_gemm(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, stream=stream)

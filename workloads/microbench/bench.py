@@ -42,13 +42,18 @@ def kernel(
     registers: int = 32,
     reads: Sequence[Tensor] = (),
     writes: Sequence[Tensor] = (),
+    updates: Sequence[Tensor] = (),
     stream: int = 0,
 ) -> Kernel:
-    """Make a kernel of one program; arguments are ``reads``, then ``writes``."""
-    tensors = (*reads, *writes)
+    """Make a kernel of one program; arguments are ``reads``, ``writes`` and ``updates``."""
+    tensors = (*reads, *writes, *updates)
     warps = -(-threads // LANES)
     program = Program(name, (tuple(code.ops),), warps, registers, smem, len(tensors))
-    touched = (*(whole(t, "read") for t in reads), *(whole(t, "write") for t in writes))
+    touched = (
+        *(whole(t, "read") for t in reads),
+        *(whole(t, "write") for t in writes),
+        *(whole(t, "update") for t in updates),
+    )
     return Kernel(name, program, (grid, 1, 1) if isinstance(grid, int) else grid, tensors, touched, stream)
 
 

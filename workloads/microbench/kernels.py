@@ -172,7 +172,7 @@ def reduces(tbs: int, stride: int, count: int = 512) -> Kernel:
     code.reduce(0, pattern(grid=stride, warp=0, width=4, lanes=1))
     _loop(code, mark, count)
     code.exit()
-    return kernel("reduce", code, tbs, 32, writes=(target,))
+    return kernel("reduce", code, tbs, 32, updates=(target,))
 
 
 def spin(tbs: int, threads: int, cycles: int, smem: int = 0) -> Kernel:

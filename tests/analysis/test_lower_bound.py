@@ -207,6 +207,8 @@ def test_kernels_of_one_tb_wherever_their_data_lie(
 
 # ---- it is tight where it can be ----
 AS_FAR = {"gpu.noc.tpc_distance": 0, "gpu.noc.cluster_distance": 0}
+# tight where loads of what others wrote go past L1; where L1 may keep it, the bound does not know on which SM
+BYPASS = "tb_ideal:bypass,tb_ideal"
 
 
 @pytest.mark.parametrize(("gpu", "tbs"), [("titan_v", 640), ("titan_v", 1001), ("h200", 640), ("h200", 1056)])
@@ -222,7 +224,7 @@ def test_a_chain_of_kernels_of_one_tb(gpu, body):
     might be there when they are asked, but one in seven is being refreshed. (Nor is one put on the SMs that
     are nearest to L2: here all are as far.)
     """
-    rows = respected(rows_of(gpu, chain(20, tbs=1, body=body), "tb_ideal", **AS_FAR))
+    rows = respected(rows_of(gpu, chain(20, tbs=1, body=body), BYPASS, **AS_FAR))
     assert rows["bound_us"][0] >= 0.96 * rows["time_us"][0]
 
 
@@ -238,7 +240,7 @@ def test_parameters_count():
 def test_a_chain_where_l2_is_one():
     for free, share in (({}, 0.95), ({"gpu.dram.bank_refresh_time": 0}, 0.97)):
         rows = respected(
-            rows_of("h200", chain(20, tbs=1), "tb_ideal", **{"gpu.l2.partitions": 1} | AS_FAR | free)
+            rows_of("h200", chain(20, tbs=1), BYPASS, **{"gpu.l2.partitions": 1} | AS_FAR | free)
         )
         assert rows["bound_us"][0] >= share * rows["time_us"][0]
 

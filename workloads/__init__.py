@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from . import _moved
 from .registry import WORKLOADS, make
+
+_moved.install()
 
 __all__ = ["WORKLOADS", "make"]

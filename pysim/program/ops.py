@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .job import Job
+    from .job import Job, Kernel
 
 MAX_ARGS = 8
+TENSOR_CORES = 70  # the first SM version that has them
 _TERMS = ("base", "bx", "by", "bz", "warp", "step", "step2", "s0", "s1")
 # fields of an op that the core takes as they are
 _COPIED = (
@@ -212,6 +214,22 @@ def _claim_blocks(program: Program, longest: int) -> None:
         claim(size, f"program {program.name}: blocks of {sum(blocks):,} instructions")
 
 
+@lru_cache(maxsize=4096)
+def _uses_tensor_pipe(ops: tuple[Op, ...]) -> bool:
+    return any(op.kind == OP["COMPUTE"] and op.pipes[PIPE["tensor"]] > 0 for op in ops)
+
+
+def _has_tensor_ops(kernel: Kernel) -> bool:
+    """Whether a program has tensor instructions; False for traces, whose opcodes are checked one by one."""
+    program = kernel.program
+    if not isinstance(program, RecordedProgram):
+        return any(map(_uses_tensor_pipe, set(program.variants)))
+    if program.op_lists is None:
+        return False
+    rows = 1 if program.tb_rows is None else int(program.tb_rows.max()) + 1
+    return any(_uses_tensor_pipe(ops) for row in range(rows) for ops in program.op_lists(row))
+
+
 def lower_programs(
     job: Job,
     longest: int,
@@ -230,6 +248,11 @@ def lower_programs(
     by_value: dict[Program, int] = {}
     for kernel in job.kernels:
         program = kernel.program
+        if gpu is not None and gpu[0] < TENSOR_CORES and _has_tensor_ops(kernel):
+            raise WorkloadError(
+                f"kernel {kernel.name}: program {program.name} has tensor instructions, this GPU has no "
+                "tensor cores: workloads.make takes the GPU as its second argument"
+            )
         if isinstance(program, RecordedProgram):
             if values is None:
                 raise WorkloadError(f"program {program.name}: recorded code needs the device's parameters")

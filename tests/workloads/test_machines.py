@@ -3,6 +3,7 @@
 import pytest
 
 from pysim import ConfigError, Job, Memory, WorkloadError, simulate
+from pysim.dependence.dependences import dependences
 from pysim.machine.system import resolve
 from tests.support.walker import check_footprints
 from workloads import make
@@ -10,6 +11,7 @@ from workloads.kernels.cutlass import Multistage
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm, occupancy, templates
 from workloads.kernels.machine_hints import MachineHints
+from workloads.mirrored import job_of
 
 ORACLE = {"sim.oracle": 1}
 
@@ -136,3 +138,17 @@ def test_a_transformer_on_hopper_runs_under_cusync():
     job = make("transformer:layers=1,hidden=256,heads=4", "h200")
     result = simulate("h200", job, "cusync:tile+pdl", overrides=ORACLE)
     assert result.tables()["runs"]["status"][0] == b"ok", result.tables()["runs"]["reason"][0]
+
+
+def test_tensor_instructions_without_tensor_cores_are_refused():
+    """A job that was made for another machine: its kernels do not fit, and the reason says what to do."""
+    runs = simulate("titan_x_pascal", make("gemm:m=512,n=512,k=512,dtype=fp16"), "stream").tables()["runs"]
+    assert runs["status"].tolist() == [b"refused"]
+    assert b"no tensor cores: workloads.make takes the GPU" in runs["reason"][0]
+
+
+@pytest.mark.parametrize("text", ["n=67121209", "n=257", "n=4866125"])
+@pytest.mark.parametrize("name", ["vecadd", "block_reduce"])
+def test_mirrored_kernels_end_with_their_tensors(name, text):
+    job = job_of(name, text)
+    assert dependences(job).edges.size == 0

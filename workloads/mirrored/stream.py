@@ -28,7 +28,8 @@ def flat_access(tensor: Tensor, mode: Mode, each: int, stride: int = 1) -> Acces
     def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
         first = np.asarray(tbs, np.int64) * each * stride
         zero = np.zeros_like(first)
-        return np.stack([zero, zero + 1, first, first + (each - 1) * stride + 1], axis=1)
+        last = np.minimum(first + (each - 1) * stride + 1, tensor.cols)
+        return np.stack([zero, zero + 1, first, last], axis=1)
 
     return Access(tensor, mode, regions)
 

@@ -1,0 +1,23 @@
+"""Old names of modules say the new one and work."""
+
+import subprocess
+import sys
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+def test_an_old_name_is_the_new_module():
+    done = run(
+        "from workloads.pointwise import Field as a\n"
+        "from workloads.kernels.pointwise import Field as b\nassert a is b"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "workloads.pointwise is workloads.kernels.pointwise" in done.stderr
+
+
+def test_other_names_are_unknown():
+    assert "No module named 'workloads.nothing'" in run("import workloads.nothing").stderr

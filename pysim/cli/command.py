@@ -11,7 +11,7 @@ from pysim import __version__
 from pysim.errors import ConfigError
 from pysim.units import suggest
 
-from . import dependence_graph, listings, writing
+from . import dependence_graph, job_check, listings, writing
 from .options import Parser, natural_int, number_ranges, positive_int
 
 
@@ -53,11 +53,17 @@ COMMANDS: dict[str, Command] = {
         ("granularity", "rename", "window", "picture", "output", "json", "kernels", "force"),
         ("WORKLOAD|FOLDER|FILE.h5",),
     ),
+    "check": Command(
+        job_check.check,
+        "check that a workload, or the job of a Python file, touches only what it declares, and for races",
+        ("gpu",),
+        ("WORKLOAD|FILE.py",),
+    ),
     "mechanisms": Command(listings.mechanisms, "list the mechanisms of --without and what switches them off"),
     "write-trace": Command(
         writing.write_trace,
         "write a workload (name:key=value,...) as a SASS trace to a folder",
-        ("binary", "compress", "kernels", "force"),
+        ("gpu", "binary", "compress", "kernels", "force"),
         ("WORKLOAD", "FOLDER"),
     ),
 }
@@ -92,7 +98,7 @@ class CommandOption(NamedTuple):
 
 
 OPTIONS: dict[str, CommandOption] = {
-    "gpu": CommandOption("NAME", str, "show the values of this GPU"),
+    "gpu": CommandOption("NAME", str, "show the values of this GPU (parameters), or take its kernels"),
     "base": CommandOption("NAME", str, "GPU that gives the values that were not measured (default: h200)"),
     "output": CommandOption("FILE", str, "file to write: the device (.toml), or the TB graph (.h5)"),
     "granularity": CommandOption(

@@ -17,7 +17,7 @@ def write_trace(args: argparse.Namespace) -> None:
     from pysim.trace import writer
     from workloads.registry import make
 
-    job = make(args.name)
+    job = make(args.name, args.gpu)
     count = len(job.kernels)
     chosen = None
     for first, last in args.kernels or ():

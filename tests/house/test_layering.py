@@ -35,7 +35,7 @@ WORKLOADS = (
 )
 MORE = {"workloads": PYSIM, "configs": (*PYSIM, *WORKLOADS, "stats")}
 # the modules of pysim/cli that need workloads and results
-COMMANDS = ("command", "dependence_graph", "listings", "script", "writing")
+COMMANDS = ("command", "dependence_graph", "job_check", "listings", "script", "writing")
 # modules that import a higher room, and why
 LAZY = {
     "pysim/__init__.py": (*PYSIM,),  # the public API, found at first use

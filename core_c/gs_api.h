@@ -127,11 +127,11 @@ typedef struct gs_program {
 
 /* One launch of a program. */
 typedef struct gs_launch {
-    uint64_t enqueued; /* when the host has enqueued it, ticks */
-    uint64_t arg[8];   /* base addresses, multiples of 256 */
-    uint32_t bypass;   /* bit i: loads through arg i bypass L1 */
+    uint64_t enqueued;    /* when the host has enqueued it, ticks */
+    uint64_t arg[8];      /* base addresses, multiples of 256 */
+    uint32_t bypass;      /* bit i: loads through arg i bypass L1 */
     uint32_t overwritten; /* bit i: L1 marks lines that come through arg i; see `invalidate` = 3 */
-    uint32_t stale; /* 1: marked lines may hold what was there before its producers wrote */
+    uint32_t stale;       /* 1: marked lines may hold what was there before its producers wrote */
     uint32_t program;
     uint32_t grid[3];
     uint32_t stream;
@@ -224,8 +224,8 @@ typedef struct gs_order {
     uint32_t window;     /* kernels admitted and unfinished at once */
     uint32_t infinite;   /* 1: the table has no limit and costs no time */
     uint32_t bypass;     /* ready kernels that dispatch may pass over */
-    uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB, 3 marked lines at TBs
-                            of `stale` launches, if none has been invalidated since the TB was ready */
+    uint32_t invalidate; /* L1: 0 never, 1 at a kernel's first TB on an SM, 2 at each TB, 3 marked lines at
+                            TBs of `stale` launches, if none has been invalidated since the TB was ready */
     uint32_t prologue;   /* 1: launches may have prologues */
     uint32_t bloom;      /* 1: edges are found at admission, from hints and signatures */
     uint32_t in_flight;  /* PDL: kernels in flight before another one may start; 0: no limit */

@@ -20,8 +20,8 @@ typedef struct gs_sass {
     uint8_t math, pad[3];
     int32_t imm;
     uint32_t bytes;
-    uint16_t barrier; /* that it counts or waits at, + 1: 16 named ones, then transaction barriers; 0: none, or
-                         all warps of the TB */
+    uint16_t barrier; /* that it counts or waits at, + 1: 16 named ones, then transaction barriers; 0: none,
+                         or all warps of the TB */
     uint16_t pad2;
     uint32_t counted;     /* BAR: warps; a wait: copies or arrivals at its barrier, */
     uint32_t phases;      /* and the phases in which they come */
@@ -124,8 +124,8 @@ typedef struct gs_lower_in {
     const gs_class *classes;
     const uint8_t *levels; /* of each place: its loop counter */
     uint64_t n_rows, n_items, n_classes, n_places;
-    /* The GPU: its SM version, 0: unknown, and then every instruction is one of its pipe's; fp16 multiply-adds a
-       cycle of a sub-core's tensor cores by mma instructions. */
+    /* The GPU: its SM version, 0: unknown, and then every instruction is one of its pipe's; fp16
+       multiply-adds a cycle of a sub-core's tensor cores by mma instructions. */
     uint32_t sm, mma_rate;
 } gs_lower_in;
 

@@ -47,7 +47,7 @@ typedef struct gs_trace_inst {
     uint32_t fma; /* tensor cores: multiply-adds of the warp; 0: the mnemonic names no shape */
     uint8_t math; /* GS_MATH_* */
     uint8_t pad[3];
-    int32_t imm;      /* the first immediate; BAR: the barrier, 0 to 15; bulk copies: addresses from `first` on */
+    int32_t imm; /* the first immediate; BAR: the barrier, 0 to 15; bulk copies: addresses from `first` on */
     uint32_t line;    /* of the file, modulo 2^32 */
     uint32_t first;   /* memory: index into addresses, one for each set bit of mask, lane order */
     uint32_t bytes;   /* bulk copies (TMA): bytes moved; BAR: threads, 0: not known; else 0 */

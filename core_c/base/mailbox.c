@@ -237,9 +237,7 @@ u32 gs_mailbox_take(gs_ctx *ctx, u32 box, const gs_msg **out, gs_prefetch what, 
         return 0;
     }
     const u64 q0 = ctx->q0 << GS_KEY_TIME;
-    const u32 shift = n <= 24   ? 12
-                                         : n <= 96 ? 10
-                                                   : 9; /* a quantum is shorter than 2^32 ticks */
+    const u32 shift = n <= 24 ? 12 : n <= 96 ? 10 : 9; /* a quantum is shorter than 2^32 ticks */
     u16 *count = ctx->count;
     u32 buckets = (u32)(sim->quantum >> shift) + 2;
     memset(count, 0, (buckets + 7) * sizeof *count);

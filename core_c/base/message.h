@@ -4,9 +4,10 @@
 #include "base/types.h"
 
 /* A message of 16 bytes: key = time << 20 | sender << 8 | late, modulo 2^64. Those that a part takes have the
-   time from the beginning of its quantum on, so simulated time may need more bits than a key has. `late` is greater the later a message was
-   sent, counted in quanta; 0: it was sent before its box was known. So a sender's order is kept whichever
-   host threads run it in different quanta; within a quantum its thread's box keeps it. */
+   time from the beginning of its quantum on, so simulated time may need more bits than a key has. `late` is
+   greater the later a message was sent, counted in quanta; 0: it was sent before its box was known. So a
+   sender's order is kept whichever host threads run it in different quanta; within a quantum its thread's box
+   keeps it. */
 typedef struct gs_msg {
     u64 key, pay;
 } gs_msg;

@@ -29,7 +29,7 @@ enum {
     GS_WARP_IN_BLOCK, /* in a compute block, which issue debt may push back */
     GS_WARP_IN_QUEUE, /* waits for credits */
     GS_WARP_AT_BARRIER,
-    GS_WARP_AT_COUNTER, /* waits at a gs_tb_barrier */
+    GS_WARP_AT_COUNTER,     /* waits at a gs_tb_barrier */
     GS_WARP_WAITS_RESOURCE, /* waits for a pipe, an issue slot, the LSU or shared memory */
     GS_WARP_FENCES,
     GS_WARP_DEPENDS /* waits for kernels to end */
@@ -123,9 +123,9 @@ typedef struct gs_store_owner {
 
 /* A barrier of a TB that counts: see tb_barrier.c. */
 typedef struct gs_tb_barrier {
-    u64 waiting; /* warps */
-    u32 arrived; /* since the TB started */
-    u32 last;    /* cycle of the latest arrival */
+    u64 waiting;                /* warps */
+    u32 arrived;                /* since the TB started */
+    u32 last;                   /* cycle of the latest arrival */
     u32 time[GS_BARRIER_TIMES]; /* cycles of the last arrivals, by their number */
 } gs_tb_barrier;
 
@@ -197,8 +197,8 @@ typedef struct gs_sm {
     gs_store_owner owner[GS_STORE_OWNERS];
     gs_waiter waiter[GS_WAITERS];
     /* Barriers that count: see tb_barrier.c. Named ones come first. */
-    u32 barrier_need[GS_WARPS];                                      /* count that the warp waits for */
-    u32 copies_count_at[GS_WARPS * GS_SLOTS];                        /* barriers that a slot's copies count at */
+    u32 barrier_need[GS_WARPS];               /* count that the warp waits for */
+    u32 copies_count_at[GS_WARPS * GS_SLOTS]; /* barriers that a slot's copies count at */
     u16 copies[GS_WARPS * GS_SLOTS][GS_TB_BARRIERS - GS_NAMED_BARRIERS]; /* how many at each */
     u16 awaited[GS_WARPS][GS_TB_BARRIERS - GS_NAMED_BARRIERS];           /* the warp's waits so far */
     u8 tb_barriers_used[GS_TBS];

@@ -46,12 +46,13 @@ static int name_wait(gs_sim *sim, const gs_sm *sm, const gs_tb *tb, u32 wi, cons
                        (double)sim->q0 / 1024e3, tb->tb, tb->kernel, room);
     }
     if (w->state == GS_WARP_AT_COUNTER) {
-        return gs_fail(sim, GS_ERR_DEADLOCK,
-                       "deadlock at %.3f us: warp %u of TB %u of kernel %u waits at %s barrier %u, and nothing "
-                       "can happen%s",
-                       (double)sim->q0 / 1024e3, w->index, tb->tb, tb->kernel,
-                       op[-1].count < GS_NAMED_BARRIERS ? "named" : "transaction",
-                       op[-1].count % GS_NAMED_BARRIERS, room);
+        return gs_fail(
+            sim, GS_ERR_DEADLOCK,
+            "deadlock at %.3f us: warp %u of TB %u of kernel %u waits at %s barrier %u, and nothing "
+            "can happen%s",
+            (double)sim->q0 / 1024e3, w->index, tb->tb, tb->kernel,
+            op[-1].count < GS_NAMED_BARRIERS ? "named" : "transaction", op[-1].count % GS_NAMED_BARRIERS,
+            room);
     }
     if (w->state != GS_WARP_AT_BARRIER || op->kind != GS_OP_POLL || !tb->polls) {
         return GS_OK;

@@ -5,8 +5,8 @@
 #include "sm/l1.h"
 #include "sm/sm.h"
 
-/* How often the points move on: a quarter of a second. An SM counts less than 2^31 cycles until then, and what
-   it knows ahead, less than 2^30, fits 32 bits. */
+/* How often the points move on: a quarter of a second. An SM counts less than 2^31 cycles until then, and
+   what it knows ahead, less than 2^30, fits 32 bits. */
 enum { EVERY = 38, KEPT = 1 << 28 };
 
 /* What is so long past that it only matters that it is past is at cycle 1; 0 stands for `never`. */

@@ -1,5 +1,6 @@
-/* Runs of more than a second. Where state keeps a time in 32 bits, it is a distance from a point that moves on
-   with simulated time: the cycles of an SM count from one, and the fill times of L2 are near the present. */
+/* Runs of more than a second. Where state keeps a time in 32 bits, it is a distance from a point that moves
+   on with simulated time: the cycles of an SM count from one, and the fill times of L2 are near the present.
+ */
 #pragma once
 #include "base/state.h"
 

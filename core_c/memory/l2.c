@@ -241,7 +241,8 @@ static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_s
                  .s = s,
                  .set = set,
                  /* the tables' own logic reads what it updates */
-                 .pay = gs_pay_op(0, 0, kind == GS_MSG_LOAD ? kind : GS_MSG_STORE, 0) | (m->pay & gs_pay_line(0xffff, 8191, 15, 0, 3)),
+                 .pay = gs_pay_op(0, 0, kind == GS_MSG_LOAD ? kind : GS_MSG_STORE, 0) |
+                        (m->pay & gs_pay_line(0xffff, 8191, 15, 0, 3)),
                  .tag = GS_PAY_TAG(m->pay),
                  .mask = mask,
                  .sectors = gs_popcount(mask),

@@ -55,7 +55,8 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, con
 {
     gs_sim *sim = ctx->sim;
     u64 pay = m->pay;
-    u32 sm = gs_key_sender(m->key), post = GS_SYNC_WHAT(pay) == GS_SYNC_POST, far = gs_sync_far(sim, sm, s->id);
+    u32 sm = gs_key_sender(m->key), post = GS_SYNC_WHAT(pay) == GS_SYNC_POST,
+        far = gs_sync_far(sim, sm, s->id);
     gs_semaphore *sem = GS_TABLE(sim, gs_semaphore, at_semaphores) + GS_SYNC_INDEX(pay);
     u64 start = gs_max(gs_max(gs_msg_time(ctx, m), s->port_free), s->atomic_free);
     s->port_free = start + sim->slice_sector[GS_MSG_LOAD];

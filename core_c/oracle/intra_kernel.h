@@ -23,14 +23,15 @@ typedef struct gs_intra_kernel_key {
 /* Sorts the keys; place i is that of keys[i]. NULL: no memory. */
 gs_intra_kernel *gs_intra_kernel_create(u32 tbs, u32 semaphores, gs_intra_kernel_key *keys, u64 n);
 void gs_intra_kernel_free(gs_intra_kernel *in);
-/* A TB whose access this TB does not know of (GS_NONE: there is none) and the kind of that access. `stale`: it
-   knows of the access, a store, and L1 serves it memory from before it. */
+/* A TB whose access this TB does not know of (GS_NONE: there is none) and the kind of that access. `stale`:
+   it knows of the access, a store, and L1 serves it memory from before it. */
 typedef struct gs_intra_kernel_found {
     u32 tb, kind;
     int stale;
 } gs_intra_kernel_found;
 
-/* An access at a place, of a kind as above, at a time; `seen`: L1 serves memory as of then, GS_NEVER: L2 does. */
+/* An access at a place, of a kind as above, at a time; `seen`: L1 serves memory as of then, GS_NEVER: L2
+ * does. */
 gs_intra_kernel_found gs_intra_kernel_access(gs_intra_kernel *in, u32 place, u32 kind, u64 time, u64 seen);
 /* 0: no memory. */
 int gs_intra_kernel_post(gs_intra_kernel *in, u32 tb, u32 semaphore);

@@ -167,7 +167,8 @@ static void op_time(const gs_walker *w, const costs *c, warp_time *t, const gs_i
         return;
     case GS_OP_BARRIER:
     case GS_OP_POLL:
-        t->now += (u64)w->sim->params.gpu_sm.barrier + (op->kind == GS_OP_BARRIER && op->chain ? 0 : c->barrier_warps);
+        t->now += (u64)w->sim->params.gpu_sm.barrier +
+                  (op->kind == GS_OP_BARRIER && op->chain ? 0 : c->barrier_warps);
         return;
     case GS_OP_ARRIVE:
     case GS_OP_AWAIT:

@@ -7,7 +7,8 @@
    protected, its rank (how many lines of the set are evicted after it; 3: it is the next) and its sector
    mask. A marked line holds memory that a kernel overwrites (scheme.coherence = argument); marked lines are
    invalidated together, the others stay. Its fill word is the cycle from which it is valid or, while that is
-   not known, GS_IN_FLIGHT + the first of the slots that wait for it. Sets count from 1: set 0 takes the fills of requests that no line of L1 waits for. */
+   not known, GS_IN_FLIGHT + the first of the slots that wait for it. Sets count from 1: set 0 takes the fills
+   of requests that no line of L1 waits for. */
 #pragma once
 #include "base/state.h"
 

@@ -16,7 +16,7 @@ typedef struct gs_mem_access {
     gs_scoreboard_slot *ws;
     u64 line0, c, at; /* `at`: the cycle in which the LSU takes the first line */
     u32 wi, slot, kind, copy, pool, n, sectors;
-    u32 mark; /* GS_L1_MARKED: a later kernel may overwrite the lines, else 0 */
+    u32 mark;             /* GS_L1_MARKED: a later kernel may overwrite the lines, else 0 */
     const gs_part *joins; /* of a store that will join this one, or NULL */
 } gs_mem_access;
 
@@ -146,8 +146,7 @@ static GS_ALWAYS_INLINE void gs_mem_access_lines(gs_ctx *ctx, gs_sm *sm, const g
             continue;
         }
         if (keeps) {
-            x.kept =
-                gs_l1_store(sm, (u32)x.line, fold, a->mark, part->partial ? 0 : x.mask, (u32)a->c);
+            x.kept = gs_l1_store(sm, (u32)x.line, fold, a->mark, part->partial ? 0 : x.mask, (u32)a->c);
         }
         if (x.line - block.first >= block_lines) {
             block = gs_block_of(map, x.line);

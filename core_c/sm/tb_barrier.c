@@ -65,7 +65,8 @@ static void count_named(const gs_sim *sim, gs_sm *sm, u32 wi, gs_tb_barrier *b, 
         u32 i = gs_ctz(left);
         if (sm->barrier_need[i] <= b->arrived) {
             b->waiting &= ~(1ull << i);
-            go_on(sm, i, gs_barrier_leaves(sim, sm, i, tb->live_warps, sm->barrier_counted), &tb->stalls.barrier);
+            go_on(sm, i, gs_barrier_leaves(sim, sm, i, tb->live_warps, sm->barrier_counted),
+                  &tb->stalls.barrier);
         }
     }
 }
@@ -136,8 +137,8 @@ static int await(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 phase = ++sm->awaited[wi][op->count - GS_NAMED_BARRIERS] - (u64)op->per_warp;
     /* fewer than it may be, rather than what comes only after this warp has gone on; but not none */
     u64 share = phase * op->chain / op->waves, most = op->chain;
-    u32 need = (u32)gs_min(op->chain < op->waves && !op->per_warp ? (phase * most + op->waves - 1) / op->waves
-                                                                  : share, most);
+    u32 need = (u32)gs_min(
+        op->chain < op->waves && !op->per_warp ? (phase * most + op->waves - 1) / op->waves : share, most);
     u64 at = issue(sm, wi, c);
     w->since = (u32)c;
     w->pc++;

@@ -166,7 +166,8 @@ static int write_ops(gs_lowering *l)
                 return 0;
             }
             block = GS_NOWHERE;
-        } else if (what == GS_IS_BARRIER || what == GS_IS_END || what == GS_IS_ARRIVE || what == GS_IS_AWAIT) {
+        } else if (what == GS_IS_BARRIER || what == GS_IS_END || what == GS_IS_ARRIVE ||
+                   what == GS_IS_AWAIT) {
             if (!add_sync(l, s, what)) {
                 return 0;
             }
@@ -306,8 +307,8 @@ gs_code *gs_code_open(const gs_params *params, const gs_lower_in *in, int *code,
         const char *lacks = gs_lower_lacks(in, s);
         if (lacks) {
             *code = GS_ERR_LIMIT;
-            snprintf(error, 256, "%s at PC 0x%x: a GPU of sm_%u has no %s", GS_OPCODE[s->opcode].name, s->pc, in->sm,
-                     lacks);
+            snprintf(error, 256, "%s at PC 0x%x: a GPU of sm_%u has no %s", GS_OPCODE[s->opcode].name, s->pc,
+                     in->sm, lacks);
             return NULL;
         }
     }

@@ -149,8 +149,8 @@ static void time_item(gs_lowering *l, timing *t, u64 i)
     u32 p = gs_lower_pipe(l, s);
     if (p < GS_PIPES) {
         at = gs_max(at, t->pipe[p]);
-        t->pipe[p] =
-            at + hold_of(l, s, p) + (l->params->gpu_sm.register_ports ? gs_lower_bank_conflict(l, i) * 64 : 0);
+        t->pipe[p] = at + hold_of(l, s, p) +
+                     (l->params->gpu_sm.register_ports ? gs_lower_bank_conflict(l, i) * 64 : 0);
     }
     t->now = at + 64;
     for (u32 d = reads; d < n; d++) {

@@ -190,7 +190,8 @@ gs_async_copy_slot gs_lower_copy_slot(const gs_lowering *l, u64 item, u32 back)
     gs_async_copy_slot made = {(u8)l->copy_slot, 0, 0, 0};
     const gs_sass *s = l->items[item].row == GS_LOOP_END ? NULL : gs_lower_row(l, item);
     if (s && s->barrier && kind_at(l, item) == GS_IS_COPY && !l->groups) {
-        made.slot = (u8)(made.slot + s->barrier % slots); /* each barrier has a slot, as far as there are any */
+        made.slot =
+            (u8)(made.slot + s->barrier % slots); /* each barrier has a slot, as far as there are any */
         return made;
     }
     for (u64 e = l->loop[item]; e < l->n; e = l->loop[e]) {

@@ -8,15 +8,16 @@
 enum {
     STEP = 256,
     MMA = 2048,
-    GROUP_RATE = 512, /* fp16 multiply-adds a cycle of a sub-core by warp-group instructions: H100 whitepaper */
-    DMMA_LANES = 32   /* multiply-adds of a DFMA */
+    GROUP_RATE =
+        512,        /* fp16 multiply-adds a cycle of a sub-core by warp-group instructions: H100 whitepaper */
+    DMMA_LANES = 32 /* multiply-adds of a DFMA */
 };
 
 /* First and last SM version whose tensor cores take a type. */
 static const struct {
     u8 first, last;
     const char *name;
-} TYPE[GS_MATHS] = {
+} tensor_of[GS_MATHS] = {
     [GS_MATH_FP16] = {70, 255, "tensor cores"},
     [GS_MATH_BF16] = {80, 255, "tensor cores for bf16"},
     [GS_MATH_TF32] = {80, 255, "tensor cores for tf32"},
@@ -27,7 +28,8 @@ static const struct {
     [GS_MATH_FP64] = {80, 255, "tensor cores for fp64"},
 };
 
-/* Time of a type's multiply-add against fp16, in 64ths; NVIDIA's whitepapers of A100, GA102, AD102 and H100. */
+/* Time of a type's multiply-add against fp16, in 64ths; NVIDIA's whitepapers of A100, GA102, AD102 and H100.
+ */
 static u64 relative_time(const gs_lowering *l, u32 math)
 {
     const u32 sm = l->in->sm, consumer = sm == 86 || sm == 87 || sm == 89;
@@ -50,7 +52,9 @@ static u64 relative_time(const gs_lowering *l, u32 math)
 /* Multiply-adds of fp64 a cycle of a sub-core, 64ths: A100 64 an SM and H100 128; others as the fp64 pipe. */
 static u64 fp64_rate(const gs_lowering *l)
 {
-    return l->in->sm == 80 ? 16 * 64 : l->in->sm >= 90 ? 32 * 64 : DMMA_LANES * 64 * 64 / l->interval[GS_PIPE_FP64];
+    return l->in->sm == 80   ? 16 * 64
+           : l->in->sm >= 90 ? 32 * 64
+                             : DMMA_LANES * 64 * 64 / l->interval[GS_PIPE_FP64];
 }
 
 u64 gs_lower_tensor_work(const gs_lowering *l, const gs_sass *s)
@@ -84,11 +88,12 @@ const char *gs_lower_lacks(const gs_lower_in *in, const gs_sass *s)
                   kind == GS_KIND_MBARRIER_ARRIVE || kind == GS_KIND_MBARRIER_WAIT ||
                   kind == GS_KIND_CLUSTER_ARRIVE || kind == GS_KIND_CLUSTER_WAIT);
     if (hopper && in->sm < 90) {
-        return kind <= GS_KIND_GMMA_WAIT ? "warp-group multiplies" : "bulk copies, transaction barriers and clusters";
+        return kind <= GS_KIND_GMMA_WAIT ? "warp-group multiplies"
+                                         : "bulk copies, transaction barriers and clusters";
     }
     if (row->pipe != GS_PIPE_TENSOR) {
         return NULL;
     }
     u32 math = s->math ? s->math : GS_MATH_FP16;
-    return in->sm < TYPE[math].first || in->sm > TYPE[math].last ? TYPE[math].name : NULL;
+    return in->sm < tensor_of[math].first || in->sm > tensor_of[math].last ? tensor_of[math].name : NULL;
 }

@@ -93,8 +93,7 @@ int gs_convert_begin(gs_convert *c, const gs_trace_header *header)
     c->header = *header;
     c->tbs = tbs * header->grid[2];
     c->warps = (u32)(threads * header->block[2] + 31) / 32;
-    c->came = c->instructions = c->settle_warp = c->settle_fit = c->accesses = c->settled =
-        0;
+    c->came = c->instructions = c->settle_warp = c->settle_fit = c->accesses = c->settled = 0;
     c->settle_open = 0;
     drop_streams(c);
     gs_vector *vectors[] = {&c->rows,  &c->shapes,  &c->shape_waves, &c->entries, &c->order,

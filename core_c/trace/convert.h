@@ -71,7 +71,7 @@ typedef struct gs_barriers {
 struct gs_convert {
     char error[256];
     gs_trace_header header;
-    u32 plain;  /* of gs_convert_open */
+    u32 plain; /* of gs_convert_open */
     u32 warps;
     u64 tbs, came, instructions;
     /* Local memory: see convert_local.c. */

@@ -1,9 +1,9 @@
 /* Barriers of a TB: see convert_barriers.h.
 
-   A trace does not say which phase of a transaction barrier a wait is for. All copies on the barrier are shared
-   evenly over its phases: as many as its producer expects bytes (arrives), or as the warp with the most waits
-   waits. A warp's j-th wait is for the first j phases. A barrier that nothing is copied to counts arrivals in the
-   same way, a phase later. A spin loop of tests is one wait. */
+   A trace does not say which phase of a transaction barrier a wait is for. All copies on the barrier are
+   shared evenly over its phases: as many as its producer expects bytes (arrives), or as the warp with the
+   most waits waits. A warp's j-th wait is for the first j phases. A barrier that nothing is copied to counts
+   arrivals in the same way, a phase later. A spin loop of tests is one wait. */
 #include "trace/convert_barriers.h"
 
 #include <string.h>
@@ -64,7 +64,8 @@ static int is_spin(gs_barrier_walk *walk, const gs_trace_inst *t, u64 address, i
         *walk = (gs_barrier_walk){address, t->pc, 0};
         return again;
     }
-    int light = kind == GS_KIND_ALU || kind == GS_KIND_BRANCH || kind == GS_KIND_NOP || kind == GS_KIND_CONSTANT;
+    int light =
+        kind == GS_KIND_ALU || kind == GS_KIND_BRANCH || kind == GS_KIND_NOP || kind == GS_KIND_CONSTANT;
     walk->since = light || !t->mask ? walk->since + 1 : SPIN + 1;
     return 0;
 }
@@ -136,8 +137,8 @@ static void named_row(const gs_convert *c, const gs_trace_inst *t, gs_sass *s)
     s->counted = warps;
 }
 
-void gs_barriers_row(const gs_convert *c, const gs_trace_tb *tb, const gs_trace_inst *t, gs_barrier_walk *walk,
-                     gs_sass *s)
+void gs_barriers_row(const gs_convert *c, const gs_trace_tb *tb, const gs_trace_inst *t,
+                     gs_barrier_walk *walk, gs_sass *s)
 {
     const gs_barriers *b = &c->barriers;
     u32 kind = GS_OPCODE[t->opcode].kind, number = GS_NOWHERE;

@@ -11,5 +11,5 @@ typedef struct gs_barrier_walk {
 /* Before a TB's instructions are taken: finds the barriers that its warps use. */
 void gs_barriers_scan(gs_convert *c, const gs_trace_tb *tb);
 /* Fills what an instruction of the TB does at a barrier; instructions of a warp come in order. */
-void gs_barriers_row(const gs_convert *c, const gs_trace_tb *tb, const gs_trace_inst *t, gs_barrier_walk *walk,
-                     gs_sass *s);
+void gs_barriers_row(const gs_convert *c, const gs_trace_tb *tb, const gs_trace_inst *t,
+                     gs_barrier_walk *walk, gs_sass *s);

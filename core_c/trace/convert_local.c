@@ -1,9 +1,10 @@
 /* Local memory: see convert_local.h.
 
-   A thread's window is 16 MiB, and stacks lie at its top. It is cut into chunks from the lowest address on that
-   the first TB uses. Those that are touched are numbered in the order in which they are first used. A chunk of all warps comes before the next chunk. In a chunk, memory is
-   interleaved as by the hardware: the same word of all lanes side by side, words one after another, then
-   warps. A TB reuses the memory of the one LOCAL_SLOTS before it. */
+   A thread's window is 16 MiB, and stacks lie at its top. It is cut into chunks from the lowest address on
+   that the first TB uses. Those that are touched are numbered in the order in which they are first used. A
+   chunk of all warps comes before the next chunk. In a chunk, memory is interleaved as by the hardware: the
+   same word of all lanes side by side, words one after another, then warps. A TB reuses the memory of the one
+   LOCAL_SLOTS before it. */
 #include "trace/convert_local.h"
 
 #include "trace/convert_tables.h"
@@ -12,8 +13,9 @@
 #include <string.h>
 
 enum {
-    LOCAL_SLOTS = 512,  /* TBs after which local memory is reused */
-    LEAST = 7, MOST = 24, /* bits of a chunk's bytes a thread: 128 B to the whole window */
+    LOCAL_SLOTS = 512, /* TBs after which local memory is reused */
+    LEAST = 7,
+    MOST = 24, /* bits of a chunk's bytes a thread: 128 B to the whole window */
     UNITS = 1 << (MOST - LEAST),
     LANES = 32
 };
@@ -112,7 +114,7 @@ void gs_local_place(gs_convert *c, u64 tb, u32 warp, u32 mask, u32 width, u64 *a
             *number = (u32)++c->local_chunks;
             c->local_bytes = size_of(c);
         }
-        a[k] = c->local_begin + ((*number - 1) * slots + slot) * chunk_bytes + (within >> 2) * (LANES * 4) +
-               (u64)gs_ctz(left) * 4 + (within & 3);
+        a[k] = c->local_begin + ((*number - 1) * slots + slot) * chunk_bytes +
+               (within >> 2) * ((u64)LANES * 4) + (u64)gs_ctz(left) * 4 + (within & 3);
     }
 }

@@ -5,11 +5,11 @@
 #include "gs_trace.h"
 #include <stdbool.h>
 
-#define GS_TRACE_LINE      65536u /* longest line in bytes */
+#define GS_TRACE_LINE      65536u         /* longest line in bytes */
 #define GS_TRACE_WINDOW    ((u64)1 << 24) /* bytes of shared or local memory in the generic space */
-#define GS_TRACE_WARPS     32u    /* of a TB: 1024 threads */
-#define GS_MNEMONICS       512u   /* slots of the table of decoded mnemonics, a power of two */
-#define GS_MNEMONIC_LENGTH 55u    /* longer ones are decoded each time */
+#define GS_TRACE_WARPS     32u            /* of a TB: 1024 threads */
+#define GS_MNEMONICS       512u           /* slots of the table of decoded mnemonics, a power of two */
+#define GS_MNEMONIC_LENGTH 55u            /* longer ones are decoded each time */
 
 /* What a mnemonic says about its operands, in registers (0: one), and about its work. */
 typedef struct gs_form {

@@ -14,10 +14,10 @@ typedef struct type {
     u8 math, bits;
 } type;
 
-static const type TYPE[] = {
-    {"F16", GS_MATH_FP16, 16},  {"BF16", GS_MATH_BF16, 16}, {"TF32", GS_MATH_TF32, 32},
-    {"S8", GS_MATH_INT8, 8},    {"U8", GS_MATH_INT8, 8},    {"S4", GS_MATH_INT4, 4},
-    {"U4", GS_MATH_INT4, 4},    {"E4M3", GS_MATH_FP8, 8},   {"E5M2", GS_MATH_FP8, 8},
+static const type types[] = {
+    {"F16", GS_MATH_FP16, 16}, {"BF16", GS_MATH_BF16, 16}, {"TF32", GS_MATH_TF32, 32},
+    {"S8", GS_MATH_INT8, 8},   {"U8", GS_MATH_INT8, 8},    {"S4", GS_MATH_INT4, 4},
+    {"U4", GS_MATH_INT4, 4},   {"E4M3", GS_MATH_FP8, 8},   {"E5M2", GS_MATH_FP8, 8},
 };
 
 gs_span gs_next_part(const char **p, const char *end)
@@ -39,8 +39,8 @@ int gs_part_is(gs_span part, const char *word)
 static u32 number(const char **p, const char *end, u32 most)
 {
     u32 value = 0;
-    for (; *p < end && (u32)(u8)**p - '0' < 10 && value <= most; (*p)++) {
-        value = value * 10 + ((u32)(u8)**p - '0');
+    for (; *p < end && (u32)(u8) * *p - '0' < 10 && value <= most; (*p)++) {
+        value = value * 10 + ((u32)(u8) * *p - '0');
     }
     return value;
 }
@@ -52,9 +52,11 @@ static int shape_of(gs_span part, u32 shape[3])
     if (memchr(p, 'x', part.length)) {
         for (u32 i = 0; i < 3; i++) {
             shape[i] = number(&p, end, 4096);
-            if (!shape[i] || shape[i] > 4096 || (i < 2 ? p == end || *p++ != 'x' : p != end)) {
+            int last = i == 2, ends = p == end;
+            if (!shape[i] || shape[i] > 4096 || ends != last || (!last && *p != 'x')) {
                 return 0;
             }
+            p += !last;
         }
         return 1;
     }
@@ -98,17 +100,18 @@ static void tensor_form(gs_form *f, char kind, int group, const char *p, const c
             typed = 1;
             continue;
         }
-        for (u32 i = 0; i < sizeof TYPE / sizeof *TYPE; i++) {
-            if (gs_part_is(part, TYPE[i].name) && (TYPE[i].bits != 16 || TYPE[i].math == GS_MATH_BF16)) {
-                f->math = TYPE[i].math;
-                bits = TYPE[i].bits;
+        for (u32 i = 0; i < sizeof types / sizeof *types; i++) {
+            if (gs_part_is(part, types[i].name) && (types[i].bits != 16 || types[i].math == GS_MATH_BF16)) {
+                f->math = types[i].math;
+                bits = types[i].bits;
             }
         }
     }
     if (!known) {
         return;
     }
-    u32 m = shape[0], n = shape[1], k = sparse ? shape[2] / 2 : shape[2], lanes = group ? LANES * GROUP : LANES;
+    u32 m = shape[0], n = shape[1], k = sparse ? shape[2] / 2 : shape[2],
+        lanes = group ? LANES * GROUP : LANES;
     f->fma = m * n * k / (group ? GROUP : 1);
     f->a = registers(m * k, bits, lanes);
     f->b = registers(n * shape[2], bits, lanes);

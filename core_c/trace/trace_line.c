@@ -310,7 +310,8 @@ static bool take_values(gs_trace *t, const char **at, u32 registers, u64 values[
 }
 
 /* BAR a, n in registers or immediates: the number of the barrier and of its threads. */
-static bool set_barrier(gs_trace *t, gs_trace_inst *inst, const u64 immediate[2], const u64 *values, u32 known)
+static bool set_barrier(gs_trace *t, gs_trace_inst *inst, const u64 immediate[2], const u64 *values,
+                        u32 known)
 {
     u64 id = immediate[0], threads = immediate[1];
     if (inst->srcs && known > inst->dsts) {

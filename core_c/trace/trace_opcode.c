@@ -65,8 +65,8 @@ static void read_parts(gs_mnemonic *out, const char *p, const char *end)
         if (part.length == 1 && (part.at[0] == '2' || part.at[0] == '4')) {
             count = (u32)part.at[0] - '0';
         }
-        if ((strong && (gs_part_is(part, "GPU") || gs_part_is(part, "SYS"))) || gs_part_is(part, "CV") || gs_part_is(part, "CG") ||
-            (row->kind == GS_KIND_ASYNC_COPY && gs_part_is(part, "BYPASS"))) {
+        if ((strong && (gs_part_is(part, "GPU") || gs_part_is(part, "SYS"))) || gs_part_is(part, "CV") ||
+            gs_part_is(part, "CG") || (row->kind == GS_KIND_ASYNC_COPY && gs_part_is(part, "BYPASS"))) {
             out->variant |= GS_VARIANT_STRONG;
         }
         if (row->kind == GS_KIND_BARRIER && gs_part_is(part, "ARV")) {

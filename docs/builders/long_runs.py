@@ -17,9 +17,9 @@ def replayed() -> str:
     for text in ("gru", "gru:hidden=512,batch=16", "transformer", "transformer:layers=12,hidden=256,heads=4"):
         for scheme in ("stream", "graph", "tb_static", "tb_ideal"):
             whole, part, forced = (
-                simulate("titan_v", make(text), scheme, tables="none", baseline=False, overrides=over).frame(
-                    "runs"
-                )
+                simulate(
+                    "titan_v", make(text, "titan_v"), scheme, tables="none", baseline=False, overrides=over
+                ).frame("runs")
                 for over in (
                     {},
                     {"sim.replay": "period"},
@@ -30,7 +30,7 @@ def replayed() -> str:
             cells = [f"`{text}`", f"`{scheme}`", f"{was.time_us:,.1f}"]
             if now.replayed:
                 apart = (now.time_us / was.time_us - 1, now.dram_bytes / was.dram_bytes - 1)
-                share = now.replayed / len(make(text).kernels)
+                share = now.replayed / len(make(text, "titan_v").kernels)
                 cells += [
                     f"{now.time_us:,.1f}",
                     f"{apart[0]:.2%}",

@@ -110,16 +110,16 @@ class Point:
 
 
 @lru_cache(maxsize=64)
-def built(text: str) -> tuple[Job, Dependences]:
-    """Return a job and its dependences, made once."""
-    job = make(text)
+def built(text: str, config: Config) -> tuple[Job, Dependences]:
+    """Return a job for a GPU and its dependences, made once."""
+    job = make(text, config)
     return job, dependences(job)
 
 
 def simulated(config: Config, point: Point) -> Figures:
     """Simulate a point; what the simulator refuses is an outcome without figures."""
     try:
-        job, deps = built(point.text)
+        job, deps = built(point.text, config)
         made = simulate(
             point.config(config), job, point.scheme, threads=1, tables="learned,bloom",
             baseline=False, deps=deps,
@@ -149,9 +149,9 @@ def all_of(
     return kept.all_of(partial(simulated, config), keys, processes, fresh, progress)
 
 
-def sizes_of(text: str, values: Mapping[str, int]) -> Sizes:
+def sizes_of(text: str, config: Config, values: Mapping[str, int]) -> Sizes:
     """Return what the widths of fields follow from; ``values``: encoded parameters."""
-    job, deps = built(text)
+    job, deps = built(text, config)
     counts = np.diff(deps.groups.producer_ptr)
     return Sizes.of(job, int(counts.max(initial=1)), values)
 
@@ -161,8 +161,8 @@ def structures(point: Point, config: Config, figures: Figures) -> list[Structure
     choice = parse_scheme(point.scheme)
     values = point.config(config).replaced(choice.pins).encoded()
     counts = {key: int(figures.values.get(key, 0)) for key in ("signatures", "recorded_bytes")}
-    counts["references"] = len(built(point.text)[1].tb_outs)
-    return choice.structures(sizes_of(point.text, values), values, counts)
+    counts["references"] = len(built(point.text, config)[1].tb_outs)
+    return choice.structures(sizes_of(point.text, config, values), values, counts)
 
 
 def price(point: Point, config: Config, figures: Figures | None = None) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from .cli.entry import run_script
 
 
-def _run() -> None:
+def _run() -> int | None:
     from .cli.command import run
 
-    run()
+    return run()
 
 
 def main() -> None:

@@ -16,18 +16,20 @@ from .store import (
     StoreError,
     check_writable,
     hash_tables,
-    load,
     sidecar,
     write,
     write_bytes,
 )
+from .sweep import SweepResults, collect, load
 
 __all__ = [
     "INTERRUPTED",
     "Log",
     "Results",
     "StoreError",
+    "SweepResults",
     "check_writable",
+    "collect",
     "draw_scatter",
     "format_coherence",
     "format_edge_discovery",

@@ -45,13 +45,15 @@ def write(
     force: bool = False,
     picture: bytes | None = None,
     declared: Tables | None = None,
+    beside: bool = True,
 ) -> None:
     """Write tables to one HDF5 file, and beside it the configuration as JSON and a picture as PNG.
 
     ``tables`` are structured arrays of one dimension; ``declared`` are columns (name, numpy type, unit,
     meaning) by table, beside those of ``stats.schema``. A table that is declared must have these columns, and
-    is stored with their types, units and meanings; others begin with the column ``run``. Raises StoreError
-    where a table is not as declared, or the file cannot be written.
+    is stored with their types, units and meanings; others begin with the column ``run``. ``beside``: whether
+    the configuration is also written as JSON. Raises StoreError where a table is not as declared, or the file
+    cannot be written.
     """
     target = _target(path)
     known = {**schema.TABLES, **(declared or {})}
@@ -60,13 +62,13 @@ def write(
     digest = hash_tables(plain)
     _check_existing(target, force, text, digest)
     image = _image(plain, known, attributes, text, digest)
-    beside = sidecar(target)
+    others = {sidecar(target): text.encode()} if beside else {}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # all are complete on disk before one gets its name; the result file, which also holds the
         # configuration, goes last
         pictures = {} if picture is None else {target.with_suffix(".png"): picture}
-        _replace_all({beside: text.encode(), **pictures, target: image})
+        _replace_all({**others, **pictures, target: image})
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
@@ -113,11 +115,6 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         _replace_all({Path(path): data})
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def load(path: str | os.PathLike[str]) -> Results:
-    """Open a result file; tables are read when they are asked for."""
-    return Results(path)
 
 
 class Results(Mapping[str, "pd.DataFrame"]):

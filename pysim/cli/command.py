@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from pysim import __version__
 from pysim.errors import ConfigError
+from pysim.sweep.commands import COMMANDS as BATCHES
 from pysim.units import suggest
 
 from . import dependence_graph, job_check, listings, writing
-from .options import Parser, natural_int, number_ranges, positive_int
+from .options import natural_int, number_ranges, positive_int
+from .parser import Parser
 
 
 class Command(NamedTuple):
@@ -119,7 +121,8 @@ OPTIONS: dict[str, CommandOption] = {
 
 
 def _no_command(text: str) -> str:
-    return f"no command {text}{suggest(text, COMMANDS) or ': there are ' + ', '.join(COMMANDS)}"
+    known = (*COMMANDS, *BATCHES)
+    return f"no command {text}{suggest(text, known) or ': there are ' + ', '.join(known)}"
 
 
 def _command_name(text: str) -> str:
@@ -168,8 +171,11 @@ def _add_option(parser: Parser, name: str, text: str) -> None:
 
 
 def _parser() -> Parser:
-    width = max(map(len, COMMANDS)) + 2
-    lines = [f"  {name:<{width}}{command.doc}" for name, command in COMMANDS.items()]
+    known = {name: row.doc for name, row in BATCHES.items()} | {
+        name: row.doc for name, row in COMMANDS.items()
+    }
+    width = max(map(len, known)) + 2
+    lines = [f"  {name:<{width}}{doc}" for name, doc in known.items()]
     parser = Parser(
         prog="pysim",
         usage="pysim COMMAND [NAME] [OPTION ...]\n       pysim help [COMMAND]",
@@ -193,6 +199,8 @@ def _help_wanted(words: list[str]) -> str | None:
     if words[0] == "help":
         if len(words) > 2:
             raise ConfigError(f"unexpected argument {words[2]!r}")
+        if words[1] in BATCHES:
+            return None
         if words[1] not in COMMANDS:
             raise ConfigError(_no_command(words[1]))
         return _help_of(words[1])
@@ -201,13 +209,19 @@ def _help_wanted(words: list[str]) -> str | None:
     return None
 
 
-def run() -> None:
-    """Read the command line and run the command; without arguments print the help."""
-    text = _help_wanted(sys.argv[1:])
+def run() -> int | None:
+    """Read the command line and run the command; without arguments print the help. Return the exit status."""
+    words = sys.argv[1:]
+    text = _help_wanted(words)
     if text is not None:
         print(text, end="")
-        return
+        return None
+    if words[0] == "help":
+        words = [words[1], "--help"]
+    if words[0] in BATCHES:
+        return BATCHES[words[0]].run(words[1:])
     parser = _parser()
     args = parser.parse_args()
     _check(parser, args)
     COMMANDS[args.command].run(args)
+    return None

@@ -29,3 +29,23 @@ def code_digest() -> str:
             data = path.read_bytes()
             digest.update(f"{path.relative_to(_ROOT)} {len(data)}\n".encode() + data)
     return digest.hexdigest()
+
+
+# what reads options, launches, prints, or compares with measurements decides no result
+_OTHER = ("pysim/cli/", "pysim/sweep/", "workloads/validation/", "workloads/studies/")
+
+
+@cache
+def results_digest() -> str:
+    """Return a digest of the code that makes results: the compiled core, and what lowers a job.
+
+    Scripts, pages, plots, tests and the command line are left out: an edit there keeps the keys of a sweep.
+    """
+    digest = hashlib.sha256()
+    for pattern in ("pysim/_core.*", *_PYTHON):
+        for path in sorted(_ROOT.glob(pattern)):
+            name = path.relative_to(_ROOT).as_posix()
+            if not name.startswith(_OTHER):
+                data = path.read_bytes()
+                digest.update(f"{name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()

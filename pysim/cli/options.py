@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
 from pysim.errors import ConfigError, InternalError
 from pysim.machine.config import Config
@@ -16,7 +16,7 @@ from pysim.machine.mechanisms import without
 from pysim.program.memory_budget import parse_size
 from pysim.units import Value, parse, row_of, suggest
 
-from .entry import EXIT_USAGE
+from .parser import Parser
 
 
 def _integer(text: str, least: int, kind: str) -> int:
@@ -132,7 +132,8 @@ def _hdf5(text: str) -> Path:
     return path
 
 
-def _size(text: str) -> int:
+def size_option(text: str) -> int:
+    """Option type: bytes, such as 12GiB."""
     try:
         return parse_size(text)
     except ConfigError as error:
@@ -200,65 +201,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("force", "", None, False, "replace an existing result file"),
     Option("quiet", "", None, False, "print no progress and no log"),
     Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
-    Option("max-memory", "SIZE", _size, None, "memory that a job may take (default: 80 %% of what is free)"),
+    Option(
+        "max-memory", "SIZE", size_option, None, "memory that a job may take (default: 80 %% of what is free)"
+    ),
     Option("explain", "KERNEL:TB", _thread_block, None, "report what this TB waited for under each scheme"),
 )
 
 
 # options that look into a single run: scripts that make many runs refuse them
 SINGLE_RUN = ("tables", "sample-us", "rename", "explain")
-
-
-class _HelpFormatter(argparse.HelpFormatter):
-    """Wraps a text of one line, and keeps the lines of a text that has several: a command can be copied."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n" in text:
-            return "\n".join(indent + line for line in text.splitlines())
-        return super()._fill_text(text, width, indent)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line and name the nearest valid option."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # An abbreviation that is unique today may be ambiguous once an option is added.
-        kwargs.setdefault("allow_abbrev", False)
-        kwargs.setdefault("formatter_class", _HelpFormatter)
-        super().__init__(*args, **kwargs)
-        self._left_out: dict[str, str] = {}
-
-    def leave_out(self, names: Iterable[str], why: str) -> None:
-        """Refuse shared options that do not apply to this script; ``why``: the reason in the error."""
-        self._left_out = {f"--{name}": why for name in names}
-
-    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse all arguments; an unknown option is an error that suggests the nearest known one."""
-        parsed, rest = self.parse_known_args(None if args is None else list(args), namespace)
-        for text in rest:
-            if text.startswith("-") and text != "--":
-                name = text.partition("=")[0]
-                if name in self._left_out:
-                    self.error(f"no {name} here: {self._left_out[name]}")
-                self.error(f"unknown option {name}{suggest(name, _option_names(self))}")
-        if rest:
-            self.error(f"unexpected argument {rest[0]!r}")
-        return parsed
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message as one line on stderr and exit with status 2."""
-        line = " ".join(message.split())
-        self.exit(EXIT_USAGE, f"error: {line.removeprefix('argument ')}\n")
-
-
-def _option_names(parser: argparse.ArgumentParser) -> list[str]:
-    names: list[str] = []
-    for action in parser._actions:
-        names.extend(name for name in action.option_strings if name.startswith("--"))
-        if isinstance(action, argparse._SubParsersAction):
-            for child in action.choices.values():
-                names.extend(_option_names(child))
-    return names
 
 
 def make_parser(

@@ -23,7 +23,7 @@ from pysim.units import suggest
 
 from .checks import check_tables
 from .digests import source_digest
-from .options import Options, Parser
+from .options import Options
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pysim.clock import Clock
     from pysim.program.job import Job
     from pysim.results.result import Result
+
+    from .parser import Parser
 
 
 @dataclass(slots=True)
@@ -166,10 +168,12 @@ class Script:
         tables: Mapping[str, Any],
         picture: bytes | None = None,
         about: Mapping[str, str] | None = None,
+        beside: bool = True,
     ) -> None:
         """Write tables to the result file, with the units and meanings of their columns.
 
-        ``picture``: PNG; ``about``: further attributes of the file.
+        ``picture``: PNG; ``about``: further attributes of the file; ``beside``: whether the configuration is
+        also written beside it.
         """
         from pysim.results import graph_schema, schema
 
@@ -181,6 +185,7 @@ class Script:
             self.options.force,
             picture,
             {**graph_schema.TABLES, **schema.TABLES},
+            beside,
         )
 
     def files(self, stats: ModuleType, picture: bytes | None) -> str:

@@ -1,0 +1,109 @@
+"""Workers as processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pysim.cli.options import machine_threads
+from pysim.program.memory_budget import limit
+from pysim.sweep.folder import SweepFolder
+
+POLL_SECONDS = 0.2
+PATIENCE_SECONDS = 30.0  # a worker gets so long to stop after SIGTERM
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Some processes, each with some threads.
+
+    ``jobs``: processes (None: as many as cores, or as points if they are fewer); ``threads``: of each (None:
+    an equal share of the cores); ``max_memory``: bytes that a point may take (None: an equal share of 80 % of
+    what is free).
+    """
+
+    jobs: int | None = None
+    threads: int | None = None
+    max_memory: int | None = None
+    quiet: bool = False
+
+    def launch(self, folder: SweepFolder) -> None:
+        """Simulate the missing points and return when all are done or have failed.
+
+        A worker that dies takes one point with it: the point has failed, and another worker goes on. Raises
+        KeyboardInterrupt after Ctrl-C, once all workers have stopped.
+        """
+        left = folder.missing()
+        for key in left:
+            folder.clear_failure(key)
+        if not left:
+            return
+        cores = machine_threads()
+        jobs = min(self.jobs or cores, len(left))
+        threads = self.threads or max(1, cores // jobs)
+        memory = self.max_memory or limit() // jobs
+        command = [sys.executable, "-m", "pysim", "work", str(folder.path), "--child", "--quiet"]
+        command += ["--threads", str(threads), "--max-memory", str(max(1, memory))]
+        _watch(folder, [*command], jobs, set(left), self._progress(len(left)))
+
+    def _progress(self, total: int) -> Callable[[int], None]:
+        import stats
+
+        log = stats.Log(self.quiet, unit="points")
+        return lambda done: log("points", done, total)
+
+
+def _watch(
+    folder: SweepFolder, command: list[str], jobs: int, left: set[str], show: Callable[[int], None]
+) -> None:
+    """Keep ``jobs`` workers running until none has anything to do."""
+    total = len(left)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    workers = [subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment) for _ in range(jobs)]
+    try:
+        while workers:
+            left -= {key for key in left if folder.is_done(key) or folder.failure(key) is not None}
+            show(total - len(left))
+            time.sleep(POLL_SECONDS)
+            for worker in [each for each in workers if each.poll() is not None]:
+                workers.remove(worker)
+                if worker.returncode < 0 or worker.returncode > 2:
+                    _bury(folder, worker)
+                    if left - {key for key in left if folder.failure(key) is not None}:
+                        workers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment))
+        left -= {key for key in left if folder.is_done(key) or folder.failure(key) is not None}
+        show(total - len(left))
+    except BaseException:
+        _stop(workers)
+        raise
+
+
+def _bury(folder: SweepFolder, worker: subprocess.Popen[bytes]) -> None:
+    """Record the point that a dead worker has left behind."""
+    code = worker.returncode
+    how = f"ended with status {code}"
+    if code < 0:
+        known = {each.value: each.name for each in signal.Signals}
+        name = known.get(-code, f"signal {-code}")
+        how = f"was killed by {name}"
+        how += ", as the system does where memory runs out" if code == -signal.SIGKILL else ""
+    for key in folder.claimed_by(worker.pid):
+        folder.fail(key, f"its process {how}")
+
+
+def _stop(workers: list[subprocess.Popen[bytes]]) -> None:
+    """Stop all workers: first by SIGTERM, at last by SIGKILL."""
+    for worker in workers:
+        worker.terminate()
+    end = time.monotonic() + PATIENCE_SECONDS
+    for worker in workers:
+        try:
+            worker.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()

@@ -15,6 +15,7 @@ from .schema import SHARES, Table
 
 _BAR = 30
 _SECONDS_A_LINE = 10.0
+_SECONDS_OF_A_RATE = 2.0
 
 
 class Log:
@@ -42,13 +43,23 @@ class Log:
         if self._terminal:
             full = int(share * _BAR)
             text = f"{scheme:<12} [{'#' * full}{'.' * (_BAR - full)}] {share:4.0%} of {total:,} {self._unit}"
+            text += self._left(now, share)
             self._put("\r" + text.ljust(self._drawn))
             self._drawn = len(text)
         elif done >= total:
             self._put(f"{scheme}: done in {now - self._begin:.1f} s\n")
         elif now - self._told >= _SECONDS_A_LINE:
             self._told = now
-            self._put(f"{scheme}: {share:.0%}\n")
+            self._put(f"{scheme}: {share:.0%}{self._left(now, share)}\n")
+
+    def _left(self, now: float, share: float) -> str:
+        """Return the time left at the rate so far; nothing before there is a rate."""
+        spent = now - self._begin
+        if spent < _SECONDS_OF_A_RATE or not 0 < share < 1:
+            return ""
+        seconds = spent / share - spent
+        hours, minutes = divmod(int(seconds) // 60, 60)
+        return f", {hours} h {minutes} min left" if hours else f", {minutes} min {int(seconds) % 60} s left"
 
     def say(self, text: str) -> None:
         """Write a line."""

@@ -166,11 +166,13 @@ def _launch(made: Sweep, where: Path, args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             _tell(folder.status(), where, args.json)
             raise
-    return _tell(folder.status(), where, args.json)
+    ended = folder.status()
+    _tell(ended, where, args.json)
+    return EXIT_ERROR if not args.dry_run and (ended.failed or ended.missing) else 0
 
 
-def _tell(status: Status, where: Path, as_json: bool) -> int:
-    """Print a status; return EXIT_ERROR if points have failed."""
+def _tell(status: Status, where: Path, as_json: bool) -> None:
+    """Print a status."""
     if as_json:
         print(json.dumps(status.as_dict()))
     else:
@@ -179,7 +181,6 @@ def _tell(status: Status, where: Path, as_json: bool) -> int:
             print(f"  {name}: {reason}")
         if len(status.failed) > SHOWN_FAILURES:
             print(f"  ... and {len(status.failed) - SHOWN_FAILURES:,} more")
-    return EXIT_ERROR if status.failed else 0
 
 
 def _parser(command: Batch) -> Parser:

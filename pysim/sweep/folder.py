@@ -193,9 +193,9 @@ class SweepFolder:
     def prepare(self, workload: str, keys: tuple[str, ...], points: Sequence[Point]) -> Plan:
         """Plan a sweep in the folder: what is done stays and is not simulated again.
 
-        ``keys``: of the grid; ``points``: in grid order, all under the same schemes. A point whose result file
-        holds some of the schemes gets a further file for the others. Raises WorkloadError if the folder holds
-        a sweep of another workload, OutputError if it cannot be written.
+        ``keys``: of the grid; ``points``: in grid order, all under the same schemes. A point whose result
+        file holds some of the schemes gets a further file for the others. Raises WorkloadError if the folder
+        holds a sweep of another workload, OutputError if it cannot be written.
         """
         known = self.plan if (self.path / PLAN).exists() else None
         if known is not None and known.workload != workload:
@@ -335,9 +335,25 @@ class SweepFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return "unknown: the file that says why cannot be read"
 
+    def done(self) -> set[str]:
+        """Return the keys of all result files that are there."""
+        return self._named("points", ".h5")
+
+    def failures(self) -> set[str]:
+        """Return the keys of the points whose last attempt failed."""
+        return self._named("failed", ".json")
+
+    def _named(self, folder: str, suffix: str) -> set[str]:
+        try:
+            names = [entry.name for entry in os.scandir(self.path / folder) if entry.name.endswith(suffix)]
+        except OSError as error:
+            raise WorkloadError(f"{self.path / folder}: cannot be read: {error.strerror}") from None
+        return {name.removesuffix(suffix) for name in names if _KEY.fullmatch(name.removesuffix(suffix))}
+
     def missing(self) -> list[str]:
         """Return the keys of the points that are not done, in grid order."""
-        return [key for key in self.plan.files() if not self.is_done(key)]
+        done = self.done()
+        return [key for key in self.plan.files() if key not in done]
 
     def status(self) -> Status:
         """Return how many points are done, running, failed and missing."""

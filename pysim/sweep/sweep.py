@@ -51,9 +51,11 @@ def _values(key: str, given: object) -> tuple[GridValue, ...]:
         if not isinstance(value, GridValue):
             raise ConfigError(f"grid: {key} = {brief(value)}: must be a number or a text")
     plain = [int(value) if isinstance(value, bool) else value for value in values]
+    seen: set[GridValue] = set()
     for value in plain:
-        if plain.count(value) > 1 and len(plain) <= 1000:
+        if value in seen:
             raise ConfigError(f"grid: {key} = {brief(value)} is listed twice")
+        seen.add(value)
     return tuple(plain)
 
 

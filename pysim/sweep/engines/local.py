@@ -67,16 +67,16 @@ def _watch(
     workers = [subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment) for _ in range(jobs)]
     try:
         while workers:
-            left -= {key for key in left if folder.is_done(key) or folder.failure(key) is not None}
+            left -= folder.done() | folder.failures()
             show(total - len(left))
             time.sleep(POLL_SECONDS)
             for worker in [each for each in workers if each.poll() is not None]:
                 workers.remove(worker)
                 if worker.returncode < 0 or worker.returncode > 2:
                     _bury(folder, worker)
-                    if left - {key for key in left if folder.failure(key) is not None}:
+                    if left - folder.failures():
                         workers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment))
-        left -= {key for key in left if folder.is_done(key) or folder.failure(key) is not None}
+        left -= folder.done() | folder.failures()
         show(total - len(left))
     except BaseException:
         _stop(workers)

@@ -272,7 +272,8 @@ def _image(
         raise StoreError(f"attributes set by the store itself: {', '.join(taken)}")
     import h5py  # late: a run should begin before its result needs a library
 
-    with h5py.File("image", "w", driver="core", backing_store=False) as file:
+    # HDF5 refuses a name that is open already, as another thread's would be
+    with h5py.File(f"image-{secrets.token_hex(8)}", "w", driver="core", backing_store=False) as file:
         for name, rows in tables.items():
             options: dict[str, Any] = {}
             if len(rows):

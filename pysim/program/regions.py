@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .memory_budget import claim
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ SECTOR = 32
 GRANULES = {"sector": SECTOR, "line": 128, "page": 4096}  # bytes
 RANGE = np.dtype([("start", "u4"), ("count", "u4"), ("stride", "u4")])
 _CHUNK = 1 << 22  # candidate pairs held at once
+_PAIR = 32  # bytes of a pair: two indices, and once more where chunks are joined
 
 
 def empty_index() -> Ints:
@@ -49,7 +52,10 @@ def sorted_unique(numbers: Ints) -> Ints:
 
 
 def overlapping_pairs(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints, Ints]:
-    """Return the indices (i, j) of all pairs of half-open intervals a[i] and b[j] that overlap."""
+    """Return the indices (i, j) of all pairs of half-open intervals a[i] and b[j] that overlap.
+
+    Raises WorkloadError where they would take more memory than a job may.
+    """
     if len(alo) == 0 or len(blo) == 0:
         return empty_index(), empty_index()
     order = np.argsort(blo, kind="stable")
@@ -61,7 +67,7 @@ def overlapping_pairs(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints,
     lefts: list[Ints] = []
     rights: list[Ints] = []
     done = np.concatenate(([0], np.cumsum(count)))
-    at = 0
+    at = found = 0
     while at < len(alo):
         stop = max(at + 1, int(np.searchsorted(done, done[at] + _CHUNK, side="right")) - 1)
         left = np.repeat(np.arange(at, stop, dtype=np.int64), count[at:stop])
@@ -69,6 +75,8 @@ def overlapping_pairs(alo: Ints, ahi: Ints, blo: Ints, bhi: Ints) -> tuple[Ints,
         keep = hi[right] > alo[left]
         lefts.append(left[keep])
         rights.append(order[right[keep]])
+        found += len(lefts[-1])
+        claim(found * _PAIR, f"dependences: over {found:,} pairs of TBs of two kernels")
         at = stop
     return np.concatenate(lefts), np.concatenate(rights)
 

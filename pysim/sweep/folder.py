@@ -346,14 +346,17 @@ class SweepFolder:
     def _named(self, folder: str, suffix: str) -> set[str]:
         try:
             names = [entry.name for entry in os.scandir(self.path / folder) if entry.name.endswith(suffix)]
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
         except OSError as error:
             raise WorkloadError(f"{self.path / folder}: cannot be read: {error.strerror}") from None
         return {name.removesuffix(suffix) for name in names if _KEY.fullmatch(name.removesuffix(suffix))}
 
     def missing(self) -> list[str]:
         """Return the keys of the points that are not done, in grid order."""
+        planned = self.plan.files()
         done = self.done()
-        return [key for key in self.plan.files() if key not in done]
+        return [key for key in planned if key not in done]
 
     def status(self) -> Status:
         """Return how many points are done, running, failed and missing."""

@@ -2,11 +2,13 @@
 
 import time
 
+import numpy as np
 import pytest
 
 from pysim import simulate
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program import memory_budget
+from pysim.program.regions import overlapping_pairs
 from workloads import make
 
 
@@ -63,3 +65,12 @@ def test_sizes(text, size):
 def test_no_sizes(text):
     with pytest.raises(ConfigError, match="must be a size"):
         memory_budget.parse_size(text)
+
+
+def test_pairs_of_tbs_beyond_the_limit_are_refused_while_they_are_listed(monkeypatch):
+    monkeypatch.setattr(memory_budget, "_chosen", [1 << 27])
+    ends = np.arange(1, 4097)
+    with pytest.raises(WorkloadError, match=r"pairs of TBs .* \(--max-memory\)"):
+        overlapping_pairs(0 * ends, ends, 0 * ends, ends)
+    few = np.arange(100)
+    assert len(overlapping_pairs(few, few + 1, few, few + 1)[0]) == 100

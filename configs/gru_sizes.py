@@ -71,6 +71,7 @@ def main():
     import numpy as np
 
     import stats
+    from pysim.program.library_kernels import library_kernels
     from stats.plot import draw_occupancy
     from workloads.registry import make
 
@@ -83,6 +84,7 @@ def main():
         job = make(f"gru:hidden={hidden},batch={batch},timesteps={steps}", script.config)
         name = f"hidden {hidden}, batch {batch}"
         show(f"workload  {name}: 3 layers, {steps} steps, {len(job.kernels)} kernels")
+        show(f"kernels   {library_kernels(job)}")
         names.append(name)
         result = script.simulate(replace(job, name=name), tables=script.tables_to_simulate, progress=log)
         first = len(np.concatenate(parts["runs"])) if parts else 0

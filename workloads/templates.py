@@ -8,15 +8,17 @@ Most take a name, tensors (``Memory().tensor(...)``) and a tile, and return a Ke
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, get_args
 
 from .kernels import copy as copies
 from .kernels import micro
 from .kernels.batched_gemm import batched_gemm
 from .kernels.cutlass import cutlass_gemm
 from .kernels.gemm import gemm
+from .kernels.gemm_choice import Dtype, family
 from .kernels.implicit_gemm import convolution
+from .kernels.machine_hints import MachineHints
 from .kernels.pointwise import cell, elementwise, pointwise
 from .kernels.region import region_kernel
 from .kernels.row_reductions import layernorm, softmax
@@ -55,6 +57,15 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "mirrored.softmax_rows": softmax_rows,
     "mirrored.fence": fence,
 }
+
+
+def gemm_families(hints: Iterable[MachineHints]) -> list[tuple[str, str, list[str]]]:
+    """Return (type, family of tiles, names of the machines whose GEMMs take it) of these machines."""
+    made: dict[tuple[str, str], list[str]] = {}
+    for each in hints:
+        for dtype in get_args(Dtype):
+            made.setdefault((dtype, family(dtype, each)), []).append(each.name)
+    return [(*key, names) for key, names in sorted(made.items())]
 
 
 def arguments(name: str) -> str:

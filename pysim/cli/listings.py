@@ -70,14 +70,21 @@ def devices(args: argparse.Namespace) -> None:
 
 
 def kernels(args: argparse.Namespace) -> None:
-    """List the kernel templates with their arguments, or one with all that its docstring says."""
-    from workloads.templates import KERNELS, arguments
+    """List the kernel templates and which GPUs take which GEMM tiles, or one with all of its docstring."""
+    from pysim.machine.config import Config
+    from workloads.kernels.machine_hints import MachineHints
+    from workloads.templates import KERNELS, arguments, gemm_families
 
     for name in _known_names("kernel", args.name, KERNELS):
         made = KERNELS[name]
         print(f"{name}({arguments(name)})")
         text = _summary(made) if args.name is None else f"{inspect.getdoc(made)}\n\nin {made.__module__}"
         print("\n".join(f"    {line}".rstrip() for line in text.splitlines()))
+    if args.name is None:
+        print("\nGEMM tiles that workloads take, by type and GPU:")
+        hints = [MachineHints.of(Config.resolve(made)) for made in DEVICES.values()]
+        for dtype, family, gpus in gemm_families(hints):
+            print(f"    {dtype}  {family}: {'all' if len(gpus) == len(hints) else ', '.join(gpus)}")
 
 
 def workloads(args: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
+from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
 from pysim.results.gap import gap_notes
 from pysim.schemes.registry import parse_schemes
@@ -335,6 +336,8 @@ class Run:
     def report(self, lines: list[str]) -> None:
         """Print the machine, the script's own lines, runs, stall stacks and what ``--explain`` asks for."""
         header = [*self.script.machine_lines(), self.stats.format_coherence(self.completed), *lines]
+        if known := library_kernels(self.job):
+            header.append(f"kernels   {known}")
         header.append(self.stats.format_limits(self.completed))
         device = self.script.config.device
         if not device.energies:

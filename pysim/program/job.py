@@ -144,11 +144,14 @@ class Kernel:
     parameter_lines
         64 B lines of kernel parameters that the code reads before all else; each delays the first TB on an
         SM by ``gpu.sm.parameters`` cycles.
+    library
+        Name of the library kernel that it stands for, such as ``fp16_s884gemm_128x64``; "": of none. Reports
+        show it; it decides nothing.
 
     Raises
     ------
     WorkloadError
-        A grid that no GPU takes, or both ``accesses`` and a ``footprint``.
+        A grid that no GPU takes, both ``accesses`` and a ``footprint``, or a ``library`` that is no text.
 
     Examples
     --------
@@ -186,6 +189,7 @@ class Kernel:
     tb_edges: NDArray[np.int64] | None = None
     cooperative: bool = False
     parameter_lines: int = 0
+    library: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a grid that no GPU takes, and accesses beside a footprint."""
@@ -193,6 +197,8 @@ class Kernel:
             raise WorkloadError(
                 f"kernel {self.name}: accesses and a footprint: only one of them may be given"
             )
+        if not isinstance(self.library, str):
+            raise WorkloadError(f"kernel {self.name}: library = {self.library!r}: must be text")
         for label in ("args", "accesses"):
             given = getattr(self, label)
             if isinstance(given, list):

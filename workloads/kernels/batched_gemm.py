@@ -91,4 +91,5 @@ def batched_gemm(
         return Access(tensor, mode, regions)
 
     accesses = (access(0, a, "read"), access(1, b, "read"), access(2, c, "write"))
-    return Kernel(name, program, (gx, gy, batch), (a, b, c), accesses, stream)
+    grid = (gx, gy, batch)
+    return Kernel(name, program, grid, (a, b, c), accesses, stream, library=tiling.library)

@@ -95,6 +95,12 @@ class Multistage:
         return f"{self.tm}x{self.tn}x{self.tk}x{self.wm}x{self.wn}x{self.tk}"
 
     @property
+    def library(self) -> str:
+        """The instruction, the tile, and the parts of K where there are several: name in reports."""
+        m, n, k = MMA
+        return f"mma.m{m}n{n}k{k}_{self.name}" + (f"_splitK{self.split_k}" if self.split_k > 1 else "")
+
+    @property
     def warps(self) -> int:
         """Warps of a TB."""
         return (self.tm // self.wm) * (self.tn // self.wn)
@@ -344,4 +350,5 @@ def cutlass_gemm(
     case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
     gx, gy, gz = tiling.grid(case.m, case.n, case.k)
     accesses = case.accesses(a, b, c, lambda t: t % gx, lambda t: t // gx % gy, lambda t: t // (gx * gy))
-    return Kernel(name, program_of(case), (gx, gy, gz), (a, b, c), accesses, stream)
+    grid = (gx, gy, gz)
+    return Kernel(name, program_of(case), grid, (a, b, c), accesses, stream, library=tiling.library)

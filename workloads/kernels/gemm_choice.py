@@ -23,6 +23,7 @@ the habits below were read off classes of DeepBench's times (half ``fit``), not 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -115,6 +116,11 @@ def templates(dtype: Dtype, hints: MachineHints) -> tuple[AnyTiling, ...]:
         return FP16
     ffma, hfma2, _ = hints.intervals
     return _simt("ffma" if 2 / hfma2 <= 1 / ffma else "hfma2")
+
+
+def family(dtype: Dtype, hints: MachineHints) -> str:
+    """Return the common beginning of the names of a type's tiles on a machine, such as ``fp16_s884gemm``."""
+    return re.split(r"_\d", templates(dtype, hints)[0].library)[0]
 
 
 def occupancy(tiling: AnyTiling, item: int, hints: MachineHints) -> int:

@@ -299,7 +299,8 @@ def convolution(
     weights = blocks_of(w, (t.tn, w.cols), lambda tb: tb % gx, np.zeros_like)
     mode: Mode = "update" if t.split_k > 1 else "write"
     accesses = (Access(x, "read", around), Access(w, "read", weights), Access(y, mode, inner))
-    return Kernel(name, _program(t, pixels, channels, side, form), (gx, gy, t.split_k), (x, w, y), accesses)
+    program, grid = _program(t, pixels, channels, side, form), (gx, gy, t.split_k)
+    return Kernel(name, program, grid, (x, w, y), accesses, library=t.library)
 
 
 def conv_chain(batch: int, channels: int, side: int, layers: int, tiling: Tiling, form: Form = PLAIN) -> Job:

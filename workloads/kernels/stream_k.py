@@ -336,4 +336,5 @@ def stream_k(
         stream,
         tb_semaphores=flags,
         tb_edges=behind,
+        library=f"stream_k_{tiling.library}",
     )  # fmt: skip

@@ -88,6 +88,11 @@ class Tiling:
             raise WorkloadError(f"tiling {self.name}: too many warps for the tile")
 
     @property
+    def library(self) -> str:
+        """The library's kernel: name in reports."""
+        return self.name
+
+    @property
     def outputs(self) -> int:
         """Accumulators of a thread."""
         return max(1, self.tm * self.tn * self.slices // (WARP * self.warps))

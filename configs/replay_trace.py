@@ -52,7 +52,6 @@ def main():
     options = script.options
 
     # slow imports: only after the options are checked
-    import sys
     from dataclasses import replace
     from pathlib import Path
 
@@ -91,8 +90,6 @@ def main():
     other = other_architecture(job, script.config.device.sm)
     if other and args.strict_arch:
         raise WorkloadError(f"{args.trace}: {other} (--strict-arch)")
-    if other:
-        print(f"{args.trace}: {other}", file=sys.stderr)
     run = script.run(job, stats, log, clock)
     kernels, instructions = [k for k in job.kernels if not k.copy], int(run.completed["warp_instructions"][0])
     copies = [k.copy.nbytes for k in job.kernels if k.copy]

@@ -16,6 +16,7 @@ from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
+from pysim.program.architecture import other_machine
 from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
 from pysim.results.gap import gap_notes
@@ -41,10 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Finished:
-    """Rows of ``runs`` of all that a call has simulated, and the script that names the result file."""
+    """Rows of ``runs`` of all that a call has simulated, and the script that names the result file.
+
+    ``warned``: warnings that stderr has, which many runs would repeat.
+    """
 
     script: Script | None = None
     runs: list[NDArray[np.void]] = field(default_factory=list)
+    warned: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +257,11 @@ class Script:
         from pysim.engine.run import simulate
 
         schemes = self.options.schemes if schemes is None else schemes
-        return simulate(config or self.config, job, schemes, threads=self.options.threads, **more)
+        config = config or self.config
+        if (note := other_machine(job, config.device.sm)) not in {"", *self.finished.warned}:
+            print(f"{job.name}: {note}", file=sys.stderr)  # also with --quiet
+            self.finished.warned.add(note)
+        return simulate(config, job, schemes, threads=self.options.threads, **more)
 
     def finished_runs(self) -> NDArray[np.void]:
         """Return the table ``runs`` of all that this call has simulated, numbered from 0."""
@@ -301,7 +310,7 @@ class Script:
         result = self._simulate(job, tables=self.tables_to_simulate, progress=log, clock=clock)
         below = gap_notes(result.listed()["runs"])  # stands under the table of runs
         for note in result.notes:
-            if note not in below:
+            if note not in below and note not in self.finished.warned:
                 log.say(note)
         log.clear()
         listed = result.listed()

@@ -20,6 +20,7 @@ from pysim.errors import ConfigError, InternalError, SimError, TimeLimitError, W
 from pysim.machine.config import Config
 from pysim.machine.system import Machine, resolve
 from pysim.params import TICKS_PER_NS
+from pysim.program.architecture import other_machine
 from pysim.program.ops import LoweredPrograms
 from pysim.results import energy, gap, power, time_series
 from pysim.results.result import Result
@@ -344,6 +345,8 @@ def simulate(
         result.notes.append(
             f"{len(session.deps.races)} races between streams without an event: kernels {some}"
         )
+    if note := other_machine(job, config.device.sm):
+        result.notes.append(note)
     choices = list(listed)
     if baseline and all(choice.name != "stream" for choice in listed):
         choices.append(parse_scheme("stream"))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Mode = Literal["read", "write", "update"]
 MODES = get_args(Mode)
 MAX_TBS = 2**31 - 1
+HMMA_884, MMA_16816 = "HMMA.884", "mma.m16n8k16"  # tensor instructions: before sm_80, and from there on
 ALIGN = 256
 MAX_ADDRESS = 1 << 62  # so that differences of addresses fit in 64 bits
 
@@ -147,11 +148,15 @@ class Kernel:
     library
         Name of the library kernel that it stands for, such as ``fp16_s884gemm_128x64``; "": of none. Reports
         show it; it decides nothing.
+    tensor
+        Which instruction the tensor counts of its program are of: ``HMMA.884`` or ``mma.m16n8k16``; "": the
+        GPU's own, whichever it is.
 
     Raises
     ------
     WorkloadError
-        A grid that no GPU takes, both ``accesses`` and a ``footprint``, or a ``library`` that is no text.
+        A grid that no GPU takes, both ``accesses`` and a ``footprint``, a ``library`` that is no text, or a
+        ``tensor`` instruction that is not known.
 
     Examples
     --------
@@ -190,6 +195,7 @@ class Kernel:
     cooperative: bool = False
     parameter_lines: int = 0
     library: str = ""
+    tensor: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a grid that no GPU takes, and accesses beside a footprint."""
@@ -199,6 +205,10 @@ class Kernel:
             )
         if not isinstance(self.library, str):
             raise WorkloadError(f"kernel {self.name}: library = {self.library!r}: must be text")
+        if self.tensor not in ("", HMMA_884, MMA_16816):
+            raise WorkloadError(
+                f"kernel {self.name}: tensor = {self.tensor!r}: must be {HMMA_884}, {MMA_16816} or empty"
+            )
         for label in ("args", "accesses"):
             given = getattr(self, label)
             if isinstance(given, list):

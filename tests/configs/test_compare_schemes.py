@@ -11,7 +11,7 @@ import pytest
 
 import stats
 from pysim.schemes.registry import SCHEMES
-from tests.support.calls import CONFIGS, caller
+from tests.support.calls import CONFIGS, call, caller
 
 run = caller("compare_schemes", "--threads", "1", "--quiet")
 WORKLOAD = "gru:hidden=64,batch=4,timesteps=2,layers=2"
@@ -115,3 +115,18 @@ def test_the_l1_policy_is_printed_above_the_rows_and_kept(tmp_path):
     assert runs["coherence"].tolist() == ["kernel", *argument, *bypass]
     done = run(tmp_path, WORKLOAD, "--gpu", "titan_v", "--schemes", "pool", "--set", "scheme.coherence=tb")
     assert "\ncoherence tb: pool\n" in done.stdout
+
+
+def test_a_job_for_another_gpu_is_reported_once(tmp_path):
+    """Of a script of one's own, whose job was made without the GPU; not with the GPU of a workload's name."""
+    script = tmp_path / "own.py"
+    text = (CONFIGS / "compare_schemes.py").read_text(encoding="utf-8")
+    assert ", script.config)" in text
+    script.write_text(text.replace(", script.config)", ")"), encoding="utf-8")
+    words = ("gemm:m=128,n=128,k=128,dtype=fp16", "--gpu", "a100", "--schemes", "stream,graph", "--quiet")
+    done = call(tmp_path, script, *words)
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gemm:m=128,n=128,k=128: kernel gemm: written for HMMA.884, sm_80 has mma.")
+    same = run(tmp_path, *words, "--force")
+    assert (same.returncode, same.stderr) == (0, "")

@@ -1,5 +1,7 @@
 """Kernels that a library takes follow from the machine: its instructions, SMs and shared memory."""
 
+from dataclasses import replace
+
 import pytest
 
 from pysim import ConfigError, Job, Memory, WorkloadError, simulate
@@ -152,3 +154,43 @@ def test_tensor_instructions_without_tensor_cores_are_refused():
 def test_mirrored_kernels_end_with_their_tensors(name, text):
     job = job_of(name, text)
     assert dependences(job).edges.size == 0
+
+
+@pytest.mark.parametrize(
+    ("gpu", "made_for", "written", "own"),
+    [
+        ("h200", None, "HMMA.884", "mma.m16n8k16"),
+        ("a100", "titan_v", "HMMA.884", "mma.m16n8k16"),
+        ("titan_v", "a100", "mma.m16n8k16", "HMMA.884"),
+    ],
+)
+def test_another_tensor_instruction_is_reported(gpu, made_for, written, own):
+    job = make("transformer:layers=1,hidden=128,heads=2", made_for)
+    result = simulate(gpu, job, "stream,graph")
+    note = next(note for note in result.notes if "written for" in note)
+    named = [kernel.name for kernel in job.kernels if kernel.tensor]
+    assert note.startswith(f"kernel {named[0]} and {len(named) - 1} more: written for {written}, sm_")
+    assert own in note
+    assert note.endswith("make the job for this GPU, as workloads.make(text, gpu) does")
+    assert result.notes.count(note) == 1
+    runs = result.tables()["runs"]
+    assert [word.decode() for word in runs["status"]] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("gpu", ["titan_v", "rtx3070", "h200"])
+def test_a_job_of_the_gpu_has_no_note(gpu):
+    for text in ("transformer:layers=1,hidden=128,heads=2", "gemm", "tensor"):
+        result = simulate(gpu, make(text, gpu), "stream")
+        assert not [note for note in result.notes if "written for" in note]
+        assert result.tables()["runs"]["reason"].tolist() == [b""]
+
+
+def test_every_template_says_its_tensor_instruction():
+    """Split K, batches, Stream-K, convolutions, and what was measured on an H200."""
+    for text in ("gemm:m=64,n=64,k=16384,dtype=fp16", "gemm:m=256,n=256,k=256,dtype=fp16,stream_k=two_tile"):
+        for gpu, word in (("titan_v", "HMMA.884"), ("h200", "mma.m16n8k16")):
+            assert make(text, gpu).kernels[-1].tensor == word
+    assert job_of("hgemm_128x128x32_8warps", "n=256").kernels[0].tensor == "mma.m16n8k16"
+    assert job_of("vecadd", "n=1024").kernels[0].tensor == ""
+    with pytest.raises(WorkloadError, match=r"tensor = 'wgmma': must be HMMA.884, mma.m16n8k16"):
+        replace(make("tensor").kernels[0], tensor="wgmma")

@@ -92,4 +92,6 @@ def batched_gemm(
 
     accesses = (access(0, a, "read"), access(1, b, "read"), access(2, c, "write"))
     grid = (gx, gy, batch)
-    return Kernel(name, program, grid, (a, b, c), accesses, stream, library=tiling.library)
+    return Kernel(
+        name, program, grid, (a, b, c), accesses, stream, library=tiling.library, tensor=tiling.tensor
+    )

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel, Tensor
+from pysim.program.job import MMA_16816, Kernel, Tensor
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import SLOTS, Affine, Code, Program, TensorTile
 
@@ -70,6 +70,7 @@ class Multistage:
     # of a Volta tile (``tiling.Tiling``): here rows of tiles are dispatched in turn, and code is at hand
     column_raster: ClassVar[bool] = False
     fetch: ClassVar[int] = 0
+    tensor: ClassVar[str] = MMA_16816  # instruction (``Kernel.tensor``)
 
     def __post_init__(self) -> None:
         """Refuse tiles that CUTLASS's mma and cp.async cannot be cut into."""
@@ -97,8 +98,7 @@ class Multistage:
     @property
     def library(self) -> str:
         """The instruction, the tile, and the parts of K where there are several: name in reports."""
-        m, n, k = MMA
-        return f"mma.m{m}n{n}k{k}_{self.name}" + (f"_splitK{self.split_k}" if self.split_k > 1 else "")
+        return f"{MMA_16816}_{self.name}" + (f"_splitK{self.split_k}" if self.split_k > 1 else "")
 
     @property
     def warps(self) -> int:
@@ -351,4 +351,13 @@ def cutlass_gemm(
     gx, gy, gz = tiling.grid(case.m, case.n, case.k)
     accesses = case.accesses(a, b, c, lambda t: t % gx, lambda t: t // gx % gy, lambda t: t // (gx * gy))
     grid = (gx, gy, gz)
-    return Kernel(name, program_of(case), grid, (a, b, c), accesses, stream, library=tiling.library)
+    return Kernel(
+        name,
+        program_of(case),
+        grid,
+        (a, b, c),
+        accesses,
+        stream,
+        library=tiling.library,
+        tensor=tiling.tensor,
+    )

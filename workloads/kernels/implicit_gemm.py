@@ -300,7 +300,7 @@ def convolution(
     mode: Mode = "update" if t.split_k > 1 else "write"
     accesses = (Access(x, "read", around), Access(w, "read", weights), Access(y, mode, inner))
     program, grid = _program(t, pixels, channels, side, form), (gx, gy, t.split_k)
-    return Kernel(name, program, grid, (x, w, y), accesses, library=t.library)
+    return Kernel(name, program, grid, (x, w, y), accesses, library=t.library, tensor=t.tensor)
 
 
 def conv_chain(batch: int, channels: int, side: int, layers: int, tiling: Tiling, form: Form = PLAIN) -> Job:

@@ -53,7 +53,7 @@ def ffma(tbs: int = 80, warps: int = 8, count: int = 64, iterations: int = 256, 
 
 
 def tensor(tbs: int = 80, warps: int = 8, count: int = 64, iterations: int = 256, chain: int = 10) -> Kernel:
-    """Make a loop of ``count`` HMMA.884 steps (256 FMA each) a warp."""
+    """Make a loop of ``count`` tensor instructions of the GPU's own shape a warp (``Kernel.tensor``)."""
     return _pipe_loop("tensor", "tensor", count, iterations, chain, (tbs, warps, 128))
 
 

@@ -337,4 +337,5 @@ def stream_k(
         tb_semaphores=flags,
         tb_edges=behind,
         library=f"stream_k_{tiling.library}",
+        tensor=tiling.tensor,
     )  # fmt: skip

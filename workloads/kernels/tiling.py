@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pysim.errors import WorkloadError
+from pysim.program.job import HMMA_884
 
 from .tiles import WARP
 
@@ -91,6 +92,11 @@ class Tiling:
     def library(self) -> str:
         """The library's kernel: name in reports."""
         return self.name
+
+    @property
+    def tensor(self) -> str:
+        """Tensor instruction of its kernels (``Kernel.tensor``)."""
+        return HMMA_884 if self.math == "hmma" else ""
 
     @property
     def outputs(self) -> int:

@@ -308,4 +308,13 @@ def volta_gemm(
     if tiling.column_raster:
         xs, ys, grid = (lambda t: t // gy % gx), (lambda t: t % gy), (gy, gx, gz)
     accesses = case.accesses(a, b, c, xs, ys, lambda t: t // (gx * gy))
-    return Kernel(name, program_of(case), grid, (a, b, c), accesses, stream, library=tiling.library)
+    return Kernel(
+        name,
+        program_of(case),
+        grid,
+        (a, b, c),
+        accesses,
+        stream,
+        library=tiling.library,
+        tensor=tiling.tensor,
+    )

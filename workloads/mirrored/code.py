@@ -19,7 +19,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.isa import UNNEEDED
-from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.job import MMA_16816, Access, Kernel, Tensor
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import OP, Code, Op, Pattern, Program, TensorTile
 from pysim.program.warp_specialized import warp_specialized
@@ -290,7 +290,16 @@ def launch(
         every = [tuple(w.ops for w in row) * (warps // len(row)) for row in code]
         which = None if tb_rows is None else tb_rows.astype(np.uint32)
         program = warp_specialized(name, every, which, registers=registers, smem=smem, args=len(args))
-    kernel = Kernel(name, program, grid, tuple(args), tuple(accesses), stream, parameter_lines=parameters)
+    kernel = Kernel(
+        name,
+        program,
+        grid,
+        tuple(args),
+        tuple(accesses),
+        stream,
+        parameter_lines=parameters,
+        tensor=MMA_16816 if counts["tensor"] else "",
+    )
     return Launch(kernel, {c: int(counts[c]) for c in (*COUNTERS, *SECTORS)})
 
 

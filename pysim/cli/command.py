@@ -52,7 +52,7 @@ COMMANDS: dict[str, Command] = {
     "dependences": Command(
         dependence_graph.dependences,
         "show which TBs depend on which in a workload (name:key=value,...), trace or result file",
-        ("granularity", "rename", "window", "picture", "output", "json", "kernels", "force"),
+        ("gpu", "granularity", "rename", "window", "picture", "output", "json", "kernels", "force"),
         ("WORKLOAD|FOLDER|FILE.h5",),
     ),
     "check": Command(

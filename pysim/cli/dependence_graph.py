@@ -24,6 +24,11 @@ def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
     from .job_source import job_of_result, job_of_trace
 
     text, path = args.name, Path(args.name)
+    recorded = path.suffix == ".h5" or (
+        text.partition(":")[0] not in WORKLOADS and (path.exists() or "/" in text.partition(":")[0])
+    )
+    if recorded and args.gpu:
+        raise ConfigError(f"--gpu: {text} is no workload")
     with reading_input():
         if path.suffix == ".h5":
             try:
@@ -31,9 +36,9 @@ def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
             except stats.StoreError as error:
                 raise InputError(str(error)) from None
             return job_of_result(path, results.configuration, results.attributes, make)
-        if text.partition(":")[0] not in WORKLOADS and (path.exists() or "/" in text.partition(":")[0]):
+        if recorded:
             return job_of_trace(path, args.kernels), False
-        return make(text), False
+        return make(text, args.gpu), False
 
 
 def dependences(args: argparse.Namespace) -> None:
@@ -70,6 +75,7 @@ def dependences(args: argparse.Namespace) -> None:
         "name": args.name,
         "granularity": args.granularity,
         "rename": args.rename,
+        **({"gpu": args.gpu} if args.gpu else {}),
         **chosen,
     }
     if target is not None:

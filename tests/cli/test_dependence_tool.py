@@ -62,6 +62,18 @@ def test_lines_of_a_workload(tool) -> None:
     assert "races     none" in out
 
 
+def test_kernels_are_those_of_the_gpu(tool) -> None:
+    text = "mlp:layers=2,width=1024,batch=512"
+    counts = set()
+    for gpu in ("titan_v", "h200"):
+        status, out, _ = tool(text, "--gpu", gpu, "--json")
+        assert status == 0
+        study = GraphTables(make(text, gpu))
+        assert json.loads(out)["dependences"][0]["edges"] == study.graph.edges
+        counts.add(study.graph.edges)
+    assert len(counts) == 2
+
+
 def test_json_holds_the_same_numbers(tool) -> None:
     status, out, _ = tool(SMALL, "--json", "--window", "2:5", "--granularity", "page")
     made = json.loads(out)
@@ -184,6 +196,7 @@ WRONG = {
     f"{SMALL} -o a.txt": "error: --output: a.txt: the name of a result file ends in .h5",
     f"{SMALL} --picture none/a.svg": "error: --picture: none is no folder",
     "./none": "error: none: no such file or folder",
+    "nowhere.h5 --gpu h200": "error: --gpu: nowhere.h5 is no workload",
     f"{SMALL} --windw 1:2": "error: unknown option --windw: did you mean --window?",
     f"{SMALL} b": "error: unexpected argument 'b'",
     "": "error: dependences needs WORKLOAD|FOLDER|FILE.h5",

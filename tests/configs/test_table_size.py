@@ -72,6 +72,16 @@ def test_entries_in_memory_are_traffic(config):
     assert figures["table_l2_bytes"] >= 32
 
 
+def test_jobs_are_made_for_the_machine(config):
+    text = "transformer:layers=1,hidden=128,heads=2"
+    names = {kernel.tensor for kernel in table_size.built(text, config)[0].kernels if kernel.tensor}
+    volta = table_size.built(text, Config.resolve(device("titan_v")))[0]
+    assert (names, {kernel.tensor for kernel in volta.kernels if kernel.tensor}) == (
+        {"mma.m16n8k16"},
+        {"HMMA.884"},
+    )
+
+
 def test_prices_grow_with_what_they_buy(config):
     for path in (ENTRIES, WINDOW, table_size.CONSUMERS):
         dimension = next(d for d in DIMENSIONS if d.path == path)

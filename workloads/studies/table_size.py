@@ -111,7 +111,7 @@ class Point:
 
 @lru_cache(maxsize=64)
 def built(text: str, config: Config) -> tuple[Job, Dependences]:
-    """Return a job for a GPU and its dependences, made once."""
+    """Return a job for a configured GPU and its dependences, made once."""
     job = make(text, config)
     return job, dependences(job)
 
@@ -150,7 +150,7 @@ def all_of(
 
 
 def sizes_of(text: str, config: Config, values: Mapping[str, int]) -> Sizes:
-    """Return what the widths of fields follow from; ``values``: encoded parameters."""
+    """Return what the widths of fields follow from; ``values``: encoded parameters of the point."""
     job, deps = built(text, config)
     counts = np.diff(deps.groups.producer_ptr)
     return Sizes.of(job, int(counts.max(initial=1)), values)

@@ -184,7 +184,7 @@ def test_a_submission_is_kept_in_the_folder(commands, tmp_path):
     commands("scontrol", "echo 'MaxArraySize = 3'")
     made = slurm.launch(tmp_path, 5, SlurmOptions())
     assert made == Submission("slurm", "77", 3, "not 5: MaxArraySize is 3, so a task takes more points")
-    assert str(made).startswith("slurm: submitted 77, 3 tasks (not 5:")
+    assert str(made).startswith("slurm 77: 3 tasks (not 5:")
     script = (tmp_path / "script").read_text()
     assert script == slurm.script(tmp_path, 3, SlurmOptions())
     kept = json.loads((tmp_path / "jobs" / "77.json").read_text())

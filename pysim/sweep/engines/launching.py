@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ class WorkerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A batch job that has been submitted.
+    """Workers that have been launched: a job of Slurm, or tasks of a Dask scheduler.
 
     ``tasks``: how many workers share the points; ``note``: why that is not what was asked for, or empty.
     """
@@ -42,7 +43,7 @@ class Submission:
 
     def __str__(self) -> str:
         count = f"{self.tasks:,} task" + "s" * (self.tasks != 1)
-        return f"{self.engine}: submitted {self.job}, {count}{self.note and f' ({self.note})'}"
+        return f"{self.engine} {self.job}: {count}{self.note and f' ({self.note})'}"
 
 
 def checked_text(name: str, text: str) -> str:
@@ -76,6 +77,21 @@ def worker_command(folder: Path, options: WorkerOptions) -> list[str]:
     """
     command = [sys.executable, "-P", "-m", "pysim", "work", str(folder), "--threads", str(options.threads)]
     return command + (["--max-memory", options.max_memory] if options.max_memory else [])
+
+
+def run_worker(command: list[str]) -> int:
+    """Run a worker in a process of its own and return its exit code.
+
+    A caller that has to stop earlier, by an exception in a signal handler, stops it with SIGTERM. USR1 and
+    USR2, which batch systems send to all processes of a job, do not end it.
+    """
+    process = subprocess.Popen(["/bin/sh", "-c", 'trap \'\' USR1 USR2; exec "$0" "$@"', *command])
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
 
 
 def record(folder: Path, submission: Submission, **more: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,7 @@ from pysim.cli.options import OPTIONS, Options, make_parser, name_list, positive
 from pysim.cli.parser import Parser
 from pysim.errors import ConfigError
 
+from .engines import choice
 from .engines.local import Local
 from .folder import SweepFolder
 from .sweep import Sweep
@@ -119,7 +121,8 @@ def sweep(words: list[str]) -> int:
     parser.add_argument("--grid", metavar="KEY=VALUES", nargs="+", default=[], action="extend", help=text)
     parser.add_argument("--out", metavar="FOLDER", dest="folder", help="folder of the sweep")
     parser.add_argument("--jobs", type=positive_int, metavar="N", help="processes (default: one a core)")
-    text = "plan the points and say how many are missing; run none"
+    choice.add_options(parser)
+    text = "plan the points and say how many are missing; slurm: print the script; run none"
     parser.add_argument("--dry-run", action="store_true", help=text)
     first = _operand(words)
     file = first is not None and first.endswith(".toml")
@@ -129,7 +132,8 @@ def sweep(words: list[str]) -> int:
     where = Path(args.folder) if args.folder else out
     if where is None:
         parser.error("no folder: give --out FOLDER")
-    return _launch(made, where, args)
+    engine = choice.chosen(parser, args)
+    return _launch(made, where, args) if engine is None else _submit(made, where, args, engine)
 
 
 def _from_options(parser: Parser, args: argparse.Namespace, keys: Sequence[str]) -> Sweep:
@@ -147,7 +151,7 @@ def _from_options(parser: Parser, args: argparse.Namespace, keys: Sequence[str])
 
 def _from_file(parser: Parser, args: argparse.Namespace, words: Sequence[str]) -> tuple[Sweep, Path | None]:
     """Read the sweep from its file, which says all that decides results."""
-    mine = ("--out", "--jobs", "--threads", "--quiet", "--json", "--dry-run", "--max-memory")
+    mine = ("--out", "--jobs", "--threads", "--quiet", "--json", "--dry-run", "--max-memory", *choice.FLAGS)
     for word in words[1:]:
         name = word.partition("=")[0]
         if name.startswith("--") and name not in mine:
@@ -169,6 +173,20 @@ def _launch(made: Sweep, where: Path, args: argparse.Namespace) -> int:
     ended = folder.status()
     _tell(ended, where, args.json)
     return EXIT_ERROR if not args.dry_run and (ended.failed or ended.missing) else 0
+
+
+def _submit(made: Sweep, where: Path, args: argparse.Namespace, engine: choice.Engine) -> int:
+    """Plan the sweep and give what is missing to an engine; say how many points are done now."""
+    folder = SweepFolder(where)
+    made.prepare(folder)
+    if args.dry_run:
+        print(choice.rehearsed(engine, folder), end="")
+        return 0
+    submission = engine.launch(folder)
+    if submission is not None and not args.quiet:
+        print(submission, file=sys.stderr if args.json else sys.stdout)
+    _tell(folder.status(), where, args.json)
+    return 0
 
 
 def _tell(status: Status, where: Path, as_json: bool) -> None:

@@ -7,27 +7,31 @@ from pathlib import Path
 import pytest
 
 from pysim.errors import ConfigError, MissingLibraryError, WorkloadError
+from pysim.sweep import Sweep, SweepFolder
 from pysim.sweep.engines import dask, launching, submitit
-from pysim.sweep.engines.dask import DaskOptions
-from pysim.sweep.engines.slurm import SlurmOptions
+from pysim.sweep.engines.dask import Dask
+from pysim.sweep.engines.slurm import Slurm
+from pysim.sweep.engines.submitit import Submitit
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Return a folder in which five points are planned."""
+    folder = SweepFolder(tmp_path / "gru")
+    Sweep("gru:timesteps=1,layers=1,batch=4", {"hidden": [64, 96, 128, 160, 192]}).prepare(folder)
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("name", "engine", "options", "extra"),
-    [
-        ("submitit", submitit, SlurmOptions(time="30"), "slurm"),
-        ("distributed", dask, DaskOptions(scheduler="tcp://127.0.0.1:1"), "dask"),
-    ],
+    ("name", "engine", "extra"),
+    [("submitit", Submitit(time="30"), "slurm"), ("distributed", Dask("tcp://127.0.0.1:1"), "dask")],
 )
-def test_a_library_that_is_not_installed_is_one_line(name, engine, options, extra, tmp_path, monkeypatch):
+def test_a_library_that_is_not_installed_is_one_line(name, engine, extra, sweep, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingLibraryError) as error:
-        engine.launch(tmp_path, 2, options)
-    assert (
-        str(error.value)
-        == f'the engine {engine.__name__.rpartition(".")[2]} needs {name}: pip install -e ".[{extra}]"'
-    )
-    assert not list(tmp_path.iterdir())
+        engine.launch(sweep)
+    kind = type(engine).__name__.lower()
+    assert str(error.value) == f'the engine {kind} needs {name}: pip install -e ".[{extra}]"'
 
 
 @pytest.mark.parametrize(
@@ -46,59 +50,49 @@ def test_a_time_limit_in_whole_minutes(time, minutes):
     assert submitit.minutes(time) == minutes
 
 
-def test_submitit_needs_a_time_limit(tmp_path):
+def test_submitit_needs_a_time_limit(sweep):
     with pytest.raises(ConfigError, match="needs a time limit"):
-        submitit.launch(tmp_path, 2, SlurmOptions())
+        Submitit().launch(sweep)
 
 
 @pytest.mark.parametrize("name", ["50%", "it's"])
 def test_submitit_refuses_a_folder_that_it_would_change(name, tmp_path):
     with pytest.raises(ConfigError, match="submitit does not take"):
-        submitit.launch(tmp_path / name, 2, SlurmOptions(time="30"))
+        Submitit(time="30").launch(SweepFolder(tmp_path / name))
 
 
-def test_submitit_refuses_a_short_option(tmp_path):
+def test_submitit_refuses_a_short_option(sweep):
     with pytest.raises(ConfigError, match="directive -q low: submitit takes long options only"):
-        submitit.launch(tmp_path, 2, SlurmOptions(time="30", directives=("-q low",)))
+        Submitit(time="30", directives=("-q low",)).launch(sweep)
 
 
-def test_what_submitit_is_given(tmp_path):
-    options = SlurmOptions(
-        threads=2,
-        time="1:30:00",
-        throttle=4,
-        partition="long",
-        directives=("--qos=low", "--exclusive", "--mem 4G"),
-    )
-    given = submitit._parameters(options, "pysim-x")
+def test_what_submitit_is_given():
+    further = ("--qos=low", "--exclusive", "--mem 4G")
+    options = Slurm(threads=2, time="1:30:00", throttle=4, partition="long", directives=further)
+    given = submitit.parameters_of(options, "pysim-x")
     assert given["additional_parameters"] == {"requeue": True, "qos": "low", "exclusive": True, "mem": "4G"}
     assert (given["time"], given["array_parallelism"], given["cpus_per_task"]) == (90, 4, 2)
     assert given["partition"] == "long"
     assert "account" not in given
 
 
-def test_dask_needs_a_scheduler(tmp_path):
+def test_dask_needs_a_scheduler(sweep):
     pytest.importorskip("distributed")
     with pytest.raises(ConfigError, match="needs the address of a scheduler"):
-        dask.launch(tmp_path, 2)
-    with pytest.raises(WorkloadError, match="no scheduler answers at nowhere://x"):
-        dask.launch(tmp_path, 2, DaskOptions(scheduler="nowhere://x"))
+        Dask().launch(sweep)
+    with pytest.raises(WorkloadError, match="no scheduler at nowhere://x"):
+        Dask("nowhere://x").launch(sweep)
 
 
 @pytest.mark.filterwarnings("default")  # those of Dask are its own
-def test_dask_runs_each_share_once(tmp_path, monkeypatch):
+def test_dask_runs_each_share_once(sweep, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     seen = tmp_path / "seen"
-    monkeypatch.setattr(
-        dask, "worker_command", lambda *_: ["sh", "-c", f'echo "$PYTHONPATH $2" >> "{seen}"', "sh"]
-    )
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        made = dask.launch(tmp_path, 5, client=client)
+    fake = ["sh", "-c", f'echo "$PYTHONPATH $2" >> "{seen}"', "sh"]
+    monkeypatch.setattr(dask, "worker_command", lambda *_: fake)
+    local = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**local) as cluster, distributed.Client(cluster) as client:
+        made = Dask(client=client).launch(sweep)
         assert str(made) == f"dask {cluster.scheduler_address}: 5 tasks"
     assert sorted(seen.read_text().splitlines()) == [f"{launching.ROOT} {i}/5" for i in range(5)]
 

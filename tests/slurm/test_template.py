@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from pysim.errors import ConfigError, OutputError, WorkloadError
+from pysim.sweep import Sweep, SweepFolder
 from pysim.sweep.engines import launching, slurm
-from pysim.sweep.engines.launching import Submission, WorkerOptions
-from pysim.sweep.engines.slurm import SlurmOptions
+from pysim.sweep.engines.launching import Shares, Submission
+from pysim.sweep.engines.slurm import Slurm
 
 GOLDEN = """\
 #!/bin/sh
@@ -35,17 +36,22 @@ GOLDEN = """\
 trap '' USR1
 
 export PYTHONPATH={root}${{PYTHONPATH:+:$PYTHONPATH}}
-exec {python} -P -m pysim work /runs/gru --threads 2 --max-memory 3GiB --shard "$SLURM_ARRAY_TASK_ID/40"
+exec {python} -P -m pysim work /runs/gru --threads 2 --max-memory 4096 --shard "$SLURM_ARRAY_TASK_ID/40"
 """
 
 
+def _script(folder, tasks, **options):
+    shares = Shares(tasks, tuple(range(tasks)), 1)
+    return slurm.render(launching.checked_folder(SweepFolder(folder)), shares, Slurm(**options))
+
+
 def test_the_script_of_an_array():
-    options = SlurmOptions(
-        threads=2, max_memory="3GiB", time="1-12:30", throttle=8, signal_s=90, partition="long",
-        account="phys", directives=("--qos=low", "--mem 4G"),
+    text = _script(
+        "/runs/gru", 40, threads=2, max_memory=4096, time="1-12:30", throttle=8, signal_s=90,
+        partition="long", account="phys", directives=("--qos=low", "--mem 4G"),
     )  # fmt: skip
     root, python = shlex.quote(str(launching.ROOT)), shlex.quote(sys.executable)
-    assert slurm.script(Path("/runs/gru"), 40, options) == GOLDEN.format(root=root, python=python)
+    assert text == GOLDEN.format(root=root, python=python)
 
 
 def _directives(text):
@@ -53,8 +59,8 @@ def _directives(text):
 
 
 def test_what_is_not_given_is_left_to_slurm():
-    lines = _directives(slurm.script(Path("/runs/x"), 1, SlurmOptions()))
-    assert "--array=0-0" in lines
+    lines = _directives(_script("/runs/x", 1))
+    assert "--array=0" in lines
     assert not [line for line in lines if line.startswith(("--time", "--partition", "--account"))]
 
 
@@ -73,7 +79,7 @@ def test_any_folder_reaches_the_worker_as_it_is(name, tmp_path, monkeypatch):
     fake.write_text(f'#!/bin/sh\nprintf "%s\\0" "$@" > {shlex.quote(str(said))}\n')
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
-    text = slurm.script(folder, 3, SlurmOptions())
+    text = _script(folder, 3)
     subprocess.run(["sh", "-c", text], env={**os.environ, "SLURM_ARRAY_TASK_ID": "2"}, check=True)
     assert said.read_text().split("\0")[:-1] == [
         "-P", "-m", "pysim", "work", str(folder), "--threads", "1", "--shard", "2/3",
@@ -90,7 +96,7 @@ def test_the_worker_ignores_usr1_from_its_first_moment(tmp_path, monkeypatch):
     fake.write_text("#!/bin/sh\nkill -USR1 $$\necho alive\n")
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
-    text = slurm.script(tmp_path, 1, SlurmOptions())
+    text = _script(tmp_path, 1)
     run = {"env": {**os.environ, "SLURM_ARRAY_TASK_ID": "0"}, "capture_output": True, "text": True}
     assert subprocess.run(["sh", "-c", text], **run).stdout == "alive\n"
     untrapped = text.replace("trap '' USR1", "")
@@ -100,21 +106,20 @@ def test_the_worker_ignores_usr1_from_its_first_moment(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["a\nb", "a\rb", "tab\t", "bell\a", "back\\slash", "byte\udcff"])
 def test_a_folder_that_slurm_cannot_name_is_refused(name, tmp_path):
     with pytest.raises(ConfigError, match="folder = ") as error:
-        slurm.script(tmp_path / name, 1, SlurmOptions())
+        _script(tmp_path / name, 1)
     assert "\n" not in str(error.value)
 
 
 def test_a_package_that_pythonpath_cannot_name_is_refused(monkeypatch):
     monkeypatch.setattr(launching, "ROOT", Path("/opt/a:b"))
     with pytest.raises(ConfigError, match="PYTHONPATH cannot name"):
-        slurm.script(Path("/runs/x"), 1, SlurmOptions())
+        _script("/runs/x", 1)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"threads": 0}, "threads = 0"),
-        ({"max_memory": "4GiB\n#SBATCH --wrap=id"}, "max_memory"),
         ({"time": "soon"}, "time = soon"),
         ({"time": "1:2:3:4"}, "time = 1:2:3:4"),
         ({"time": "30\n#SBATCH -a 1"}, "time = 30 #SBATCH"),
@@ -133,27 +138,56 @@ def test_a_package_that_pythonpath_cannot_name_is_refused(monkeypatch):
 )
 def test_an_option_out_of_range_is_refused(given, message):
     with pytest.raises(ConfigError) as error:
-        SlurmOptions(**given)
+        Slurm(**given)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("time", ["30", "30:15", "2:00:00", "1-12", "1-12:30", "1-12:30:15"])
 def test_each_form_of_a_time_limit(time):
-    assert f"--time={time}" in _directives(slurm.script(Path("/runs/x"), 1, SlurmOptions(time=time)))
+    assert f"--time={time}" in _directives(_script("/runs/x", 1, time=time))
 
 
-def test_no_tasks_are_refused():
+@pytest.fixture
+def sweep(tmp_path):
+    """Return a folder in which five points are planned."""
+    folder = SweepFolder(tmp_path / "gru")
+    Sweep("gru:timesteps=1,layers=1,batch=4", {"hidden": [64, 96, 128, 160, 192]}).prepare(folder)
+    return folder
+
+
+def _finish(folder, *numbers):
+    for number in numbers:
+        folder.result(folder.plan.files()[number]).touch()
+
+
+def test_points_are_shared_out_as_workers_take_them(sweep):
+    assert Shares.of_folder(sweep, None) == Shares(5, (0, 1, 2, 3, 4), 1)
+    assert Shares.of_folder(sweep, 2) == Shares(2, (0, 1), 3)
+    assert Shares.of_folder(sweep, 2).names() == ["0/2", "1/2"]
+    assert Shares.of_folder(sweep, 2).note() == "up to 3 points each"
+    _finish(sweep, 0, 2, 3, 4)
+    assert Shares.of_folder(sweep, None).numbers == (1,)
+    assert Shares.of_folder(sweep, 2).numbers == (1,)
+    _finish(sweep, 1)
+    assert Shares.of_folder(sweep, 2).numbers == ()
+
+
+def test_an_array_has_at_most_as_many_tasks_as_slurm_takes(sweep):
+    assert Shares.of_folder(sweep, None, 5).of == 5
+    assert Shares.of_folder(sweep, None, 3) == Shares(3, (0, 1, 2), 2)
+    with pytest.raises(ConfigError) as error:
+        Shares.of_folder(sweep, 4, 3)
+    assert str(error.value) == (
+        "tasks = 4: MaxArraySize of this Slurm is 3: use fewer, with more points each"
+    )
     with pytest.raises(ConfigError, match="tasks = 0"):
-        slurm.script(Path("/runs/x"), 0, SlurmOptions())
+        Shares.of_folder(sweep, 0)
 
 
-def test_an_array_has_at_most_as_many_tasks_as_slurm_takes():
-    assert slurm.fitting(10_000, 20_000) == (10_000, "")
-    assert slurm.fitting(1001, 1001) == (1001, "")
-    tasks, note = slurm.fitting(10_000, 1001)
-    assert tasks == 1001
-    assert note == "not 10,000: MaxArraySize is 1,001, so a task takes more points"
+def test_numbers_become_ranges():
+    assert launching.ranges(range(10_000)) == "0-9999"
+    assert launching.ranges([0, 1, 2, 5, 7, 8]) == "0-2,5,7-8"
 
 
 @pytest.fixture
@@ -179,18 +213,36 @@ def test_max_array_size_is_asked_of_slurm(commands):
     assert slurm.max_array_size() == slurm.DEFAULT_MAX_ARRAY
 
 
-def test_a_submission_is_kept_in_the_folder(commands, tmp_path):
+def test_only_tasks_with_missing_points_are_submitted(commands, sweep, tmp_path):
     commands("sbatch", f"/bin/cat > {tmp_path}/script; echo '77;east'")
     commands("scontrol", "echo 'MaxArraySize = 3'")
-    made = slurm.launch(tmp_path, 5, SlurmOptions())
-    assert made == Submission("slurm", "77", 3, "not 5: MaxArraySize is 3, so a task takes more points")
-    assert str(made).startswith("slurm 77: 3 tasks (not 5:")
+    _finish(sweep, 1, 4)
+    made = Slurm().launch(sweep)
+    assert made == Submission("slurm", "77", 2, "up to 2 points each")
+    assert str(made) == "slurm 77: 2 tasks, up to 2 points each"
     script = (tmp_path / "script").read_text()
-    assert script == slurm.script(tmp_path, 3, SlurmOptions())
-    kept = json.loads((tmp_path / "jobs" / "77.json").read_text())
-    assert kept == {"engine": "slurm", "job": "77", "tasks": 3, "script": script}
-    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["77.json"]
-    assert (tmp_path / "logs").is_dir()
+    assert "#SBATCH --array=0,2\n" in script
+    assert script.endswith('--shard "$SLURM_ARRAY_TASK_ID/3"\n')
+    jobs = sweep.path / "jobs"
+    kept = json.loads((jobs / "77.json").read_text())
+    assert kept == {"engine": "slurm", "job": "77", "tasks": 2, "script": script}
+    assert [path.name for path in jobs.iterdir()] == ["77.json"]
+
+
+def test_nothing_is_submitted_where_no_point_is_missing(commands, sweep):
+    commands("sbatch", "echo submitted > /dev/stderr; exit 1")
+    _finish(sweep, 0, 1, 2, 3, 4)
+    assert Slurm().launch(sweep) is None
+    with pytest.raises(WorkloadError, match="no point is missing"):
+        Slurm().script(sweep)
+
+
+def test_a_submission_forgets_why_points_failed(commands, sweep):
+    commands("sbatch", "echo 5")
+    key = sweep.plan.files()[2]
+    sweep.fail(key, "the disk was full")
+    Slurm().launch(sweep)
+    assert sweep.failure(key) is None
 
 
 @pytest.mark.parametrize(
@@ -204,25 +256,20 @@ def test_a_submission_is_kept_in_the_folder(commands, tmp_path):
         ("echo 'please log in first'", "sbatch: failed without a word"),
     ],
 )
-def test_what_sbatch_says_is_one_line(commands, tmp_path, script, message):
+def test_what_sbatch_says_is_one_line(commands, sweep, script, message):
     commands("sbatch", script)
     with pytest.raises(WorkloadError) as error:
-        slurm.launch(tmp_path, 1, SlurmOptions())
+        Slurm().launch(sweep)
     assert str(error.value) == message
-    assert not (tmp_path / "jobs").exists()
+    assert not (sweep.path / "jobs").exists()
 
 
-def test_without_sbatch_the_error_says_where_it_is(commands, tmp_path):
+def test_without_sbatch_the_error_says_where_it_is(commands, sweep):
     with pytest.raises(WorkloadError, match="there is no sbatch here: submit from a login node"):
-        slurm.launch(tmp_path, 1, SlurmOptions())
+        Slurm().launch(sweep)
 
 
 def test_a_submission_that_cannot_be_kept_names_its_job(tmp_path):
     (tmp_path / "jobs").write_text("a file where a folder should be")
-    with pytest.raises(OutputError, match="slurm: submitted 12, but"):
+    with pytest.raises(OutputError, match="submitted as slurm 12, but"):
         launching.record(tmp_path, Submission("slurm", "12", 1))
-
-
-def test_a_worker_is_told_its_threads_and_memory():
-    command = launching.worker_command(Path("/runs/x"), WorkerOptions(threads=3, max_memory="1GiB"))
-    assert command[1:] == ["-P", "-m", "pysim", "work", "/runs/x", "--threads", "3", "--max-memory", "1GiB"]

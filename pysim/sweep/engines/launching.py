@@ -1,39 +1,26 @@
-"""What engines share: the command of a worker, and paths that are safe in it."""
+"""What the engines of batch systems share: shares of the points, the command of a worker, safe paths."""
 
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pysim.errors import ConfigError, OutputError, brief
+from pysim.sweep.folder import SweepFolder, write_whole
 
 ROOT = Path(__file__).resolve().parents[3]  # what holds the package: a checkout, or site-packages
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """What a worker takes. ``threads``: of one simulation; ``max_memory``: a size as ``4GiB``, or empty."""
-
-    threads: int = 1
-    max_memory: str = ""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.threads <= 1024:
-            raise ConfigError(f"threads = {brief(self.threads)}: must be in [1, 1024]")
-        checked_text("max_memory", self.max_memory)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
     """Workers that have been launched: a job of Slurm, or tasks of a Dask scheduler.
 
-    ``tasks``: how many workers share the points; ``note``: why that is not what was asked for, or empty.
+    ``tasks``: how many were launched; ``note``: what else there is to say, or empty.
     """
 
     engine: str
@@ -43,7 +30,54 @@ class Submission:
 
     def __str__(self) -> str:
         count = f"{self.tasks:,} task" + "s" * (self.tasks != 1)
-        return f"{self.engine} {self.job}: {count}{self.note and f' ({self.note})'}"
+        return f"{self.engine} {self.job}: {count}{self.note and f', {self.note}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The points of a folder in ``of`` shares, and the numbers of those in which points are missing."""
+
+    of: int
+    numbers: tuple[int, ...]
+    points: int  # most points of a share
+
+    @classmethod
+    def of_folder(cls, folder: SweepFolder, tasks: int | None, limit: int | None = None) -> Shares:
+        """Share out the points of a folder.
+
+        ``tasks``: shares (None: one a point, or ``limit`` if that is fewer). A share is the same in each call
+        with the same number of tasks: worker I of N takes the points whose number modulo N is I.
+        """
+        keys = folder.plan.files()
+        if tasks is None:
+            tasks = max(1, len(keys) if limit is None else min(len(keys), limit))
+        if tasks < 1:
+            raise ConfigError(f"tasks = {brief(tasks)}: must be at least 1")
+        if limit is not None and tasks > limit:
+            raise ConfigError(
+                f"tasks = {tasks:,}: MaxArraySize of this Slurm is {limit:,}: use fewer, with more points each"
+            )
+        missing = {number % tasks for number, key in enumerate(keys) if not folder.is_done(key)}
+        return cls(tasks, tuple(sorted(missing)), -(-len(keys) // tasks))
+
+    def names(self) -> list[str]:
+        """Return the shares with missing points as ``--shard`` takes them: I/N."""
+        return [f"{number}/{self.of}" for number in self.numbers]
+
+    def note(self) -> str:
+        """Return how many points a task runs, where that is more than one."""
+        return f"up to {self.points:,} points each" if self.points > 1 else ""
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return ascending numbers in the form of ``--array``: 0-3,5."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def checked_text(name: str, text: str) -> str:
@@ -53,9 +87,9 @@ def checked_text(name: str, text: str) -> str:
     return text
 
 
-def checked_folder(folder: Path) -> Path:
+def checked_folder(folder: SweepFolder) -> Path:
     """Return the absolute path of a sweep; ConfigError if a batch script cannot name it."""
-    path = folder.absolute()
+    path = folder.path.absolute()
     checked_text("folder", str(path))
     if "\\" in str(path):
         raise ConfigError(f"folder = {path}: Slurm does not take a backslash in the name of a log")
@@ -70,13 +104,13 @@ def package_root() -> Path:
     return ROOT
 
 
-def worker_command(folder: Path, options: WorkerOptions) -> list[str]:
+def worker_command(folder: Path, threads: int, max_memory: int | None) -> list[str]:
     """Return the command that runs the missing points of a sweep, without ``--shard``.
 
     ``-P`` keeps files of the working directory, such as a ``numpy.py``, out of the worker.
     """
-    command = [sys.executable, "-P", "-m", "pysim", "work", str(folder), "--threads", str(options.threads)]
-    return command + (["--max-memory", options.max_memory] if options.max_memory else [])
+    command = [sys.executable, "-P", "-m", "pysim", "work", str(folder), "--threads", str(threads)]
+    return command + (["--max-memory", str(max_memory)] if max_memory else [])
 
 
 def run_worker(command: list[str]) -> int:
@@ -85,13 +119,19 @@ def run_worker(command: list[str]) -> int:
     A caller that has to stop earlier, by an exception in a signal handler, stops it with SIGTERM. USR1 and
     USR2, which batch systems send to all processes of a job, do not end it.
     """
-    process = subprocess.Popen(["/bin/sh", "-c", 'trap \'\' USR1 USR2; exec "$0" "$@"', *command])
+    process = subprocess.Popen(["/bin/sh", "-c", 'trap "" USR1 USR2; exec "$0" "$@"', *command])
     try:
         return process.wait()
     finally:
         if process.poll() is None:
             process.terminate()
             process.wait()
+
+
+def forget_failures(folder: SweepFolder) -> None:
+    """Forget why missing points failed: they are tried again."""
+    for key in folder.missing():
+        folder.clear_failure(key)
 
 
 def record(folder: Path, submission: Submission, **more: Any) -> None:
@@ -101,15 +141,9 @@ def record(folder: Path, submission: Submission, **more: Any) -> None:
     """
     data = {"engine": submission.engine, "job": submission.job, "tasks": submission.tasks, **more}
     path = folder / "jobs" / f"{submission.job}.json"
-    part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(exist_ok=True)
-        try:
-            part.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(path, (json.dumps(data, indent=2) + "\n").encode())
     except OSError as error:
-        raise OutputError(
-            f"{submission.engine}: submitted {submission.job}, but {path} cannot be written: {error.strerror}"
-        ) from error
+        name = f"{submission.engine} {submission.job}"
+        raise OutputError(f"submitted as {name}, but {path} cannot be written: {error.strerror}") from error

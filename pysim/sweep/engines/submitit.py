@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from pysim.errors import ConfigError, MissingLibraryError, WorkloadError, brief
 
-from .launching import Submission, checked_folder, package_root, record, run_worker, worker_command
-from .slurm import SlurmOptions, fitting, job_name, max_array_size
+from .launching import (
+    Submission,
+    checked_folder,
+    forget_failures,
+    package_root,
+    record,
+    run_worker,
+    worker_command,
+)
+from .slurm import Slurm, job_name
 
 if TYPE_CHECKING:
     import submitit
+
+    from pysim.sweep.folder import SweepFolder
 
 
 class Worker:
@@ -48,7 +58,8 @@ def minutes(time: str) -> int:
     return max(1, (int(days or 0) * 24 + hours) * 60 + left + math.ceil(seconds / 60))
 
 
-def _parameters(options: SlurmOptions, name: str) -> dict[str, Any]:
+def parameters_of(options: Slurm, name: str) -> dict[str, Any]:
+    """Return the options as submitit's ``update_parameters`` takes them; ConfigError for what it does not."""
     further: dict[str, Any] = {"requeue": True}
     for line in options.directives:
         found = re.fullmatch(r"--([a-z][a-z0-9-]*)(?:[= ](.*))?", line)
@@ -83,28 +94,33 @@ def _executor(folder: Path) -> submitit.SlurmExecutor:
         raise WorkloadError(f"submitit: {brief(error.args[0], 400)}") from None
 
 
-def launch(folder: Path, tasks: int, options: SlurmOptions) -> Submission:
-    """Submit ``tasks`` workers with ``map_array``, fewer where Slurm's MaxArraySize is smaller.
+class Submitit(Slurm):
+    """A job array through submitit's ``map_array``; its options are those of :class:`Slurm`."""
 
-    Raises MissingLibraryError without submitit, ConfigError for an option or folder that it cannot take,
-    WorkloadError with the words of submitit.
-    """
-    path = checked_folder(folder)
-    if found := re.search("[%']", str(path)):
-        raise ConfigError(f"folder = {path}: submitit does not take {found[0]} in the name of a folder")
-    if not options.time:
-        raise ConfigError("the engine submitit needs a time limit: submitit's own is 5 minutes")
-    if tasks < 1:
-        raise ConfigError(f"tasks = {brief(tasks)}: must be at least 1")
-    parameters = _parameters(options, job_name(path, options))
-    executor = _executor(path / "logs" / "submitit")
-    tasks, note = fitting(tasks, max_array_size())
-    try:
-        executor.update_parameters(**parameters)
-        shards = [f"{index}/{tasks}" for index in range(tasks)]
-        jobs = executor.map_array(Worker(worker_command(path, options)), shards)
-    except (RuntimeError, OSError) as error:  # all errors of submitit are RuntimeErrors
-        raise WorkloadError(f"submitit: {brief(str(error), 400)}") from None
-    made = Submission("submitit", str(jobs[0].job_id).partition("_")[0], tasks, note)
-    record(folder, made)
-    return made
+    def launch(self, folder: SweepFolder) -> Submission | None:
+        """Submit the array and return at once; None: no point is missing.
+
+        Raises MissingLibraryError without submitit, ConfigError for an option or folder that it cannot take,
+        WorkloadError with the words of submitit.
+        """
+        path = checked_folder(folder)
+        if found := re.search("[%']", str(path)):
+            raise ConfigError(f"folder = {path}: submitit does not take {found[0]} in the name of a folder")
+        if not self.time:
+            raise ConfigError("the engine submitit needs a time limit: submitit's own is 5 minutes")
+        parameters = parameters_of(self, job_name(path, self))
+        executor = _executor(path / "logs" / "submitit")
+        shares = self.shares(folder)
+        if not shares.numbers:
+            return None
+        worker = Worker(worker_command(path, self.threads, self.max_memory))
+        try:
+            executor.update_parameters(**parameters)
+            jobs = executor.map_array(worker, shares.names())
+        except (RuntimeError, OSError) as error:  # all errors of submitit are RuntimeErrors
+            raise WorkloadError(f"submitit: {brief(str(error), 400)}") from None
+        forget_failures(folder)
+        job = str(jobs[0].job_id).partition("_")[0]
+        made = Submission("submitit", job, len(shares.numbers), shares.note())
+        record(path, made)
+        return made

@@ -142,6 +142,18 @@ class Cluster:
         done = self._ask("squeue", "-h", "-o", "%T", "-j", job)
         return bool(done.stdout.strip())
 
+    def clear(self) -> None:
+        """End all jobs and wait until they are gone."""
+        for job in set(self.run("squeue", "-h", "-o", "%A").split()):
+            self._ask("scancel", job)
+            self.wait(job)
+
+    def end(self, job: str) -> str:
+        """Wait until a job that is no array has ended, and return its state."""
+        self.wait(job)
+        found = re.search(r"JobState=(\S+)", self.run("scontrol", "show", "job", "-o", job))
+        return found[1] if found else "unknown"
+
     def wait(self, job: str, seconds: float = 60) -> dict[int, str]:
         """Wait until no task of the job is left to run; return the states."""
         end = time.monotonic() + seconds

@@ -73,7 +73,7 @@ def test_what_cannot_be_submitted_is_one_line(tmp_path, empty):
         (("--engine", "slurm", "--time", "soon"), "time = soon"),
         (
             ("--engine", "slurm", "--tasks", "2000", "--dry-run"),
-            "tasks = 2,000: MaxArraySize of this Slurm is 1,001",
+            "tasks = 2,000: MaxArraySize of Slurm is 1,001 here",
         ),
     ],
 )

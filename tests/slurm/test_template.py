@@ -178,9 +178,7 @@ def test_an_array_has_at_most_as_many_tasks_as_slurm_takes(sweep):
     assert Shares.of_folder(sweep, None, 3) == Shares(3, (0, 1, 2), 2)
     with pytest.raises(ConfigError) as error:
         Shares.of_folder(sweep, 4, 3)
-    assert str(error.value) == (
-        "tasks = 4: MaxArraySize of this Slurm is 3: use fewer, with more points each"
-    )
+    assert str(error.value) == ("tasks = 4: MaxArraySize of Slurm is 3 here: use fewer, of more points")
     with pytest.raises(ConfigError, match="tasks = 0"):
         Shares.of_folder(sweep, 0)
 

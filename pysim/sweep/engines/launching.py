@@ -55,7 +55,7 @@ class Shares:
             raise ConfigError(f"tasks = {brief(tasks)}: must be at least 1")
         if limit is not None and tasks > limit:
             raise ConfigError(
-                f"tasks = {tasks:,}: MaxArraySize of this Slurm is {limit:,}: use fewer, with more points each"
+                f"tasks = {tasks:,}: MaxArraySize of Slurm is {limit:,} here: use fewer, of more points"
             )
         missing = {number % tasks for number, key in enumerate(keys) if not folder.is_done(key)}
         return cls(tasks, tuple(sorted(missing)), -(-len(keys) // tasks))

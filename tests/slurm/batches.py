@@ -78,7 +78,7 @@ def log(folder):
     return "".join(path.read_text(errors="replace") for path in sorted((folder / "logs").glob("slurm-*.log")))
 
 
-def hang(process, until):
+def hang(process, until, seconds=180.0):
     """Keep a process stopped until a function returns something true: Slurm wakes it with each signal."""
 
     def stop():
@@ -86,4 +86,4 @@ def hang(process, until):
             os.kill(process, signal.SIGSTOP)
         return until()
 
-    return wait_until(stop, 180)
+    return wait_until(stop, seconds)

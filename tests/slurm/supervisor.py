@@ -37,6 +37,13 @@ def _descendants() -> list[int]:
     return sorted(below - {os.getpid()})
 
 
+def _reap(_number: int, _frame: object) -> None:
+    """Collect children that have ended, adopted ones too: a zombie would look as if it ran on."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def _stop() -> None:
     """Kill all descendants; a process that starts another one meanwhile is found in the next round."""
     while pids := _descendants():
@@ -70,6 +77,7 @@ def main(folder: Path) -> None:
     # Only standard input ends this process. No SIG_IGN: the jobs would inherit it.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: None)
+    signal.signal(signal.SIGCHLD, _reap)
     os.environ["PATH"] += ":/usr/sbin:/sbin:/usr/local/sbin"
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     try:

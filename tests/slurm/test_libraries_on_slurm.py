@@ -44,7 +44,7 @@ def test_submitit_requeues_a_task_before_its_limit(cluster, submitit, tmp_path, 
     before = hang(process, lambda: finished(folder))
     assert len(before) < POINTS
 
-    hang(process, lambda: not Path("/proc", str(process)).exists())  # KillWait ends it at last
+    hang(process, lambda: not Path("/proc", str(process)).exists(), 60)  # KillWait ends it at last
     shown = wait_until(lambda: _pending(cluster, job))
     assert "Restarts=1" in shown
     # Slurm holds a requeued task back for two minutes

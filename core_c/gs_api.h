@@ -476,3 +476,16 @@ const char *gs_build_info(void);
 uint64_t gs_tables_hash(void);
 /* The inverse of gs_line_home. */
 uint64_t gs_home_line(const gs_sim *sim, uint32_t slice, uint32_t set, uint32_t tag);
+/* A checkpoint, written between two calls of gs_run: runs of the arena's pages of 4 KiB that are not zero,
+   each as two uint64_t (the first page, how many) and the pages. Pages that were never written are skipped,
+   and take no memory. Writes whole runs from page *page on into `out`, at most `room` bytes (at least 16 +
+   4096), and moves *page on. Returns the bytes written; 0: all pages are written. GS_ERR_ARG: the oracle is
+   on, or too little room; else the error of a run that has failed. */
+int64_t gs_checkpoint_write(const gs_sim *sim, uint64_t *page, void *out, uint64_t room);
+/* Reads runs that gs_checkpoint_write has written, in their order, into a simulation that gs_create has made
+   from equal tables; *page begins at 0. Nothing outside the arena is written, whatever `data` holds, and
+   after an error gs_run refuses the simulation. That the runs are whole and fit the tables is for the caller
+   to check, by a checksum: a state that no run has reached may do anything. */
+int gs_checkpoint_read(gs_sim *sim, uint64_t *page, const void *data, uint64_t bytes);
+/* All runs are read: the pages from `page` on are zero. */
+int gs_checkpoint_end(gs_sim *sim, uint64_t page);

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +25,14 @@ from .errors import (
 STALE = "the compiled core is stale: run python build.py"
 
 try:
+    from . import _core
     from ._core import ffi, lib
 except ModuleNotFoundError as error:
     if error.name != "pysim._core":
         raise
     raise InternalError("the compiled core is missing: run python build.py") from error
 
-__all__ = ["check", "dtype_of", "error_of", "ffi", "lib", "params_struct"]
+__all__ = ["check", "core_digest", "dtype_of", "error_of", "ffi", "lib", "params_struct"]
 
 _ERRORS: dict[int, type[SimError]] = {
     lib.GS_ERR_ARG: ConfigError,
@@ -91,6 +94,12 @@ def params_struct(values: Mapping[str, int]) -> Any:
     for path, group in paths.items():
         setattr(getattr(struct, group.replace(".", "_")), path.removeprefix(f"{group}."), values[path])
     return struct
+
+
+@cache
+def core_digest() -> str:
+    """Return the SHA-256 of the compiled core: its state can be read by the same build alone."""
+    return hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
 
 
 def _check_core() -> None:

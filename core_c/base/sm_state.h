@@ -129,10 +129,11 @@ typedef struct gs_tb_barrier {
     u32 time[GS_BARRIER_TIMES]; /* cycles of the last arrivals, by their number */
 } gs_tb_barrier;
 
-/* A warp's last store, if the next one may join it: its first line + 1, 0: none; and its lines. */
+/* A warp's last store, if the next one may join it: its first line + 1, 0: none; its first part, of the
+   recorded ones or of the others; and its lines. */
 typedef struct gs_last_store {
     u64 line;
-    const gs_part *part;
+    u32 part, recorded;
     u64 lines;
 } gs_last_store;
 

@@ -24,13 +24,15 @@ static GS_ALWAYS_INLINE gs_coalesced lines_of_op(const gs_sim *sim, const gs_war
 }
 
 /* 1: a store writes just the sectors of the warp's last store, and joins it before it leaves the SM. */
-static int store_joins(const gs_last_store *last, const gs_coalesced *reach)
+static int store_joins(const gs_sim *sim, const gs_last_store *last, const gs_coalesced *reach)
 {
     if (last->line != reach->line + 1 || last->lines != reach->template->lines) {
         return 0;
     }
+    const gs_part *part =
+        (last->recorded ? sim->recorded_parts : GS_CONST_TABLE(sim, gs_part, at_parts)) + last->part;
     for (u32 i = 0; i < last->lines; i++) {
-        if (last->part[i].line != reach->part[i].line || last->part[i].mask != reach->part[i].mask) {
+        if (part[i].line != reach->part[i].line || part[i].mask != reach->part[i].mask) {
             return 0;
         }
     }
@@ -50,7 +52,7 @@ static __attribute__((noinline)) const gs_part *joining(const gs_sim *sim, const
         return NULL;
     }
     gs_coalesced reach = lines_of_op(sim, w, tb, pattern_of(sim, w, op), k);
-    return store_joins(this, &reach) ? reach.part : NULL;
+    return store_joins(sim, this, &reach) ? reach.part : NULL;
 }
 
 void gs_lsu_prefetch(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
@@ -179,16 +181,16 @@ int gs_lsu_access(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const u32 lines = reach.template->lines,
               pool = gs_credit_pool(sim, op->kind == GS_OP_LOAD, op->smem != 0);
     u32 n = lines;
-    int joined =
-        GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE && store_joins(&sm->last_store[wi], &reach);
+    int joined = GS_UNLIKELY(sim->join_stores) && op->kind == GS_OP_STORE &&
+                 store_joins(sim, &sm->last_store[wi], &reach);
     if (joined) {
         n = 0;
     } else if (n && !gs_credit_take(sim, sm, wi, pool, c)) {
         return 0;
     }
     if (GS_UNLIKELY(sim->join_stores)) {
-        sm->last_store[wi] =
-            (gs_last_store){op->kind == GS_OP_STORE && !joined ? reach.line + 1 : 0, reach.part, lines};
+        sm->last_store[wi] = (gs_last_store){op->kind == GS_OP_STORE && !joined ? reach.line + 1 : 0,
+                                             reach.template->first, p->recorded, lines};
     }
     gs_subcore *b = &sm->sub[wi & 3];
     u64 issue = take_issue_slot(b, c), leaves = 0;

@@ -26,6 +26,10 @@ class InputError(WorkloadError):
     """A user names what cannot be made or read: a workload or its arguments, a trace, a result file."""
 
 
+class CheckpointError(InputError):
+    """A checkpoint is damaged, or not of this run, build or version."""
+
+
 class OutputError(WorkloadError):
     """A file is there already, or cannot be written."""
 

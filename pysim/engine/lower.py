@@ -113,8 +113,9 @@ class Lowered:
     order: Any
     values: dict[str, int]
     launches: NDArray[np.void]
-    keep: list[Any]
+    tables: list[NDArray[Any]]  # that the job points into
     launched: Job
+    scheme: str
     number: Sequence[int]  # which launch each kernel of the job became
     known: KnownEdges  # that the scheme goes by
     entry_bytes: float  # of the dependence table
@@ -260,7 +261,7 @@ def lower(
         launches["carveout"] = launches["carveout"].max()
     made = ffi.new("gs_job *")
     order = ffi.new("gs_order *", how.order)
-    keep: list[Any] = [made, order]
+    held: list[NDArray[Any]] = []
     for name, table in tables.items():
         whole = np.ascontiguousarray(table)
         ctype = _TYPES.get(name) or f"gs_{name.removesuffix('s')}"
@@ -268,7 +269,9 @@ def lower(
         if len(whole):
             view = ffi.cast(f"{ctype} *", whole.ctypes.data)
             setattr(made, name, view)
-            keep.append(whole)
+            held.append(whole)
     made.tb_buffer = 1 << 16
     number = plan.launch_of_kernel if plan else range(count)
-    return Lowered(made, order, values, launches, keep, job, number, known, how.entry_bytes, how.list_bytes)
+    return Lowered(
+        made, order, values, launches, held, job, choice.name, number, known, how.entry_bytes, how.list_bytes
+    )

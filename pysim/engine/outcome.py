@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from pysim.machine.devices.card import Energies
     from pysim.program.job import Job
+    from pysim.program.ops import LoweredPrograms
 
     from .extrapolate import Replay
     from .lower import Lowered
+    from .recorded import Recorded
 
 # columns of ``runs`` that are NaN for a scheme that was refused
 NUMERIC_COLUMNS = (
@@ -64,6 +66,29 @@ class Outcome:
     operand_stalls: int
     replayed_kernels: int = 0
     replay_error: float = 0.0
+
+    @classmethod
+    def of(cls, recorded: Recorded, lowered: Lowered, programs: LoweredPrograms) -> Outcome:
+        """Return the outcome of what the core has recorded of a run."""
+        totals, rows = recorded.totals(), recorded.rows
+        end = int(totals.end) if recorded.ended else int(totals.now)
+        return cls(
+            lowered=lowered,
+            job=lowered.launched,
+            launch_of_kernel=lowered.number,
+            tbs=rows["tbs"],
+            kernels=rows["kernels"],
+            sms=rows["sms"],
+            slices=rows["slices"],
+            samples=rows["samples"],
+            interval=int(totals.sample_interval),
+            series=recorded.series(end),
+            end=end,
+            ended=recorded.ended,
+            slowed=int(totals.slowed),
+            totals=totals,
+            operand_stalls=energy.operand_stall_cycles(lowered.launched, programs),
+        )
 
     def replayed(self, replay: Replay) -> Outcome:
         """Return the outcome of the whole job, extrapolated from this one of the contracted job."""

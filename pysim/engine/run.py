@@ -33,7 +33,8 @@ from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 from .arguments import check_calls, check_clock, check_deps, check_job_form, table_names, thread_count
 from .extrapolate import Replay
 from .lower import Lowered
-from .outcome import NUMERIC_COLUMNS
+from .outcome import NUMERIC_COLUMNS, Outcome
+from .run_checkpoint import recorded_run
 from .session import Session
 from .simulation import Sim
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
     from pysim.schemes.scheme import Scheme
 
+    from .checkpoints import Checkpoints
     from .user_rule import Placement, Priority, UserRule
 
     Progress = Callable[[str, int, int], None]
@@ -112,6 +114,15 @@ def _load(
     return lowered, programs, replay, Sim(lowered)
 
 
+def _rule(priority: Priority | None, placement: Placement | None) -> UserRule | None:
+    """Return the user's rules; None: there are none."""
+    if priority is None and placement is None:
+        return None
+    from .user_rule import UserRule
+
+    return UserRule(priority, placement)
+
+
 def _with_rule(
     rule: UserRule | None, sim: Sim, lowered: Lowered, report: Callable[[int], None], stop: Callable[[], bool]
 ) -> AbstractContextManager[None]:
@@ -164,6 +175,7 @@ def _run_scheme(
     except REFUSED as error:
         return _without_run(result, run, row, "refused", error)
     with sim:
+        series = replay is not None or not wanted.isdisjoint(SERIES)
         keep = "tbs" in wanted and _tb_rows(result) + session.tbs <= MAX_TB_ROWS
         if "tbs" in wanted and not keep:
             result.notes.append(f"{choice.name}: TB records left out: more than {MAX_TB_ROWS} rows")
@@ -176,12 +188,11 @@ def _run_scheme(
         rule = None if run in result.unlisted else session.rule
         try:
             with clock.phase("simulate"), _with_rule(rule, sim, lowered, report, stop):
-                room = lowered.job.tb_buffer
-                records, ended = sim.run(session.threads, MAX_TB_ROWS, room, keep, report, stop)
+                recorded = recorded_run(sim, lowered, session, MAX_TB_ROWS, keep, series, report, stop)
         except TimeLimitError as error:
             return _without_run(result, run, row, "failed", error)
-        done = time.perf_counter()
-        found = sim.outcome(lowered, programs, records, ended, wanted if replay is None else SERIES)
+    done, ended = time.perf_counter(), recorded.ended
+    found = Outcome.of(recorded, lowered, programs)
     if replay is not None and ended:
         found = found.replayed(replay)
         result.notes.append(replay.note(choice.name, config))
@@ -262,6 +273,7 @@ def simulate(
     deps: Dependences | None = None,
     priority: Priority | None = None,
     placement: Placement | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Result:
     """Simulate a job on a GPU under each scheduling scheme.
 
@@ -298,6 +310,9 @@ def simulate(
         (``pysim.engine.user_rule.Priority``, ``Placement``). They replace scheme.priority, scheme.placement
         and scheme.bypass under the listed schemes. Slow: Python is called at least once a TB. The rows that
         they get are copies. An exception of theirs ends the call and is raised again.
+    checkpoints
+        Where the runs are kept while the call goes on, and what it goes on from
+        (``pysim.engine.checkpoints.Checkpoints``); not with rules of yours or with ``sim.oracle``.
 
     Returns
     -------
@@ -335,10 +350,9 @@ def simulate(
         check_deps(deps, job)
     count = min(thread_count(threads) or os.cpu_count() or 1, MAX_THREADS)
     session = Session(config, job, count, clock or Clock(), deps)
-    if priority is not None or placement is not None:
-        from .user_rule import UserRule
-
-        session.rule = UserRule(priority, placement)
+    session.rule, session.checkpoints = _rule(priority, placement), checkpoints
+    if checkpoints is not None:
+        checkpoints.check(config, session.rule is not None)
     result = Result(job, config, session.deps)
     if session.deps.races:
         some = ", ".join(f"{a} -> {b}" for a, b in session.deps.races[:8])

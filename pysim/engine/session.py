@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pysim.machine.config import Config
     from pysim.program.job import Job
 
+    from .checkpoints import Checkpoints
     from .replay import Contraction
     from .user_rule import UserRule
 
@@ -65,6 +66,7 @@ class Session:
         self.tbs = sum(k.tbs for k in job.kernels)
         self.note = other_architecture(job, config.device.sm)  # for each of its runs
         self.rule: UserRule | None = None  # dispatch rule of the user
+        self.checkpoints: Checkpoints | None = None
         self.programs: dict[tuple[int, ...], LoweredPrograms] = {}
         self.contractions: dict[int, Contraction | None] = {}
         self.dram_args: dict[int, list[tuple[int, float]]] = {}  # by bytes of L2

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pysim.errors import DeadlockError
 from pysim.results import time_series
-from pysim.results.energy import operand_stall_cycles
-from pysim.results.schema import SERIES
 
-from .outcome import Outcome
+from .recorded import CTYPES, SERIES_ROWS, Recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from pysim.program.ops import LoweredPrograms
 
     from .lower import Lowered
 
 SLICE_SECONDS = 0.07  # wall time of a call of the core
 SLICE_QUANTA = 1 << 32  # of such a call, at most
+
+
+class Saver(Protocol):
+    """Keeps the state of a run."""
+
+    def restore(self) -> NDArray[np.void]:
+        """Bring the run to the state that it goes on from, if there is one; return its TB records so far."""
+
+    def after_slice(self, kept: Sequence[NDArray[np.void]]) -> None:
+        """Write the state if it is time to; ``kept``: the TB records so far."""
 
 
 class Sim:
@@ -66,63 +72,44 @@ class Sim:
             getattr(self.lib, call)(self.sim, self.ffi.cast(f"{ctype} *", rows.ctypes.data))
         return rows
 
-    def series(
-        self, values: Mapping[str, int], end: int, wanted: Collection[str] = SERIES
-    ) -> time_series.Series | None:
-        """Return the time series of a run that ended at tick ``end``; None: none recorded or wanted."""
+    def _series_rows(self, values: Mapping[str, int]) -> list[NDArray[np.void]]:
+        """Return the time series of SMs, slices and banks, (samples, units)."""
         from pysim._ffi import dtype_of
 
-        totals = self.totals()
-        slices = values["gpu.l2.slices"]
-        shapes = {
-            "gs_sm_series": (values["gpu.sms"],),
-            "gs_slice_series": (slices,),
-            "gs_bank_series": (slices, values["gpu.dram.banks"]),
-        }
-        sms, parts, banks = (
-            np.zeros((int(totals.series), *shape), dtype_of(name)) for name, shape in shapes.items()
-        )
-        if not totals.series or not {*wanted} & {*SERIES}:
-            return None
+        samples, slices = int(self.totals().series), values["gpu.l2.slices"]
+        units = ((values["gpu.sms"],), (slices,), (slices, values["gpu.dram.banks"]))
+        names = [CTYPES[name] for name in SERIES_ROWS]
+        made = [np.zeros((samples, *shape), dtype_of(name)) for name, shape in zip(names, units, strict=True)]
         places = (
-            self.ffi.cast(f"{name} *", rows.ctypes.data)
-            for name, rows in zip(shapes, (sms, parts, banks), strict=True)
+            self.ffi.cast(f"{name} *", rows.ctypes.data) for name, rows in zip(names, made, strict=True)
         )
         self.lib.gs_series_get(self.sim, *places)
-        return time_series.Series(sms, parts, banks, int(totals.series_interval), end)
+        return made
 
-    def outcome(
-        self,
-        lowered: Lowered,
-        programs: LoweredPrograms,
-        records: NDArray[np.void],
-        ended: bool,
-        wanted: Collection[str],
-    ) -> Outcome:
-        """Return the outcome of the run.
+    def series(self, values: Mapping[str, int], end: int) -> time_series.Series | None:
+        """Return the time series of a run that ended at tick ``end``; None: none is recorded."""
+        totals = self.totals()
+        if not totals.series:
+            return None
+        sms, slices, banks = self._series_rows(values)
+        return time_series.Series(sms, slices, banks, int(totals.series_interval), end)
 
-        ``records``: its TB records; ``ended``: whether it ran to the end; ``wanted``: names of tables, which
-        decide whether time series are read.
+    def recorded(self, lowered: Lowered, tbs: NDArray[np.void], ended: bool, series: bool) -> Recorded:
+        """Return what the core has recorded of the run.
+
+        ``tbs``: its TB records; ``ended``: whether it ran to the end; ``series``: time series are read.
         """
         totals, values = self.totals(), lowered.values
-        end = int(totals.end) if ended else int(totals.now)
-        return Outcome(
-            lowered=lowered,
-            job=lowered.launched,
-            launch_of_kernel=lowered.number,
-            tbs=records,
-            kernels=self.fetch("gs_kernels_get", "gs_kernel_record", len(lowered.launched.kernels)),
-            sms=self.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"]),
-            slices=self.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
-            samples=self.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
-            interval=int(totals.sample_interval),
-            series=self.series(values, end, wanted),
-            end=end,
-            ended=ended,
-            slowed=int(totals.slowed),
-            totals=totals,
-            operand_stalls=operand_stall_cycles(lowered.launched, programs),
-        )
+        rows = {
+            "tbs": tbs,
+            "kernels": self.fetch("gs_kernels_get", "gs_kernel_record", len(lowered.launched.kernels)),
+            "sms": self.fetch("gs_sms_get", "gs_sm_record", values["gpu.sms"]),
+            "slices": self.fetch("gs_slices_get", "gs_l2", values["gpu.l2.slices"]),
+            "samples": self.fetch("gs_samples_get", "gs_sample", int(totals.samples)),
+        }
+        if series and totals.series:
+            rows |= zip(SERIES_ROWS, self._series_rows(values), strict=True)
+        return Recorded(rows, bytes(self.ffi.buffer(totals)), ended)
 
     def take_tb_records(self, room: int) -> NDArray[np.void]:
         """Remove and return the oldest TB records of the core's buffer, at most ``room``."""
@@ -140,17 +127,21 @@ class Sim:
         keep: bool,
         progress: Callable[[int], None],
         stop: Callable[[], bool],
+        saver: Saver | None = None,
     ) -> tuple[NDArray[np.void], bool]:
         """Run to the end in slices; return (TB records, whether the job ended).
 
         ``threads``: of the core; ``room``: most records to return; ``every``: records taken from the core at
         once; ``keep``: whether records are kept at all; ``progress(TBs done)`` is called after each slice;
-        the run ends early once ``stop()`` is true.
+        the run ends early once ``stop()`` is true. ``saver``: writes checkpoints between slices, and has the
+        one to go on from.
         """
         from pysim._ffi import check
 
         kept: list[NDArray[np.void]] = [self.take_tb_records(0)]
-        quanta, done = 64, False
+        if saver is not None:
+            kept.append(saver.restore())
+        quanta, done = min(64, SLICE_QUANTA), False
         while not done:
             begin = time.perf_counter()
             try:
@@ -169,6 +160,8 @@ class Sim:
             quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1, SLICE_QUANTA))
             self.tbs_done = int(self.totals().tbs_done)
             progress(self.tbs_done)
+            if saver is not None and not done:
+                saver.after_slice(kept)
             if not done and (self.stopped or stop()):
                 break
         return np.concatenate(kept)[:room], done

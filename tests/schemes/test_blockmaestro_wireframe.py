@@ -314,7 +314,7 @@ def test_a_merged_kernel_takes_what_its_largest_part_takes():
     large = kernel("large", "store", memory.tensor("b", 4, 32, 4), tbs=4)
     program = Program("large", large.program.variants, 1, 96, 4096, 1)
     job = Job("merged", [small, Kernel("large", program, large.grid, large.args, large.accesses)])
-    rows = lowered_of(job, "wireframe", tiny())[0].keep
+    rows = lowered_of(job, "wireframe", tiny())[0].tables
     tables = [t for t in rows if isinstance(t, np.ndarray) and t.dtype.names and "registers" in t.dtype.names]
     assert [t["registers"].tolist() for t in tables] == [[96, 96]]
     assert [t["smem"].tolist() for t in tables] == [[4096, 4096]]

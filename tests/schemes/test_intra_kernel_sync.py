@@ -44,7 +44,7 @@ JOBS = {
 def with_ops_as(job, scheme, conf, **others):
     """Run a job with kinds of ops in its programs in others' places."""
     made, _ = lowered_of(job, scheme, conf)
-    for table in made.keep:
+    for table in made.tables:
         if isinstance(table, np.ndarray) and table.dtype.names and "bypass_l1" in table.dtype.names:
             kinds = table["kind"].copy()
             for kind, other in others.items():

@@ -52,6 +52,7 @@ def options_of():
         {"gpu": None},
         ("schemes", *SINGLE_RUN),
         "Accel-Sim runs in stream order only, and each row is a trace of its own",
+        "each row is timed as a whole; --inputs selects some",
     )
     text = f"inputs to run: {', '.join(names)} (default: all)"
     parser.add_argument(

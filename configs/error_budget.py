@@ -60,7 +60,13 @@ def main():
     from pysim.cli.script import Script
     from pysim.machine.mechanisms import MECHANISMS
 
-    parser = make_parser(__doc__, {"gpu": None}, ("schemes", *SINGLE_RUN), "the suite decides what is run")
+    parser = make_parser(
+        __doc__,
+        {"gpu": None},
+        ("schemes", *SINGLE_RUN),
+        "the suite decides what is run",
+        "results/cache keeps what has finished: call it again",
+    )
     parser.add_argument(
         "--suite",
         type=choice(*SUITES),

@@ -81,6 +81,7 @@ def main():
         {"gpu": "h200"},
         ("schemes", *SINGLE_RUN),
         "each microbenchmark decides how its kernels are ordered",
+        "each microbenchmark is a run of seconds",
     )
     text = "micro.json that tests/hw/suite/micro.cu wrote on a GPU (default: the stored one of --gpu, if any)"
     parser.add_argument("--measured", type=Path, metavar="FILE", help=text)

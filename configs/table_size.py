@@ -18,6 +18,7 @@ def options_of():
         {"gpu": "h200", "schemes": ("tb_static",)},
         ("schemes", *SINGLE_RUN),
         "the study decides what is run",
+        "results/cache keeps what has finished: call it again",
     )
     text = f"networks of the study: {', '.join(NETWORKS)} (default: all)"
     parser.add_argument(

@@ -77,6 +77,7 @@ def options_of(suites):
         {"gpu": None},
         ("schemes", *SINGLE_RUN),
         "the suite decides what is run under which scheme",
+        "results/cache keeps what has finished: call it again",
     )
     parser.epilog = "\n".join(["suites:", *lines, "", parser.epilog or ""])
     parser.add_argument(

@@ -54,6 +54,10 @@ class MissingLibraryError(SimError, ImportError):
         super().__init__(f"{what} needs {library}: {how}")
 
 
+class TimeUp(KeyboardInterrupt):
+    """The time that a call may take is over; what it has simulated is in its checkpoint."""
+
+
 class InternalError(SimError):
     """A bug in the simulator: please report it."""
 

@@ -30,6 +30,7 @@ def options_of() -> tuple[Script, bool]:
         {"gpu": "titan_v"},
         ("schemes", *SINGLE_RUN),
         "kernels run alone, in stream order",
+        "results/cache keeps what has finished: call it again",
     )
     text = "all, or quick: one recurrent row and one layer (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)

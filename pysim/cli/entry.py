@@ -14,9 +14,9 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from pysim.errors import ConfigError, InputError, InternalError, OutputError, SimError, WorkloadError
+from pysim.errors import ConfigError, InputError, InternalError, OutputError, SimError, TimeUp, WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +26,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPT = 128 + signal.SIGINT
 EXIT_PIPE = 128 + 13  # SIGPIPE, which not every system names
 EXIT_TERMINATED = 128 + signal.SIGTERM
+EXIT_TIME = 75  # EX_TEMPFAIL of sysexits.h: call again
 
 
 @contextmanager
@@ -43,23 +44,57 @@ class _Terminated(BaseException):
     """SIGTERM as an exception, so that open files are closed and temporary files removed."""
 
 
+class Keeper(Protocol):
+    """What keeps the work of a script that a signal ends (``pysim.engine.checkpoints.Checkpoints``)."""
+
+    def request(self) -> None:
+        """Keep it soon, and go on."""
+
+    def stop(self, error: BaseException) -> None:
+        """Keep it, then raise ``error``: at once, or soon where a run is under way."""
+
+
+_keepers: list[Keeper] = []
+
+
+def keep_on_signals(keeper: Keeper) -> None:
+    """Let Ctrl-C and SIGTERM keep the work of the script before they end it; SIGUSR1 keeps it alone."""
+    _keepers[:] = [keeper]
+
+
+def _stop(number: int, _frame: object) -> None:
+    error = KeyboardInterrupt() if number == signal.SIGINT else _Terminated()
+    if not _keepers:
+        raise error
+    _keepers[0].stop(error)
+
+
+def _keep(_number: int, _frame: object) -> None:
+    for keeper in _keepers:
+        keeper.request()
+
+
 @contextmanager
-def _sigterm() -> Iterator[None]:
+def _signals() -> Iterator[None]:
     import threading
 
     # Only the main thread may set handlers.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def stop(_number: int, _frame: object) -> NoReturn:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
+    chosen: dict[signal.Signals, Callable[[int, object], None]] = {signal.SIGTERM: _stop}
+    # a shell's background job ignores Ctrl-C
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        chosen[signal.SIGINT] = _stop
+    if hasattr(signal, "SIGUSR1"):
+        chosen[signal.SIGUSR1] = _keep
+    before = {number: signal.signal(number, handler) for number, handler in chosen.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _keepers.clear()
 
 
 def run_script(main: Callable[[], int | None]) -> NoReturn:
@@ -73,7 +108,7 @@ def run_script(main: Callable[[], int | None]) -> NoReturn:
 
 def _status(main: Callable[[], int | None]) -> int:
     try:
-        with _sigterm():
+        with _signals():
             status = main() or 0
             # A broken pipe raises here at the latest, where it can still be handled.
             sys.stdout.flush()
@@ -89,6 +124,9 @@ def _status(main: Callable[[], int | None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
+    except TimeUp:
+        print("stopped at --max-time: --resume goes on from the checkpoint", file=sys.stderr)
+        return EXIT_TIME
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +148,21 @@ def _thread_block(text: str) -> tuple[str, int]:
     return kernel, natural_int(tb)
 
 
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def duration(text: str) -> float:
+    """Option type: a positive time such as ``90``, ``90s``, ``30m`` or ``1.5h``, in seconds."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd]?)", text.strip())
+    if found is None or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"must be a time such as 90, 30m or 2h, not {text!r}")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _timer(text: str) -> float | None:
+    return None if text == "off" else duration(text)
+
+
 class Option(NamedTuple):
     """One shared option. ``kind`` None: a flag without a value."""
 
@@ -204,12 +220,35 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max-memory", "SIZE", size_option, None, "memory that a job may take (default: 80 %% of what is free)"
     ),
+    Option(
+        "max-time",
+        "TIME",
+        duration,
+        None,
+        "after this wall time (90, 30m, 2h) write a checkpoint and exit with status 75",
+    ),
+    Option(
+        "checkpoint-every",
+        "TIME",
+        _timer,
+        "5m",
+        "time between checkpoints, and before the first; off: only at signals and --max-time",
+    ),
+    Option(
+        "resume",
+        "",
+        None,
+        False,
+        "go on from the checkpoint of an earlier call, if there is one; done at once if the result is there",
+    ),
     Option("explain", "KERNEL:TB", _thread_block, None, "report what this TB waited for under each scheme"),
 )
 
 
 # options that look into a single run: scripts that make many runs refuse them
 SINGLE_RUN = ("tables", "sample-us", "rename", "explain")
+# options of checkpoints: scripts that do not simulate through Script.simulate or Script.run refuse them
+CHECKPOINTS = ("max-time", "checkpoint-every", "resume")
 
 
 def make_parser(
@@ -217,6 +256,7 @@ def make_parser(
     defaults: Mapping[str, object] | None = None,
     left_out: Iterable[str] = (),
     why: str = "",
+    no_checkpoints: str = "",
 ) -> Parser:
     """Return a parser with the shared options.
 
@@ -230,6 +270,8 @@ def make_parser(
         Shared options that this script refuses; they keep their defaults.
     why
         The reason, which the error of a refused option gives.
+    no_checkpoints
+        The reason why the script refuses the options of ``CHECKPOINTS``, if it does.
 
     Raises
     ------
@@ -248,12 +290,15 @@ def make_parser(
     for name in refused:
         if name not in known:
             raise InternalError(f"no shared option {name}{suggest(name, known)}")
-    parser.leave_out(refused, why)
+    reasons = dict.fromkeys(refused, why)
+    if no_checkpoints:
+        reasons |= dict.fromkeys(CHECKPOINTS, no_checkpoints)
+    parser.leave_out(reasons)
     group = parser.add_argument_group("shared options")
     for row in OPTIONS:
         default = chosen.get(row.name, row.default)
         flag = f"--{row.name}"
-        if row.name in refused:
+        if row.name in reasons:
             parser.set_defaults(**{row.name.replace("-", "_"): None if row.repeats else default})
             continue
         if row.kind is None:
@@ -284,7 +329,7 @@ def machine_threads() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The shared options of one call, typed. ``tables`` None: the default tables."""
+    """The shared options of one call, typed; times in seconds. ``tables`` None: the default tables."""
 
     gpu: str
     schemes: tuple[str, ...]
@@ -302,6 +347,9 @@ class Options:
     quiet: bool
     json: bool
     explain: tuple[str, int] | None
+    max_time: float | None = None
+    checkpoint_every: float | None = None
+    resume: bool = False
     max_memory: int | None = None
 
     @classmethod
@@ -324,6 +372,9 @@ class Options:
             quiet=args.quiet,
             json=args.json,
             explain=args.explain,
+            max_time=args.max_time,
+            checkpoint_every=args.checkpoint_every,
+            resume=args.resume,
             max_memory=args.max_memory,
         )
 

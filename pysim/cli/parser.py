@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from pysim.units import suggest
@@ -30,9 +30,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
         self._left_out: dict[str, str] = {}
 
-    def leave_out(self, names: Iterable[str], why: str) -> None:
-        """Refuse shared options that do not apply to this script; ``why``: the reason in the error."""
-        self._left_out = {f"--{name}": why for name in names}
+    def leave_out(self, reasons: Mapping[str, str]) -> None:
+        """Refuse shared options that do not apply to this script; ``reasons``: of the errors, by option."""
+        self._left_out = {f"--{name}": why for name, why in reasons.items()}
+
+    def leaves_out(self, name: str) -> bool:
+        """Return whether this script refuses a shared option."""
+        return f"--{name}" in self._left_out
 
     def allow(self, name: str) -> None:
         """Take back that a shared option is refused: the script has one of its own of that name."""

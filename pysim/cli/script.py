@@ -23,6 +23,7 @@ from pysim.results.gap import gap_notes
 from pysim.schemes.registry import parse_schemes
 from pysim.units import suggest
 
+from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
 from .digests import source_digest
 from .options import Options
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.clock import Clock
+    from pysim.engine.checkpoints import Checkpoints
     from pysim.program.job import Job
     from pysim.results.result import Result
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Finished:
-    """Rows of ``runs`` of all that a call has simulated, and the script that names the result file.
+    """What a call has simulated: rows of ``runs``, the script that names the result file, checkpoints.
 
     ``warned``: warnings that stderr has, which many runs would repeat.
     """
@@ -50,6 +52,7 @@ class _Finished:
     script: Script | None = None
     runs: list[NDArray[np.void]] = field(default_factory=list)
     warned: set[str] = field(default_factory=set)
+    checkpoints: Checkpoints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class Script:
         set_limit(options.max_memory)
         made = cls(name, options, config, {key: getattr(args, key) for key in keys})
         made.finished.script = made
+        if not parser.leaves_out("resume"):
+            made.finished.checkpoints = start_checkpoints(options, config, made.path, made.configuration)
         return made
 
     @property
@@ -193,6 +198,8 @@ class Script:
             {**graph_schema.TABLES, **schema.TABLES},
             beside,
         )
+        if self.finished.checkpoints is not None and stats.INTERRUPTED not in (about or {}):
+            self.finished.checkpoints.remove()
 
     def files(self, stats: ModuleType, picture: bytes | None) -> str:
         """Return the names of the files of the result: HDF5, configuration and picture."""
@@ -244,7 +251,7 @@ class Script:
         self.finished.runs.append(result.listed()["runs"])
         if result.interrupted:
             self._keep_finished()
-            raise KeyboardInterrupt
+            raise interruption(self.finished.checkpoints)
         return result
 
     def _simulate(
@@ -261,7 +268,8 @@ class Script:
         if (note := other_machine(job, config.device.sm)) not in {"", *self.finished.warned}:
             print(f"{job.name}: {note}", file=sys.stderr)  # also with --quiet
             self.finished.warned.add(note)
-        return simulate(config, job, schemes, threads=self.options.threads, **more)
+        more = {"threads": self.options.threads, "checkpoints": self.finished.checkpoints, **more}
+        return simulate(config, job, schemes, **more)
 
     def finished_runs(self) -> NDArray[np.void]:
         """Return the table ``runs`` of all that this call has simulated, numbered from 0."""
@@ -317,7 +325,7 @@ class Script:
         good = listed["runs"][listed["runs"]["status"] == b"ok"]
         if not len(good):
             if result.interrupted:
-                raise KeyboardInterrupt
+                raise interruption(self.finished.checkpoints)
             raise WorkloadError(f"no scheme could run: {listed['runs']['reason'][0].decode()}")
         return Run(self, stats, log, job, result, what, listed, good)
 
@@ -396,7 +404,7 @@ class Run:
         if script.options.json:
             print(self.stats.to_json(tables))
         if self.result.interrupted:
-            raise KeyboardInterrupt
+            raise interruption(script.finished.checkpoints)
 
 
 def _first_of(items: Sequence[object]) -> str:

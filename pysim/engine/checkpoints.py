@@ -7,13 +7,14 @@ is computed again; what has been simulated is not.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pysim.errors import CheckpointError, ConfigError, OutputError, brief
+from pysim.errors import CheckpointError, ConfigError, OutputError, TimeUp, brief
 
 from .checkpoint_file import CheckpointFile, writing
 from .run_state import write_pages, write_rows
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     Rows = NDArray[np.void]
 
 EVERY = 300.0  # seconds between checkpoints
-
-
-class TimeUp(KeyboardInterrupt):
-    """The time that a call may take is over; what it has simulated is in its checkpoint."""
 
 
 class Checkpoints:
@@ -78,7 +75,12 @@ class Checkpoints:
         for name, value in (("every", every), ("seconds", seconds)):
             if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise ConfigError(f"{name} = {brief(value)}: must be a positive number of seconds")
-        self.folder, self.every, self.about, self.say = Path(folder), every, dict(about or {}), say
+        self.folder, self.every, self.about, self.say = (
+            Path(folder),
+            every,
+            json.loads(json.dumps(about or {})),
+            say,
+        )
         # monotonic: neither a clock that is set back nor one that jumps writes too often or never
         self._last = time.monotonic()
         self._until = math.inf if seconds is None else self._last + seconds
@@ -105,7 +107,7 @@ class Checkpoints:
         return made
 
     def check(self, config: Config, ruled: bool) -> None:
-        """Raise ConfigError for a call that has no checkpoint; ``ruled``: a user's rule dispatches TBs."""
+        """Raise ConfigError for a call that can have none; ``ruled``: a user's rule dispatches TBs."""
         if ruled:
             raise ConfigError("checkpoints: not with a rule of yours, whose state is not in them")
         if config["sim.oracle"]:

@@ -30,7 +30,7 @@ def files(folder: Path) -> list[str]:
         (signal.SIGTERM, "graph: simulating", 143, "terminated"),
     ],
 )
-def test_a_signal_leaves_nothing(
+def test_a_signal_during_set_up_leaves_nothing(
     tmp_path: Path, number: signal.Signals, after: str, status: int, word: str
 ) -> None:
     options = ("--schemes", "graph,stream", "--layers", "1", "--timesteps", "8", "--threads", "1")

@@ -37,6 +37,7 @@ WORKLOADS = (
 MORE = {"workloads": PYSIM, "configs": (*PYSIM, *WORKLOADS, "stats")}
 # the modules that need workloads and results
 COMMANDS = (
+    "cli/checkpointing",
     "cli/command",
     "cli/dependence_graph",
     "cli/job_check",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysim.cli.entry import EXIT_ERROR
-from pysim.cli.options import OPTIONS, Options, make_parser, name_list, positive_int, size_option
+from pysim.cli.options import OPTIONS, Options, duration, make_parser, name_list, positive_int, size_option
 from pysim.cli.parser import Parser
 from pysim.errors import ConfigError
 
@@ -112,6 +112,7 @@ def sweep(words: list[str]) -> int:
         {"schemes": ("stream", "graph", "tb_static"), "tables": DEFAULT_TABLES},
         NEVER,
         "a sweep writes a file a point, to the folder of --out",
+        "a sweep goes on by itself from what is in its folder",
     )
     parser.prog = "pysim sweep WORKLOAD|FILE.toml"
     parser.allow("out")
@@ -257,12 +258,14 @@ def work_command(words: list[str]) -> int:
     parser.add_argument("--shard", type=_shard, default=Shard(), metavar="I/N", help=text)
     parser.add_argument("--threads", type=positive_int, default=1, metavar="N", help="of the simulator")
     parser.add_argument("--max-memory", type=size_option, metavar="SIZE", help="memory that a point may take")
+    text = "after this wall time (90, 30m, 2h) write a checkpoint and exit with status 75"
+    parser.add_argument("--max-time", type=duration, metavar="TIME", help=text)
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(words)
     folder = SweepFolder(args.folder)
     parent = os.getppid() if args.child else None
-    failed = work(folder, args.shard, args.threads, args.max_memory, not args.child, parent)
+    failed = work(folder, args.shard, args.threads, args.max_memory, not args.child, parent, args.max_time)
     if not args.quiet:
         for key in failed:
             print(f"{folder.plan.name_of(key)}: {folder.failure(key)}")

@@ -6,6 +6,7 @@
     points/KEY.h5      a complete result; it appears by one rename
     failed/KEY.json    why the last attempt failed
     logs/              tracebacks, and what batch systems print
+    checkpoints/KEY/   how far a point that was stopped has come
     locks/KEY          held by the process that simulates the point
     gpus/KEY.toml      GPUs that were given as files
 """
@@ -165,6 +166,10 @@ class SweepFolder:
     def log(self, key: str) -> Path:
         """Return the path of a point's log."""
         return self.path / "logs" / f"{key}.log"
+
+    def checkpoints(self, key: str) -> Path:
+        """Return the folder of a point's checkpoints."""
+        return self.path / "checkpoints" / key
 
     def is_done(self, key: str) -> bool:
         """Return whether a point's result file is there."""

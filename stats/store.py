@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -128,7 +128,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._frames: dict[str, pd.DataFrame] = {}
-        with _open(self.path) as file:
+        with _reading(self.path) as file:
             attributes = {str(name): _scalar(value) for name, value in file.attrs.items()}
             self._names = tuple(sorted(str(name) for name in file))
             self.attrs: dict[str, dict[str, dict[str, str]]] = {
@@ -139,7 +139,10 @@ class Results(Mapping[str, "pd.DataFrame"]):
             raise StoreError(f"{self.path} is not a complete result file")
         if attributes["schema"] > schema.VERSION:
             raise StoreError(f"{self.path} was written by a newer version (schema {attributes['schema']})")
-        self.configuration: dict[str, Any] = json.loads(str(attributes.pop("configuration")))
+        try:
+            self.configuration: dict[str, Any] = json.loads(str(attributes.pop("configuration")))
+        except ValueError as error:
+            raise StoreError(f"{self.path} is damaged: its configuration is no JSON") from error
         self.attributes: dict[str, str | int | float] = attributes
 
     def __getitem__(self, name: str) -> pd.DataFrame:
@@ -172,7 +175,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
         """Return a table as it is stored, strings as bytes."""
         if name not in self._names:
             raise KeyError(f"{self.path} has no table {name}; it has {', '.join(self._names)}")
-        with _open(self.path) as file:
+        with _reading(self.path) as file:
             return cast(Table, file[name][()])
 
     def columns(self, name: str) -> tuple[Column, ...]:
@@ -366,6 +369,16 @@ def _open(path: Path) -> Any:
         return h5py.File(path, "r")
     except OSError as error:
         raise StoreError(f"{path} cannot be read as an HDF5 file") from error
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """Open a result file; whatever h5py raises on a damaged one becomes a StoreError."""
+    with _open(path) as file:
+        try:
+            yield file
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise StoreError(f"{path} is damaged: {' '.join(str(error).split())}") from error
 
 
 def _scalar(value: Any) -> Any:

@@ -140,12 +140,16 @@ class SweepResults:
         return tables, columns
 
     def _runs(self) -> Iterator[tuple[Part, Results, dict[int, int]]]:
-        """Yield each file with the numbers of the runs to take from it: new ones by those in the file."""
+        """Yield each file with the numbers of the runs to take from it: new ones by those in the file.
+
+        Raises StoreError for a file whose tables do not have the hash that was stored with them.
+        """
         seen: set[tuple[int, bytes]] = set()
         wanted = {name.encode() for name in self.schemes}
         count = 0
         for part in self.parts:
             results = Results(part.path)
+            results.verify()
             runs = results.array("runs")
             number = {}
             for run, scheme in zip(runs["run"].tolist(), runs["scheme"].tolist(), strict=True):

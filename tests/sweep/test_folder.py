@@ -357,7 +357,7 @@ def test_where_no_result_can_be_written_a_worker_fails_each_point_with_one_line(
     assert out.count("Not a directory") == 4
 
 
-LONG = ("gru:layers=2,timesteps=150,batch=16", {"hidden": [256]})
+LONG = ("gru:layers=2,timesteps=60,batch=16", {"hidden": [256]})
 
 
 def with_a_checkpoint(process, folder, key):
@@ -375,7 +375,7 @@ def with_a_checkpoint(process, folder, key):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
 def test_a_point_goes_on_from_its_checkpoint(tmp_path, number):
-    """SIGTERM keeps how far the point has come, SIGUSR1 keeps it and goes on; SIGKILL leaves what was kept."""
+    """SIGTERM keeps how far the point has come, SIGUSR1 too and goes on; SIGKILL leaves what was kept."""
     folder, alone = SweepFolder(tmp_path / "a"), SweepFolder(tmp_path / "b")
     for each in (folder, alone):
         Sweep(*LONG, schemes="tb_static", tables=("runs", "tbs")).prepare(each)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +21,6 @@ from pysim.machine.config import bus_refresh
 from pysim.program.occupancy import occupancy, tb_resources
 from pysim.program.regions import SECTOR, csr_offsets
 
-from .traffic import dram_bytes
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job, Kernel
+
+    from .traffic import DramTraffic
 
     Floats = NDArray[np.float64]
 
@@ -243,14 +244,15 @@ def list_schedule(
     return now
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Estimator:
-    """Estimates the time of a job.
+    """Estimates the time of a job, whose demands are computed once.
 
     ``lone_cycles``: for each kernel, the cycles that a TB of each variant takes alone with all loads from L2,
     the same with loads from DRAM, and the share of the latter (``ProgramCost.lone_cycles``). ``work``: the
     work counters of each kernel's variants. ``tb_variants``: the variant of each TB. ``copy_cycles``: cycles
-    of copies, which take no SM, by kernel number. ``start_ticks``: ticks before the first issue.
+    of copies, which take no SM, by kernel number. ``start_ticks``: ticks before the first issue. ``traffic``:
+    what each kernel moves between L2 and DRAM.
     """
 
     job: Job
@@ -260,11 +262,13 @@ class Estimator:
     tb_variants: Sequence[NDArray[np.int64]]
     copy_cycles: Mapping[int, float]
     start_ticks: float
+    traffic: DramTraffic
     values: Mapping[str, int]
 
+    @cached_property
     def demands(self) -> list[Demand]:
-        """Return the demand of each kernel's TBs."""
-        reads, writes = dram_bytes(self.job, self.values["gpu.l2.size"])
+        """The demand of each kernel's TBs."""
+        reads, writes = self.traffic.reads, self.traffic.writes
         made = []
         known: dict[tuple[object, ...], Demand] = {}
         for index, kernel in enumerate(self.job.kernels):
@@ -291,13 +295,13 @@ class Estimator:
             made.append(known[key])
         return made
 
-    def kernel_cycles(self, demands: Sequence[Demand] | None = None) -> tuple[float, ...]:
-        """Return the cycles that each kernel takes when it has the machine to itself, one a kernel."""
+    @cached_property
+    def kernel_cycles(self) -> tuple[float, ...]:
+        """The cycles that each kernel takes when it has the machine to itself, one a kernel."""
         sms, made = self.values["gpu.sms"], []
         known: dict[tuple[int, int], float] = {}
         hand_over = self.values["gpu.cp.tb_start_latency"] + self.values["gpu.cp.tb_done_latency"]
-        every = demands or self.demands()
-        for demand, kernel in zip(every, self.job.kernels, strict=True):
+        for demand, kernel in zip(self.demands, self.job.kernels, strict=True):
             key = (id(demand), kernel.tbs)
             if key in known:
                 made.append(known[key])
@@ -324,11 +328,11 @@ class Estimator:
         all are admitted at the start. ``bandwidth``: False lifts the limits of ports, L2 and DRAM.
         """
         v, period = self.values, self.values["gpu.clock"]
-        demands = self.demands()
+        demands = self.demands
         hand_over = (v["gpu.cp.tb_start_latency"] / period, v["gpu.cp.tb_done_latency"] / period)
         admit = v["gpu.cp.admit"] / period if launch else 0.0
         if int(self.deps.offsets[-1]) > COARSE:
-            cycles = self._coarse(demands, admit, bandwidth)
+            cycles = self._coarse(admit, bandwidth)
         else:
             arrivals = [k * admit for k in range(len(demands))] if launch else None
             servers = (v["gpu.cp.tb_start"] / period, v["gpu.cp.tb_release"] / period)
@@ -339,15 +343,20 @@ class Estimator:
         # start_ticks counts the first start already
         return (self.start_ticks + cycles * period - v["gpu.cp.tb_start_latency"]) / TICKS_US
 
-    def _coarse(self, demands: Sequence[Demand], admit: float, bandwidth: bool) -> float:
+    def _coarse(self, admit: float, bandwidth: bool) -> float:
         """Return the cycles of a schedule of whole kernels: the longest path, or the busiest resource."""
-        alone = self.kernel_cycles(demands)
+        alone = self.kernel_cycles
         ends = [0.0] * len(alone)
         for index, preds in enumerate(reduce_preds(self.deps.preds)):
-            ends[index] = max([ends[p] for p in preds], default=0.0)
-            ends[index] = max(ends[index], index * admit) + alone[index]
+            begin = max([ends[p] for p in preds]) if preds else 0.0
+            ends[index] = max(begin, index * admit) + alone[index]
         last = _RESOURCES if bandwidth else _OF_SMS
         used = np.zeros(_RESOURCES)
-        for demand, kind in zip(demands, self.tb_variants, strict=True):
-            used += np.bincount(kind, minlength=len(demand.resource_cycles)) @ demand.resource_cycles
-        return max(*ends, float(used[:last].max()))
+        known: dict[tuple[int, int], Floats] = {}
+        for demand, kind in zip(self.demands, self.tb_variants, strict=True):
+            key = (id(demand), id(kind))
+            if key not in known:
+                uses = demand.resource_cycles
+                known[key] = np.bincount(kind, minlength=len(uses)) @ uses
+            used += known[key]
+        return max(max(ends), float(used[:last].max()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from pysim.schemes.hooks import coherence_of
 
 from .estimate import PIPES, Estimator
 from .tb_cost import lone_kernels
-from .traffic import compulsory_bytes, written_bytes
+from .traffic import DramTraffic, compulsory_bytes, written_bytes
 from .writeback_bound import written_back_before_reads
 
 if TYPE_CHECKING:
@@ -148,6 +149,11 @@ class _Job:
         for index, cycles in self.link.items():
             self.floors[index] = np.array([cycles])
 
+    @cached_property
+    def compulsory(self) -> int:
+        """The bytes that every schedule loads from DRAM."""
+        return compulsory_bytes(self.job)
+
     def _by_tb(self, by_variant: Sequence[Floats]) -> list[Floats]:
         """Return for each kernel the values of its TBs, from those of its variants; shared where equal."""
         known: dict[tuple[int, int], Floats] = {}
@@ -236,7 +242,7 @@ class _Job:
         v = self.values
         slices = v["gpu.l2.slices"]
         slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
-        reads = compulsory_bytes(self.job) / SECTOR
+        reads = self.compulsory / SECTOR
         least = self._bus(reads / slices, slot)
         moved = written_back_before_reads(self.job, self.costs, v)
         if moved is not None and not merged:
@@ -287,7 +293,7 @@ class _Job:
         stored /= 2 if v["gpu.l1.join_stores"] else 1
         if v["gpu.noc.join_loads"] > 1:
             return stored * sector / v["gpu.l2.slices"]
-        return (stored + compulsory_bytes(self.job) / SECTOR) * sector / v["gpu.l2.slices"]
+        return (stored + self.compulsory / SECTOR) * sector / v["gpu.l2.slices"]
 
     def path(self, family: SchemeTraits, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
         """Return the cycles of the longest path; ``loads`` and ``behind``: see :func:`bounds`."""
@@ -365,10 +371,11 @@ def raw_estimate(
     programs: LoweredPrograms,
     costs: list[ProgramCost],
     values: Mapping[str, int],
+    traffic: DramTraffic,
 ) -> tuple[float, tuple[float, ...]]:
     """Return the time of a job in us, whatever the bound is, and the cycles of each kernel."""
-    made = estimator(job, deps, programs, costs, values)
-    return made.estimate_us(), made.kernel_cycles()
+    made = estimator(job, deps, programs, costs, values, traffic)
+    return made.estimate_us(), made.kernel_cycles
 
 
 def estimator(
@@ -377,9 +384,10 @@ def estimator(
     programs: LoweredPrograms,
     costs: list[ProgramCost],
     values: Mapping[str, int],
+    traffic: DramTraffic,
 ) -> Estimator:
-    """Return what estimates the time of a job."""
+    """Return what estimates the time of a job; ``traffic``: between its L2 and DRAM."""
     made = _Job(job, deps, programs, costs, values)
     work = [cost.work for cost in made.costs]
     slow = [cost.lone_cycles.get(k, (cost.floor, cost.floor, 0.0)) for k, cost in enumerate(made.costs)]
-    return Estimator(job, deps, slow, work, made.kinds, made.link, made.before(), values)
+    return Estimator(job, deps, slow, work, made.kinds, made.link, made.before(), traffic, values)

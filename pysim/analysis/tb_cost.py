@@ -177,11 +177,13 @@ def _singles(
     for index, kernel in enumerate(job.kernels):
         if kernel.tbs == 1 and kernel.copy is None and not isinstance(kernel.program, RecordedProgram):
             far, cold, own = loads[index]
-            last = index if index in lone else len(job.kernels)
-            fresh = sum(
-                rows.alone(arg, last) << a for a, arg in enumerate(kernel.args) if own & cold >> a & 1
-            )
-            addresses = (arg.address for arg in kernel.args)
+            fresh = 0
+            if own & cold:
+                last = index if index in lone else len(job.kernels)
+                fresh = sum(
+                    rows.alone(arg, last) << a for a, arg in enumerate(kernel.args) if own & cold >> a & 1
+                )
+            addresses = [arg.address for arg in kernel.args]
             key = (id(kernel.program), far, cold, own, fresh, *addresses)
             if key not in asked:
                 given = [ffi.new("gs_loads *", (far, cold, own, 0, side, fresh)) for side in (1, 2)]
@@ -205,7 +207,7 @@ def program_costs(
 
     ``loads``: one entry a kernel (:func:`load_facts`). ``latency``: cycles of a load that hits in L2, for
     ``ProgramCost.slow`` (0: left out). ``away``: which arguments come from DRAM
-    (:func:`traffic.args_from_dram`). ``job``, ``values``, ``lone``: for the floors of kernels of one TB.
+    (``traffic.DramTraffic.args``). ``job``, ``values``, ``lone``: for the floors of kernels of one TB.
     """
     from pysim._ffi import dtype_of, ffi, lib
 

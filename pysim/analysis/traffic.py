@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,8 @@ def _sectors(job: Job, wanted: Callable[[Access], bool]) -> list[Ints]:
                 continue
             seen.add(key)
             lo, hi, _ = regions_of(access, kernel.tbs).intervals()
-            runs = union(np.stack([lo, hi], axis=1))
+            runs = np.stack([lo, hi], axis=1)
+            runs = union(runs) if len(runs) > 1 else runs
             done[id(tensor)] = max(done.get(id(tensor), 0), int((runs[:, 1] - runs[:, 0]).sum()))
             found.append(runs)
     return found
@@ -81,6 +83,9 @@ def _part(access: Access, tbs: int) -> list[Piece]:
     tensor, regions = access.tensor, regions_of(access, tbs)
     if not len(regions):
         return []
+    if tensor.nbytes <= PAGE and len(regions) == 1:
+        first, end, left, right = regions.byte_rects[0].tolist()
+        return [((tensor.address, 0, 0, tensor.pitch), max(SECTOR, (end - first) * (right - left)))]
     row0, row1, byte0, byte1 = regions.byte_rects.T
     top, bottom, left, right = int(row0.min()), int(row1.max()), int(byte0.min()), int(byte1.max())
     area = int(((row1 - row0) * (byte1 - byte0)).sum())
@@ -123,12 +128,16 @@ class _Pieces:
             return [(_recorded(read), True, False), (_recorded(written), False, True)]
         made = []
         for access in kernel.accesses:
-            key = (id(access.tensor), id(access.regions), kernel.tbs)
-            if key not in self.known:
-                self.known[key] = _part(access, kernel.tbs)
-                self.kept += [access.tensor, access.regions]
-            made.append((self.known[key], access.mode != "write", access.mode != "read"))
+            made.append((self.of_access(access, kernel.tbs), access.mode != "write", access.mode != "read"))
         return made
+
+    def of_access(self, access: Access, tbs: int) -> list[Piece]:
+        """Return the pieces that the ``tbs`` TBs of a kernel touch by one access."""
+        key = (id(access.tensor), id(access.regions), tbs)
+        if key not in self.known:
+            self.known[key] = _part(access, tbs)
+            self.kept += [access.tensor, access.regions]
+        return self.known[key]
 
 
 class _Stack:
@@ -167,14 +176,13 @@ class _Stack:
         self.next += 1
 
 
-def l2_misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]:
+def _l2_misses(job: Job, capacity: int, pieces: _Pieces) -> tuple[list[dict[int, int]], list[int]]:
     """Estimate the bytes that each kernel reads from DRAM and those of its writes that are written back.
 
     Returns, for each kernel, the bytes read by address of the tensor (recorded memory: by page), and the
     bytes written back. Kernels run in launch order. L2 is a fully associative LRU cache of ``capacity``
     bytes: a piece is evicted, and written back if dirty, when more than that was touched since its last use.
     """
-    pieces = _Pieces()
     each = [pieces.of(kernel) for kernel in job.kernels]
     stack = _Stack(sum(len(part) for parts in each for part, _, _ in parts))
     reads: list[dict[int, int]] = [{} for _ in each]
@@ -202,29 +210,35 @@ def l2_misses(job: Job, capacity: int) -> tuple[list[dict[int, int]], list[int]]
     return reads, writes
 
 
-def dram_bytes(job: Job, capacity: int) -> tuple[list[int], list[int]]:
-    """Estimate the bytes that each kernel reads from DRAM, and those of its writes that are written back."""
-    reads, writes = l2_misses(job, capacity)
-    return [sum(each.values()) for each in reads], writes
+@dataclass(frozen=True, slots=True)
+class DramTraffic:
+    """An estimate of what each kernel of a job moves between L2 and DRAM, one entry a kernel.
 
-
-def args_from_dram(job: Job, capacity: int) -> list[tuple[int, float]]:
-    """Estimate which arguments of each kernel come from DRAM (a bit mask), and the share of their bytes.
-
-    (0, 0.0) for recorded kernels, whose arguments are not known. ``capacity``: bytes of L2.
+    ``reads``: bytes read from DRAM; ``writes``: bytes of its writes that are written back. ``args``: which
+    arguments come from DRAM (a bit mask), and the share of their bytes; (0, 0.0) for recorded kernels, whose
+    arguments are not known.
     """
-    reads, _ = l2_misses(job, capacity)
-    made: list[tuple[int, float]] = []
+
+    reads: list[int]
+    writes: list[int]
+    args: list[tuple[int, float]]
+
+
+def dram_traffic(job: Job, capacity: int) -> DramTraffic:
+    """Estimate the traffic between DRAM and an L2 of ``capacity`` bytes, kernels in launch order."""
+    pieces = _Pieces()
+    reads, writes = _l2_misses(job, capacity, pieces)
+    args: list[tuple[int, float]] = []
     for kernel, each in zip(job.kernels, reads, strict=True):
         mask, whole, missed = 0, 0, 0
-        if kernel.footprint is None:
+        if kernel.footprint is None and each:
             touched: dict[int, int] = {}
             for access in kernel.accesses:
                 if access.mode != "write" and access.tensor.address in each:
-                    size = sum(size for _, size in _part(access, kernel.tbs))
+                    size = sum(size for _, size in pieces.of_access(access, kernel.tbs))
                     touched[access.tensor.address] = max(size, touched.get(access.tensor.address, 0))
             for slot, tensor in enumerate(kernel.args):
                 mask |= (tensor.address in touched) << slot
             whole, missed = sum(touched.values()), sum(each[address] for address in touched)
-        made.append((mask, min(1.0, missed / whole) if whole else 0.0))
-    return made
+        args.append((mask, min(1.0, missed / whole) if whole else 0.0))
+    return DramTraffic([sum(each.values()) for each in reads], writes, args)

@@ -290,6 +290,8 @@ def reduce_preds(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     It holds only where whole kernels wait for whole kernels: with TB edges a kernel may end before TBs of its
     predecessors that it does not need.
     """
+    if all(len(sources) < 2 for sources in preds):
+        return list(map(tuple, preds))
     asked = [min(sources) if len(sources) > 1 else kernel for kernel, sources in enumerate(preds)]
     return [
         tuple(sorted(k for k in set(sources) if not implied(k)))

@@ -35,7 +35,8 @@ def estimates(config: Config, job: Job) -> dict[str, float]:
     """
     session = Session(config, job, 1, Clock())
     programs, costs = session.costs(config)
-    made = estimator(job, session.deps, programs, costs, config.encoded())
+    values = config.encoded()
+    made = estimator(job, session.deps, programs, costs, values, session.traffic(values))
     return {
         name: made.estimate_us(launch=launch, bandwidth=bandwidth)
         for name, (launch, bandwidth) in ESTIMATE_KINDS.items()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, raw_estimate, scheme_traits
 from pysim.analysis.program_cost import ProgramCost
 from pysim.analysis.tb_cost import kept_in_l1, load_facts, lone_kernels, program_costs
-from pysim.analysis.traffic import args_from_dram
+from pysim.analysis.traffic import DramTraffic, dram_traffic
 from pysim.dependence.dependences import Dependences, dependences
 from pysim.errors import WorkloadError
 from pysim.program.architecture import other_architecture
@@ -24,7 +24,7 @@ from .lower import Lowered, lower
 from .simulation import Sim
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Session:
         self.checkpoints: Checkpoints | None = None
         self.programs: dict[tuple[int, ...], LoweredPrograms] = {}
         self.contractions: dict[int, Contraction | None] = {}
-        self.dram_args: dict[int, list[tuple[int, float]]] = {}  # by bytes of L2
+        self.traffic_by_l2: dict[int, DramTraffic] = {}  # by bytes of L2
         self.sessions: dict[int, Session] = {}
         # by the parameters of the machine, and whether L1 keeps what was written
         self.program_costs_by_gpu: dict[tuple[_Machine, bool], tuple[LoweredPrograms, list[ProgramCost]]] = {}
@@ -122,11 +122,16 @@ class Session:
             made = Sim(lowered)
         with made as sim:
             values = config.encoded()
-            latency, size = values["gpu.l2.latency"], values["gpu.l2.size"]
-            if size not in self.dram_args:
-                self.dram_args[size] = args_from_dram(self.job, size)
-            lone, away = lone_kernels(self.deps), self.dram_args[size]
+            latency, away = values["gpu.l2.latency"], self.traffic(values).args
+            lone = lone_kernels(self.deps)
             return programs, program_costs(sim.sim, programs, loads, latency, self.job, values, lone, away)
+
+    def traffic(self, values: Mapping[str, int]) -> DramTraffic:
+        """Return the estimated traffic between DRAM and the L2 of encoded parameters."""
+        size = values["gpu.l2.size"]
+        if size not in self.traffic_by_l2:
+            self.traffic_by_l2[size] = dram_traffic(self.job, size)
+        return self.traffic_by_l2[size]
 
     def bounds(self, config: Config, choice: Choice) -> Bounds:
         """Return bound and estimate; schemes with equal traits and machine parameters share them."""
@@ -139,7 +144,9 @@ class Session:
             behind = self._floors_after_prologues(values, config) if prologue else None
             # the estimate is the same for all families
             if key not in self.raw_estimates:
-                self.raw_estimates[key] = raw_estimate(self.job, self.deps, programs, costs, values)
+                self.raw_estimates[key] = raw_estimate(
+                    self.job, self.deps, programs, costs, values, self.traffic(values)
+                )
             if family.keeps_l1:
                 loads = kept_in_l1(loads)
                 programs, costs = self._costs(key, True, config, loads)

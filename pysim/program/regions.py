@@ -201,6 +201,10 @@ class Regions:
 
     def intervals(self) -> tuple[Ints, Ints, Ints]:
         """Return (lo, hi, region) of the granule runs of every region, sorted; runs are never adjacent."""
+        if self._flat is None and len(self) == 1:
+            first, last_row, left, right = self.byte_rects[0].tolist()
+            if last_row - first == 1 or (left == 0 and right == self.pitch):  # one run, as in small kernels
+                self._flat = self.lo, self.hi, np.zeros(1, np.int64)
         if self._flat is None:
             row0, row1, byte0, byte1 = self.byte_rects.T
             whole = (byte0 == 0) & (byte1 == self.pitch)

@@ -35,6 +35,11 @@ def checked_preds(given: object, kernels: int) -> list[tuple[int, ...]]:
 
 
 def _checked_kernel(kernel: int, given: object) -> tuple[int, ...]:
+    # most of a million kernels wait for none or for one
+    if type(given) is tuple and (
+        not given or (len(given) == 1 and type(given[0]) is int and 0 <= given[0] < kernel)
+    ):
+        return given
     if not isinstance(given, Iterable) or isinstance(given, _NO_LIST):
         raise DependenceError(f"kernel {kernel}: {given!r} is no tuple of kernels")
     numbers = tuple(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pysim.analysis.traffic import args_from_dram
+from pysim.analysis.traffic import dram_traffic
 from pysim.program.job import Job, Memory
 from tests.schemes.test_prologue import chain
 from workloads.kernels import micro
@@ -43,9 +43,9 @@ def test_small_networks(text):
 
 def test_which_arguments_come_from_dram():
     first, second = chain(2).kernels
-    assert args_from_dram(Job("two", [first, second]), 1 << 20) == [(0b011, 1.0), (0b001, 1.0)]
-    assert args_from_dram(Job("again", [first, first]), 1 << 20) == [(0b011, 1.0), (0, 0.0)]
-    assert args_from_dram(Job("small", [first, first]), 512)[1] == (0b011, 1.0)
+    assert dram_traffic(Job("two", [first, second]), 1 << 20).args == [(0b011, 1.0), (0b001, 1.0)]
+    assert dram_traffic(Job("again", [first, first]), 1 << 20).args == [(0b011, 1.0), (0, 0.0)]
+    assert dram_traffic(Job("small", [first, first]), 512).args[1] == (0b011, 1.0)
 
 
 def test_releases_come_one_after_another():

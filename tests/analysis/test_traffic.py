@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysim.analysis.traffic import _Stack, compulsory_bytes, dram_bytes, written_bytes
+from pysim.analysis.traffic import _Stack, compulsory_bytes, dram_traffic, written_bytes
 from pysim.program.job import Memory
 from pysim.program.regions import union
 from workloads.registry import make
@@ -31,7 +31,8 @@ def test_stack_distances(touches):
 def test_parts_of_a_tensor():
     """Each kernel of PathFinder reads a fifth of the wall."""
     job = make("pathfinder")
-    reads, writes = dram_bytes(job, 3 << 20)
+    made = dram_traffic(job, 3 << 20)
+    reads, writes = made.reads, made.writes
     assert sum(reads) == pytest.approx(compulsory_bytes(job), rel=0.1)
     assert sum(writes) < written_bytes(job) * 3
 
@@ -41,6 +42,6 @@ def test_what_is_written_goes_back_once():
     big = [memory.tensor(f"t{n}", 1024, 1024, 4) for n in range(3)]
     job = make("copy:nbytes=8388608")
     assert written_bytes(job) == 8388608
-    assert dram_bytes(job, 1 << 20)[1] == [8388608]
-    assert dram_bytes(job, 1 << 30)[1] == [0]
+    assert dram_traffic(job, 1 << 20).writes == [8388608]
+    assert dram_traffic(job, 1 << 30).writes == [0]
     assert len(union(np.array([[t.address, t.address + t.nbytes] for t in big]))) == 1

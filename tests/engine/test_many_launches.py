@@ -4,10 +4,13 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, simulate
-from pysim.analysis import estimate
+from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, Tensor, simulate
+from pysim.analysis import estimate, traffic
 from pysim.dependence.dependences import dependences
+from pysim.program.access_regions import regions_of
 from workloads import make
 
 
@@ -86,3 +89,48 @@ def test_joined_kinds_leave_the_estimate_as_it_is(monkeypatch):
         result = simulate("titan_v", Job("many", shared_input(60)), "tb_static", tables="none")
         found.append(float(result.tables()["runs"]["estimate_us"][0]))
     assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+@given(
+    st.tuples(st.integers(1, 9), st.integers(1, 40), st.sampled_from((1, 2, 4, 16)), st.integers(0, 300)),
+    st.data(),
+    st.sampled_from((1, 32, 128)),
+)
+def test_the_region_of_one_tb_is_that_of_two_which_share_it(shape, data, granule):
+    """A kernel of one TB takes a shorter way."""
+    tensor = Tensor("t", *shape)
+    row0, row1 = sorted(data.draw(st.tuples(*[st.integers(0, tensor.rows)] * 2)))
+    col0, col1 = sorted(data.draw(st.tuples(*[st.integers(0, tensor.cols)] * 2)))
+    access = Access(tensor, "read", lambda tbs: np.array([[row0, row1, col0, col1]] * len(tbs)))
+    one, two = (regions_of(access, tbs, granule) for tbs in (1, 2))
+    assert len(one) == len(two) == int(row0 < row1 and col0 < col1)
+    for name in ("byte_rects", "rects", "lo", "hi"):
+        mine, other = getattr(one, name), getattr(two, name)
+        assert (mine is None) == (other is None)
+        assert mine is None or mine.tolist() == other.tolist()
+    assert one.tbs.tolist() == [0] * len(one)
+    assert one.ptr.tolist() == list(range(len(one) + 1))
+    # byte by byte
+    touched = {
+        (tensor.address + row * tensor.pitch + byte) // granule
+        for row in range(row0, row1)
+        for byte in range(col0 * tensor.item, col1 * tensor.item)
+    }
+    lo, hi, region = one.intervals()
+    assert sorted(touched) == [at for a, b in zip(lo, hi, strict=True) for at in range(a, b)]
+    assert not region.any()
+
+
+def test_traffic_and_demands_are_computed_once(monkeypatch):
+    calls = []
+    for module, name in ((traffic, "_l2_misses"), (estimate, "demand_of")):
+        real = getattr(module, name)
+
+        def counted(*args, real=real, name=name):
+            calls.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(module, name, counted)
+    kernels = empty(60) + own_tensors(1)
+    simulate("titan_v", Job("many", kernels), "stream,graph,tb_static", tables="none")
+    assert sorted(calls) == ["_l2_misses", "demand_of", "demand_of"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
-from pysim.analysis.traffic import compulsory_bytes, dram_bytes
+from pysim.analysis.traffic import compulsory_bytes, dram_traffic
 from pysim.dependence.dependences import dependences, reduce_preds, without_edges
 from pysim.engine.coherence import _bypass
 from pysim.engine.simulation import Sim
@@ -269,8 +269,8 @@ def test_memory_that_must_come_from_dram() -> None:
     assert written_by_job(job).tolist() == [[4000, 5024], [6976, 7040]]
     assert compulsory_bytes(job) == 8192 - 1024 - 64
     assert compulsory_bytes(Job("j", [read, read])) == 8192
-    assert dram_bytes(Job("j", [read, read]), 1 << 20)[0] == [8192, 0]
-    assert dram_bytes(Job("j", [read, read]), 4096)[0] == [8192, 8192]
+    assert dram_traffic(Job("j", [read, read]), 1 << 20).reads == [8192, 0]
+    assert dram_traffic(Job("j", [read, read]), 4096).reads == [8192, 8192]
 
 
 def test_loads_of_written_memory_go_past_l1() -> None:

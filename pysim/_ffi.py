@@ -14,6 +14,7 @@ from . import counters, isa, opcodes, params
 from ._tables import tables_hash
 from .errors import (
     ConfigError,
+    CoreVersionError,
     DeadlockError,
     DependenceError,
     InternalError,
@@ -30,19 +31,34 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "pysim._core":
         raise
-    raise InternalError("the compiled core is missing: run python build.py") from error
+    raise CoreVersionError("the compiled core is missing: run python build.py") from None
 
 __all__ = ["check", "core_digest", "dtype_of", "error_of", "ffi", "lib", "params_struct"]
 
-_ERRORS: dict[int, type[SimError]] = {
-    lib.GS_ERR_ARG: ConfigError,
-    lib.GS_ERR_FIT: WorkloadError,
-    lib.GS_ERR_MEM: WorkloadError,
-    lib.GS_ERR_DEADLOCK: DeadlockError,
-    lib.GS_ERR_ORACLE: DependenceError,
-    lib.GS_ERR_LIMIT: WorkloadError,
-    lib.GS_ERR_TIME: TimeLimitError,
-}
+
+def _errors_of(core: Any) -> dict[int, type[SimError]]:
+    """Return the exception of each error code of the core; CoreVersionError if it is of other tables.
+
+    An older core may also lack names, whatever its tables.
+    """
+    expected = tables_hash(params.PARAMS, params.PIPES, counters.GROUPS, vars(isa), vars(opcodes))
+    try:
+        if core.gs_tables_hash() != expected:
+            raise CoreVersionError(STALE)
+        return {
+            core.GS_ERR_ARG: ConfigError,
+            core.GS_ERR_FIT: WorkloadError,
+            core.GS_ERR_MEM: WorkloadError,
+            core.GS_ERR_DEADLOCK: DeadlockError,
+            core.GS_ERR_ORACLE: DependenceError,
+            core.GS_ERR_LIMIT: WorkloadError,
+            core.GS_ERR_TIME: TimeLimitError,
+        }
+    except AttributeError:
+        raise CoreVersionError(STALE) from None
+
+
+_ERRORS = _errors_of(lib)
 
 
 def error_of(code: int, message: Any) -> SimError:
@@ -100,12 +116,3 @@ def params_struct(values: Mapping[str, int]) -> Any:
 def core_digest() -> str:
     """Return the SHA-256 of the compiled core: its state can be read by the same build alone."""
     return hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
-
-
-def _check_core() -> None:
-    expected = tables_hash(params.PARAMS, params.PIPES, counters.GROUPS, vars(isa), vars(opcodes))
-    if lib.gs_tables_hash() != expected:
-        raise InternalError(STALE)
-
-
-_check_core()

@@ -58,6 +58,10 @@ class TimeUp(KeyboardInterrupt):
     """The time that a call may take is over; what it has simulated is in its checkpoint."""
 
 
+class CoreVersionError(SimError):
+    """The compiled core is missing, or older than the Python files: ``python build.py`` makes it."""
+
+
 class InternalError(SimError):
     """A bug in the simulator: please report it."""
 

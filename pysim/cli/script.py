@@ -21,11 +21,11 @@ from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
 from pysim.results.gap import gap_notes
 from pysim.schemes.registry import parse_schemes
-from pysim.units import suggest
 
 from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
 from .digests import source_digest
+from .explained import explained_tb
 from .options import Options
 
 if TYPE_CHECKING:
@@ -126,30 +126,6 @@ class Script:
         chosen = self.options.tables or ("all",)
         always = ("runs", "names", "host")
         return {name: t for name, t in tables.items() if "all" in chosen or name in (*chosen, *always)}
-
-    def explained_tb(self, job: Job) -> tuple[int, int] | None:
-        """Return kernel and TB number of ``--explain``; a kernel launched once may be given by name."""
-        if self.options.explain is None:
-            return None
-        word, tb = self.options.explain
-        if word.isdecimal() and word.isascii():
-            kernel = int(word)
-        else:
-            found = [i for i, k in enumerate(job.kernels) if k.name == word]
-            if not found:
-                names = sorted({k.name for k in job.kernels})
-                hint = suggest(word, names) or f": there are {_first_of(names)}"
-                raise ConfigError(f"--explain: no kernel {word}{hint}")
-            if len(found) > 1:
-                often = f"is launched {len(found)} times: give a number: {_first_of(found)}"
-                raise ConfigError(f"--explain: kernel {word} {often}")
-            kernel = found[0]
-        if kernel >= len(job.kernels):
-            raise ConfigError(f"--explain: no kernel {kernel}: there are 0 to {len(job.kernels) - 1}")
-        if tb >= job.kernels[kernel].tbs:
-            last, name = job.kernels[kernel].tbs - 1, job.kernels[kernel].name
-            raise ConfigError(f"--explain: kernel {kernel} ({name}) has no TB {tb}: there are 0 to {last}")
-        return kernel, tb
 
     def machine_lines(self) -> list[str]:
         """Return the lines that describe the machine, which all runs of the call share."""
@@ -313,7 +289,7 @@ class Script:
         finished; KeyboardInterrupt is raised if there is none.
         """
         job = self.job(job)
-        what = self.explained_tb(job)
+        what = explained_tb(self.options.explain, job)
         stats.check_writable(self.path, self.options.force, self.configuration)
         result = self._simulate(job, tables=self.tables_to_simulate, progress=log, clock=clock)
         below = gap_notes(result.listed()["runs"])  # stands under the table of runs
@@ -405,8 +381,3 @@ class Run:
             print(self.stats.to_json(tables))
         if self.result.interrupted:
             raise interruption(script.finished.checkpoints)
-
-
-def _first_of(items: Sequence[object]) -> str:
-    """List the first six items."""
-    return ", ".join(map(str, items[:6])) + (", ..." if len(items) > 6 else "")

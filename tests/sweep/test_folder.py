@@ -17,6 +17,8 @@ from pysim.errors import ConfigError, OutputError, WorkloadError
 from pysim.sweep import Sweep, SweepFolder
 from pysim.sweep.worker import Shard, simulate_point, work
 
+from .common import collected, pysim, ran
+
 SMALL = "gru:layers=1,timesteps=2,batch=8"
 GRID = {"hidden": [64, 96], "split": [0, 1]}
 
@@ -33,27 +35,6 @@ def planned(tmp_path, *given, **more):
 
 def bytes_of(folder):
     return {path.name: path.read_bytes() for path in (folder.path / "points").iterdir()}
-
-
-def collected(folder, name="all.h5"):
-    stats.collect(folder.path, folder.path / name, force=True)
-    return (folder.path / name).read_bytes()
-
-
-def pysim(*words, **more):
-    return subprocess.Popen(
-        [sys.executable, "-m", "pysim", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **more,
-    )
-
-
-def ran(*words, **more):
-    process = pysim(*words, **more)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
 
 
 def test_a_sweep_is_one_frame_in_grid_order(tmp_path):
@@ -253,9 +234,9 @@ def test_a_worker_that_dies_is_replaced(tmp_path, monkeypatch):
         "if 'work' in sys.argv:\n"
         "    import pysim.sweep.worker as w\n"
         "    simulate = w.simulate_point\n"
-        "    def deadly(folder, key, threads):\n"
+        "    def deadly(folder, key, *more):\n"
         "        if 'hidden=96' in folder.plan.points[key].workload: os.kill(os.getpid(), 9)\n"
-        "        simulate(folder, key, threads)\n"
+        "        simulate(folder, key, *more)\n"
         "    w.simulate_point = deadly\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -355,55 +336,3 @@ def test_where_no_result_can_be_written_a_worker_fails_each_point_with_one_line(
     assert status == 1
     assert "Traceback" not in err
     assert out.count("Not a directory") == 4
-
-
-LONG = ("gru:layers=2,timesteps=60,batch=16", {"hidden": [256]})
-
-
-def with_a_checkpoint(process, folder, key):
-    """Ask a worker for checkpoints until there is one: the point is under way then."""
-    deadline = time.monotonic() + 60
-    lock = folder.path / "locks" / key
-    while time.monotonic() < deadline and process.poll() is None:
-        if list(folder.checkpoints(key).glob("*.ckpt")):
-            return
-        if lock.exists() and lock.read_text().strip() == str(process.pid):
-            process.send_signal(signal.SIGUSR1)
-        time.sleep(0.1)
-    raise AssertionError(process.communicate())
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
-def test_a_point_goes_on_from_its_checkpoint(tmp_path, number):
-    """SIGTERM keeps how far the point has come, SIGUSR1 too and goes on; SIGKILL leaves what was kept."""
-    folder, alone = SweepFolder(tmp_path / "a"), SweepFolder(tmp_path / "b")
-    for each in (folder, alone):
-        Sweep(*LONG, schemes="tb_static", tables=("runs", "tbs")).prepare(each)
-    (key,) = folder.plan.files()
-    worker = pysim("work", folder.path)
-    with_a_checkpoint(worker, folder, key)
-    worker.send_signal(number)
-    _, err = worker.communicate(timeout=60)
-    assert worker.returncode == {signal.SIGTERM: 143, signal.SIGUSR1: 0}.get(number, -number), err
-    kept = list(folder.checkpoints(key).glob("*.ckpt"))
-    assert len(kept) == (number != signal.SIGUSR1)
-    assert folder.is_done(key) == (number == signal.SIGUSR1)
-    assert ran("work", folder.path)[0] == 0
-    assert not folder.checkpoints(key).exists()
-    work(alone, Shard(), threads=1)
-    assert collected(folder) == collected(alone)
-
-
-def test_a_damaged_checkpoint_is_reported_and_the_point_begins_afresh(tmp_path):
-    folder = SweepFolder(tmp_path / "a")
-    Sweep(*LONG, schemes="stream", tables=("runs",)).prepare(folder)
-    (key,) = folder.plan.files()
-    assert ran("work", folder.path, "--max-time", "1.5")[0] == 75
-    (file,) = folder.checkpoints(key).glob("*.ckpt")
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    status, _, err = ran("work", folder.path)
-    assert status == 0
-    assert err.startswith(f"hidden=256 begins afresh: {file}")
-    assert folder.is_done(key)

@@ -1,0 +1,62 @@
+"""A point that was stopped goes on from its checkpoint to the same bytes."""
+
+import signal
+import time
+
+import pytest
+
+from pysim.sweep import Sweep, SweepFolder
+from pysim.sweep.worker import Shard, work
+
+from .common import collected, pysim, ran
+
+LONG = ("gru:layers=2,timesteps=60,batch=16", {"hidden": [256]})
+
+
+def with_a_checkpoint(process, folder, key):
+    """Ask a worker for checkpoints until there is one: the point is under way then."""
+    deadline = time.monotonic() + 60
+    lock = folder.path / "locks" / key
+    while time.monotonic() < deadline and process.poll() is None:
+        if list(folder.checkpoints(key).glob("*.ckpt")):
+            return
+        if lock.exists() and lock.read_text().strip() == str(process.pid):
+            process.send_signal(signal.SIGUSR1)
+        time.sleep(0.1)
+    raise AssertionError(process.communicate())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+def test_a_point_goes_on_from_its_checkpoint(tmp_path, number):
+    """SIGTERM keeps how far the point has come, SIGUSR1 too and goes on; SIGKILL leaves what was kept."""
+    folder, alone = SweepFolder(tmp_path / "a"), SweepFolder(tmp_path / "b")
+    for each in (folder, alone):
+        Sweep(*LONG, schemes="tb_static", tables=("runs", "tbs")).prepare(each)
+    (key,) = folder.plan.files()
+    worker = pysim("work", folder.path)
+    with_a_checkpoint(worker, folder, key)
+    worker.send_signal(number)
+    _, err = worker.communicate(timeout=60)
+    assert worker.returncode == {signal.SIGTERM: 143, signal.SIGUSR1: 0}.get(number, -number), err
+    kept = list(folder.checkpoints(key).glob("*.ckpt"))
+    assert len(kept) == (number != signal.SIGUSR1)
+    assert folder.is_done(key) == (number == signal.SIGUSR1)
+    assert ran("work", folder.path)[0] == 0
+    assert not folder.checkpoints(key).exists()
+    work(alone, Shard(), threads=1)
+    assert collected(folder) == collected(alone)
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_point_begins_afresh(tmp_path):
+    folder = SweepFolder(tmp_path / "a")
+    Sweep(*LONG, schemes="stream", tables=("runs",)).prepare(folder)
+    (key,) = folder.plan.files()
+    assert ran("work", folder.path, "--max-time", "1.5")[0] == 75
+    (file,) = folder.checkpoints(key).glob("*.ckpt")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    status, _, err = ran("work", folder.path)
+    assert status == 0
+    assert err.startswith(f"hidden=256 begins afresh: {file}")
+    assert folder.is_done(key)

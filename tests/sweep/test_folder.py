@@ -189,7 +189,7 @@ def test_a_signal_stops_the_sweep_and_its_workers(tmp_path, number):
             break
         time.sleep(0.05)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 128 + number, err
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)  # no worker is left

@@ -15,7 +15,7 @@ from pysim.program.memory_budget import limit
 from pysim.sweep.folder import SweepFolder
 
 POLL_SECONDS = 0.2
-PATIENCE_SECONDS = 30.0  # a worker gets so long to stop after SIGTERM
+PATIENCE_SECONDS = 60.0  # a worker gets so long to stop after SIGTERM
 
 
 @dataclass(frozen=True, slots=True)

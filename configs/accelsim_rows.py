@@ -67,10 +67,10 @@ def options_of():
     return args, Script.start("accelsim_rows", parser, args, ("inputs", "device"))
 
 
-def run_rows(args, script, show):
+def run_rows(args, script, show, found, parts):
     """Replay the traces of the rows and print a line each.
 
-    Returns rows of the table ``validation``, and the tables ``runs`` and ``host`` of each replay.
+    Adds rows of the table ``validation`` to ``found``, and tables of each replay to the lists of ``parts``.
     """
     import tempfile
 
@@ -80,7 +80,6 @@ def run_rows(args, script, show):
 
     measured = peer_traces.rows()
     baseline = peer_traces.baseline_model(measured, 3)[1]
-    found, parts = [], {"runs": [], "host": []}
     show(
         f"{'input':<22}{'device':<18}{'peer':>9}{'cycles':>9}{'error':>8}{'baseline':>10}"
         f"{'peer kinstr/s':>15}{'Minstr/s':>10}{'speed-up':>10}"
@@ -108,7 +107,20 @@ def run_rows(args, script, show):
             if row.rate == row.rate:
                 speed = f"{row.rate / 1e3:15.1f}{rate / 1e6:10.1f}{rate / row.rate:9.0f}x"
             show(f"{row.name:<22}{name:<18}{row.cycles:9,}{cycles:9,.0f}{error:8.1%}{beside:10.1%}{speed}")
-    return found, parts
+
+
+def tables_of(found, parts):
+    """Return the tables of the rows that have been replayed; nothing if there are none."""
+    import numpy as np
+
+    import stats
+
+    if not found:
+        return {}
+    names = [column.name for column in stats.schema.VALIDATION]
+    columns = dict(zip(names, zip(*found, strict=True), strict=True))
+    tables = {name: np.concatenate(rows[: len(found)]) for name, rows in parts.items()}
+    return tables | {"validation": stats.schema.from_columns("validation", columns)}
 
 
 def main():
@@ -118,19 +130,19 @@ def main():
     import numpy as np
 
     import stats
+    from pysim.cli.interrupts import keeping
 
     options = script.options
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet)
     show = log.say if options.json else print
-    found, parts = run_rows(args, script, show)
+    found, parts = [], {"runs": [], "host": []}
+    with keeping(script, stats, lambda: tables_of(found, parts)):
+        run_rows(args, script, show, found, parts)
     errors = np.abs([row[10] for row in found])
     text = f"absolute error: mean {errors.mean():.1%}, worst {errors.max():.1%}"
     show(f"{text} (baseline model: fitted to all rows)")
-    names = [column.name for column in stats.schema.VALIDATION]
-    tables = {name: np.concatenate(rows) for name, rows in parts.items()}
-    columns = dict(zip(names, zip(*found, strict=True), strict=True))
-    tables["validation"] = stats.schema.from_columns("validation", columns)
+    tables = tables_of(found, parts)
     script.store(stats, tables)
     show(f"wrote {script.path}, {script.path.with_suffix('.json')}")
     if options.json:

@@ -22,9 +22,9 @@ def expression(text):
         raise argparse.ArgumentTypeError(f"not a regular expression: {error}") from None
 
 
-def simulate_rows(rows, bench, show):
-    """Simulate the constants and print a line each; return rows of the table ``validation`` as dicts."""
-    found, group = [], ""
+def simulate_rows(rows, bench, show, found):
+    """Simulate the constants and print a line each; add rows of the table ``validation`` as dicts."""
+    group = ""
     for row in rows:
         if row.group != group:
             group = row.group
@@ -33,11 +33,28 @@ def simulate_rows(rows, bench, show):
         error = value / real - 1 if real else 0.0
         beside = f"{real:12,.4g}{value:12,.4g}{error:9.1%}" if real else f"{'':12}{value:12,.4g}{'':9}"
         show(f"{row.key:<62}{beside}  {row.unit}")
-        found.append(
-            {"case": row.key, "kind": group, "unit": row.unit[:8], "measured": real, "simulated": value}
-        )
-        found[-1]["error"] = error
-    return found
+        names = ("case", "kind", "unit", "measured", "simulated", "error")
+        found.append(dict(zip(names, (row.key, group, row.unit[:8], real, value, error), strict=True)))
+
+
+def tables_of(found):
+    """Return the table ``validation`` of the constants that were simulated; nothing if there are none."""
+    import stats
+
+    if not found:
+        return {}
+    same = {
+        "run": 0,
+        "suite": "microbench",
+        "group": "",
+        "mode": "",
+        "scheme": "",
+        "status": "ok",
+        "split": "",
+    }
+    same |= {"detail": ""} | dict.fromkeys(("null", "measured_cycles", "simulated_cycles"), float("nan"))
+    columns = {name: [(same | row)[name] for row in found] for name in stats.schema.dtype("validation").names}
+    return {"validation": stats.schema.from_columns("validation", columns)}
 
 
 def summarize(found, left, show):
@@ -71,6 +88,7 @@ def main():
     import stats
     from pysim import ConfigError
     from pysim.cli.checks import choice
+    from pysim.cli.interrupts import keeping
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
     from workloads import microbench
@@ -110,21 +128,11 @@ def main():
     for line in script.machine_lines():
         show(line)
 
-    found = simulate_rows(rows, Bench(script.config, measured), show)
+    found = []
+    with keeping(script, stats, lambda: tables_of(found)):
+        simulate_rows(rows, Bench(script.config, measured), show, found)
     summarize(found, sorted(set(measured) - {row.key for row in every}), show)
-    same = {
-        "run": 0,
-        "suite": "microbench",
-        "group": "",
-        "mode": "",
-        "scheme": "",
-        "status": "ok",
-        "split": "",
-    }
-    same |= {"detail": ""} | dict.fromkeys(("null", "measured_cycles", "simulated_cycles"), float("nan"))
-    columns = {name: [(same | row)[name] for row in found] for name in stats.schema.dtype("validation").names}
-    tables = {"validation": stats.schema.from_columns("validation", columns)}
-    script.save(stats, tables, show)
+    script.save(stats, tables_of(found), show)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
 from .digests import source_digest
 from .explained import explained_tb
+from .interrupts import keep
 from .options import Options
 
 if TYPE_CHECKING:
@@ -276,10 +277,7 @@ class Script:
         runs = self.finished_runs() if self.finished.runs else None
         if runs is None or not (runs["status"] == b"ok").any():
             return
-        script = self.finished.script or self
-        script.store(stats, {"runs": runs}, about={stats.INTERRUPTED: "yes"})
-        if not self.options.quiet:
-            print(f"wrote {script.path}: the runs that have finished", file=sys.stderr)
+        keep(self.finished.script or self, stats, {"runs": runs})
 
     def run(self, job: Job, stats: ModuleType, log: Any, clock: Clock | None = None) -> Run:
         """Simulate the job under the schemes of the call, after checking that the result can be written.

@@ -90,3 +90,27 @@ def test_ctrl_c_keeps_the_finished_runs_of_a_script_that_makes_many(tmp_path: Pa
     runs = stats.load(tmp_path / "a.h5").array("runs")
     assert runs["status"].tolist() == [b"ok", b"ok", b"ok", b"interrupted"]
     assert runs["run"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("script", "after", "options"),
+    [
+        ("microbench", "grid1_block32", ("--only", "^stream_kernel_period_us.empty.grid1_|^l2_read_GBps")),
+        ("accelsim_rows", "vecadd", ("--inputs", "vecadd,sgemm", "--repeats", "40")),
+    ],
+)
+def test_ctrl_c_keeps_the_rows_that_have_finished(
+    tmp_path: Path, script: str, after: str, options: tuple[str, ...]
+) -> None:
+    # with --json the lines of the rows go to stderr
+    words = (CONFIGS / f"{script}.py", *options, "--json", "--out", "a.h5")
+    status, out, err = signalled(tmp_path, signal.SIGINT, after, *words)
+    assert (status, out) == (130, "")
+    assert err.splitlines()[-2:] == ["wrote a.h5: the runs that have finished", "interrupted"]
+    assert files(tmp_path) == ["a.h5", "a.json"]
+    made = stats.load(tmp_path / "a.h5")
+    rows = made.array("validation")
+    assert len(rows)
+    assert after.encode() in rows["case"][0]
+    assert made.attributes[stats.INTERRUPTED] == "yes"
+    assert (rows["simulated"] > 0).all()

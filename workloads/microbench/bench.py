@@ -87,7 +87,10 @@ class Bench:
         # measured cycles are of the SM's own counter, so the clock is fixed here
         steady = {"gpu.clock_tensor": 1.0} | {k.replace("__", "."): v for k, v in overrides.items()}
         config = self.config.replaced(steady)
-        return simulate(config, made, scheme, threads=1, tables=tables)
+        result = simulate(config, made, scheme, threads=1, tables=tables)
+        if result.interrupted:  # after the scheme, in stream order
+            raise KeyboardInterrupt
+        return result
 
     def us(self, job: Job | Kernel, scheme: str = "stream", **overrides: Any) -> float:
         """Return the time from the first enqueue to the last end."""

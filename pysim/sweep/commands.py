@@ -16,6 +16,7 @@ from pysim.cli.parser import Parser
 from pysim.errors import ConfigError
 
 from .engines import choice
+from .engines.dask import Dask
 from .engines.local import Local
 from .folder import SweepFolder
 from .sweep import Sweep
@@ -186,8 +187,10 @@ def _submit(made: Sweep, where: Path, args: argparse.Namespace, engine: choice.E
     submission = engine.launch(folder)
     if submission is not None and not args.quiet:
         print(submission, file=sys.stderr if args.json else sys.stdout)
-    _tell(folder.status(), where, args.json)
-    return 0
+    now = folder.status()
+    _tell(now, where, args.json)
+    # Dask has waited for its tasks; those of Slurm have only been submitted
+    return EXIT_ERROR if isinstance(engine, Dask) and (now.failed or now.missing) else 0
 
 
 def _tell(status: Status, where: Path, as_json: bool) -> None:

@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 
-from pysim.errors import InputError, WorkloadError
+from pysim.errors import InputError, WorkloadError, brief
 from pysim.machine.system import Machine, resolve
+from pysim.program.definition_check import MAX_ARGS
 from pysim.program.job import Job, Kernel, Memory
+from pysim.program.memory_budget import claim_launches
 
 from .applications.blockmaestro import APPS
 from .applications.dynamic_networks import network
@@ -79,6 +81,7 @@ def gemm(
     a = memory.tensor("a", *((depth, rows) if left_t else (rows, depth)), item)
     b = memory.tensor("b", *((cols, depth) if right_t else (depth, cols)), item)
     c = memory.tensor("c", rows, cols, item)
+    claim_launches(2 * repeat, f"gemm: repeat = {repeat:,}", 4 * repeat)
     if stream_k:
         slots = slots or machine.sms * occupancy(tiling, item, machine)
         sums = workspace(memory, "sums", tiling, slots)
@@ -113,6 +116,8 @@ def copy(nbytes: int = 1 << 26, threads: int = 256, unroll: int = 4) -> Job:
 
 def pointwise(elements: int = 1 << 22, inputs: int = 2) -> Job:
     """Add ``inputs`` fp32 tensors of ``elements`` elements."""
+    if inputs >= MAX_ARGS:
+        raise WorkloadError(f"pointwise: inputs = {inputs}: at most {MAX_ARGS - 1}")
     memory = Memory()
     sources = [memory.tensor(f"in{i}", 1, elements, 4) for i in range(inputs)]
     return Job("pointwise", [pointwise_kernel("add", sources, [memory.tensor("out", 1, elements, 4)])])
@@ -120,6 +125,7 @@ def pointwise(elements: int = 1 << 22, inputs: int = 2) -> Job:
 
 def empty(tbs: int = 1, warps: int = 1, kernels: int = 1) -> Job:
     """Launch kernels that do nothing."""
+    claim_launches(kernels, "empty", 0)
     return Job("empty", [micro.empty(tbs, warps)] * kernels)
 
 
@@ -218,9 +224,12 @@ def _value(text: str, default: object, where: str) -> object:
         raise WorkloadError(f"{where} = {text}: must be 0 or 1")
     if isinstance(default, int):
         try:
-            return int(text, 0)
+            value = int(text, 0)
         except ValueError:
-            raise WorkloadError(f"{where} = {text}: must be an integer") from None
+            raise WorkloadError(f"{where} = {brief(text)}: must be an integer") from None
+        if abs(value) >= 1 << 63:
+            raise WorkloadError(f"{where} = {brief(text)}: must be an integer of 64 bits")
+        return value
     return text
 
 

@@ -10,6 +10,8 @@ from pysim.errors import ConfigError, WorkloadError
 SHARE = 0.8  # of the free memory, where no limit is set
 # Bytes of a launch: a job of 1,000,000 empty ones takes 1.6 kB each. Of each access: an estimate.
 LAUNCH, ACCESS = 2048, 1536
+# Of a program that no other launch has: applications take 11 to 50 kB.
+PROGRAM = 32 << 10
 # Bytes while a compute block is split: of an instruction (measured 31), and of an op that it makes.
 INSTRUCTION, OP = 40, 2048
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -65,6 +67,11 @@ def claim(size: int, what: str) -> None:
         )
 
 
-def claim_launches(launches: int, what: str, accesses: int) -> None:
-    """Raise WorkloadError if a job of so many launches would not fit; ``accesses``: of all of them."""
-    claim(launches * LAUNCH + accesses * ACCESS, f"{what}: {launches:,} launches")
+def claim_launches(launches: int, what: str, accesses: int, programs: int = 0, more: int = 0) -> None:
+    """Raise WorkloadError if a job of so many launches would not fit.
+
+    ``accesses``: of all of them; ``programs``: how many have a program that no other has; ``more``: bytes
+    that the job takes beside them.
+    """
+    size = launches * LAUNCH + accesses * ACCESS + programs * PROGRAM + more
+    claim(size, f"{what}: {launches:,} launches")

@@ -1,15 +1,17 @@
 """Jobs that would not fit into memory are refused before they are built, with their size."""
 
+import contextlib
 import time
 
 import numpy as np
 import pytest
 
-from pysim import simulate
+from pysim import Job, simulate
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program import memory_budget
 from pysim.program.regions import overlapping_pairs
 from workloads import make
+from workloads.registry import WORKLOADS
 
 
 @pytest.fixture
@@ -26,6 +28,7 @@ def gibibyte():
         ("lstm:layers=200000,timesteps=100", "305.2 GiB"),
         ("transformer:layers=1000000", "71.0 GiB"),
         ("transformer:layers=50000", "3.6 GiB"),
+        ("persistent_rnn:timesteps=65000,layers=1024", "15.9 GiB"),
     ],
 )
 @pytest.mark.usefixtures("gibibyte")
@@ -46,8 +49,49 @@ def test_a_long_block_is_refused_before_it_is_split():
 
 @pytest.mark.usefixtures("gibibyte")
 def test_many_launches_are_refused_before_their_dependences_are_looked_for():
-    with pytest.raises(WorkloadError, match=r"job empty: 1,000,000 launches: about 1\.9 GiB"):
-        simulate("titan_v", make("empty:tbs=1,kernels=1000000"), "stream")
+    job = Job("many", list(make("empty").kernels) * 1000000)
+    with pytest.raises(WorkloadError, match=r"job many: 1,000,000 launches: about 1\.9 GiB"):
+        simulate("titan_v", job, "stream")
+
+
+SIZES = [
+    *("3mm:n", "alexnet:width", "bicg:n", "copy:nbytes", "mvt:n", "pointwise:elements", "read:chunk"),
+    *("chase:footprint", "gemm:m", "mlp:width", "columns:rows"),  # of tensors, which take no memory here
+]
+COUNTS = [
+    *(
+        "random_dag:kernels",
+        "random_dag:tensors",
+        "fdtd2d:steps",
+        "fft:kernels",
+        "gaussian:n",
+        "gramschm:cols",
+    ),
+    *("hotspot:kernels", "lud:n", "nw:n", "pathfinder:kernels", "wavefront:graphs", "wavefront:side"),
+    *("empty:kernels", "gemm:repeat", "mlp:layers", "gru:timesteps", "vanilla:layers", "rigid:steps"),
+    *("network:layers", "persistent_rnn:layers", "persistent_rnn:timesteps", "pointwise:inputs"),
+]
+
+
+@pytest.mark.parametrize("key", SIZES + COUNTS)
+@pytest.mark.usefixtures("gibibyte")
+def test_absurd_sizes_are_refused_at_once(key):
+    begin = time.process_time()
+    size = 15 * 7 << 40  # whole tiles of every size
+    if key in COUNTS:
+        with pytest.raises(WorkloadError):
+            make(f"{key}={size}")
+    else:
+        with contextlib.suppress(WorkloadError):
+            assert len(make(f"{key}={size}").kernels) < 100
+    with pytest.raises(WorkloadError, match="must be an integer of 64 bits"):
+        make(f"{key}={10**400}")
+    assert time.process_time() - begin < 2
+
+
+def test_every_workload_is_tried():
+    known = {key.partition(":")[0] for key in SIZES + COUNTS}
+    assert known >= set(WORKLOADS) - {"lstm", "transformer", "ffma", "tensor", "mixed"}
 
 
 def test_without_a_limit_it_is_a_share_of_what_is_free():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import Affine
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm
@@ -78,6 +79,7 @@ def gramschm(cols: int = 64, rows: int = 512) -> Job:
     down = whole("gramschm: rows", rows, 256)
     if cols < 1:
         raise WorkloadError(f"gramschm: cols = {cols}: must be positive")
+    claim_launches(3 * cols, f"gramschm: {cols:,} columns", 9 * cols, 3 * cols)
     memory = Memory()
     a, q, r = (memory.tensor(name, *size, 4) for name, size in
                (("a", (rows, cols)), ("q", (rows, cols)), ("r", (cols, cols))))  # fmt: skip
@@ -115,6 +117,7 @@ def gaussian(n: int = 256) -> Job:
     alone, and a Fan1 that keeps multipliers and pivot row as rows of two matrices; no right-hand side.
     """
     blocks = whole("gaussian: n", n, 16)
+    claim_launches(2 * n, f"gaussian: n = {n:,}", 9 * n, 2 * n)
     memory = Memory()
     a, m, u = (memory.tensor(name, n, n, 4) for name in "amu")
     made = []
@@ -135,6 +138,7 @@ def gaussian(n: int = 256) -> Job:
 def lud(n: int = 256) -> Job:
     """LUD (Rodinia), blocks of 16: diagonal, perimeter and internal kernels, 3 n/16 - 2: 46 for n = 256."""
     blocks = whole("lud: n", n, 16)
+    claim_launches(3 * blocks, f"lud: n = {n:,}", 11 * blocks, 3 * blocks)
     memory = Memory()
     a = memory.tensor("a", n, n, 4)
 

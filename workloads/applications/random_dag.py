@@ -6,11 +6,13 @@ from random import Random
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory
+from pysim.program.memory_budget import claim_launches
 from workloads.kernels.copy import copy
 from workloads.kernels.pointwise import Field, elementwise, flat
 
 Span = tuple[int, int, int]  # tensor number, first and past-the-last sector
 SECTOR = 8  # elements
+PAIR, TENSOR = 44, 512  # bytes while a job is made: of two kernels (their order), of a tensor
 
 
 def _conflict(a: tuple[list[Span], list[Span]], b: tuple[list[Span], list[Span]]) -> bool:
@@ -37,6 +39,7 @@ def random_dag(
     """
     if min(kernels, streams, tensors, elements, largest) < 1 or largest * 2 > elements or tensors < 2:
         raise WorkloadError("random_dag: two tensors at least, largest at most elements / 2, all positive")
+    claim_launches(kernels, "random_dag", 4 * kernels, kernels, kernels**2 * PAIR + tensors * TENSOR)
     random = Random(seed)
     memory = Memory()
     data = [flat(memory.tensor(f"t{i}", 1, elements, 4)) for i in range(tensors)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import Affine
 from workloads.kernels.region import Block, region_kernel
 
@@ -15,6 +16,7 @@ PAD = 8  # a sector of fp32, which holds a halo of one column
 def fdtd2d(n: int = 384, steps: int = 8) -> Job:
     """FDTD-2D (PolyBench), 3 kernels a step, 24 for 8: ey, ex, hz. Assumed: 384 x 384, TBs of 32 x 8."""
     grid = whole("fdtd2d: n", n, 32), whole("fdtd2d: n", n, 8)
+    claim_launches(3 * steps, f"fdtd2d: {steps:,} steps", 10 * steps)
     memory = Memory()
     ex, ey, hz = (memory.tensor(name, n + 2, n + 2 * PAD, 4) for name in ("ex", "ey", "hz"))
     row, col = Affine(base=1, by=8), Affine(base=PAD, bx=32)
@@ -37,6 +39,7 @@ def hotspot(n: int = 384, kernels: int = 10) -> Job:
     Assumed: 384 x 384 and 10 kernels; no count was published.
     """
     blocks = whole("hotspot: n", n, 12)
+    claim_launches(kernels, "hotspot", 3 * kernels)
     memory = Memory()
     power, one, other = (memory.tensor(name, n + 4, n + 4, 4) for name in ("power", "one", "other"))
     near = Affine(by=12), Affine(bx=12)
@@ -61,6 +64,7 @@ def pathfinder(cols: int = 101088, kernels: int = 5) -> Job:
     published.
     """
     tbs = whole("pathfinder: cols", cols, 216)
+    claim_launches(kernels, "pathfinder", 3 * kernels, kernels)
     memory = Memory()
     wall = memory.tensor("wall", 20 * kernels, cols + 40, 4)
     one, other = (memory.tensor(name, 1, cols + 40, 4) for name in ("one", "other"))
@@ -122,6 +126,7 @@ def nw(n: int = 2048) -> Job:
     done when those beside it are.
     """
     blocks = whole("nw: n", n, 16)
+    claim_launches(2 * blocks - 1, f"nw: n = {n:,}", 8 * blocks)
     work = {"int": 12, "smem_ops": 4}
     return Job("nw", _sweep(Memory(), "nw", blocks, 16, work, 31, True, 2180))
 
@@ -133,13 +138,17 @@ def fft(kernels: int = 60, batch: int = 256) -> Job:
     """
     if min(kernels, batch) < 1:
         raise WorkloadError(f"fft: {kernels} kernels, batch {batch}: must be positive")
+    claim_launches(kernels, "fft", 2 * kernels)
     data = Memory().tensor("data", batch, 1024, 4)
     mine = Block(data, 1, 1024, row=Affine(bx=1))
     work = {"fp32": 120, "int": 40, "smem_ops": 32}
     made = [
-        region_kernel(name, (batch, 1), 2, [mine], [mine], work, steps=3, chain=60, smem=4608, registers=64)
-        for _, name in zip(range(kernels), ("forward", "backward") * kernels, strict=False)
-    ]
+        region_kernel(
+            ("forward", "backward")[number % 2], (batch, 1), 2, [mine], [mine], work,
+            steps=3, chain=60, smem=4608, registers=64,
+        )
+        for number in range(kernels)
+    ]  # fmt: skip
     return Job("fft", made)
 
 
@@ -150,6 +159,8 @@ def wavefront(graphs: int = 6, side: int = 64) -> Job:
     """
     if min(graphs, side) < 1:
         raise WorkloadError(f"wavefront: {graphs} graphs of side {side}: must be positive")
+    launches = graphs * (2 * side - 1)
+    claim_launches(launches, f"wavefront: {graphs:,} graphs of side {side:,}", 3 * launches)
     memory = Memory()
     work = {"fp32": 8, "int": 12, "smem_ops": 4}
     made = [k for _ in range(graphs) for k in _sweep(memory, "task", side, 8, work, 16, False, 0)]

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from pysim.errors import WorkloadError
+from pysim.program.job import MAX_TBS
 
 from .cutlass import INTS_COPY, INTS_GROUP, INTS_STEP, VECTOR, WAVEFRONTS, Multistage
 from .machine_hints import MachineHints
@@ -190,7 +191,7 @@ def estimate_us(
     tbs = gx * gy * gz
     together = min(occupancy(tiling, item, hints), -(-tbs // hints.sms))
     steps = -(-tiling.chunk(k) // tiling.tk)
-    if together == 0 or steps > MAX_STEPS:
+    if together == 0 or steps > MAX_STEPS or tbs > MAX_TBS:
         return float("inf")
     work = _step_of(tiling, item, hints)
     moved = (tiling.tm + tiling.tn) * tiling.tk * item

@@ -24,6 +24,7 @@ from pysim.errors import WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import OP, Affine, Code, Program, Sem
 from workloads.kernels.gemm import gemm
 from workloads.kernels.gemm_choice import choose_gemm
@@ -246,6 +247,11 @@ def _columns(first: int, rows: tuple[int, int], layout: Layout, hidden: int) -> 
     return regions
 
 
+def _semaphores(sync: str, steps: int, layout: Layout) -> int:
+    """Return the semaphores of so many steps: whole lines, one for all TBs of the grid or one for each."""
+    return steps * (LINE if sync == "grid" else -(-layout.tbs // LINE) * LINE)
+
+
 def _layer(name: str, case: _Case, w: Tensor, x: Tensor, h: Tensor) -> Kernel:
     """Make the kernel of a layer: w [gates * H, H], x [steps * batch, wide], h [(steps + 1) * batch, H]."""
     layout, hidden, batch, steps = case.layout, case.hidden, case.batch, case.steps
@@ -270,11 +276,11 @@ def _layer(name: str, case: _Case, w: Tensor, x: Tensor, h: Tensor) -> Kernel:
     accesses.append(Access(h, "read", before))
     accesses.append(Access(h, "write", _columns(0, (batch, (steps + 1) * batch), layout, hidden)))
     # a step's semaphores have lines of their own
+    flags = np.zeros((steps, _semaphores(case.sync, 1, layout)), np.int64)
     if case.sync == "grid":
-        flags = np.zeros((steps, LINE), np.int64)
         flags[:, 0] = layout.tbs
     else:
-        flags = np.ones((steps, -(-layout.tbs // LINE) * LINE), np.int64)
+        flags[:] = 1
     return Kernel(
         name,
         _program(case),
@@ -318,6 +324,9 @@ def persistent_rnn(
             f" several layers hidden * batch one of {ALIGN // ITEM}"
         )
     shape = layout_of(kind, hidden, batch, Config.resolve(device(gpu)), sms)
+    posts = _semaphores(sync, timesteps, shape) * layers * 8
+    what = f"persistent_rnn: {layers:,} layers of {timesteps:,} steps"
+    claim_launches(2 * layers, what, 16 * layers, more=posts)
     memory, gates, kernels = Memory(), CELLS[kind][0], list[Kernel]()
     wide = gates * hidden if input == "hoisted" else hidden
     case = _Case(kind, hidden, batch, timesteps, wide, sync, shape)

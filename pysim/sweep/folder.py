@@ -31,6 +31,7 @@ from pysim.machine.device_file import toml_of
 from pysim.machine.devices import DEVICES, device
 from pysim.schemes.registry import parse_schemes
 
+from .locks import acquired
 from .point import KEY_DIGITS, Point, arguments_of, digest
 
 if TYPE_CHECKING:
@@ -281,20 +282,27 @@ class SweepFolder:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked = acquired(handle)
             except BlockingIOError:
                 yield False
                 return
-            except OSError:
-                pass  # a file system without locks: at worst two processes write the same bytes
             if self.is_done(key):
                 yield False
                 return
+            if locked:
+                self._clean(key)
             os.truncate(handle, 0)
             os.write(handle, f"{os.getpid()}\n".encode())
             yield True
         finally:
             os.close(handle)
+
+    def _clean(self, key: str) -> None:
+        """Remove what killed processes have begun to write; the caller holds the point's lock."""
+        result = self.result(key)
+        with suppress(OSError):
+            for part in result.parent.glob(f".{result.name}.*.tmp"):
+                part.unlink(missing_ok=True)
 
     def is_running(self, key: str) -> bool:
         """Return whether a living process holds the point's lock."""

@@ -439,6 +439,9 @@ gs_sim *gs_create(const gs_params *params, const gs_order *order, const gs_job *
 void gs_free(gs_sim *sim);
 /* Runs until the job ends, `max_quanta` quanta have passed, or the TB buffer is nearly full. */
 int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta);
+/* The same, at most to the first quantum that begins at `time` (ticks) or later: a moment that depends
+   neither on threads nor on the calls before. */
+int gs_run_until(gs_sim *sim, uint32_t threads, uint64_t max_quanta, uint64_t time);
 /* From now on the rule dispatches TBs. The thread that calls gs_run calls it. Its tables belong to the
    caller, who keeps them until gs_free. Prologues are not supported. */
 void gs_set_rule(gs_sim *sim, const gs_rule *rule);
@@ -489,3 +492,8 @@ int64_t gs_checkpoint_write(const gs_sim *sim, uint64_t *page, void *out, uint64
 int gs_checkpoint_read(gs_sim *sim, uint64_t *page, const void *data, uint64_t bytes);
 /* All runs are read: the pages from `page` on are zero. */
 int gs_checkpoint_end(gs_sim *sim, uint64_t page);
+/* Brings `to` to the state of `from`, so that it goes on from the same moment under its own setting. `fresh`
+   and `to` are new: of the tables and the setting of `from`, and of the same tables under another setting.
+   They may differ in what the core reads anew at each event (clone.c has the list). GS_ERR_ARG, and nothing
+   is written: they differ in more, which the state depends on; or one of them has failed or has an oracle. */
+int gs_clone(gs_sim *to, const gs_sim *from, const gs_sim *fresh);

@@ -4,10 +4,11 @@
 >>> "stream" in pysim.SCHEMES
 True
 
-``simulate`` runs a job under scheduling schemes on a machine; ``device`` and ``System`` compose the machine;
-``Job``, ``Kernel``, ``Program``, ``Code``, ``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by
-hand (``workloads.make`` has ready ones); ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``,
-``SchemeOption``); ``bound`` says what no scheme beats.
+``simulate`` runs a job under scheduling schemes on a machine; ``Simulation`` is one run, to a moment and on
+from it; ``device`` and ``System`` compose the machine; ``Job``, ``Kernel``, ``Program``, ``Code``,
+``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by hand (``workloads.make`` has ready ones);
+``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``, ``SchemeOption``); ``bound`` says what no
+scheme beats.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .errors import ConfigError, DeadlockError, DependenceError, InternalError, 
 if TYPE_CHECKING:
     from .engine.limits import bound
     from .engine.run import simulate
+    from .engine.stepped import Simulation
     from .machine.config import Config
     from .machine.system import Gpu, System, device
     from .program.job import Access, Job, Kernel, Memory, Tensor
@@ -47,6 +49,7 @@ _LAZY = {
     "SCHEMES": "schemes.registry",
     "Scheme": "schemes.scheme",
     "SchemeOption": "schemes.options",
+    "Simulation": "engine.stepped",
     "System": "machine.system",
     "TableScheme": "schemes.dependence_table",
     "Tensor": "program.job",
@@ -76,6 +79,7 @@ __all__ = [
     "Scheme",
     "SchemeOption",
     "SimError",
+    "Simulation",
     "System",
     "TableScheme",
     "Tensor",

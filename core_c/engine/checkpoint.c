@@ -2,13 +2,11 @@
 #include "engine/checkpoint.h"
 
 #include "base/fail.h"
+#include "base/mailbox.h"
 
 #include <string.h>
 
-/* What belongs to the process and not to the state: it is written as zeros, and kept when a state is read. */
-static const struct {
-    u64 at, bytes;
-} own_fields[] = {
+const gs_span gs_own[GS_OWN] = {
     {offsetof(gs_sim, bytes), sizeof(u64)},
     {offsetof(gs_sim, error_code), sizeof(int)},
     {offsetof(gs_sim, rule), sizeof(gs_rule)},
@@ -32,31 +30,29 @@ static void copy_page(char *to, const char *from, u64 page, int keep)
         memcpy(own, to, GS_PAGE);
     }
     memcpy(to, from, GS_PAGE);
-    for (u32 i = 0; i < sizeof own_fields / sizeof *own_fields; i++) {
-        u64 first = gs_max(own_fields[i].at, begin),
-            end = gs_min(own_fields[i].at + own_fields[i].bytes, begin + GS_PAGE);
+    for (u32 i = 0; i < GS_OWN; i++) {
+        u64 first = gs_max(gs_own[i].at, begin),
+            end = gs_min(gs_own[i].at + gs_own[i].bytes, begin + GS_PAGE);
         if (first < end) {
             memcpy(to + (first - begin), own + (first - begin), end - first);
         }
     }
 }
 
-/* A page that was never written reads as zeros, which takes no memory. */
-static int is_zero(const char *page)
-{
-    const u64 *words = (const u64 *)(const void *)page;
-    u64 any = 0;
-    for (u32 i = 0; i < GS_PAGE / 8 && !any; i += 8) {
-        any = words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] |
-              words[i + 6] | words[i + 7];
-    }
-    return any == 0;
-}
-
-/* A run that has failed has no state to go on from, and the oracle's state is outside the arena. */
-static int refuse(const gs_sim *sim)
+int gs_checkpoint_refuse(const gs_sim *sim)
 {
     return sim->oracle && !sim->error_code ? GS_ERR_ARG : sim->error_code;
+}
+
+u64 gs_page_skip_unused(const gs_sim *sim, u64 page)
+{
+    for (u32 t = 0; t < GS_THREADS; t++) {
+        const gs_thread *th = &sim->thread[t];
+        u64 first = (sim->at_chunks + th->next_chunk * sizeof(gs_chunk) + GS_PAGE - 1) / GS_PAGE;
+        u64 end = (sim->at_chunks + th->end_chunk * sizeof(gs_chunk)) / GS_PAGE;
+        page = page >= first && page < end ? end : page;
+    }
+    return page;
 }
 
 int64_t gs_checkpoint_write(const gs_sim *sim, uint64_t *page, void *out, uint64_t room)
@@ -66,15 +62,21 @@ int64_t gs_checkpoint_write(const gs_sim *sim, uint64_t *page, void *out, uint64
     u64 used = 0;
     gs_page_run run = {0, 0};
     u64 head = 0; /* where the head of the present run is */
-    if (refuse(sim)) {
-        return refuse(sim);
+    if (gs_checkpoint_refuse(sim)) {
+        return gs_checkpoint_refuse(sim);
     }
     if (room < sizeof run + GS_PAGE) {
         return GS_ERR_ARG;
     }
     for (; *page < pages; ++*page) {
+        const u64 after = gs_page_skip_unused(sim, *page);
+        if (after > *page) {
+            run.pages = 0;
+            *page = after - 1;
+            continue;
+        }
         const char *from = (const char *)sim + *page * GS_PAGE;
-        if (is_zero(from)) {
+        if (gs_page_is_zero(from)) {
             run.pages = 0;
             continue;
         }
@@ -101,7 +103,7 @@ static void clear_pages(gs_sim *sim, u64 first, u64 end)
     static const char zero[GS_PAGE];
     for (u64 page = first; page < end; page++) {
         char *to = (char *)sim + page * GS_PAGE;
-        if (!is_zero(to)) {
+        if (!gs_page_is_zero(to)) {
             copy_page(to, zero, page, 1);
         }
     }
@@ -112,8 +114,8 @@ int gs_checkpoint_read(gs_sim *sim, uint64_t *page, const void *data, uint64_t b
     const u64 pages = sim->bytes / GS_PAGE;
     const char *from = data;
     gs_page_run run;
-    if (refuse(sim)) {
-        return refuse(sim);
+    if (gs_checkpoint_refuse(sim)) {
+        return gs_checkpoint_refuse(sim);
     }
     while (bytes) {
         if (bytes < sizeof run) {
@@ -139,8 +141,8 @@ int gs_checkpoint_read(gs_sim *sim, uint64_t *page, const void *data, uint64_t b
 
 int gs_checkpoint_end(gs_sim *sim, uint64_t page)
 {
-    if (refuse(sim)) {
-        return refuse(sim);
+    if (gs_checkpoint_refuse(sim)) {
+        return gs_checkpoint_refuse(sim);
     }
     clear_pages(sim, page, sim->bytes / GS_PAGE);
     return GS_OK;

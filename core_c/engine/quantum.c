@@ -111,6 +111,10 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
                        "deadlock at %.3f us: %u of %u kernels have ended and nothing can happen",
                        (double)sim->q0 / 1024e3, d->kernels_done, sim->n_launches);
     }
+    if (t->until != GS_NEVER && t->until > sim->q0) {
+        /* not beyond the first quantum that begins then: the moment does not depend on what happens before */
+        step = gs_min(step, gs_div_by(t->until - sim->q0 - 1, sim->by_quantum) + 1);
+    }
     const u64 before = sim->q0;
     sim->q0 += step * sim->quantum;
     sim->qn += step;
@@ -125,7 +129,8 @@ int gs_end_quantum(gs_team *t, gs_ctx *ctx)
         samples_merge(sim);
     }
     gs_series_merge_to_fit(sim, sim->q0);
-    if (++t->quanta == 0 || d->tb_tail - d->tb_head > sim->tb_room - sim->sms * GS_TBS) {
+    if (++t->quanta == 0 || sim->q0 >= t->until ||
+        d->tb_tail - d->tb_head > sim->tb_room - sim->sms * GS_TBS) {
         return GS_MORE;
     }
     return GS_OK;

@@ -99,7 +99,7 @@ static void begin(gs_team *t)
     }
 }
 
-int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
+int gs_run_until(gs_sim *sim, uint32_t threads, uint64_t max_quanta, uint64_t time)
 {
     if (sim->error_code) {
         return sim->error_code;
@@ -110,11 +110,12 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
     if (threads == 0 || threads > GS_THREADS) {
         return gs_fail(sim, GS_ERR_ARG, "%u threads: must be 1 to %d", threads, GS_THREADS);
     }
-    if (sim->sched.tb_tail - sim->sched.tb_head > sim->tb_room - sim->sms * GS_TBS) {
+    if (sim->q0 >= time || sim->sched.tb_tail - sim->sched.tb_head > sim->tb_room - sim->sms * GS_TBS) {
         return GS_MORE;
     }
     gs_team t = {.sim = sim,
                  .quanta = max_quanta ? 0 - max_quanta : 1,
+                 .until = time,
                  /* with more threads than processors, a spinning thread keeps the thread that it waits for
                     from running */
                  .spins = (long)threads <= sysconf(_SC_NPROCESSORS_ONLN) ? 10000 : 1,
@@ -122,4 +123,9 @@ int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
                  .next = PTHREAD_COND_INITIALIZER};
     gs_team_run(&t, threads, begin, run_quanta);
     return t.result;
+}
+
+int gs_run(gs_sim *sim, uint32_t threads, uint64_t max_quanta)
+{
+    return gs_run_until(sim, threads, max_quanta, GS_NEVER);
 }

@@ -13,6 +13,7 @@ typedef struct gs_team {
     pthread_mutex_t lock;
     pthread_cond_t next;
     u64 quanta;
+    u64 until;  /* the run ends with the first quantum that begins then or later */
     int result; /* GS_OK: go on */
     /* On host cache lines of their own: waiting threads read one while others count themselves in the
        other. */

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
-import resource
-import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -22,12 +19,10 @@ from pysim.machine.system import Machine, resolve
 from pysim.params import TICKS_PER_NS
 from pysim.program.architecture import other_machine
 from pysim.program.ops import LoweredPrograms
-from pysim.results import energy, gap, power, time_series
+from pysim.results import energy, power, time_series
 from pysim.results.result import Result
-from pysim.results.schema import DTYPES, SERIES
-from pysim.results.tables import names_table
+from pysim.results.schema import SERIES
 from pysim.results.tables import table as rows_of
-from pysim.schemes.hooks import coherence_of
 from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
 from .arguments import check_calls, check_clock, check_deps, check_job_form, table_names, thread_count
@@ -35,6 +30,7 @@ from .extrapolate import Replay
 from .lower import Lowered
 from .outcome import NUMERIC_COLUMNS, Outcome
 from .run_checkpoint import recorded_run
+from .run_rows import add_run, compare, first_row, setting, wanted_tables
 from .session import Session
 from .simulation import Sim
 
@@ -55,44 +51,6 @@ MAX_TB_ROWS = 1_000_000
 MAX_THREADS = 8  # GS_THREADS of the core; more would gain nothing
 REFUSED = (WorkloadError, ConfigError)
 TICKS_S = TICKS_PER_NS * 1e9
-
-
-def _wanted_tables(words: Sequence[str]) -> frozenset[str]:
-    return frozenset(DTYPES) if "all" in words else frozenset(words) | {"runs", "names", "host"}
-
-
-def _host(run: int, session: Session, seconds: Mapping[str, float]) -> NDArray[np.void]:
-    from pysim._ffi import ffi, lib
-
-    build = ffi.string(lib.gs_build_info()).decode()
-    versions = f"core {build}; python {platform.python_version()}; numpy {np.__version__}"
-    unit = 1 if sys.platform == "darwin" else 1024
-    return rows_of(
-        "host",
-        1,
-        run=run,
-        threads=session.threads,
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
-        versions=versions,
-        machine=f"{platform.machine()} {platform.system()} {platform.release()}",
-        **seconds,
-    )
-
-
-def _edges(run: int, deps: Dependences, job: Job, number: Sequence[int]) -> NDArray[np.void]:
-    pairs, launch = deps.edges, np.array(number, np.int64)
-    who = launch[pairs["consumer"]]
-    streams = np.array([k.stream for k in job.kernels], np.int64)
-    return rows_of(
-        "edges",
-        len(pairs),
-        run=run,
-        kernel=who,
-        stream=streams[who],
-        tb=-1,
-        producer_kernel=launch[pairs["producer"]],
-        producer_tb=-1,
-    )
 
 
 def _load(
@@ -136,13 +94,6 @@ def _without_run(result: Result, run: int, row: dict[str, Any], status: str, err
     return True
 
 
-def _first_row(job: Job, config: Config, choice: Choice) -> dict[str, Any]:
-    """Return the row of ``runs`` of a scheme that has not run yet."""
-    row: dict[str, Any] = dict.fromkeys(NUMERIC_COLUMNS, math.nan)
-    names = {"workload": job.name, "arguments": job.arguments, "scheme": choice.name}
-    return row | names | {"gpu": config.device.name, "status": "ok"}
-
-
 def _run_scheme(
     result: Result,
     session: Session,
@@ -159,17 +110,12 @@ def _run_scheme(
     attempts under a power limit, and last the one to use now.
     """
     run, config, clock = len(result.parts.get("runs", [])), session.config, session.clock
-    told, row = len(result.notes), _first_row(session.job, config, choice)
+    told, row = len(result.notes), first_row(session.job, config, choice)
     try:
         config = config.replaced(choice.pins) if choice.pins else config
         known = session.bounds(config, choice)
         config = config.replaced({"sim.clock_share": shares[-1]}) if shares else config
-        row |= {
-            "bound_us": known.bound_us,
-            "estimate_us": known.estimate_us,
-            "submit": str(config["host.submit"]),
-            "coherence": coherence_of(choice.scheme, config.encoded()),
-        }
+        row |= setting(config, choice, known)
         with clock.phase("load"):
             lowered, programs, replay, sim = _load(session, choice, config, known, replays)
     except REFUSED as error:
@@ -198,28 +144,14 @@ def _run_scheme(
         result.notes.append(replay.note(choice.name, config))
         if not replay.within_error(config):
             return _run_scheme(result, session, choice, wanted, progress, stop, False, shares)
-    energies = config.device.energies if ended else ()
-    spent = found.energy(run, energies)
+    spent = found.energy(run, config.device.energies if ended else ())
     if ended and config.integer("sim.sustained") and config.number("gpu.power_limit"):
         left, note = _sustained_clock(config, session.config, spent, found.end / TICKS_S)
         if left != config.number("sim.clock_share") and len(shares) + 1 < power.MAX_RUNS:
             del result.notes[told:]
             return _run_scheme(result, session, choice, wanted, progress, stop, replays, (*shares, left))
         result.notes.append(f"{choice.name}: {note}")
-    row |= found.row(choice.scheme.has_window)
-    row["reason"] = row["reason"] or session.note
-    row["energy_j"] = float(spent["joule"].sum()) if energies else math.nan
-    result.add("runs", rows_of("runs", 1, run=run, **row))
-    result.add("names", names_table(run, found.job))
-    made = found.tables(run, choice.scheme.kernels_wait)
-    made["energy"] = lambda: spent
-    made["edges"] = lambda: _edges(run, session.deps, found.job, found.launch_of_kernel)
-    result.notes += time_series.interval_notes(found.series, choice.name, found.lowered.values["sim.sample"])
-    for table, make in made.items():
-        if table in wanted:
-            result.add(table, make())
-    clock.count("write", time.perf_counter() - done)
-    result.add("host", _host(run, session, clock.lap()))
+    add_run(result, session, choice, found, row, spent, wanted, done)
     return ended
 
 
@@ -236,13 +168,6 @@ def _sustained_clock(
 
 def _tb_rows(result: Result) -> int:
     return sum(len(part) for part in result.parts.get("tbs", []))
-
-
-def _compare(result: Result) -> None:
-    """Fill the columns ``speedup`` and ``gap_won``, which refer to the run of ``stream``."""
-    rows = gap.compared(np.concatenate(result.parts["runs"]))
-    result.parts["runs"] = [rows]
-    result.notes += gap.gap_notes(rows)
 
 
 def _complete_interrupted(result: Result, choices: Sequence[Choice]) -> None:
@@ -341,7 +266,7 @@ def simulate(
     check_job_form(job)
     listed = parse_schemes(schemes)
     words = table_names(tables)
-    wanted = _wanted_tables(words)
+    wanted = wanted_tables(words)
     time_series.check_interval(float(config.number("sim.sample")), words)
     power.check_power(config)
     check_calls(progress=progress, stop=stop)
@@ -384,7 +309,7 @@ def simulate(
     if result.interrupted:
         result.notes.append("interrupted")
         _complete_interrupted(result, choices)
-    _compare(result)
+    compare(result)
     for number in result.unlisted:
         rows = result.parts["runs"][0][number:]
         if rows["status"] == b"ok":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .lower import Lowered
 
 SLICE_SECONDS = 0.07  # wall time of a call of the core
+NEVER = (1 << 64) - 1  # GS_NEVER
 SLICE_QUANTA = 1 << 32  # of such a call, at most
 
 
@@ -128,13 +129,14 @@ class Sim:
         progress: Callable[[int], None],
         stop: Callable[[], bool],
         saver: Saver | None = None,
+        until: int = NEVER,
     ) -> tuple[NDArray[np.void], bool]:
         """Run to the end in slices; return (TB records, whether the job ended).
 
         ``threads``: of the core; ``room``: most records to return; ``every``: records taken from the core at
         once; ``keep``: whether records are kept at all; ``progress(TBs done)`` is called after each slice;
-        the run ends early once ``stop()`` is true. ``saver``: writes checkpoints between slices, and has the
-        one to go on from.
+        the run ends early once ``stop()`` is true, and with the first quantum that begins at tick ``until``
+        or later. ``saver``: writes checkpoints between slices, and has the one to go on from.
         """
         from pysim._ffi import check
 
@@ -145,7 +147,8 @@ class Sim:
         while not done:
             begin = time.perf_counter()
             try:
-                done = check(self.lib.gs_run(self.sim, threads, quanta), self.sim) == self.lib.GS_DONE
+                code = self.lib.gs_run_until(self.sim, threads, quanta, until)
+                done = check(code, self.sim) == self.lib.GS_DONE
             except DeadlockError:
                 if not self.stopped:
                     raise
@@ -158,10 +161,11 @@ class Sim:
             # slices of about SLICE_SECONDS, so signals and the progress bar are served; a slice that ends
             # early on a full record buffer misleads the estimate, hence the limit of 4 times
             quanta = max(1, min(quanta * 4, int(quanta * SLICE_SECONDS / max(spent, 1e-6)) + 1, SLICE_QUANTA))
-            self.tbs_done = int(self.totals().tbs_done)
+            totals = self.totals()
+            self.tbs_done = int(totals.tbs_done)
             progress(self.tbs_done)
             if saver is not None and not done:
                 saver.after_slice(kept)
-            if not done and (self.stopped or stop()):
+            if not done and (self.stopped or stop() or totals.now >= until):
                 break
         return np.concatenate(kept)[:room], done

@@ -15,7 +15,7 @@ from typing import Any
 
 CASE = Path(__file__).with_name("case.py")
 # counting starts and ends with this function: Python's start, the lowering and the tables stay outside
-INSIDE = "gs_run"
+INSIDE = "gs_run_until"
 NAME = re.compile(r"(?:\((\d+)\))? ?(.*)")
 COST = re.compile(r"[0-9+*-]")
 

@@ -11,6 +11,7 @@ from pysim.engine import simulation
 from pysim.engine.checkpoints import Checkpoints
 from tests.golden.cases import CASES
 from tests.golden.store import hashes, stored
+from tests.support.thin import thin
 
 SMALL = "gru:hidden=256,batch=8,timesteps=2,layers=1"
 
@@ -44,7 +45,11 @@ def run(case, checkpoints=None, threads=1, stop_after=None):
 SHORT = ("h200_kernel", "h100_conv", "trace", "written_trace", "series", "wavefront", "peer", "stream_k")
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "oracle"])
+# cases that are slow and have a like among the others
+DEEP = ("irregular", "gru_table", "attention", "stream_k", "peer", "h100_conv", "written_trace")
+
+
+@pytest.mark.parametrize("name", thin((n for n in CASES if n != "oracle"), {*CASES} - {*DEEP}))
 def test_any_moment(tmp_path, name, monkeypatch):
     """Every scheme, a trace, host copies, time series, replay, power; on 1 and 4 threads by turns."""
     monkeypatch.setattr(simulation, "SLICE_QUANTA", 2 if name in SHORT else 30)

@@ -18,13 +18,14 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation clean
+.PHONY: help setup build gru test deep slurm nightly check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make gru       install, compile, run configs/gru_sizes.py: a GRU of two sizes under five schemes"
 	@echo "make test      install, compile, run the tests (ten minutes on two cores)"
 	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike"
+	@echo "make nightly   make deep and make slurm: also sweeps killed at 100 random moments"
 	@echo "make slurm     sweeps on a private Slurm of one node, disturbed (ten minutes); apt-get install slurm-wlm munge"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
@@ -79,6 +80,8 @@ test: $(CORE)
 # whole chips, and cases that are alike
 deep: $(CORE)
 	$(PY) -m pytest -q -n auto --dist worksteal -m deep
+
+nightly: deep slurm
 
 # docs/batches.md says what is tested; submitit and Dask only for this
 slurm: $(CORE)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,24 +31,15 @@ from pysim.machine.devices import DEVICES, device
 from pysim.schemes.registry import parse_schemes
 
 from .locks import acquired
-from .point import KEY_DIGITS, Point, arguments_of, digest
+from .plan import KEY, Place, Plan
+from .point import Point, arguments_of, digest
 
 if TYPE_CHECKING:
     from pysim.machine.config import Config
 
 
 PLAN = "sweep.json"
-FORMAT = 1
 MOST_PLAN_BYTES = 1 << 30
-_KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A point of the grid: its value of each key, and the keys of its result files."""
-
-    values: tuple[Any, ...]
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,65 +65,6 @@ class Status:
         ):
             parts += [f"{count:,} {what}"] if count else []
         return ", ".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What ``sweep.json`` holds: ``keys`` and ``places`` of the grid, and every point by its file's key."""
-
-    workload: str
-    keys: tuple[str, ...]
-    schemes: tuple[str, ...]
-    places: tuple[Place, ...]
-    points: Mapping[str, Point]
-    groups: Mapping[str, str]
-    code: str
-
-    def files(self) -> list[str]:
-        """Return the keys of the result files in grid order, each once."""
-        return list(dict.fromkeys(key for place in self.places for key in place.files))
-
-    def name(self, place: Place) -> str:
-        """Return a point of the grid as text."""
-        pairs = zip(self.keys, place.values, strict=True)
-        return ", ".join(f"{key}={value}" for key, value in pairs) or self.workload
-
-    def name_of(self, key: str) -> str:
-        """Return the point of a result file as text."""
-        return next((self.name(place) for place in self.places if key in place.files), key)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data, for JSON."""
-        return {
-            "format": FORMAT,
-            "workload": self.workload,
-            "keys": list(self.keys),
-            "schemes": list(self.schemes),
-            "code": self.code,
-            "places": [{"values": list(p.values), "files": list(p.files)} for p in self.places],
-            "points": {
-                key: {"group": self.groups[key], **point.as_dict()} for key, point in self.points.items()
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Plan:
-        """Read :meth:`as_dict`; WorkloadError, TypeError, KeyError or ValueError for anything else."""
-        if data["format"] != FORMAT:
-            raise WorkloadError(f"format {brief(data['format'])}: this version reads {FORMAT}")
-        places = tuple(Place(tuple(row["values"]), tuple(row["files"])) for row in data["places"])
-        points, groups = {}, {}
-        for key, row in data["points"].items():
-            if not _KEY.fullmatch(key):
-                raise WorkloadError(f"{brief(key)} is no key of a point")
-            rest = dict(row)
-            groups[key] = rest.pop("group")
-            points[key] = Point.from_dict(rest)
-        keys, schemes = tuple(map(str, data["keys"])), tuple(map(str, data["schemes"]))
-        for place in places:
-            if len(place.values) != len(keys) or not set(place.files) <= points.keys():
-                raise WorkloadError(f"{brief(place.values)} is no point of the grid")
-        return cls(str(data["workload"]), keys, schemes, places, points, groups, str(data["code"]))
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -277,9 +208,15 @@ class SweepFolder:
 
     @contextmanager
     def claimed(self, key: str) -> Iterator[bool]:
-        """Lock a point; yield whether this process may simulate it: no other one does, and it is not done."""
+        """Lock a point; yield whether this process may simulate it: no other one does, and it is not done.
+
+        Raises OutputError where nothing can be written.
+        """
         lock = self.path / "locks" / key
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise OutputError(f"cannot write {lock}: {error.strerror}") from error
         try:
             try:
                 locked = acquired(handle)
@@ -291,8 +228,9 @@ class SweepFolder:
                 return
             if locked:
                 self._clean(key)
-            os.truncate(handle, 0)
-            os.write(handle, f"{os.getpid()}\n".encode())
+            with suppress(OSError):  # on a full disk the lock itself still holds
+                os.truncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
             yield True
         finally:
             os.close(handle)
@@ -327,7 +265,7 @@ class SweepFolder:
             with suppress(OSError):
                 if lock.read_text(encoding="ascii", errors="replace").strip() == str(process):
                     found.append(lock.name)
-        return [key for key in found if _KEY.fullmatch(key) and not self.is_done(key)]
+        return [key for key in found if KEY.fullmatch(key) and not self.is_done(key)]
 
     def fail(self, key: str, reason: str) -> None:
         """Keep why a point failed; a disk that is full or gone keeps nothing."""
@@ -363,7 +301,7 @@ class SweepFolder:
             return set()
         except OSError as error:
             raise WorkloadError(f"{self.path / folder}: cannot be read: {error.strerror}") from None
-        return {name.removesuffix(suffix) for name in names if _KEY.fullmatch(name.removesuffix(suffix))}
+        return {name.removesuffix(suffix) for name in names if KEY.fullmatch(name.removesuffix(suffix))}
 
     def missing(self) -> list[str]:
         """Return the keys of the points that are not done, in grid order."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .folder import Status
 
 DEFAULT_TABLES = ("runs", "kernels", "stalls", "energy")
-NEVER = ("explain", "out")  # shared options that a sweep does not take, or takes in its own way
+NEVER = ("explain", "out", "force")  # shared options that a sweep does not take, or takes in its own way
 SHOWN_FAILURES = 10
 
 
@@ -72,7 +72,7 @@ def run(words: list[str]) -> None:
     from pysim.cli.script import Script
 
     parser = make_parser(f"{RUN.doc}\n\nExample: pysim run gru --hidden 512 --schemes stream,graph")
-    parser.prog = "pysim run WORKLOAD"
+    parser.prog = "pysim run"
     parser.add_argument(
         "workload", metavar="WORKLOAD", help="name of `pysim workloads`, or name:key=value,..."
     )
@@ -109,13 +109,13 @@ def _grid(parser: Parser, words: Sequence[str]) -> dict[str, list[str]]:
 def sweep(words: list[str]) -> int:
     """Simulate what is missing of a grid of points."""
     parser = make_parser(
-        SWEEP.doc + "\n\nExample: pysim sweep gru --grid hidden=512,1024 batch=16,32 --out runs/gru",
+        f"{SWEEP.doc} Several GPUs (--gpu a,b) are a key of it.\n\nExample: pysim sweep gru --grid hidden=512,1024 batch=16,32 --out runs/gru",
         {"schemes": ("stream", "graph", "tb_static"), "tables": DEFAULT_TABLES},
         NEVER,
-        "a sweep writes a file a point, to the folder of --out",
+        "a sweep writes a file a point to the folder of --out, and replaces none",
         "a sweep goes on by itself from what is in its folder",
     )
-    parser.prog = "pysim sweep WORKLOAD|FILE.toml"
+    parser.prog = "pysim sweep"
     parser.allow("out")
     text = "name of `pysim workloads` (name:key=value,... too), or a file that describes the sweep"
     parser.add_argument("workload", metavar="WORKLOAD|FILE.toml", help=text)

@@ -109,7 +109,8 @@ def _grid(parser: Parser, words: Sequence[str]) -> dict[str, list[str]]:
 def sweep(words: list[str]) -> int:
     """Simulate what is missing of a grid of points."""
     parser = make_parser(
-        f"{SWEEP.doc} Several GPUs (--gpu a,b) are a key of it.\n\nExample: pysim sweep gru --grid hidden=512,1024 batch=16,32 --out runs/gru",
+        f"{SWEEP.doc} Several GPUs (--gpu a,b) are a key of it.\n\n"
+        "Example: pysim sweep gru --grid hidden=512,1024 batch=16,32 --out runs/gru",
         {"schemes": ("stream", "graph", "tb_static"), "tables": DEFAULT_TABLES},
         NEVER,
         "a sweep writes a file a point to the folder of --out, and replaces none",

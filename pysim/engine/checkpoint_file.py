@@ -35,16 +35,17 @@ _LEVEL = 1  # of zlib: state of L1 and L2 shrinks to a quarter, and higher level
 
 
 class Writer:
-    """Writes blocks; made by :func:`writing`."""
+    """Writes blocks; made by :func:`writing`. ``size``: bytes so far."""
 
     def __init__(self, file: IO[bytes], header: Mapping[str, Any]) -> None:
-        self._file, self._digest = file, hashlib.sha256()
+        self._file, self._digest, self.size = file, hashlib.sha256(), 0
         text = json.dumps(header, sort_keys=True).encode()
         self._put(HEAD.pack(MAGIC, VERSION, len(text)) + text)
 
     def _put(self, data: bytes) -> None:
         self._digest.update(data)
         self._file.write(data)
+        self.size += len(data)
 
     def add(self, name: bytes, data: memoryview | bytes) -> None:
         """Write bytes, in blocks of at most ``MOST_RAW``, under a name of four bytes."""

@@ -145,7 +145,7 @@ class Checkpoints:
             self._deferred = False
         if self._leaving is not None:
             self.flush()
-            raise self._leaving
+        self.leave_if_asked()
 
     def is_due(self) -> bool:
         """Return whether a checkpoint is to be written now."""
@@ -156,9 +156,13 @@ class Checkpoints:
         return timer or self._asked or self._leaving is not None
 
     def leave_if_asked(self) -> None:
-        """Raise what :meth:`stop` has asked for."""
-        if self._leaving is not None:
-            raise self._leaving
+        """Raise what :meth:`stop` has asked for, once, or that the time is up."""
+        error = self._leaving
+        if error is None:
+            return
+        if not self.time_is_up:
+            self._leaving = None
+        raise error
 
     def flush(self) -> None:
         """Write the records of runs that have ended; what cannot be written is reported, not raised."""
@@ -197,9 +201,9 @@ class Checkpoints:
                 for rows in tbs:
                     write_rows(out, "tbs", rows)
             self._drop_others()
-            size, spent = path.stat().st_size / 1e6, time.monotonic() - begin
             at = f"{header['scheme']} at {header['time_us']:,.1f} us"
-            self.say(f"checkpoint {path}: {at}, {size:,.1f} MB in {spent:.1f} s")
+            spent = time.monotonic() - begin
+            self.say(f"checkpoint {path}: {at}, {out.size / 1e6:,.1f} MB in {spent:.1f} s")
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key[:40]}.ckpt"

@@ -104,7 +104,7 @@ def sidecar(path: str | os.PathLike[str]) -> Path:
     beside = Path(path).with_suffix(".json")
     try:
         own = os.path.samestat(os.fstat(sys.stdout.fileno()), beside.stat())
-    except (OSError, ValueError):  # no such file, or stdout has no descriptor
+    except (OSError, ValueError, AttributeError):  # no such file, or stdout has no descriptor, or is closed
         own = False
     return beside.with_suffix(".config.json") if own else beside
 

@@ -54,8 +54,13 @@ class SweepResults:
             self.keys = tuple(str(key) for key in plan["keys"])
             self.schemes = tuple(str(name) for name in plan["schemes"])
             places = [(tuple(row["values"]), tuple(row["files"])) for row in plan["places"]]
-            if any(len(values) != len(self.keys) for values, _ in places):
-                raise ValueError("a point has another number of keys")
+            if len({RUN.name, *self.keys}) != len(self.keys) + 1:
+                raise ValueError("keys that are not different")
+            for values, keys in places:
+                if len(values) != len(self.keys) or not all(isinstance(v, int | float | str) for v in values):
+                    raise ValueError(f"values {values}")
+                if not keys or not all(isinstance(key, str) for key in keys):
+                    raise ValueError(f"files {keys}")
         except FileNotFoundError:
             raise StoreError(f"{self.path} holds no sweep: there is no {PLAN}") from None
         except OSError as error:
@@ -74,6 +79,7 @@ class SweepResults:
     def frame(self) -> pd.DataFrame:
         """Return the runs of all points that are done in grid order, the grid's keys first.
 
+        A key that is named like a column of ``runs`` and differs from it is the column ``grid.KEY``.
         ``attrs`` holds the units and meanings of columns and the number of points that are ``missing``. Warns
         of missing points.
         """
@@ -85,7 +91,14 @@ class SweepResults:
             warnings.warn(f"{self.path}: {self.missing} of {self.points} points are missing", stacklevel=3)
         tables, columns = self.merged(("runs",))
         runs, places = tables["runs"], tables[POINTS]
-        made = {key: decode(places[key]) for key in self.keys if key not in (runs.dtype.names or ())}
+        names = runs.dtype.names or ()
+        made = {}
+        for key in self.keys:
+            values = decode(places[key])
+            if key not in names:
+                made[key] = values
+            elif not np.array_equal(values, decode(runs[key])):  # another thing than the column of that name
+                made[f"grid.{key}"] = values
         made |= {name: decode(runs[name]) for name in runs.dtype.names or ()}
         frame = pd.DataFrame(made)
         frame.attrs["units"] = {column.name: column.unit for column in columns.get("runs", ())}
@@ -110,8 +123,8 @@ class SweepResults:
         """
         rows: dict[str, list[Table]] = {name: [] for name in wanted}
         columns: dict[str, tuple[Column, ...]] = {}
-        values: list[tuple[Any, ...]] = []
-        size, count = 0, 0
+        values: dict[int, tuple[Any, ...]] = {}
+        size = 0
         for part, results, number in self._runs():
             for name in set(wanted) & set(results):
                 table = results.array(name)
@@ -124,12 +137,12 @@ class SweepResults:
                         f"{self.path}: the tables take more than {most_bytes >> 20:,} MiB: choose fewer"
                     )
                 rows[name].append(kept)
-            values += [part.values] * len(number)
-            count += len(number)
-        tables = {name: _joined(name, parts) for name, parts in rows.items() if parts}
+            values |= dict.fromkeys(number.values(), part.values)
+        order = sorted(values)
+        tables = {name: _joined(name, parts, order) for name, parts in rows.items() if parts}
         if "runs" in wanted:
             tables.setdefault("runs", np.zeros(0, [("run", "<i4")]))
-        tables[POINTS] = _grid_table(self.keys, values)
+        tables[POINTS] = _grid_table(self.keys, [values[number] for number in order])
         columns[POINTS] = (
             RUN,
             *(
@@ -142,21 +155,26 @@ class SweepResults:
     def _runs(self) -> Iterator[tuple[Part, Results, dict[int, int]]]:
         """Yield each file with the numbers of the runs to take from it: new ones by those in the file.
 
-        Raises StoreError for a file whose tables do not have the hash that was stored with them.
+        Numbers ascend in grid order, and with the schemes of the plan inside a point. Raises StoreError for a
+        file whose tables do not have the hash that was stored with them, and for one of another point.
         """
-        seen: set[tuple[int, bytes]] = set()
-        wanted = {name.encode() for name in self.schemes}
-        count = 0
+        seen: set[int] = set()
+        wanted = {name.encode(): at for at, name in enumerate(self.schemes)}
         for part in self.parts:
-            results = Results(part.path)
-            results.verify()
+            try:
+                results = Results(part.path)
+                results.verify()
+            except StoreError as error:
+                raise StoreError(f"{error}: delete it and run pysim sweep again") from error
+            if results.attributes.get("point") != part.path.stem:
+                raise StoreError(f"{part.path} holds another point: delete it and run pysim sweep again")
             runs = results.array("runs")
             number = {}
             for run, scheme in zip(runs["run"].tolist(), runs["scheme"].tolist(), strict=True):
-                if scheme in wanted and (part.place, scheme) not in seen:
-                    seen.add((part.place, scheme))
-                    number[run] = count
-                    count += 1
+                new = part.place * len(wanted) + wanted.get(scheme, 0)
+                if scheme in wanted and new not in seen:
+                    seen.add(new)
+                    number[run] = new
             yield part, results, number
 
 
@@ -209,11 +227,13 @@ def collect(
     return len(made["runs"])
 
 
-def _joined(name: str, parts: Sequence[Table]) -> Table:
-    """Return the rows of several files as one table; files of one version of the code have equal columns."""
+def _joined(name: str, parts: Sequence[Table], order: Sequence[int]) -> Table:
+    """Return the rows of several files as one table, with runs numbered as ``order`` sorts them."""
     if any(part.dtype.names != parts[0].dtype.names for part in parts):
         raise StoreError(f"table {name}: files have different columns")
-    return np.concatenate(parts)
+    made = np.concatenate(parts)
+    made["run"] = np.searchsorted(order, made["run"])
+    return made[np.argsort(made["run"], kind="stable")]
 
 
 def _grid_table(keys: Sequence[str], values: Sequence[tuple[Any, ...]]) -> Table:

@@ -111,7 +111,8 @@ def _status(main: Callable[[], int | None]) -> int:
         with _signals():
             status = main() or 0
             # A broken pipe raises here at the latest, where it can still be handled.
-            sys.stdout.flush()
+            if sys.stdout is not None:  # None: it was closed before the start
+                sys.stdout.flush()
             return status
     except BrokenPipeError:
         # The interpreter flushes stdout again at exit, which must not fail.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -175,7 +176,7 @@ def _launch(made: Sweep, where: Path, args: argparse.Namespace) -> int:
             raise
     ended = folder.status()
     _tell(ended, where, args.json)
-    return EXIT_ERROR if not args.dry_run and (ended.failed or ended.missing) else 0
+    return EXIT_ERROR if not args.dry_run and ended.done < ended.total else 0
 
 
 def _submit(made: Sweep, where: Path, args: argparse.Namespace, engine: choice.Engine) -> int:
@@ -237,7 +238,7 @@ def collect(words: list[str]) -> None:
     runs = stats.collect(
         args.folder,
         args.out,
-        tables=args.tables,
+        tables=() if args.tables == ("all",) else args.tables,
         partial=args.partial,
         force=args.force,
         most_bytes=(args.max_memory or limit()) // 3,  # they are joined, and HDF5 makes the file in memory
@@ -268,6 +269,8 @@ def work_command(words: list[str]) -> int:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(words)
     folder = SweepFolder(args.folder)
+    if args.child:  # Ctrl-C reaches all processes of a terminal: the parent stops its workers by SIGTERM
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid() if args.child else None
     failed = work(folder, args.shard, args.threads, args.max_memory, not args.child, parent, args.max_time)
     if not args.quiet:

@@ -212,8 +212,10 @@ class SweepFolder:
 
         Raises OutputError where nothing can be written.
         """
+        self.check()
         lock = self.path / "locks" / key
         try:
+            lock.parent.mkdir(exist_ok=True)  # tools that copy folders leave empty ones out
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise OutputError(f"cannot write {lock}: {error.strerror}") from error
@@ -234,6 +236,11 @@ class SweepFolder:
             yield True
         finally:
             os.close(handle)
+
+    def check(self) -> None:
+        """Raise OutputError if the folder has gone: results must not go where its mount was."""
+        if not (self.path / PLAN).exists():
+            raise OutputError(f"cannot write {self.path}: No such file or directory: {PLAN} has gone")
 
     def _clean(self, key: str) -> None:
         """Remove what killed processes have begun to write; the caller holds the point's lock."""
@@ -270,6 +277,7 @@ class SweepFolder:
     def fail(self, key: str, reason: str) -> None:
         """Keep why a point failed; a disk that is full or gone keeps nothing."""
         with suppress(OSError):
+            self._failure(key).parent.mkdir(exist_ok=True)
             write_whole(self._failure(key), (json.dumps({"reason": reason}) + "\n").encode())
 
     def clear_failure(self, key: str) -> None:

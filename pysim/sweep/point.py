@@ -122,6 +122,8 @@ def typed(workload: str, key: str, value: GridValue) -> GridValue:
     """Return a value of a workload's key with the type of its default; ConfigError if it is not taken."""
     from workloads.registry import parse
 
+    if "," in str(value):
+        raise ConfigError(f"grid: {key} = {brief(value)}: one value has no comma")
     try:
         made = parse(f"{workload}:{key}={value}")[1][key]
     except WorkloadError as error:

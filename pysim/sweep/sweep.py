@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from pysim.cli.checks import check_tables
 from pysim.errors import ConfigError, brief
 from pysim.machine.devices import device
 from pysim.schemes.registry import parse_schemes
+from pysim.toml_text import MOST_BYTES, parse_toml
 from pysim.units import ROWS, Value, parse, row_of, suggest
 
 from .point import GridValue, Point, arguments_of, typed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .folder import Status, SweepFolder
 
 MOST_POINTS = 1_000_000
-MOST_BYTES = 1 << 20  # of a file that describes a sweep
 GPU = "gpu"  # key of the grid for several GPUs
 _FILE_KEYS = ("workload", "grid", "set", "gpu", "schemes", "tables", "rename", "out")
 
@@ -51,12 +50,16 @@ def _values(key: str, given: object) -> tuple[GridValue, ...]:
         if not isinstance(value, GridValue):
             raise ConfigError(f"grid: {key} = {brief(value)}: must be a number or a text")
     plain = [int(value) if isinstance(value, bool) else value for value in values]
-    seen: set[GridValue] = set()
-    for value in plain:
-        if value in seen:
-            raise ConfigError(f"grid: {key} = {brief(value)} is listed twice")
-        seen.add(value)
     return tuple(plain)
+
+
+def _each_once(key: str, values: Sequence[GridValue], meant: Sequence[GridValue]) -> None:
+    """Refuse two values that mean the same; ``meant``: what they mean."""
+    seen: set[GridValue] = set()
+    for value, same in zip(values, meant, strict=True):
+        if same in seen:
+            raise ConfigError(f"grid: {key} = {brief(value)} is listed twice")
+        seen.add(same)
 
 
 class Sweep:
@@ -195,16 +198,19 @@ class Sweep:
             if key in ROWS:
                 if key in self.settings:
                     raise ConfigError(f"grid: {key} is set as well")
-                for value in values:
-                    parse(key, row_of(key), value)
+                _each_once(key, values, [parse(key, row_of(key), value) for value in values])
                 self.grid[key] = tuple(map(plain_number, values))
                 continue
+            if key == GPU and len(self.gpus) > 1:
+                raise ConfigError("grid: gpu is the key of several GPUs as well")
             if key in fixed:
                 raise ConfigError(f"grid: {key} is given as well in {self.workload}")
             if key not in known:
                 hint = suggest(key, [*known, *ROWS]) or f": {head} has {', '.join(known)}"
+                hint = ": give several GPUs as gpu, --gpu a,b on a command line" if key == GPU else hint
                 raise ConfigError(f"grid: no key or parameter {key}{hint}")
             self.grid[key] = tuple(typed(head, key, value) for value in values)
+            _each_once(key, values, self.grid[key])
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> tuple[Sweep, Path | None]:
@@ -217,18 +223,11 @@ class Sweep:
         shown = brief(str(file), 200)
         try:
             if not file.is_file():
-                raise ConfigError("no such file")
+                raise ConfigError("a folder, no file" if file.is_dir() else "no such file")
             with file.open("rb") as opened:
-                data = opened.read(MOST_BYTES + 1)
-            if len(data) > MOST_BYTES:
-                raise ConfigError(f"a sweep has at most {MOST_BYTES >> 20} MiB")
-            return cls._from_table(tomllib.loads(data.decode()))
+                return cls._from_table(parse_toml(opened.read(MOST_BYTES + 1)))
         except OSError as error:
             raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from None
-        except RecursionError:
-            raise ConfigError(f"{shown}: not valid TOML: nested too deeply") from None
-        except ValueError as error:
-            raise ConfigError(f"{shown}: not valid TOML: {brief(str(error), 200)}") from None
         except ConfigError as error:
             raise ConfigError(f"{shown}: {error}") from None
 

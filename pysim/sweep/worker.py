@@ -58,8 +58,9 @@ def simulate_point(folder: SweepFolder, key: str, threads: int, until: float = m
     run = script.run(job, stats, stats.Log(quiet=True))
     if run.result.interrupted:
         raise interruption(kept)
+    folder.check()
     tables = script.tables_to_write(run.listed)
-    script.store(stats, tables, about={"graph": graph_hash(run.result.deps)}, beside=False)
+    script.store(stats, tables, about={"graph": graph_hash(run.result.deps), "point": key}, beside=False)
 
 
 def _checkpoints(folder: SweepFolder, key: str, script: Script, until: float) -> Checkpoints | None:

@@ -302,7 +302,7 @@ def test_a_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
             device(str(tmp_path / f"{name}.toml"))
     for text, message in (
         ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
-        (".".join(["gpu"] * 5000) + " = 1", "nested too deeply"),
+        (".".join(["gpu"] * 5000) + " = 1", "a key of more than 64 parts"),
         ("# " + "a" * (1 << 20), "a device file has at most 1 MiB"),
         ("gpu.sms = " + "1" * 5000, "not valid TOML: "),
         ("gpu.sms = 1" + "0" * 400, "gpu.sms = 10"),

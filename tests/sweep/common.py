@@ -4,6 +4,20 @@ import subprocess
 import sys
 
 import stats
+from pysim.sweep import Sweep, SweepFolder
+
+SMALL = "gru:layers=1,timesteps=2,batch=8"
+GRID = {"hidden": [64, 96], "split": [0, 1]}
+
+
+def sweep(grid=None, schemes="stream,graph", **more):
+    return Sweep(SMALL, GRID if grid is None else grid, schemes=schemes, tables=("runs", "kernels"), **more)
+
+
+def planned(tmp_path, *given, **more):
+    folder = SweepFolder(tmp_path / "sweep")
+    sweep(*given, **more).prepare(folder)
+    return folder
 
 
 def collected(folder, name="all.h5"):

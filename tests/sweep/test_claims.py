@@ -16,6 +16,7 @@ KEY = "a" * 24
 def folder(tmp_path):
     for name in ("locks", "points"):
         (tmp_path / name).mkdir()
+    (tmp_path / "sweep.json").touch()
     return SweepFolder(tmp_path)
 
 

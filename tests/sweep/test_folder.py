@@ -17,20 +17,7 @@ from pysim.errors import ConfigError, OutputError, WorkloadError
 from pysim.sweep import Sweep, SweepFolder
 from pysim.sweep.worker import Shard, simulate_point, work
 
-from .common import collected, pysim, ran
-
-SMALL = "gru:layers=1,timesteps=2,batch=8"
-GRID = {"hidden": [64, 96], "split": [0, 1]}
-
-
-def sweep(grid=None, schemes="stream,graph", **more):
-    return Sweep(SMALL, GRID if grid is None else grid, schemes=schemes, tables=("runs", "kernels"), **more)
-
-
-def planned(tmp_path, *given, **more):
-    folder = SweepFolder(tmp_path / "sweep")
-    sweep(*given, **more).prepare(folder)
-    return folder
+from .common import SMALL, collected, planned, pysim, ran, sweep
 
 
 def bytes_of(folder):
@@ -336,3 +323,20 @@ def test_where_no_result_can_be_written_a_worker_fails_each_point_with_one_line(
     assert status == 1
     assert "Traceback" not in err
     assert out.count("Not a directory") == 4
+
+
+def test_a_copy_without_empty_folders_works(tmp_path):
+    folder = planned(tmp_path)
+    for name in ("locks", "failed", "logs", "points", "gpus"):
+        (folder.path / name).rmdir()
+    assert ran("work", folder.path)[0] == 0
+    assert folder.status().done == 4
+
+
+def test_workers_that_die_at_start_end_the_sweep(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\nif '--child' in sys.orig_argv: os.kill(os.getpid(), 11)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(WorkloadError, match="die before they begin a point: was killed by SIGSEGV"):
+        sweep().run(tmp_path / "sweep", jobs=1, quiet=True)

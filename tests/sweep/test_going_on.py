@@ -51,7 +51,10 @@ def test_a_damaged_checkpoint_is_reported_and_the_point_begins_afresh(tmp_path):
     folder = SweepFolder(tmp_path / "a")
     Sweep(*LONG, schemes="stream", tables=("runs",)).prepare(folder)
     (key,) = folder.plan.files()
-    assert ran("work", folder.path, "--max-time", "1.5")[0] == 75
+    worker = pysim("work", folder.path)
+    with_a_checkpoint(worker, folder, key)
+    worker.terminate()
+    worker.communicate(timeout=120)
     (file,) = folder.checkpoints(key).glob("*.ckpt")
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1

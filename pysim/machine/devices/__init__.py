@@ -33,6 +33,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pysim.errors import ConfigError, brief
+from pysim.toml_text import MOST_BYTES, parse_toml
 from pysim.units import ROWS, parse, row_of, suggest
 
 from . import ampere, hopper, pascal, peer, volta
@@ -50,7 +51,6 @@ GENERATIONS: dict[str, Generation] = {
 }
 
 LONGEST_PATH = 200  # characters of a path in an error message
-MOST_BYTES = 1 << 20  # of a device file
 _KEYS = ("name", "title", "base", "generation", "compute_capability", "carveouts", "mma_rate", "gpu")
 
 
@@ -68,17 +68,11 @@ def device(name: str | os.PathLike[str]) -> Device:
 
 
 def _read(path: Path) -> Device:
-    import tomllib
-
     shown = brief(str(path), LONGEST_PATH)
     try:
-        return _build(tomllib.loads(_contents(path).decode()), path)
+        return _build(parse_toml(_contents(path)), path)
     except OSError as error:
         raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError(f"{shown}: not valid TOML: {brief(str(error), LONGEST_PATH)}") from None
-    except RecursionError:
-        raise ConfigError(f"{shown}: not valid TOML: nested too deeply") from None
     except ConfigError as error:
         raise ConfigError(f"{shown}: {error}") from None
 

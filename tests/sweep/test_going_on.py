@@ -1,5 +1,6 @@
 """A point that was stopped goes on from its checkpoint to the same bytes."""
 
+import os
 import signal
 import time
 
@@ -63,3 +64,38 @@ def test_a_damaged_checkpoint_is_reported_and_the_point_begins_afresh(tmp_path):
     assert status == 0
     assert err.startswith(f"hidden=256 begins afresh: {file}")
     assert folder.is_done(key)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopping_a_sweep_keeps_how_far_its_points_have_come(tmp_path, number):
+    """A terminal sends Ctrl-C to the sweep and its workers at once; each point is kept once, whole."""
+    words = [
+        "sweep",
+        LONG[0],
+        "--grid",
+        "hidden=256",
+        "--schemes",
+        "stream",
+        "--tables",
+        "runs",
+        "--jobs",
+        "1",
+    ]
+    process = pysim(*words, "--out", tmp_path / "a", start_new_session=True)
+    folder = SweepFolder(tmp_path / "a")
+    deadline = time.monotonic() + 60
+    kept = []
+    while not kept and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.1)
+        for lock in (folder.path / "locks").glob("*"):
+            if lock.read_text().strip():
+                os.kill(int(lock.read_text()), signal.SIGUSR1)
+        kept = list((folder.path / "checkpoints").glob("*/*.ckpt"))
+    before = kept[0].stat().st_mtime_ns
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 128 + number, err
+    (file,) = (folder.path / "checkpoints").glob("*/*.ckpt")
+    assert file.stat().st_mtime_ns > before
+    assert ran(*words, "--out", tmp_path / "a")[0] == 0
+    assert folder.status().done == 1

@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -68,16 +67,13 @@ class Status:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that its name never shows a part of it, whoever else writes it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    """Write a file so that its name never shows a part of it; OutputError where it cannot be written."""
+    import stats
+
     try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        stats.write_bytes(path, data)
+    except stats.StoreError as error:
+        raise OutputError(str(error)) from error
 
 
 class SweepFolder:
@@ -276,7 +272,7 @@ class SweepFolder:
 
     def fail(self, key: str, reason: str) -> None:
         """Keep why a point failed; a disk that is full or gone keeps nothing."""
-        with suppress(OSError):
+        with suppress(OSError, OutputError):
             self._failure(key).parent.mkdir(exist_ok=True)
             write_whole(self._failure(key), (json.dumps({"reason": reason}) + "\n").encode())
 

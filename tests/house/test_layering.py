@@ -46,6 +46,7 @@ COMMANDS = (
     "cli/writing",
     "sweep/commands",
     "sweep/engines/local",
+    "sweep/folder",
     "sweep/point",
     "sweep/sweep",
     "sweep/worker",

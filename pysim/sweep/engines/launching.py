@@ -144,6 +144,7 @@ def record(folder: Path, submission: Submission, **more: Any) -> None:
     try:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, (json.dumps(data, indent=2) + "\n").encode())
-    except OSError as error:
+    except (OSError, OutputError) as error:
         name = f"{submission.engine} {submission.job}"
-        raise OutputError(f"submitted as {name}, but {path} cannot be written: {error.strerror}") from error
+        why = getattr(error, "strerror", None) or error
+        raise OutputError(f"submitted as {name}, but {path} cannot be written: {why}") from error

@@ -85,8 +85,8 @@ def main():
     import numpy as np
 
     import stats
-    from stats.groups import format_groups, group_rows
-    from stats.suite import draw_suite
+    from stats.studies.groups import format_groups, group_rows
+    from stats.studies.suite import draw_suite
     from workloads.applications.acs import GRAPHS
     from workloads.registry import make
 

@@ -131,7 +131,7 @@ def main():
 
     import stats
     from pysim.results.gap import gap_notes
-    from stats.suite import draw_suite, format_suite
+    from stats.studies.suite import draw_suite, format_suite
     from workloads.applications.blockmaestro import APPS
     from workloads.registry import make
 

@@ -21,7 +21,7 @@ def main():
 
     # slow imports: only after the options are checked
     import stats
-    from stats.bars import draw_schemes
+    from stats.pictures.bars import draw_schemes
     from workloads import make
 
     job = make(script.workload["workload"], script.config)

@@ -81,7 +81,7 @@ def main():
     import numpy as np
 
     import stats
-    from stats.models import Layer, draw_layers, format_layers, layer_rows
+    from stats.studies.models import Layer, draw_layers, format_layers, layer_rows
     from workloads.validation.cusync_models import pieces_of, published, schemes_of
 
     options, chosen = script.options, script.workload

@@ -85,7 +85,7 @@ def main():
     args = parser.parse_args()
 
     import stats
-    from stats.budget import format_budget
+    from stats.studies.budget import format_budget
     from workloads.validation.budget import short, steps_of
     from workloads.validation.suites import SUITES as KNOWN
     from workloads.validation.suites import cases_of

@@ -39,7 +39,7 @@ def main():
     import numpy as np
 
     import stats
-    from stats.heatmap import draw_camping, format_camping
+    from stats.pictures.heatmap import draw_camping, format_camping
     from workloads.registry import make
 
     job = script.job(make(args.workload, script.config))

@@ -49,7 +49,7 @@ def graph_and_runs(script, job, again, log, show):
     """Print and return the tables of a job's dependence graph and of its runs under the schemes."""
     import stats
     from pysim.results.graph_tables import GraphTables
-    from stats.graph_report import format_dependences
+    from stats.text.dependences import format_dependences
 
     result = script.simulate(job, tables=script.tables_to_simulate, progress=log)
     study = GraphTables(job, renamed=again)
@@ -72,8 +72,8 @@ def main():
     import stats
     from pysim.program.rename import renamed
     from pysim.results.graph_schema import TABLES as GRAPH
-    from stats.graph_layout import layout
-    from stats.graph_picture import to_png, to_svg
+    from stats.pictures.graph_layout import layout
+    from stats.pictures.graph_picture import to_png, to_svg
     from workloads.networks.rnn import gru
 
     options, path, size = script.options, script.path, script.workload

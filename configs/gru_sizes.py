@@ -72,7 +72,7 @@ def main():
 
     import stats
     from pysim.program.library_kernels import library_kernels
-    from stats.plot import draw_occupancy
+    from stats.pictures.plot import draw_occupancy
     from workloads.registry import make
 
     stats.check_writable(script.path, script.options.force, script.configuration)

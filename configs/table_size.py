@@ -39,7 +39,7 @@ def main():
     script, fresh = options_of()
 
     import stats
-    from stats.hardware import draw_table_size, plain, sections
+    from stats.studies.hardware import draw_table_size, plain, sections
     from workloads.studies.table_search import Study, tables_of
 
     options, config = script.options, script.config

@@ -6,10 +6,7 @@ its columns mean.
 
 from __future__ import annotations
 
-from . import schema, validation
-from .console import Log, format_stalls, to_json
-from .report import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
-from .scatter import draw_scatter
+from . import schema
 from .store import (
     INTERRUPTED,
     Results,
@@ -20,7 +17,11 @@ from .store import (
     write,
     write_bytes,
 )
+from .studies import validation
+from .studies.scatter import draw_scatter
 from .sweep import SweepResults, collect, load
+from .text.console import Log, format_stalls, to_json
+from .text.runs import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
 
 __all__ = [
     "INTERRUPTED",

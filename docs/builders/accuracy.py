@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import stats
-from stats.budget import markdown_budget
-from stats.validation import BESIDE, FIGURES, HALVES, summary
+from stats.studies.budget import markdown_budget
+from stats.studies.validation import BESIDE, FIGURES, HALVES, summary
 from workloads.validation.cases import Baseline, Case
 from workloads.validation.suites import SUITES, cases_of
 

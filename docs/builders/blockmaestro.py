@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import stats
-from stats.suite import FLOOR, SAME, geometric, grid
+from stats.studies.suite import FLOOR, SAME, geometric, grid
 
 from .writing import DOCS, replace, shown
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import stats
-from stats.hardware import markdown, sections
+from stats.studies.hardware import markdown, sections
 
 from .readme import write_found
 from .writing import DOCS, replace, shown

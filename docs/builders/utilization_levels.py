@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stats.missing import no_matplotlib
-from stats.report import format_time
 from stats.schema import Table
 from stats.store import StoreError, decode
+from stats.text.runs import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -48,9 +48,9 @@ def dependences(args: argparse.Namespace) -> None:
     from pysim.program.rename import renamed
     from pysim.results.graph_schema import TABLES as GRAPH
     from pysim.results.graph_tables import GraphTables, graph_hash
-    from stats.graph_layout import layout
-    from stats.graph_picture import to_dot, to_png, to_svg
-    from stats.graph_report import format_dependences
+    from stats.pictures.graph_layout import layout
+    from stats.pictures.graph_picture import to_dot, to_png, to_svg
+    from stats.text.dependences import format_dependences
 
     from .digests import source_digest
 

@@ -364,7 +364,7 @@ class Run:
         script = self.script
         tables, picture = script.tables_to_write(self.listed), None
         try:
-            draw = draw or import_module(f"{self.stats.__name__}.plot").draw_occupancy
+            draw = draw or import_module(f"{self.stats.__name__}.pictures.plot").draw_occupancy
             picture = draw(tables, f"{title} on {script.config.device.title}")
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")

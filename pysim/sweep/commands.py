@@ -84,7 +84,7 @@ def run(words: list[str]) -> None:
     script = Script.start("run", parser, args, ("workload",))
 
     import stats
-    from stats.bars import draw_schemes
+    from stats.pictures.bars import draw_schemes
     from workloads import make
 
     job = make(args.workload, script.config)

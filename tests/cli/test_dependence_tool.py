@@ -16,9 +16,9 @@ from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
 from pysim.results.graph_tables import GraphTables, graph_hash
 from pysim.results.schema import DTYPES
-from stats.graph_layout import MOST_NODES, layout
-from stats.graph_picture import FILLS, to_dot, to_png, to_svg
-from stats.graph_report import format_dependences
+from stats.pictures.graph_layout import MOST_NODES, layout
+from stats.pictures.graph_picture import FILLS, to_dot, to_png, to_svg
+from stats.text.dependences import format_dependences
 from tests.dependence.test_dependences import kernel, tiles
 from tests.dependence.test_graph import edges_of
 from tests.support.calls import caller, refused

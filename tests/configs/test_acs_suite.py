@@ -9,7 +9,7 @@ import pytest
 
 import stats
 from pysim.results.schema import DTYPES
-from stats.groups import format_groups, group_rows
+from stats.studies.groups import format_groups, group_rows
 from tests.support.calls import caller, refused
 
 run = caller("acs_suite", "--subset", "quick", "--threads", "1", "--quiet")

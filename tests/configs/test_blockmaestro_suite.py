@@ -13,7 +13,7 @@ import stats
 from pysim import Config
 from pysim.machine.devices import device
 from pysim.results.schema import DTYPES
-from stats.suite import format_suite, geometric, losses
+from stats.studies.suite import format_suite, geometric, losses
 from tests.support.calls import CONFIGS, caller, refused
 from workloads import make
 from workloads.applications.blockmaestro import APPS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stats
-from stats.heatmap import ROWS, draw_camping, format_camping, image_of, in_use
+from stats.pictures.heatmap import ROWS, draw_camping, format_camping, image_of, in_use
 from tests.support.calls import Done, caller, refused
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
 from pysim.results.schema import DTYPES
-from stats.models import BEST, Layer, format_layers, layer_rows
+from stats.studies.models import BEST, Layer, format_layers, layer_rows
 from tests.support.calls import caller, refused
 from workloads.kernels.cutlass import cutlass_gemm, multistage
 from workloads.kernels.pointwise import Field, elementwise

@@ -13,7 +13,7 @@ import pytest
 import stats
 from pysim import simulate
 from pysim.errors import MissingLibraryError
-from stats.plot import draw_occupancy
+from stats.pictures.plot import draw_occupancy
 from tests.core.harness import tiny
 from tests.support.calls import ROOT
 from workloads import make

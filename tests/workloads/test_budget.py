@@ -9,7 +9,7 @@ from pysim import Config
 from pysim.machine.devices import device
 from pysim.machine.mechanisms import MECHANISMS
 from stats import schema
-from stats.budget import format_budget, markdown_budget
+from stats.studies.budget import format_budget, markdown_budget
 from workloads.validation import budget
 from workloads.validation.suites import SUITES, cases_of
 

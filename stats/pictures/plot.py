@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .missing import no_matplotlib
+from stats.missing import no_matplotlib
+from stats.store import StoreError, write_bytes
+
 from .occupancy import (
     OTHER,
     PALETTE,
@@ -28,7 +30,6 @@ from .occupancy import (
     table_columns,
     zoom_window,
 )
-from .store import StoreError, write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

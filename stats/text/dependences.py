@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .schema import Table
+from stats.schema import Table
 
 _BYTES = {"sector": "32 B", "line": "128 B", "page": "4 KiB"}
 _MAX_LINES = 40

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .schema import Table
+from stats.schema import Table
 
 Mask = NDArray[np.bool_]
 Values = NDArray[np.float64]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .missing import no_matplotlib
-from .plot import bar_style
-from .schema import Table
-from .store import StoreError
+from stats.missing import no_matplotlib
+from stats.pictures.plot import bar_style
+from stats.schema import Table
+from stats.store import StoreError
+
 from .suite import lines
 
 BASE, OURS, BEST = "stream", "cusync:", "cusync, best"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .missing import no_matplotlib
-from .occupancy import PALETTE
-from .schema import Table
-from .store import StoreError
+from stats.missing import no_matplotlib
+from stats.pictures.occupancy import PALETTE
+from stats.schema import Table
+from stats.store import StoreError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .missing import no_matplotlib
+from stats.missing import no_matplotlib
+from stats.schema import SHARES, Table
+from stats.store import StoreError
+
 from .occupancy import PALETTE
-from .schema import SHARES, Table
-from .store import StoreError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .schema import SHARES, Table
+from stats.schema import SHARES, Table
 
 _BAR = 30
 _SECONDS_A_LINE = 10.0

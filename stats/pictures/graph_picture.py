@@ -6,9 +6,10 @@ import io
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
+from stats.missing import no_matplotlib
+from stats.store import StoreError
+
 from .graph_layout import Edge, Picture
-from .missing import no_matplotlib
-from .store import StoreError
 
 # by column `wait`: free to start early, waits as a buffer is used again, waits for a value; -1: left out
 FILLS = {0: "#8fd19e", 1: "#f6c667", 2: "#d5dbe3", -1: "#ffffff"}

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .schema import Table
+from stats.schema import Table
+
 from .suite import geometric, grid, lines
 
 BASE = "stream"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .schema import Table
+from stats.schema import Table
 
 
 def format_time(us: float) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .missing import no_matplotlib
-from .occupancy import OTHER, PALETTE
-from .schema import Table
-from .store import StoreError
+from stats.missing import no_matplotlib
+from stats.pictures.occupancy import OTHER, PALETTE
+from stats.schema import Table
+from stats.store import StoreError
+
 from .validation import words
 
 if TYPE_CHECKING:

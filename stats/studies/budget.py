@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .schema import Table
+from stats.schema import Table
+
 from .validation import words
 
 NONE = "none"

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from .missing import no_matplotlib
-from .plot import bar_style
-from .schema import Table
-from .store import StoreError
+from stats.missing import no_matplotlib
+from stats.pictures.plot import bar_style
+from stats.schema import Table
+from stats.store import StoreError
 
 FLOOR = 0.01  # a share of the gap below this counts as this in a geometric mean
 TABLE, RIVAL = "tb_static", "blockmaestro"

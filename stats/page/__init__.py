@@ -1,0 +1,1 @@
+"""The report: one HTML file that shows results and needs no network."""

@@ -15,6 +15,9 @@ from pysim.units import suggest
 from . import dependence_graph, job_check, listings, writing
 from .options import natural_int, number_ranges, positive_int
 from .parser import Parser
+from .results import COMMANDS as RESULT_FILES
+
+OTHERS = {**BATCHES, **RESULT_FILES}  # commands with parsers of their own
 
 
 class Command(NamedTuple):
@@ -121,7 +124,7 @@ OPTIONS: dict[str, CommandOption] = {
 
 
 def _no_command(text: str) -> str:
-    known = (*COMMANDS, *BATCHES)
+    known = (*COMMANDS, *OTHERS)
     return f"no command {text}{suggest(text, known) or ': there are ' + ', '.join(known)}"
 
 
@@ -171,7 +174,7 @@ def _add_option(parser: Parser, name: str, text: str) -> None:
 
 
 def _parser() -> Parser:
-    known = {name: row.doc for name, row in BATCHES.items()} | {
+    known = {name: row.doc for name, row in OTHERS.items()} | {
         name: row.doc for name, row in COMMANDS.items()
     }
     width = max(map(len, known)) + 2
@@ -199,7 +202,7 @@ def _help_wanted(words: list[str]) -> str | None:
     if words[0] == "help":
         if len(words) > 2:
             raise ConfigError(f"unexpected argument {words[2]!r}")
-        if words[1] in BATCHES:
+        if words[1] in OTHERS:
             return None
         if words[1] not in COMMANDS:
             raise ConfigError(_no_command(words[1]))
@@ -218,8 +221,8 @@ def run() -> int | None:
         return None
     if words[0] == "help":
         words = [words[1], "--help"]
-    if words[0] in BATCHES:
-        return BATCHES[words[0]].run(words[1:])
+    if words[0] in OTHERS:
+        return OTHERS[words[0]].run(words[1:])
     parser = _parser()
     args = parser.parse_args()
     _check(parser, args)

@@ -7,13 +7,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pysim.cli.entry import EXIT_ERROR
 from pysim.cli.options import OPTIONS, Options, duration, make_parser, name_list, positive_int, size_option
 from pysim.cli.parser import Parser
+from pysim.cli.subcommand import Subcommand
 from pysim.errors import ConfigError
 
 from .engines import choice
@@ -207,7 +208,7 @@ def _tell(status: Status, where: Path, as_json: bool) -> None:
             print(f"  ... and {len(status.failed) - SHOWN_FAILURES:,} more")
 
 
-def _parser(command: Batch) -> Parser:
+def _parser(command: Subcommand) -> Parser:
     parser = Parser(prog=f"pysim {command.name}", description=command.doc)
     parser.add_argument("folder", metavar="FOLDER", help="folder of a sweep")
     return parser
@@ -279,20 +280,13 @@ def work_command(words: list[str]) -> int:
     return EXIT_ERROR if failed else 0
 
 
-class Batch(NamedTuple):
-    """A command: what runs its words, and what it does."""
-
-    name: str
-    run: Callable[[list[str]], int | None]
-    doc: str
-    operands: tuple[str, ...]
-
-
-RUN = Batch("run", run, "How long does a workload take under scheduling schemes?", ("WORKLOAD",))
-SWEEP = Batch(
+RUN = Subcommand("run", run, "How long does a workload take under scheduling schemes?", ("WORKLOAD",))
+SWEEP = Subcommand(
     "sweep", sweep, "Simulate the points of a grid that are missing in a folder.", ("WORKLOAD|FILE.toml",)
 )
-WORK = Batch("work", work_command, "Simulate missing points of a sweep: for batch systems.", ("FOLDER",))
-STATUS = Batch("status", status, "Say which points of a sweep are done, failed and missing.", ("FOLDER",))
-COLLECT = Batch("collect", collect, "Write the results of a sweep to one file.", ("FOLDER",))
-COMMANDS: Mapping[str, Batch] = {each.name: each for each in (RUN, SWEEP, WORK, STATUS, COLLECT)}
+WORK = Subcommand("work", work_command, "Simulate missing points of a sweep: for batch systems.", ("FOLDER",))
+STATUS = Subcommand(
+    "status", status, "Say which points of a sweep are done, failed and missing.", ("FOLDER",)
+)
+COLLECT = Subcommand("collect", collect, "Write the results of a sweep to one file.", ("FOLDER",))
+COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in (RUN, SWEEP, WORK, STATUS, COLLECT)}

@@ -1,0 +1,13 @@
+"""The commands that read result files: a module each.
+
+They import ``stats``, as it reads result files, inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pysim.cli.subcommand import Subcommand
+
+_ALL: tuple[Subcommand, ...] = ()
+COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in _ALL}

@@ -1,0 +1,181 @@
+"""Writes the report: result files in, one HTML file out.
+
+``page.html.j2`` is the page, ``style.css`` its looks, and ``script/`` what it does; ``SCRIPTS`` gives their
+order. Nothing in the page depends on the time or the machine: same results, same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stats.schema import SHARES, Table
+from stats.store import Results, StoreError, write_bytes
+
+from .blob import Blob
+from .edges import MOST_ENTRIES, Edges
+from .run import MOST_TBS, rows_of, run_part
+from .summary import files_of_page, summary
+
+SCRIPTS = (
+    "format",
+    "blob",
+    "colours",
+    "model",
+    "axis",
+    "raster",
+    "arrows",
+    "detail",
+    "search",
+    "timeline",
+    "alignment",
+    "comparison",
+    "tables",
+    "main",
+)
+MOST_RUNS = 16  # runs that are drawn; the summary has all
+
+
+@dataclass(slots=True)
+class Recording:
+    """A result file of the page. ``edges``: of its job; ``no_edges``: why there are none."""
+
+    results: Results
+    label: str = ""
+    edges: Edges | None = None
+    no_edges: str = "the report was written without the job"
+
+
+@dataclass(slots=True)
+class Page:
+    """What the template gets: facts for the static part, ``data`` and ``blobs`` for the script."""
+
+    title: str
+    files: list[dict[str, Any]]
+    summary: dict[str, Any]
+    data: dict[str, Any]
+    blobs: dict[str, Blob] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def write_report(
+    recordings: Sequence[Recording],
+    target: str | os.PathLike[str],
+    most_tbs: int = MOST_TBS,
+    force: bool = False,
+) -> Page:
+    """Write a report of result files to an HTML file, whole or not at all; return what it shows.
+
+    ``most_tbs``: of a run; beyond it whole SMs are left out of its timeline, and the page says so. Raises
+    StoreError where ``target`` is there already (``force`` replaces it) or cannot be written, and for results
+    without a run.
+    """
+    path = Path(target)
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder")
+    if path.exists() and not force:
+        raise StoreError(f"{path} is there already: --force replaces it")
+    page = make_page(recordings, most_tbs)
+    data = render(page).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    write_bytes(path, data)
+    return page
+
+
+def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS) -> Page:
+    """Return the content of a report. Raises StoreError for results without a run."""
+    runs: list[dict[str, Any]] = []
+    blobs: dict[str, Blob] = {}
+    notes: list[str] = []
+    graphs: list[str | None] = []
+    for number, recording in enumerate(recordings):
+        if "runs" not in recording.results:
+            raise StoreError(f"{recording.results.path} has no table runs: there is nothing to show")
+        graph = _graph_note(recording)
+        if recording.edges is not None and graph is None:
+            blobs[f"edges{number}"] = recording.edges.blob()
+        graphs.append(graph)
+        for row in recording.results.array("runs"):
+            if row["status"] != b"ok" or len(runs) == MOST_RUNS:
+                continue
+            part = run_part(recording.results, row, len(runs), most_tbs)
+            part.about |= {"file": number, "graph": _has_graph(recording, row) if graph is None else False}
+            blobs |= part.blobs
+            runs.append(part.about)
+    files = files_of_page([(each.label, each.results) for each in recordings])
+    shown = summary(files, [each.results for each in recordings])
+    notes += _notes(runs, shown)
+    data = {
+        "runs": runs,
+        "files": [{**file, "graph_note": graph} for file, graph in zip(files, graphs, strict=True)],
+        "shares": list(SHARES),
+        "blobs": {name: made.layout for name, made in blobs.items()},
+    }
+    return Page(shown["title"], files, shown, data, blobs, notes)
+
+
+def _graph_note(recording: Recording) -> str | None:
+    """Return why the page has no edges of this file; None: it has them."""
+    if recording.edges is None:
+        return recording.no_edges
+    if recording.edges.entries > MOST_ENTRIES:
+        return f"the job has {recording.edges.entries:,} producers and consumers, too many for a page"
+    return None
+
+
+def _has_graph(recording: Recording, row: Table) -> bool:
+    """Return whether a run launched the kernels of the job's graph: fused ones are others."""
+    kernels = rows_of(recording.results, "kernels", int(row["run"]))
+    return recording.edges is not None and bool(len(kernels)) and recording.edges.fits(kernels["tbs"])
+
+
+def _notes(runs: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[str]:
+    notes = []
+    for run in runs:
+        if run["shown"] < run["tbs"]:
+            notes.append(
+                f"{run['row']['scheme']}: the timeline shows {run['shown']:,} of {run['tbs']:,} TBs:"
+                f" {len(run['sms'])} of {run['all_sms']} SMs; all other figures count all of them."
+            )
+    good = sum(row["status"] == "ok" for row in shown["rows"])
+    if good > len(runs):
+        notes.append(f"Timelines show the first {len(runs)} of {good:,} runs.")
+    return notes
+
+
+def render(page: Page) -> str:
+    """Return the page as HTML. Raises StoreError where jinja2 is not installed."""
+    import jinja2
+
+    here = resources.files("stats.page")
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: (here / name).read_text(encoding="utf-8")),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    script = "\n".join((here / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        data=_for_script(page.data),
+        style=(here / "style.css").read_text(encoding="utf-8"),
+        script=script,
+        empty=np.nan,
+    )
+
+
+def _for_script(data: Mapping[str, Any]) -> str:
+    """Return JSON that may stand inside a script element: it holds no <."""
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

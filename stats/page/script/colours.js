@@ -1,0 +1,50 @@
+// Colours: those of stats/pictures, told apart by colour-blind readers too.
+
+const PALETTE = [
+  "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9",
+  "#882255", "#999933", "#332288", "#44AA99", "#6B4423",
+];
+const STALL_COLOURS = ["#009E73", "#56B4E9", "#332288", "#0072B2", "#CC79A7", "#D55E00", "#E69F00", "#BBBBBB"];
+const WAIT_COLOURS = { launch: "#E69F00", dependence: "#D55E00", slot: "#56B4E9", dispatch: "#CC79A7" };
+const WAIT_NAMES = ["launch", "dependence", "slot", "dispatch"];
+const DARKER = 0.74; // every second launch of a kernel name
+
+/** Return [red, green, blue] of a colour #rrggbb. */
+function rgb(colour) {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+}
+
+/** Return the colour of a kernel name by its number. */
+function nameColour(name) {
+  return PALETTE[name % PALETTE.length];
+}
+
+/** Return a colour made darker. */
+function darker(colour, factor = DARKER) {
+  const parts = rgb(colour).map((part) => Math.round(part * factor).toString(16).padStart(2, "0"));
+  return `#${parts.join("")}`;
+}
+
+/**
+ * Return a colour for each kernel of a run, as packed numbers 0xBBGGRR.
+ *
+ * `mode`: "name", where launches of a name alternate in brightness, or "launch".
+ */
+function kernelColours(run, mode) {
+  const made = new Uint32Array(run.kernels.count);
+  const seen = new Map();
+  for (let k = 0; k < made.length; k += 1) {
+    const name = run.kernels.name[k];
+    const times = seen.get(name) ?? 0;
+    seen.set(name, times + 1);
+    const base = mode === "launch" ? PALETTE[k % PALETTE.length] : nameColour(name);
+    const [red, green, blue] = rgb(mode === "name" && times % 2 ? darker(base) : base);
+    made[k] = red | (green << 8) | (blue << 16);
+  }
+  return made;
+}
+
+/** Return the CSS colour of a packed number. */
+function cssColour(packed) {
+  return `rgb(${packed & 255},${(packed >> 8) & 255},${(packed >> 16) & 255})`;
+}

@@ -14,15 +14,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from stats.schema import SHARES, Table
+from stats.pictures.occupancy import PALETTE
+from stats.schema import Table
 from stats.store import Results, StoreError, write_bytes
 
 from .blob import Blob
 from .edges import MOST_ENTRIES, Edges
 from .run import MOST_TBS, rows_of, run_part
-from .summary import files_of_page, summary
+from .summary import PART_COLOURS, PARTS, files_of_page, summary
 
 SCRIPTS = (
     "format",
@@ -34,10 +33,11 @@ SCRIPTS = (
     "arrows",
     "detail",
     "search",
+    "shared",
+    "controls",
     "timeline",
     "alignment",
     "comparison",
-    "tables",
     "main",
 )
 MOST_RUNS = 16  # runs that are drawn; the summary has all
@@ -109,7 +109,7 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS) -> Page
             if row["status"] != b"ok" or len(runs) == MOST_RUNS:
                 continue
             part = run_part(recording.results, row, len(runs), most_tbs)
-            part.about |= {"file": number, "graph": _has_graph(recording, row) if graph is None else False}
+            part.about.update(file=number, graph=graph is None and _has_graph(recording, row))
             blobs |= part.blobs
             runs.append(part.about)
     files = files_of_page([(each.label, each.results) for each in recordings])
@@ -118,7 +118,9 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS) -> Page
     data = {
         "runs": runs,
         "files": [{**file, "graph_note": graph} for file, graph in zip(files, graphs, strict=True)],
-        "shares": list(SHARES),
+        "shares": PARTS,
+        "palette": PALETTE,
+        "stall_colours": PART_COLOURS,
         "blobs": {name: made.layout for name, made in blobs.items()},
     }
     return Page(shown["title"], files, shown, data, blobs, notes)
@@ -157,7 +159,7 @@ def render(page: Page) -> str:
     """Return the page as HTML. Raises StoreError where jinja2 is not installed."""
     import jinja2
 
-    here = resources.files("stats.page")
+    here = resources.files(__package__ or "stats.page")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: (here / name).read_text(encoding="utf-8")),
         autoescape=True,
@@ -171,11 +173,10 @@ def render(page: Page) -> str:
         data=_for_script(page.data),
         style=(here / "style.css").read_text(encoding="utf-8"),
         script=script,
-        empty=np.nan,
     )
 
 
 def _for_script(data: Mapping[str, Any]) -> str:
     """Return JSON that may stand inside a script element: it holds no <."""
-    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

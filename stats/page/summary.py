@@ -27,6 +27,9 @@ PARTS = {  # of a stall stack: what they are called on the page
 }
 
 
+PART_COLOURS = ("#009E73", "#56B4E9", "#332288", "#0072B2", "#CC79A7", "#D55E00", "#E69F00", "#BBBBBB")
+
+
 def files_of_page(recordings: Sequence[tuple[str, Results]]) -> list[dict[str, Any]]:
     """Return what the page says of each file: label, provenance, and its parameters by path."""
     made = []
@@ -34,18 +37,11 @@ def files_of_page(recordings: Sequence[tuple[str, Results]]) -> list[dict[str, A
         known = results.configuration
         parameters = known.get("parameters")
         parameters = parameters if isinstance(parameters, Mapping) else {}
-        workload = known.get("workload")
         made.append(
             {
                 "label": label or results.path.name,
-                "name": results.path.name,
-                "script": str(results.attributes.get("script", known.get("command", ""))),
-                "version": str(known.get("version", "")),
-                "hash": str(results.attributes.get("hash", "")),
-                "interrupted": bool(results.attributes.get(INTERRUPTED)),
-                "workload": dict(workload) if isinstance(workload, Mapping) else {},
+                "facts": _facts(results),
                 "parameters": {str(key): _value(value) for key, value in sorted(parameters.items())},
-                "host": _host(results),
             }
         )
     return made
@@ -66,7 +62,7 @@ def summary(files: Sequence[Mapping[str, Any]], results: Sequence[Results]) -> d
     longest = max((row["time"] for row in rows if row["status"] == "ok"), default=1.0)
     for row in rows:
         row["width"] = 100 * row["time"] / longest if row["status"] == "ok" and longest > 0 else 0.0
-    jobs = dict.fromkeys(" ".join(filter(None, (row["workload"], row["arguments"]))) for row in rows)
+    jobs = dict.fromkeys(row["job"] for row in rows)
     gpus = dict.fromkeys(row["gpu"] for row in rows)
     many = len(jobs) > 1
     return {
@@ -74,6 +70,7 @@ def summary(files: Sequence[Mapping[str, Any]], results: Sequence[Results]) -> d
         f" on {', '.join(gpus) or 'no GPU'}",
         "rows": rows,
         "parts": list(PARTS.values()),
+        "colours": PART_COLOURS,
         "several": len(files) > 1,
         "many": many,
         "has_energy": any(row["energy"] for row in rows),
@@ -93,6 +90,10 @@ def _row(row: np.void, bandwidth: float) -> dict[str, Any]:
     used = dram / (time * 1e3 * bandwidth) if time > 0 and bandwidth > 0 else math.nan
     return {
         **texts,
+        # most names of workloads hold the arguments that were given
+        "job": texts["workload"]
+        if ":" in texts["workload"]
+        else f"{texts['workload']} {texts['arguments']}".strip(),
         "run": int(row["run"]),
         "time": time,
         "time_text": format_time(time),
@@ -130,13 +131,32 @@ def _value(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool) else str(value)
 
 
+def _facts(results: Results) -> list[tuple[str, str]]:
+    """Return where a file comes from: script, version, workload, hash, host."""
+    known = results.configuration
+    workload = known.get("workload")
+    shown = workload if isinstance(workload, Mapping) else {}
+    facts = [
+        ("file", results.path.name),
+        ("made by", str(results.attributes.get("script", known.get("command", "")))),
+        ("version", str(known.get("version", ""))),
+        ("workload", ", ".join(f"{key}={value}" for key, value in shown.items())),
+        ("hash of the tables", str(results.attributes.get("hash", ""))),
+        ("interrupted", "yes: schemes are missing" if results.attributes.get(INTERRUPTED) else ""),
+        *_host(results),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
 def _host(results: Results) -> list[tuple[str, str]]:
     """Return where and with what the file was made; the table differs between equal runs, so no other does."""
     if "host" not in results or not len(results.array("host")):
         return []
     row = results.array("host")[0]
     names = row.dtype.names or ()
-    texts = [(name, row[name].decode("utf-8", "replace")) for name in ("machine", "versions") if name in names]
+    texts = [
+        (name, row[name].decode("utf-8", "replace")) for name in ("machine", "versions") if name in names
+    ]
     if "simulate_seconds" in names:
         total = float(results.array("host")["simulate_seconds"].sum())
         texts.append(("simulated in", f"{total:.3g} s on {int(row['threads'])} threads"))

@@ -1,10 +1,7 @@
-// Colours: those of stats/pictures, told apart by colour-blind readers too.
+// Colours: those of stats/pictures, which colour-blind readers can tell apart, too.
 
-const PALETTE = [
-  "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9",
-  "#882255", "#999933", "#332288", "#44AA99", "#6B4423",
-];
-const STALL_COLOURS = ["#009E73", "#56B4E9", "#332288", "#0072B2", "#CC79A7", "#D55E00", "#E69F00", "#BBBBBB"];
+const PALETTE = PAGE.palette;
+const STALL_COLOURS = PAGE.stall_colours;
 const WAIT_COLOURS = { launch: "#E69F00", dependence: "#D55E00", slot: "#56B4E9", dispatch: "#CC79A7" };
 const WAIT_NAMES = ["launch", "dependence", "slot", "dispatch"];
 const DARKER = 0.74; // every second launch of a kernel name

@@ -90,10 +90,7 @@ def _row(row: np.void, bandwidth: float) -> dict[str, Any]:
     used = dram / (time * 1e3 * bandwidth) if time > 0 and bandwidth > 0 else math.nan
     return {
         **texts,
-        # most names of workloads hold the arguments that were given
-        "job": texts["workload"]
-        if ":" in texts["workload"]
-        else f"{texts['workload']} {texts['arguments']}".strip(),
+        "job": _job(texts["workload"], texts["arguments"]),
         "run": int(row["run"]),
         "time": time,
         "time_text": format_time(time),
@@ -109,6 +106,11 @@ def _row(row: np.void, bandwidth: float) -> dict[str, Any]:
         "estimate": format_time(float(row["estimate_us"])),
         "tbs": f"{int(row['tbs']):,}",
     }
+
+
+def _job(workload: str, arguments: str) -> str:
+    """Return the name of a workload with its arguments, which most names hold already."""
+    return workload if ":" in workload or not arguments else f"{workload} {arguments}"
 
 
 def format_bytes(count: float) -> str:
@@ -149,7 +151,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 
 def _host(results: Results) -> list[tuple[str, str]]:
-    """Return where and with what the file was made; the table differs between equal runs, so no other does."""
+    """Return where and with what the file was made."""
     if "host" not in results or not len(results.array("host")):
         return []
     row = results.array("host")[0]

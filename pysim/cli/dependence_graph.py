@@ -35,7 +35,8 @@ def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
                 results = stats.load(path)
             except stats.StoreError as error:
                 raise InputError(str(error)) from None
-            return job_of_result(path, results.configuration, results.attributes, make)
+            made = job_of_result(path, results.configuration, results.attributes, make)
+            return made.job, made.renamed
         if recorded:
             return job_of_trace(path, args.kernels), False
         return make(text, args.gpu), False

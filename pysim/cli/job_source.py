@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pysim.errors import ConfigError, WorkloadError
 
 if TYPE_CHECKING:
+    from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
     from pysim.program.job import Job
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 TRACE_CACHE = Path("results/traces")
 # the workload of scripts whose options are its keys
 WORKLOAD_OF_SCRIPT = {"titanv_gru": "gru"}
+
+
+class RecordedJob(NamedTuple):
+    """The job of a result file. ``renamed``: whether every value has its own memory; ``deps``: its edges."""
+
+    job: Job
+    renamed: bool
+    deps: Dependences
 
 
 def chosen_kernels(ranges: Sequence[tuple[int, int]] | None, last: int) -> list[int] | None:
@@ -80,8 +89,8 @@ def _machine(path: Path, configuration: Mapping[str, Any]) -> Config | None:
 
 def job_of_result(
     path: Path, configuration: Mapping[str, Any], attributes: Mapping[str, Any], make: Make
-) -> tuple[Job, bool]:
-    """Build the job of a result file again from the configuration in it; also return whether it was renamed.
+) -> RecordedJob:
+    """Build the job of a result file again from the configuration in it.
 
     A result file holds no edges between TBs, because they follow from the job. Its attribute ``graph`` is a
     hash of them. ``make``: builds the job of a workload's name for a machine. Raises WorkloadError if the
@@ -106,9 +115,10 @@ def job_of_result(
         raise WorkloadError(f"{path}: the job of script {script} cannot be built from its result file")
     again = bool(configuration.get("rename"))
     job = renamed(job) if again else job
-    if graph_hash(dependences(job)) != attributes["graph"]:
+    deps = dependences(job)
+    if graph_hash(deps) != attributes["graph"]:
         raise WorkloadError(
             f"{path}: its job has other edges now than when version {configuration.get('version')} wrote it:"
             " run it again"
         )
-    return job, again
+    return RecordedJob(job, again, deps)

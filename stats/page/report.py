@@ -22,6 +22,7 @@ from .blob import Blob
 from .edges import MOST_ENTRIES, Edges
 from .run import MOST_TBS, rows_of, run_part
 from .summary import PART_COLOURS, PARTS, files_of_page, summary
+from .sweep import Sweep
 
 SCRIPTS = (
     "format",
@@ -38,6 +39,7 @@ SCRIPTS = (
     "timeline",
     "alignment",
     "comparison",
+    "sweep",
     "main",
 )
 MOST_RUNS = 16  # runs that are drawn; the summary has all
@@ -70,10 +72,12 @@ def write_report(
     target: str | os.PathLike[str],
     most_tbs: int = MOST_TBS,
     force: bool = False,
+    sweep: Sweep | None = None,
 ) -> Page:
     """Write a report of result files to an HTML file, whole or not at all; return what it shows.
 
-    ``most_tbs``: of a run; beyond it whole SMs are left out of its timeline, and the page says so. Raises
+    ``most_tbs``: of a run; beyond it whole SMs are left out of its timeline, and the page says so.
+    ``sweep``: all points of a sweep, of which ``recordings`` are one. Raises
     StoreError where ``target`` is there already (``force`` replaces it) or cannot be written, and for results
     without a run.
     """
@@ -82,7 +86,7 @@ def write_report(
         raise StoreError(f"{path} is a folder")
     if path.exists() and not force:
         raise StoreError(f"{path} is there already: --force replaces it")
-    page = make_page(recordings, most_tbs)
+    page = make_page(recordings, most_tbs, sweep)
     data = render(page).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +96,7 @@ def write_report(
     return page
 
 
-def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS) -> Page:
+def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: Sweep | None = None) -> Page:
     """Return the content of a report. Raises StoreError for results without a run."""
     runs: list[dict[str, Any]] = []
     blobs: dict[str, Blob] = {}
@@ -115,7 +119,10 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS) -> Page
     files = files_of_page([(each.label, each.results) for each in recordings])
     shown = summary(files, [each.results for each in recordings])
     notes += _notes(runs, shown)
+    if sweep is None and len(recordings) == 1:
+        sweep = Sweep.of_results(recordings[0].results)
     data = {
+        "sweep": None if sweep is None else sweep.data(),
         "runs": runs,
         "files": [{**file, "graph_note": graph} for file, graph in zip(files, graphs, strict=True)],
         "shares": PARTS,

@@ -34,7 +34,8 @@ def rows_of(results: Results, name: str, run: int) -> Table:
     if name not in results:
         return np.zeros(0, [("run", "<i4")])
     rows = results.array(name)
-    return rows[rows["run"] == run]
+    mine: Table = rows[rows["run"] == run]
+    return mine
 
 
 def run_part(results: Results, row: Table, number: int, most: int = MOST_TBS) -> RunPart:
@@ -84,7 +85,7 @@ def chosen_sms(sm: NDArray[Any], most: int) -> tuple[NDArray[np.bool_], NDArray[
 
 
 def _evenly(count: int, keep: int) -> NDArray[np.int64]:
-    return np.arange(keep) * count // keep
+    return np.arange(keep, dtype=np.int64) * count // keep
 
 
 def _tb_columns(tbs: Table, waits: Any, sms: NDArray[np.int64]) -> tuple[dict[str, NDArray[Any]], float]:

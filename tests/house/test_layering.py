@@ -50,6 +50,7 @@ COMMANDS = (
     "cli/dependence_graph",
     "cli/job_check",
     "cli/listings",
+    "cli/results/report",
     "cli/script",
     "cli/writing",
     "sweep/commands",

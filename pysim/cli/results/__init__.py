@@ -9,5 +9,7 @@ from collections.abc import Mapping
 
 from pysim.cli.subcommand import Subcommand
 
-_ALL: tuple[Subcommand, ...] = ()
+from .report import REPORT
+
+_ALL: tuple[Subcommand, ...] = (REPORT,)
 COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in _ALL}

@@ -197,6 +197,7 @@ async function start() {
     section.showKernel?.(run, kernel);
     document.getElementById("timeline").scrollIntoView();
   });
+  if (PAGE.sweep) new SweepPanel(document.getElementById("sweep-body"), PAGE.sweep);
   return section;
 }
 

@@ -22,7 +22,7 @@ class ComparisonPanel {
     const swap = element("button", { type: "button", onclick: () => this.swap() }, "swap");
     this.verdict = element("p");
     this.canvas = element("canvas", { class: "chart", role: "img", tabindex: "0" });
-    this.tables = element("div");
+    this.tables = element("div", { class: "columns" });
     root.append(
       element("div", { class: "controls" }, label("first", this.first), label("second", this.second), swap),
       this.verdict, this.canvas, this.tables,
@@ -122,12 +122,13 @@ class ComparisonPanel {
       formatTime(row.one.length), formatTime(row.other.length), formatDifference(row.length), formatDifference(row.end),
     ]);
     const more = rows.length > shown.length ? `${shown.length} of ${rows.length.toLocaleString("en-US")} kernels, by ` : "All kernels, by ";
+    const heads = ["kernel", "launches", "mean, first", "mean, second", "change of the sum"];
     this.tables.replaceChildren(
-      element("h3", {}, "By name"),
-      table(["kernel", "launches", "mean, first", "mean, second", "change of the sum"], this.byName()),
-      element("h3", {}, "By launch"),
-      element("p", { class: "controls" }, more, choice),
-      table(["kernel", "first", "second", "change", "ends"], body),
+      element("div", {}, element("h3", {}, "By name"), table(heads, this.byName())),
+      element("div", {},
+        element("h3", {}, "By launch"),
+        element("p", { class: "controls" }, more, choice),
+        table(["kernel", "first", "second", "change", "ends"], body)),
     );
   }
 

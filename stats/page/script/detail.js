@@ -36,10 +36,14 @@ class Detail {
       return;
     }
     const facts = run.facts(index);
-    const shown = [this.title(run, facts), this.times(run, facts), waitBar(facts), why(run, facts)];
     const needs = element("p", { class: "needs" });
     this.needs(run, facts, needs);
-    this.root.replaceChildren(...shown, needs, ...stallStack(run, facts.kernel));
+    this.root.replaceChildren(
+      element("div", { class: "head" }, this.title(run, facts), this.times(run, facts)),
+      element("div", { class: "columns" },
+        element("div", {}, waitBar(facts), ...stallStack(run, facts.kernel)),
+        element("div", {}, why(run, facts), needs)),
+    );
   }
 
   title(run, facts) {

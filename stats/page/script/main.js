@@ -99,6 +99,7 @@ class TimelineSection {
   update() {
     this.shown.sort((x, y) => x.run.number - y.run.number);
     this.shared.timelines = this.shown.map((each) => each.timeline);
+    for (const timeline of this.shared.timelines) timeline.fit(this.shown.length);
     this.shared.redraw();
     this.fillLegend();
     this.onShown?.(this.shown.map((each) => each.run));

@@ -3,6 +3,7 @@
 const GUTTER = 52; // left of the picture: numbers of SMs
 const HEAD = 22; // above it: the time axis
 const SM_PIXELS = 5;
+const SM_PIXELS_OF_MANY = 3.5; // where several timelines are shown
 const NEAR = 3; // pixels beside a TB that still point to it
 
 /** The timeline of one run. `shared`: what all timelines of the page share (class Shared). */
@@ -19,11 +20,17 @@ class Timeline {
     });
     this.stack = element("div", { class: "stack" }, this.base, this.over);
     root.append(this.stack);
-    this.stack.style.height = `${HEAD + Math.min(640, Math.max(150, run.sms.length * SM_PIXELS))}px`;
+    this.fit(1);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.stack);
     listen(this);
     this.resize();
+  }
+
+  /** Choose the height: `shown` timelines share a screen. */
+  fit(shown) {
+    const pixels = this.run.sms.length * (shown > 1 ? SM_PIXELS_OF_MANY : SM_PIXELS);
+    this.stack.style.height = `${HEAD + Math.min(640, Math.max(150, Math.round(pixels)))}px`;
   }
 
   remove() {
@@ -34,7 +41,7 @@ class Timeline {
   resize() {
     const ratio = Math.min(2, window.devicePixelRatio || 1);
     const [width, height] = [this.stack.clientWidth, this.stack.clientHeight];
-    if (!width || (width === this.width && ratio === this.ratio)) return;
+    if (!width || (width === this.width && height === this.height && ratio === this.ratio)) return;
     Object.assign(this, { ratio, width, height, plotWidth: width - GUTTER, plotHeight: height - HEAD });
     for (const canvas of [this.base, this.over]) {
       canvas.width = Math.round(width * ratio);
@@ -103,19 +110,28 @@ class Timeline {
     return [x, y + (row % run.slots) * high, end - x, high];
   }
 
-  /** Return the place of the TB at a point of the picture, or -1. */
+  /** Return the place of the TB at a point of the picture, or that of one a few pixels beside it, or -1. */
   indexAt(x, y) {
+    if (!this.run.count || x < GUTTER || y < HEAD) return -1;
+    for (const by of [0, -NEAR, NEAR]) {
+      const found = this.indexInRow(x, y + by, by === 0 ? 0 : NEAR);
+      if (found >= 0) return found;
+    }
+    return this.indexInRow(x, y, NEAR);
+  }
+
+  /** Return the place of the TB at a point, at most `near` pixels to the left or right of it, or -1. */
+  indexInRow(x, y, near) {
     const { run, axis } = this;
-    if (!run.count || x < GUTTER || y < HEAD) return -1;
     const lane = this.plotHeight / (this.bottom - this.top);
     const place = this.top + (y - HEAD) / lane;
     const sm = Math.floor(place);
     if (sm < 0 || sm >= run.sms.length) return -1;
     const time = axis.toTime(x - GUTTER, this.plotWidth);
-    const slack = (NEAR * (axis.high - axis.low)) / this.plotWidth;
+    const slack = (near * (axis.high - axis.low)) / this.plotWidth;
     const slot = Math.min(run.slots - 1, Math.floor((place - sm) * run.slots));
-    const exact = run.at(sm * run.slots + slot, time);
-    if (exact >= 0 || lane / run.slots >= 6) return exact >= 0 ? exact : run.at(sm * run.slots + slot, time, slack);
+    const exact = run.at(sm * run.slots + slot, time, slack);
+    if (exact >= 0 || lane / run.slots >= 6) return exact;
     for (let other = 0; other < run.slots; other += 1) { // slots too thin to point at: any of the SM
       const found = run.at(sm * run.slots + other, time, slack);
       if (found >= 0) return found;

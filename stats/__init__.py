@@ -7,6 +7,7 @@ its columns mean.
 from __future__ import annotations
 
 from . import schema
+from .page import report
 from .store import (
     INTERRUPTED,
     Results,
@@ -22,9 +23,11 @@ from .studies.scatter import draw_scatter
 from .sweep import SweepResults, collect, load
 from .text.console import Log, format_stalls, to_json
 from .text.runs import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
+from .waits import KERNEL_LEVEL
 
 __all__ = [
     "INTERRUPTED",
+    "KERNEL_LEVEL",
     "Log",
     "Results",
     "StoreError",
@@ -40,6 +43,7 @@ __all__ = [
     "format_time",
     "hash_tables",
     "load",
+    "report",
     "schema",
     "sidecar",
     "to_json",

@@ -21,6 +21,7 @@ from .column import RUN, Column
 from .missing import how_to_install
 from .schema import Table
 from .store import Results, StoreError, decode, write
+from .waits import KERNEL_LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,7 @@ class SweepResults:
         ]
         self.parts = tuple(part for part in parts if part.path.is_file())
         self.points = len(places)
+        self._kernel_level: set[str] = set()  # of the files read
         self.missing = len({part.place for part in parts if part not in set(self.parts)})
 
     def frame(self) -> pd.DataFrame:
@@ -112,6 +114,10 @@ class SweepResults:
         for part in self.parts:
             found |= dict.fromkeys(name for name in Results(part.path) if name not in LEFT_OUT)
         return list(found)
+
+    def kernel_level(self) -> dict[str, str]:
+        """Return the attribute that lists schemes that order whole kernels; empty until tables are merged."""
+        return {KERNEL_LEVEL: json.dumps(sorted(self._kernel_level))} if self._kernel_level else {}
 
     def merged(
         self, wanted: Sequence[str], most_bytes: int | None = None
@@ -168,6 +174,7 @@ class SweepResults:
                 raise StoreError(f"{error}: delete it and run pysim sweep again") from error
             if results.attributes.get("point") != part.path.stem:
                 raise StoreError(f"{part.path} holds another point: delete it and run pysim sweep again")
+            self._kernel_level |= set(json.loads(str(results.attributes.get(KERNEL_LEVEL, "[]"))))
             runs = results.array("runs")
             number = {}
             for run, scheme in zip(runs["run"].tolist(), runs["scheme"].tolist(), strict=True):
@@ -214,7 +221,7 @@ def collect(
         for name in made
         if name not in schema.TABLES
     }
-    about = {"script": "sweep", "workload": results.workload}
+    about = {"script": "sweep", "workload": results.workload, **results.kernel_level()}
     configuration = {
         "sweep": results.workload,
         "keys": list(results.keys),

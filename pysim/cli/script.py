@@ -20,7 +20,7 @@ from pysim.program.architecture import other_machine
 from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
 from pysim.results.gap import gap_notes
-from pysim.schemes.registry import parse_schemes
+from pysim.schemes.registry import kernel_level, parse_schemes
 
 from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
@@ -165,10 +165,11 @@ class Script:
         """
         from pysim.results import graph_schema, schema
 
+        level = kernel_level(tables["runs"]["scheme"].tolist()) if "runs" in tables else []
         stats.write(
             self.path,
             tables,
-            {"script": self.name, **(about or {})},
+            {"script": self.name, stats.KERNEL_LEVEL: json.dumps(level), **(about or {})},
             self.configuration,
             self.options.force,
             picture,

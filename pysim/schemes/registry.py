@@ -248,6 +248,15 @@ def parse_scheme(text: str | Scheme) -> Choice:
     return Choice(scheme, options)
 
 
+def kernel_level(names: Iterable[bytes]) -> list[str]:
+    """Return those of the names of ``runs`` that order whole kernels, each once.
+
+    A name may have a setting after it, ``NAME, SETTING``.
+    """
+    texts = dict.fromkeys(name.decode("utf-8", "replace") for name in names)
+    return [text for text in texts if parse_scheme(text.partition(", ")[0]).scheme.kernels_wait]
+
+
 def parse_schemes(text: str | Scheme | Iterable[str | Scheme]) -> list[Choice]:
     """Return the schemes of a comma-separated list, or of names and objects; a repeated one counts once."""
     given: object = text

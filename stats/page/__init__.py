@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .edges import Edges
 from .report import Page, Recording, write_report
-from .sweep import Sweep
+from .sources import open_sources, report
 
-__all__ = ["Edges", "Page", "Recording", "Sweep", "write_report"]
+__all__ = ["Edges", "Page", "Recording", "open_sources", "report", "write_report"]

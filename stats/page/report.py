@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +155,11 @@ def _notes(runs: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[
                 f"{run['row']['scheme']}: the timeline shows {run['shown']:,} of {run['tbs']:,} TBs:"
                 f" {len(run['sms'])} of {run['all_sms']} SMs; all other figures count all of them."
             )
+    if any(run.get("inferred") for run in runs):
+        notes.append(
+            "A file of an older version does not say which schemes order whole kernels: how waits are divided"
+            " between launch and other TBs is inferred from when TBs were ready."
+        )
     good = sum(row["status"] == "ok" for row in shown["rows"])
     if good > len(runs):
         notes.append(f"Timelines show the first {len(runs)} of {good:,} runs.")
@@ -164,6 +168,8 @@ def _notes(runs: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[
 
 def render(page: Page) -> str:
     """Return the page as HTML. Raises StoreError where jinja2 is not installed."""
+    from importlib import resources
+
     import jinja2
 
     here = resources.files(__package__ or "stats.page")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stats.schema import SHARES, Table
 from stats.store import Results, decode
-from stats.waits import tb_waits
+from stats.waits import orders_kernels, ready_together, tb_waits
 
 from .blob import Blob, blob
 
@@ -58,7 +58,9 @@ def run_part(results: Results, row: Table, number: int, most: int = MOST_TBS) ->
     if len(kernels):
         blobs[f"kernels{number}"] = blob(_kernel_columns(kernels, stalls))
     if len(tbs):
-        waits = tb_waits(tbs, kernels)
+        whole = orders_kernels(results, about["row"]["scheme"])
+        about["inferred"] = whole is None
+        waits = tb_waits(tbs, kernels, ready_together(tbs) if whole is None else whole)
         kept, sms = chosen_sms(tbs["sm"], most)
         columns, about["tick_ns"] = _tb_columns(tbs[kept], waits[kept], sms)
         about |= {"shown": len(columns["start"]), "sms": sms.tolist(), "end_ns": float(tbs["end_ns"].max())}

@@ -47,26 +47,14 @@ def report(words: list[str]) -> None:
         raise ConfigError(f"--output: {target}: the name of a report ends in .html")
 
     import stats
-    from stats.page import Recording, Sweep, write_report
+    from stats.page import open_sources, write_report
 
-    folder = Path(args.files[0])
     try:
-        sweep = None
-        if folder.is_dir():
-            if len(args.files) > 1:
-                raise ConfigError(f"{folder} is a folder: it is shown alone")
-            sweep = Sweep.of(folder, args.point)
-            paths, labels = list(sweep.chosen), list(sweep.labels)
-        else:
-            if args.point is not None:
-                raise ConfigError("--point: goes with the folder of a sweep")
-            paths = [Path(name) for name in args.files]
-            labels = _labels(paths)
-        recordings = []
-        for path, label in zip(paths, labels, strict=True):
-            results = stats.Results(path)
-            edges, why = (None, "--no-graph was given") if args.no_graph else _edges(results)
-            recordings.append(Recording(results, label, edges, why))
+        recordings, sweep = open_sources(args.files, args.point)
+        for each in recordings:
+            each.edges, each.no_edges = (
+                (None, "--no-graph was given") if args.no_graph else _edges(each.results)
+            )
     except stats.StoreError as error:
         raise InputError(str(error)) from None
     try:
@@ -76,12 +64,6 @@ def report(words: list[str]) -> None:
     for note in page.notes:
         print(note, file=sys.stderr)
     print(f"wrote {target}: {target.stat().st_size / 1e6:.1f} MB")
-
-
-def _labels(paths: list[Path]) -> list[str]:
-    """Return short names that differ: those of the files, or their paths where two have one name."""
-    names = [path.stem for path in paths]
-    return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def _edges(results: Any) -> tuple[Any, str]:

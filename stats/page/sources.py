@@ -1,0 +1,64 @@
+"""What a report is made of: result files, or the folder of a sweep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from stats.store import Results, StoreError
+
+from .report import Page, Recording, write_report
+from .run import MOST_TBS
+from .sweep import Sweep
+
+Path_ = str | os.PathLike[str]
+
+
+class Sources(NamedTuple):
+    """Result files to draw, and the sweep that they are a point of."""
+
+    recordings: list[Recording]
+    sweep: Sweep | None
+
+
+def open_sources(paths: Iterable[Path_], point: int | None = None) -> Sources:
+    """Open result files, or one folder: of a sweep, or of result files.
+
+    ``point``: the one of the folder to draw, from 0 on (default: the first that is done). Raises StoreError
+    for what is no result, for a folder beside others, and for a point without a folder or a result.
+    """
+    names = [Path(path) for path in paths]
+    folders = [name for name in names if name.is_dir()]
+    if folders:
+        if len(names) > 1:
+            raise StoreError(f"{folders[0]} is a folder: a report shows it alone")
+        sweep = Sweep.of(folders[0], point)
+        opened = zip(sweep.chosen, sweep.labels, strict=True)
+        return Sources([Recording(Results(path), label) for path, label in opened], sweep)
+    if point is not None:
+        raise StoreError(f"{names[0] if names else 'no file'} is no folder: a point is one of a sweep")
+    stems = [name.stem for name in names]
+    labels = stems if len(set(stems)) == len(stems) else [str(name) for name in names]
+    return Sources([Recording(Results(name), label) for name, label in zip(names, labels, strict=True)], None)
+
+
+def report(
+    source: Path_ | Iterable[Path_],
+    target: Path_,
+    *,
+    point: int | None = None,
+    most_tbs: int = MOST_TBS,
+    force: bool = False,
+) -> Page:
+    """Write a report: one HTML file of a result file, of several, or of a sweep's folder.
+
+    ``point``: of a sweep, which the timelines show (default: the first that is done); ``most_tbs``: of a run;
+    beyond it whole SMs are left out of its timeline, and the page says so. The page has no edges between TBs
+    but the last of each, as files do not hold them: ``pysim report`` and ``Result.report`` add them. Raises
+    StoreError for what cannot be read or written, and for a target that exists (``force`` replaces it).
+    """
+    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+    recordings, sweep = open_sources(paths, point)
+    return write_report(recordings, target, most_tbs, force, sweep)

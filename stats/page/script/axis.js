@@ -57,9 +57,9 @@ class TimeAxis {
     return this.low + (pixel / width) * (this.high - this.low);
   }
 
-  /** Return round moments for ticks on a picture `width` pixels wide, and their distance. */
-  ticks(width) {
-    const marks = roundTicks(this.low, this.high, Math.max(2, width / 130));
+  /** Return round moments for ticks on a picture `width` pixels wide that is moved by `shift` ns; their distance. */
+  ticks(width, shift = 0) {
+    const marks = roundTicks(this.low + shift, this.high + shift, Math.max(2, width / 130));
     return { marks, step: marks.length > 1 ? marks[1] - marks[0] : this.high - this.low };
   }
 }

@@ -103,7 +103,7 @@ function spread(fingers) {
 /** Show a TB and as much again on both sides. */
 function zoomTo(timeline, index) {
   const { start, length } = timeline.run.tbs;
-  const [low, wide] = [start[index] * timeline.run.tick, Math.max(1, length[index] * timeline.run.tick)];
+  const [low, wide] = [start[index] * timeline.run.tick - timeline.shift, Math.max(1, length[index] * timeline.run.tick)];
   timeline.axis.show(low - wide, low + 2 * wide);
 }
 

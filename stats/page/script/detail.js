@@ -132,7 +132,7 @@ function why(run, facts) {
     texts.push(`It waited for no TB: ready at ${formatMoment(facts.ready)}, when its launch had arrived.`);
   }
   const { slot } = facts.waits;
-  texts.push(slot > 0 ? `For ${formatTime(slot)} it then waited for a slot or its turn.` : "A slot was free at once.");
+  texts.push(slot >= 1 ? `For ${formatTime(slot)} it then waited for a slot or its turn.` : "A slot was free at once.");
   return element("p", {}, texts.join(" "));
 }
 

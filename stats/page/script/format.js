@@ -11,6 +11,7 @@ function formatNumber(value) {
 function formatTime(ns) {
   if (!Number.isFinite(ns)) return "–";
   const size = Math.abs(ns);
+  if (size < 0.5) return "0 ns";
   if (size < 999.5) return `${formatNumber(ns)} ns`;
   if (size < 999.5e3) return `${formatNumber(ns / 1e3)} µs`;
   if (size < 999.5e6) return `${formatNumber(ns / 1e6)} ms`;

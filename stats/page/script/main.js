@@ -31,6 +31,9 @@ class TimelineSection {
       this.shared.setMode(event.target.value);
       this.fillLegend();
     });
+    this.find("align").addEventListener("change", (event) => {
+      this.shared.hint(this.shared.align(event.target.checked), 4000);
+    });
     const search = this.find("search");
     search.addEventListener("input", () => this.search(search.value));
     search.addEventListener("keydown", (event) => {

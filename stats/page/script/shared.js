@@ -88,8 +88,33 @@ class Shared {
   /** Choose a TB in all timelines; -1: none. */
   choose(run, index) {
     this.chosen = index < 0 ? null : [run.tbs.kernel[index], run.tbs.tb[index]];
+    if (this.aligned) this.hint(this.align(true), 4000);
     for (const timeline of this.timelines) timeline.drawOver();
     this.detail.show(run, index);
+  }
+
+  /**
+   * Move the other timelines so that the kernel of the chosen TB begins at the same place in all; false: all begin
+   * at their start. Returns what was done, as text.
+   */
+  align(on) {
+    this.aligned = on;
+    const first = this.timelines[0];
+    for (const timeline of this.timelines) timeline.shift = 0;
+    let said = "";
+    if (on && !this.chosen) said = "Click a TB: runs are aligned where its kernel begins.";
+    if (on && this.chosen && first) {
+      const begin = (run, kernel) => run.kernels.first_dispatch[kernel] * 1e3;
+      const [kernel] = this.chosen;
+      said = `Aligned where kernel ${kernel} begins.`;
+      for (const timeline of this.timelines.slice(1)) {
+        const pair = alignKernels(first.run, timeline.run).pairs.find(([k]) => k === kernel);
+        if (pair) timeline.shift = begin(timeline.run, pair[1]) - begin(first.run, kernel);
+        else said = `${timeline.run.label} has no kernel that corresponds to kernel ${kernel}.`;
+      }
+    }
+    this.redraw();
+    return said;
   }
 
   placeOfChosen(run) {
@@ -103,7 +128,7 @@ class Shared {
     if (index < 0) {
       const row = Math.max(0, Math.floor(timeline.top)) * run.slots;
       for (let r = row; r < run.tbs.first.length - 1 && index < 0; r += 1) {
-        index = run.at(r, (timeline.axis.low + timeline.axis.high) / 2, Infinity);
+        index = run.at(r, (timeline.axis.low + timeline.axis.high) / 2 + timeline.shift, Infinity);
       }
     } else {
       const row = run.rowOf(index);

@@ -10,6 +10,7 @@ const NEAR = 3; // pixels beside a TB that still point to it
 class Timeline {
   constructor(root, run, shared) {
     Object.assign(this, { run, shared, axis: shared.axis, scratch: {}, hovered: -1 });
+    this.shift = 0; // ns that the run is moved to the left, to align it with others
     this.top = 0;
     this.bottom = Math.max(1, run.sms.length);
     this.base = element("canvas", { class: "base" });
@@ -59,7 +60,8 @@ class Timeline {
     const began = performance.now();
     const context = this.base.getContext("2d", { alpha: false });
     const { run, axis, ratio } = this;
-    const view = { low: axis.low, high: axis.high, top: this.top, bottom: this.bottom, ...this.shared.paint(run) };
+    const { shift } = this;
+    const view = { low: axis.low + shift, high: axis.high + shift, top: this.top, bottom: this.bottom, ...this.shared.paint(run) };
     rasterise(run, view, this.pixels, this.image.width, this.image.height, this.scratch);
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.fillStyle = "#fff";
@@ -72,14 +74,14 @@ class Timeline {
   }
 
   drawAxes(context) {
-    const { axis, plotWidth, width, height } = this;
+    const { plotWidth, width, height } = this;
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = "#444";
     context.strokeStyle = "#0002";
     context.textBaseline = "middle";
-    const { marks, step } = axis.ticks(plotWidth);
+    const { marks, step } = this.axis.ticks(plotWidth, this.shift);
     for (const mark of marks) {
-      const x = GUTTER + axis.toPixel(mark, plotWidth);
+      const x = this.toX(mark);
       context.fillRect(x, HEAD - 4, 1, 4);
       const text = formatTick(mark, step);
       const half = context.measureText(text).width / 2;
@@ -96,15 +98,25 @@ class Timeline {
     context.strokeRect(GUTTER - 0.5, HEAD - 0.5, plotWidth, this.plotHeight);
   }
 
+  /** Return the pixel of a moment of the run. */
+  toX(ns) {
+    return GUTTER + this.axis.toPixel(ns - this.shift, this.plotWidth);
+  }
+
+  /** Return the moment of the run at a pixel. */
+  toTime(x) {
+    return this.axis.toTime(x - GUTTER, this.plotWidth) + this.shift;
+  }
+
   /** Return the rectangle [x, y, width, height] of a TB by its place. */
   box(index) {
-    const { run, axis } = this;
+    const { run } = this;
     const row = run.rowOf(index);
     const lane = this.plotHeight / (this.bottom - this.top);
     const gap = lane >= GAP_FROM ? 1 : 0;
     const start = run.tbs.start[index] * run.tick;
-    const x = GUTTER + axis.toPixel(start, this.plotWidth);
-    const end = GUTTER + axis.toPixel(start + run.tbs.length[index] * run.tick, this.plotWidth);
+    const x = this.toX(start);
+    const end = this.toX(start + run.tbs.length[index] * run.tick);
     const y = HEAD + (Math.floor(row / run.slots) - this.top) * lane;
     const high = (lane - gap) / run.slots;
     return [x, y + (row % run.slots) * high, end - x, high];
@@ -127,7 +139,7 @@ class Timeline {
     const place = this.top + (y - HEAD) / lane;
     const sm = Math.floor(place);
     if (sm < 0 || sm >= run.sms.length) return -1;
-    const time = axis.toTime(x - GUTTER, this.plotWidth);
+    const time = this.toTime(x);
     const slack = (near * (axis.high - axis.low)) / this.plotWidth;
     const slot = Math.min(run.slots - 1, Math.floor((place - sm) * run.slots));
     const exact = run.at(sm * run.slots + slot, time, slack);
@@ -175,7 +187,7 @@ class Timeline {
 
   /** Bring a TB into sight. */
   reveal(index) {
-    const start = this.run.tbs.start[index] * this.run.tick;
+    const start = this.run.tbs.start[index] * this.run.tick - this.shift;
     this.axis.reveal(start, start + this.run.tbs.length[index] * this.run.tick);
     const sm = Math.floor(this.run.rowOf(index) / this.run.slots);
     if (sm < this.top || sm + 1 > this.bottom) {

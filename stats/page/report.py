@@ -20,6 +20,7 @@ from stats.store import Results, StoreError, write_bytes
 from .blob import Blob
 from .edges import MOST_ENTRIES, Edges
 from .run import MOST_TBS, rows_of, run_part
+from .series import series_part
 from .summary import PART_COLOURS, PARTS, files_of_page, summary
 from .sweep import Sweep
 
@@ -112,9 +113,10 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: 
             if row["status"] != b"ok" or len(runs) == MOST_RUNS:
                 continue
             part = run_part(recording.results, row, len(runs), most_tbs)
-            part.about.update(file=number, graph=graph is None and _has_graph(recording, row))
-            blobs |= part.blobs
-            runs.append(part.about)
+            series = series_part(recording.results, row, len(runs))
+            about = {"file": number, "graph": graph is None and _has_graph(recording, row)}
+            blobs |= part.blobs | series.blobs
+            runs.append(part.about | series.about | about)
     files = files_of_page([(each.label, each.results) for each in recordings])
     shown = summary(files, [each.results for each in recordings])
     notes += _notes(runs, shown)

@@ -1,0 +1,224 @@
+"""Utilisation and traffic of a run over time, as the report draws them beside its timeline.
+
+Each value is a mean over an interval. What TBs hold is computed from all TBs of the run, whether the timeline
+draws them or not; the rest is what the file recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stats.schema import Table
+from stats.store import Results
+
+from .blob import Blob, blob
+from .run import LAST_TICK, TICK_NS, RunPart, rows_of
+
+TB_BINS = 2000  # intervals for what TBs hold
+MOST_BINS = 4000  # samples; beyond it neighbours are merged
+SECTOR = 32  # bytes
+PIPES = {
+    "fp32": "FP32 pipes busy",
+    "int": "integer pipes busy",
+    "fp16": "FP16 pipes busy",
+    "fp64": "FP64 pipes busy",
+    "sfu": "special-function pipes busy",
+    "tensor": "tensor pipes busy",
+    "smem": "shared memory busy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chart:
+    """A quantity: one value an interval; NaN: there is none. ``edges``: name of its intervals."""
+
+    key: str
+    label: str
+    unit: str
+    edges: str
+    values: NDArray[np.float64]
+    most: float | None = None  # of the machine
+
+
+def series_part(results: Results, row: Table, number: int) -> RunPart:
+    """Return the time series of a run. ``row``: its row of ``runs``; ``number``: of the run in the page.
+
+    ``about["series"]`` has key, label, unit and name of the intervals of each series, and ``max`` where the
+    machine has one. The blob ``series<number>`` has the values by key, and the ends of the intervals in units
+    of ``about["series_tick_ns"]``.
+    """
+    run = int(row["run"])
+    parameters = results.configuration.get("parameters")
+    machine = _Machine(parameters if isinstance(parameters, Mapping) else {}, rows_of(results, "sm", run))
+    tbs, samples = rows_of(results, "tbs", run), rows_of(results, "samples", run)
+    traffic = {name: rows_of(results, f"{name}_series", run) for name in ("l2", "dram")}
+    last = max(float(row["time_us"]) * 1e3, float(tbs["end_ns"].max()) if len(tbs) else 0.0)
+    tick = TICK_NS
+    while last / tick > LAST_TICK - 1:
+        tick *= 2
+    charts: list[_Chart] = []
+    edges: dict[str, NDArray[np.int64]] = {}
+    if len(tbs):
+        edges["tbs"] = _even(int(np.ceil(last / tick)))
+        charts += _tb_charts(tbs, edges["tbs"].astype(np.float64) * tick, machine)
+    if len(samples):
+        bins = _Bins.of(samples, tick)
+        edges["samples"] = bins.edges
+        charts += _sample_charts(samples, bins, machine)
+    for name, rows in traffic.items():
+        if len(rows):
+            bins = _Bins.of(rows, tick)
+            edges[name] = bins.edges
+            charts += _l2_charts(rows, bins) if name == "l2" else _dram_charts(rows, bins, machine)
+    about = {"series": [_about(chart) for chart in charts], "series_tick_ns": tick}
+    columns = {f"edges_{name}": values for name, values in edges.items()}
+    columns |= {chart.key: chart.values.astype(np.float32) for chart in charts}
+    blobs: dict[str, Blob] = {f"series{number}": blob(columns)} if charts else {}
+    return RunPart(about, blobs)
+
+
+class _Machine:
+    """What the series are measured against; None where neither parameters nor tables say it."""
+
+    def __init__(self, parameters: Mapping[str, Any], sms: Table) -> None:
+        self._parameters = parameters
+        self.sms = len(sms) or self._number("gpu.sms")
+        self.bandwidth = self._number("gpu.dram.bandwidth")
+        warps = self._number("gpu.sm.warps")
+        self.warps = warps * self.sms if warps and self.sms else None
+
+    def _number(self, path: str) -> float | None:
+        value = self._parameters.get(path)
+        return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bins:
+    """Intervals of samples. ``group``: the interval of each row of the table."""
+
+    edges: NDArray[np.int64]  # ticks
+    width: NDArray[np.float64]  # ns
+    group: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Table, tick: float) -> _Bins:
+        """Return the intervals of a table of samples, at most ``MOST_BINS``."""
+        samples, first, inverse = np.unique(rows["sample"], return_index=True, return_inverse=True)
+        merged = -(-len(samples) // MOST_BINS)
+        starts = rows["start_us"][first[::merged]] * 1e3
+        every = np.append(starts, rows["end_us"][first[-1]] * 1e3)
+        return cls(np.rint(every / tick).astype(np.int64), np.diff(every), inverse // merged)
+
+    def total(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sum over the rows of each interval."""
+        return np.bincount(self.group, values, len(self.width)).astype(np.float64)
+
+    def rate(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return sums per ns."""
+        return _over(self.total(values), self.width)
+
+
+def _about(chart: _Chart) -> dict[str, Any]:
+    made = {"key": chart.key, "label": chart.label, "unit": chart.unit, "edges": f"edges_{chart.edges}"}
+    return made if chart.most is None else made | {"max": chart.most}
+
+
+def _over(values: NDArray[Any], by: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by > 0))
+
+
+def _even(last: int) -> NDArray[np.int64]:
+    """Return ends of at most ``TB_BINS`` equal intervals from 0 to ``last``; the last one may be shorter."""
+    width = max(1, -(-last // TB_BINS))
+    return np.minimum(np.arange(-(-max(last, 1) // width) + 1) * width, max(last, 1))
+
+
+def _tb_charts(tbs: Table, edges: NDArray[Any], machine: _Machine) -> list[_Chart]:
+    sms = machine.sms or len(np.unique(tbs["sm"]))
+    width = np.diff(edges)
+    held = time_in_bins(tbs["dispatch_ns"], tbs["end_ns"], edges)
+    busy = time_in_bins(*busy_times(tbs["sm"], tbs["dispatch_ns"], tbs["end_ns"]), edges)
+    return [
+        _Chart("busy_sms", "SMs with a TB", "share", "tbs", _over(busy, width * sms), 1.0),
+        _Chart("resident_tbs", "resident TBs an SM", "TBs", "tbs", _over(held, width * sms)),
+    ]
+
+
+def busy_times(
+    sm: NDArray[Any], begin: NDArray[np.float64], end: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return begins and ends of the times in which an SM holds at least one TB, of all SMs together."""
+    order = np.lexsort((begin, sm))
+    sm, begin, end = sm[order], begin[order], end[order]
+    begins, ends = [np.zeros(0)], [np.zeros(0)]
+    for of_sm in np.split(np.arange(len(sm)), np.flatnonzero(np.diff(sm)) + 1):
+        if len(of_sm):
+            latest = np.maximum.accumulate(end[of_sm])
+            new = np.append(True, begin[of_sm][1:] > latest[:-1])
+            begins.append(begin[of_sm][new])
+            ends.append(latest[np.append(np.flatnonzero(new)[1:] - 1, -1)])
+    return np.concatenate(begins), np.concatenate(ends)
+
+
+def time_in_bins(
+    begin: NDArray[np.float64], end: NDArray[np.float64], edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how much of each bin all spans from ``begin`` to ``end`` take together, in their unit.
+
+    ``edges``: (bins + 1,), ascending. What lies outside of them does not count.
+    """
+    begin, end = np.clip(begin, edges[0], edges[-1]), np.clip(end, edges[0], edges[-1])
+    begin, end = begin[end > begin], end[end > begin]
+    bins = len(edges) - 1
+    first = np.searchsorted(edges, begin, "right") - 1
+    last = np.searchsorted(edges, end, "left") - 1
+    taken = np.bincount(first, np.minimum(end, edges[first + 1]) - begin, bins)
+    more = last > first
+    taken += np.bincount(last[more], (end - edges[last])[more], bins)
+    # bins between the two are taken as a whole
+    whole = np.bincount(first[more] + 1, minlength=bins + 1) - np.bincount(last[more], minlength=bins + 1)
+    return np.asarray(taken + np.cumsum(whole)[:bins] * np.diff(edges))
+
+
+def _sample_charts(samples: Table, bins: _Bins, machine: _Machine) -> list[_Chart]:
+    lasting = (samples["end_us"] - samples["start_us"]) * 1e3
+
+    def mean(name: str) -> NDArray[np.float64]:
+        return bins.rate(samples[name] * lasting)
+
+    made = [
+        _Chart("resident_warps", "resident warps", "warps", "samples", mean("resident_warps"), machine.warps),
+        _Chart("alu", "busiest arithmetic pipe", "share", "samples", mean("alu_utilization"), 1.0),
+    ]
+    for name, label in PIPES.items():
+        if samples[name].any():
+            made.append(_Chart(name, label, "share", "samples", mean(name), 1.0))
+    requests = bins.rate(samples["l2_requests"]) * 1e3
+    made.append(_Chart("l2_requests", "L2 requests", "1/µs", "samples", requests))
+    return made
+
+
+def _l2_charts(rows: Table, bins: _Bins) -> list[_Chart]:
+    sectors = rows["sectors_read"] + rows["sectors_written"]
+    hits = _over(bins.total(rows["hits"]), bins.total(rows["requests"]))
+    return [
+        _Chart("l2_bandwidth", "L2 reads and writes", "GB/s", "l2", bins.rate(sectors * SECTOR)),
+        _Chart("l2_hits", "L2 hits", "share", "l2", hits, 1.0),
+    ]
+
+
+def _dram_charts(rows: Table, bins: _Bins, machine: _Machine) -> list[_Chart]:
+    read, written = (bins.rate(rows[f"dram_{way}_sectors"] * SECTOR) for way in ("read", "write"))
+    made = [
+        _Chart("dram_read", "DRAM reads", "GB/s", "dram", read, machine.bandwidth),
+        _Chart("dram_write", "DRAM writes", "GB/s", "dram", written, machine.bandwidth),
+    ]
+    if machine.bandwidth:
+        share = (read + written) / machine.bandwidth
+        made.append(_Chart("dram_share", "DRAM bandwidth used", "share", "dram", share, 1.0))
+    return made

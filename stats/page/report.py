@@ -37,11 +37,14 @@ SCRIPTS = (
     "shared",
     "controls",
     "timeline",
+    "plot",
+    "series",
     "alignment",
     "comparison",
     "sweep",
     "main",
 )
+STYLES = ("style.css", "panels.css")
 MOST_RUNS = 16  # runs that are drawn; the summary has all
 
 
@@ -186,7 +189,7 @@ def render(page: Page) -> str:
     return environment.get_template("page.html.j2").render(
         page=page,
         data=_for_script(page.data),
-        style=(here / "style.css").read_text(encoding="utf-8"),
+        style="\n".join((here / name).read_text(encoding="utf-8") for name in STYLES),
         script=script,
     )
 

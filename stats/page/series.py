@@ -199,7 +199,7 @@ def _sample_charts(samples: Table, bins: _Bins, machine: _Machine) -> list[_Char
         if samples[name].any():
             made.append(_Chart(name, label, "share", "samples", mean(name), 1.0))
     requests = bins.rate(samples["l2_requests"]) * 1e3
-    made.append(_Chart("l2_requests", "L2 requests", "1/µs", "samples", requests))
+    made.append(_Chart("l2_requests", "L2 requests", "a µs", "samples", requests))
     return made
 
 

@@ -19,6 +19,7 @@ from stats.store import Results, StoreError, write_bytes
 
 from .blob import Blob
 from .edges import MOST_ENTRIES, Edges
+from .roofline import roofline
 from .run import MOST_TBS, rows_of, run_part
 from .series import series_part
 from .summary import PART_COLOURS, PARTS, files_of_page, summary
@@ -39,6 +40,7 @@ SCRIPTS = (
     "timeline",
     "plot",
     "series",
+    "roofline",
     "alignment",
     "comparison",
     "sweep",
@@ -119,7 +121,7 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: 
             series = series_part(recording.results, row, len(runs))
             about = {"file": number, "graph": graph is None and _has_graph(recording, row)}
             blobs |= part.blobs | series.blobs
-            runs.append(part.about | series.about | about)
+            runs.append(part.about | series.about | about | {"roofline": roofline(recording.results, row)})
     files = files_of_page([(each.label, each.results) for each in recordings])
     shown = summary(files, [each.results for each in recordings])
     notes += _notes(runs, shown)

@@ -18,6 +18,7 @@ from stats.store import Results
 
 from .blob import Blob, blob
 from .run import LAST_TICK, TICK_NS, RunPart, rows_of
+from .spans import Spans, time_in_bins
 
 TB_BINS = 2000  # intervals for what TBs hold
 MOST_BINS = 4000  # samples; beyond it neighbours are merged
@@ -142,47 +143,12 @@ def _tb_charts(tbs: Table, edges: NDArray[Any], machine: _Machine) -> list[_Char
     sms = machine.sms or len(np.unique(tbs["sm"]))
     width = np.diff(edges)
     held = time_in_bins(tbs["dispatch_ns"], tbs["end_ns"], edges)
-    busy = time_in_bins(*busy_times(tbs["sm"], tbs["dispatch_ns"], tbs["end_ns"]), edges)
+    on_sm = Spans(tbs["sm"], tbs["dispatch_ns"], tbs["end_ns"]).merged()
+    busy = time_in_bins(on_sm.begin, on_sm.end, edges)
     return [
         _Chart("busy_sms", "SMs with a TB", "share", "tbs", _over(busy, width * sms), 1.0),
         _Chart("resident_tbs", "resident TBs an SM", "TBs", "tbs", _over(held, width * sms)),
     ]
-
-
-def busy_times(
-    sm: NDArray[Any], begin: NDArray[np.float64], end: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return begins and ends of the times in which an SM holds at least one TB, of all SMs together."""
-    order = np.lexsort((begin, sm))
-    sm, begin, end = sm[order], begin[order], end[order]
-    begins, ends = [np.zeros(0)], [np.zeros(0)]
-    for of_sm in np.split(np.arange(len(sm)), np.flatnonzero(np.diff(sm)) + 1):
-        if len(of_sm):
-            latest = np.maximum.accumulate(end[of_sm])
-            new = np.append(True, begin[of_sm][1:] > latest[:-1])
-            begins.append(begin[of_sm][new])
-            ends.append(latest[np.append(np.flatnonzero(new)[1:] - 1, -1)])
-    return np.concatenate(begins), np.concatenate(ends)
-
-
-def time_in_bins(
-    begin: NDArray[np.float64], end: NDArray[np.float64], edges: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return how much of each bin all spans from ``begin`` to ``end`` take together, in their unit.
-
-    ``edges``: (bins + 1,), ascending. What lies outside of them does not count.
-    """
-    begin, end = np.clip(begin, edges[0], edges[-1]), np.clip(end, edges[0], edges[-1])
-    begin, end = begin[end > begin], end[end > begin]
-    bins = len(edges) - 1
-    first = np.searchsorted(edges, begin, "right") - 1
-    last = np.searchsorted(edges, end, "left") - 1
-    taken = np.bincount(first, np.minimum(end, edges[first + 1]) - begin, bins)
-    more = last > first
-    taken += np.bincount(last[more], (end - edges[last])[more], bins)
-    # bins between the two are taken as a whole
-    whole = np.bincount(first[more] + 1, minlength=bins + 1) - np.bincount(last[more], minlength=bins + 1)
-    return np.asarray(taken + np.cumsum(whole)[:bins] * np.diff(edges))
 
 
 def _sample_charts(samples: Table, bins: _Bins, machine: _Machine) -> list[_Chart]:

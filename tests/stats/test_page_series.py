@@ -9,6 +9,7 @@ import stats
 from pysim.program.job import Job, Memory
 from stats.page import series
 from stats.page.report import Recording, make_page
+from stats.page.spans import Spans, time_in_bins
 from tests.support.result_files import result_file
 from workloads import make
 from workloads.kernels import micro
@@ -51,8 +52,8 @@ def test_times_of_sms_are_those_that_the_core_counts(results, run):
     first = counted[counted["sm"] == 0]
     edges = np.append(first["start_us"], first["end_us"][-1]) * 1e3
     times = tbs["start_ns"], tbs["end_ns"]
-    busy = series.time_in_bins(*series.busy_times(tbs["sm"], *times), edges)
-    held = series.time_in_bins(*times, edges)
+    busy = time_in_bins(*Spans(tbs["sm"], *times).merged()[1:], edges)
+    held = time_in_bins(*times, edges)
     for ours, name in ((busy, "busy_us"), (held, "tb_time_us")):
         theirs = np.bincount(counted["sample"], counted[name] * 1e3)
         assert ours.sum() > 1e5
@@ -122,26 +123,6 @@ def test_times_longer_than_32_bit_ticks_take_a_coarser_tick(results):
     part = series.series_part(results, row, 0)
     assert part.about["series_tick_ns"] > 800
     assert "series0" in part.blobs
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_spans_in_bins_against_counting_every_unit_of_time(seed):
-    random = np.random.default_rng(seed)
-    count, sms, end = int(random.integers(0, 40)), int(random.integers(1, 5)), 60
-    begin = random.integers(-5, end, count)
-    stop = begin + random.integers(0, 25, count)
-    sm = random.integers(0, sms, count)
-    edges = np.unique(np.append(random.integers(0, end, 6), [0, end]))
-    held = np.zeros(end)
-    on = np.zeros((sms, end), bool)
-    for who, low, high in zip(sm, begin, stop, strict=True):
-        held[max(low, 0) : max(high, 0)] += 1
-        on[who, max(low, 0) : max(high, 0)] = True
-    spans = begin.astype(float), stop.astype(float)
-    inside = edges.astype(float)
-    assert series.time_in_bins(*spans, inside).tolist() == np.add.reduceat(held, edges[:-1]).tolist()
-    busy = series.time_in_bins(*series.busy_times(sm, *spans), inside)
-    assert busy.tolist() == np.add.reduceat(on.sum(0), edges[:-1]).tolist()
 
 
 def test_a_page_names_the_series_of_each_run(results):

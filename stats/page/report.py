@@ -40,6 +40,7 @@ SCRIPTS = (
     "timeline",
     "plot",
     "series",
+    "roofline_picture",
     "roofline",
     "alignment",
     "comparison",

@@ -31,6 +31,7 @@ PIPES = {
     "sfu": "special-function pipes",
     "tensor": "tensor pipes",
 }
+BUSIEST = 0.25  # a pipe has a ceiling if it is busy for this share of the busiest pipe's time
 RATE, L2, DRAM = "rate", "l2", "dram"  # what a ceiling limits: instructions, L2 sectors, DRAM sectors
 
 
@@ -47,8 +48,9 @@ def roofline(results: Results, row: Table) -> dict[str, Any] | None:
         return None
     parameters = results.configuration.get("parameters")
     values = _numbers(parameters if isinstance(parameters, Mapping) else {})
-    used = {name for name in PIPES if len(sm) and sm[f"{name}_cycles"].any()}
-    ceilings = ceilings_of(values, used)
+    busy = {name: float(sm[f"{name}_cycles"].sum()) if len(sm) else 0.0 for name in PIPES}
+    most = max(busy.values())
+    ceilings = ceilings_of(values, {name for name in PIPES if busy[name] > BUSIEST * most})
     time = float(row["time_us"]) * 1e3
     moved = {"l2": int(row["l2_bytes"]), "dram": int(row["dram_bytes"])}
     return {
@@ -60,13 +62,13 @@ def roofline(results: Results, row: Table) -> dict[str, Any] | None:
             "time": time,
             **{f"{where}_sectors": count / SECTOR for where, count in moved.items()},
         },
-        "limits": _limits(row, sm, used, {each["key"]: each["value"] for each in ceilings}),
+        "limits": _limits(row, sm, busy, {each["key"]: each["value"] for each in ceilings}),
         "idle": float(row["sm_idle"]) if np.isfinite(row["sm_idle"]) else None,
     }
 
 
 def ceilings_of(values: Mapping[str, float], pipes: set[str]) -> list[dict[str, Any]]:
-    """Return the ceilings of a machine, by its parameters; ``pipes``: those to include."""
+    """Return the ceilings of a machine, by its parameters; ``pipes``: those that get one."""
     clock = _product(values, "gpu.clock") / 1e3  # cycles a ns: L2 has the SM clock of the parameters
     share = values.get("sim.clock_share", 1.0)  # a power limit slows SMs only
     issue = _product(values, "gpu.sms") * SUB_CORES * clock * share
@@ -131,8 +133,13 @@ def _by_name(kernels: Table) -> dict[str, Any]:
     }
 
 
-def _limits(row: Table, sm: Table, used: set[str], peak: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return what share of each limit of the machine the whole run uses, the largest first."""
+def _limits(
+    row: Table, sm: Table, busy: Mapping[str, float], peak: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Return what share of each limit of the machine the whole run uses, the largest first.
+
+    ``busy``: cycles of each pipe; ``peak``: ceilings by key.
+    """
     time, cycles = float(row["time_us"]) * 1e3, float(row["cycles"])
     made: dict[str, float] = {}
     if time > 0:
@@ -145,7 +152,7 @@ def _limits(row: Table, sm: Table, used: set[str], peak: Mapping[str, float]) ->
     if cycles > 0 and len(sm):
         slots = len(sm) * SUB_CORES * cycles
         made["issue slots"] = int(row["warp_instructions"]) / slots
-        made |= {PIPES[name]: float(sm[f"{name}_cycles"].sum()) / slots for name in used}
+        made |= {PIPES[name]: cycles_busy / slots for name, cycles_busy in busy.items() if cycles_busy}
         made["shared memory"] = float(sm["smem_cycles"].sum()) / (len(sm) * cycles)
     known = [(label, share) for label, share in made.items() if math.isfinite(share)]
     return [

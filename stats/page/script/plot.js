@@ -109,3 +109,29 @@ function roundAbove(value) {
   const base = 10 ** Math.floor(Math.log10(value));
   return base * [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((m) => m * base >= value * (1 - 1e-9));
 }
+
+/** Return boxes to choose up to `most` runs; `onChange(runs)` is called at each change. */
+function runChooser(runs, most, onChange) {
+  const boxes = runs.map((run, number) => {
+    const box = element("input", { type: "checkbox", onchange: () => change(box) });
+    box.checked = number < most;
+    return box;
+  });
+  const chosen = () => runs.filter((run, number) => boxes[number].checked);
+  const change = (box) => {
+    if (chosen().length > most) box.checked = false;
+    else onChange(chosen());
+  };
+  const root = element("div", { class: "controls", role: "group", "aria-label": `Runs to show, at most ${most}` }, element("span", {}, "runs"),
+    ...runs.map((run, number) => element("label", { class: "choice" }, boxes[number], ` ${run.label}`)));
+  root.hidden = runs.length < 2;
+  return { root, chosen };
+}
+
+/** Return a table with a head and rows of texts; the first `texts` columns are no numbers. */
+function textTable(head, rows, texts = 1) {
+  const cell = (text, tag, column) => element(tag, { class: column < texts ? "text" : null }, text);
+  const line = (cells, tag) => element("tr", {}, ...cells.map((text, column) => cell(text, tag, column)));
+  return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, line(head, "th")),
+    element("tbody", {}, ...rows.map((cells) => line(cells, "td")))));
+}

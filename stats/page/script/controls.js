@@ -40,6 +40,29 @@ function wheel(timeline, event) {
   }
 }
 
+/** Let wheel, dragging and double click move the time axis of a chart, as on timelines. */
+function controlAxis(canvas, axis) {
+  const width = () => Math.max(1, canvas.clientWidth - GUTTER);
+  canvas.addEventListener("wheel", (event) => {
+    if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX / width());
+    else axis.zoom(Math.exp(-event.deltaY / 300), axis.toTime(event.offsetX - GUTTER, width()));
+  }, { passive: false });
+  canvas.addEventListener("dblclick", () => axis.reset());
+  let begun = null;
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    begun = { x: event.offsetX, low: axis.low, high: axis.high };
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!begun) return;
+    const shift = ((event.offsetX - begun.x) / width()) * (begun.high - begun.low);
+    axis.show(begun.low - shift, begun.high - shift);
+  });
+  for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { begun = null; });
+}
+
 /** Pan by dragging, choose a range by dragging with Shift, pinch with two fingers; a click chooses a TB. */
 function drag(timeline) {
   const canvas = timeline.over;

@@ -29,6 +29,7 @@ class Detail {
 
   /** Show a TB in the panel; an index below 0: what the panel is for. */
   show(run, index) {
+    this.root.classList.toggle("sticky", index >= 0);
     if (index < 0) {
       this.root.replaceChildren(element("p", { class: "quiet" },
         "Point to a TB to see why it waited; click to keep it. Keys: arrows move, + and − zoom, 0 shows all, "

@@ -18,6 +18,7 @@ class TimelineSection {
     this.shared = new Shared(this.axis, this.detail, this.find("hint"));
     this.detail.shared = this.shared;
     this.shown = [];
+    this.series = new SeriesPanel(this.find("series"), this.axis, this.runs);
     this.connect();
   }
 
@@ -105,7 +106,7 @@ class TimelineSection {
     for (const timeline of this.shared.timelines) timeline.fit(this.shown.length);
     this.shared.redraw();
     this.fillLegend();
-    this.onShown?.(this.shown.map((each) => each.run));
+    this.series.show(this.shown.map((each) => each.run));
   }
 
   fillLegend() {
@@ -201,6 +202,7 @@ async function start() {
     section.showKernel?.(run, kernel);
     document.getElementById("timeline").scrollIntoView();
   });
+  new RooflinePanel(document.getElementById("roofline-body"), runs);
   if (PAGE.sweep) new SweepPanel(document.getElementById("sweep-body"), PAGE.sweep);
   return section;
 }

@@ -158,6 +158,7 @@ class SeriesPanel {
   }
 
   listen(canvas) {
+    controlAxis(canvas, this.axis);
     canvas.addEventListener("pointermove", (event) => this.point(event.offsetX, canvas.clientWidth));
     canvas.addEventListener("pointerleave", () => this.point(-1, 0));
     canvas.addEventListener("keydown", (event) => {

@@ -23,7 +23,7 @@ from .studies.scatter import draw_scatter
 from .sweep import SweepResults, collect, load
 from .text.console import Log, format_stalls, to_json
 from .text.runs import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
-from .waits import KERNEL_LEVEL
+from .waits import KERNEL_LEVEL, orders_kernels
 
 __all__ = [
     "INTERRUPTED",
@@ -43,6 +43,7 @@ __all__ = [
     "format_time",
     "hash_tables",
     "load",
+    "orders_kernels",
     "report",
     "schema",
     "sidecar",

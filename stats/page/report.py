@@ -92,6 +92,9 @@ def write_report(
         raise StoreError(f"{path} is a folder")
     if path.exists() and not force:
         raise StoreError(f"{path} is there already: --force replaces it")
+    for parent in path.parents:
+        if parent.exists() and not parent.is_dir():
+            raise StoreError(f"cannot write {path}: {parent} is no folder")
     page = make_page(recordings, most_tbs, sweep)
     data = render(page).encode()
     try:

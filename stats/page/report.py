@@ -42,6 +42,8 @@ SCRIPTS = (
     "series",
     "roofline_picture",
     "roofline",
+    "graph_layout",
+    "graph_panel",
     "alignment",
     "comparison",
     "sweep",

@@ -22,6 +22,10 @@ class TimeLimitError(WorkloadError):
     """A run has reached the end of simulated time."""
 
 
+class PickleError(WorkloadError, TypeError):
+    """A job, or the result of one, cannot be pickled; the message says what to do instead."""
+
+
 class InputError(WorkloadError):
     """A user names what cannot be made or read: a workload or its arguments, a trace, a result file."""
 

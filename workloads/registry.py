@@ -11,6 +11,7 @@ from pysim.machine.system import Machine, resolve
 from pysim.program.definition_check import MAX_ARGS
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.memory_budget import claim_launches
+from pysim.program.origin import Origin
 
 from .applications.blockmaestro import APPS
 from .applications.dynamic_networks import network
@@ -265,13 +266,15 @@ def make(text: str, gpu: Machine | None = None) -> Job:
     Raises InputError, a WorkloadError, for an unknown name or key, a value that is not taken, and a type that
     there is no kernel of on the machine; ConfigError for an unknown machine.
     """
-    hints = None if gpu is None else MachineHints.of(resolve(gpu))
+    machine = None if gpu is None else resolve(gpu)
+    hints = None if machine is None else MachineHints.of(machine)
     try:
         name, arguments = parse(text)
         factory = WORKLOADS[name]
         given = {key: row.default for key, row in arguments_of(name).items()} | arguments
         if hints is not None and MACHINE in inspect.signature(factory).parameters:
             arguments[MACHINE] = hints
-        return factory(**arguments).with_arguments(given)
+        origin = Origin(make, (text, machine), {"workload": text}, machine)
+        return factory(**arguments).with_arguments(given).with_origin(origin)
     except WorkloadError as error:
         raise InputError(str(error)) from error

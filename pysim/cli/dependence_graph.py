@@ -47,13 +47,12 @@ def dependences(args: argparse.Namespace) -> None:
     import stats
     from pysim import __version__
     from pysim.program.rename import renamed
+    from pysim.results.digests import source_digest
     from pysim.results.graph_schema import TABLES as GRAPH
     from pysim.results.graph_tables import GraphTables, graph_hash
     from stats.pictures.graph_layout import layout
     from stats.pictures.graph_picture import to_dot, to_png, to_svg
     from stats.text.dependences import format_dependences
-
-    from .digests import source_digest
 
     drawers: dict[str, Callable[[Any], bytes]] = {
         ".svg": lambda drawn: to_svg(drawn).encode(),

@@ -19,12 +19,12 @@ from pysim.machine.devices import device
 from pysim.program.architecture import other_machine
 from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
+from pysim.results.digests import source_digest
 from pysim.results.gap import gap_notes
 from pysim.schemes.registry import kernel_level, parse_schemes
 
 from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
-from .digests import source_digest
 from .explained import explained_tb
 from .interrupts import keep
 from .options import Options

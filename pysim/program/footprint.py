@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class Footprint:
         """Return the footprint of these columns: one element a byte range."""
         numbers = [np.asarray(column, np.int64) for column in (tb, start, end)]
         made = ByteRanges(numbers[0], numbers[1], numbers[2], np.asarray(mode, np.uint8))
-        return cls(lambda: made)
+        return cls(partial(_given, made))  # a lambda could not be pickled
 
     def sector_runs(self, tbs: int, name: str = "?", granule: int = SECTOR) -> SectorRuns:
         """Return the runs of sectors, or of granules of ``granule`` bytes.
@@ -108,6 +109,10 @@ class Footprint:
     def written_ranges(self, tbs: int, name: str = "?") -> Ints:
         """Return the memory that any TB writes or updates, as sorted (n, 2) byte ranges of whole sectors."""
         return self._span(1, tbs, name)
+
+
+def _given(rows: ByteRanges) -> ByteRanges:
+    return rows
 
 
 def _check(tb: Ints, start: Ints, end: Ints, mode: NDArray[np.uint8], tbs: int, name: str) -> None:

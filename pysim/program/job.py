@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from pysim.errors import WorkloadError, brief
+from pysim.errors import PickleError, WorkloadError, brief
 
+from .origin import MadeBy, Origin, remade
 from .recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
@@ -228,12 +229,15 @@ class Kernel:
             raise WorkloadError(f"kernel {self.name}: grid {self.grid} has {total} TBs: at most {MAX_TBS}")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle the kernel; a WorkloadError says what to send instead where a function of it has no name."""
-        parts = (self.with_warps, self.as_stage, *(access.regions for access in self.accesses))
-        if any(isinstance(part, FunctionType) and "<" in part.__qualname__ for part in parts):
-            raise WorkloadError(
-                f"kernel {brief(self.name)} cannot be pickled, nor can its job or result: its accesses are"
-                " local functions. Send the text of workloads.make, and the tables() of a result"
+        """Pickle the kernel; a PickleError says what to do instead where a function of it has no name."""
+        parts = [self.with_warps, self.as_stage, *(access.regions for access in self.accesses)]
+        if isinstance(self.program, RecordedProgram):
+            parts += [getattr(self.program, name) for name in ("lower", "op_lists", "lower_on", "rewrite")]
+        if not all(part is None or _has_name(part) for part in parts):
+            raise PickleError(
+                f"kernel {brief(self.name)} cannot be pickled, nor can its job or result: it has local"
+                " functions. Send the tables() of a result, write it with to_file, or make the job in the"
+                " other process"
             )
         return object.__reduce_ex__(self, protocol)
 
@@ -263,8 +267,9 @@ class Job:
     event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
     the job has. ``arguments``: what it was built from, as key=value,key=value; the column of ``runs``.
 
-    A job is pickled only where none of its kernels has a local function (:class:`Access`), as in traces. To
-    run one in another process, send the text that ``workloads.make`` makes it from.
+    A job of ``workloads.make`` or of a trace is pickled as the call that made it, and is made again where it
+    is unpickled. Any other is pickled by value; where a kernel of it has a lambda or a local function
+    (:class:`Access`) pickling raises a PickleError, a TypeError.
     """
 
     name: str
@@ -272,12 +277,50 @@ class Job:
     events: Sequence[tuple[int, int]] = ()
     steps: int = 1
     arguments: str = ""
+    made_by: MadeBy | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def origin(self) -> Origin | None:
+        """The call that made the job; None where it is not known, or made other kernels or events."""
+        made = self.made_by
+        same = made is not None and made.kernels is self.kernels and made.events is self.events
+        return made.origin if made is not None and same else None
+
+    def with_origin(self, origin: Origin) -> Job:
+        """Return the job with the call that makes it again."""
+        kernels, events = tuple(self.kernels), tuple(self.events)  # nobody can change them in place
+        return replace(self, kernels=kernels, events=events, made_by=MadeBy(origin, kernels, events))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the call that made the job, or its kernels."""
+        made = self.origin
+        if made is None:
+            return object.__reduce_ex__(replace(self, made_by=None) if self.made_by else self, protocol)
+        labels = {"name": self.name, "steps": self.steps, "arguments": self.arguments}
+        return remade, (made.make, made.args, labels)
+
+    def __copy__(self) -> Job:
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Job:
+        made = replace(
+            self, kernels=deepcopy(self.kernels, memo), events=deepcopy(self.events, memo), made_by=None
+        )
+        return made.with_origin(self.origin) if self.origin else made
 
     def with_arguments(self, arguments: Mapping[str, object]) -> Job:
         """Return the job with these arguments as text; a bool is 0 or 1, None and "" are left out."""
         shown = {key: int(a) if isinstance(a, bool) else a for key, a in arguments.items()}
         text = ",".join(f"{key}={value}" for key, value in shown.items() if value not in (None, ""))
         return replace(self, arguments=text)
+
+
+def _has_name(part: Callable[..., Any]) -> bool:
+    """Whether a function, or one with arguments filled in, is found by its name, as pickle does."""
+    if isinstance(part, partial):
+        given = (part.func, *part.args, *part.keywords.values())
+        return all(_has_name(each) for each in given if callable(each))
+    return not isinstance(part, FunctionType) or "<" not in part.__qualname__
 
 
 def tb_variants(kernel: Kernel) -> NDArray[np.int64]:

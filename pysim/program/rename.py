@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from .regions import SECTOR, union
 RAGGED = 1 << 25  # cells between edges of written rectangles: with more, a write counts as partial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -146,4 +146,12 @@ def renamed(job: Job) -> Job:
     Raises WorkloadError for a job with recorded kernels, of which no tensors are known.
     """
     renamer = _Renamer(job.kernels)
-    return replace(job, name=f"{job.name}, renamed", kernels=[renamer.kernel(k) for k in job.kernels])
+    made = replace(job, name=f"{job.name}, renamed", kernels=[renamer.kernel(k) for k in job.kernels])
+    if (origin := job.origin) is None:
+        return made
+    args = (origin.make, origin.args)
+    return made.with_origin(replace(origin, make=_renamed_again, args=args, renamed=True))
+
+
+def _renamed_again(make: Callable[..., Job], args: tuple[Any, ...]) -> Job:
+    return renamed(make(*args))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, MissingLibraryError
 from pysim.schemes.registry import parse_scheme
 
@@ -35,7 +36,8 @@ class Result:
     ``tables()`` are structured arrays by name, ``frame(name)`` is one of them as a pandas frame, ``time_us``
     the time of a scheme and ``explain`` what a TB waited for. ``notes`` are lines for the user: what was left
     out, races, how replay went. ``docs/parameters.md`` and ``stats.schema`` list columns and units.
-    ``tables()`` can always be pickled; the result itself only where its job can (``pysim.Job``).
+    ``to_file`` writes all of it, as scripts do. It is pickled where its job can be (``pysim.Job``), without
+    ``deps``, which are computed anew where they are asked for; ``tables()`` can always be pickled.
     """
 
     job: Job
@@ -69,6 +71,22 @@ class Result:
         ]
         held = ", ".join(f"{name} ({len(rows)})" for name, rows in self.tables().items() if len(rows))
         return "\n".join((head, *lines, *self.notes, f"tables (rows): {held}"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the dependences, which follow from the job and may be larger than the tables."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "deps"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the fields of a pickled result."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Compute the dependences of a result that was unpickled; called for what is not set."""
+        if name != "deps" or not hasattr(self, "job"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.deps = dependences(self.job)
+        return self.deps
 
     def add(self, name: str, rows: Table) -> None:
         """Append rows to a table."""

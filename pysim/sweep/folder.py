@@ -23,10 +23,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pysim.cli.digests import results_digest
 from pysim.errors import ConfigError, OutputError, WorkloadError, brief
 from pysim.machine.device_file import toml_of
 from pysim.machine.devices import DEVICES, device
+from pysim.results.digests import results_digest
 from pysim.schemes.registry import parse_schemes
 
 from .locks import acquired

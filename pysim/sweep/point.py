@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pysim.cli.digests import results_digest
 from pysim.errors import ConfigError, WorkloadError, brief
 from pysim.machine.config import Config
 from pysim.machine.devices import device
+from pysim.results.digests import results_digest
 from pysim.schemes.registry import parse_schemes
 from pysim.units import Value
 

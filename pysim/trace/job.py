@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim._ffi import dtype_of, error_of, ffi, lib, params_struct
-from pysim.errors import ConfigError
+from pysim.errors import ConfigError, WorkloadError
 from pysim.opcodes import OPCODES
 from pysim.program.copies import l1_stale_ranges
 from pysim.program.footprint import ByteRanges, Footprint
 from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.origin import Origin
 from pysim.program.recorded_program import CodeTables, RecordedAccesses, RecordedProgram
 
 from .converted_file import ConvertedTrace
@@ -190,4 +191,19 @@ def trace_job(
         "kernels": None if kernels is None else "+".join(map(str, numbers)),
         "unknown": None if store.unknown is None else OPCODES[store.unknown].name,
     }
-    return Job(name or store.name, every, events).with_arguments(given)
+    about = {
+        "name": store.name,
+        "source": store.source,
+        "kernels": None if kernels is None else [int(number) for number in numbers],
+        "unknown": store.unknown,
+        "memcpy": memcpy,
+    }
+    origin = Origin(_again, (str(store.path.resolve()), store.source, kernels, name, memcpy), about)
+    return Job(name or store.name, every, events).with_arguments(given).with_origin(origin)
+
+
+def _again(path: str, source: str, kernels: Sequence[int] | None, name: str | None, memcpy: str) -> Job:
+    store = ConvertedTrace(path)
+    if store.source != source:
+        raise WorkloadError(f"{path}: not the converted trace of the job that was pickled")
+    return trace_job(store, kernels, name, memcpy=memcpy)

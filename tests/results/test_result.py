@@ -1,14 +1,23 @@
 """A result as a user meets it in a notebook: it prints as the table of its runs."""
 
 import copy
+import multiprocessing
 import pickle
 import re
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from pysim import WorkloadError, simulate
+from pysim import Access, Job, Memory, WorkloadError, simulate
+from pysim.clock import Clock
+from pysim.program.rename import renamed
+from pysim.trace.conversion_cache import open_trace
+from pysim.trace.job import trace_job
+from tests.support.calls import ROOT
 from workloads import make
+from workloads.kernels import micro
 
 
 def test_a_result_prints_as_its_table():
@@ -28,22 +37,76 @@ def test_a_result_prints_as_its_table():
     assert len(repr(result)) < 1000
 
 
-def test_a_result_is_pickled_or_says_what_to_send():
-    job = make("gru:hidden=64,batch=4,timesteps=2,layers=1")
-    result = simulate("titan_v", job, "stream")
-    for what in (job, job.kernels[0], result):
-        with pytest.raises(WorkloadError) as caught:
+SMALL = "gru:hidden=64,batch=4,timesteps=2,layers=1"
+
+
+def simulated(job):
+    return simulate("h200", job, "stream,tb_static", threads=1)
+
+
+@pytest.mark.parametrize("change", [lambda job: job, renamed, lambda job: replace(job, name="mine")])
+def test_a_job_of_a_workload_is_pickled_as_the_call_that_made_it(change):
+    job = change(make(SMALL, "h200"))
+    data = pickle.dumps(job)
+    again = pickle.loads(data)
+    assert (again.name, again.arguments, again.steps) == (job.name, job.arguments, job.steps)
+    assert again.origin is not None
+    result = simulated(job)
+    assert simulated(again).hash == result.hash
+    # thousands of kernels take no more
+    assert len(pickle.dumps(make(SMALL.replace("timesteps=2", "timesteps=200"), "h200"))) < len(data) + 100
+    sent = pickle.loads(pickle.dumps(result))
+    assert sent.hash == result.hash
+    assert repr(sent) == repr(result)
+    assert sent.notes == result.notes
+    assert sent.explain("tb_static", 3, 0) == result.explain("tb_static", 3, 0)  # needs the dependences
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        _ = sent.other
+
+
+def test_results_come_from_other_processes():
+    job = make(SMALL, "h200")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(simulated, job).result().hash == simulated(job).hash
+
+
+def test_a_job_of_ones_own_is_pickled_by_value():
+    job = Job("two", [micro.ffma(tbs=160, warps=8), micro.empty(tbs=80)])
+    again = pickle.loads(pickle.dumps(job))
+    assert again.kernels[0].name == job.kernels[0].name
+    assert simulated(again).hash == simulated(job).hash
+
+
+def test_a_job_of_a_trace_is_pickled_as_its_file(tmp_path):
+    store = open_trace(ROOT / "tests/data/traces/vectoradd", tmp_path, Clock())
+    job = trace_job(store, memcpy="time")
+    data = pickle.dumps(job)
+    assert simulated(pickle.loads(data)).hash == simulated(job).hash
+    store.path.unlink()
+    with pytest.raises(WorkloadError, match="No such file"):
+        pickle.loads(data)
+
+
+def test_what_cannot_be_pickled_says_what_to_do_instead():
+    job = make(SMALL)
+    other = replace(job, kernels=list(job.kernels)[:2])  # no longer what the call makes
+    assert other.origin is None
+    result = simulated(other)
+    for what in (other, job.kernels[0], result, {"my": [result]}):
+        with pytest.raises(TypeError) as caught:
             pickle.dumps(what)
         assert re.match(r"kernel \w+ cannot be pickled, nor can its job or result: ", str(caught.value))
-        assert str(caught.value).endswith("Send the text of workloads.make, and the tables() of a result")
-    # what the message says can be sent
+        assert "tables() of a result, write it with to_file, or make the job in the" in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, WorkloadError)
     tables = pickle.loads(pickle.dumps(result.tables()))
     assert all(tables[name].tobytes() == rows.tobytes() for name, rows in result.tables().items())
-    # without local functions all of it is pickled
-    plain = simulate("titan_v", make("empty"), "stream")
-    again = pickle.loads(pickle.dumps(plain))
-    assert again.hash == plain.hash
-    assert repr(again) == repr(plain)
+    # a function with arguments filled in is as good as the function
+    kernel = micro.empty()
+    tensor = Memory().tensor("x", 1, 32, 4)
+    for given in (partial(lambda tbs: tbs), partial(int, lambda: 1)):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(replace(kernel, accesses=(Access(tensor, "read", given),)))
 
 
 def test_jobs_are_copied():
@@ -55,3 +118,4 @@ def test_jobs_are_copied():
         replace(job, kernels=[copy.copy(k) for k in job.kernels]),
     ):
         assert simulate("titan_v", same, "tb_static").hash == expected
+    assert copy.deepcopy(job).origin == copy.copy(job).origin == job.origin

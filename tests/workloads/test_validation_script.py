@@ -123,7 +123,7 @@ def test_the_key_holds_all_that_decides_an_outcome(monkeypatch):
 
 
 def test_the_digest_of_the_code_sees_core_and_templates(monkeypatch, tmp_path):
-    from pysim.cli import digests
+    from pysim.results import digests
 
     for name in ("pysim/_core.so", "pysim/engine/run.py", "workloads/mirrored/code.py"):
         path = tmp_path / name
@@ -141,7 +141,7 @@ def test_the_digest_of_the_code_sees_core_and_templates(monkeypatch, tmp_path):
 
 
 def test_the_digests_read_the_sources_of_this_tree(monkeypatch):
-    from pysim.cli import digests
+    from pysim.results import digests
 
     read = []
     whole = digests.Path.read_bytes

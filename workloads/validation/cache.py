@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pysim import Config, ConfigError
-from pysim.cli.digests import code_digest
+from pysim.results.digests import code_digest
 
 from .cases import Outcome
 

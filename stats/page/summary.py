@@ -93,7 +93,7 @@ def _row(row: np.void, bandwidth: float) -> dict[str, Any]:
         "job": _job(texts["workload"], texts["arguments"]),
         "run": int(row["run"]),
         "time": time,
-        "time_text": format_time(time),
+        "time_text": _time(time),
         "speedup": _number(row["speedup"], 3, "x"),
         "gap_won": _share(row["gap_won"]),
         "sm_idle": _share(row["sm_idle"]),
@@ -102,10 +102,14 @@ def _row(row: np.void, bandwidth: float) -> dict[str, Any]:
         "dram_bytes": format_bytes(dram),
         "l2_bytes": format_bytes(float(row["l2_bytes"])),
         "energy": _number(float(row["energy_j"]) * 1e3, 2, " mJ") if np.isfinite(row["energy_j"]) else "",
-        "bound": format_time(float(row["bound_us"])),
-        "estimate": format_time(float(row["estimate_us"])),
+        "bound": _time(float(row["bound_us"])),
+        "estimate": _time(float(row["estimate_us"])),
         "tbs": f"{int(row['tbs']):,}",
     }
+
+
+def _time(us: float) -> str:
+    return format_time(us).replace(" us", " µs")
 
 
 def _job(workload: str, arguments: str) -> str:

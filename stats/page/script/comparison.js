@@ -1,6 +1,6 @@
 // Two runs beside each other, kernel by kernel.
 
-const COMPARED_ROWS = 25;
+const COMPARED_ROWS = 15;
 const ORDERS = {
   change: ["largest change of duration", (x, y) => Math.abs(y.length) - Math.abs(x.length)],
   slower: ["slower in the second", (x, y) => y.length - x.length],
@@ -58,7 +58,7 @@ class ComparisonPanel {
     const [one, other] = [this.a, this.b].map((run) => run.about.row.time_us * 1e3);
     const { rows, onlyA, onlyB } = this.compared;
     const words = other === one ? "takes exactly as long as"
-      : `takes ${formatTime(Math.abs(other - one))} ${other < one ? "less" : "more"} (${formatNumber(one / other)}x as fast) than`;
+      : `takes ${formatTime(Math.abs(other - one))} ${other < one ? "less" : "more"} (${(one / other).toFixed(2)}x as fast) than`;
     const texts = [`${this.b.label} ${words} ${this.a.label}: ${formatTime(other)} against ${formatTime(one)}.`];
     if (rows.length) {
       const slower = rows.filter((row) => row.length > 0).length;

@@ -160,6 +160,16 @@ class TimelineSection {
     }
   }
 
+  /** Choose a TB in the timelines. */
+  showTb(run, kernel, tb) {
+    const shown = this.shown.find((each) => each.run.about.file === run.about.file);
+    const index = shown ? shown.run.find(kernel, tb) : -1;
+    if (index < 0) return;
+    this.shared.choose(shown.run, index);
+    shown.timeline.reveal(index);
+    this.root.scrollIntoView();
+  }
+
   /** Show a launch of a run, with as much time before and after. */
   showKernel(run, kernel) {
     const [start, end] = [run.kernels.first_dispatch[kernel] * 1e3, run.kernels.complete[kernel] * 1e3];
@@ -202,6 +212,8 @@ async function start() {
     section.showKernel?.(run, kernel);
     document.getElementById("timeline").scrollIntoView();
   });
+  const graph = new GraphPanel(document.getElementById("graph-body"), runs);
+  graph.onChoose = (run, kernel, tb) => section.showTb?.(run, kernel, tb);
   new RooflinePanel(document.getElementById("roofline-body"), runs);
   if (PAGE.sweep) new SweepPanel(document.getElementById("sweep-body"), PAGE.sweep);
   return section;

@@ -22,7 +22,7 @@ from .edges import MOST_ENTRIES, Edges
 from .roofline import roofline
 from .run import MOST_TBS, rows_of, run_part
 from .series import series_part
-from .summary import PART_COLOURS, PARTS, files_of_page, summary
+from .summary import PART_COLOURS, PARTS, files_of_page, run_labels, summary
 from .sweep import Sweep
 
 SCRIPTS = (
@@ -130,6 +130,9 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: 
             runs.append(part.about | series.about | about | {"roofline": roofline(recording.results, row)})
     files = files_of_page([(each.label, each.results) for each in recordings])
     shown = summary(files, [each.results for each in recordings])
+    good = [row for row in shown["rows"] if row["status"] == "ok"][: len(runs)]
+    for run, label in zip(runs, run_labels(good, files, shown["many"]), strict=True):
+        run["label"] = label
     notes += _notes(runs, shown)
     if sweep is None and len(recordings) == 1:
         sweep = Sweep.of_results(recordings[0].results)
@@ -165,7 +168,7 @@ def _notes(runs: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[
     for run in runs:
         if run["shown"] < run["tbs"]:
             notes.append(
-                f"{run['row']['scheme']}: the timeline shows {run['shown']:,} of {run['tbs']:,} TBs:"
+                f"{run['label']}: the timeline shows {run['shown']:,} of {run['tbs']:,} TBs:"
                 f" {len(run['sms'])} of {run['all_sms']} SMs; all other figures count all of them."
             )
     if any(run.get("inferred") for run in runs):

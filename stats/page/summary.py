@@ -62,17 +62,16 @@ def summary(files: Sequence[Mapping[str, Any]], results: Sequence[Results]) -> d
     longest = max((row["time"] for row in rows if row["status"] == "ok"), default=1.0)
     for row in rows:
         row["width"] = 100 * row["time"] / longest if row["status"] == "ok" and longest > 0 else 0.0
-    jobs = dict.fromkeys(row["job"] for row in rows)
+    jobs = _job_names(rows)
     gpus = dict.fromkeys(row["gpu"] for row in rows)
-    many = len(jobs) > 1
     return {
-        "title": f"{next(iter(jobs), 'no run') if not many else f'{len(jobs)} workloads'}"
+        "title": f"{'; '.join(jobs) if 0 < len(jobs) < 4 else f'{len(jobs)} workloads'}"
         f" on {', '.join(gpus) or 'no GPU'}",
         "rows": rows,
         "parts": list(PARTS.values()),
         "colours": PART_COLOURS,
         "several": len(files) > 1,
-        "many": many,
+        "many": len(jobs) > 1,
         "has_energy": any(row["energy"] for row in rows),
         "has_stalls": any(row["stalls"] for row in rows),
         "differences": _differences(files),
@@ -90,7 +89,6 @@ def _row(row: np.void, bandwidth: float) -> dict[str, Any]:
     used = dram / (time * 1e3 * bandwidth) if time > 0 and bandwidth > 0 else math.nan
     return {
         **texts,
-        "job": _job(texts["workload"], texts["arguments"]),
         "run": int(row["run"]),
         "time": time,
         "time_text": _time(time),
@@ -112,9 +110,30 @@ def _time(us: float) -> str:
     return format_time(us).replace(" us", " µs")
 
 
-def _job(workload: str, arguments: str) -> str:
-    """Return the name of a workload with its arguments, which most names hold already."""
-    return workload if ":" in workload or not arguments else f"{workload} {arguments}"
+def _job_names(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Set the name of each row's workload as the page shows it, ``job``; return all names.
+
+    Arguments stand with a name only where it is that of several workloads.
+    """
+    known: dict[str, dict[str, None]] = {}
+    for row in rows:
+        known.setdefault(row["workload"], {})[row["arguments"]] = None
+    for row in rows:
+        several = len(known[row["workload"]]) > 1
+        row["job"] = f"{row['workload']} {row['arguments']}".strip() if several else row["workload"]
+    return list(dict.fromkeys(row["job"] for row in rows))
+
+
+def run_labels(
+    rows: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, Any]], many: bool
+) -> list[str]:
+    """Return what the page calls each run: its scheme, after its file and workload where there are several."""
+    made = []
+    for row in rows:
+        parts = [files[row["file"]]["label"]] if len(files) > 1 else []
+        parts += [row["job"]] if many and row["job"] not in parts else []
+        made.append(f"{', '.join(parts)}: {row['scheme']}" if parts else row["scheme"])
+    return made
 
 
 def format_bytes(count: float) -> str:

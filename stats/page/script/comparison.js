@@ -155,10 +155,14 @@ function chosenPair(runs) {
   const stream = Math.max(0, runs.findIndex((run) => run.scheme === "stream"));
   let best = -1;
   runs.forEach((run, number) => {
-    if (number === stream || run.scheme.startsWith("tb_ideal")) return;
+    if (number === stream || run.scheme.startsWith("tb_ideal") || !sameJob(run, runs[stream])) return;
     if (best < 0 || times[number] < times[best]) best = number;
   });
   return [stream, best < 0 ? (stream === 0 ? 1 : 0) : best];
+}
+
+function sameJob(a, b) {
+  return ["workload", "arguments", "gpu"].every((name) => a.about.row[name] === b.about.row[name]);
 }
 
 function label(text, control) {

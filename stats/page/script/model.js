@@ -8,7 +8,7 @@ class Run {
     this.about = about;
     this.number = number;
     this.scheme = about.row.scheme;
-    this.label = PAGE.files.length > 1 ? `${PAGE.files[about.file].label}: ${this.scheme}` : this.scheme;
+    this.label = about.label;
     this.tick = about.tick_ns ?? 1;
     this.end = about.end_ns ?? about.row.time_us * 1e3;
     this.slots = about.slots;

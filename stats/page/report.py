@@ -73,6 +73,7 @@ class Page:
     data: dict[str, Any]
     blobs: dict[str, Blob] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    meanings: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def write_report(
@@ -81,11 +82,13 @@ def write_report(
     most_tbs: int = MOST_TBS,
     force: bool = False,
     sweep: Sweep | None = None,
+    meanings: Mapping[str, tuple[str, str]] | None = None,
 ) -> Page:
     """Write a report of result files to an HTML file, whole or not at all; return what it shows.
 
     ``most_tbs``: of a run; beyond it whole SMs are left out of its timeline, and the page says so.
-    ``sweep``: all points of a sweep, of which ``recordings`` are one. Raises
+    ``sweep``: all points of a sweep, of which ``recordings`` are one; ``meanings``: unit and meaning of
+    parameters by path, which files do not hold. Raises
     StoreError where ``target`` is there already (``force`` replaces it) or cannot be written, and for results
     without a run.
     """
@@ -98,6 +101,7 @@ def write_report(
         if parent.exists() and not parent.is_dir():
             raise StoreError(f"cannot write {path}: {parent} is no folder")
     page = make_page(recordings, most_tbs, sweep)
+    page.meanings = dict(meanings or {})
     data = render(page).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -127,7 +127,7 @@ def _job_names(rows: Sequence[dict[str, Any]]) -> list[str]:
 def run_labels(
     rows: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, Any]], many: bool
 ) -> list[str]:
-    """Return what the page calls each run: its scheme, after its file and workload where there are several."""
+    """Return the name of each run: its scheme, after file and workload where there are several."""
     made = []
     for row in rows:
         parts = [files[row["file"]]["label"]] if len(files) > 1 else []

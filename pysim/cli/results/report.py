@@ -12,6 +12,7 @@ from pysim.cli.options import natural_int, positive_int
 from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand
 from pysim.errors import ConfigError, InputError, OutputError, SimError
+from pysim.units import ROWS
 
 DOC = "Show result files, or a sweep, as one HTML file that needs no network."
 
@@ -57,8 +58,9 @@ def report(words: list[str]) -> None:
             )
     except stats.StoreError as error:
         raise InputError(str(error)) from None
+    meanings = {path: (row.unit, row.doc) for path, row in ROWS.items()}
     try:
-        page = write_report(recordings, target, args.most_tbs, args.force, sweep)
+        page = write_report(recordings, target, args.most_tbs, args.force, sweep, meanings)
     except stats.StoreError as error:
         raise OutputError(str(error)) from None
     for note in page.notes:

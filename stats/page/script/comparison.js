@@ -114,6 +114,10 @@ class ComparisonPanel {
 
   fillTables() {
     const { rows } = this.compared;
+    if (!rows.length) {
+      this.tables.replaceChildren(element("p", { class: "quiet" }, "The files do not have the table kernels of both runs, or no kernel is in both."));
+      return;
+    }
     const choice = element("select", { onchange: () => { this.order = choice.value; this.fillTables(); } });
     for (const [key, [text]] of Object.entries(ORDERS)) choice.append(element("option", { value: key, selected: key === this.order }, text));
     const shown = [...rows].sort(ORDERS[this.order][1]).slice(0, COMPARED_ROWS);

@@ -9,6 +9,7 @@ class TimelineSection {
     this.runs = runs.filter((run) => run.about.shown > 0);
     this.find = (name) => root.querySelector(`[data-part="${name}"]`);
     if (!this.runs.length) {
+      for (const name of ["controls", "arrows", "detail"]) this.find(name).hidden = true;
       this.find("stacks").append(element("p", { class: "quiet" },
         "No file has the table tbs, from which timelines are drawn: run again with --tables all."));
       return;

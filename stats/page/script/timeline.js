@@ -118,8 +118,9 @@ class Timeline {
     const x = this.toX(start);
     const end = this.toX(start + run.tbs.length[index] * run.tick);
     const y = HEAD + (Math.floor(row / run.slots) - this.top) * lane;
-    const high = (lane - gap) / run.slots;
-    return [x, y + (row % run.slots) * high, end - x, high];
+    const bands = bandsOf(run, lane - gap);
+    const high = (lane - gap) / bands;
+    return [x, y + (bands > 1 ? row % run.slots : 0) * high, end - x, high];
   }
 
   /** Return the place of the TB at a point of the picture, or that of one a few pixels beside it, or -1. */
@@ -143,7 +144,7 @@ class Timeline {
     const slack = (near * (axis.high - axis.low)) / this.plotWidth;
     const slot = Math.min(run.slots - 1, Math.floor((place - sm) * run.slots));
     const exact = run.at(sm * run.slots + slot, time, slack);
-    if (exact >= 0 || lane / run.slots >= 6) return exact;
+    if (exact >= 0 || bandsOf(run, lane - 1) > 1) return exact;
     for (let other = 0; other < run.slots; other += 1) { // slots too thin to point at: any of the SM
       const found = run.at(sm * run.slots + other, time, slack);
       if (found >= 0) return found;

@@ -104,7 +104,9 @@ def job_of_result(
     if "graph" not in attributes or not isinstance(known, Mapping):
         raise WorkloadError(f"{path}: not the result of a single job, or without the hash of its graph")
     if isinstance(known.get("workload"), str):
-        job = make(known["workload"], _machine(path, configuration))
+        # a result of Python may be of a job that was made for another machine, or for none
+        machine = {"parameters": known["made_for"]} if "made_for" in known else configuration
+        job = make(known["workload"], _machine(path, machine))
     elif script in WORKLOAD_OF_SCRIPT:
         pairs = ((key, int(v) if isinstance(v, bool) else v) for key, v in known.items())
         text = ",".join(f"{key}={value}" for key, value in pairs)
@@ -112,7 +114,8 @@ def job_of_result(
     elif {"source", "kernels", "unknown", "memcpy", "name"} <= set(known):
         job = _job_of_cached_trace(path, known)
     else:
-        raise WorkloadError(f"{path}: the job of script {script} cannot be built from its result file")
+        who = "a job that no workload makes" if script == "simulate" else f"the job of script {script}"
+        raise WorkloadError(f"{path}: {who} cannot be built from its result file")
     again = bool(configuration.get("rename"))
     job = renamed(job) if again else job
     deps = dependences(job)

@@ -12,16 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pysim import __version__
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.architecture import other_machine
 from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
-from pysim.results.digests import source_digest
+from pysim.results import result_file
 from pysim.results.gap import gap_notes
-from pysim.schemes.registry import kernel_level, parse_schemes
+from pysim.schemes.registry import parse_schemes
 
 from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
@@ -97,15 +96,11 @@ class Script:
     @property
     def configuration(self) -> dict[str, Any]:
         """Everything that decides the result; it is stored in and beside the result file."""
-        return {
-            "script": self.name,
-            "version": f"{__version__}+{source_digest()}",
-            "workload": dict(self.workload),
-            "schemes": [choice.name for choice in parse_schemes(self.options.schemes)],
-            "tables": ",".join(self.options.tables or ("all",)),
-            "parameters": self.config.as_dict(),
-            **({"rename": True} if self.options.rename else {}),
-        }
+        schemes = [choice.name for choice in parse_schemes(self.options.schemes)]
+        tables = self.options.tables or ("all",)
+        return result_file.configuration(
+            self.name, self.workload, schemes, tables, self.config, self.options.rename
+        )
 
     @property
     def path(self) -> Path:
@@ -163,18 +158,9 @@ class Script:
         ``picture``: PNG; ``about``: further attributes of the file; ``beside``: whether the configuration is
         also written beside it.
         """
-        from pysim.results import graph_schema, schema
-
-        level = kernel_level(tables["runs"]["scheme"].tolist()) if "runs" in tables else []
-        stats.write(
-            self.path,
-            tables,
-            {"script": self.name, stats.KERNEL_LEVEL: json.dumps(level), **(about or {})},
-            self.configuration,
-            self.options.force,
-            picture,
-            {**graph_schema.TABLES, **schema.TABLES},
-            beside,
+        attributes = {"script": self.name, **(about or {})}
+        result_file.store(
+            self.path, tables, attributes, self.configuration, self.options.force, picture, beside
         )
         if self.finished.checkpoints is not None and stats.INTERRUPTED not in (about or {}):
             self.finished.checkpoints.remove()
@@ -360,8 +346,6 @@ class Run:
         """
         from importlib import import_module
 
-        from pysim.results.graph_tables import graph_hash
-
         script = self.script
         tables, picture = script.tables_to_write(self.listed), None
         try:
@@ -370,9 +354,7 @@ class Run:
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")
         lines = last(tables)
-        about = {"graph": graph_hash(self.result.deps)}
-        if self.result.interrupted:
-            about[self.stats.INTERRUPTED] = "yes"
+        about = result_file.attributes(self.result.deps, self.result.interrupted)
         script.store(self.stats, tables, picture, about)
         for line in (*lines, f"wrote {script.files(self.stats, picture)}"):
             self.show(line)

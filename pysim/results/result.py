@@ -17,6 +17,8 @@ from .schema import DTYPES, RECORDED, TABLES
 from .tables import tb_waits
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -127,6 +129,22 @@ class Result:
         frame.attrs["units"] = {column.name: column.unit for column in TABLES[name]}
         frame.attrs["docs"] = {column.name: column.doc for column in TABLES[name]}
         return frame
+
+    def to_file(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the result to FILE.h5, as scripts do, and its configuration to FILE.json beside it.
+
+        ``stats.load(path)`` has the tables of ``tables()``, units and meanings, and ``configuration``: the
+        parameters of the machine, the schemes, and the call of ``workloads.make``, from which ``pysim
+        dependences FILE.h5`` makes the job again. Equal results give equal bytes but for the table ``host``.
+        The file is written whole or not at all.
+
+        Raises OutputError where the file cannot be written, or there is one with other results (without
+        ``force``).
+        """
+        from .result_file import attributes, write
+
+        about = attributes(self.deps, self.interrupted)
+        write(path, self.tables(), self.job, self.config, about, force)
 
     @property
     def hash(self) -> str:

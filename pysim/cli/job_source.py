@@ -11,6 +11,7 @@ from pysim.errors import ConfigError, WorkloadError
 if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
+    from pysim.machine.devices import Device
     from pysim.program.job import Job
 
     Make = Callable[[str, Config | None], Job]
@@ -75,16 +76,38 @@ def _job_of_cached_trace(path: Path, known: Mapping[str, Any]) -> Job:
 def _machine(path: Path, configuration: Mapping[str, Any]) -> Config | None:
     """Return the machine that a result file is of; None: it does not say."""
     from pysim.machine.config import Config
-    from pysim.machine.devices import device
     from pysim.units import ROWS
 
     known = configuration.get("parameters")
     if not isinstance(known, Mapping) or not isinstance(known.get("device"), str):
         return None
     try:
-        return Config.resolve(device(known["device"]), {key: known[key] for key in ROWS if key in known})
+        return Config.resolve(_device(known), {key: known[key] for key in ROWS if key in known})
     except ConfigError as error:
         raise WorkloadError(f"{path}: its GPU cannot be made again: {error}") from None
+
+
+def _device(known: Mapping[str, Any]) -> Device:
+    """Return the device of a file's parameters; one that nobody registered is made of what they say."""
+    from pysim.machine.devices import DEVICES, GPU_PATHS, Device, device
+    from pysim.machine.devices.fields import checked_carveouts, checked_rate, checked_text, read_capability
+    from pysim.units import parse, row_of
+
+    name = known["device"]
+    about = [known.get(f"device.{key}") for key in ("compute_capability", "carveouts", "mma_rate")]
+    if name in DEVICES or None in about or not set(GPU_PATHS) <= set(known):
+        return device(name)
+    values = {path: parse(path, row_of(path), known[path]) for path in GPU_PATHS}
+    sizes = [f"{size}B" for size in str(about[1]).split(",")]
+    return Device(
+        checked_text("name", name),
+        name,
+        read_capability(about[0]),
+        checked_carveouts(sizes),
+        checked_rate(about[2]),
+        values,
+        dict.fromkeys(values, "result file"),
+    )
 
 
 def job_of_result(

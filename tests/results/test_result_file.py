@@ -106,6 +106,16 @@ def test_the_job_is_made_again_from_the_file(tmp_path, text, made_for, change):
     assert (row["tbs"], row["renamed"]) == (sum(kernel.tbs for kernel in job.kernels), int(change is renamed))
 
 
+def test_the_job_of_a_composed_gpu_is_made_again(tmp_path):
+    gpu = pysim.device("h200")
+    gpu.name, gpu.sms, gpu.compute_capability = "mine", 30, (9, 1)
+    job = make(GEMM, gpu)
+    simulate(gpu, job, "stream", threads=1).to_file(tmp_path / "r.h5")
+    done = command("dependences", "r.h5", "--json", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["dependences"][0]["tbs"] == sum(kernel.tbs for kernel in job.kernels)
+
+
 def test_the_job_of_a_trace_is_made_again(tmp_path):
     folder = tmp_path / "results" / "traces"
     folder.mkdir(parents=True)

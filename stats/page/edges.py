@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stats.store import Results
+
 from .blob import Blob, blob
+from .run import rows_of
 
 MOST_ENTRIES = 4_000_000  # producers and consumers of all group nodes, about 5 MB in the page
 
@@ -54,3 +57,13 @@ class Edges:
                 "consumers": self.consumers,
             }
         )
+
+
+def kernel_edges(results: Results, run: int) -> Blob | None:
+    """Return the edges between the kernels of a run as columns for the page; None where the file has none."""
+    rows = rows_of(results, "edges", run)
+    if not len(rows):
+        return None
+    pairs = np.unique(np.stack([rows["kernel"], rows["producer_kernel"]], axis=1), axis=0).astype(np.int64)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return blob({"kernel": pairs[:, 0], "producer": pairs[:, 1]}) if len(pairs) else None

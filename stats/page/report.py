@@ -18,7 +18,7 @@ from stats.schema import Table
 from stats.store import Results, StoreError, write_bytes
 
 from .blob import Blob
-from .edges import MOST_ENTRIES, Edges
+from .edges import MOST_ENTRIES, Edges, kernel_edges
 from .roofline import roofline
 from .run import MOST_TBS, rows_of, run_part
 from .series import series_part
@@ -43,6 +43,7 @@ SCRIPTS = (
     "roofline_picture",
     "roofline",
     "graph_layout",
+    "kernel_graph",
     "graph_panel",
     "alignment",
     "comparison",
@@ -117,6 +118,7 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: 
     blobs: dict[str, Blob] = {}
     notes: list[str] = []
     graphs: list[str | None] = []
+    between: dict[Blob, str] = {}
     for number, recording in enumerate(recordings):
         if "runs" not in recording.results:
             raise StoreError(f"{recording.results.path} has no table runs: there is nothing to show")
@@ -129,9 +131,14 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: 
                 continue
             part = run_part(recording.results, row, len(runs), most_tbs)
             series = series_part(recording.results, row, len(runs))
-            about = {"file": number, "graph": graph is None and _has_graph(recording, row)}
+            about: dict[str, Any] = {"file": number, "graph": graph is None and _has_graph(recording, row)}
+            about |= {"roofline": roofline(recording.results, row), "kernel_graph": None}
             blobs |= part.blobs | series.blobs
-            runs.append(part.about | series.about | about | {"roofline": roofline(recording.results, row)})
+            edges = kernel_edges(recording.results, int(row["run"]))
+            if edges is not None:  # those of runs with the same launches are in the page once
+                name = between.setdefault(edges, f"kernel_edges{len(runs)}")
+                about["kernel_graph"], blobs[name] = name, edges
+            runs.append(part.about | series.about | about)
     files = files_of_page([(each.label, each.results) for each in recordings])
     shown = summary(files, [each.results for each in recordings])
     good = [row for row in shown["rows"] if row["status"] == "ok"][: len(runs)]

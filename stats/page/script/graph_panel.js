@@ -4,61 +4,102 @@ const GRAPH_HEAD = 34; // above the dots: names of kernels
 const GRAPH_MOST = 8; // kernels at once
 const GRAPH_HEIGHT = [180, 520];
 
+/**
+ * The graph of the job of a file. `onChoose(run, kernel, tb)` is called when the reader clicks a TB, or a kernel
+ * (tb: -1); `goTo(kernel, tb)` brings one into sight.
+ */
 class GraphPanel {
   constructor(root, runs) {
     const files = new Map(); // a run a file: its graph is that of the job
     for (const run of runs) if (run.about.kernels && !(files.get(run.about.file)?.about.graph)) files.set(run.about.file, run);
     this.choices = [...files.values()];
-    Object.assign(this, { root, onChoose: null, focus: null, first: 0, count: 4, hidden: new Set() });
+    Object.assign(this, { onChoose: null, view: null });
     if (!this.choices.length) {
       root.append(element("p", { class: "quiet" }, "No file has the table kernels: run again with --tables all."));
       return;
     }
+    this.select = element("select", { onchange: () => this.choose(this.choices[this.select.selectedIndex]) },
+      ...this.choices.map((run) => element("option", {}, PAGE.files[run.about.file].label)));
+    this.mode = element("select", { onchange: () => this.show() }, element("option", { value: "tbs" }, "TBs"), element("option", { value: "kernels" }, "kernels"));
+    this.modes = element("label", {}, "graph of ", this.mode);
     this.body = element("div");
-    root.append(this.makeControls(), this.body);
+    root.append(element("div", { class: "controls" }, this.choices.length > 1 ? element("label", {}, "file ", this.select) : null, this.modes), this.body);
     this.ready = this.choose(this.choices.find((run) => run.about.graph) ?? this.choices[0]);
   }
 
-  makeControls() {
-    const select = element("select", { onchange: () => this.choose(this.choices[select.selectedIndex]) },
-      ...this.choices.map((run) => element("option", {}, PAGE.files[run.about.file].label)));
-    this.select = select;
-    this.number = element("input", { type: "number", min: 0, step: 1, size: 6, onchange: () => this.move(Number(this.number.value)) });
-    this.slider = element("input", { type: "range", min: 0, step: 1, "aria-label": "first kernel", oninput: () => this.move(Number(this.slider.value)) });
-    this.many = element("select", { onchange: () => this.move(this.first, Number(this.many.value)) },
-      ...Array.from({ length: GRAPH_MOST - 1 }, (_, i) => element("option", { selected: i + 2 === this.count }, `${i + 2}`)));
-    const step = (by, text, label) => element("button", { type: "button", "aria-label": label, onclick: () => this.move(this.first + by * this.count) }, text);
-    this.controls = element("div", { class: "controls" },
-      this.choices.length > 1 ? element("label", {}, "file ", select) : null,
-      element("label", {}, "first kernel ", this.number), this.slider,
-      element("span", { class: "group" }, step(-1, "◀", "earlier kernels"), step(1, "▶", "later kernels")),
-      element("label", {}, "kernels ", this.many));
-    return this.controls;
-  }
-
   get canvases() {
-    return this.plot ? [this.plot.canvas] : [];
+    return this.view ? [this.view.plot.canvas] : [];
   }
 
   /** Show the graph of a run's file. */
   async choose(run) {
     this.run = run;
     this.select.selectedIndex = this.choices.indexOf(run);
-    const [graph] = await Promise.all([run.graph(), run.load()]);
+    const [graph, kernels] = await Promise.all([run.graph(), kernelGraphOf(run), run.load()]);
     if (this.run !== run) return;
-    this.plot?.remove();
-    this.plot = null;
-    Object.assign(this, { graph, window: null });
-    this.controls.hidden = !graph;
-    if (!graph) {
-      this.body.replaceChildren(element("p", { class: "quiet" }, `Not shown, as ${run.graphNote}.`));
-      return;
-    }
-    this.makeBody();
-    this.move(0);
+    Object.assign(this, { graph, kernels });
+    this.modes.hidden = !graph || !kernels;
+    this.mode.value = graph ? "tbs" : "kernels";
+    this.show();
   }
 
-  makeBody() {
+  show() {
+    this.view?.plot.remove();
+    this.view = null;
+    const note = this.graph ? [] : [element("p", { class: "quiet" }, `The graph of TBs is not shown, as ${this.run.graphNote}.`)];
+    const root = element("div");
+    this.body.replaceChildren(...note, root);
+    const report = (kernel, tb) => this.onChoose?.(this.run, kernel, tb);
+    if (this.graph && this.mode.value === "tbs") this.view = new TbGraphView(root, this.run, this.graph, report);
+    else if (this.kernels) this.view = new KernelGraphView(root, this.run, this.kernels, report);
+  }
+
+  /** Bring a kernel into sight as the last column, and point to one of its TBs. */
+  goTo(kernel, tb = -1) {
+    this.view?.goTo(kernel, tb);
+  }
+}
+
+/** Choice of a window of kernels; `onMove(first, count)` is called at each change. */
+class WindowControls {
+  constructor(counts, onMove) {
+    this.onMove = onMove;
+    this.number = element("input", { type: "number", min: 0, step: 1, size: 6, onchange: () => this.move(Number(this.number.value)) });
+    this.slider = element("input", { type: "range", min: 0, step: 1, "aria-label": "first kernel", oninput: () => this.move(Number(this.slider.value)) });
+    this.many = element("select", { onchange: () => this.onMove(this.first, Number(this.many.value)) },
+      ...counts.map((count) => element("option", { value: count }, `${count}`)));
+    const step = (by, text, label) => element("button", { type: "button", "aria-label": label, onclick: () => this.move(this.first + by * this.count) }, text);
+    this.root = element("div", { class: "controls" },
+      element("label", {}, "first kernel ", this.number), this.slider,
+      element("span", { class: "group" }, step(-1, "◀", "earlier kernels"), step(1, "▶", "later kernels")),
+      element("label", {}, "kernels ", this.many));
+  }
+
+  move(first) {
+    this.onMove(Math.round(first) || 0, this.count);
+  }
+
+  /** Show a window of `all` kernels, as near to what is asked for as can be; return [first, count]. */
+  set(first, count, all) {
+    this.many.value = count;
+    this.count = Math.min(count, all);
+    this.first = Math.min(Math.max(0, first), all - this.count);
+    this.slider.max = this.number.max = all - this.count;
+    this.slider.value = this.number.value = this.first;
+    return [this.first, this.count];
+  }
+}
+
+/** The graph of the TBs of a window of kernels. */
+class TbGraphView {
+  constructor(root, run, graph, report) {
+    Object.assign(this, { run, graph, report, window: null, focus: null, hidden: new Set() });
+    this.controls = new WindowControls(Array.from({ length: GRAPH_MOST - 1 }, (_, i) => i + 2), (first, count) => this.move(first, count));
+    this.makeBody(root);
+    this.move(0, 4);
+  }
+
+  makeBody(root) {
     this.says = element("p", {});
     this.hint = element("p", { class: "hint", role: "status" });
     const needs = NEED_NAMES.map((name, need) => {
@@ -78,7 +119,7 @@ class GraphPanel {
       return element("li", {}, element("label", { class: "choice" }, box, " ", lineSample(style), ` ${style.name}`));
     });
     const frame = element("div");
-    this.body.replaceChildren(this.says, element("ul", { class: "legend", "aria-label": "A TB needs" }, element("li", {}, "A TB needs"), ...needs),
+    root.append(this.controls.root, this.says, element("ul", { class: "legend", "aria-label": "A TB needs" }, element("li", {}, "A TB needs"), ...needs),
       element("ul", { class: "legend", "aria-label": "Kinds of edges" }, ...kinds), frame, this.hint);
     this.plot = new Plot(frame, {
       height: GRAPH_HEIGHT[0],
@@ -91,12 +132,7 @@ class GraphPanel {
 
   /** Show kernels from `first` on; out of range: as near as can be. */
   move(first, count = this.count) {
-    if (!this.graph) return;
-    const all = this.graph.offsets.length - 1;
-    this.count = Math.min(count, all);
-    this.first = Math.min(Math.max(0, Math.round(first) || 0), all - this.count);
-    this.slider.max = this.number.max = all - this.count;
-    this.slider.value = this.number.value = this.first;
+    [this.first, this.count] = this.controls.set(first, count, this.graph.offsets.length - 1);
     this.window = new GraphWindow(this.graph, this.run, this.first, this.count);
     this.focus = null;
     this.say();
@@ -109,9 +145,7 @@ class GraphPanel {
     this.explain();
   }
 
-  /** Bring a kernel into sight as the last column, and point to one of its TBs. */
-  goTo(kernel, tb = -1) {
-    if (!this.graph) return;
+  goTo(kernel, tb) {
     this.move(kernel - this.count + 1);
     if (tb >= 0) this.setFocus([kernel - this.first, tb]);
   }
@@ -220,14 +254,14 @@ class GraphPanel {
   listen(canvas) {
     canvas.addEventListener("pointermove", (event) => this.setFocus(this.window.at(event.offsetX, event.offsetY)));
     canvas.addEventListener("pointerleave", () => this.setFocus(null));
-    canvas.addEventListener("click", () => this.report());
+    canvas.addEventListener("click", () => this.tell());
     canvas.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const keys = {
         ArrowUp: () => this.step(0, event.shiftKey ? -10 : -1), ArrowDown: () => this.step(0, event.shiftKey ? 10 : 1),
         ArrowLeft: () => this.step(-1, 0), ArrowRight: () => this.step(1, 0),
         PageUp: () => this.move(this.first - this.count), PageDown: () => this.move(this.first + this.count),
-        Enter: () => this.report(), Escape: () => this.setFocus(null),
+        Enter: () => this.tell(), Escape: () => this.setFocus(null),
       };
       if (!keys[event.key]) return;
       event.preventDefault();
@@ -235,9 +269,8 @@ class GraphPanel {
     });
   }
 
-  /** Call `onChoose(run, kernel, tb)` with the TB that is pointed to. */
-  report() {
-    if (this.focus) this.onChoose?.(this.run, this.window.first + this.focus[0], this.focus[1]);
+  tell() {
+    if (this.focus) this.report(this.first + this.focus[0], this.focus[1]);
   }
 
   step(columns, tbs) {

@@ -214,7 +214,7 @@ async function start() {
     document.getElementById("timeline").scrollIntoView();
   });
   const graph = new GraphPanel(document.getElementById("graph-body"), runs);
-  graph.onChoose = (run, kernel, tb) => section.showTb?.(run, kernel, tb);
+  graph.onChoose = (run, kernel, tb) => (tb < 0 ? section.showKernel?.(run, kernel) : section.showTb?.(run, kernel, tb));
   new RooflinePanel(document.getElementById("roofline-body"), runs);
   if (PAGE.sweep) new SweepPanel(document.getElementById("sweep-body"), PAGE.sweep);
   return section;

@@ -39,6 +39,8 @@ SCRIPTS = (
     "controls",
     "timeline",
     "plot",
+    "series_data",
+    "series_zoom",
     "series",
     "roofline_picture",
     "roofline",

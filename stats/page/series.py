@@ -51,12 +51,13 @@ def series_part(results: Results, row: Table, number: int) -> RunPart:
 
     ``about["series"]`` has key, label, unit and name of the intervals of each series, and ``max`` where the
     machine has one. The blob ``series<number>`` has the values by key, and the ends of the intervals in units
-    of ``about["series_tick_ns"]``.
+    of ``about["series_tick_ns"]``. ``about["series_sms"]``: SMs of the machine.
     """
     run = int(row["run"])
     parameters = results.configuration.get("parameters")
-    machine = _Machine(parameters if isinstance(parameters, Mapping) else {}, rows_of(results, "sm", run))
     tbs, samples = rows_of(results, "tbs", run), rows_of(results, "samples", run)
+    known = parameters if isinstance(parameters, Mapping) else {}
+    machine = _Machine(known, rows_of(results, "sm", run), tbs)
     traffic = {name: rows_of(results, f"{name}_series", run) for name in ("l2", "dram")}
     last = max(float(row["time_us"]) * 1e3, float(tbs["end_ns"].max()) if len(tbs) else 0.0)
     tick = TICK_NS
@@ -76,7 +77,11 @@ def series_part(results: Results, row: Table, number: int) -> RunPart:
             bins = _Bins.of(rows, tick)
             edges[name] = bins.edges
             charts += _l2_charts(rows, bins) if name == "l2" else _dram_charts(rows, bins, machine)
-    about = {"series": [_about(chart) for chart in charts], "series_tick_ns": tick}
+    about = {
+        "series": [_about(chart) for chart in charts],
+        "series_tick_ns": tick,
+        "series_sms": machine.sms,
+    }
     columns = {f"edges_{name}": values for name, values in edges.items()}
     columns |= {chart.key: chart.values.astype(np.float32) for chart in charts}
     blobs: dict[str, Blob] = {f"series{number}": blob(columns)} if charts else {}
@@ -86,9 +91,9 @@ def series_part(results: Results, row: Table, number: int) -> RunPart:
 class _Machine:
     """What the series are measured against; None where neither parameters nor tables say it."""
 
-    def __init__(self, parameters: Mapping[str, Any], sms: Table) -> None:
+    def __init__(self, parameters: Mapping[str, Any], sms: Table, tbs: Table) -> None:
         self._parameters = parameters
-        self.sms = len(sms) or self._number("gpu.sms")
+        self.sms = len(sms) or self._number("gpu.sms") or (len(np.unique(tbs["sm"])) if len(tbs) else None)
         self.bandwidth = self._number("gpu.dram.bandwidth")
         warps = self._number("gpu.sm.warps")
         self.warps = warps * self.sms if warps and self.sms else None
@@ -140,14 +145,13 @@ def _even(last: int) -> NDArray[np.int64]:
 
 
 def _tb_charts(tbs: Table, edges: NDArray[Any], machine: _Machine) -> list[_Chart]:
-    sms = machine.sms or len(np.unique(tbs["sm"]))
-    width = np.diff(edges)
+    width = np.diff(edges) * (machine.sms or 1)
     held = time_in_bins(tbs["dispatch_ns"], tbs["end_ns"], edges)
     on_sm = Spans(tbs["sm"], tbs["dispatch_ns"], tbs["end_ns"]).merged()
     busy = time_in_bins(on_sm.begin, on_sm.end, edges)
     return [
-        _Chart("busy_sms", "SMs with a TB", "share", "tbs", _over(busy, width * sms), 1.0),
-        _Chart("resident_tbs", "resident TBs an SM", "TBs", "tbs", _over(held, width * sms)),
+        _Chart("busy_sms", "SMs with a TB", "share", "tbs", _over(busy, width), 1.0),
+        _Chart("resident_tbs", "resident TBs an SM", "TBs", "tbs", _over(held, width)),
     ]
 
 

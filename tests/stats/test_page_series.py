@@ -128,6 +128,7 @@ def test_times_longer_than_32_bit_ticks_take_a_coarser_tick(results):
 def test_a_page_names_the_series_of_each_run(results):
     page = make_page([Recording(results)])
     for number, run in enumerate(page.data["runs"]):
+        assert run["series_sms"] == SMS
         names = [name for name, _, _ in page.data["blobs"][f"series{number}"]]
         assert {each["key"] for each in run["series"]} | {each["edges"] for each in run["series"]} == set(
             names

@@ -20,6 +20,8 @@ class TimelineSection {
     this.detail.shared = this.shared;
     this.shown = [];
     this.series = new SeriesPanel(this.find("series"), this.axis, this.runs);
+    this.series.shiftOf = (run) => this.shared.timelines.find((timeline) => timeline.run === run)?.shift ?? 0;
+    this.shared.onAlign = () => this.series.redraw();
     this.connect();
   }
 

@@ -3,83 +3,12 @@
 const SERIES_HEIGHT = 58;
 const SERIES_AXIS = 20; // above the first chart: the time axis
 const SERIES_MOST = 4; // runs
-const STEP_PIXELS = 2; // that a step takes where there are more steps than pixels
 const SERIES_FIRST = ["busy_sms", "resident_tbs", "alu", "tensor", "l2_bandwidth", "dram_share"];
 const SERIES_NEEDS = [ // key that is there if the file has it; what it takes otherwise
   ["busy_sms", "SMs with a TB: needs the table tbs (--tables all)"],
   ["alu", "warps and pipes: needs the table samples (--tables all)"],
   ["l2_bandwidth", "traffic of L2 and DRAM: run with a sampling interval, such as --sample-us 2"],
 ];
-
-/** A quantity of a run: `values[i]` is its mean from `edges[i]` to `edges[i + 1]` (ns); NaN: none. */
-class Series {
-  constructor(about, edges, values) {
-    Object.assign(this, about, { edges, values });
-    this.sums = new Float64Array(edges.length); // integral up to each edge
-    this.spans = new Float64Array(edges.length); // how much of the time up to it has a value
-    this.top = 0;
-    for (let i = 0; i < values.length; i += 1) {
-      const there = !Number.isNaN(values[i]);
-      const width = there ? edges[i + 1] - edges[i] : 0;
-      this.sums[i + 1] = this.sums[i] + (there ? values[i] * width : 0);
-      this.spans[i + 1] = this.spans[i] + width;
-      if (values[i] > this.top) this.top = values[i];
-    }
-  }
-
-  /** Return the place of the interval that holds a moment. */
-  placeOf(ns) {
-    let [low, high] = [0, this.values.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (this.edges[middle] <= ns) low = middle;
-      else high = middle;
-    }
-    return low;
-  }
-
-  /** Return the value at a moment; NaN where there is none. */
-  at(ns) {
-    if (!this.values.length || ns < this.edges[0] || ns > this.edges[this.values.length]) return NaN;
-    return this.values[this.placeOf(ns)];
-  }
-
-  /** Return the mean from one moment to another. */
-  mean(low, high) {
-    const [sum, span] = [this.upTo(this.sums, high) - this.upTo(this.sums, low), this.upTo(this.spans, high) - this.upTo(this.spans, low)];
-    return span > 0 ? sum / span : NaN;
-  }
-
-  upTo(sums, ns) {
-    const last = this.values.length;
-    if (ns <= this.edges[0] || !last) return 0;
-    if (ns >= this.edges[last]) return sums[last];
-    const i = this.placeOf(ns);
-    return sums[i] + ((sums[i + 1] - sums[i]) * (ns - this.edges[i])) / (this.edges[i + 1] - this.edges[i]);
-  }
-}
-
-/** Return the series of a run by key, read once. */
-function seriesOf(run) {
-  run.seriesRead ??= readBlob(`series${run.number}`).then((columns) => {
-    const made = new Map();
-    const edges = new Map();
-    for (const about of columns ? run.about.series : []) {
-      if (!edges.has(about.edges)) {
-        edges.set(about.edges, Float64Array.from(columns[about.edges], (tick) => tick * run.about.series_tick_ns));
-      }
-      made.set(about.key, new Series(about, edges.get(about.edges), columns[about.key]));
-    }
-    return made;
-  });
-  return run.seriesRead;
-}
-
-/** Return a value of a series as text. */
-function seriesText(value, unit) {
-  if (unit === "share") return formatShare(value);
-  return Number.isFinite(value) ? `${formatNumber(value)} ${unit}` : "–";
-}
 
 /**
  * Charts under the timelines. `axis`: their TimeAxis; `show(runs)` says which runs.
@@ -89,7 +18,7 @@ function seriesText(value, unit) {
  */
 class SeriesPanel {
   constructor(root, axis, runs) {
-    Object.assign(this, { root, axis, runs, shown: [], charts: [], moment: null, onHover: null });
+    Object.assign(this, { root, axis, runs, shown: [], charts: [], moment: null, onHover: null, shiftOf: () => 0 });
     this.wanted = null; // keys that the reader has chosen
     this.choices = element("div", { class: "controls", role: "group", "aria-label": "Quantities to show" });
     this.count = element("summary");
@@ -98,6 +27,16 @@ class SeriesPanel {
     this.note = element("p", { class: "quiet" });
     root.append(element("details", {}, this.count, this.choices), this.legend, this.body, this.note);
     axis.onChange(() => this.redraw());
+  }
+
+  /** Return the time axis as a run sees it; `shiftOf(run)`: ns by which it is moved to the left. */
+  axisOf(run) {
+    const by = this.shiftOf(run);
+    if (!by) return this.axis;
+    const moved = Object.create(this.axis);
+    moved.low += by;
+    moved.high += by;
+    return moved;
   }
 
   get canvases() {
@@ -248,8 +187,9 @@ class SeriesChart {
   /** Write the values at the pointer, or means of what is in sight. */
   say() {
     const { axis, moment } = this.panel;
-    this.lines.forEach(({ series }, i) => {
-      const value = moment === null ? series.mean(axis.low, axis.high) : series.at(moment);
+    this.lines.forEach(({ run, series, fine }, i) => {
+      const { low, high } = this.panel.axisOf(run);
+      const value = moment === null ? series.mean(low, high) : (fine ?? series).at(moment + low - axis.low);
       this.values[i].textContent = `${moment === null ? "mean " : ""}${seriesText(value, this.unit)}`;
     });
   }
@@ -288,8 +228,21 @@ class SeriesChart {
     context.beginPath();
     context.rect(GUTTER, this.head, plotWidth, height - this.head);
     context.clip();
-    for (const { series, place } of this.lines) drawSteps(context, series, axis, [GUTTER, plotWidth], (value) => this.toY(value, height), runStyle(place));
+    for (const line of this.lines) {
+      const view = this.panel.axisOf(line.run);
+      line.fine = this.finer(line, view, plotWidth);
+      drawSteps(context, line.fine ?? line.series, view, [GUTTER, plotWidth], (value) => this.toY(value, height), runStyle(line.place));
+    }
     this.say();
+  }
+
+  /** Return a series of what is in sight, finer than the stored one where that is too coarse; null: it is not. */
+  finer({ run, series }, { low, high }, plotWidth) {
+    if (series.edges[0] === undefined || !["busy_sms", "resident_tbs"].includes(series.key)) return null;
+    const bins = Math.floor(plotWidth / ZOOM_STEP);
+    const end = series.edges[series.values.length];
+    if (low >= end || series.edges[1] - series.edges[0] <= (2 * (high - low)) / bins) return null;
+    return zoomedSeries(run, series, Math.max(0, low), Math.min(high, end), bins);
   }
 
   drawOver(context, width, height) {
@@ -310,64 +263,13 @@ class SeriesChart {
       context.fillStyle = "#000";
       context.fillText(text, left, 8);
     }
-    for (const { series, place } of this.lines) {
-      const value = series.at(moment);
+    for (const { run, series, fine, place } of this.lines) {
+      const value = (fine ?? series).at(moment + this.panel.axisOf(run).low - axis.low);
       if (Number.isNaN(value)) continue;
       context.fillStyle = runStyle(place).colour;
       context.beginPath();
       context.arc(x, this.toY(value, height), 3, 0, 7);
       context.fill();
     }
-  }
-}
-
-/** Draw a series: a step an interval; where a pixel has several, their mean as the line and their range as a band. */
-function drawSteps(context, series, axis, [left, width], toY, style) {
-  const { edges, values } = series;
-  if (!values.length || edges[values.length] <= axis.low) return;
-  const first = series.placeOf(axis.low);
-  const last = series.placeOf(axis.high);
-  const steps = [];
-  if (last - first <= width / STEP_PIXELS) {
-    for (let i = first; i <= last; i += 1) {
-      steps.push([axis.toPixel(edges[i], width), axis.toPixel(edges[i + 1], width), values[i], values[i], values[i]]);
-    }
-  } else {
-    mergeSteps(series, axis, [first, last], width, steps);
-  }
-  context.fillStyle = `${style.colour}40`;
-  for (const [begin, end, , low, high] of steps) {
-    if (high > low) context.fillRect(left + begin, toY(high), end - begin, toY(low) - toY(high));
-  }
-  strokeAs(context, style, 1.4);
-  context.beginPath();
-  let drawn = false;
-  for (const [begin, end, mean] of steps) {
-    const there = !Number.isNaN(mean);
-    if (there) {
-      context[drawn ? "lineTo" : "moveTo"](left + begin, toY(mean));
-      context.lineTo(left + end, toY(mean));
-    }
-    drawn = there;
-  }
-  context.stroke();
-  context.setLineDash([]);
-}
-
-/** Add steps of a few pixels each: begin, end, mean, least and most. */
-function mergeSteps({ edges, values }, axis, [first, last], width, steps) {
-  let i = first;
-  for (let x = 0; x < width && i <= last; x += STEP_PIXELS) {
-    const end = axis.toTime(x + STEP_PIXELS, width);
-    let [low, high, sum, span] = [Infinity, -Infinity, 0, 0];
-    for (; i <= last && edges[i] < end; i += 1) {
-      const value = values[i];
-      if (Number.isNaN(value)) continue;
-      if (value < low) low = value;
-      if (value > high) high = value;
-      sum += value * (edges[i + 1] - edges[i]);
-      span += edges[i + 1] - edges[i];
-    }
-    steps.push([x, x + STEP_PIXELS, span > 0 ? sum / span : NaN, low, high]);
   }
 }

@@ -114,6 +114,7 @@ class Shared {
       }
     }
     this.redraw();
+    this.onAlign?.();
     return said;
   }
 

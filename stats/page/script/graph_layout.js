@@ -22,19 +22,42 @@ class GraphWindow {
     Object.assign(this, { graph, run, first, count });
     this.begin = graph.offsets[first];
     this.end = graph.offsets[first + count];
-    this.nodes = [];
-    for (let n = 0; n < graph.nodes; n += 1) {
-      const kernel = graph.kernel[n];
-      if (kernel >= first && kernel < first + count && this.inside(n)) this.nodes.push(n);
-    }
+    this.hubs = this.makeHubs();
     this.needs = Array.from({ length: count }, (_, i) => this.needsOf(first + i));
   }
 
-  /** Return whether a node has producers in the window. */
-  inside(n) {
-    const { producers, producer_ptr: ptr } = this.graph;
-    for (let i = ptr[n]; i < ptr[n + 1]; i += 1) if (producers[i] >= this.begin && producers[i] < this.end) return true;
-    return false;
+  /**
+   * Return what all consumers of a hub wait for: `producers` (numbered through the job) of one kind.
+   *
+   * Producers before the window do not count, so that nodes which differ in them alone share a hub.
+   */
+  makeHubs() {
+    const { graph, first, count } = this;
+    const known = new Map();
+    const made = [];
+    for (let n = 0; n < graph.nodes; n += 1) {
+      const column = graph.kernel[n] - first;
+      if (column < 0 || column >= count) continue;
+      const sets = KIND_STYLES.map(() => []);
+      for (let i = graph.producer_ptr[n]; i < graph.producer_ptr[n + 1]; i += 1) {
+        const number = graph.producers[i];
+        if (number >= this.begin && number < this.end) sets[kindOf(graph.kinds[i])].push(number);
+      }
+      const consumers = graph.consumers.subarray(graph.consumer_ptr[n], graph.consumer_ptr[n + 1]);
+      sets.forEach((producers, kind) => {
+        if (!producers.length) return;
+        const key = `${column} ${kind} ${producers.length} ${hashOf(producers)}`;
+        const alike = known.get(key) ?? [];
+        let hub = alike.find((each) => each.producers.every((number, i) => number === producers[i]));
+        if (!hub) {
+          hub = { column, kind, producers, consumers: [] };
+          made.push(hub);
+          known.set(key, [...alike, hub]);
+        }
+        for (const tb of consumers) hub.consumers.push(tb);
+      });
+    }
+    return made;
   }
 
   /** Return the kernel before a kernel in its stream, or -1. */
@@ -107,7 +130,7 @@ class GraphWindow {
       const pitch = Math.min(GRAPH_PITCH, this.height / Math.max(1, tbs));
       return { kernel, tbs, pitch, x: (i + 0.5) * each, top: top + (this.height - pitch * tbs) / 2 };
     });
-    this.hubs = this.placeHubs();
+    this.placeHubs();
     this.lines = this.makeLines();
   }
 
@@ -122,31 +145,22 @@ class GraphWindow {
     return [this.columns[column].x, this.yOf(column, number - this.graph.offsets[this.first + column])];
   }
 
-  /** Return, by node, the column before which its hub is (or after which, for edges inside a kernel) and its y. */
+  /** Place hubs before the column of their consumers, or after it for edges inside a kernel. */
   placeHubs() {
-    const { graph } = this;
-    const made = new Map();
     const groups = new Map();
-    for (const n of this.nodes) {
-      const column = graph.kernel[n] - this.first;
-      let [sum, count, own] = [0, 0, false];
-      for (let i = graph.producer_ptr[n]; i < graph.producer_ptr[n + 1]; i += 1) {
-        const from = this.columnOf(graph.producers[i]);
-        if (from < 0) continue;
-        sum += this.pointOf(graph.producers[i])[1];
-        count += 1;
-        own ||= from === column;
-      }
-      let heads = 0;
-      for (let i = graph.consumer_ptr[n]; i < graph.consumer_ptr[n + 1]; i += 1) heads += this.yOf(column, graph.consumers[i]);
-      const consumers = graph.consumer_ptr[n + 1] - graph.consumer_ptr[n];
-      const slot = own ? 2 * column + 1 : 2 * column - 1;
-      const hub = { slot, y: (sum / count + heads / consumers) / 2, direct: count === 1 || consumers === 1 };
-      made.set(n, hub);
-      if (!hub.direct) groups.set(slot, [...(groups.get(slot) ?? []), hub]);
+    for (const hub of this.hubs) {
+      const { column, producers, consumers } = hub;
+      const tails = producers.reduce((sum, number) => sum + this.pointOf(number)[1], 0) / producers.length;
+      const heads = consumers.reduce((sum, tb) => sum + this.yOf(column, tb), 0) / consumers.length;
+      const own = producers.some((number) => this.columnOf(number) === column);
+      hub.slot = own ? 2 * column + 1 : 2 * column - 1;
+      hub.y = (tails + heads) / 2;
+      hub.direct = producers.length === 1 || consumers.length === 1;
+      if (hub.direct) continue;
+      if (!groups.has(hub.slot)) groups.set(hub.slot, []);
+      groups.get(hub.slot).push(hub);
     }
     for (const hubs of groups.values()) this.spread(hubs);
-    return made;
   }
 
   /** Move hubs apart that would lie on each other. */
@@ -165,35 +179,21 @@ class GraphWindow {
     return ((slot / 2 + 0.5) * this.width) / this.count;
   }
 
-  /** Return lines [x0, y0, x1, y1, ...] for each kind and, last, those from hubs; equal ones once. */
+  /** Return lines [x0, y0, x1, y1, ...] for each kind, equal ones once. */
   makeLines() {
-    const { graph } = this;
-    const made = Array.from({ length: KIND_STYLES.length }, () => new LineSet(this));
-    const hubs = [];
-    for (const n of this.nodes) {
-      const hub = this.hubs.get(n);
-      const column = graph.kernel[n] - this.first;
-      let kinds = 0;
-      for (let i = graph.producer_ptr[n]; i < graph.producer_ptr[n + 1]; i += 1) {
-        const from = this.columnOf(graph.producers[i]);
-        if (from < 0) continue;
-        kinds |= graph.kinds[i];
-        const y = this.pointOf(graph.producers[i])[1];
-        if (!hub.direct) {
-          made[kindOf(graph.kinds[i])].add(2 * from, y, hub.slot, hub.y);
-          continue;
+    return KIND_STYLES.map((_, kind) => {
+      const made = new LineSet(this);
+      for (const { kind: own, column, producers, consumers, slot, y, direct } of this.hubs) {
+        if (own !== kind) continue;
+        for (const number of producers) {
+          const [from, at] = [2 * this.columnOf(number), this.pointOf(number)[1]];
+          if (direct) for (const tb of consumers) made.add(from, at, 2 * column, this.yOf(column, tb));
+          else made.add(from, at, slot, y);
         }
-        for (let c = graph.consumer_ptr[n]; c < graph.consumer_ptr[n + 1]; c += 1) {
-          made[kindOf(graph.kinds[i])].add(2 * from, y, 2 * column, this.yOf(column, graph.consumers[c]));
-        }
+        if (!direct) for (const tb of consumers) made.add(slot, y, 2 * column, this.yOf(column, tb));
       }
-      if (hub.direct) continue;
-      hubs.push([this.slotX(hub.slot), hub.y]);
-      for (let c = graph.consumer_ptr[n]; c < graph.consumer_ptr[n + 1]; c += 1) {
-        made[kindOf(kinds)].add(hub.slot, hub.y, 2 * column, this.yOf(column, graph.consumers[c]));
-      }
-    }
-    return { kinds: made.map((set) => set.lines), hubs };
+      return made.lines;
+    });
   }
 
   /** Return [column, tb] of the TB at a point, or null. */
@@ -204,6 +204,13 @@ class GraphWindow {
     const tb = Math.floor((y - found.top) / found.pitch);
     return tb >= 0 && tb < found.tbs ? [column, tb] : null;
   }
+}
+
+/** Return a number that is equal for equal lists of numbers. */
+function hashOf(numbers) {
+  let hash = 2166136261;
+  for (const number of numbers) hash = Math.imul(hash ^ number, 16777619);
+  return hash >>> 0;
 }
 
 /** Lines between slots, each once: ends are whole pixels. */

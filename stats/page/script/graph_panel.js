@@ -170,10 +170,12 @@ class TbGraphView {
     this.placed = `${width} ${height}`;
     window.columns.forEach((column) => this.drawHead(context, column, width / window.count));
     KIND_STYLES.forEach((style, kind) => {
-      if (!this.hidden.has(kind)) drawLines(context, window.lines.kinds[kind], style);
+      if (!this.hidden.has(kind)) drawLines(context, window.lines[kind], style);
     });
     context.fillStyle = "#555";
-    for (const [x, y] of window.lines.hubs) context.fillRect(x - 1.5, y - 1.5, 3, 3);
+    for (const { slot, y, direct, kind } of window.hubs) {
+      if (!direct && !this.hidden.has(kind)) context.fillRect(window.slotX(slot) - 1.5, y - 1.5, 3, 3);
+    }
     window.columns.forEach((column, i) => drawColumn(context, column, window.needs[i]));
   }
 
@@ -282,7 +284,7 @@ class TbGraphView {
 }
 
 /** Draw lines [x0, y0, x1, y1, ...]; the more there are, the paler. */
-function drawLines(context, lines, style, alpha = Math.max(0.14, Math.min(0.7, 160 / lines.length))) {
+function drawLines(context, lines, style, alpha = Math.max(0.05, Math.min(0.7, 1200 / lines.length))) {
   if (!lines.length) return;
   strokeAs(context, style, 1);
   context.globalAlpha = alpha;

@@ -128,6 +128,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._frames: dict[str, pd.DataFrame] = {}
+        self._kept: dict[str, Table] = {}
         with _reading(self.path) as file:
             attributes = {str(name): _scalar(value) for name, value in file.attrs.items()}
             self._names = tuple(sorted(str(name) for name in file))
@@ -177,6 +178,13 @@ class Results(Mapping[str, "pd.DataFrame"]):
             raise KeyError(f"{self.path} has no table {name}; it has {', '.join(self._names)}")
         with _reading(self.path) as file:
             return cast(Table, file[name][()])
+
+    def of_run(self, name: str, run: int) -> Table:
+        """Return the rows of a table that belong to a run. The table is read once and kept."""
+        if name not in self._kept:
+            self._kept[name] = self.array(name)
+        rows: Table = self._kept[name][self._kept[name]["run"] == run]
+        return rows
 
     def columns(self, name: str) -> tuple[Column, ...]:
         """Return the columns of a table: name, numpy type, unit and meaning, "" where the file has none."""

@@ -33,9 +33,7 @@ def rows_of(results: Results, name: str, run: int) -> Table:
     """Return the rows of a table that belong to a run; none where the file lacks the table."""
     if name not in results:
         return np.zeros(0, [("run", "<i4")])
-    rows = results.array(name)
-    mine: Table = rows[rows["run"] == run]
-    return mine
+    return results.of_run(name, run)
 
 
 def run_part(results: Results, row: Table, number: int, most: int = MOST_TBS) -> RunPart:

@@ -98,6 +98,18 @@ def write(path: Path, tables: dict[str, Any] | None = None, force: bool = False,
     stats.write(path, tables or make_tables(), {"program": "test"}, configuration, force, declared=TABLES)
 
 
+def test_rows_of_a_run_are_copies(tmp_path: Path) -> None:
+    write(tmp_path / "r.h5", make_tables(3))
+    results = stats.load(tmp_path / "r.h5")
+    rows = results.of_run("kernels", 1)
+    assert (rows == results.array("kernels")[results.array("kernels")["run"] == 1]).all()
+    assert len(rows) == 12
+    rows["tbs"] = -1
+    assert (results.of_run("kernels", 1)["tbs"] > 0).all()
+    with pytest.raises(KeyError, match="has no table l2"):
+        results.of_run("l2", 0)
+
+
 def test_round_trip(tmp_path: Path) -> None:
     path, tables = tmp_path / "new" / "r.h5", make_tables()
     write(path, tables)

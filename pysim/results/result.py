@@ -146,6 +146,20 @@ class Result:
         about = attributes(self.deps, self.interrupted)
         write(path, self.tables(), self.job, self.config, about, force)
 
+    def report(
+        self, target: str | os.PathLike[str], *, most_tbs: int | None = None, force: bool = False
+    ) -> Any:
+        """Write the report, one HTML file that needs no network, of the runs that were asked for.
+
+        It shows a summary, timelines, all edges between TBs, a comparison and a roofline
+        (``docs/report.md``). ``most_tbs``: of a timeline (default: 300,000); of a larger run some SMs are
+        left out. Returns a ``stats.page.Page``, which a notebook shows. Raises OutputError where the file is
+        there already (``force`` replaces it) or cannot be written.
+        """
+        from .result_file import report
+
+        return report(target, self.listed(), self.job, self.config, self.deps, most_tbs, force)
+
     @property
     def hash(self) -> str:
         """SHA-256 of all tables but ``host``: equal for equal runs on any machine."""

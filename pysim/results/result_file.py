@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pysim import __version__
 from pysim.errors import OutputError
 from pysim.schemes.registry import kernel_level
+from pysim.units import ROWS
 
 from . import graph_schema, schema
 from .digests import source_digest
@@ -76,8 +77,7 @@ def store(
     import stats
 
     declared = {**graph_schema.TABLES, **schema.TABLES}
-    level = kernel_level(tables["runs"]["scheme"].tolist()) if "runs" in tables else []
-    about = {stats.KERNEL_LEVEL: json.dumps(level), **about}
+    about = {stats.KERNEL_LEVEL: _kernel_level(tables), **about}
     stats.write(path, tables, about, configuration, force, picture, declared, beside)
 
 
@@ -92,14 +92,60 @@ def write(
     """Write the tables of a job's runs; ``about``: :func:`attributes`. OutputError if they cannot be."""
     import stats
 
-    schemes = [name.decode() for name in tables["runs"]["scheme"].tolist()]
-    held = [name for name in tables if len(tables[name])]
-    renamed = job.origin is not None and job.origin.renamed
-    made = configuration(SCRIPT, _workload(job, config), schemes, held, config, renamed)
+    made = _configuration_of(tables, job, config)
     try:
         store(path, tables, {"script": SCRIPT, **about}, made, force)
     except stats.StoreError as error:
         raise OutputError(str(error)) from error
+
+
+def report(
+    target: str | os.PathLike[str],
+    tables: Mapping[str, Any],
+    job: Job,
+    config: Config,
+    deps: Dependences,
+    most_tbs: int | None,
+    force: bool,
+) -> Any:
+    """Write the report of a job's runs. OutputError if it cannot be."""
+    import stats
+    from stats.held import Held
+    from stats.page import MOST_TBS, Recording, write_report
+
+    about = {"script": SCRIPT, stats.KERNEL_LEVEL: _kernel_level(tables)}
+    made = _configuration_of(tables, job, config)
+    held = Held(job.name, tables, about, made, schema.TABLES)
+    recording = Recording(held, job.name, page_edges(deps))
+    try:
+        return write_report([recording], target, most_tbs or MOST_TBS, force, meanings=parameter_meanings())
+    except stats.StoreError as error:
+        raise OutputError(str(error)) from error
+
+
+def page_edges(deps: Dependences) -> Any:
+    """Return edges as the report takes them, as ``stats.page.Edges``."""
+    from stats.page import Edges
+
+    found = deps.groups
+    names = ("kernel", "producer_ptr", "producers", "kinds", "consumer_ptr", "consumers")
+    return Edges(deps.offsets, *(getattr(found, name) for name in names))
+
+
+def parameter_meanings() -> dict[str, tuple[str, str]]:
+    """Return unit and meaning of each parameter by its path."""
+    return {path: (row.unit, row.doc) for path, row in ROWS.items()}
+
+
+def _kernel_level(tables: Mapping[str, Any]) -> str:
+    return json.dumps(kernel_level(tables["runs"]["scheme"].tolist()) if "runs" in tables else [])
+
+
+def _configuration_of(tables: Mapping[str, Any], job: Job, config: Config) -> dict[str, Any]:
+    schemes = [name.decode() for name in tables["runs"]["scheme"].tolist()]
+    held = [name for name in tables if len(tables[name])]
+    renamed = job.origin is not None and job.origin.renamed
+    return configuration(SCRIPT, _workload(job, config), schemes, held, config, renamed)
 
 
 def _workload(job: Job, config: Config) -> dict[str, Any]:

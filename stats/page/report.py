@@ -6,6 +6,7 @@ order. Nothing in the page depends on the time or the machine: same results, sam
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -77,6 +78,14 @@ class Page:
     blobs: dict[str, Blob] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     meanings: dict[str, tuple[str, str]] = field(default_factory=dict)
+    path: Path | None = None
+
+    def _repr_html_(self) -> str:
+        """Show the file in a notebook."""
+        if self.path is None:
+            return self.title
+        source = html.escape(str(self.path))
+        return f'<iframe src="{source}" width="100%" height="700" style="border:0"></iframe>'
 
 
 def write_report(
@@ -104,7 +113,7 @@ def write_report(
         if parent.exists() and not parent.is_dir():
             raise StoreError(f"cannot write {path}: {parent} is no folder")
     page = make_page(recordings, most_tbs, sweep)
-    page.meanings = dict(meanings or {})
+    page.meanings, page.path = dict(meanings or {}), path
     data = render(page).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

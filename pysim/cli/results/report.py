@@ -12,7 +12,7 @@ from pysim.cli.options import natural_int, positive_int
 from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand
 from pysim.errors import ConfigError, InputError, OutputError, SimError
-from pysim.units import ROWS
+from pysim.results.result_file import page_edges, parameter_meanings
 
 DOC = "Show result files, or a sweep, as one HTML file that needs no network."
 
@@ -58,9 +58,8 @@ def report(words: list[str]) -> None:
             )
     except stats.StoreError as error:
         raise InputError(str(error)) from None
-    meanings = {path: (row.unit, row.doc) for path, row in ROWS.items()}
     try:
-        page = write_report(recordings, target, args.most_tbs, args.force, sweep, meanings)
+        page = write_report(recordings, target, args.most_tbs, args.force, sweep, parameter_meanings())
     except stats.StoreError as error:
         raise OutputError(str(error)) from None
     for note in page.notes:
@@ -70,7 +69,6 @@ def report(words: list[str]) -> None:
 
 def _edges(results: Any) -> tuple[Any, str]:
     """Return the ``stats.page.Edges`` of the job of a result file, or None and why there are none."""
-    from stats.page import Edges
     from workloads.registry import make
 
     try:
@@ -78,17 +76,7 @@ def _edges(results: Any) -> tuple[Any, str]:
             found = job_of_result(results.path, results.configuration, results.attributes, make).deps
     except SimError as error:
         return None, str(error).removeprefix(f"{results.path}: ")
-    groups = found.groups
-    edges = Edges(
-        found.offsets,
-        groups.kernel,
-        groups.producer_ptr,
-        groups.producers,
-        groups.kinds,
-        groups.consumer_ptr,
-        groups.consumers,
-    )
-    return edges, ""
+    return page_edges(found), ""
 
 
 REPORT = Subcommand("report", report, DOC, ("FILE|FOLDER ...",))

@@ -19,6 +19,7 @@ from .store import (
     write_bytes,
 )
 from .studies import validation
+from .studies.comparison import Comparison, compare
 from .studies.scatter import draw_scatter
 from .sweep import SweepResults, collect, load
 from .text.console import Log, format_stalls, to_json
@@ -28,12 +29,14 @@ from .waits import KERNEL_LEVEL, orders_kernels
 __all__ = [
     "INTERRUPTED",
     "KERNEL_LEVEL",
+    "Comparison",
     "Log",
     "Results",
     "StoreError",
     "SweepResults",
     "check_writable",
     "collect",
+    "compare",
     "draw_scatter",
     "format_coherence",
     "format_edge_discovery",

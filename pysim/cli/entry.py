@@ -106,6 +106,12 @@ def run_script(main: Callable[[], int | None]) -> NoReturn:
     sys.exit(_status(main))
 
 
+def lose_output(error: OSError) -> None:
+    """Say on stderr that stdout takes no more, and let the interpreter flush it into nothing at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+
+
 def _status(main: Callable[[], int | None]) -> int:
     try:
         with _signals():
@@ -122,8 +128,7 @@ def _status(main: Callable[[], int | None]) -> int:
         # Result files raise StoreError, so this error is of standard output: a full disk, for example.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+        lose_output(error)
         return EXIT_ERROR
     except TimeUp:
         print("stopped at --max-time: --resume goes on from the checkpoint", file=sys.stderr)

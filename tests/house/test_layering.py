@@ -51,6 +51,7 @@ COMMANDS = (
     "cli/job_check",
     "cli/listings",
     "cli/results/report",
+    "cli/results/compare",
     "cli/script",
     "cli/writing",
     "sweep/commands",

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from pysim.cli.subcommand import Subcommand
 
+from .compare import COMPARE
 from .report import REPORT
 
-_ALL: tuple[Subcommand, ...] = (REPORT,)
+_ALL: tuple[Subcommand, ...] = (REPORT, COMPARE)
 COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in _ALL}

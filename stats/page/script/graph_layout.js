@@ -9,6 +9,7 @@ const KIND_STYLES = [ // RAW, WAR, WAW
 ];
 const GRAPH_PITCH = 13; // most pixels from TB to TB
 const DOT_PITCH = 3; // fewest; beyond that, TBs share a mark
+const LINES_EACH = [[2e4, 1], [2e5, 3], [Infinity, 6]]; // lines, and to how many pixels their ends are rounded
 const HUB_GAP = 4; // pixels between two group nodes, where there is room
 
 /** Return the place in KIND_STYLES of an edge of these kinds: the one that renaming would not remove goes first. */
@@ -181,8 +182,10 @@ class GraphWindow {
 
   /** Return lines [x0, y0, x1, y1, ...] for each kind, equal ones once. */
   makeLines() {
+    const many = this.hubs.reduce((sum, { direct, producers: p, consumers: c }) => sum + (direct ? p.length * c.length : p.length + c.length), 0);
+    const [, grain] = LINES_EACH.find(([most]) => many <= most);
     return KIND_STYLES.map((_, kind) => {
-      const made = new LineSet(this);
+      const made = new LineSet(this, grain);
       for (const { kind: own, column, producers, consumers, slot, y, direct } of this.hubs) {
         if (own !== kind) continue;
         for (const number of producers) {
@@ -213,16 +216,16 @@ function hashOf(numbers) {
   return hash >>> 0;
 }
 
-/** Lines between slots, each once: ends are whole pixels. */
+/** Lines between slots, each once: their ends are rounded to `grain` pixels. */
 class LineSet {
-  constructor(window) {
-    this.window = window;
+  constructor(window, grain) {
+    Object.assign(this, { window, grain });
     this.known = new Set();
     this.lines = [];
   }
 
   add(slot0, y0, slot1, y1) {
-    const [top, bottom] = [Math.round(y0), Math.round(y1)];
+    const [top, bottom] = [Math.round(y0 / this.grain) * this.grain, Math.round(y1 / this.grain) * this.grain];
     const key = ((slot0 + 1) * 4096 + top) * 262144 + (slot1 + 1) * 4096 + bottom;
     if (this.known.has(key)) return;
     this.known.add(key);

@@ -21,6 +21,8 @@ class TimelineSection {
     this.shown = [];
     this.series = new SeriesPanel(this.find("series"), this.axis, this.runs);
     this.series.shiftOf = (run) => this.shared.timelines.find((timeline) => timeline.run === run)?.shift ?? 0;
+    this.series.onHover = (ns) => this.shared.mark(ns);
+    this.shared.onMoment = (ns) => this.series.mark(ns);
     this.shared.onAlign = () => this.series.redraw();
     this.connect();
   }

@@ -9,6 +9,7 @@ class Shared {
     this.query = "";
     this.chosen = null; // [kernel, tb]
     this.band = null; // pixels of the range that is being chosen
+    this.moment = null; // ns on the axis that the charts below point to
     this.paints = new Map();
     axis.onChange(() => this.redraw());
   }
@@ -67,6 +68,10 @@ class Shared {
       const index = timeline.run.find(match.kernel, match.tb);
       if (index >= 0) outline(context, timeline.box(index), 3);
     }
+    if (this.moment !== null) {
+      context.fillStyle = "#000a";
+      context.fillRect(GUTTER + this.axis.toPixel(this.moment, timeline.plotWidth), HEAD, 1, timeline.plotHeight);
+    }
     if (this.band) {
       context.fillStyle = "#0072B233";
       context.fillRect(this.band[0], HEAD, this.band[1] - this.band[0], timeline.plotHeight);
@@ -82,7 +87,14 @@ class Shared {
       other.drawOver();
     }
     this.detail.tip(timeline, index, x, y);
+    this.onMoment?.(x >= GUTTER ? this.axis.toTime(x - GUTTER, timeline.plotWidth) : null);
     if (index >= 0 && !this.chosen) this.detail.show(timeline.run, index);
+  }
+
+  /** Mark a moment of the axis in all timelines; null: none. */
+  mark(ns) {
+    this.moment = ns;
+    for (const timeline of this.timelines) timeline.drawOver();
   }
 
   /** Choose a TB in all timelines; -1: none. */

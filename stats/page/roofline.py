@@ -31,6 +31,7 @@ PIPES = {
     "sfu": "special-function pipes",
     "tensor": "tensor pipes",
 }
+LITTLE = 5e-4  # share of instructions and of traffic below which a name is left out: kernels that only wait
 BUSIEST = 0.25  # a pipe has a ceiling if it is busy for this share of the busiest pipe's time
 RATE, L2, DRAM = "rate", "l2", "dram"  # what a ceiling limits: instructions, L2 sectors, DRAM sectors
 
@@ -114,6 +115,8 @@ def _by_name(kernels: Table) -> dict[str, Any]:
     instructions, tbs = total(kernels["warp_instructions"]), total(kernels["tbs"])
     sectors = total(kernels["load_bytes"] + kernels["store_bytes"]) / SECTOR
     empty = (instructions <= 0) | (time <= 0) | ((sectors <= 0) & (instructions <= MOST_EMPTY * tbs))
+    whole = max(1.0, float(instructions.sum())), max(1.0, float(sectors.sum()))
+    empty |= (instructions < LITTLE * whole[0]) & (sectors < LITTLE * whole[1])
     order = np.argsort(-time, kind="stable")
     shown = order[~empty[order]]
     return {

@@ -94,6 +94,22 @@ def test_empty_kernels_are_left_out(tmp_path: Path) -> None:
     assert (made["kernels"], made["empty"], made["more"]) == ([], 1, 0)
 
 
+def test_kernels_that_do_next_to_nothing_are_left_out(tmp_path: Path) -> None:
+    """One TB that only waits would need a scale of many powers of ten."""
+    memory = Memory()
+    kernels = (
+        micro.ffma(160, 8, 64, 64),
+        micro.chase(memory, 4096, 128, 1),
+        micro.read(memory, 80, 8, 1 << 16),
+    )
+    results = result_file(tmp_path / "r.h5", "titan_v", Job("three", kernels))
+    made = roofline(results, results.array("runs")[0])
+    assert made is not None
+    names = [results.array("names")["text"][each["name"]] for each in made["kernels"]]
+    assert sorted(names) == [b"ffma", b"read"]
+    assert made["empty"] == 1
+
+
 def test_ceilings_without_their_parameters_are_not_drawn() -> None:
     assert ceilings_of({}, {"fp32"}) == []
     some = ceilings_of({"gpu.sms": 80, "gpu.clock": 1455, "gpu.dram.bandwidth": 652.8}, {"fp32"})

@@ -132,7 +132,8 @@ class RooflinePanel {
   note() {
     const facts = this.shown.map((run) => run.about.roofline);
     const texts = [
-      "A mark is all launches of a name; its time is that in which at least one of them runs, from first dispatch to completion. "
+      "A mark is all launches of a name; its time is that in which at least one of them runs, from first dispatch to completion; "
+        + "waits for other TBs inside a program count. "
         + "Where other kernels run beside it, it shares the machine with them and its rate is lower than alone. "
         + "Black marks are whole runs, launch gaps included: filled against L2 sectors, open against DRAM sectors (only those compare with the DRAM line).",
     ];
@@ -144,7 +145,7 @@ class RooflinePanel {
     }
     const empty = Math.max(0, ...facts.map((each) => each.empty));
     const more = Math.max(0, ...facts.map((each) => each.more));
-    if (empty) texts.push(`Left out: ${empty} kernel ${empty > 1 ? "names" : "name"} without work.`);
+    if (empty) texts.push(`Left out: ${empty} kernel ${empty > 1 ? "names" : "name"} with next to no instructions and traffic.`);
     if (more) texts.push(`Left out: ${more} kernel names with little time.`);
     return texts.join(" ");
   }

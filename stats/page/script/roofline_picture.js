@@ -88,6 +88,10 @@ function slopeLabel(context, text, from, to, box) {
   const x = low - Math.cos(angle) * away;
   const y = from[1] + ((x - from[0]) / (to[0] - from[0])) * (to[1] - from[1]);
   if (!Number.isFinite(x + y)) return;
+  if (x - (Math.cos(angle) * wide) / 2 < box.left) { // no room along the line: at its end
+    roofLabel(context, text, Math.max(to[0], box.left + 4), to[1] - 8, "left");
+    return;
+  }
   context.save();
   context.translate(x, y);
   context.rotate(angle);

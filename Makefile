@@ -18,15 +18,15 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm pandas2 nightly check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation clean
+.PHONY: help setup build gru test deep slurm extras nightly check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make gru       install, compile, run configs/gru_sizes.py: a GRU of two sizes under five schemes"
 	@echo "make test      install, compile, run the tests (ten minutes on two cores)"
 	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike"
-	@echo "make nightly   make deep, make slurm and make pandas2: also sweeps killed at 100 random moments"
-	@echo "make pandas2   tests that read result files, with the previous major version of pandas (an environment of its own)"
+	@echo "make nightly   make deep, make slurm and make extras: also sweeps killed at 100 random moments"
+	@echo "make extras    in an environment of its own: result files under the previous major version of pandas, Parquet"
 	@echo "make slurm     sweeps on a private Slurm of one node, disturbed (ten minutes); apt-get install slurm-wlm munge"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
@@ -82,17 +82,22 @@ test: $(CORE)
 deep: $(CORE)
 	$(PY) -m pytest -q -n auto --dist worksteal -m deep
 
-nightly: deep slurm pandas2
+nightly: deep slurm extras
 
-# an environment that is thrown away; the core is that of this tree
-PANDAS2 := build/pandas2
-pandas2: $(CORE)
-	rm -rf $(PANDAS2)
-	$(PYTHON) -m venv $(PANDAS2)
-	$(PANDAS2)/bin/python -m pip install -q --disable-pip-version-check "pandas>=2.3,<3" "tables>=3.9" "numpy<3" \
-		"h5py<4" cffi jinja2 pytest hypothesis
-	$(PANDAS2)/bin/python -m pytest -q tests/stats/test_pandas.py
-	rm -rf $(PANDAS2)
+# what make test skips: libraries that are large (pyarrow takes 170 MB), and the previous major version of pandas;
+# the environment is thrown away, and the core is that of this tree
+EXTRAS := build/extras
+extras: $(CORE)
+	rm -rf $(EXTRAS)
+	$(PYTHON) -m venv $(EXTRAS)
+	$(EXTRAS)/bin/python -m pip install -q --disable-pip-version-check "pandas>=2.3,<3" "tables>=3.9" "numpy<3" \
+		"h5py<4" cffi jinja2 "matplotlib>=3.8" "pyarrow>=15" pytest hypothesis
+	$(EXTRAS)/bin/python -m pytest -q $(READERS)
+	$(EXTRAS)/bin/python -m pip install -q --disable-pip-version-check --upgrade pandas
+	$(EXTRAS)/bin/python -m pytest -q $(READERS)
+	rm -rf $(EXTRAS)
+
+READERS := tests/stats/test_pandas.py tests/stats/test_parquet.py tests/stats/test_comparison.py
 
 # docs/batches.md says what is tested; submitit and Dask only for this
 slurm: $(CORE)

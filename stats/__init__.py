@@ -7,6 +7,7 @@ its columns mean.
 from __future__ import annotations
 
 from . import schema
+from .export.parquet import to_parquet
 from .page import report
 from .store import (
     INTERRUPTED,
@@ -51,6 +52,7 @@ __all__ = [
     "schema",
     "sidecar",
     "to_json",
+    "to_parquet",
     "validation",
     "write",
     "write_bytes",

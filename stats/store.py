@@ -68,7 +68,7 @@ def write(
         # all are complete on disk before one gets its name; the result file, which also holds the
         # configuration, goes last
         pictures = {} if picture is None else {target.with_suffix(".png"): picture}
-        _replace_all({**others, **pictures, target: image})
+        write_files({**others, **pictures, target: image})
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
@@ -112,7 +112,7 @@ def sidecar(path: str | os.PathLike[str]) -> Path:
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that its name never shows a part of it."""
     try:
-        _replace_all({Path(path): data})
+        write_files({Path(path): data})
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -341,8 +341,11 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
-def _replace_all(files: Mapping[Path, bytes]) -> None:
-    """Write all files under temporary names, sync them, then give them their names in order."""
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write all files under temporary names, sync them, then give them their names in order.
+
+    Raises OSError; none has its name then, but where giving one failed.
+    """
     ready: list[tuple[Path, Path]] = []
     try:
         for path, data in files.items():

@@ -108,6 +108,28 @@ class SweepResults:
         frame.attrs["missing"] = self.missing
         return frame
 
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What a file of the whole sweep says of its making."""
+        return {
+            "sweep": self.workload,
+            "keys": list(self.keys),
+            "schemes": list(self.schemes),
+            "points": self.points,
+            "missing": self.missing,
+            "code": self.code,
+        }
+
+    def check_complete(self, partial: bool = False) -> None:
+        """Raise StoreError if points are missing; with ``partial`` only if no point is done."""
+        if self.missing and not partial:
+            raise StoreError(
+                f"{self.path}: {self.missing} of {self.points} points are missing:"
+                " run pysim sweep again, or take those there are with --partial"
+            )
+        if not self.parts:
+            raise StoreError(f"{self.path}: no point is done")
+
     def names(self) -> list[str]:
         """Return the names of the tables that the files have, but for those that differ between runs."""
         found: dict[str, None] = {}
@@ -202,13 +224,7 @@ def collect(
     (without ``partial``), and for what :func:`write` refuses.
     """
     results = SweepResults(folder)
-    if results.missing and not partial:
-        raise StoreError(
-            f"{results.path}: {results.missing} of {results.points} points are missing:"
-            " run pysim sweep again, or take those there are with --partial"
-        )
-    if not results.parts:
-        raise StoreError(f"{results.path}: no point is done")
+    results.check_complete(partial)
     known = results.names()
     for name in tables:
         if name not in known:
@@ -222,15 +238,7 @@ def collect(
         if name not in schema.TABLES
     }
     about = {"script": "sweep", "workload": results.workload, **results.kernel_level()}
-    configuration = {
-        "sweep": results.workload,
-        "keys": list(results.keys),
-        "schemes": list(results.schemes),
-        "points": results.points,
-        "missing": results.missing,
-        "code": results.code,
-    }
-    write(out, made, about, configuration, force, declared=declared)
+    write(out, made, about, results.configuration, force, declared=declared)
     return len(made["runs"])
 
 

@@ -72,15 +72,7 @@ def _of_sweep(given: SweepResults, most_bytes: int | None) -> Side:
     tables, columns = given.merged(given.names(), most_bytes)
     places = tables.pop(POINTS)
     units = {name: {column.name: column.unit for column in columns.get(name, ())} for name in tables}
-    about = {
-        "sweep": given.workload,
-        "keys": list(given.keys),
-        "schemes": list(given.schemes),
-        "points": given.points,
-        "missing": given.missing,
-        "code": given.code,
-    }
-    configuration = {**_constant(given), **dict(flat(about))}
+    configuration = {**_constant(given), **dict(flat(given.configuration))}
     return Side(str(given.path), tables, units, _grid(tables, places), configuration)
 
 

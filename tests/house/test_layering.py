@@ -52,6 +52,7 @@ COMMANDS = (
     "cli/listings",
     "cli/results/report",
     "cli/results/compare",
+    "cli/results/export",
     "cli/script",
     "cli/writing",
     "sweep/commands",

@@ -37,6 +37,21 @@ def test_frames_without_pandas(without, tmp_path):
     assert results.array("mine") == rows
 
 
+def test_parquet_without_pyarrow(without, tmp_path):
+    stats.write(tmp_path / "a.h5", {"runs": np.zeros(1, [("run", "i4")])}, {}, {})
+    without("pyarrow")
+    with pytest.raises(stats.StoreError, match=r'^Parquet needs pyarrow: pip install -e "\.\[parquet\]"$'):
+        stats.to_parquet(tmp_path / "a.h5", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_comparisons_without_pandas(without, tmp_path):
+    stats.write(tmp_path / "a.h5", {"runs": np.zeros(1, [("run", "i4")])}, {}, {})
+    without("pandas")
+    with pytest.raises(stats.StoreError, match=r'^a comparison needs pandas: pip install -e "\.\[plot\]"$'):
+        stats.compare(tmp_path / "a.h5", tmp_path / "a.h5")
+
+
 def test_pictures_without_matplotlib(without):
     result = simulate(tiny(), make("empty"), "stream", threads=1)
     without("matplotlib.backends.backend_agg")

@@ -1,6 +1,6 @@
 """Result files in pandas without this package: ``read_hdf`` and ``HDFStore``, with the installed pandas.
 
-``make pandas2`` runs the same tests with the previous major version of pandas.
+``make extras`` runs the same tests with the previous major version of pandas, too.
 """
 
 from __future__ import annotations

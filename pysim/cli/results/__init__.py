@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pysim.cli.subcommand import Subcommand
 
 from .compare import COMPARE
+from .export import EXPORT
 from .report import REPORT
 
-_ALL: tuple[Subcommand, ...] = (REPORT, COMPARE)
+_ALL: tuple[Subcommand, ...] = (REPORT, COMPARE, EXPORT)
 COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in _ALL}

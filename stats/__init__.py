@@ -7,7 +7,7 @@ its columns mean.
 from __future__ import annotations
 
 from . import schema
-from .export.parquet import to_parquet
+from .export import to_chrome_trace, to_parquet
 from .page import report
 from .store import (
     INTERRUPTED,
@@ -51,6 +51,7 @@ __all__ = [
     "report",
     "schema",
     "sidecar",
+    "to_chrome_trace",
     "to_json",
     "to_parquet",
     "validation",

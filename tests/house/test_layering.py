@@ -53,6 +53,7 @@ COMMANDS = (
     "cli/results/report",
     "cli/results/compare",
     "cli/results/export",
+    "cli/results/timeline",
     "cli/script",
     "cli/writing",
     "sweep/commands",

@@ -12,6 +12,7 @@ from pysim.cli.subcommand import Subcommand
 from .compare import COMPARE
 from .export import EXPORT
 from .report import REPORT
+from .timeline import TIMELINE
 
-_ALL: tuple[Subcommand, ...] = (REPORT, COMPARE, EXPORT)
+_ALL: tuple[Subcommand, ...] = (REPORT, TIMELINE, COMPARE, EXPORT)
 COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in _ALL}

@@ -3,9 +3,13 @@ PYTHON ?= python3
 CC ?= cc
 VENV := .venv
 PY := $(VENV)/bin/python
-STAMP := $(VENV)/.stamp
-DEV := $(VENV)/.stamp-dev
+PIP := $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation
+# what is installed, in this order: what build.py needs, the package, what tests and pictures need, linters
+BUILD := $(VENV)/.stamp-build
 CORE := build/.stamp-core
+PACKAGE := $(VENV)/.stamp-package
+DEV := $(VENV)/.stamp-dev
+FULL := $(CORE) $(VENV)/.stamp-full
 TABLES := pysim/params.py pysim/counters.py pysim/isa.py pysim/opcodes.py pysim/_tables.py
 C_FILES := $(wildcard core_c/*/*.c)
 SOURCES := $(C_FILES) $(wildcard core_c/*.h core_c/*/*.h core_c/templates/*.j2)
@@ -52,34 +56,47 @@ help:
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make clean     remove what was built; the environment stays"
 
-# build.py needs cffi and jinja2 (and setuptools) in the environment, for rebuilds in place
-$(STAMP): pyproject.toml setup.py
-	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check "setuptools>=77" "cffi>=2.0" "jinja2>=3.1"
-	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot]"
-	touch $@
+$(BUILD): pyproject.toml
+	@test -x $(PY) || { echo "making the environment $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing what compiles the core: setuptools, cffi, jinja2"
+	@$(PIP) "setuptools>=77" "cffi>=2.0" "jinja2>=3.1"
+	@touch $@
 
-$(DEV): $(STAMP)
-	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot,dev]"
-	touch $@
+# prints what it does
+$(CORE): $(BUILD) build.py compile_core.py setup.py $(TABLES) $(SOURCES)
+	@$(PY) build.py
+	@mkdir -p $(@D)
+	@touch $@
 
-$(CORE): $(STAMP) build.py $(TABLES) $(SOURCES)
-	$(PY) build.py
-	mkdir -p $(@D)
-	touch $@
+# after the core, which pip takes from build/objects; a changed core needs no installation
+$(PACKAGE): $(BUILD) setup.py | $(CORE)
+	@echo "installing the package in place, with numpy and h5py"
+	@$(PIP) -e .
+	@touch $@
 
-setup: $(STAMP)
+$(VENV)/.stamp-full: $(PACKAGE)
+	@echo "installing what tests and pictures need: pytest, matplotlib, pandas, ..."
+	@$(PIP) -e ".[test,plot]"
+	@touch $@
+
+$(DEV): $(VENV)/.stamp-full
+	@echo "installing linters: ruff, mypy, clang-format, clang-tidy"
+	@$(PIP) -e ".[test,plot,dev]"
+	@touch $@
+
+setup: $(FULL)
 build: $(CORE)
 
-gru: $(CORE)
+# without matplotlib, which make test installs, it draws no picture
+gru: $(CORE) $(PACKAGE)
 	$(PY) configs/gru_sizes.py
 
 # a process a core
-test: $(CORE)
+test: $(FULL)
 	$(PY) -m pytest -q -n auto --dist worksteal
 
 # whole chips, and cases that are alike
-deep: $(CORE)
+deep: $(FULL)
 	$(PY) -m pytest -q -n auto --dist worksteal -m deep
 
 nightly: deep slurm extras
@@ -100,71 +117,71 @@ extras: $(CORE)
 READERS := tests/stats/test_pandas.py tests/stats/test_parquet.py tests/stats/test_comparison.py
 
 # docs/batches.md says what is tested; submitit and Dask only for this
-slurm: $(CORE)
+slurm: $(FULL)
 	@for name in sbatch slurmctld slurmd munged; do \
 		PATH="$$PATH:/usr/sbin:/sbin" command -v $$name > /dev/null || \
 		{ echo "make slurm: no $$name: apt-get install slurm-wlm munge (as root; Debian, Ubuntu)"; exit 1; }; done
-	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot,slurm,dask]"
+	$(PIP) -e ".[test,plot,slurm,dask]"
 	$(PY) -m pytest -q -m slurm tests/slurm
 
 # a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them; a process a core
 FIRST ?= 0
 JOBS ?= 10000
-oracle: $(CORE)
+oracle: $(FULL)
 	$(PY) -m tests.oracle.__main__ --first $(FIRST) --jobs $(JOBS)
 
 # after a change that is meant to change results
-golden: $(CORE)
+golden: $(FULL)
 	$(PY) -m tests.golden.store
 
-guard: $(CORE)
+guard: $(FULL)
 	$(PY) tests/bench/guard.py
 
 bench: guard
 	$(PY) tests/bench/bench.py
 	$(PY) tests/bench/graph.py
 
-readme: $(CORE)
+readme: $(FULL)
 	$(PY) -m docs.builders
 
-energy: $(CORE)
+energy: $(FULL)
 	$(PY) -m docs.builders --energy
 
-blockmaestro: $(CORE)
+blockmaestro: $(FULL)
 	$(PY) -m docs.builders --blockmaestro
 
-microbench: $(CORE)
+microbench: $(FULL)
 	$(PY) -m docs.builders --microbench
 
-accuracy: $(CORE)
+accuracy: $(FULL)
 	$(PY) -m docs.builders --accuracy
 
-budget: $(CORE)
+budget: $(FULL)
 	$(PY) -m docs.builders --budget
 
-hardware: $(CORE)
+hardware: $(FULL)
 	$(PY) -m docs.builders --hardware
 
-utilization: $(CORE)
+utilization: $(FULL)
 	$(PY) -m docs.builders --utilization
 
-gaps: $(CORE)
+gaps: $(FULL)
 	$(PY) -m docs.builders --gaps
 
-kernels: $(CORE)
+kernels: $(FULL)
 	$(PY) -m docs.builders --kernels
 
-suites: $(CORE)
+suites: $(FULL)
 	$(PY) -m docs.builders --suites
 
-validation: $(CORE)
+validation: $(FULL)
 	$(PY) -m docs.builders --validation
 
-peer: $(CORE)
+peer: $(FULL)
 	$(PY) -m docs.builders --peer
 
 # YARDSTICK=program: see tests/bench/bench.py
-performance: $(CORE)
+performance: $(FULL)
 	$(PY) -m docs.builders --performance "$(YARDSTICK)"
 
 # strict flags are for the hand-written files only, so they are not those of build.py
@@ -184,9 +201,9 @@ check: $(CORE) $(DEV)
 SAN := build/sanitize
 PRELOAD_asan = $(shell $(CC) -print-file-name=libasan.so) $(shell $(CC) -print-file-name=libubsan.so)
 PRELOAD_tsan = $(shell $(CC) -print-file-name=libtsan.so)
-SAN_TREE := build.py setup.py pyproject.toml README.md LICENSE MANIFEST.in core_c pysim workloads stats configs tests
+SAN_TREE := build.py compile_core.py setup.py pyproject.toml README.md LICENSE MANIFEST.in core_c pysim workloads stats configs tests
 
-sanitize: $(CORE)
+sanitize: $(FULL)
 	for mode in asan tsan; do \
 		rm -rf $(SAN)/$$mode && mkdir -p $(SAN)/$$mode && \
 		cp -r $(wildcard $(SAN_TREE)) $(SAN)/$$mode/ && rm -f $(SAN)/$$mode/pysim/_core.*so && \

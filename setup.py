@@ -1,3 +1,6 @@
+from runpy import run_path
+
 from setuptools import setup
 
-setup(cffi_modules=["build.py:ffibuilder"])
+# by path: the folder of setup.py is not where pip's builds look for modules
+setup(cffi_modules=["build.py:ffibuilder"], cmdclass={"build_ext": run_path("compile_core.py")["BuildCore"]})

@@ -22,7 +22,7 @@ HEAD = re.compile(r"^(?:[A-Za-z_][\w \t*]*[ \t*])?([A-Za-z_]\w*)\([^;{}]*\)\n\{\
 
 
 def _files(*endings):
-    made = [ROOT / "build.py"] if ".py" in endings else []
+    made = [ROOT / "build.py", ROOT / "compile_core.py"] if ".py" in endings else []
     for folder in FOLDERS:
         made += [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in endings]
     return [path for path in made if not path.relative_to(ROOT).as_posix().startswith(GENERATED)]

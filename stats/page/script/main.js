@@ -12,6 +12,7 @@ class TimelineSection {
       for (const name of ["controls", "arrows", "detail"]) this.find(name).hidden = true;
       this.find("stacks").append(element("p", { class: "quiet" },
         "No file has the table tbs, from which timelines are drawn: run again with --tables all."));
+      this.showSeriesAlone(runs);
       return;
     }
     this.axis = new TimeAxis(1);
@@ -25,6 +26,14 @@ class TimelineSection {
     this.shared.onMoment = (ns) => this.series.mark(ns);
     this.shared.onAlign = () => this.series.redraw();
     this.connect();
+  }
+
+  /** Show charts over time of runs that have no timeline. */
+  showSeriesAlone(runs) {
+    const recorded = runs.filter((run) => run.about.series?.length).slice(0, MOST_SHOWN);
+    if (!recorded.length) return;
+    const axis = new TimeAxis(Math.max(...recorded.map((run) => run.end)));
+    new SeriesPanel(this.find("series"), axis, recorded).show(recorded);
   }
 
   connect() {

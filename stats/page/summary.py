@@ -153,6 +153,8 @@ def _share(value: Any) -> str:
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, int | float | str | bool) else str(value)
 
 

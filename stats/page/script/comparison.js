@@ -153,8 +153,19 @@ class ComparisonPanel {
   }
 }
 
-/** Return the numbers of the two runs that are shown first: stream order and the fastest real scheme. */
+/**
+ * Return the numbers of the two runs that are shown first: of two files the fastest scheme that both have, of one
+ * stream order and the fastest real scheme.
+ */
 function chosenPair(runs) {
+  const files = [...new Set(runs.map((run) => run.about.file))];
+  if (files.length > 1) {
+    const of = (file) => runs.filter((run) => run.about.file === file && !run.scheme.startsWith("tb_ideal"));
+    const other = of(files[1]);
+    const both = of(files[0]).filter((run) => other.some((each) => each.scheme === run.scheme));
+    both.sort((x, y) => x.about.row.time_us - y.about.row.time_us);
+    if (both.length) return [both[0], other.find((each) => each.scheme === both[0].scheme)].map((run) => runs.indexOf(run));
+  }
   const times = runs.map((run) => run.about.row.time_us);
   const stream = Math.max(0, runs.findIndex((run) => run.scheme === "stream"));
   let best = -1;

@@ -9,6 +9,7 @@ from __future__ import annotations
 from . import schema
 from .export import to_chrome_trace, to_parquet
 from .page import report
+from .pictures.inline import Picture, picture
 from .store import (
     INTERRUPTED,
     Results,
@@ -32,6 +33,7 @@ __all__ = [
     "KERNEL_LEVEL",
     "Comparison",
     "Log",
+    "Picture",
     "Results",
     "StoreError",
     "SweepResults",
@@ -48,6 +50,7 @@ __all__ = [
     "hash_tables",
     "load",
     "orders_kernels",
+    "picture",
     "report",
     "schema",
     "sidecar",

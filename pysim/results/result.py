@@ -160,6 +160,17 @@ class Result:
 
         return report(target, self.listed(), self.job, self.config, self.deps, most_tbs, force)
 
+    def picture(self, kind: str = "occupancy") -> Any:
+        """Return the picture that scripts draw of the listed runs, a ``stats.Picture``.
+
+        A notebook shows it, and ``save(path)`` writes it as PNG. ``kind``: ``occupancy`` over time, or
+        ``schemes`` beside each other. Raises ConfigError for another kind and where no run can be drawn,
+        MissingLibraryError without matplotlib.
+        """
+        from .result_file import picture
+
+        return picture(self.listed(), kind, f"{self.job.name} on {self.config.device.title}")
+
     @property
     def hash(self) -> str:
         """SHA-256 of all tables but ``host``: equal for equal runs on any machine."""

@@ -1,6 +1,6 @@
-"""Writes result files: what all of them hold beside their tables, for scripts and for ``Result.to_file``.
+"""Result files and pictures by ``stats``, which is imported when one is made.
 
-``stats``, the package that writes HDF5, is imported when a file is written.
+What all files hold beside their tables is here once, for scripts and for ``Result.to_file``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysim import __version__
-from pysim.errors import OutputError
+from pysim.errors import ConfigError, MissingLibraryError, OutputError
 from pysim.schemes.registry import kernel_level
 from pysim.units import ROWS
 
@@ -146,6 +146,18 @@ def _configuration_of(tables: Mapping[str, Any], job: Job, config: Config) -> di
     held = [name for name in tables if len(tables[name])]
     renamed = job.origin is not None and job.origin.renamed
     return configuration(SCRIPT, _workload(job, config), schemes, held, config, renamed)
+
+
+def picture(tables: Mapping[str, Any], kind: str, title: str) -> Any:
+    """Return a picture of tables; ConfigError if there is none, MissingLibraryError without matplotlib."""
+    import stats
+
+    try:
+        return stats.picture(tables, kind, title)
+    except stats.StoreError as error:
+        if isinstance(error.__cause__, ImportError):
+            raise MissingLibraryError("picture()", "matplotlib", "plot") from error
+        raise ConfigError(str(error)) from error
 
 
 def _workload(job: Job, config: Config) -> dict[str, Any]:

@@ -69,7 +69,7 @@ LAZY = {
     "pysim/__main__.py": ("pysim.cli",),
     "stats/__init__.py": (*STATS,),  # the public API
     "pysim/cli/table_reference.py": ("stats",),  # inside a function
-    # inside functions: Result.to_file writes the files of scripts, and stats writes files
+    # inside functions: Result writes the files and draws the pictures of scripts, which are made by stats
     "pysim/results/result_file.py": ("stats",),
     # inside functions
     **{f"pysim/{name}.py": ("workloads", "stats") for name in COMMANDS},

@@ -10,7 +10,8 @@ from functools import partial
 
 import pytest
 
-from pysim import Access, Job, Memory, WorkloadError, simulate
+import stats
+from pysim import Access, ConfigError, Job, Memory, WorkloadError, simulate
 from pysim.clock import Clock
 from pysim.program.rename import renamed
 from pysim.trace.conversion_cache import open_trace
@@ -107,6 +108,28 @@ def test_what_cannot_be_pickled_says_what_to_do_instead():
     for given in (partial(lambda tbs: tbs), partial(int, lambda: 1)):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(replace(kernel, accesses=(Access(tensor, "read", given),)))
+
+
+@pytest.mark.parametrize("kind", ["occupancy", "schemes"])
+def test_a_picture_is_that_of_a_result_file(kind, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = simulate("titan_v", make(SMALL), "stream,pdl,tb_static", threads=1)
+    shown = result.picture(kind)
+    assert shown._repr_png_().startswith(b"\x89PNG")
+    assert repr(shown).startswith("<Picture: PNG of ")
+    shown.save(tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes() == shown.data
+    result.to_file(tmp_path / "r.h5")
+    title = f"{result.job.name} on {result.config.device.title}"
+    for given in (tmp_path / "r.h5", stats.load(tmp_path / "r.h5"), result.tables()):
+        assert stats.picture(given, kind, title) == shown
+        assert stats.picture(given, kind) != shown  # the short name of the GPU
+    with pytest.raises(ConfigError, match="no picture 'bars': there are occupancy, schemes"):
+        result.picture("bars")
+    with pytest.raises(ConfigError, match="no run to draw"):
+        simulate("titan_v", make(SMALL), "pdl", threads=1, baseline=False).picture()
+    with pytest.raises(stats.StoreError, match="no run to draw: there are none"):
+        stats.picture({})
 
 
 def test_jobs_are_copied():

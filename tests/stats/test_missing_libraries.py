@@ -57,6 +57,8 @@ def test_pictures_without_matplotlib(without):
     without("matplotlib.backends.backend_agg")
     with pytest.raises(stats.StoreError, match=r'^pictures need matplotlib: pip install -e "\.\[plot\]"$'):
         draw_occupancy(result.tables(), "a title")
+    with pytest.raises(MissingLibraryError, match=r"^picture\(\) needs matplotlib: pip install -e"):
+        result.picture()
 
 
 def test_what_an_installed_package_says(tmp_path: Path):

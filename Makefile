@@ -30,7 +30,7 @@ help:
 	@echo "make test      install, compile, run the tests (ten minutes on two cores)"
 	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike"
 	@echo "make nightly   make deep, make slurm and make extras: also sweeps killed at 100 random moments"
-	@echo "make extras    in an environment of its own: result files under the previous major version of pandas, Parquet"
+	@echo "make extras    in an environment of its own: result files under pandas 2 and 3, Parquet, the notebook in a kernel"
 	@echo "make slurm     sweeps on a private Slurm of one node, disturbed (ten minutes); apt-get install slurm-wlm munge"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
@@ -101,20 +101,20 @@ deep: $(FULL)
 
 nightly: deep slurm extras
 
-# what make test skips: libraries that are large (pyarrow takes 170 MB), and the previous major version of pandas;
+# what make test skips: libraries that are large (pyarrow takes 170 MB, Jupyter's kernel 100), and the previous major version of pandas;
 # the environment is thrown away, and the core is that of this tree
 EXTRAS := build/extras
 extras: $(CORE)
 	rm -rf $(EXTRAS)
 	$(PYTHON) -m venv $(EXTRAS)
 	$(EXTRAS)/bin/python -m pip install -q --disable-pip-version-check "pandas>=2.3,<3" "tables>=3.9" "numpy<3" \
-		"h5py<4" cffi jinja2 "matplotlib>=3.8" "pyarrow>=15" pytest hypothesis
+		"h5py<4" cffi jinja2 "matplotlib>=3.8" "pyarrow>=15" nbclient ipykernel pytest hypothesis
 	$(EXTRAS)/bin/python -m pytest -q $(READERS)
 	$(EXTRAS)/bin/python -m pip install -q --disable-pip-version-check --upgrade pandas
 	$(EXTRAS)/bin/python -m pytest -q $(READERS)
 	rm -rf $(EXTRAS)
 
-READERS := tests/stats/test_pandas.py tests/stats/test_parquet.py tests/stats/test_comparison.py
+READERS := tests/stats/test_pandas.py tests/stats/test_parquet.py tests/stats/test_comparison.py tests/docs/test_notebook.py
 
 # docs/batches.md says what is tested; submitit and Dask only for this
 slurm: $(FULL)

@@ -74,13 +74,17 @@ def _job_of_cached_trace(path: Path, known: Mapping[str, Any]) -> Job:
 
 
 def _machine(path: Path, configuration: Mapping[str, Any]) -> Config | None:
-    """Return the machine that a result file is of; None: it does not say."""
+    """Return the machine that the kernels of a result file were chosen for; None: not said, or none."""
     from pysim.machine.config import Config
     from pysim.units import ROWS
 
-    known = configuration.get("parameters")
+    known, workload = configuration.get("parameters"), configuration["workload"]
     if not isinstance(known, Mapping) or not isinstance(known.get("device"), str):
         return None
+    if "made_for" in workload:  # a result of Python may be of a job for another machine, or for none
+        if not isinstance(workload["made_for"], Mapping):
+            return None
+        known = {**known, **workload["made_for"]}
     try:
         return Config.resolve(_device(known), {key: known[key] for key in ROWS if key in known})
     except ConfigError as error:
@@ -127,9 +131,7 @@ def job_of_result(
     if "graph" not in attributes or not isinstance(known, Mapping):
         raise WorkloadError(f"{path}: not the result of a single job, or without the hash of its graph")
     if isinstance(known.get("workload"), str):
-        # a result of Python may be of a job that was made for another machine, or for none
-        machine = {"parameters": known["made_for"]} if "made_for" in known else configuration
-        job = make(known["workload"], _machine(path, machine))
+        job = make(known["workload"], _machine(path, configuration))
     elif script in WORKLOAD_OF_SCRIPT:
         pairs = ((key, int(v) if isinstance(v, bool) else v) for key, v in known.items())
         text = ",".join(f"{key}={value}" for key, value in pairs)

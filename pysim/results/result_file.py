@@ -163,17 +163,20 @@ def picture(tables: Mapping[str, Any], kind: str, title: str) -> Any:
 def _workload(job: Job, config: Config) -> dict[str, Any]:
     """Return what is known of the making of a job.
 
-    ``made_for``: the machine that its kernels were chosen for, where it is another than the simulated one.
+    ``made_for``: what differs between the machine that its kernels were chosen for and the simulated one, by
+    path; None: they were chosen for no machine. Left out where nothing differs.
     """
     origin = job.origin
     if origin is None:
         return {"name": job.name, "arguments": job.arguments}
-    chosen = None if origin.machine is None else _machine(origin.machine)
-    if "workload" not in origin.about or chosen == _machine(config):
+    if "workload" not in origin.about:  # a trace, which no machine changes
         return dict(origin.about)
-    return {**origin.about, "made_for": chosen}
-
-
-def _machine(config: Config) -> dict[str, Any]:
-    """Return the device and its values: what a library may choose its kernels by."""
-    return {key: value for key, value in config.as_dict().items() if key.startswith(("device", "gpu."))}
+    if origin.machine is None:
+        return {**origin.about, "made_for": None}
+    simulated, chosen = config.as_dict(), origin.machine.as_dict()
+    differs = {
+        path: value
+        for path, value in chosen.items()
+        if path.startswith(("device", "gpu.")) and simulated[path] != value
+    }
+    return {**origin.about, **({"made_for": differs} if differs else {})}

@@ -92,9 +92,8 @@ class ParallelCompile:
 
     @staticmethod
     def _key(name: str, headers: str) -> str:
-        # cffi writes its source to a folder that may have another name each time
-        shown = Path(name).name if Path(name).is_absolute() else name
-        return _digest([shown, Path(name).read_bytes(), headers])
+        # without the folder: cffi writes its source to a temporary one under pip, below build/ under build.py
+        return _digest([Path(name).name, Path(name).read_bytes(), headers])
 
 
 class BuildCore(build_ext):

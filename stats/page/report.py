@@ -54,6 +54,7 @@ SCRIPTS = (
     "main",
 )
 STYLES = ("style.css", "panels.css")
+MOST_INLINE = 3_000_000  # bytes of a page that a notebook shows
 MOST_RUNS = 16  # runs that are drawn; the summary has all
 
 
@@ -81,11 +82,13 @@ class Page:
     path: Path | None = None
 
     def _repr_html_(self) -> str:
-        """Show the file in a notebook."""
-        if self.path is None:
-            return self.title
-        source = html.escape(str(self.path))
-        return f'<iframe src="{source}" width="100%" height="700" style="border:0"></iframe>'
+        """Show the page in a notebook; a large one is only named."""
+        if self.path is None or not self.path.is_file():
+            return html.escape(self.title)
+        if self.path.stat().st_size > MOST_INLINE:
+            return f"{html.escape(self.title)}: open {html.escape(str(self.path))} in a browser"
+        source = html.escape(self.path.read_text(encoding="utf-8"))
+        return f'<iframe srcdoc="{source}" width="100%" height="700" style="border:0"></iframe>'
 
 
 def write_report(

@@ -195,10 +195,13 @@ class Results(Mapping[str, "pd.DataFrame"]):
             for field in kinds.names or ()
         )
 
-    def verify(self) -> None:
-        """Raise if the tables do not have the hash that was stored with them."""
-        if hash_tables({name: self.array(name) for name in self}) != self.attributes["hash"]:
+    def verify(self) -> dict[str, Table]:
+        """Return all tables as they are stored; raise if they do not have the hash stored with them."""
+        with _reading(self.path) as file:
+            tables = {name: file[name][()] for name in self._names}
+        if hash_tables(tables) != self.attributes["hash"]:
             raise StoreError(f"{self.path} is damaged: its tables do not match its hash")
+        return tables
 
 
 def hash_tables(tables: Mapping[str, Table]) -> str:

@@ -153,10 +153,11 @@ class SweepResults:
         columns: dict[str, tuple[Column, ...]] = {}
         values: dict[int, tuple[Any, ...]] = {}
         size = 0
-        for part, results, number in self._runs():
+        for part, results, held, number in self._runs():
             for name in set(wanted) & set(results):
-                table = results.array(name)
-                columns.setdefault(name, results.columns(name))
+                table = held[name]
+                if name not in columns:
+                    columns[name] = results.columns(name)
                 kept = table[np.isin(table["run"], list(number))]
                 kept["run"] = [number[run] for run in kept["run"].tolist()]
                 size += kept.nbytes
@@ -180,8 +181,8 @@ class SweepResults:
         )
         return tables, columns
 
-    def _runs(self) -> Iterator[tuple[Part, Results, dict[int, int]]]:
-        """Yield each file with the numbers of the runs to take from it: new ones by those in the file.
+    def _runs(self) -> Iterator[tuple[Part, Results, dict[str, Table], dict[int, int]]]:
+        """Yield each file, its tables and the runs to take from it: new numbers by those in the file.
 
         Numbers ascend in grid order, and with the schemes of the plan inside a point. Raises StoreError for a
         file whose tables do not have the hash that was stored with them, and for one of another point.
@@ -191,20 +192,20 @@ class SweepResults:
         for part in self.parts:
             try:
                 results = Results(part.path)
-                results.verify()
+                held = results.verify()
             except StoreError as error:
                 raise StoreError(f"{error}: delete it and run pysim sweep again") from error
             if results.attributes.get("point") != part.path.stem:
                 raise StoreError(f"{part.path} holds another point: delete it and run pysim sweep again")
             self._kernel_level |= set(json.loads(str(results.attributes.get(KERNEL_LEVEL, "[]"))))
-            runs = results.array("runs")
+            runs = held["runs"]
             number = {}
             for run, scheme in zip(runs["run"].tolist(), runs["scheme"].tolist(), strict=True):
                 new = part.place * len(wanted) + wanted.get(scheme, 0)
                 if scheme in wanted and new not in seen:
                     seen.add(new)
                     number[run] = new
-            yield part, results, number
+            yield part, results, held, number
 
 
 def collect(

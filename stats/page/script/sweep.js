@@ -55,12 +55,21 @@ class SweepPanel {
     this.legend.replaceChildren(...this.sweep.scheme.values.map((name, number) => legendItem(nameColour(number), `${name} (${MARKS[number % MARKS.length]})`)));
   }
 
+  isNumeric(column) {
+    return column.values.length > 1 && column.values.every((value) => typeof value === "number");
+  }
+
+  /** Return whether the values of a key are spread so wide that each doubling takes as much room. */
+  isLogarithmic(column) {
+    if (!this.isNumeric(column)) return false;
+    const least = Math.min(...column.values);
+    return least > 0 && Math.max(...column.values) / least > 8;
+  }
+
   /** Return positions of the values of a key: numbers at their places, texts evenly. */
   places(column) {
-    const numbers = column.values.every((value) => typeof value === "number");
-    if (!numbers || column.values.length < 2) return column.values.map((_, number) => number);
-    const ratio = Math.max(...column.values) / Math.min(...column.values);
-    const logarithmic = Math.min(...column.values) > 0 && ratio > 8;
+    if (!this.isNumeric(column)) return column.values.map((_, number) => number);
+    const logarithmic = this.isLogarithmic(column);
     return column.values.map((value) => (logarithmic ? Math.log2(value) : value));
   }
 
@@ -101,7 +110,8 @@ class SweepPanel {
     context.fillStyle = "#444";
     context.textAlign = "left";
     const unit = sweep.units[name] && !["ratio", "share"].includes(sweep.units[name]) ? ` (${sweep.units[name]})` : "";
-    context.fillText(`${name.replaceAll("_", " ")}${unit} over ${sweep.keys[Number(this.key.value)] ?? "nothing"}`, left, height - 8);
+    const scale = this.isLogarithmic(column) ? " (logarithmic)" : "";
+    context.fillText(`${name.replaceAll("_", " ")}${unit} over ${sweep.keys[Number(this.key.value)] ?? "nothing"}${scale}`, left, height - 8);
     for (const line of this.lines(points)) {
       context.strokeStyle = nameColour(sweep.scheme.index[line[0]]);
       context.lineWidth = 1;

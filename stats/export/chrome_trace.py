@@ -37,6 +37,7 @@ from .trace_runs import Ranges, TraceRun, open_runs
 MOST_TBS = 1_000_000
 SUFFIXES = (".json", ".json.gz")
 BYTES_A_TB = 460
+BEFORE_END = 2 * UNITS_NS
 
 
 class Trace(NamedTuple):
@@ -240,11 +241,11 @@ class _Ends:
 def _arrows(run: TraceRun, pid: int, ends: _Ends, numbers: _Numbers) -> Iterator[str]:
     """Yield an arrow a TB from what it waited for last, as two events in the slices that it joins.
 
-    It leaves 1 ns before its slice ends, so that readers that cut times to ns find it inside, or, where a TB
-    lets others go earlier (pdl), when the consumer is ready.
+    It leaves 2 ns before its slice ends, as the slice ends up to 2 ns earlier for readers that cut begin and
+    duration to ns; or, where a TB lets others go earlier (pdl), when the consumer is ready.
     """
     tid, begin, end = ends.starts()
-    leaves = np.maximum(np.minimum(end - UNITS_NS, units_of_ns(run.tbs["ready_ns"])), begin)
+    leaves = np.maximum(np.minimum(end - BEFORE_END, units_of_ns(run.tbs["ready_ns"])), begin)
     drawn = np.flatnonzero((tid > 0) & (leaves <= ends.begin))
     names = '"name":"dependence","cat":"dependence"'
     pattern = (

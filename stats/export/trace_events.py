@@ -73,7 +73,7 @@ def counter(pid: int, name: str, at: Units, end: int, values: Mapping[str, NDArr
     shown = {series: each for series, each in values.items() if np.any(each)}
     if not shown:
         return
-    head = f'{{"ph":"C","pid":{pid},"name":{in_pattern(name)},"ts":%.7f,"args":{{'
+    head = f'{{"ph":"C","pid":{pid},"name":{in_pattern(name)},"cat":"sample","ts":%.7f,"args":{{'
     series = ",".join(f"{in_pattern(each)}:%.6g" for each in shown)
     times = in_us(np.append(at, end))
     yield from rows(head + series + "}}", [times, *(np.append(each, 0) for each in shown.values())])

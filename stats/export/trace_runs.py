@@ -102,7 +102,7 @@ def _run(name: str, row: Table, mine: dict[str, Table], chosen: Ranges, whole: b
     numbers = zip(kernels["kernel"].tolist(), kernels["name"].tolist(), strict=True)
     names = {kernel: texts[number] for kernel, number in numbers if number in texts}
     series = {table: rows for table, rows in mine.items() if table.endswith(("samples", "_series"))}
-    label = f"{decode(row['gpu'])}, {format_time(float(row['time_us']))}"
+    label = f"{decode(row['gpu'])},{format_time(float(row['time_us']))}"
     return TraceRun(name, label, tbs[order], waits[order], kernels, names, series)
 
 

@@ -32,6 +32,7 @@ help:
 	@echo "make nightly   make deep, make slurm and make extras: also sweeps killed at 100 random moments"
 	@echo "make extras    in an environment of its own: result files under pandas 2 and 3, Parquet, the notebook in a kernel"
 	@echo "make slurm     sweeps on a private Slurm of one node, disturbed (ten minutes); apt-get install slurm-wlm munge"
+	@echo "make browser   pages in a real browser (a minute); apt-get install chromium"
 	@echo "make check     linters, types, strict C warnings"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
@@ -123,6 +124,14 @@ slurm: $(FULL)
 		{ echo "make slurm: no $$name: apt-get install slurm-wlm munge (as root; Debian, Ubuntu)"; exit 1; }; done
 	$(PIP) -e ".[test,plot,slurm,dask]"
 	$(PY) -m pytest -q -m slurm tests/slurm
+
+# one process: times are measured
+browser: $(CORE)
+	@for name in chromium chromium-browser google-chrome "$$PYSIM_BROWSER"; do \
+		command -v "$$name" > /dev/null && exit 0; done; \
+		echo "make browser: no browser: apt-get install chromium (as root; Debian, Ubuntu), or set PYSIM_BROWSER"; exit 1
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot,browser]"
+	$(PY) -m pytest -q -m browser tests/browser
 
 # a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them; a process a core
 FIRST ?= 0

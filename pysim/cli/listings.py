@@ -9,8 +9,6 @@ from pysim.errors import ConfigError
 from pysim.machine.devices import DEVICES, device
 from pysim.machine.mechanisms import MECHANISMS
 from pysim.params import PARAMS
-from pysim.results.energy import EVENTS
-from pysim.schemes.registry import SCHEMES
 from pysim.units import ROWS, allowed, show, suggest
 
 if TYPE_CHECKING:
@@ -51,6 +49,8 @@ def _known_names(what: str, name: str | None, known: Mapping[str, Any]) -> list[
 
 def devices(args: argparse.Namespace) -> None:
     """List the GPUs, or the parameters of one with their sources."""
+    from pysim.results.energy import EVENTS
+
     if args.name is None:
         _print_table((name, made.title) for name, made in DEVICES.items())
         return
@@ -102,6 +102,8 @@ def workloads(args: argparse.Namespace) -> None:
 
 def schemes(args: argparse.Namespace) -> None:
     """List the schemes and their options."""
+    from pysim.schemes.registry import SCHEMES
+
     rows = []
     for name in _known_names("scheme", args.name, SCHEMES):
         rows.append((name, SCHEMES[name].doc))

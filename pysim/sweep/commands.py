@@ -1,4 +1,7 @@
-"""The commands of batches: ``pysim run``, ``sweep``, ``work``, ``status`` and ``collect``."""
+"""The commands of batches: ``pysim run``, ``sweep``, ``work``, ``status`` and ``collect``.
+
+Only what reads options is imported at the top: every call of ``pysim`` imports this module.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,11 @@ from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand
 from pysim.errors import ConfigError
 
-from .engines import choice
-from .engines.dask import Dask
-from .engines.local import Local
-from .folder import SweepFolder
-from .sweep import Sweep
-from .worker import Shard, work
-
 if TYPE_CHECKING:
+    from .engines.choice import Engine
     from .folder import Status
+    from .sweep import Sweep
+    from .worker import Shard
 
 DEFAULT_TABLES = ("runs", "kernels", "stalls", "energy")
 NEVER = ("explain", "out", "force")  # shared options that a sweep does not take, or takes in its own way
@@ -71,8 +70,6 @@ def _operand(words: Sequence[str]) -> str | None:
 
 def run(words: list[str]) -> None:
     """Simulate one workload and write its result file, as compare_schemes does."""
-    from pysim.cli.script import Script
-
     parser = make_parser(f"{RUN.doc}\n\nExample: pysim run gru --hidden 512 --schemes stream,graph")
     parser.prog = "pysim run"
     parser.add_argument(
@@ -82,6 +79,9 @@ def run(words: list[str]) -> None:
     keys = _workload_keys(parser, first)[1] if first else []
     args = parser.parse_args(words)
     args.workload = _text(args, keys)
+    # slow imports: only after the options are read
+    from pysim.cli.script import Script
+
     script = Script.start("run", parser, args, ("workload",))
 
     import stats
@@ -110,6 +110,8 @@ def _grid(parser: Parser, words: Sequence[str]) -> dict[str, list[str]]:
 
 def sweep(words: list[str]) -> int:
     """Simulate what is missing of a grid of points."""
+    from .engines import choice
+
     parser = make_parser(
         f"{SWEEP.doc} Several GPUs (--gpu a,b) are a key of it.\n\n"
         "Example: pysim sweep gru --grid hidden=512,1024 batch=16,32 --out runs/gru",
@@ -142,6 +144,8 @@ def sweep(words: list[str]) -> int:
 
 
 def _from_options(parser: Parser, args: argparse.Namespace, keys: Sequence[str]) -> Sweep:
+    from .sweep import Sweep
+
     options = Options.from_args(args)
     return Sweep(
         _text(args, keys),
@@ -156,6 +160,9 @@ def _from_options(parser: Parser, args: argparse.Namespace, keys: Sequence[str])
 
 def _from_file(parser: Parser, args: argparse.Namespace, words: Sequence[str]) -> tuple[Sweep, Path | None]:
     """Read the sweep from its file, which says all that decides results."""
+    from .engines import choice
+    from .sweep import Sweep
+
     mine = ("--out", "--jobs", "--threads", "--quiet", "--json", "--dry-run", "--max-memory", *choice.FLAGS)
     for word in words[1:]:
         name = word.partition("=")[0]
@@ -166,6 +173,9 @@ def _from_file(parser: Parser, args: argparse.Namespace, words: Sequence[str]) -
 
 def _launch(made: Sweep, where: Path, args: argparse.Namespace) -> int:
     """Plan the sweep, simulate what is missing, and say how it ended."""
+    from .engines.local import Local
+    from .folder import SweepFolder
+
     folder = SweepFolder(where)
     made.prepare(folder)
     if not args.dry_run:
@@ -180,12 +190,16 @@ def _launch(made: Sweep, where: Path, args: argparse.Namespace) -> int:
     return EXIT_ERROR if not args.dry_run and ended.done < ended.total else 0
 
 
-def _submit(made: Sweep, where: Path, args: argparse.Namespace, engine: choice.Engine) -> int:
+def _submit(made: Sweep, where: Path, args: argparse.Namespace, engine: Engine) -> int:
     """Plan the sweep and give what is missing to an engine; say how many points are done now."""
+    from .engines.choice import rehearsed
+    from .engines.dask import Dask
+    from .folder import SweepFolder
+
     folder = SweepFolder(where)
     made.prepare(folder)
     if args.dry_run:
-        print(choice.rehearsed(engine, folder), end="")
+        print(rehearsed(engine, folder), end="")
         return 0
     submission = engine.launch(folder)
     if submission is not None and not args.quiet:
@@ -219,6 +233,9 @@ def status(words: list[str]) -> int:
     parser = _parser(STATUS)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(words)
+
+    from .folder import SweepFolder
+
     _tell(SweepFolder(args.folder).status(), Path(args.folder), args.json)
     return 0
 
@@ -248,6 +265,8 @@ def collect(words: list[str]) -> None:
 
 
 def _shard(text: str) -> Shard:
+    from .worker import Shard
+
     number, slash, of = text.partition("/")
     if not slash or not number.isdecimal() or not of.isdecimal() or len(text) > 20:
         raise argparse.ArgumentTypeError(f"must be I/N, such as 0/4, not {text!r}")
@@ -261,7 +280,7 @@ def work_command(words: list[str]) -> int:
     """Simulate the missing points of a sweep in this process."""
     parser = _parser(WORK)
     text = "only the points whose number modulo N is I, from 0 on"
-    parser.add_argument("--shard", type=_shard, default=Shard(), metavar="I/N", help=text)
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help=text)
     parser.add_argument("--threads", type=positive_int, default=1, metavar="N", help="of the simulator")
     parser.add_argument("--max-memory", type=size_option, metavar="SIZE", help="memory that a point may take")
     text = "after this wall time (90, 30m, 2h) write a checkpoint and exit with status 75"
@@ -269,11 +288,15 @@ def work_command(words: list[str]) -> int:
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(words)
-    folder = SweepFolder(args.folder)
+
+    from .folder import SweepFolder
+    from .worker import Shard, work
+
+    folder, shard = SweepFolder(args.folder), args.shard or Shard()
     if args.child:  # Ctrl-C reaches all processes of a terminal: the parent stops its workers by SIGTERM
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid() if args.child else None
-    failed = work(folder, args.shard, args.threads, args.max_memory, not args.child, parent, args.max_time)
+    failed = work(folder, shard, args.threads, args.max_memory, not args.child, parent, args.max_time)
     if not args.quiet:
         for key in failed:
             print(f"{folder.plan.name_of(key)}: {folder.failure(key)}")

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysim.errors import ConfigError, OutputError, brief
-from pysim.sweep.folder import SweepFolder, write_whole
+
+if TYPE_CHECKING:
+    from pysim.sweep.folder import SweepFolder
 
 ROOT = Path(__file__).resolve().parents[3]  # what holds the package: a checkout, or site-packages
 
@@ -139,6 +141,8 @@ def record(folder: Path, submission: Submission, **more: Any) -> None:
 
     It is for people, and for ``scancel``. Whether a point is done never depends on it.
     """
+    from pysim.sweep.folder import write_whole
+
     data = {"engine": submission.engine, "job": submission.job, "tasks": submission.tasks, **more}
     path = folder / "jobs" / f"{submission.job}.json"
     try:

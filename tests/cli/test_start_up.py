@@ -1,0 +1,41 @@
+"""What a call imports: help and option errors come at once, results without what they do not need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pysim.cli.command import COMMANDS, OTHERS
+from tests.support.calls import call
+
+# libraries that take long to import, and what decides that the core is loaded
+HEAVY = ("numpy", "h5py", "cffi", "matplotlib", "pandas", "pysim._core", "pysim.schemes.registry")
+SCRIPT = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    if sys.argv[0] == "pysim":
+        runpy.run_module("pysim", run_name="__main__", alter_sys=False)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print(*sorted(name for name in {heavy} if name in sys.modules), file=sys.stderr)
+"""
+
+
+def imported(folder: Path, *words: object, heavy: tuple[str, ...] = HEAVY) -> list[str]:
+    """Return which of the heavy modules a call imports."""
+    done = call(folder, "-c", SCRIPT.format(heavy=heavy), *words)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("name", ["", *OTHERS, "dependences", "schemes"])
+def test_help_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
+    assert name in ("", *OTHERS, *COMMANDS)
+    assert imported(tmp_path, "pysim", "help", *([name] if name else [])) == []
+
+
+def test_the_check_sees_what_is_imported(tmp_path: Path) -> None:
+    assert "numpy" in imported(tmp_path, "pysim", "schemes")

@@ -6,6 +6,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation
 # what is installed, in this order: what build.py needs, the package, what tests and pictures need, linters
 BUILD := $(VENV)/.stamp-build
+SITE := $(VENV)/.stamp-site
 CORE := build/.stamp-core
 PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
@@ -22,14 +23,14 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm extras nightly check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation clean
+.PHONY: help setup build gru test deep slurm browser extras nightly check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation site clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make gru       install, compile, run configs/gru_sizes.py: a GRU of two sizes under five schemes"
 	@echo "make test      install, compile, run the tests (ten minutes on two cores)"
 	@echo "make deep      what make test leaves out: whole chips, and most of many cases that are alike"
-	@echo "make nightly   make deep, make slurm and make extras: also sweeps killed at 100 random moments"
+	@echo "make nightly   make deep, make slurm, make extras and make site: also sweeps killed at 100 random moments"
 	@echo "make extras    in an environment of its own: result files under pandas 2 and 3, Parquet, the notebook in a kernel"
 	@echo "make slurm     sweeps on a private Slurm of one node, disturbed (ten minutes); apt-get install slurm-wlm munge"
 	@echo "make browser   pages in a real browser (a minute); apt-get install chromium"
@@ -55,6 +56,7 @@ help:
 	@echo "make validation  docs/validation.md and docs/validation/: measured against simulated times, anew (hours)"
 	@echo "make peer      docs/peer.md: Accel-Sim, and what README.md quotes of it, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
+	@echo "make site      the documentation as a site that needs no network: build/site/index.html"
 	@echo "make clean     remove what was built; the environment stays"
 
 $(BUILD): pyproject.toml
@@ -74,6 +76,10 @@ $(PACKAGE): $(BUILD) setup.py | $(CORE)
 	@echo "installing the package in place, with numpy and h5py"
 	@$(PIP) -e .
 	@touch $@
+
+$(SITE): $(FULL)
+	$(PIP) -e ".[test,plot,docs]"
+	touch $@
 
 $(VENV)/.stamp-full: $(PACKAGE)
 	@echo "installing what tests and pictures need: pytest, matplotlib, pandas, ..."
@@ -100,12 +106,16 @@ test: $(FULL)
 deep: $(FULL)
 	$(PY) -m pytest -q -n auto --dist worksteal -m deep
 
-nightly: deep slurm extras
+nightly: deep slurm extras site
+
+# a broken link is an error; the pages open from the folder, without a server
+site: $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -q
 
 # what make test skips: libraries that are large (pyarrow takes 170 MB, Jupyter's kernel 100), and the previous major version of pandas;
 # the environment is thrown away, and the core is that of this tree
 EXTRAS := build/extras
-extras: $(CORE)
+extras: $(FULL)
 	rm -rf $(EXTRAS)
 	$(PYTHON) -m venv $(EXTRAS)
 	$(EXTRAS)/bin/python -m pip install -q --disable-pip-version-check "pandas>=2.3,<3" "tables>=3.9" "numpy<3" \
@@ -126,11 +136,11 @@ slurm: $(FULL)
 	$(PY) -m pytest -q -m slurm tests/slurm
 
 # one process: times are measured
-browser: $(CORE)
+browser: $(FULL)
 	@for name in chromium chromium-browser google-chrome "$$PYSIM_BROWSER"; do \
 		command -v "$$name" > /dev/null && exit 0; done; \
 		echo "make browser: no browser: apt-get install chromium (as root; Debian, Ubuntu), or set PYSIM_BROWSER"; exit 1
-	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e ".[test,plot,browser]"
+	$(PIP) -e ".[test,plot,browser]"
 	$(PY) -m pytest -q -m browser tests/browser
 
 # a job follows from its number: FIRST=4000 JOBS=500 checks a stretch of them; a process a core

@@ -122,8 +122,8 @@ class Opened:
 def open_page(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Open]:
     """Give a function that opens a file as a page: path, width, height, and options of a Playwright context.
 
-    The test fails if a page that it opened logs an error or a warning, throws, cannot load a file, or asks for
-    anything on the network.
+    The test fails if a page that it opened logs an error or a warning, throws, cannot load a file, or asks
+    for anything on the network.
     """
     opened: list[Opened] = []
     folder = Path(os.environ.get("PYSIM_SCREENSHOTS") or tmp_path)

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pysim.cli.entry import reading_input
-from pysim.cli.job_source import job_of_result
 from pysim.cli.options import natural_int, positive_int
 from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand
 from pysim.errors import ConfigError, InputError, OutputError, SimError
-from pysim.results.result_file import page_edges, parameter_meanings
 
 DOC = "Show result files, or a sweep, as one HTML file that needs no network."
 
@@ -48,6 +46,7 @@ def report(words: list[str]) -> None:
         raise ConfigError(f"--output: {target}: the name of a report ends in .html")
 
     import stats
+    from pysim.results.result_file import parameter_meanings
     from stats.page import open_sources, write_report
 
     try:
@@ -69,6 +68,8 @@ def report(words: list[str]) -> None:
 
 def _edges(results: Any) -> tuple[Any, str]:
     """Return the ``stats.page.Edges`` of the job of a result file, or None and why there are none."""
+    from pysim.cli.job_source import job_of_result
+    from pysim.results.result_file import page_edges
     from workloads.registry import make
 
     try:

@@ -23,7 +23,7 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm browser extras nightly check sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation site clean
+.PHONY: help setup build gru test deep slurm browser extras nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation site clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make slurm     sweeps on a private Slurm of one node, disturbed (ten minutes); apt-get install slurm-wlm munge"
 	@echo "make browser   pages in a real browser (a minute); apt-get install chromium"
 	@echo "make check     linters, types, strict C warnings"
+	@echo "make types     mypy alone"
 	@echo "make sanitize  tests of the core under address, undefined and thread sanitizers"
 	@echo "make fuzz      the trace reader under libFuzzer (clang) for FUZZ_SECONDS=60"
 	@echo "make oracle    10,000 random jobs, and 10,000 with an edge too few, checked (an hour on two cores); FIRST=, JOBS="
@@ -204,10 +205,19 @@ performance: $(FULL)
 	$(PY) -m docs.builders --performance "$(YARDSTICK)"
 
 # strict flags are for the hand-written files only, so they are not those of build.py
+# mypy finds modules by folders alone: a tree of links that has the rooms inside pysim, as an installation has
+TYPED := build/typed
+types: $(DEV)
+	rm -rf $(TYPED)/pysim $(TYPED)/docs
+	mkdir -p $(TYPED)/pysim
+	ln -s $(CURDIR)/pysim/* $(CURDIR)/stats $(CURDIR)/workloads $(TYPED)/pysim/
+	ln -s $(CURDIR)/docs $(TYPED)/docs
+	cd $(TYPED) && $(CURDIR)/$(VENV)/bin/mypy --config-file $(CURDIR)/pyproject.toml
+
 check: $(CORE) $(DEV)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
+	$(MAKE) -s types
 	$(EACH) $(CC) $(STRICT)
 	if command -v clang > /dev/null; then $(EACH) clang $(STRICT); fi
 	if [ -x $(VENV)/bin/clang-format ]; then $(VENV)/bin/clang-format --dry-run -Werror $(C_FILES) $(wildcard core_c/*.h core_c/[a-fh-z]*/*.h); fi

@@ -10,8 +10,9 @@ def convert_all(cases, folder):
     """Write the SASS traces of the inputs into a folder; return the converted file of each."""
     from pathlib import Path
 
+    from pysim.workloads.validation import peer_traces
+
     from pysim.trace.convert import convert
-    from workloads.validation import peer_traces
 
     made = {}
     for case in cases:
@@ -42,9 +43,10 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
+    from pysim.workloads.validation import peer_traces
+
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
     from pysim.cli.script import Script
-    from workloads.validation import peer_traces
 
     names = list(peer_traces.INPUTS)
     parser = make_parser(
@@ -74,9 +76,10 @@ def run_rows(args, script, show, found, parts):
     """
     import tempfile
 
+    from pysim.workloads.validation import peer_traces
+
     from pysim.machine.config import Config
     from pysim.machine.devices import device
-    from workloads.validation import peer_traces
 
     measured = peer_traces.rows()
     baseline = peer_traces.baseline_model(measured, 3)[1]
@@ -113,7 +116,7 @@ def tables_of(found, parts):
     """Return the tables of the rows that have been replayed; nothing if there are none."""
     import numpy as np
 
-    import stats
+    from pysim import stats
 
     if not found:
         return {}
@@ -129,7 +132,7 @@ def main():
     # slow imports: only after the options are checked
     import numpy as np
 
-    import stats
+    from pysim import stats
     from pysim.cli.interrupts import keeping
 
     options = script.options

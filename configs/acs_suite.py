@@ -26,10 +26,11 @@ MORE = 4  # factor on the number of simulated environments, for longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` simulates that GPU alone."""
+    from pysim.workloads.applications.acs import GRAPHS
+
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
-    from workloads.applications.acs import GRAPHS
 
     parser = make_parser(
         __doc__,
@@ -59,8 +60,8 @@ def conditions(script, settings, text, log):
     """Return the rows of acs_hw under each of CONDITIONS and with MORE environments."""
     import dataclasses
 
-    from workloads.applications.rigid_bodies import rigid
-    from workloads.registry import make, parse
+    from pysim.workloads.applications.rigid_bodies import rigid
+    from pysim.workloads.registry import make, parse
 
     rows = []
     cases = [(label, over, make(text, script.config)) for label, over in CONDITIONS.items()]
@@ -83,12 +84,12 @@ def main():
     first, machines = options_of()
 
     import numpy as np
+    from pysim.stats.studies.groups import format_groups, group_rows
+    from pysim.stats.studies.suite import draw_suite
+    from pysim.workloads.applications.acs import GRAPHS
+    from pysim.workloads.registry import make
 
-    import stats
-    from stats.studies.groups import format_groups, group_rows
-    from stats.studies.suite import draw_suite
-    from workloads.applications.acs import GRAPHS
-    from workloads.registry import make
+    from pysim import stats
 
     options, chosen = first.options, first.workload
     stats.check_writable(first.path, options.force, first.configuration)

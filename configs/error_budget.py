@@ -12,8 +12,8 @@ SUITES = ("h200-kernels", "deepbench-gemm")
 
 def simulated(suite, config, steps, cases, threads, log):
     """Simulate all cases with each mechanism off; return the outcomes by mechanism and task."""
-    from workloads.validation.budget import jobs_of, timed
-    from workloads.validation.parallel import run_all
+    from pysim.workloads.validation.budget import jobs_of, timed
+    from pysim.workloads.validation.parallel import run_all
 
     jobs = jobs_of(steps, cases)
     found = {step.off: {} for step in steps}
@@ -32,9 +32,9 @@ def simulated(suite, config, steps, cases, threads, log):
 def table_of(suite, steps, cases, found):
     """Return the table ``budget``: for each mechanism a row a class of kernels, and one for all of them."""
     import numpy as np
+    from pysim.workloads.validation.budget import errors
 
-    import stats
-    from workloads.validation.budget import errors
+    from pysim import stats
 
     kinds = np.array([case.kind for case in cases])
     base = errors(cases, found[steps[0].off])
@@ -84,11 +84,12 @@ def main():
     )
     args = parser.parse_args()
 
-    import stats
-    from stats.studies.budget import format_budget
-    from workloads.validation.budget import short, steps_of
-    from workloads.validation.suites import SUITES as KNOWN
-    from workloads.validation.suites import cases_of
+    from pysim.stats.studies.budget import format_budget
+    from pysim.workloads.validation.budget import short, steps_of
+    from pysim.workloads.validation.suites import SUITES as KNOWN
+    from pysim.workloads.validation.suites import cases_of
+
+    from pysim import stats
 
     suite = KNOWN[args.suite]
     args.gpu = args.gpu or suite.gpu

@@ -47,9 +47,10 @@ def options_of():
 
 def graph_and_runs(script, job, again, log, show):
     """Print and return the tables of a job's dependence graph and of its runs under the schemes."""
-    import stats
+    from pysim.stats.text.dependences import format_dependences
+
+    from pysim import stats
     from pysim.results.graph_tables import GraphTables
-    from stats.text.dependences import format_dependences
 
     result = script.simulate(job, tables=script.tables_to_simulate, progress=log)
     study = GraphTables(job, renamed=again)
@@ -68,13 +69,13 @@ def main():
     script, svgs = options_of()
 
     import numpy as np
+    from pysim.stats.pictures.graph_layout import layout
+    from pysim.stats.pictures.graph_picture import to_png, to_svg
+    from pysim.workloads.networks.rnn import gru
 
-    import stats
+    from pysim import stats
     from pysim.program.rename import renamed
     from pysim.results.graph_schema import TABLES as GRAPH
-    from stats.pictures.graph_layout import layout
-    from stats.pictures.graph_picture import to_png, to_svg
-    from workloads.networks.rnn import gru
 
     options, path, size = script.options, script.path, script.workload
     stats.check_writable(path, options.force, script.configuration)

@@ -13,7 +13,7 @@ DRAWN = (b"stream", b"tb_static")
 
 def format_sizes(runs, jobs, bandwidth):
     """Lay out a row a scheme, and for each job its time, speedup, idle SMs and share of DRAM bandwidth."""
-    from stats import format_time
+    from pysim.stats import format_time
 
     heads = ("time", "speedup", "SM idle", "DRAM")
     lines = [["", *(word for text in jobs for word in (text, "", "", ""))], ["scheme", *heads * len(jobs)]]
@@ -69,11 +69,11 @@ def main():
     from dataclasses import replace
 
     import numpy as np
+    from pysim.stats.pictures.plot import draw_occupancy
+    from pysim.workloads.registry import make
 
-    import stats
+    from pysim import stats
     from pysim.program.library_kernels import library_kernels
-    from stats.pictures.plot import draw_occupancy
-    from workloads.registry import make
 
     stats.check_writable(script.path, script.options.force, script.configuration)
     log = stats.Log(script.options.quiet)

@@ -39,7 +39,7 @@ def simulate_rows(rows, bench, show, found):
 
 def tables_of(found):
     """Return the table ``validation`` of the constants that were simulated; nothing if there are none."""
-    import stats
+    from pysim import stats
 
     if not found:
         return {}
@@ -60,8 +60,7 @@ def tables_of(found):
 def summarize(found, left, show):
     """Print a summary of the errors, and the measured constants that are not simulated."""
     import numpy as np
-
-    from workloads import microbench
+    from pysim.workloads import microbench
 
     shares = np.abs([row["error"] for row in found if row["measured"]])
     show("")
@@ -85,14 +84,14 @@ def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     from pathlib import Path
 
-    import stats
-    from pysim import ConfigError
+    from pysim.workloads import microbench
+    from pysim.workloads.microbench.bench import Bench
+
+    from pysim import ConfigError, stats
     from pysim.cli.checks import choice
     from pysim.cli.interrupts import keeping
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
-    from workloads import microbench
-    from workloads.microbench.bench import Bench
 
     parser = make_parser(
         __doc__,

@@ -12,8 +12,8 @@ NAMES = ("kind", "hidden", "batch", "timesteps", "sms")
 
 def table(script):
     """Yield the rows of the table: kernels launched step by step, then the persistent kernel."""
-    from workloads import make
-    from workloads.networks.rnn import CELLS
+    from pysim.workloads import make
+    from pysim.workloads.networks.rnn import CELLS
 
     chosen, config = script.workload, script.config
     steps, gates = chosen["timesteps"], CELLS[chosen["kind"]][0]
@@ -76,7 +76,7 @@ def main():
     )
     script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
 
-    import stats
+    from pysim import stats
 
     try:
         script.print_table(stats, table(script), "---")

@@ -55,7 +55,7 @@ def main():
     from dataclasses import replace
     from pathlib import Path
 
-    import stats
+    from pysim import stats
     from pysim.cli.entry import reading_input
     from pysim.cli.job_source import chosen_kernels
     from pysim.errors import WorkloadError

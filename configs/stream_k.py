@@ -26,9 +26,10 @@ def micros(script, kernel, sizes):
 
 def times(script, tiling, sizes, kinds, least=1):
     """Return the time (us) of a GEMM of (M, N, K): ``plain``, and each kind of Stream-K."""
+    from pysim.workloads.kernels.cutlass import cutlass_gemm
+    from pysim.workloads.kernels.stream_k import resident, stream_k, workspace
+
     from pysim.program.job import Memory
-    from workloads.kernels.cutlass import cutlass_gemm
-    from workloads.kernels.stream_k import resident, stream_k, workspace
 
     m, n, k = sizes
     memory = Memory()
@@ -45,7 +46,7 @@ def times(script, tiling, sizes, kinds, least=1):
 
 def by_tiles(script, tiling, depth, tiles, least):
     """Yield the rows of a table: a GEMM a number of output tiles."""
-    from workloads.kernels.stream_k import KINDS, resident
+    from pysim.workloads.kernels.stream_k import KINDS, resident
 
     yield ("tiles", "waves", "plain us", *(f"`{kind}` us" for kind in KINDS), "best")
     for number in tiles:
@@ -57,8 +58,8 @@ def by_tiles(script, tiling, depth, tiles, least):
 
 def measured(script, most):
     """Yield the rows of a table of GEMMs whose Stream-K version was measured on an A100."""
-    from workloads.kernels.cutlass import multistage
-    from workloads.validation.table import packaged, rows_of
+    from pysim.workloads.kernels.cutlass import multistage
+    from pysim.workloads.validation.table import packaged, rows_of
 
     yield ("GEMM", "tile", "waves", "plain us", "Stream-K us", "measured us", "error")
     errors, seen = [], set()
@@ -132,8 +133,9 @@ def main():
         ("table", "tile", "stages", "depth", "tiles", "least", "most"),
     )
 
-    import stats
-    from workloads.kernels.cutlass import multistage
+    from pysim.workloads.kernels.cutlass import multistage
+
+    from pysim import stats
 
     chosen = script.workload
     try:

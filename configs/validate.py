@@ -11,9 +11,9 @@ from pysim.cli.entry import run_script
 
 def simulated(suite, cases, script, fresh, log):
     """Return the outcome of each task: from results/cache if it is there, otherwise simulated."""
-    from workloads.validation import cache
-    from workloads.validation.parallel import run_all, run_task
-    from workloads.validation.suites import tasks_of
+    from pysim.workloads.validation import cache
+    from pysim.workloads.validation.parallel import run_all, run_task
+    from pysim.workloads.validation.suites import tasks_of
 
     tasks = tasks_of(cases)
     keys = {task: cache.key_of(suite.name, task, script.config) for task in tasks}
@@ -38,7 +38,7 @@ def simulated(suite, cases, script, fresh, log):
 
 def table_of(suite, cases, baselines, outcomes, clean):
     """Return the table ``validation``: a row a case, in the order of the measured table."""
-    import stats
+    from pysim import stats
 
     rows = []
     for number, case in enumerate(cases):
@@ -55,7 +55,7 @@ def table_of(suite, cases, baselines, outcomes, clean):
 
 def report(suite, table, baselines, show):
     """Print the cases, their errors by class, and the errors of the baseline models."""
-    from stats import validation
+    from pysim.stats import validation
 
     show(validation.format_rows(table))
     show(validation.format_errors(table, baselines))
@@ -65,10 +65,11 @@ def report(suite, table, baselines, show):
 
 def options_of(suites):
     """Read the command line; return suite, cases, number of rows left out, script and ``--fresh``."""
+    from pysim.workloads.validation.suites import cases_of
+
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
-    from workloads.validation.suites import cases_of
 
     width = max(map(len, suites))
     lines = [f"  {suite.name:<{width}}  {suite.gpu}: {suite.doc}" for suite in suites.values()]
@@ -106,9 +107,9 @@ def options_of(suites):
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     import numpy as np
+    from pysim.workloads.validation.suites import SUITES
 
-    import stats
-    from workloads.validation.suites import SUITES
+    from pysim import stats
 
     suite, every, left_out, script, fresh = options_of(SUITES)
     options = script.options

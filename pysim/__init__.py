@@ -6,15 +6,16 @@ True
 
 ``simulate`` runs a job under scheduling schemes on a machine; ``Simulation`` is one run, to a moment and on
 from it; ``device`` and ``System`` compose the machine; ``Job``, ``Kernel``, ``Program``, ``Code``,
-``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by hand (``workloads.make`` has ready ones);
-``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``, ``SchemeOption``); ``bound`` says what no
-scheme beats.
+``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by hand (``pysim.workloads.make`` has ready
+ones); ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``, ``SchemeOption``); ``bound`` says what
+no scheme beats.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import checkout
 from .errors import ConfigError, DeadlockError, DependenceError, InternalError, SimError, WorkloadError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .schemes.scheme import Scheme
 
 __version__ = "0.1.0"
+checkout.install()
 
 # found at first use, so that importing the package needs neither numpy nor the compiled core
 _LAZY = {

@@ -14,7 +14,7 @@ from .store import Results, Tables, hash_tables
 class Held(Results):
     """Tables that no file holds yet, as :class:`Results`.
 
-    ``name``: stands for the path; ``declared``: columns by table, beside those of ``stats.schema``.
+    ``name``: stands for the path; ``declared``: columns by table, beside those of ``pysim.stats.schema``.
     """
 
     def __init__(

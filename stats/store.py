@@ -50,10 +50,10 @@ def write(
     """Write tables to one HDF5 file, and beside it the configuration as JSON and a picture as PNG.
 
     ``tables`` are structured arrays of one dimension; ``declared`` are columns (name, numpy type, unit,
-    meaning) by table, beside those of ``stats.schema``. A table that is declared must have these columns, and
-    is stored with their types, units and meanings; others begin with the column ``run``. ``beside``: whether
-    the configuration is also written as JSON. Raises StoreError where a table is not as declared, or the file
-    cannot be written.
+    meaning) by table, beside those of ``pysim.stats.schema``. A table that is declared must have these
+    columns, and is stored with their types, units and meanings; others begin with the column ``run``.
+    ``beside``: whether the configuration is also written as JSON. Raises StoreError where a table is not as
+    declared, or the file cannot be written.
     """
     target = _target(path)
     known = {**schema.TABLES, **(declared or {})}

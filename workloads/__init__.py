@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from . import _moved
-from .registry import WORKLOADS, make
+if __name__ == "workloads":  # the short name, in a checkout: the same module
+    from pysim.checkout import become_long
 
-_moved.install()
+    become_long(__name__)
+else:
+    from . import _moved
+    from .registry import WORKLOADS, make
+
+    _moved.install()
 
 __all__ = ["WORKLOADS", "make"]

@@ -2,7 +2,7 @@
 
 Most take a name, tensors (``Memory().tensor(...)``) and a tile, and return a Kernel. Those with the name
 ``mirrored.NAME`` mirror kernels that were measured on an H200, and return a Launch:
-``workloads.mirrored.job_of(NAME, "n=4096")`` makes a job of one that takes only sizes.
+``pysim.workloads.mirrored.job_of(NAME, "n=4096")`` makes a job of one that takes only sizes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import stats
+from pysim import stats
 
 from . import (
     accuracy,

@@ -6,8 +6,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import stats
-from stats.studies.hardware import markdown, sections
+from pysim.stats.studies.hardware import markdown, sections
+
+from pysim import stats
 
 from .readme import write_found
 from .writing import DOCS, replace, shown

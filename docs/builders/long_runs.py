@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pysim.workloads import make
+
 from pysim import simulate
-from workloads import make
 
 from .writing import DOCS, replace
 

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from pysim.workloads.microbench import rows
 
-import stats
-from workloads.microbench import rows
+from pysim import stats
 
 from .writing import DOCS, replace, shown, table
 

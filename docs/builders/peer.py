@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from workloads.validation import peer_traces
+from pysim.workloads.validation import peer_traces
 
 from .readme import write_truth
 from .writing import DOCS, replace, run, table, wrapped

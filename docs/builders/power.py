@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from pysim.workloads.microbench import kernels as micro
+from pysim.workloads.microbench.bench import buffer, pattern
+from pysim.workloads.microbench.bench import kernel as make_kernel
+from pysim.workloads.mirrored import job_of
+
 from pysim import simulate
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code
 from pysim.results.energy import EVENTS, joules
-from workloads.microbench import kernels as micro
-from workloads.microbench.bench import buffer, pattern
-from workloads.microbench.bench import kernel as make_kernel
-from workloads.mirrored import job_of
 
 if TYPE_CHECKING:
     from pysim import Config
 
-MEASURED = files("workloads").joinpath("measured/h200_power.csv")
+MEASURED = files("pysim.workloads").joinpath("measured/h200_power.csv")
 # of the products that ran: whole, as the last wave of a part of one would be a larger part of it
 ROWS = 4096
 SIZE = f"M={ROWS};N=4096;K=4096"

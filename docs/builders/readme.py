@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import stats
+from pysim import stats
 
 from .writing import DOCS, README, block, code, replace, shown, table, wrapped
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from pysim.workloads.validation.kept import Figures
 
     from pysim.cli.script import Script
-    from workloads.validation.kept import Figures
 
     from .training import Task
 
@@ -44,7 +44,7 @@ def table_of(found: Mapping[Task, Figures]) -> tuple[NDArray[np.void], list[str]
     """Return the table ``utilization``, a row a kernel that could be simulated, and why others could not."""
     import numpy as np
 
-    import stats
+    from pysim import stats
 
     from .utilization_levels import levels
 
@@ -72,8 +72,9 @@ def main() -> None:
 
     script, fresh = options_of()
 
-    import stats
-    from workloads.validation import cache, kept
+    from pysim.workloads.validation import cache, kept
+
+    from pysim import stats
 
     from .training import LAYERS, QUICK, RECURRENT, SOURCE, simulated, tasks_of
     from .utilization_levels import draw_utilization, format_utilization

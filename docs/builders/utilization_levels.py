@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.missing import no_matplotlib
-from stats.schema import Table
-from stats.store import StoreError, decode
-from stats.text.runs import format_time
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.schema import Table
+from pysim.stats.store import StoreError, decode
+from pysim.stats.text.runs import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -74,7 +74,7 @@ def _is_complete(path: Path, configuration: Mapping[str, Any]) -> bool:
     """Return whether a file is the complete result of a configuration."""
     if not path.is_file():
         return False
-    import stats
+    from pysim import stats
 
     try:
         found = stats.load(path)
@@ -85,7 +85,7 @@ def _is_complete(path: Path, configuration: Mapping[str, Any]) -> bool:
 
 
 def _report_complete(path: Path, as_json: bool) -> None:
-    import stats
+    from pysim import stats
 
     text = f"{path} is there and complete: nothing to do"
     if not as_json:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
     """Return the job of the operand, and whether it is renamed. ``./gru`` is a path, ``gru`` a workload."""
-    import stats
-    from workloads.registry import WORKLOADS, make
+    from pysim import stats
+    from pysim.workloads.registry import WORKLOADS, make
 
     from .entry import reading_input
     from .job_source import job_of_result, job_of_trace
@@ -44,15 +44,14 @@ def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
 
 def dependences(args: argparse.Namespace) -> None:
     """Show which TBs depend on which; draw a window of them; write the graph."""
-    import stats
-    from pysim import __version__
+    from pysim import __version__, stats
     from pysim.program.rename import renamed
     from pysim.results.digests import source_digest
     from pysim.results.graph_schema import TABLES as GRAPH
     from pysim.results.graph_tables import GraphTables, graph_hash
-    from stats.pictures.graph_layout import layout
-    from stats.pictures.graph_picture import to_dot, to_png, to_svg
-    from stats.text.dependences import format_dependences
+    from pysim.stats.pictures.graph_layout import layout
+    from pysim.stats.pictures.graph_picture import to_dot, to_png, to_svg
+    from pysim.stats.text.dependences import format_dependences
 
     drawers: dict[str, Callable[[Any], bytes]] = {
         ".svg": lambda drawn: to_svg(drawn).encode(),

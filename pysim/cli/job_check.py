@@ -31,7 +31,7 @@ def check(args: argparse.Namespace) -> None:
     from pysim.dependence.dependences import dependences
     from pysim.program.definition_check import check_job
     from pysim.program.pattern_check import check_patterns
-    from workloads.registry import make
+    from pysim.workloads.registry import make
 
     path = Path(args.name)
     if path.suffix == ".py":

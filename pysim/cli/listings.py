@@ -72,8 +72,8 @@ def devices(args: argparse.Namespace) -> None:
 def kernels(args: argparse.Namespace) -> None:
     """List the kernel templates and which GPUs take which GEMM tiles, or one with all of its docstring."""
     from pysim.machine.config import Config
-    from workloads.kernels.machine_hints import MachineHints
-    from workloads.templates import KERNELS, arguments, gemm_families
+    from pysim.workloads.kernels.machine_hints import MachineHints
+    from pysim.workloads.templates import KERNELS, arguments, gemm_families
 
     for name in _known_names("kernel", args.name, KERNELS):
         made = KERNELS[name]
@@ -89,7 +89,7 @@ def kernels(args: argparse.Namespace) -> None:
 
 def workloads(args: argparse.Namespace) -> None:
     """List the workloads, or the keys of one with their defaults."""
-    from workloads.registry import WORKLOADS
+    from pysim.workloads.registry import WORKLOADS
 
     name, colon, _ = (args.name or "").partition(":")
     if colon and name in WORKLOADS:

@@ -259,7 +259,7 @@ class Script:
 
     def _keep_finished(self) -> None:
         """Write the rows of all runs of this call; nothing if none has finished."""
-        import stats
+        from pysim import stats
 
         runs = self.finished_runs() if self.finished.runs else None
         if runs is None or not (runs["status"] == b"ok").any():

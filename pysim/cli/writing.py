@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def write_trace(args: argparse.Namespace) -> None:
     """Write a workload as a SASS trace to a folder."""
     from pysim.trace import writer
-    from workloads.registry import make
+    from pysim.workloads.registry import make
 
     job = make(args.name, args.gpu)
     count = len(job.kernels)

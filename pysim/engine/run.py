@@ -257,7 +257,7 @@ def simulate(
     Examples
     --------
     >>> from pysim import simulate
-    >>> from workloads import make
+    >>> from pysim.workloads import make
     >>> result = simulate("titan_v", make("gru:hidden=64,batch=4,timesteps=2,layers=1"), "stream,tb_static")
     >>> result.time_us("tb_static") < result.time_us("stream")
     True

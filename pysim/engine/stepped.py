@@ -80,7 +80,7 @@ class Simulation:
     What does a window of one kernel cost from the third kernel or so on?
 
     >>> from pysim import Simulation
-    >>> from workloads import make
+    >>> from pysim.workloads import make
     >>> job = make("gru:hidden=64,batch=4,timesteps=4,layers=1")
     >>> with Simulation("titan_v", job, "tb_static") as run:
     ...     run.run(until_us=4)

@@ -267,9 +267,9 @@ class Job:
     event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
     the job has. ``arguments``: what it was built from, as key=value,key=value; the column of ``runs``.
 
-    A job of ``workloads.make`` or of a trace is pickled as the call that made it, and is made again where it
-    is unpickled. Any other is pickled by value; where a kernel of it has a lambda or a local function
-    (:class:`Access`) pickling raises a PickleError, a TypeError.
+    A job of ``pysim.workloads.make`` or of a trace is pickled as the call that made it, and is made again
+    where it is unpickled. Any other is pickled by value; where a kernel of it has a lambda or a local
+    function (:class:`Access`) pickling raises a PickleError, a TypeError.
     """
 
     name: str

@@ -37,7 +37,7 @@ class Result:
 
     ``tables()`` are structured arrays by name, ``frame(name)`` is one of them as a pandas frame, ``time_us``
     the time of a scheme and ``explain`` what a TB waited for. ``notes`` are lines for the user: what was left
-    out, races, how replay went. ``docs/parameters.md`` and ``stats.schema`` list columns and units.
+    out, races, how replay went. ``docs/parameters.md`` and ``pysim.stats.schema`` list columns and units.
     ``to_file`` writes all of it, as scripts do. It is pickled where its job can be (``pysim.Job``), without
     ``deps``, which are computed anew where they are asked for; ``tables()`` can always be pickled.
     """
@@ -133,10 +133,10 @@ class Result:
     def to_file(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the result to FILE.h5, as scripts do, and its configuration to FILE.json beside it.
 
-        ``stats.load(path)`` has the tables of ``tables()``, units and meanings, and ``configuration``: the
-        parameters of the machine, the schemes, and the call of ``workloads.make``, from which ``pysim
-        dependences FILE.h5`` makes the job again. Equal results give equal bytes but for the table ``host``.
-        The file is written whole or not at all.
+        ``pysim.stats.load(path)`` has the tables of ``tables()``, units and meanings, and ``configuration``:
+        the parameters of the machine, the schemes, and the call of ``pysim.workloads.make``, from which
+        ``pysim dependences FILE.h5`` makes the job again. Equal results give equal bytes but for the table
+        ``host``. The file is written whole or not at all.
 
         Raises OutputError where the file cannot be written, or there is one with other results (without
         ``force``).
@@ -153,15 +153,15 @@ class Result:
 
         It shows a summary, timelines, all edges between TBs, a comparison and a roofline
         (``docs/report.md``). ``most_tbs``: of a timeline (default: 300,000); of a larger run some SMs are
-        left out. Returns a ``stats.page.Page``, which a notebook shows. Raises OutputError where the file is
-        there already (``force`` replaces it) or cannot be written.
+        left out. Returns a ``pysim.stats.page.Page``, which a notebook shows. Raises OutputError where the
+        file is there already (``force`` replaces it) or cannot be written.
         """
         from .result_file import report
 
         return report(target, self.listed(), self.job, self.config, self.deps, most_tbs, force)
 
     def picture(self, kind: str = "occupancy") -> Any:
-        """Return the picture that scripts draw of the listed runs, a ``stats.Picture``.
+        """Return the picture that scripts draw of the listed runs, a ``pysim.stats.Picture``.
 
         A notebook shows it, and ``save(path)`` writes it as PNG. ``kind``: ``occupancy`` over time, or
         ``schemes`` beside each other. Raises ConfigError for another kind and where no run can be drawn,

@@ -55,7 +55,7 @@ def configuration(
 
 def attributes(deps: Dependences, interrupted: bool) -> dict[str, str]:
     """Return the attributes of a file of one job: the hash of its edges, and whether it was interrupted."""
-    import stats
+    from pysim import stats
 
     return {"graph": graph_hash(deps), **({stats.INTERRUPTED: "yes"} if interrupted else {})}
 
@@ -74,7 +74,7 @@ def store(
     ``about``: attributes of the file; ``picture``: PNG; ``beside``: whether the configuration is also written
     as JSON.
     """
-    import stats
+    from pysim import stats
 
     declared = {**graph_schema.TABLES, **schema.TABLES}
     about = {stats.KERNEL_LEVEL: _kernel_level(tables), **about}
@@ -90,7 +90,7 @@ def write(
     force: bool,
 ) -> None:
     """Write the tables of a job's runs; ``about``: :func:`attributes`. OutputError if they cannot be."""
-    import stats
+    from pysim import stats
 
     made = _configuration_of(tables, job, config)
     try:
@@ -109,9 +109,9 @@ def report(
     force: bool,
 ) -> Any:
     """Write the report of a job's runs. OutputError if it cannot be."""
-    import stats
-    from stats.held import Held
-    from stats.page import MOST_TBS, Recording, write_report
+    from pysim import stats
+    from pysim.stats.held import Held
+    from pysim.stats.page import MOST_TBS, Recording, write_report
 
     about = {"script": SCRIPT, stats.KERNEL_LEVEL: _kernel_level(tables)}
     made = _configuration_of(tables, job, config)
@@ -124,8 +124,8 @@ def report(
 
 
 def page_edges(deps: Dependences) -> Any:
-    """Return edges as the report takes them, as ``stats.page.Edges``."""
-    from stats.page import Edges
+    """Return edges as the report takes them, as ``pysim.stats.page.Edges``."""
+    from pysim.stats.page import Edges
 
     found = deps.groups
     names = ("kernel", "producer_ptr", "producers", "kinds", "consumer_ptr", "consumers")
@@ -150,7 +150,7 @@ def _configuration_of(tables: Mapping[str, Any], job: Job, config: Config) -> di
 
 def picture(tables: Mapping[str, Any], kind: str, title: str) -> Any:
     """Return a picture of tables; ConfigError if there is none, MissingLibraryError without matplotlib."""
-    import stats
+    from pysim import stats
 
     try:
         return stats.picture(tables, kind, title)

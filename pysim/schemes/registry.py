@@ -74,7 +74,7 @@ def register_scheme(scheme: Scheme) -> None:
     A graph whose kernels also wait for the kernel two before, as with two buffers in turn:
 
     >>> import pysim
-    >>> from workloads import make
+    >>> from pysim.workloads import make
     >>> class TwoBuffers(pysim.Scheme):
     ...     def preds(self, job, deps):
     ...         needed = super().preds(job, deps)

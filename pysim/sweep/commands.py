@@ -37,7 +37,7 @@ def _workload_keys(parser: Parser, text: str) -> tuple[str, list[str]]:
     A key that a shared option is named like is given in the workload's text alone.
     """
     from pysim.units import suggest
-    from workloads.registry import WORKLOADS, arguments_of
+    from pysim.workloads.registry import WORKLOADS, arguments_of
 
     name = text.partition(":")[0]
     if name not in WORKLOADS:
@@ -84,9 +84,9 @@ def run(words: list[str]) -> None:
 
     script = Script.start("run", parser, args, ("workload",))
 
-    import stats
-    from stats.pictures.bars import draw_schemes
-    from workloads import make
+    from pysim import stats
+    from pysim.stats.pictures.bars import draw_schemes
+    from pysim.workloads import make
 
     job = make(args.workload, script.config)
     made = script.run(job, stats, stats.Log(script.options.quiet))
@@ -250,7 +250,7 @@ def collect(words: list[str]) -> None:
     parser.add_argument("--max-memory", type=size_option, metavar="SIZE", help="memory of the tables")
     args = parser.parse_args(words)
 
-    import stats
+    from pysim import stats
     from pysim.program.memory_budget import limit
 
     runs = stats.collect(

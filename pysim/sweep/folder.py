@@ -68,7 +68,7 @@ class Status:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that its name never shows a part of it; OutputError where it cannot be written."""
-    import stats
+    from pysim import stats
 
     try:
         stats.write_bytes(path, data)

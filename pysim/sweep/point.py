@@ -31,7 +31,7 @@ class Point:
     Attributes
     ----------
     workload
-        Text of ``workloads.make``.
+        Text of ``pysim.workloads.make``.
     gpu
         Name of a device, or the path of a TOML file.
     schemes
@@ -120,7 +120,7 @@ class Point:
 
 def typed(workload: str, key: str, value: GridValue) -> GridValue:
     """Return a value of a workload's key with the type of its default; ConfigError if it is not taken."""
-    from workloads.registry import parse
+    from pysim.workloads.registry import parse
 
     if "," in str(value):
         raise ConfigError(f"grid: {key} = {brief(value)}: one value has no comma")
@@ -136,8 +136,8 @@ def arguments_of(point: Point) -> str:
 
     Raises ConfigError for a workload, a key or a value that there is not. Nothing is built.
     """
-    from workloads.registry import arguments_of as known_arguments
-    from workloads.registry import parse
+    from pysim.workloads.registry import arguments_of as known_arguments
+    from pysim.workloads.registry import parse
 
     try:
         name, given = parse(point.workload)

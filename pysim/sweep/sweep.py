@@ -187,7 +187,7 @@ class Sweep:
 
     def _check_keys(self) -> None:
         """Check every value of every key by itself, so that a typing error stops the sweep at once."""
-        from workloads.registry import arguments_of as known_arguments
+        from pysim.workloads.registry import arguments_of as known_arguments
 
         base = Point(self.workload, self.gpus[0], self.schemes, self.settings)
         arguments_of(base)

@@ -45,9 +45,9 @@ def simulate_point(folder: SweepFolder, key: str, threads: int, until: float = m
     A signal writes a checkpoint, as in scripts. ``until``: when to write one and raise TimeUp, of
     ``time.monotonic``. Raises SimError, stats.StoreError or MemoryError where the point cannot be simulated.
     """
-    import stats
+    from pysim import stats
     from pysim.results.graph_tables import graph_hash
-    from workloads import make
+    from pysim.workloads import make
 
     point = folder.point(key)
     script = Script(

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.store import Results, StoreError
-from stats.waits import WAITS
-from stats.whole_file import check_target, whole_file
+from pysim.stats.store import Results, StoreError
+from pysim.stats.waits import WAITS
+from pysim.stats.whole_file import check_target, whole_file
 
 from .trace_counters import counters
 from .trace_events import (

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stats.column import Column
-from stats.missing import how_to_install
-from stats.schema import Table
-from stats.store import Results, StoreError, decode, write_files
-from stats.sweep import LEFT_OUT, SweepResults
+from pysim.stats.column import Column
+from pysim.stats.missing import how_to_install
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, decode, write_files
+from pysim.stats.sweep import LEFT_OUT, SweepResults
 
 ENDING = ".parquet"
 

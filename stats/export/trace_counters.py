@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.schema import Table
+from pysim.stats.schema import Table
 
 from .trace_events import counter, units_of_us
 from .trace_runs import TraceRun

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.schema import Table
-from stats.store import Results, StoreError, decode
-from stats.text.runs import format_time
-from stats.waits import orders_kernels, ready_together, tb_waits
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, decode
+from pysim.stats.text.runs import format_time
+from pysim.stats.waits import orders_kernels, ready_together, tb_waits
 
 TABLES = ("runs", "tbs", "kernels", "names", "samples", "l2_series", "dram_series")
 Ranges = Sequence[tuple[int, int]]  # first and last number, both included
@@ -24,7 +23,8 @@ class TraceRun:
     """A run to be written.
 
     ``label``: GPU and time; ``tbs`` are sorted by time of dispatch; ``waits``: (n, 4), ns, see
-    ``stats.waits.tb_waits``; ``names``: of kernels by their number; ``series``: tables of samples by name.
+    ``pysim.stats.waits.tb_waits``; ``names``: of kernels by their number; ``series``: tables of samples by
+    name.
     """
 
     name: str

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.store import Results
+from pysim.stats.store import Results
 
 from .blob import Blob, blob
 from .run import rows_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stats.pictures.occupancy import PALETTE
-from stats.schema import Table
-from stats.store import Results, StoreError, write_bytes
+from pysim.stats.pictures.occupancy import PALETTE
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, write_bytes
 
 from .blob import Blob
 from .edges import MOST_ENTRIES, Edges, kernel_edges

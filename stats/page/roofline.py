@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.schema import Table
-from stats.store import Results
+from pysim.stats.schema import Table
+from pysim.stats.store import Results
 
 from .run import rows_of
 from .spans import Spans

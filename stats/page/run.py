@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.schema import SHARES, Table
-from stats.store import Results, decode
-from stats.waits import orders_kernels, ready_together, tb_waits
+from pysim.stats.schema import SHARES, Table
+from pysim.stats.store import Results, decode
+from pysim.stats.waits import orders_kernels, ready_together, tb_waits
 
 from .blob import Blob, blob
 

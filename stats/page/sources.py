@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from stats.store import Results, StoreError
+from pysim.stats.store import Results, StoreError
 
 from .report import Page, Recording, write_report
 from .run import MOST_TBS

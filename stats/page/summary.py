@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
-from stats.schema import SHARES
-from stats.store import INTERRUPTED, Results
-from stats.text.runs import format_time
+from pysim.stats.schema import SHARES
+from pysim.stats.store import INTERRUPTED, Results
+from pysim.stats.text.runs import format_time
 
 from .run import rows_of
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.schema import Table
-from stats.store import Results, StoreError, decode
-from stats.sweep import PLAN, POINTS, SweepResults
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, decode
+from pysim.stats.sweep import PLAN, POINTS, SweepResults
 
 VALUES = ("time_us", "speedup", "gap_won", "sm_idle", "alu_utilization", "dram_bytes", "l2_bytes", "energy_j")
 MOST_RUNS = 200_000  # of all points: 12 MB of the page

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from stats.missing import no_matplotlib
-from stats.schema import SHARES, Table
-from stats.store import StoreError
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.schema import SHARES, Table
+from pysim.stats.store import StoreError
 
 from .occupancy import PALETTE
 

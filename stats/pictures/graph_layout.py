@@ -11,9 +11,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-
-from stats.schema import Table
-from stats.store import StoreError
+from pysim.stats.schema import Table
+from pysim.stats.store import StoreError
 
 MOST_NODES = 24  # of a column; beyond it TBs share nodes, and if that is not enough, some are left out
 FREE, REUSE, VALUE = 0, 1, 2  # column `wait`

@@ -6,8 +6,8 @@ import io
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from stats.missing import no_matplotlib
-from stats.store import StoreError
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.store import StoreError
 
 from .graph_layout import Edge, Picture
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.missing import no_matplotlib
-from stats.store import StoreError, decode
-from stats.text.runs import format_time
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.store import StoreError, decode
+from pysim.stats.text.runs import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stats.schema import Table
-from stats.store import Results, StoreError, write_bytes
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, write_bytes
 
 from .bars import draw_schemes
 from .plot import draw_occupancy
@@ -45,10 +45,10 @@ def picture(
 ) -> Picture:
     """Return the picture of a result that scripts draw, for a notebook.
 
-    ``results``: a result file, what ``stats.load`` returns, or tables as structured arrays by name. ``kind``:
-    ``occupancy`` (which kernel held each SM over time, a panel a scheme) or ``schemes`` (the speedup of each
-    scheme and what its SMs waited for). ``title``: default: workload and GPU. Raises StoreError for another
-    kind, for no run to draw, and where matplotlib is not installed.
+    ``results``: a result file, what ``pysim.stats.load`` returns, or tables as structured arrays by name.
+    ``kind``: ``occupancy`` (which kernel held each SM over time, a panel a scheme) or ``schemes`` (the
+    speedup of each scheme and what its SMs waited for). ``title``: default: workload and GPU. Raises
+    StoreError for another kind, for no run to draw, and where matplotlib is not installed.
     """
     if kind not in _DRAWN:
         raise StoreError(f"no picture {kind!r}: there are {', '.join(_DRAWN)}")

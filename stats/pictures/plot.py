@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.missing import no_matplotlib
-from stats.store import StoreError, write_bytes
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.store import StoreError, write_bytes
 
 from .occupancy import (
     OTHER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stats.schema import Table
+from pysim.stats.schema import Table
 
 from .validation import words
 

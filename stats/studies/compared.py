@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from stats.schema import Table
-from stats.store import Results, StoreError, decode
-from stats.sweep import LEFT_OUT, POINTS, SweepResults
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, decode
+from pysim.stats.sweep import LEFT_OUT, POINTS, SweepResults
 
 # names of a comparison's own columns: a grid's key of such a name is grid.KEY
 TAKEN = (

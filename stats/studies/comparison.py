@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.missing import how_to_install
-from stats.schema import Table
-from stats.store import Results, StoreError, decode
-from stats.sweep import SweepResults
-from stats.text.comparison import DURATION, format_comparison
+from pysim.stats.missing import how_to_install
+from pysim.stats.schema import Table
+from pysim.stats.store import Results, StoreError, decode
+from pysim.stats.sweep import SweepResults
+from pysim.stats.text.comparison import DURATION, format_comparison
 
 from .compared import Side, side
 
@@ -99,7 +98,7 @@ def compare(
     ``most_bytes``: of the tables of each sweep. Raises StoreError for what is no result, is damaged or has no
     table ``runs``, and where pandas is not installed.
 
-    >>> import stats, tempfile, numpy as np
+    >>> from pysim import stats, tempfile, numpy as np
     >>> runs = np.array([(0, b"stream", 2.0)], [("run", "<i4"), ("scheme", "S8"), ("time_us", "<f8")])
     >>> folder = tempfile.mkdtemp()
     >>> stats.write(f"{folder}/a.h5", {"runs": runs}, {}, {})

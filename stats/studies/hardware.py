@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
-from stats.missing import no_matplotlib
-from stats.pictures.occupancy import PALETTE
-from stats.schema import Table
-from stats.store import StoreError
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.pictures.occupancy import PALETTE
+from pysim.stats.schema import Table
+from pysim.stats.store import StoreError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

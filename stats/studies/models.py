@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from stats.missing import no_matplotlib
-from stats.pictures.plot import bar_style
-from stats.schema import Table
-from stats.store import StoreError
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.pictures.plot import bar_style
+from pysim.stats.schema import Table
+from pysim.stats.store import StoreError
 
 from .suite import lines
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.missing import no_matplotlib
-from stats.pictures.occupancy import OTHER, PALETTE
-from stats.schema import Table
-from stats.store import StoreError
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.pictures.occupancy import OTHER, PALETTE
+from pysim.stats.schema import Table
+from pysim.stats.store import StoreError
 
 from .validation import words
 

@@ -6,11 +6,10 @@ import io
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
-
-from stats.missing import no_matplotlib
-from stats.pictures.plot import bar_style
-from stats.schema import Table
-from stats.store import StoreError
+from pysim.stats.missing import no_matplotlib
+from pysim.stats.pictures.plot import bar_style
+from pysim.stats.schema import Table
+from pysim.stats.store import StoreError
 
 FLOOR = 0.01  # a share of the gap below this counts as this in a geometric mean
 TABLE, RIVAL = "tb_static", "blockmaestro"

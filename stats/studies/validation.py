@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stats.schema import Table
+from pysim.stats.schema import Table
 
 Mask = NDArray[np.bool_]
 Values = NDArray[np.float64]

@@ -25,7 +25,7 @@ def format_comparison(
 ) -> str:
     """Return lines: the two results, then each frame that has rows; ``lone``: what one side alone has.
 
-    ``limit``: of lines of a frame; None: all. The frames are those of ``stats.Comparison``.
+    ``limit``: of lines of a frame; None: all. The frames are those of ``pysim.stats.Comparison``.
     """
     sides = () if lone is None else (("a", lone[0]), ("b", lone[1]))
     if not any(map(len, frames.values())) and not any(len(frame) for _, frame in sides):

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 import numpy as np
-
-from stats.schema import SHARES, Table
+from pysim.stats.schema import SHARES, Table
 
 _BAR = 30
 _SECONDS_A_LINE = 10.0

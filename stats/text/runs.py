@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-
-from stats.schema import Table
+from pysim.stats.schema import Table
 
 
 def format_time(us: float) -> str:

@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.applications.blockmaestro import APPS
+from pysim.workloads.applications.dynamic_networks import KINDS
+from pysim.workloads.applications.rigid_bodies import SYSTEMS, THREADS
+from pysim.workloads.kernels.copy import copy
+from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
+from pysim.workloads.registry import WORKLOADS, make
 
 from pysim import simulate
 from pysim.analysis.lower_bound import scheme_traits
@@ -25,12 +31,6 @@ from tests.oracle.random_jobs import FREE, LAUNCHES
 from tests.oracle.random_shapes import SMALL, attention, convolutions, gated
 from tests.schemes.test_prologue import chain, weighted
 from tests.support.thin import thin
-from workloads.applications.blockmaestro import APPS
-from workloads.applications.dynamic_networks import KINDS
-from workloads.applications.rigid_bodies import SYSTEMS, THREADS
-from workloads.kernels.copy import copy
-from workloads.networks.mlp_pair import mlp_pair, tiling
-from workloads.registry import WORKLOADS, make
 
 EVERY = ",".join(SCHEMES) + ",tb_static:prologue,pdl:late,cusync:row,fused:tile,blockmaestro:kernels4"
 

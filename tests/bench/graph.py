@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-import stats
+from pysim import stats
 from pysim.program.footprint import READ, WRITE, Footprint
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Program

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.tiling import Tiling
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.errors import ConfigError, DependenceError, SimError, WorkloadError
@@ -12,8 +14,6 @@ from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import tiny
-from workloads.kernels.tiling import Tiling
-from workloads.registry import make
 
 
 def plain(warps=1, registers=32, smem=0, grid=(1, 1, 1), name="mine"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import stats
+from pysim import stats
 from tests.stats.test_stats import make_tables, write
 from tests.support.calls import pysim, refused
 

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pysim.stats.pictures.graph_layout import MOST_NODES, layout
+from pysim.stats.pictures.graph_picture import FILLS, to_dot, to_png, to_svg
+from pysim.stats.text.dependences import format_dependences
+from pysim.workloads.registry import make
 
-import stats
+from pysim import stats
 from pysim.cli import command
 from pysim.cli.entry import run_script
 from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
 from pysim.results.graph_tables import GraphTables, graph_hash
 from pysim.results.schema import DTYPES
-from stats.pictures.graph_layout import MOST_NODES, layout
-from stats.pictures.graph_picture import FILLS, to_dot, to_png, to_svg
-from stats.text.dependences import format_dependences
 from tests.dependence.test_dependences import kernel, tiles
 from tests.dependence.test_graph import edges_of
 from tests.support.calls import caller, refused
-from workloads.registry import make
 
 SMALL = "gru:hidden=64,batch=8,timesteps=3,layers=1"
 run, figure = caller("titanv_gru"), caller("figure_dependences")

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pysim.workloads import make
 
-import stats
+from pysim import stats
 from pysim.cli.entry import run_script
 from pysim.cli.options import OPTIONS, Options, counts, machine_threads, make_parser, positive_int
 from pysim.cli.script import Script
 from pysim.errors import ConfigError, InputError, InternalError, OutputError, WorkloadError
 from pysim.machine.mechanisms import MECHANISMS
-from workloads import make
 
 
 def read(*args: str) -> Options:

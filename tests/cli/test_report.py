@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import stats
+from pysim import stats
 from tests.cli.test_dependence_tool import TINY, pysim
 from tests.support.calls import caller
 

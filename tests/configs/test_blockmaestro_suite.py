@@ -8,15 +8,14 @@ import runpy
 
 import numpy as np
 import pytest
+from pysim.stats.studies.suite import format_suite, geometric, losses
+from pysim.workloads import make
+from pysim.workloads.applications.blockmaestro import APPS
 
-import stats
-from pysim import Config
+from pysim import Config, stats
 from pysim.machine.devices import device
 from pysim.results.schema import DTYPES
-from stats.studies.suite import format_suite, geometric, losses
 from tests.support.calls import CONFIGS, caller, refused
-from workloads import make
-from workloads.applications.blockmaestro import APPS
 
 run = caller("blockmaestro_suite", "--small", "--threads", "1", "--quiet")
 SCRIPT = runpy.run_path(str(CONFIGS / "blockmaestro_suite.py"))

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-import stats
+from pysim import stats
 from pysim.schemes.registry import SCHEMES
 from tests.support.calls import CONFIGS, call, caller
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.stats.studies.models import BEST, Layer, format_layers, layer_rows
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.pointwise import Field, elementwise
+from pysim.workloads.validation.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
 
-import stats
-from pysim import Config, simulate
+from pysim import Config, simulate, stats
 from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
 from pysim.results.schema import DTYPES
-from stats.studies.models import BEST, Layer, format_layers, layer_rows
 from tests.support.calls import caller, refused
-from workloads.kernels.cutlass import cutlass_gemm, multistage
-from workloads.kernels.pointwise import Field, elementwise
-from workloads.validation.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
 
 run = caller("cusync_models", "--threads", "1", "--quiet")
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-import stats
+from pysim import stats
 from tests.support.calls import caller, refused
 
 stream_k, persistent_rnn = caller("stream_k"), caller("persistent_rnn", "--threads", "1")

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from pysim.workloads import make
 
-import stats
+from pysim import stats
 from tests.support.calls import CONFIGS, caller, hear_ctrl_c
-from workloads import make
 
 GRU = CONFIGS / "titanv_gru.py"
 run = caller("titanv_gru")

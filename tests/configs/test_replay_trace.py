@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-import stats
+from pysim import stats
 from pysim.clock import Clock, since_start
 from pysim.errors import WorkloadError
 from pysim.trace.conversion_cache import open_trace

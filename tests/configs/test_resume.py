@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import stats
+from pysim import stats
 from pysim.engine.checkpoint_file import CheckpointFile
 from tests.support.calls import CONFIGS, Done, caller, hear_ctrl_c, refused
 from tests.support.thin import thin

@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 import h5py
 import pytest
 
-import stats
-from pysim import __version__
+from pysim import __version__, stats
 from pysim.cli.command import COMMANDS
 from pysim.cli.script import Script
 from tests.support.calls import CONFIGS, Done, call, caller, pysim, refused

@@ -6,14 +6,9 @@ import json
 
 import numpy as np
 import pytest
-
-import stats
-from pysim import Config
-from pysim.machine.devices import device
-from tests.support.calls import caller, refused
-from workloads.studies import table_size
-from workloads.studies.table_search import KEPT, smallest
-from workloads.studies.table_size import (
+from pysim.workloads.studies import table_size
+from pysim.workloads.studies.table_search import KEPT, smallest
+from pysim.workloads.studies.table_size import (
     DIMENSIONS,
     ENTRIES,
     NETWORKS,
@@ -24,7 +19,11 @@ from workloads.studies.table_size import (
     swept,
     thinned,
 )
-from workloads.validation.kept import Figures
+from pysim.workloads.validation.kept import Figures
+
+from pysim import Config, stats
+from pysim.machine.devices import device
+from tests.support.calls import caller, refused
 
 run = caller("table_size", "--threads", "1", "--quiet")
 TEXT = NETWORKS["mlp"].quick

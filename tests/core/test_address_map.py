@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError
 from tests.support.measured import measured_table
-from workloads.registry import make
 
 from .harness import config, execute, lowered_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from tests.support.thin import DRAWS
-from workloads.registry import make
 
 from .harness import SCHEMES, config, execute, tiny
 from .workloads_small import ALL

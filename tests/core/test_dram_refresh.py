@@ -6,13 +6,13 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels import micro
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.support.measured import measured_table
-from workloads.kernels import micro
-from workloads.registry import make
 
 from .harness import config, execute
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pysim.workloads import make
 
 from pysim import Access, Job, simulate
 from pysim.program.profiled import profiled
 from tests.core.harness import execute, tiny
-from workloads import make
 
 # the origins of cycles move on every 2^38 ticks
 SHIFT = 1 << 38

@@ -6,6 +6,7 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.mirrored import job_of
 
 from pysim.errors import SimError
 from pysim.program.copies import copy_kernel
@@ -14,7 +15,6 @@ from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.mirrored import job_of
 
 from .harness import config, execute, tiny
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.program.warp_program import Code, Sem
 from tests.schemes.test_prologue import chain
-from workloads.registry import make
 
 from .harness import execute, tiny, total_of
 from .test_conservation import residence

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -23,7 +24,6 @@ from pysim.program.warp_program import Code, Pattern, Program, Sem
 from pysim.schemes.launch_plan import LaunchPlan
 from pysim.schemes.registry import parse_scheme
 from tests.support.measured import measured_table
-from workloads.registry import make
 
 from .harness import config, drive, execute, outcome, tiny
 from .workloads_small import FAR, WIDE, product

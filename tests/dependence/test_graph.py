@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence import graph as graph_module
@@ -21,7 +22,6 @@ from pysim.program.job import Access, Job, Kernel, Tensor
 from pysim.program.regions import GRANULES
 from pysim.program.rename import renamed
 from tests.program.test_footprints import as_recorded, traces
-from workloads.registry import make
 
 from .test_dependences import PROGRAM, closure, jobs, kernel, tiles
 

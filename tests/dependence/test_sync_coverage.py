@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from pysim.workloads.kernels.cutlass import cutlass_gemm as cutlass
+from pysim.workloads.kernels.cutlass import multistage
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.implicit_gemm import convolution
+from pysim.workloads.kernels.pointwise import Field, elementwise
+from pysim.workloads.kernels.region import Block, region_kernel
+from pysim.workloads.kernels.stream_k import stream_k, workspace
+from pysim.workloads.networks.mlp_pair import tiling
+from pysim.workloads.registry import make
 
 from pysim.dependence import sync_coverage
 from pysim.dependence.dependences import dependences
@@ -13,15 +22,6 @@ from pysim.program.warp_program import Affine
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import F32
 from tests.oracle.random_shapes import rows_of
-from workloads.kernels.cutlass import cutlass_gemm as cutlass
-from workloads.kernels.cutlass import multistage
-from workloads.kernels.gemm import gemm
-from workloads.kernels.implicit_gemm import convolution
-from workloads.kernels.pointwise import Field, elementwise
-from workloads.kernels.region import Block, region_kernel
-from workloads.kernels.stream_k import stream_k, workspace
-from workloads.networks.mlp_pair import tiling
-from workloads.registry import make
 
 EACH = 4  # rows of a TB, one behind another
 ROWS = 40 * EACH  # an SM holds 32 TBs: the last ones run beside those of the next kernels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.dependence.transitive_reduction import reduce_transitively
@@ -12,7 +13,6 @@ from pysim.program.job import Job, Memory
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel
-from workloads.registry import make
 
 TEXTS = ("random_dag:kernels=12,seed=3", "random_dag:kernels=14,seed=8,streams=3", "hotspot:n=192,kernels=5")
 

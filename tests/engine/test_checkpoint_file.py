@@ -8,6 +8,7 @@ import random
 import struct
 
 import pytest
+from pysim.workloads import make
 
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
@@ -18,7 +19,6 @@ from pysim.engine.simulation import Sim
 from pysim.errors import CheckpointError, OutputError
 from tests.core.harness import drive, lowered_of, oracle, outcome, tiny
 from tests.core.workloads_small import ALL
-from workloads import make
 
 JOB = make("gru:hidden=64,batch=4,timesteps=2,layers=1")
 PAGE, ROOM = 4096, 16 + 4096

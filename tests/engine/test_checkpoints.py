@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from pysim.workloads import make
 
 from pysim import ConfigError, simulate
 from pysim.engine import simulation
@@ -14,7 +15,6 @@ from pysim.errors import TimeUp
 from tests.golden.cases import CASES
 from tests.golden.store import hashes, stored
 from tests.support.thin import thin
-from workloads import make
 
 SMALL = "gru:hidden=256,batch=8,timesteps=2,layers=1"
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 
 from pysim import simulate
 from pysim.analysis.reuse_distance import missed_bytes
@@ -14,8 +16,6 @@ from pysim.engine.replay import PeriodicRun, contract, find_periodic_runs, plan_
 from pysim.program.job import Job, Memory
 from tests.core.harness import config, tiny
 from tests.support.thin import thin
-from workloads import make
-from workloads.kernels import micro
 
 SCHEMES = "host,stream,graph,tb_static,tb_ideal"
 GRU = "gru:hidden=128,batch=8,timesteps=24"

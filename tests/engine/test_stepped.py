@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from pysim.workloads import make
 
 from pysim import ConfigError, Simulation, WorkloadError, simulate
 from pysim._ffi import lib
@@ -16,7 +17,6 @@ from pysim.schemes.registry import parse_schemes
 from tests.core.harness import lowered_of, oracle, tiny
 from tests.golden.cases import CASES
 from tests.support.thin import thin
-from workloads import make
 
 GRU = "gru:hidden=128,batch=8,timesteps=4,layers=2"
 ONE_RUN = [name for name in CASES if name not in ("oracle", "replay", "energy")]

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pysim.workloads.registry import make
+
 from pysim import Job, Result, simulate
-from workloads.registry import make
 
 GRU = "gru:hidden=256,batch=8,timesteps=4,layers=2"
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "vectoradd"
@@ -38,7 +39,7 @@ def _workload(text: str) -> Callable[[], Job]:
 
 def _chain(*words: str) -> Callable[[], Job]:
     def job() -> Job:
-        from workloads.mirrored.chains import chain_job
+        from pysim.workloads.mirrored.chains import chain_job
 
         return chain_job(*words)
 
@@ -47,7 +48,7 @@ def _chain(*words: str) -> Callable[[], Job]:
 
 def _measured(kernel: str, params: str) -> Callable[[], Job]:
     def job() -> Job:
-        from workloads.mirrored import job_of
+        from pysim.workloads.mirrored import job_of
 
         return job_of(kernel, params)
 

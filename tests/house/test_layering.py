@@ -25,24 +25,24 @@ PYSIM = (
     "pysim.sweep",
 )
 WORKLOADS = (
-    "workloads.kernels",
-    "workloads.mirrored",
-    "workloads.microbench",
-    "workloads.networks",
-    "workloads.applications",
-    "workloads",
-    "workloads.validation",
-    "workloads.studies",
+    "pysim.workloads.kernels",
+    "pysim.workloads.mirrored",
+    "pysim.workloads.microbench",
+    "pysim.workloads.networks",
+    "pysim.workloads.applications",
+    "pysim.workloads",
+    "pysim.workloads.validation",
+    "pysim.workloads.studies",
 )
 STATS = (
-    "stats",  # the files at the root: columns, result files, folders of sweeps
-    "stats.text",
-    "stats.pictures",
-    "stats.studies",
-    "stats.export",
-    "stats.page",
+    "pysim.stats",  # the files at the root: columns, result files, folders of sweeps
+    "pysim.stats.text",
+    "pysim.stats.pictures",
+    "pysim.stats.studies",
+    "pysim.stats.export",
+    "pysim.stats.page",
 )
-MORE = {"workloads": PYSIM, "configs": (*PYSIM, *WORKLOADS, *STATS)}
+MORE = {"pysim.workloads": PYSIM, "pysim.configs": (*PYSIM, *WORKLOADS, *STATS)}
 # the modules that need workloads and results
 COMMANDS = (
     "cli/checkpointing",
@@ -67,13 +67,13 @@ COMMANDS = (
 LAZY = {
     "pysim/__init__.py": (*PYSIM,),  # the public API, found at first use
     "pysim/__main__.py": ("pysim.cli",),
-    "stats/__init__.py": (*STATS,),  # the public API
-    "pysim/cli/table_reference.py": ("stats",),  # inside a function
+    "stats/__init__.py": (*STATS, "pysim.checkout"),  # the public API, and the short name
+    "pysim/cli/table_reference.py": ("pysim.stats",),  # inside a function
     # inside functions: Result writes the files and draws the pictures of scripts, which are made by stats
-    "pysim/results/result_file.py": ("stats",),
+    "pysim/results/result_file.py": ("pysim.stats",),
     # inside functions
-    **{f"pysim/{name}.py": ("workloads", "stats") for name in COMMANDS},
-    "pysim/cli/command.py": ("workloads", "stats", "pysim.sweep"),
+    **{f"pysim/{name}.py": ("pysim.workloads", "pysim.stats") for name in COMMANDS},
+    "pysim/cli/command.py": ("pysim.workloads", "pysim.stats", "pysim.sweep"),
 }
 # a library neither prints nor ends its process, and its results depend on nothing outside its inputs
 BANNED_C = re.compile(r"\b(printf|fprintf|puts|exit|_exit|abort|getenv|setlocale|time|clock|rand|srand)\s*\(")
@@ -100,13 +100,14 @@ def _imports(tree):
 
 def _room(module):
     """Return the room of a module: the longest known package that it lies in."""
-    known = [room for room in (*PYSIM, *WORKLOADS, *STATS, "configs") if f"{module}.".startswith(f"{room}.")]
+    known = [room for room in (*PYSIM, *WORKLOADS, *STATS, "pysim.configs") if f"{module}.".startswith(f"{room}.")]
     return max(known, key=len, default=None)
 
 
 def _name(path):
-    """Return the dotted name of a file."""
+    """Return the dotted name of a file: folders beside ``pysim`` are packages inside it."""
     parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts if parts[0] == "pysim" else ("pysim", *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -133,10 +134,10 @@ def _imported(name):
 def _allowed(room):
     """Return the rooms that a room may import."""
     floors = next((floors for floors in (PYSIM, WORKLOADS, STATS) if room in floors), (room,))
-    return {*floors[: floors.index(room) + 1], *MORE.get(room.split(".")[0], ())}
+    return {*floors[: floors.index(room) + 1], *MORE.get(".".join(room.split(".")[:2]), ())}
 
 
-@pytest.mark.parametrize("room", [*PYSIM, *WORKLOADS, *STATS, "configs"])
+@pytest.mark.parametrize("room", [*PYSIM, *WORKLOADS, *STATS, "pysim.configs"])
 def test_no_import_points_up(room):
     wrong = []
     for name in MODULES:
@@ -162,7 +163,7 @@ def test_what_the_command_imports_from_above_it_imports_when_it_needs_it(name):
         if not isinstance(node, ast.FunctionDef | ast.ClassDef)
         for _, module in _imports(node)
     ]
-    assert not [module for module in top if module.split(".")[0] in ("workloads", "stats")]
+    assert not [module for module in top if f"{module}.".startswith(("pysim.workloads.", "pysim.stats."))]
 
 
 def test_no_cycle():
@@ -219,8 +220,8 @@ def test_every_package_is_installed():
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
         "packages"
     ]
-    found = [path.parent.relative_to(ROOT) for top in TOPS for path in (ROOT / top).rglob("__init__.py")]
-    assert sorted(listed) == sorted(".".join(folder.parts) for folder in found)
+    found = [_name(path) for top in TOPS for path in (ROOT / top).rglob("__init__.py")]
+    assert sorted(listed) == sorted(found)
 
 
 def test_nothing_that_is_installed_imports_docs_or_tests():

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pysim.workloads.registry import make
 
-import stats
-from pysim import simulate
+from pysim import simulate, stats
 from pysim.machine.devices import GENERATIONS, Generation, card
 from tests.support.calls import PATIENCE, ROOT
-from workloads.registry import make
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 

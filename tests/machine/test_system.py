@@ -7,6 +7,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from pysim.workloads import make
 
 import pysim
 from pysim import ConfigError, System, simulate
@@ -16,7 +17,6 @@ from pysim.machine.devices import DEVICES
 from pysim.machine.devices import device as registered
 from pysim.params import INSIDE, PARAMS
 from pysim.units import ROWS
-from workloads import make
 
 
 def parameters(part, path):

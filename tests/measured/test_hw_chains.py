@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 
 import pytest
+from pysim.workloads.mirrored.chain_kernels import gru_tile, softmax_rows
+from pysim.workloads.mirrored.chains import CHAINS, TILES, chain_job, chain_of
+from pysim.workloads.mirrored.hgemm import Hgemm, hgemm
+from pysim.workloads.mirrored.sgemm import sgemm
 
 from pysim import Config, simulate
 from pysim.errors import WorkloadError
@@ -12,10 +16,6 @@ from pysim.machine.devices import device
 from pysim.program.job import Memory
 from pysim.program.occupancy import occupancy
 from tests.support.measured import measured_table
-from workloads.mirrored.chain_kernels import gru_tile, softmax_rows
-from workloads.mirrored.chains import CHAINS, TILES, chain_job, chain_of
-from workloads.mirrored.hgemm import Hgemm, hgemm
-from workloads.mirrored.sgemm import sgemm
 
 MEASURED = measured_table("h200_deps.csv")
 ROWS = {

@@ -6,10 +6,10 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.mirrored import job_of
 
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
-from workloads.mirrored import job_of
 
 STEPS, GHZ = 200, 0.875 * 1.98
 ROWS = measured_table("h200_drift_sms.csv")

@@ -6,11 +6,12 @@ import csv
 from dataclasses import replace
 from itertools import pairwise
 
+from pysim.workloads.microbench.bench import buffer, kernel
+
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
-from workloads.microbench.bench import buffer, kernel
 
 ROWS = measured_table("h100_flight.csv")
 OPS, BYTES = 48, 4096  # ops of a warp, and what each has to itself

@@ -6,13 +6,13 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.microbench.bench import buffer
 
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.microbench.bench import buffer
 
 SMS, LOOPS, STEP, TURN = 132, 6, 8192, 12
 FIRST, LAST = 16 * 1024, 220_000  # B of shared memory: what three steps need at least, and an SM has

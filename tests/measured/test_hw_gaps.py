@@ -6,13 +6,13 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.microbench.bench import kernel
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
 from tests.core.harness import config
 from tests.support.measured import measured_table
-from workloads.microbench.bench import kernel
 
 ROWS = measured_table("h200_gaps.csv")
 SMS, GHZ = 132, 1.98

@@ -6,13 +6,13 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.microbench.bench import buffer
 
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.microbench.bench import buffer
 
 ROWS = measured_table("h200_hot.csv")
 SMS, STEPS, WARPS = 132, 32, 4

@@ -6,12 +6,12 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.microbench.bench import buffer
 
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
-from workloads.microbench.bench import buffer
 
 ROWS = measured_table("h200_hotline.csv")
 WARPS, LOADS, TURNS = 8, 32, 8

@@ -4,14 +4,14 @@ import csv
 from statistics import mean
 
 import pytest
+from pysim.workloads.mirrored import job_of, launch_of
+from pysim.workloads.mirrored.code import COUNTERS, SECTORS, Warp
+from pysim.workloads.mirrored.compare import errors, measured, simulated
 
 from pysim import simulate
 from pysim.errors import WorkloadError
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.mirrored import job_of, launch_of
-from workloads.mirrored.code import COUNTERS, SECTORS, Warp
-from workloads.mirrored.compare import errors, measured, simulated
 
 ROWS = measured()
 # wavefronts depend on how lanes meet in banks, and the profiler counts some twice

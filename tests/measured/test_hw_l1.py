@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pysim.workloads.microbench.bench import buffer, kernel
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.microbench.bench import buffer, kernel
 
 LINE = 128
 WARP, WARPS = 512, 8  # bytes that a warp reads at once, warps of a TB

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 
 import pytest
+from pysim.workloads.mirrored.chains import STAGED, chain_job, chain_of
+from pysim.workloads.mirrored.code import Warp
+from pysim.workloads.validation import h200
 
 from pysim import simulate
 from pysim.program.job import Job, Kernel
@@ -12,9 +15,6 @@ from pysim.program.warp_program import Code, Program
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.mirrored.chains import STAGED, chain_job, chain_of
-from workloads.mirrored.code import Warp
-from workloads.validation import h200
 
 from .test_hw_chains import SMALL, instructions_of_a_step
 

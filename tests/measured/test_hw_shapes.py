@@ -9,12 +9,12 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.mirrored.hgemm import BK, H64, Hgemm
 
 from pysim.program.job import Job
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads.mirrored.hgemm import BK, H64, Hgemm
 
 from .test_hw_lone import KINDS, everywhere, products
 

@@ -7,12 +7,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from pysim.workloads import mirrored
 
 from pysim.program.job import Job
 from pysim.program.warp_program import OP
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
-from workloads import mirrored
 
 ROWS = measured_table("h200_steps.csv")
 TILES = {

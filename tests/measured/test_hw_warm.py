@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 
 import pytest
+from pysim.workloads import mirrored
 
 from pysim.program.job import Job
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin
-from workloads import mirrored
 
 ROWS = measured_table("h200_warm.csv")
 

@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+from pysim.workloads import microbench
+from pysim.workloads.microbench.bench import Bench
 
-import stats
+from pysim import stats
 from pysim.errors import ConfigError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from tests.support.calls import caller
 from tests.support.thin import thin
-from workloads import microbench
-from workloads.microbench.bench import Bench
 
 ROOT = Path(__file__).resolve().parents[2]
 script = caller("microbench")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
@@ -16,7 +17,6 @@ from pysim.program.warp_program import Code, Pattern, Program
 from tests.core.harness import SCHEMES, execute, oracle, tiny
 from tests.core.workloads_small import ALL, SPLIT, product, random_dag
 from tests.support.thin import thin
-from workloads.registry import make
 
 TABLES = ("tb_static", "tb_ideal")
 COHERENCE = {

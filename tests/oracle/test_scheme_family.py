@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 import pysim.schemes.kernel_window
 from pysim import simulate
@@ -13,7 +14,6 @@ from pysim.errors import DependenceError
 from tests.core.harness import FAMILY, execute, oracle, tiny
 from tests.core.workloads_small import ALL
 from tests.support.thin import DRAWS
-from workloads.registry import make
 
 from .random_jobs import OFTEN, QUANTA, SETTINGS, TEAMS, Case, check
 from .test_ordering import KINDS, pair, two

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.pointwise import Field, elementwise, flat
 
 from pysim import Job, Memory
 from tests.core.harness import execute, oracle
 from tests.support.thin import thin
-from workloads.kernels.pointwise import Field, elementwise, flat
 
 from .unaligned_jobs import case, check, check_mutant, mutant
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels import micro
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.engine.run import simulate
@@ -20,7 +21,6 @@ from tests.core.harness import SCHEMES, config, execute, tiny
 from tests.core.workloads_small import copied, product
 from tests.trace.made_traces import A, B, C, Warp, strided, write
 from tests.trace.made_traces import product as traced
-from workloads.kernels import micro
 
 L2 = 12 * 24 * 16 * 128  # bytes of the tiny machine
 FAR = 1 << 31

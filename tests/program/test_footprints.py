@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
@@ -25,7 +26,6 @@ from tests.core.harness import SCHEMES, execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
 from tests.dependence.test_dependences import PROGRAM, brute, check_tables, closure, edges_of, jobs, kernel
 from tests.support.thin import DRAWS, thin
-from workloads.registry import make
 
 Row = tuple[int, int, int, int]
 

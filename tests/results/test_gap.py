@@ -3,11 +3,11 @@
 import math
 
 import pytest
+from pysim.workloads import make
 
 from pysim import simulate
 from pysim.results.gap import compared, gap_notes
 from tests.support.calls import caller
-from workloads import make
 
 # loads that L2 serves from the second pass on; the estimate has all of them wait for DRAM
 CHASE = "chase:footprint=65536,passes=4"

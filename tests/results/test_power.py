@@ -6,6 +6,8 @@ import csv
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels import micro
+from pysim.workloads.validation.h200 import pause_us
 
 from docs.builders.power import STEADY
 from pysim import simulate
@@ -14,8 +16,6 @@ from pysim.program.job import Job, Memory
 from pysim.results.energy import mean_power
 from pysim.results.power import TOLERANCE, MeanPower, next_clock_share
 from tests.support.measured import measured_table
-from workloads.kernels import micro
-from workloads.validation.h200 import pause_us
 
 JOB = Job("t", (micro.tensor(132, 8, 64, 60),))
 

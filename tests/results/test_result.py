@@ -9,16 +9,15 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 
-import stats
-from pysim import Access, ConfigError, Job, Memory, WorkloadError, simulate
+from pysim import Access, ConfigError, Job, Memory, WorkloadError, simulate, stats
 from pysim.clock import Clock
 from pysim.program.rename import renamed
 from pysim.trace.conversion_cache import open_trace
 from pysim.trace.job import trace_job
 from tests.support.calls import ROOT
-from workloads import make
-from workloads.kernels import micro
 
 
 def test_a_result_prints_as_its_table():

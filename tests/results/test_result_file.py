@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 
 import pysim
-import stats
-from pysim import Job, WorkloadError, simulate
+from pysim import Job, WorkloadError, simulate, stats
 from pysim.clock import Clock
 from pysim.errors import OutputError
 from pysim.program.rename import renamed
@@ -21,8 +22,6 @@ from pysim.trace.conversion_cache import open_trace
 from pysim.trace.job import trace_job
 from tests.support.calls import ROOT, caller, refused
 from tests.support.calls import pysim as command
-from workloads import make
-from workloads.kernels import micro
 
 SMALL = "gru:hidden=64,batch=4,timesteps=2,layers=1"
 GEMM = "gemm:m=512,n=512,k=512,dtype=fp16"  # each GPU has its own kernels for it
@@ -62,7 +61,7 @@ def test_the_file_holds_the_tables(result, tmp_path):
 def test_equal_results_have_equal_bytes(tmp_path):
     """Two processes; the table ``host`` alone may differ."""
     code = (
-        "import sys; from pysim import simulate; from workloads import make\n"
+        "import sys; from pysim import simulate; from pysim.workloads import make\n"
         f"r = simulate('titan_v', make({SMALL!r}), 'stream', threads=1)\n"
         "del r.parts['host']; r.to_file(sys.argv[1])\n"
     )

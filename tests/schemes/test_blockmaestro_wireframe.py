@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
@@ -17,7 +18,6 @@ from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel, two
 from tests.support.recorded import recorded
-from workloads.registry import make
 
 from .test_kernel_schemes import NS, apart, chain, handed_over
 

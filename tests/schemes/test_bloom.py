@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -20,7 +21,6 @@ from pysim.schemes.bloom import RATE_SCALE, false_positive_rate, launch_hints, t
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, random_dag
 from tests.oracle.test_ordering import KINDS, LATE, pair, two
-from workloads.registry import make
 
 from .test_kernel_schemes import NS, apart
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.region import Block, region_kernel
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.engine.simulation import Sim
@@ -16,8 +18,6 @@ from pysim.schemes.registry import parse_scheme
 from tests.core.harness import drive, execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, product, random_dag
 from tests.support.thin import thin
-from workloads.kernels.region import Block, region_kernel
-from workloads.registry import make
 
 POOLS = ("pool", "tb_static", "tb_ideal")
 POLICIES = ("kernel", "bypass", "tb", "argument")

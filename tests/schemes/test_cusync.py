@@ -6,18 +6,18 @@ import itertools
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.implicit_gemm import conv_chain, registers_of
+from pysim.workloads.kernels.tiling import step_work
+from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
+from pysim.workloads.validation.cusync import MLP, MODES
+from pysim.workloads.validation.suites import SUITES, cases_of
 
 from pysim import simulate
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP, PIPE
 from tests.support.thin import thin
-from workloads.kernels.cutlass import cutlass_gemm, multistage
-from workloads.kernels.implicit_gemm import conv_chain, registers_of
-from workloads.kernels.tiling import step_work
-from workloads.networks.mlp_pair import mlp_pair, tiling
-from workloads.validation.cusync import MLP, MODES
-from workloads.validation.suites import SUITES, cases_of
 
 SMALL = "64x64x32x32x32x32"
 LAUNCHES = ("streams+gate_first", "streams", "streams+no_gate", "pdl", "graph")

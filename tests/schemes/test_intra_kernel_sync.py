@@ -6,6 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.pointwise import Field, elementwise, flat
+from pysim.workloads.registry import make
 
 from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError
@@ -14,9 +17,6 @@ from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP
 from tests.core.harness import drive, execute, lowered_of, oracle
 from tests.workloads.test_streamk import chain
-from workloads.kernels.cutlass import cutlass_gemm, multistage
-from workloads.kernels.pointwise import Field, elementwise, flat
-from workloads.registry import make
 
 RNN = "persistent_rnn:kind=gru,hidden=128,batch=2,timesteps=4,layers=2,gpu=titan_v,sms=6"
 SCHEMES = ("stream", "tb_static", "tb_learned", "pool")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -20,7 +21,6 @@ from tests.core.harness import execute, lowered_of, oracle
 from tests.core.workloads_small import ALL
 from tests.oracle.random_shapes import twice
 from tests.oracle.test_ordering import LATE, kernel
-from workloads.registry import make
 
 from .test_table_memory import adds_up, moved
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.applications.blockmaestro import APPS
+from pysim.workloads.registry import make
 
 from pysim.program.job import Job, Memory
 from tests.core.harness import config, execute, oracle, tiny
 from tests.core.test_partitions import TWO
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import kernel, two
-from workloads.applications.blockmaestro import APPS
-from workloads.registry import make
 
 CHAIN = "fft:batch=16,kernels=12"
 BUFFERS = {"scheme__blockmaestro__entries": 5, "scheme__blockmaestro__children": 2}

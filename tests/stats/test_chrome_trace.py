@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pysim.stats.export import chrome_trace, trace_kernels
+from pysim.workloads import make
 
-import stats
+from pysim import stats
 from pysim.program.copies import NAME as COPY
 from pysim.results.schema import DTYPES, TABLES
-from stats.export import chrome_trace, trace_kernels
 from tests.program.test_copies import reader, with_copy
 from tests.support.large_results import large_results
 from tests.support.result_files import result_file
 from tests.support.trace_events import Read, cut_double, cut_text, load_trace, read_trace, to_exact
-from workloads import make
 
 GRU = "gru:hidden=128,batch=8,timesteps=3,layers=2"
 SCHEMES = "host,stream,graph,pool,acs_sw,queues,blockmaestro,tb_static,tb_ideal,fused,pdl,cusync"

@@ -1,4 +1,4 @@
-"""``stats.compare``: what differs between two results, row by row."""
+"""``pysim.stats.compare``: what differs between two results, row by row."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 
-import stats
-from pysim import Job, simulate
+from pysim import Job, simulate, stats
 from pysim.results.schema import TABLES
 from pysim.sweep import Sweep
-from workloads import make
-from workloads.kernels import micro
 
 from .test_stats import make_tables, write
 

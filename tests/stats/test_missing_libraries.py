@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pysim.stats.pictures.plot import draw_occupancy
+from pysim.workloads import make
 
-import stats
-from pysim import simulate
+from pysim import simulate, stats
 from pysim.errors import MissingLibraryError
-from stats.pictures.plot import draw_occupancy
 from tests.core.harness import tiny
 from tests.support.calls import ROOT
-from workloads import make
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_what_an_installed_package_says(tmp_path: Path):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "*.pyc"))
     code = """
 from pysim.errors import MissingLibraryError
-from stats.missing import no_matplotlib
+from pysim.stats.missing import no_matplotlib
 print(MissingLibraryError("frame()", "pandas", "plot"))
 print(no_matplotlib())
 """

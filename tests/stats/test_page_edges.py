@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pysim.stats.page import edges
+from pysim.stats.page.edges import kernel_edges
+from pysim.stats.page.report import Recording, make_page
+from pysim.workloads import make
 
-from stats.page import edges
-from stats.page.edges import kernel_edges
-from stats.page.report import Recording, make_page
 from tests.support.result_files import result_file
-from workloads import make
 
 
 def test_edges_between_kernels_are_in_the_page_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

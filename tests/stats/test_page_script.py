@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pysim.stats.page import Edges, Recording
+from pysim.stats.page.report import Page, make_page
+from pysim.stats.page.spans import Spans, time_in_bins
+from pysim.workloads import make
 
-import stats
+from pysim import stats
 from pysim.dependence.dependences import dependences
-from stats.page import Edges, Recording
-from stats.page.report import Page, make_page
-from stats.page.spans import Spans, time_in_bins
 from tests.support.result_files import result_file
-from workloads import make
 
 SCRIPT = Path(stats.__file__).parent / "page" / "script"
 PARTS = ("format", "blob", "colours", "model", "series_data", "series_zoom", "graph_layout", "kernel_graph")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.stats.page import series
+from pysim.stats.page.report import Recording, make_page
+from pysim.stats.page.spans import Spans, time_in_bins
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 
-import stats
+from pysim import stats
 from pysim.program.job import Job, Memory
-from stats.page import series
-from stats.page.report import Recording, make_page
-from stats.page.spans import Spans, time_in_bins
 from tests.support.result_files import result_file
-from workloads import make
-from workloads.kernels import micro
 
 SCHEMES = "stream,tb_static"
 SMS = 10  # so few that several TBs share one

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import stats
+from pysim import stats
 from pysim.results.schema import TABLES
 from pysim.sweep import Sweep
 from tests.support.calls import ROOT, pysim, refused
@@ -89,7 +89,7 @@ def test_metadata(file: Path, tmp_path: Path) -> None:
 def test_same_results_same_bytes(file: Path, tmp_path: Path) -> None:
     first = stats.to_parquet(file, tmp_path / "one")
     write(tmp_path / "b.h5", dict(reversed(make_tables().items())))
-    code = f"import stats; stats.to_parquet({str(file)!r}, 'two')"
+    code = f"from pysim import stats; stats.to_parquet({str(file)!r}, 'two')"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True, timeout=120)
     for path in first:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import stats
+from pysim import stats
 from pysim.results.schema import DTYPES
 
 from .test_stats import CONFIGURATION, ROOT, make_tables
@@ -19,7 +19,7 @@ from .test_stats import CONFIGURATION, ROOT, make_tables
 @pytest.mark.parametrize("schemes", [1, 6])
 def test_picture(tmp_path: Path, schemes: int) -> None:
     image_module = pytest.importorskip("matplotlib.image")
-    from stats.pictures.plot import occupancy_picture
+    from pysim.stats.pictures.plot import occupancy_picture
 
     tables = make_tables(schemes)
     occupancy_picture(tmp_path / "a.png", tables, "demo on tiny")
@@ -34,7 +34,7 @@ def test_picture(tmp_path: Path, schemes: int) -> None:
 
 def test_picture_shows_the_right_kernel(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from stats.pictures import occupancy
+    from pysim.stats.pictures import occupancy
 
     window = occupancy.Window(0.0, 12.0)
     tbs = np.zeros(3, DTYPES["tbs"])
@@ -56,7 +56,7 @@ def test_picture_shows_the_right_kernel(tmp_path: Path) -> None:
 
 def test_the_zoom_shows_thin_kernels() -> None:
     """A kernel of 1 us between two of 50 us: no bin of the whole run shows it, one of the zoom does."""
-    from stats.pictures import occupancy
+    from pysim.stats.pictures import occupancy
 
     tbs = np.zeros(200, DTYPES["tbs"])
     tbs["kernel"] = np.arange(200)
@@ -81,7 +81,7 @@ def test_the_zoom_shows_thin_kernels() -> None:
 @pytest.mark.parametrize("missing", [("tbs",), ("samples",), ("tbs", "samples"), ("kernels", "names")])
 def test_picture_without_tables(tmp_path: Path, missing: tuple[str, ...]) -> None:
     pytest.importorskip("matplotlib")
-    from stats.pictures.plot import occupancy_picture
+    from pysim.stats.pictures.plot import occupancy_picture
 
     tables = {name: rows for name, rows in make_tables().items() if name not in missing}
     occupancy_picture(tmp_path / "a.png", tables, "demo")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import stats
+from pysim import stats
 from pysim.results.schema import DTYPES, TABLES
 
 KINDS = ("gemm_128x128", "softmax", "layer_norm", "bias_gelu")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import stats
-from pysim import simulate
+from pysim import simulate, stats
 from pysim.program.job import Job
 from pysim.results import schema
 

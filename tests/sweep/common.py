@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import stats
+from pysim import stats
 from pysim.sweep import Sweep, SweepFolder
 
 SMALL = "gru:layers=1,timesteps=2,batch=8"

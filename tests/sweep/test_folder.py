@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import stats
+from pysim import stats
 from pysim.errors import ConfigError, OutputError, WorkloadError
 from pysim.sweep import Sweep, SweepFolder
 from pysim.sweep.worker import Shard, simulate_point, work

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-import stats
+from pysim import stats
 from pysim.sweep import Sweep, SweepFolder
 
 GRID = {"hidden": [32, 64, 96, 128], "timesteps": [2, 4]}

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-import stats
+from pysim import stats
 from pysim.sweep import Sweep, SweepFolder
 
 from .common import collected, pysim, ran

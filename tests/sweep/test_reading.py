@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import stats
+from pysim import stats
 from pysim.sweep import SweepFolder
 from pysim.sweep.worker import Shard, work
 

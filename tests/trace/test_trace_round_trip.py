@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.gemm_choice import FP16, FP32
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
@@ -39,7 +40,6 @@ from pysim.trace.job import trace_job
 from pysim.trace.writer import write_trace
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
-from workloads.kernels.gemm_choice import FP16, FP32
 
 PAGE = 21 - 7  # bits of a line
 # a list of kernels on several streams with events is another program without the events

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pysim.workloads.mirrored.hgemm import hgemm_64x64x32
 
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
@@ -21,7 +22,6 @@ from pysim.trace.writer import write_trace
 from tests.core.harness import lowered_of, tiny
 from tests.core.workloads_small import JOBS
 from tests.support.walker import position, walk
-from workloads.mirrored.hgemm import hgemm_64x64x32
 
 from .reader import listed, read_kernel, wavefronts
 

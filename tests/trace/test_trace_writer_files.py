@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from pysim.workloads.registry import make
 
 from pysim.__main__ import main
 from pysim.errors import ConfigError, OutputError, WorkloadError
@@ -21,7 +22,6 @@ from pysim.trace import writer
 from pysim.trace.writer import write_trace
 from tests.core.workloads_small import JOBS
 from tests.support.calls import hear_ctrl_c
-from workloads.registry import make
 
 from .reader import listed, read_kernel, text_of
 from .test_trace_writer import ROOT, kernel_of, trace_of

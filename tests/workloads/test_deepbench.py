@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pysim.workloads.kernels.gemm_case import column_major
+from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
+from pysim.workloads.kernels.gemm_sampling import EXACT_WAVES, plan
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.registry import make
+from pysim.workloads.validation import deepbench
+from pysim.workloads.validation.suites import cases_of
 
 from pysim import Config, simulate
 from pysim.machine.devices import device
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
-from workloads.kernels.gemm_case import column_major
-from workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
-from workloads.kernels.gemm_sampling import EXACT_WAVES, plan
-from workloads.kernels.machine_hints import MachineHints
-from workloads.registry import make
-from workloads.validation import deepbench
-from workloads.validation.suites import cases_of
 
 
 def test_rows_of_both_types():

@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 
 import pytest
+from pysim.workloads import make
+from pysim.workloads.applications.acs import GRAPHS, RIGID
+from pysim.workloads.applications.cnn_layers import Net, Value
+from pysim.workloads.applications.dynamic_networks import KINDS, _wired
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -12,10 +16,6 @@ from pysim.errors import WorkloadError
 from tests.core.harness import execute, tiny
 from tests.support.measured import measured_table
 from tests.support.walker import check_footprints
-from workloads import make
-from workloads.applications.acs import GRAPHS, RIGID
-from workloads.applications.cnn_layers import Net, Value
-from workloads.applications.dynamic_networks import KINDS, _wired
 
 MEASURED = measured_table("h200_graphs.csv")
 

@@ -4,6 +4,7 @@ import copy
 from dataclasses import replace
 
 import pytest
+from pysim.workloads import make
 
 from pysim import Job, WorkloadError
 from pysim.dependence.dependences import dependences
@@ -13,7 +14,6 @@ from pysim.program.library_kernels import library_kernels
 from pysim.program.rename import renamed
 from pysim.schemes.registry import parse_scheme
 from tests.support.calls import caller, pysim
-from workloads import make
 
 GRU = "gru:hidden=64,batch=4,timesteps=2,layers=1"
 run = caller("compare_schemes", "--threads", "1", "--quiet")

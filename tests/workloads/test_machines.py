@@ -3,17 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from pysim.workloads import make
+from pysim.workloads.kernels.cutlass import Multistage
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.gemm_choice import choose_gemm, occupancy, templates
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.mirrored import job_of
 
 from pysim import ConfigError, Job, Memory, WorkloadError, simulate
 from pysim.dependence.dependences import dependences
 from pysim.machine.system import resolve
 from tests.support.walker import check_footprints
-from workloads import make
-from workloads.kernels.cutlass import Multistage
-from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_choice import choose_gemm, occupancy, templates
-from workloads.kernels.machine_hints import MachineHints
-from workloads.mirrored import job_of
 
 ORACLE = {"sim.oracle": 1}
 

@@ -12,8 +12,8 @@ def run(code):
 
 def test_an_old_name_is_the_new_module():
     done = run(
-        "from workloads.pointwise import Field as a\n"
-        "from workloads.kernels.pointwise import Field as b\nassert a is b"
+        "from pysim.workloads.pointwise import Field as a\n"
+        "from pysim.workloads.kernels.pointwise import Field as b\nassert a is b"
     )
     assert done.returncode == 0, done.stderr
     assert "workloads.pointwise is workloads.kernels.pointwise" in done.stderr

@@ -8,6 +8,7 @@ import re
 import h5py
 import numpy as np
 import pytest
+from pysim.workloads.validation import peer_traces
 
 from pysim import simulate
 from pysim.trace.convert import convert
@@ -15,7 +16,6 @@ from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
 from tests.support.calls import CONFIGS, ROOT, call, caller, refused
 from tests.support.pages import block, writer
-from workloads.validation import peer_traces
 
 run = caller("accelsim_rows")
 LARGE = ("sgemm", "sgemm_kk8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from pysim.workloads.networks.persistent_rnn import layout_of, persistent_rnn
+from pysim.workloads.registry import make
 
 from pysim import Config, simulate
 from pysim.errors import WorkloadError
@@ -10,8 +12,6 @@ from pysim.machine.devices import device
 from pysim.program.warp_program import OP
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, touched
-from workloads.networks.persistent_rnn import layout_of, persistent_rnn
-from workloads.registry import make
 
 SMALL = {"gpu": "titan_v", "sms": 6}
 

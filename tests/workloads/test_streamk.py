@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads.kernels.copy import fill
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.stream_k import KINDS, resident, schedule, stream_k, workspace
+from pysim.workloads.kernels.tiling import Tiling
+from pysim.workloads.registry import make
 
 from pysim import Config, simulate
 from pysim.dependence.dependences import dependences
@@ -19,12 +25,6 @@ from pysim.schemes import in_kernel_sync
 from pysim.schemes.registry import parse_scheme
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, footprint, touched
-from workloads.kernels.copy import fill
-from workloads.kernels.cutlass import cutlass_gemm, multistage
-from workloads.kernels.gemm import gemm
-from workloads.kernels.stream_k import KINDS, resident, schedule, stream_k, workspace
-from workloads.kernels.tiling import Tiling
-from workloads.registry import make
 
 F32 = Tiling("t32", 32, 32, 8, 4)
 SLICED = Tiling("sliced", 32, 32, 32, 4, slices=4)

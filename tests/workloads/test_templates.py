@@ -7,9 +7,8 @@ import inspect
 import pkgutil
 
 import pytest
-
-from workloads import kernels, mirrored
-from workloads.templates import KERNELS, arguments
+from pysim.workloads import kernels, mirrored
+from pysim.workloads.templates import KERNELS, arguments
 
 
 def makers(package, kind):

@@ -7,13 +7,13 @@ import re
 
 import numpy as np
 import pytest
+from pysim.stats import validation
+from pysim.workloads.validation import baselines, cases
+from pysim.workloads.validation.suites import SUITES, cases_of, tasks_of
+from pysim.workloads.validation.table import rows_of
 
-import stats
-from stats import validation
+from pysim import stats
 from tests.support.calls import caller
-from workloads.validation import baselines, cases
-from workloads.validation.suites import SUITES, cases_of, tasks_of
-from workloads.validation.table import rows_of
 
 run = caller("validate")
 KERNELS = SUITES["h200-kernels"]
@@ -140,7 +140,7 @@ def baseline_errors(every, baseline):
 )
 def test_baseline_models_score_what_was_published_of_them(suite, picked, number, expected, monkeypatch):
     # the published figures are of DeepBench's times as they are, half a us is not added
-    monkeypatch.setattr("workloads.validation.deepbench.TRUNCATED_US", 0.0)
+    monkeypatch.setattr("pysim.workloads.validation.deepbench.TRUNCATED_US", 0.0)
     every = cases_of(SUITES[suite])[0]
     errors = baseline_errors(every, SUITES[suite].baselines(every)[number])
     chosen = [picked in (case.mode, case.group, "") for case in every]

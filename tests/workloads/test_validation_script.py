@@ -11,13 +11,13 @@ import subprocess
 import sys
 
 import pytest
+from pysim.workloads.validation import cache, cases, parallel
+from pysim.workloads.validation.suites import SUITES, cases_of
+from pysim.workloads.validation.table import rows_of
 
 from pysim import Config, ConfigError
 from pysim.machine.devices import device
 from tests.support.calls import CONFIGS, ROOT, hear_ctrl_c, refused
-from workloads.validation import cache, cases, parallel
-from workloads.validation.suites import SUITES, cases_of
-from workloads.validation.table import rows_of
 
 from .test_validation import KERNELS, run
 

@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
+from pysim.workloads.kernels.batched_gemm import batched_gemm
+from pysim.workloads.kernels.copy import copy, fill
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.gemm_case import column_major
+from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
+from pysim.workloads.kernels.implicit_gemm import conv_chain
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.kernels.pointwise import Field, elementwise, pointwise
+from pysim.workloads.kernels.row_reductions import layernorm, softmax
+from pysim.workloads.kernels.tiling import Tiling
+from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
+from pysim.workloads.registry import parse
 
 from pysim import simulate
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
 from tests.support.walker import check_footprints, footprint, touched
-from workloads import make
-from workloads.kernels import micro
-from workloads.kernels.batched_gemm import batched_gemm
-from workloads.kernels.copy import copy, fill
-from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_case import column_major
-from workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
-from workloads.kernels.implicit_gemm import conv_chain
-from workloads.kernels.machine_hints import MachineHints
-from workloads.kernels.pointwise import Field, elementwise, pointwise
-from workloads.kernels.row_reductions import layernorm, softmax
-from workloads.kernels.tiling import Tiling
-from workloads.networks.mlp_pair import mlp_pair, tiling
-from workloads.registry import parse
 
 SMALL = (
     Tiling("t", 16, 16, 8, 2),

@@ -1,4 +1,4 @@
-"""``python -m workloads.mirrored [--memory] [KERNEL ...]``: counts beside the profiler's, in per cent."""
+"""``python -m pysim.workloads.mirrored [--memory] [KERNEL ...]``: counts beside the profiler's, in %."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .compare import MEMORY, compare
 
 def main() -> None:
     """Print a row a configuration and the largest error of each counter."""
-    parser = argparse.ArgumentParser(prog="python -m workloads.mirrored", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pysim.workloads.mirrored", description=__doc__)
     parser.add_argument(
         "kernels", nargs="*", metavar="KERNEL", help=f"of {', '.join(TEMPLATES)} (default: all)"
     )

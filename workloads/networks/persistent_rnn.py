@@ -19,6 +19,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.gemm_choice import choose_gemm
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
 from pysim.errors import WorkloadError
 from pysim.machine.config import Config
@@ -26,10 +30,6 @@ from pysim.machine.devices import device
 from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import OP, Affine, Code, Program, Sem
-from workloads.kernels.gemm import gemm
-from workloads.kernels.gemm_choice import choose_gemm
-from workloads.kernels.machine_hints import MachineHints
-from workloads.kernels.tiles import WARP, Tile, tile_ops
 
 from .rnn import CELLS
 

@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
-from pysim import Config
-from workloads.studies.table_size import (
+from pysim.workloads.studies.table_size import (
     ALL,
     CONSUMERS,
     COUNTS,
@@ -32,7 +30,9 @@ from workloads.studies.table_size import (
     swept,
     thinned,
 )
-from workloads.validation.kept import Figures
+from pysim.workloads.validation.kept import Figures
+
+from pysim import Config
 
 KEPT = 0.95  # share of the best gain that the smallest configuration keeps
 ROUNDS, QUICK_ROUNDS = 24, 2

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysim.workloads.kernels.gemm_case import column_major
+from pysim.workloads.kernels.gemm_choice import Dtype, choose_gemm
+from pysim.workloads.kernels.gemm_sampling import plan
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.registry import make
+
 from pysim import Config, WorkloadError
-from workloads.kernels.gemm_case import column_major
-from workloads.kernels.gemm_choice import Dtype, choose_gemm
-from workloads.kernels.gemm_sampling import plan
-from workloads.kernels.machine_hints import MachineHints
-from workloads.registry import make
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique

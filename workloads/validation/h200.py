@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysim.workloads.mirrored import job_of
+from pysim.workloads.mirrored.chains import chain_job
+
 from pysim import Config, Job
-from workloads.mirrored import job_of
-from workloads.mirrored.chains import chain_job
 
 from .baselines import measured_base, roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique

@@ -252,7 +252,7 @@ class Row:
 
 def rows() -> list[Row]:
     """Return the measured rows."""
-    text = files("workloads").joinpath("measured/accelsim.csv").read_text(encoding="utf-8")
+    text = files("pysim.workloads").joinpath("measured/accelsim.csv").read_text(encoding="utf-8")
     return [
         Row(
             row["input"],

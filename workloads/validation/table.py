@@ -64,7 +64,7 @@ class Row:
 
 def packaged(name: str) -> str:
     """Return the text of a table in ``workloads/measured``."""
-    return files("workloads").joinpath("measured", name).read_text(encoding="utf-8")
+    return files("pysim.workloads").joinpath("measured", name).read_text(encoding="utf-8")
 
 
 def text_of(path: Path) -> str:

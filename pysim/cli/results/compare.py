@@ -38,7 +38,7 @@ def compare(words: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(words)
 
-    import stats
+    from pysim import stats
     from pysim.program.memory_budget import limit
 
     try:

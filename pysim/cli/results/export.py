@@ -24,9 +24,9 @@ def export(words: list[str]) -> None:
     parser.add_argument("--max-memory", type=size_option, metavar="SIZE", help="memory of the tables")
     args = parser.parse_args(words)
 
-    import stats
+    from pysim import stats
     from pysim.program.memory_budget import limit
-    from stats.export.parquet import table_names
+    from pysim.stats.export.parquet import table_names
 
     path, chosen = Path(args.results), () if args.tables == ("all",) else args.tables
     try:

@@ -45,9 +45,9 @@ def report(words: list[str]) -> None:
     if target.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output: {target}: the name of a report ends in .html")
 
-    import stats
+    from pysim import stats
     from pysim.results.result_file import parameter_meanings
-    from stats.page import open_sources, write_report
+    from pysim.stats.page import open_sources, write_report
 
     try:
         recordings, sweep = open_sources(args.files, args.point)
@@ -67,10 +67,10 @@ def report(words: list[str]) -> None:
 
 
 def _edges(results: Any) -> tuple[Any, str]:
-    """Return the ``stats.page.Edges`` of the job of a result file, or None and why there are none."""
+    """Return the ``pysim.stats.page.Edges`` of the job of a result file, or None and why there are none."""
     from pysim.cli.job_source import job_of_result
     from pysim.results.result_file import page_edges
-    from workloads.registry import make
+    from pysim.workloads.registry import make
 
     try:
         with reading_input():

@@ -45,8 +45,8 @@ def timeline(words: list[str]) -> None:
     if not target.name.endswith((".json", ".json.gz")):
         raise ConfigError(f"--output: {target}: the name of a trace ends in .json or .json.gz")
 
-    import stats
-    from stats.export import open_runs, write_chrome_trace
+    from pysim import stats
+    from pysim.stats.export import open_runs, write_chrome_trace
 
     try:
         results, runs = open_runs(args.file, args.schemes, args.kernels)

@@ -57,7 +57,7 @@ class Local:
         _watch(folder, [*command], jobs, set(left), self._progress(len(left)))
 
     def _progress(self, total: int) -> Callable[[int], None]:
-        import stats
+        from pysim import stats
 
         log = stats.Log(self.quiet, unit="points")
         return lambda done: log("points", done, total)

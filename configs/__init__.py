@@ -1,0 +1,1 @@
+"""Runnable experiments, one question each: ``python -m pysim.configs.titanv_gru``."""

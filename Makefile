@@ -126,7 +126,8 @@ extras: $(FULL)
 	$(EXTRAS)/bin/python -m pytest -q $(READERS)
 	rm -rf $(EXTRAS)
 
-READERS := tests/stats/test_pandas.py tests/stats/test_parquet.py tests/stats/test_comparison.py tests/docs/test_notebook.py
+READERS := tests/stats/test_pandas.py tests/stats/test_parquet.py tests/stats/test_comparison.py \
+	tests/docs/test_notebook.py tests/docs/test_analysis_page.py
 
 # docs/batches.md says what is tested; submitit and Dask only for this
 slurm: $(FULL)

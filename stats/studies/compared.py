@@ -57,7 +57,10 @@ def side(given: str | os.PathLike[str] | Results | SweepResults, most_bytes: int
     if isinstance(given, SweepResults):
         return _of_sweep(given, most_bytes)
     if not isinstance(given, Results):
-        raise StoreError(f"{type(given).__name__} is no result file: give a path, or what stats.load returns")
+        raise StoreError(
+            f"{type(given).__name__} is no result file: give a path or stats.load(path);"
+            " to_file writes a Result"
+        )
     given.verify()
     tables = {name: given.array(name) for name in given if name not in LEFT_OUT}
     if "runs" not in tables:

@@ -2,7 +2,6 @@
 
 import ast
 import csv
-import importlib.util
 import re
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import pysim
 from pysim.cli.table_reference import known_tables, markdown
-from tests.support.pages import ROOT, block, writer
+from tests.support.pages import ROOT, block, run_page, writer
 
 
 def test_every_page_has_a_target():
@@ -141,32 +140,10 @@ def test_paths_exist(page):
     assert not [path for path in named if not (ROOT / path).exists()]
 
 
-def _run_page(name, leave_out=()):
-    """Run the code of a page, block after block; return its names."""
-    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    names = {}
-    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        if not any(word in code for word in leave_out):
-            exec(code, names)
-    return names
-
-
 def test_the_page_beside_the_notebook_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert _run_page("notebook.md")["result"].time_us("stream") > 0
+    assert run_page("notebook.md")["result"].time_us("stream") > 0
     assert (tmp_path / "half.toml").exists()
-
-
-def test_the_page_of_reading_runs(monkeypatch, tmp_path):
-    for library in ("pandas", "tables", "matplotlib"):
-        pytest.importorskip(library)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # of the process pool
-    names = _run_page("analysis.md", () if importlib.util.find_spec("pyarrow") else ("to_parquet",))
-    assert names["names"] == [f"/{name}" for name in names["old"]]
-    assert names["change"].configuration["path"].tolist() == ["scheme.window"]
-    assert len(names["change"].runs)
-    assert len(set(names["times"])) == 2
 
 
 def test_the_scheme_of_the_page_runs(capsys):

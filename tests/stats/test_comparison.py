@@ -230,7 +230,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         (tmp_path, "holds no sweep"),
         (tmp_path / "half.h5", r"half\.h5 cannot be read"),
         (tmp_path / "other.h5", "has no table runs"),
-        (3, "int is no result file"),
+        (3, "int is no result file: give a path"),
     ):
         for both in ((tmp_path / "a.h5", other), (other, tmp_path / "a.h5")):
             with pytest.raises(stats.StoreError, match=why) as caught:

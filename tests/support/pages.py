@@ -21,3 +21,13 @@ def block(path: Path, name: str) -> str:
     found = re.findall(marks, path.read_text(encoding="utf-8"), re.DOTALL)
     assert len(found) == 1, name
     return found[0]
+
+
+def run_page(name, leave_out=()):
+    """Run the Python code of a page, block after block, but blocks with a word; return its names."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        if not any(word in code for word in leave_out):
+            exec(code, names)
+    return names

@@ -10,9 +10,8 @@ def convert_all(cases, folder):
     """Write the SASS traces of the inputs into a folder; return the converted file of each."""
     from pathlib import Path
 
-    from pysim.workloads.validation import peer_traces
-
     from pysim.trace.convert import convert
+    from pysim.workloads.validation import peer_traces
 
     made = {}
     for case in cases:
@@ -43,10 +42,9 @@ def replay(path, config, threads, repeats):
 
 def options_of():
     """Read the command line."""
-    from pysim.workloads.validation import peer_traces
-
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
     from pysim.cli.script import Script
+    from pysim.workloads.validation import peer_traces
 
     names = list(peer_traces.INPUTS)
     parser = make_parser(
@@ -76,10 +74,9 @@ def run_rows(args, script, show, found, parts):
     """
     import tempfile
 
-    from pysim.workloads.validation import peer_traces
-
     from pysim.machine.config import Config
     from pysim.machine.devices import device
+    from pysim.workloads.validation import peer_traces
 
     measured = peer_traces.rows()
     baseline = peer_traces.baseline_model(measured, 3)[1]

@@ -26,11 +26,10 @@ MORE = 4  # factor on the number of simulated environments, for longer kernels
 
 def options_of():
     """Read the command line; ``--gpu`` simulates that GPU alone."""
-    from pysim.workloads.applications.acs import GRAPHS
-
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
+    from pysim.workloads.applications.acs import GRAPHS
 
     parser = make_parser(
         __doc__,
@@ -84,12 +83,12 @@ def main():
     first, machines = options_of()
 
     import numpy as np
+
+    from pysim import stats
     from pysim.stats.studies.groups import format_groups, group_rows
     from pysim.stats.studies.suite import draw_suite
     from pysim.workloads.applications.acs import GRAPHS
     from pysim.workloads.registry import make
-
-    from pysim import stats
 
     options, chosen = first.options, first.workload
     stats.check_writable(first.path, options.force, first.configuration)

@@ -100,10 +100,9 @@ def runs_of(script, name, job, small, relieved, log):
 
 def options_of():
     """Read the command line; ``--gpu`` simulates that GPU alone."""
-    from pysim.workloads.applications.blockmaestro import APPS
-
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
+    from pysim.workloads.applications.blockmaestro import APPS
 
     parser = make_parser(
         __doc__,
@@ -129,12 +128,12 @@ def main():
     first = options_of()
 
     import numpy as np
-    from pysim.stats.studies.suite import draw_suite, format_suite
-    from pysim.workloads.applications.blockmaestro import APPS
-    from pysim.workloads.registry import make
 
     from pysim import stats
     from pysim.results.gap import gap_notes
+    from pysim.stats.studies.suite import draw_suite, format_suite
+    from pysim.workloads.applications.blockmaestro import APPS
+    from pysim.workloads.registry import make
 
     options, chosen = first.options, first.workload
     stats.check_writable(first.path, options.force, first.configuration)

@@ -20,10 +20,9 @@ def main():
     script = Script.start("compare_schemes", parser, parser.parse_args(), ("workload",))
 
     # slow imports: only after the options are checked
+    from pysim import stats
     from pysim.stats.pictures.bars import draw_schemes
     from pysim.workloads import make
-
-    from pysim import stats
 
     job = make(script.workload["workload"], script.config)
     run = script.run(job, stats, stats.Log(script.options.quiet))

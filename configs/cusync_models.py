@@ -79,10 +79,10 @@ def main():
     script = options_of()
 
     import numpy as np
-    from pysim.stats.studies.models import Layer, draw_layers, format_layers, layer_rows
-    from pysim.workloads.validation.cusync_models import pieces_of, published, schemes_of
 
     from pysim import stats
+    from pysim.stats.studies.models import Layer, draw_layers, format_layers, layer_rows
+    from pysim.workloads.validation.cusync_models import pieces_of, published, schemes_of
 
     options, chosen = script.options, script.workload
     stats.check_writable(script.path, options.force, script.configuration)

@@ -32,9 +32,9 @@ def simulated(suite, config, steps, cases, threads, log):
 def table_of(suite, steps, cases, found):
     """Return the table ``budget``: for each mechanism a row a class of kernels, and one for all of them."""
     import numpy as np
-    from pysim.workloads.validation.budget import errors
 
     from pysim import stats
+    from pysim.workloads.validation.budget import errors
 
     kinds = np.array([case.kind for case in cases])
     base = errors(cases, found[steps[0].off])
@@ -84,12 +84,11 @@ def main():
     )
     args = parser.parse_args()
 
+    from pysim import stats
     from pysim.stats.studies.budget import format_budget
     from pysim.workloads.validation.budget import short, steps_of
     from pysim.workloads.validation.suites import SUITES as KNOWN
     from pysim.workloads.validation.suites import cases_of
-
-    from pysim import stats
 
     suite = KNOWN[args.suite]
     args.gpu = args.gpu or suite.gpu

@@ -37,10 +37,10 @@ def main():
     from dataclasses import replace
 
     import numpy as np
-    from pysim.stats.pictures.heatmap import draw_camping, format_camping
-    from pysim.workloads.registry import make
 
     from pysim import stats
+    from pysim.stats.pictures.heatmap import draw_camping, format_camping
+    from pysim.workloads.registry import make
 
     job = script.job(make(args.workload, script.config))
     stats.check_writable(path, options.force, script.configuration)

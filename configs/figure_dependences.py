@@ -47,10 +47,9 @@ def options_of():
 
 def graph_and_runs(script, job, again, log, show):
     """Print and return the tables of a job's dependence graph and of its runs under the schemes."""
-    from pysim.stats.text.dependences import format_dependences
-
     from pysim import stats
     from pysim.results.graph_tables import GraphTables
+    from pysim.stats.text.dependences import format_dependences
 
     result = script.simulate(job, tables=script.tables_to_simulate, progress=log)
     study = GraphTables(job, renamed=again)
@@ -69,13 +68,13 @@ def main():
     script, svgs = options_of()
 
     import numpy as np
-    from pysim.stats.pictures.graph_layout import layout
-    from pysim.stats.pictures.graph_picture import to_png, to_svg
-    from pysim.workloads.networks.rnn import gru
 
     from pysim import stats
     from pysim.program.rename import renamed
     from pysim.results.graph_schema import TABLES as GRAPH
+    from pysim.stats.pictures.graph_layout import layout
+    from pysim.stats.pictures.graph_picture import to_png, to_svg
+    from pysim.workloads.networks.rnn import gru
 
     options, path, size = script.options, script.path, script.workload
     stats.check_writable(path, options.force, script.configuration)

@@ -50,10 +50,10 @@ def main():
     script = Script.start("gap_table", parser, parser.parse_args(), ("networks",))
 
     import numpy as np
-    from pysim.workloads.registry import make
 
     from pysim import stats
     from pysim.results.gap import gap_notes
+    from pysim.workloads.registry import make
 
     log = stats.Log(script.options.quiet)
     shown = [s for s in script.options.schemes if s != "stream"]

@@ -69,11 +69,11 @@ def main():
     from dataclasses import replace
 
     import numpy as np
-    from pysim.stats.pictures.plot import draw_occupancy
-    from pysim.workloads.registry import make
 
     from pysim import stats
     from pysim.program.library_kernels import library_kernels
+    from pysim.stats.pictures.plot import draw_occupancy
+    from pysim.workloads.registry import make
 
     stats.check_writable(script.path, script.options.force, script.configuration)
     log = stats.Log(script.options.quiet)

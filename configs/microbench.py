@@ -60,6 +60,7 @@ def tables_of(found):
 def summarize(found, left, show):
     """Print a summary of the errors, and the measured constants that are not simulated."""
     import numpy as np
+
     from pysim.workloads import microbench
 
     shares = np.abs([row["error"] for row in found if row["measured"]])
@@ -84,14 +85,13 @@ def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     from pathlib import Path
 
-    from pysim.workloads import microbench
-    from pysim.workloads.microbench.bench import Bench
-
     from pysim import ConfigError, stats
     from pysim.cli.checks import choice
     from pysim.cli.interrupts import keeping
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
+    from pysim.workloads import microbench
+    from pysim.workloads.microbench.bench import Bench
 
     parser = make_parser(
         __doc__,

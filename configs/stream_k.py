@@ -26,10 +26,9 @@ def micros(script, kernel, sizes):
 
 def times(script, tiling, sizes, kinds, least=1):
     """Return the time (us) of a GEMM of (M, N, K): ``plain``, and each kind of Stream-K."""
+    from pysim.program.job import Memory
     from pysim.workloads.kernels.cutlass import cutlass_gemm
     from pysim.workloads.kernels.stream_k import resident, stream_k, workspace
-
-    from pysim.program.job import Memory
 
     m, n, k = sizes
     memory = Memory()
@@ -133,9 +132,8 @@ def main():
         ("table", "tile", "stages", "depth", "tiles", "least", "most"),
     )
 
-    from pysim.workloads.kernels.cutlass import multistage
-
     from pysim import stats
+    from pysim.workloads.kernels.cutlass import multistage
 
     chosen = script.workload
     try:

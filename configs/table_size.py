@@ -8,11 +8,10 @@ from pysim.cli.entry import run_script
 
 def options_of():
     """Read the command line."""
-    from pysim.workloads.studies.table_size import NETWORKS
-
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
+    from pysim.workloads.studies.table_size import NETWORKS
 
     parser = make_parser(
         __doc__,
@@ -39,10 +38,9 @@ def main():
 
     script, fresh = options_of()
 
+    from pysim import stats
     from pysim.stats.studies.hardware import draw_table_size, plain, sections
     from pysim.workloads.studies.table_search import Study, tables_of
-
-    from pysim import stats
 
     options, config = script.options, script.config
     stats.check_writable(script.path, options.force, script.configuration)

@@ -36,10 +36,9 @@ def main():
     script = Script.start("titanv_gru", parser, parser.parse_args(), KEYS)
 
     # slow imports: only after the options are checked
+    from pysim import stats
     from pysim.workloads.kernels.machine_hints import MachineHints
     from pysim.workloads.networks.rnn import gru
-
-    from pysim import stats
 
     job = gru(**script.workload, hints=MachineHints.of(script.config)).with_arguments(script.workload)
     run = script.run(job, stats, stats.Log(script.options.quiet))

@@ -65,11 +65,10 @@ def report(suite, table, baselines, show):
 
 def options_of(suites):
     """Read the command line; return suite, cases, number of rows left out, script and ``--fresh``."""
-    from pysim.workloads.validation.suites import cases_of
-
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
+    from pysim.workloads.validation.suites import cases_of
 
     width = max(map(len, suites))
     lines = [f"  {suite.name:<{width}}  {suite.gpu}: {suite.doc}" for suite in suites.values()]
@@ -107,9 +106,9 @@ def options_of(suites):
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     import numpy as np
-    from pysim.workloads.validation.suites import SUITES
 
     from pysim import stats
+    from pysim.workloads.validation.suites import SUITES
 
     suite, every, left_out, script, fresh = options_of(SUITES)
     options = script.options

@@ -141,9 +141,12 @@ class Results(Mapping[str, "pd.DataFrame"]):
         if attributes["schema"] > schema.VERSION:
             raise StoreError(f"{self.path} was written by a newer version (schema {attributes['schema']})")
         try:
-            self.configuration: dict[str, Any] = json.loads(str(attributes.pop("configuration")))
-        except ValueError as error:
+            made = json.loads(str(attributes.pop("configuration")))
+            if not isinstance(made, dict):
+                raise ValueError("no object")
+        except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.path} is damaged: its configuration is no JSON") from error
+        self.configuration: dict[str, Any] = made
         self.attributes: dict[str, str | int | float] = attributes
 
     def __getitem__(self, name: str) -> pd.DataFrame:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pysim import stats
 from pysim.stats.studies.budget import markdown_budget
 from pysim.stats.studies.validation import BESIDE, FIGURES, HALVES, summary
 from pysim.workloads.validation.cases import Baseline, Case
 from pysim.workloads.validation.suites import SUITES, cases_of
-
-from pysim import stats
 
 from . import validation
 from .readme import write_truth

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pysim.stats.studies.suite import FLOOR, SAME, geometric, grid
 
 from pysim import stats
+from pysim.stats.studies.suite import FLOOR, SAME, geometric, grid
 
 from .writing import DOCS, replace, shown
 

@@ -6,9 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from pysim.stats.studies.hardware import markdown, sections
-
 from pysim import stats
+from pysim.stats.studies.hardware import markdown, sections
 
 from .readme import write_found
 from .writing import DOCS, replace, shown

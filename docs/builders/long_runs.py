@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pysim.workloads import make
-
 from pysim import simulate
+from pysim.workloads import make
 
 from .writing import DOCS, replace
 

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pysim.workloads.microbench import rows
 
 from pysim import stats
+from pysim.workloads.microbench import rows
 
 from .writing import DOCS, replace, shown, table
 

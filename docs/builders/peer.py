@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from pysim.workloads.validation import peer_traces
 
 from .readme import write_truth

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from pysim.workloads.microbench import kernels as micro
-from pysim.workloads.microbench.bench import buffer, pattern
-from pysim.workloads.microbench.bench import kernel as make_kernel
-from pysim.workloads.mirrored import job_of
-
 from pysim import simulate
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code
 from pysim.results.energy import EVENTS, joules
+from pysim.workloads.microbench import kernels as micro
+from pysim.workloads.microbench.bench import buffer, pattern
+from pysim.workloads.microbench.bench import kernel as make_kernel
+from pysim.workloads.mirrored import job_of
 
 if TYPE_CHECKING:
     from pysim import Config

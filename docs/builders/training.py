@@ -15,6 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from pysim import Config, simulate
+from pysim.errors import SimError
+from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.kernels.copy import fill
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.gemm_choice import choose_gemm
@@ -23,10 +26,6 @@ from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.pointwise import Field, cell, elementwise, pointwise
 from pysim.workloads.networks.rnn import CELLS
 from pysim.workloads.validation.kept import Figures
-
-from pysim import Config, simulate
-from pysim.errors import SimError
-from pysim.program.job import Job, Kernel, Memory, Tensor
 
 # of the kernels below: the cache of outcomes knows the sources of pysim and workloads, not this one
 SOURCE = sha256(Path(__file__).read_bytes()).hexdigest()

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from pysim.workloads.validation.kept import Figures
 
     from pysim.cli.script import Script
+    from pysim.workloads.validation.kept import Figures
 
     from .training import Task
 
@@ -72,9 +72,8 @@ def main() -> None:
 
     script, fresh = options_of()
 
-    from pysim.workloads.validation import cache, kept
-
     from pysim import stats
+    from pysim.workloads.validation import cache, kept
 
     from .training import LAYERS, QUICK, RECURRENT, SOURCE, simulated, tasks_of
     from .utilization_levels import draw_utilization, format_utilization

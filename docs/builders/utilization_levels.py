@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.schema import Table
 from pysim.stats.store import StoreError, decode

@@ -10,8 +10,8 @@ Tables = Mapping[str, Sequence[Any]]  # by table: columns as pysim or stats decl
 
 def known_tables() -> Tables:
     """Return the columns of all tables by name: of a run, of a graph, and of those that scripts make."""
-    from pysim.stats import schema as stats_schema
     from pysim.results import graph_schema, schema
+    from pysim.stats import schema as stats_schema
 
     return {**schema.TABLES, **graph_schema.TABLES, **stats_schema.TABLES}
 

@@ -13,6 +13,7 @@ from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, MissingLibraryError
 from pysim.schemes.registry import parse_scheme
 
+from .columns import Column
 from .schema import DTYPES, RECORDED, TABLES
 from .tables import tb_waits
 
@@ -130,6 +131,19 @@ class Result:
         frame.attrs["docs"] = {column.name: column.doc for column in TABLES[name]}
         return frame
 
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What decides the result: the workload, the schemes and all parameters; a file holds it, too."""
+        from .result_file import configuration_of
+
+        return configuration_of(self.tables(), self.job, self.config)
+
+    def columns(self, name: str) -> tuple[Column, ...]:
+        """Return the columns of a table: name, numpy type, unit and meaning; ConfigError if there is none."""
+        if name not in self.tables():
+            raise ConfigError(f"no table {name!r}: there are {', '.join(self.tables())}")
+        return TABLES[name]
+
     def to_file(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the result to FILE.h5, as scripts do, and its configuration to FILE.json beside it.
 
@@ -143,8 +157,7 @@ class Result:
         """
         from .result_file import attributes, write
 
-        about = attributes(self.deps, self.interrupted)
-        write(path, self.tables(), self.job, self.config, about, force)
+        write(path, self.tables(), attributes(self.deps, self.interrupted), self.configuration, force)
 
     def report(
         self, target: str | os.PathLike[str], *, most_tbs: int | None = None, force: bool = False

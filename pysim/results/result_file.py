@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysim import __version__
-from pysim.errors import ConfigError, MissingLibraryError, OutputError
+from pysim.errors import OutputError
 from pysim.schemes.registry import kernel_level
 from pysim.units import ROWS
 
@@ -84,19 +84,25 @@ def store(
 def write(
     path: str | os.PathLike[str],
     tables: Mapping[str, Any],
-    job: Job,
-    config: Config,
     about: Mapping[str, str],
+    configuration: dict[str, Any],
     force: bool,
 ) -> None:
-    """Write the tables of a job's runs; ``about``: :func:`attributes`. OutputError if they cannot be."""
+    """Write the tables of a result; ``about``: :func:`attributes`. OutputError if they cannot be written."""
     from pysim import stats
 
-    made = _configuration_of(tables, job, config)
     try:
-        store(path, tables, {"script": SCRIPT, **about}, made, force)
+        store(path, tables, {"script": SCRIPT, **about}, configuration, force)
     except stats.StoreError as error:
         raise OutputError(str(error)) from error
+
+
+def configuration_of(tables: Mapping[str, Any], job: Job, config: Config) -> dict[str, Any]:
+    """Return what a file of these tables says of their making."""
+    schemes = [name.decode() for name in tables["runs"]["scheme"].tolist()]
+    held = [name for name in tables if len(tables[name])]
+    renamed = job.origin is not None and job.origin.renamed
+    return configuration(SCRIPT, _workload(job, config), schemes, held, config, renamed)
 
 
 def report(
@@ -114,7 +120,7 @@ def report(
     from pysim.stats.page import MOST_TBS, Recording, write_report
 
     about = {"script": SCRIPT, stats.KERNEL_LEVEL: _kernel_level(tables)}
-    made = _configuration_of(tables, job, config)
+    made = configuration_of(tables, job, config)
     held = Held(job.name, tables, about, made, schema.TABLES)
     recording = Recording(held, job.name, page_edges(deps))
     try:
@@ -139,13 +145,6 @@ def parameter_meanings() -> dict[str, tuple[str, str]]:
 
 def _kernel_level(tables: Mapping[str, Any]) -> str:
     return json.dumps(kernel_level(tables["runs"]["scheme"].tolist()) if "runs" in tables else [])
-
-
-def _configuration_of(tables: Mapping[str, Any], job: Job, config: Config) -> dict[str, Any]:
-    schemes = [name.decode() for name in tables["runs"]["scheme"].tolist()]
-    held = [name for name in tables if len(tables[name])]
-    renamed = job.origin is not None and job.origin.renamed
-    return configuration(SCRIPT, _workload(job, config), schemes, held, config, renamed)
 
 
 def picture(tables: Mapping[str, Any], kind: str, title: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.store import Results, StoreError
 from pysim.stats.waits import WAITS
 from pysim.stats.whole_file import check_target, whole_file

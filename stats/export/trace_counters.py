@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.schema import Table
 
 from .trace_events import counter, units_of_us

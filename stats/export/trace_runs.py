@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.text.runs import format_time

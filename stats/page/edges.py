@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.store import Results
 
 from .blob import Blob, blob

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.schema import SHARES, Table
 from pysim.stats.store import Results, decode
 from pysim.stats.waits import orders_kernels, ready_together, tb_waits

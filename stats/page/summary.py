@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from pysim.stats.schema import SHARES
 from pysim.stats.store import INTERRUPTED, Results
 from pysim.stats.text.runs import format_time

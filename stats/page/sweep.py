@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.sweep import PLAN, POINTS, SweepResults

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.schema import SHARES, Table
 from pysim.stats.store import StoreError

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+
 from pysim.stats.schema import Table
 from pysim.stats.store import StoreError
 

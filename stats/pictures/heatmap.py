@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.store import StoreError, decode
 from pysim.stats.text.runs import format_time

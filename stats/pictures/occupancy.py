@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.store import decode
 
 # distinguishable for colour-blind readers, too (after Okabe and Ito, and Tol); none is near white or grey

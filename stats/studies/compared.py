@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+
+from pysim.stats.column import Declared
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.sweep import LEFT_OUT, POINTS, SweepResults
@@ -29,6 +31,23 @@ TAKEN = (
 )
 
 
+class Simulated(Protocol):
+    """A result that is in memory, such as a ``pysim.Result``."""
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What a file of it says of its making."""
+
+    def tables(self) -> Mapping[str, Table]:
+        """Return structured arrays by name."""
+
+    def columns(self, name: str) -> Sequence[Declared]:
+        """Return the columns of a table."""
+
+
+Comparable = str | os.PathLike[str] | Results | SweepResults | Simulated
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of two things that are compared.
@@ -47,8 +66,8 @@ class Side:
         return decode(self.tables[table][name])
 
 
-def side(given: str | os.PathLike[str] | Results | SweepResults, most_bytes: int | None = None) -> Side:
-    """Read a result file or a sweep's folder, after checking that its tables have their hash.
+def side(given: Comparable, most_bytes: int | None = None) -> Side:
+    """Read a result file or a sweep's folder, after checking that its tables have their hash, or a result.
 
     ``most_bytes``: of the tables of a sweep. Raises StoreError for what is no such thing, or damaged.
     """
@@ -57,10 +76,7 @@ def side(given: str | os.PathLike[str] | Results | SweepResults, most_bytes: int
     if isinstance(given, SweepResults):
         return _of_sweep(given, most_bytes)
     if not isinstance(given, Results):
-        raise StoreError(
-            f"{type(given).__name__} is no result file: give a path or stats.load(path);"
-            " to_file writes a Result"
-        )
+        return _of_result(given)
     given.verify()
     tables = {name: given.array(name) for name in given if name not in LEFT_OUT}
     if "runs" not in tables:
@@ -68,6 +84,16 @@ def side(given: str | os.PathLike[str] | Results | SweepResults, most_bytes: int
     units = {name: given.attrs[name]["units"] for name in tables}
     places = tables.pop(POINTS, None)
     return Side(str(given.path), tables, units, _grid(tables, places), dict(flat(given.configuration)))
+
+
+def _of_result(given: Simulated) -> Side:
+    if not all(hasattr(given, name) for name in ("tables", "columns", "configuration")):
+        raise StoreError(f"{type(given).__name__} is no result: give a path, stats.load(path) or a Result")
+    tables = {name: rows for name, rows in given.tables().items() if name not in LEFT_OUT}
+    units = {name: {column.name: column.unit for column in given.columns(name)} for name in tables}
+    runs = tables["runs"]
+    label = " on ".join(", ".join(dict.fromkeys(decode(runs[name]).tolist())) for name in ("workload", "gpu"))
+    return Side(label, tables, units, {}, dict(flat(given.configuration)))
 
 
 def _of_sweep(given: SweepResults, most_bytes: int | None) -> Side:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.missing import how_to_install
 from pysim.stats.schema import Table
-from pysim.stats.store import Results, StoreError, decode
-from pysim.stats.sweep import SweepResults
+from pysim.stats.store import StoreError, decode
 from pysim.stats.text.comparison import DURATION, format_comparison
 
-from .compared import Side, side
+from .compared import Comparable, Side, side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,12 +83,12 @@ class Comparison:
 
 
 def compare(
-    a: str | os.PathLike[str] | Results | SweepResults,
-    b: str | os.PathLike[str] | Results | SweepResults,
+    a: Comparable,
+    b: Comparable,
     *,
     most_bytes: int | None = None,
 ) -> Comparison:
-    """Return what differs between two result files, or two sweeps.
+    """Return what differs between two results: files, sweeps, or a ``pysim.Result`` each.
 
     Runs are matched by the keys of a grid that both have and by scheme, and where these name several runs of
     a result also by workload, GPU and arguments; kernels of a run by name and occurrence, so that a kernel
@@ -193,11 +192,12 @@ def _matched_kernels(a: Side, b: Side, runs: pd.DataFrame) -> _Matched:
     keys = [name for name in runs.columns if not name.startswith("_")]
     sides = []
     for this, at in ((a, "_a"), (b, "_b")):
-        if not {"kernels", "names"} <= set(this.tables):
+        if not (_has(this, "kernels", _NAMED) and _has(this, "names", ("name", "text"))):
             return _Matched(pd.DataFrame(columns=[*keys, "name", "occurrence", "_a", "_b"]), [], [])
         rows = this.tables["kernels"]
         texts = pd.DataFrame({name: this.column("names", name) for name in ("run", "name", "text")})
         frame = pd.DataFrame({name: rows[name] for name in _NAMED})
+        texts = texts.drop_duplicates(["run", "name"])
         frame = frame.merge(texts, how="left", on=["run", "name"])[["run", "kernel", "text"]]
         frame.columns = ["run", "kernel", "name"]
         number = this.tables["runs"]["run"][runs[at].to_numpy(np.int64)]
@@ -221,6 +221,10 @@ def _matched_kernels(a: Side, b: Side, runs: pd.DataFrame) -> _Matched:
         numbers = zip(rows["run"].tolist(), rows["kernel"].tolist(), texts, strict=True)
         lone.append([("kernels", *row) for row in numbers])
     return _Matched(both, *lone)
+
+
+def _has(this: Side, table: str, columns: Sequence[str]) -> bool:
+    return table in this.tables and set(columns) <= set(this.tables[table].dtype.names or ())
 
 
 def _labels(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+
 from pysim.stats.schema import Table
 
 from .suite import geometric, grid, lines

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.pictures.occupancy import PALETTE
 from pysim.stats.schema import Table

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.pictures.plot import bar_style
 from pysim.stats.schema import Table

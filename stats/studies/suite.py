@@ -6,6 +6,7 @@ import io
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
+
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.pictures.plot import bar_style
 from pysim.stats.schema import Table

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pysim.stats.schema import Table
 
 Mask = NDArray[np.bool_]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 import numpy as np
+
 from pysim.stats.schema import SHARES, Table
 
 _BAR = 30

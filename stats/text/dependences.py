@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from pysim.stats.schema import Table
 
 _BYTES = {"sector": "32 B", "line": "128 B", "page": "4 KiB"}

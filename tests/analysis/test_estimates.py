@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from pysim.workloads.registry import make
 
 from pysim import Config, bound, device, simulate
 from pysim.engine.limits import ESTIMATE_KINDS, estimates
+from pysim.workloads.registry import make
 from tests.core.harness import config
 from tests.support.calls import caller
 from tests.support.thin import thin

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.registry import make
 
 from pysim.analysis.traffic import dram_traffic
 from pysim.program.job import Job, Memory
+from pysim.workloads.kernels import micro
+from pysim.workloads.registry import make
 from tests.schemes.test_prologue import chain
 
 from .test_lower_bound import rows_of

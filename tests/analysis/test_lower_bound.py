@@ -9,12 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.applications.blockmaestro import APPS
-from pysim.workloads.applications.dynamic_networks import KINDS
-from pysim.workloads.applications.rigid_bodies import SYSTEMS, THREADS
-from pysim.workloads.kernels.copy import copy
-from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
-from pysim.workloads.registry import WORKLOADS, make
 
 from pysim import simulate
 from pysim.analysis.lower_bound import scheme_traits
@@ -25,6 +19,12 @@ from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program
 from pysim.schemes.registry import SCHEMES, parse_scheme
+from pysim.workloads.applications.blockmaestro import APPS
+from pysim.workloads.applications.dynamic_networks import KINDS
+from pysim.workloads.applications.rigid_bodies import SYSTEMS, THREADS
+from pysim.workloads.kernels.copy import copy
+from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
+from pysim.workloads.registry import WORKLOADS, make
 from tests.core.harness import config, execute, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.random_jobs import FREE, LAUNCHES

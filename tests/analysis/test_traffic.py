@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim.analysis.traffic import _Stack, compulsory_bytes, dram_traffic, written_bytes
 from pysim.program.job import Memory
 from pysim.program.regions import union
+from pysim.workloads.registry import make
 
 
 # ---- traffic ----

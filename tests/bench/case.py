@@ -14,9 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pysim.workloads.registry import make
-
 from pysim import Code, Job, Kernel, Program, simulate
+from pysim.workloads.registry import make
 
 # Enough columns to pin the timing of every SM and slice, but not all, so that a new counter is no new result.
 PINNED = {
@@ -48,11 +47,10 @@ def tiny_tbs(tbs: int = 1_000_000) -> Job:
 
 def traced(name: str) -> Job:
     """Return the job of an input of ``peer_traces`` as a trace that was written and converted."""
-    from pysim.workloads.validation import peer_traces
-
     from pysim.trace.convert import convert
     from pysim.trace.converted_file import ConvertedTrace
     from pysim.trace.job import trace_job
+    from pysim.workloads.validation import peer_traces
 
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)  # the job reads from the converted file as long as it lives

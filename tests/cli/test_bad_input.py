@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels.tiling import Tiling
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.errors import ConfigError, DependenceError, SimError, WorkloadError
@@ -13,6 +11,8 @@ from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.kernels.tiling import Tiling
+from pysim.workloads.registry import make
 from tests.core.harness import tiny
 
 

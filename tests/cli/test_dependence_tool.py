@@ -8,10 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pysim.stats.pictures.graph_layout import MOST_NODES, layout
-from pysim.stats.pictures.graph_picture import FILLS, to_dot, to_png, to_svg
-from pysim.stats.text.dependences import format_dependences
-from pysim.workloads.registry import make
 
 from pysim import stats
 from pysim.cli import command
@@ -20,6 +16,10 @@ from pysim.dependence.groups import KINDS
 from pysim.program.job import Job, Tensor
 from pysim.results.graph_tables import GraphTables, graph_hash
 from pysim.results.schema import DTYPES
+from pysim.stats.pictures.graph_layout import MOST_NODES, layout
+from pysim.stats.pictures.graph_picture import FILLS, to_dot, to_png, to_svg
+from pysim.stats.text.dependences import format_dependences
+from pysim.workloads.registry import make
 from tests.dependence.test_dependences import kernel, tiles
 from tests.dependence.test_graph import edges_of
 from tests.support.calls import caller, refused

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pysim.workloads import make
 
 from pysim import stats
 from pysim.cli.entry import run_script
@@ -21,6 +20,7 @@ from pysim.cli.options import OPTIONS, Options, counts, machine_threads, make_pa
 from pysim.cli.script import Script
 from pysim.errors import ConfigError, InputError, InternalError, OutputError, WorkloadError
 from pysim.machine.mechanisms import MECHANISMS
+from pysim.workloads import make
 
 
 def read(*args: str) -> Options:

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from pysim.stats.studies.groups import format_groups, group_rows
 
 from pysim import stats
 from pysim.results.schema import DTYPES
+from pysim.stats.studies.groups import format_groups, group_rows
 from tests.support.calls import caller, refused
 
 run = caller("acs_suite", "--subset", "quick", "--threads", "1", "--quiet")

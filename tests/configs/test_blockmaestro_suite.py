@@ -8,13 +8,13 @@ import runpy
 
 import numpy as np
 import pytest
-from pysim.stats.studies.suite import format_suite, geometric, losses
-from pysim.workloads import make
-from pysim.workloads.applications.blockmaestro import APPS
 
 from pysim import Config, stats
 from pysim.machine.devices import device
 from pysim.results.schema import DTYPES
+from pysim.stats.studies.suite import format_suite, geometric, losses
+from pysim.workloads import make
+from pysim.workloads.applications.blockmaestro import APPS
 from tests.support.calls import CONFIGS, caller, refused
 
 run = caller("blockmaestro_suite", "--small", "--threads", "1", "--quiet")

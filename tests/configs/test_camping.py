@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pysim.stats.pictures.heatmap import ROWS, draw_camping, format_camping, image_of, in_use
 
 from pysim import stats
+from pysim.stats.pictures.heatmap import ROWS, draw_camping, format_camping, image_of, in_use
 from tests.support.calls import Done, caller, refused
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.stats.studies.models import BEST, Layer, format_layers, layer_rows
-from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
-from pysim.workloads.kernels.pointwise import Field, elementwise
-from pysim.workloads.validation.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
 
 from pysim import Config, simulate, stats
 from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
 from pysim.results.schema import DTYPES
+from pysim.stats.studies.models import BEST, Layer, format_layers, layer_rows
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.pointwise import Field, elementwise
+from pysim.workloads.validation.cusync_models import STREAM_K, THEIRS, pieces_of, published, schemes_of
 from tests.support.calls import caller, refused
 
 run = caller("cusync_models", "--threads", "1", "--quiet")

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from pysim.workloads import make
 
 from pysim import stats
+from pysim.workloads import make
 from tests.support.calls import CONFIGS, caller, hear_ctrl_c
 
 GRU = CONFIGS / "titanv_gru.py"

@@ -6,6 +6,9 @@ import json
 
 import numpy as np
 import pytest
+
+from pysim import Config, stats
+from pysim.machine.devices import device
 from pysim.workloads.studies import table_size
 from pysim.workloads.studies.table_search import KEPT, smallest
 from pysim.workloads.studies.table_size import (
@@ -20,9 +23,6 @@ from pysim.workloads.studies.table_size import (
     thinned,
 )
 from pysim.workloads.validation.kept import Figures
-
-from pysim import Config, stats
-from pysim.machine.devices import device
 from tests.support.calls import caller, refused
 
 run = caller("table_size", "--threads", "1", "--quiet")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.errors import ConfigError
+from pysim.workloads.registry import make
 from tests.support.measured import measured_table
 
 from .harness import config, execute, lowered_of

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels import micro
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
+from pysim.workloads.kernels import micro
 
 SLOW = 0.8
 EPOCH_US = 997920 / 1024e3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
+from pysim.workloads.registry import make
 from tests.support.thin import DRAWS
 
 from .harness import SCHEMES, config, execute, tiny

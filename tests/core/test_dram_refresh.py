@@ -6,12 +6,12 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.kernels import micro
+from pysim.workloads.registry import make
 from tests.support.measured import measured_table
 
 from .harness import config, execute

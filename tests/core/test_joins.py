@@ -4,13 +4,13 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels.micro import read
-from pysim.workloads.registry import make
 
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.kernels.micro import read
+from pysim.workloads.registry import make
 from tests.support.measured import measured_table
 
 from .harness import config, execute, lowered_of, tiny

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.kernels.copy import fill
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
+from pysim.workloads.kernels import micro
+from pysim.workloads.kernels.copy import fill
 
 from .harness import execute, tiny
 from .test_partitions import two

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.kernels import micro
+from pysim.workloads.registry import make
 
 from .harness import SCHEMES, config, execute, tiny
 from .workloads_small import JOBS

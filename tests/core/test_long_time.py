@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 from pysim import Access, Job, simulate
 from pysim.program.profiled import profiled
+from pysim.workloads import make
 from tests.core.harness import execute, tiny
 
 # the origins of cycles move on every 2^38 ticks

@@ -6,13 +6,13 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.mirrored import job_of
 
 from pysim.errors import SimError
 from pysim.program.copies import copy_kernel
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.trace.copies import with_copies
+from pysim.workloads.mirrored import job_of
 from tests.support.measured import measured_table
 from tests.support.thin import thin
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.kernels.copy import fill
 
 from pysim.errors import SimError
 from pysim.program.job import Job, Memory
+from pysim.workloads.kernels import micro
+from pysim.workloads.kernels.copy import fill
 
 from .harness import config, execute, tiny
 from .workloads_small import JOBS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.registry import make
 
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
 from pysim.engine.simulation import Sim
 from pysim.results.schema import SERIES
+from pysim.workloads.registry import make
 
 from .harness import config, drive, lowered_of, tiny
 from .workloads_small import JOBS

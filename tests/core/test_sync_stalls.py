@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.program.warp_program import Code, Sem
+from pysim.workloads.registry import make
 from tests.schemes.test_prologue import chain
 
 from .harness import execute, tiny, total_of

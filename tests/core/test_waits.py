@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -23,6 +22,7 @@ from pysim.program.warp_program import Affine as At
 from pysim.program.warp_program import Code, Pattern, Program, Sem
 from pysim.schemes.launch_plan import LaunchPlan
 from pysim.schemes.registry import parse_scheme
+from pysim.workloads.registry import make
 from tests.support.measured import measured_table
 
 from .harness import config, drive, execute, outcome, tiny

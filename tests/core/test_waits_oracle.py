@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads.registry import make
 
 from pysim.errors import SimError, WorkloadError
 from pysim.program.warp_program import Code
 from pysim.schemes import in_kernel_sync
+from pysim.workloads.registry import make
 
 from .harness import execute, tiny
 from .test_waits import JOBS, PDL, SCHEMES

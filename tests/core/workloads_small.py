@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+
+from pysim.program.copies import copy_kernel
+from pysim.program.job import Job, Memory
+from pysim.trace.copies import with_copies
 from pysim.workloads.kernels import micro
 from pysim.workloads.kernels.copy import fill
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.tiling import Tiling
 from pysim.workloads.registry import make
-
-from pysim.program.copies import copy_kernel
-from pysim.program.job import Job, Memory
-from pysim.trace.copies import with_copies
 
 F32 = Tiling("t32", 32, 32, 8, 4)
 WIDE = Tiling("t32w", 32, 32, 32, 4)

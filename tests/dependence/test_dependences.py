@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 import pysim.dependence.dependences as module
 from pysim.dependence.dependences import Dependences, dependences, reduce_preds, without_edges
@@ -18,6 +17,7 @@ from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Mode, Tensor
 from pysim.program.regions import strided_ranges
 from pysim.program.warp_program import Program
+from pysim.workloads.registry import make
 
 if TYPE_CHECKING:
     from collections.abc import Callable

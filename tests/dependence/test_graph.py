@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence import graph as graph_module
@@ -21,6 +20,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Job, Kernel, Tensor
 from pysim.program.regions import GRANULES
 from pysim.program.rename import renamed
+from pysim.workloads.registry import make
 from tests.program.test_footprints import as_recorded, traces
 
 from .test_dependences import PROGRAM, closure, jobs, kernel, tiles

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import pytest
+
+from pysim.dependence import sync_coverage
+from pysim.dependence.dependences import dependences
+from pysim.dependence.producer_tiles import producer_edges
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import Affine
 from pysim.workloads.kernels.cutlass import cutlass_gemm as cutlass
 from pysim.workloads.kernels.cutlass import multistage
 from pysim.workloads.kernels.gemm import gemm
@@ -12,13 +19,6 @@ from pysim.workloads.kernels.region import Block, region_kernel
 from pysim.workloads.kernels.stream_k import stream_k, workspace
 from pysim.workloads.networks.mlp_pair import tiling
 from pysim.workloads.registry import make
-
-from pysim.dependence import sync_coverage
-from pysim.dependence.dependences import dependences
-from pysim.dependence.producer_tiles import producer_edges
-from pysim.errors import WorkloadError
-from pysim.program.job import Job, Memory
-from pysim.program.warp_program import Affine
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import F32
 from tests.oracle.random_shapes import rows_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.errors import DependenceError
 from pysim.program.job import Job, Memory
+from pysim.workloads.registry import make
 from tests.core.harness import execute, oracle
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from pysim.stats import schema
 
 from docs.builders.training import LAYERS, RECURRENT, Layer, Task, tasks_of
 from docs.builders.utilization_levels import draw_utilization, format_utilization, levels
 from pysim import stats
+from pysim.stats import schema
 from tests.support.calls import call, refused
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 import pysim
 from pysim import ConfigError, Job, Scheme, WorkloadError, simulate
+from pysim.workloads import make
 
 SMALL = "gru:hidden=64,batch=4,timesteps=2,layers=1"
 

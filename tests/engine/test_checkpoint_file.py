@@ -8,7 +8,6 @@ import random
 import struct
 
 import pytest
-from pysim.workloads import make
 
 from pysim import ConfigError, simulate
 from pysim._ffi import check, lib
@@ -17,6 +16,7 @@ from pysim.engine.checkpoint_file import CheckpointFile, writing
 from pysim.engine.checkpoints import Checkpoints
 from pysim.engine.simulation import Sim
 from pysim.errors import CheckpointError, OutputError
+from pysim.workloads import make
 from tests.core.harness import drive, lowered_of, oracle, outcome, tiny
 from tests.core.workloads_small import ALL
 

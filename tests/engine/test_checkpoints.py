@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from pysim.workloads import make
 
 from pysim import ConfigError, simulate
 from pysim.engine import simulation
 from pysim.engine.checkpoint_file import CheckpointFile
 from pysim.engine.checkpoints import Checkpoints
 from pysim.errors import TimeUp
+from pysim.workloads import make
 from tests.golden.cases import CASES
 from tests.golden.store import hashes, stored
 from tests.support.thin import thin

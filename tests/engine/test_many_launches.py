@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pysim.workloads import make
 
 from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, Tensor, simulate
 from pysim.analysis import estimate, traffic
 from pysim.dependence.dependences import dependences
 from pysim.program.access_regions import regions_of
+from pysim.workloads import make
 
 
 def program(args):

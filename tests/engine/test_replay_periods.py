@@ -6,14 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from pysim.workloads import make
-from pysim.workloads.kernels import micro
 
 from pysim import simulate
 from pysim.analysis.reuse_distance import missed_bytes
 from pysim.dependence.dependences import dependences
 from pysim.engine.replay import PeriodicRun, contract, find_periodic_runs, plan_gaps
 from pysim.program.job import Job, Memory
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 from tests.core.harness import config, tiny
 from tests.support.thin import thin
 

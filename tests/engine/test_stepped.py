@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 from pysim import ConfigError, Simulation, WorkloadError, simulate
 from pysim._ffi import lib
@@ -14,6 +13,7 @@ from pysim.engine.simulation import Sim
 from pysim.engine.stepped import CLONE_PARAMETERS
 from pysim.params import PARAMS
 from pysim.schemes.registry import parse_schemes
+from pysim.workloads import make
 from tests.core.harness import lowered_of, oracle, tiny
 from tests.golden.cases import CASES
 from tests.support.thin import thin

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 from pysim import ConfigError, DeadlockError, simulate
+from pysim.workloads import make
 
 JOB = "gru:hidden=256,batch=8,timesteps=3,layers=2"
 # a newer kernel is passed by as often as it takes, which is how rules see it

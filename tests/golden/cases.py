@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pysim.workloads.registry import make
-
 from pysim import Job, Result, simulate
+from pysim.workloads.registry import make
 
 GRU = "gru:hidden=256,batch=8,timesteps=4,layers=2"
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "vectoradd"

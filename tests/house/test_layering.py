@@ -100,7 +100,9 @@ def _imports(tree):
 
 def _room(module):
     """Return the room of a module: the longest known package that it lies in."""
-    known = [room for room in (*PYSIM, *WORKLOADS, *STATS, "pysim.configs") if f"{module}.".startswith(f"{room}.")]
+    known = [
+        room for room in (*PYSIM, *WORKLOADS, *STATS, "pysim.configs") if f"{module}.".startswith(f"{room}.")
+    ]
     return max(known, key=len, default=None)
 
 

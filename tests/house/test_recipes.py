@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pysim.workloads.registry import make
 
 from pysim import simulate, stats
 from pysim.machine.devices import GENERATIONS, Generation, card
+from pysim.workloads.registry import make
 from tests.support.calls import PATIENCE, ROOT
 
 Python = Callable[..., subprocess.CompletedProcess[str]]

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pysim.workloads.microbench import MEASURED
 
 from pysim.errors import ConfigError
 from pysim.machine.calibrate import FILE, NEEDED, RULES, calibrate
 from pysim.machine.devices import DEVICES, device
+from pysim.workloads.microbench import MEASURED
 from tests.support.calls import pysim
 
 # products of a whole chip run at a lower clock than mma alone, which is what the file has

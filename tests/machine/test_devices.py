@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import pytest
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.errors import ConfigError
@@ -15,6 +14,7 @@ from pysim.machine.config import Config
 from pysim.machine.devices import DEVICES, GENERATIONS, GPU_PATHS, card, device
 from pysim.machine.devices.card import DEFAULT, INHERITED
 from pysim.units import ROWS
+from pysim.workloads.registry import make
 
 ROOT = Path(__file__).resolve().parents[2]
 CARDS = ("titan_v", "v100")

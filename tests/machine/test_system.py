@@ -7,7 +7,6 @@ import pickle
 from dataclasses import replace
 
 import pytest
-from pysim.workloads import make
 
 import pysim
 from pysim import ConfigError, System, simulate
@@ -17,6 +16,7 @@ from pysim.machine.devices import DEVICES
 from pysim.machine.devices import device as registered
 from pysim.params import INSIDE, PARAMS
 from pysim.units import ROWS
+from pysim.workloads import make
 
 
 def parameters(part, path):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 
 import pytest
-from pysim.workloads.mirrored.chain_kernels import gru_tile, softmax_rows
-from pysim.workloads.mirrored.chains import CHAINS, TILES, chain_job, chain_of
-from pysim.workloads.mirrored.hgemm import Hgemm, hgemm
-from pysim.workloads.mirrored.sgemm import sgemm
 
 from pysim import Config, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.job import Memory
 from pysim.program.occupancy import occupancy
+from pysim.workloads.mirrored.chain_kernels import gru_tile, softmax_rows
+from pysim.workloads.mirrored.chains import CHAINS, TILES, chain_job, chain_of
+from pysim.workloads.mirrored.hgemm import Hgemm, hgemm
+from pysim.workloads.mirrored.sgemm import sgemm
 from tests.support.measured import measured_table
 
 MEASURED = measured_table("h200_deps.csv")

@@ -6,8 +6,8 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.mirrored import job_of
 
+from pysim.workloads.mirrored import job_of
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

@@ -6,10 +6,9 @@ import csv
 from dataclasses import replace
 from itertools import pairwise
 
-from pysim.workloads.microbench.bench import buffer, kernel
-
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
+from pysim.workloads.microbench.bench import buffer, kernel
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

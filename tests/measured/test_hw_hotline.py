@@ -6,10 +6,10 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.microbench.bench import buffer
 
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.microbench.bench import buffer
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

@@ -6,11 +6,11 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.microbench.bench import buffer, kernel
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
+from pysim.workloads.microbench.bench import buffer, kernel
 from tests.support.measured import measured_table
 
 ROWS = measured_table("h200_keep.csv")

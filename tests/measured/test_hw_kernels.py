@@ -4,12 +4,12 @@ import csv
 from statistics import mean
 
 import pytest
-from pysim.workloads.mirrored import job_of, launch_of
-from pysim.workloads.mirrored.code import COUNTERS, SECTORS, Warp
-from pysim.workloads.mirrored.compare import errors, measured, simulated
 
 from pysim import simulate
 from pysim.errors import WorkloadError
+from pysim.workloads.mirrored import job_of, launch_of
+from pysim.workloads.mirrored.code import COUNTERS, SECTORS, Warp
+from pysim.workloads.mirrored.compare import errors, measured, simulated
 from tests.support.measured import measured_table
 from tests.support.thin import thin
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pysim.workloads.microbench.bench import buffer, kernel
 
 from pysim import simulate
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code, Pattern
+from pysim.workloads.microbench.bench import buffer, kernel
 from tests.support.measured import measured_table
 from tests.support.thin import thin
 

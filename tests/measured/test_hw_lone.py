@@ -11,11 +11,11 @@ import csv
 
 import numpy as np
 import pytest
+
+from pysim.program.job import Job, Memory, Tensor
 from pysim.workloads.mirrored.chains import TILES
 from pysim.workloads.mirrored.hgemm import H64, H128W4, H128W8, Hgemm, hgemm
 from pysim.workloads.mirrored.sgemm import S32, S64, S128, sgemm
-
-from pysim.program.job import Job, Memory, Tensor
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 
 import pytest
-from pysim.workloads.mirrored.chains import STAGED, chain_job, chain_of
-from pysim.workloads.mirrored.code import Warp
-from pysim.workloads.validation import h200
 
 from pysim import simulate
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
+from pysim.workloads.mirrored.chains import STAGED, chain_job, chain_of
+from pysim.workloads.mirrored.code import Warp
+from pysim.workloads.validation import h200
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin

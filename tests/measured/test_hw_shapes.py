@@ -9,9 +9,9 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.mirrored.hgemm import BK, H64, Hgemm
 
 from pysim.program.job import Job
+from pysim.workloads.mirrored.hgemm import BK, H64, Hgemm
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin

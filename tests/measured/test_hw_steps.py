@@ -7,10 +7,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from pysim.workloads import mirrored
 
 from pysim.program.job import Job
 from pysim.program.warp_program import OP
+from pysim.workloads import mirrored
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

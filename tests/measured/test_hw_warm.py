@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 
 import pytest
-from pysim.workloads import mirrored
 
 from pysim.program.job import Job
+from pysim.workloads import mirrored
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 from tests.support.thin import thin

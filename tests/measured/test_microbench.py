@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-from pysim.workloads import microbench
-from pysim.workloads.microbench.bench import Bench
 
 from pysim import stats
 from pysim.errors import ConfigError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
+from pysim.workloads import microbench
+from pysim.workloads.microbench.bench import Bench
 from tests.support.calls import caller
 from tests.support.thin import thin
 

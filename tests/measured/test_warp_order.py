@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pysim.workloads.microbench.kernels import arithmetic, chained, write
-from pysim.workloads.microbench.kernels import kernel as made
-from pysim.workloads.mirrored.sgemm import sgemm_64x64x16
 
 from pysim.program.job import Job
 from pysim.program.warp_program import Code
+from pysim.workloads.microbench.kernels import arithmetic, chained, write
+from pysim.workloads.microbench.kernels import kernel as made
+from pysim.workloads.mirrored.sgemm import sgemm_64x64x16
 from tests.core.harness import config, execute
 from tests.support.measured import measured_table
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from pysim.program.job import Job, Memory
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.implicit_gemm import conv_chain
 from pysim.workloads.kernels.pointwise import Field, elementwise
 from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
-
-from pysim.program.job import Job, Memory
 from tests.core.workloads_small import F32, WIDE, product
 from tests.schemes.test_prologue import weighted
 from tests.support.recorded import recorded

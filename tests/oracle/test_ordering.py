@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.registry import make
 from tests.core.harness import SCHEMES, execute, oracle, tiny
 from tests.core.workloads_small import ALL, SPLIT, product, random_dag
 from tests.support.thin import thin

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 import pysim.schemes.kernel_window
 from pysim import simulate
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
+from pysim.workloads.registry import make
 from tests.core.harness import FAMILY, execute, oracle, tiny
 from tests.core.workloads_small import ALL
 from tests.support.thin import DRAWS

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels.pointwise import Field, elementwise, flat
 
 from pysim import Job, Memory
+from pysim.workloads.kernels.pointwise import Field, elementwise, flat
 from tests.core.harness import execute, oracle
 from tests.support.thin import thin
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels import micro
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.engine.run import simulate
@@ -17,6 +16,7 @@ from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.copies import copies_before, with_copies
 from pysim.trace.job import trace_job
 from pysim.trace.writer import write_trace
+from pysim.workloads.kernels import micro
 from tests.core.harness import SCHEMES, config, execute, tiny
 from tests.core.workloads_small import copied, product
 from tests.trace.made_traces import A, B, C, Warp, strided, write

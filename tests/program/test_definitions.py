@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, Tensor, WorkloadError, simulate
+from pysim.program.pattern_check import check_patterns, sample_tbs
+from pysim.program.warp_program import OP, Op, Stage
 from pysim.workloads import make
 from pysim.workloads.applications.acs import GRAPHS
 from pysim.workloads.applications.blockmaestro import APPS
 from pysim.workloads.kernels import copy as copies
 from pysim.workloads.mirrored import TEMPLATES, job_of
 from pysim.workloads.registry import WORKLOADS
-
-from pysim import Access, Code, Job, Kernel, Memory, Pattern, Program, Tensor, WorkloadError, simulate
-from pysim.program.pattern_check import check_patterns, sample_tbs
-from pysim.program.warp_program import OP, Op, Stage
 
 ROWS, COLS = 8, 1024
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
@@ -22,6 +21,7 @@ from pysim.errors import DependenceError, WorkloadError
 from pysim.program.footprint import MODES, READ, UPDATE, WRITE, Footprint
 from pysim.program.job import Job, Kernel, Tensor
 from pysim.program.written_memory import written_by_job
+from pysim.workloads.registry import make
 from tests.core.harness import SCHEMES, execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
 from tests.dependence.test_dependences import PROGRAM, brute, check_tables, closure, edges_of, jobs, kernel

@@ -5,13 +5,13 @@ import time
 
 import numpy as np
 import pytest
-from pysim.workloads import make
-from pysim.workloads.registry import WORKLOADS
 
 from pysim import Job, simulate
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program import memory_budget
 from pysim.program.regions import overlapping_pairs
+from pysim.workloads import make
+from pysim.workloads.registry import WORKLOADS
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 from pysim import Job, simulate, stats
 from pysim.cli.table_reference import known_tables
 from pysim.counters import IDLES, SLICE, STALLS, WORK
 from pysim.results import schema
 from pysim.results.columns import counter_values
+from pysim.workloads import make
 
 UNITS = {
     "us", "ns", "s", "cycles", "B", "bits", "J", "count", "kernels", "TBs", "warps", "tenths",

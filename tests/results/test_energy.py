@@ -7,10 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.microbench.bench import kernel as make_kernel
-from pysim.workloads.mirrored import launch_of
-from pysim.workloads.registry import make
 
 from docs.builders import power
 from pysim import Config, simulate
@@ -18,6 +14,10 @@ from pysim.machine.devices import DEVICES, device
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import Code
 from pysim.results.energy import EVENTS
+from pysim.workloads.kernels import micro
+from pysim.workloads.microbench.bench import kernel as make_kernel
+from pysim.workloads.mirrored import launch_of
+from pysim.workloads.registry import make
 
 
 def counts_of(result, run=0):

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from pysim.workloads import make
 
 from pysim import simulate
 from pysim.results.gap import compared, gap_notes
+from pysim.workloads import make
 from tests.support.calls import caller
 
 # loads that L2 serves from the second pass on; the estimate has all of them wait for DRAM

@@ -6,8 +6,6 @@ import csv
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels import micro
-from pysim.workloads.validation.h200 import pause_us
 
 from docs.builders.power import STEADY
 from pysim import simulate
@@ -15,6 +13,8 @@ from pysim.errors import ConfigError
 from pysim.program.job import Job, Memory
 from pysim.results.energy import mean_power
 from pysim.results.power import TOLERANCE, MeanPower, next_clock_share
+from pysim.workloads.kernels import micro
+from pysim.workloads.validation.h200 import pause_us
 from tests.support.measured import measured_table
 
 JOB = Job("t", (micro.tensor(132, 8, 64, 60),))

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from pysim.workloads import make
-from pysim.workloads.kernels import micro
 
 from pysim import Access, ConfigError, Job, Memory, WorkloadError, simulate, stats
 from pysim.clock import Clock
 from pysim.program.rename import renamed
 from pysim.trace.conversion_cache import open_trace
 from pysim.trace.job import trace_job
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 from tests.support.calls import ROOT
 
 
@@ -129,6 +129,14 @@ def test_a_picture_is_that_of_a_result_file(kind, tmp_path):
         simulate("titan_v", make(SMALL), "pdl", threads=1, baseline=False).picture()
     with pytest.raises(stats.StoreError, match="no run to draw: there are none"):
         stats.picture({})
+
+
+def test_a_result_says_what_its_columns_mean():
+    result = simulate("titan_v", make(SMALL), "stream", threads=1)
+    assert [column.name for column in result.columns("runs")] == list(result.frame("runs").columns)
+    assert result.configuration["workload"] == {"workload": SMALL, "made_for": None}
+    with pytest.raises(ConfigError, match="no table 'run': there are runs, "):
+        result.columns("run")
 
 
 def test_jobs_are_copied():

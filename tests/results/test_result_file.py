@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pysim.workloads import make
-from pysim.workloads.kernels import micro
 
 import pysim
 from pysim import Job, WorkloadError, simulate, stats
@@ -20,6 +18,8 @@ from pysim.results.graph_tables import graph_hash
 from pysim.results.schema import TABLES
 from pysim.trace.conversion_cache import open_trace
 from pysim.trace.job import trace_job
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 from tests.support.calls import ROOT, caller, refused
 from tests.support.calls import pysim as command
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pysim.stats.page import Edges, Recording, write_report
-from pysim.workloads import make
 
 from pysim import simulate, stats
 from pysim.errors import OutputError
+from pysim.stats.page import Edges, Recording, write_report
+from pysim.workloads import make
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads import make
 
 import pysim
 from pysim.dependence.dependences import dependences
+from pysim.workloads import make
 
 
 @pytest.fixture

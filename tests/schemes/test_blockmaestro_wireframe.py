@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
@@ -14,6 +13,7 @@ from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.schemes.blockmaestro import adjacent_edges
 from pysim.schemes.wireframe import level_order, wavefront_levels
+from pysim.workloads.registry import make
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.test_ordering import LATE, kernel, two

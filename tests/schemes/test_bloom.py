@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -18,6 +17,7 @@ from pysim.errors import ConfigError, DependenceError, WorkloadError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program
 from pysim.schemes.bloom import RATE_SCALE, false_positive_rate, launch_hints, tbs_per_signature
+from pysim.workloads.registry import make
 from tests.core.harness import execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, random_dag
 from tests.oracle.test_ordering import KINDS, LATE, pair, two

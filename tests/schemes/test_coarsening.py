@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.registry import make
 
 from pysim.dependence.dependences import dependences
 from pysim.schemes.coarsening import COUNTER_LIMITS, coarse_forms, tbs_per_counter
+from pysim.workloads.registry import make
 from tests.core.harness import execute, oracle, tiny
 from tests.core.workloads_small import ALL
 

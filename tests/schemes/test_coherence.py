@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels.region import Block, region_kernel
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.engine.simulation import Sim
@@ -15,6 +13,8 @@ from pysim.program.job import Access, Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Affine, Code, Program
 from pysim.program.written_memory import overwritten_by_job
 from pysim.schemes.registry import parse_scheme
+from pysim.workloads.kernels.region import Block, region_kernel
+from pysim.workloads.registry import make
 from tests.core.harness import drive, execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, product, random_dag
 from tests.support.thin import thin

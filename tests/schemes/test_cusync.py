@@ -6,17 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+
+from pysim import simulate
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import OP, PIPE
 from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
 from pysim.workloads.kernels.implicit_gemm import conv_chain, registers_of
 from pysim.workloads.kernels.tiling import step_work
 from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
 from pysim.workloads.validation.cusync import MLP, MODES
 from pysim.workloads.validation.suites import SUITES, cases_of
-
-from pysim import simulate
-from pysim.errors import WorkloadError
-from pysim.program.job import Job, Memory
-from pysim.program.warp_program import OP, PIPE
 from tests.support.thin import thin
 
 SMALL = "64x64x32x32x32x32"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads import make
 
 from pysim import Config, simulate
 from pysim.machine.devices import device
 from pysim.schemes import hardware_cost
 from pysim.schemes.hardware_cost import Sizes, Structure, bits_for
+from pysim.workloads import make
 
 
 @pytest.mark.parametrize(("things", "bits"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (4096, 12), (4097, 13)])

@@ -6,15 +6,15 @@ import re
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
-from pysim.workloads.kernels.pointwise import Field, elementwise, flat
-from pysim.workloads.registry import make
 
 from pysim.engine.simulation import Sim
 from pysim.errors import DependenceError
 from pysim.program import semaphores
 from pysim.program.job import Job, Memory
 from pysim.program.warp_program import OP
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.pointwise import Field, elementwise, flat
+from pysim.workloads.registry import make
 from tests.core.harness import drive, execute, lowered_of, oracle
 from tests.workloads.test_streamk import chain
 

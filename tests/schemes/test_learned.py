@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.registry import make
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
@@ -17,6 +16,7 @@ from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.regions import SECTOR
 from pysim.schemes.learned import covering_ranges, learn_footprints
+from pysim.workloads.registry import make
 from tests.core.harness import execute, lowered_of, oracle
 from tests.core.workloads_small import ALL
 from tests.oracle.random_shapes import twice

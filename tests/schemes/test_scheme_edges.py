@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 from pysim import DependenceError, Scheme, TableScheme, simulate
 from pysim.dependence.dependences import dependences
 from pysim.dependence.groups import Group
+from pysim.workloads import make
 
 # Edges given in another form that are the same edges
 

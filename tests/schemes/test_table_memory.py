@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.applications.blockmaestro import APPS
-from pysim.workloads.registry import make
 
 from pysim.program.job import Job, Memory
+from pysim.workloads.applications.blockmaestro import APPS
+from pysim.workloads.registry import make
 from tests.core.harness import config, execute, oracle, tiny
 from tests.core.test_partitions import TWO
 from tests.core.workloads_small import ALL

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from pysim.workloads import make
 
 import pysim
 from pysim import ConfigError, DependenceError, Scheme, SchemeOption, TableScheme, simulate
 from pysim.dependence.dependences import dependences
 from pysim.dependence.groups import without_edges
+from pysim.workloads import make
 
 JOB = "gru:hidden=128,batch=8,timesteps=3,layers=2"
 ORACLE = {"sim.oracle": 1}

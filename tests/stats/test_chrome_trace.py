@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pysim.stats.export import chrome_trace, trace_kernels
-from pysim.workloads import make
 
 from pysim import stats
 from pysim.program.copies import NAME as COPY
 from pysim.results.schema import DTYPES, TABLES
+from pysim.stats.export import chrome_trace, trace_kernels
+from pysim.workloads import make
 from tests.program.test_copies import reader, with_copy
 from tests.support.large_results import large_results
 from tests.support.result_files import result_file

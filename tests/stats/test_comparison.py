@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pysim.workloads import make
-from pysim.workloads.kernels import micro
 
 from pysim import Job, simulate, stats
 from pysim.results.schema import TABLES
 from pysim.sweep import Sweep
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 
-from .test_stats import make_tables, write
+from .test_stats import CONFIGURATION, make_tables, write
 
 pytest.importorskip("pandas")
 SMALL = "gru:hidden=64,batch=4,timesteps=2,layers=1"
@@ -212,10 +212,18 @@ def test_sweeps_are_matched_by_point(tmp_path: Path) -> None:
 
 
 def test_results_of_another_machine(tmp_path: Path) -> None:
-    for name, sms in (("a", 80), ("b", 40)):
-        result = simulate("titan_v", make(SMALL), "graph", overrides={"gpu.sms": sms}, threads=1)
+    results = {
+        name: simulate("titan_v", make(SMALL), "graph", overrides={"gpu.sms": sms}, threads=1)
+        for name, sms in (("a", 80), ("b", 40))
+    }
+    for name, result in results.items():
         result.to_file(tmp_path / f"{name}.h5")
+        assert stats.compare(result, tmp_path / f"{name}.h5").equal
     made = stats.compare(stats.load(tmp_path / "a.h5"), tmp_path / "b.h5")
+    in_memory = stats.compare(results["a"], results["b"])
+    assert in_memory.a == "gru:hidden=64,batch=4 on titan_v"
+    for name in ("configuration", "runs", "kernels", "tables", "only_a", "only_b"):
+        assert getattr(in_memory, name).equals(getattr(made, name))
     assert made.configuration.values.tolist() == [["gpu.sms", 80, 40]]
     assert set(made.runs["scheme"]) == {"graph", "stream"}
     assert (made.kernels.query("column == 'duration_us'")["ratio"] > 0).all()
@@ -230,12 +238,24 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         (tmp_path, "holds no sweep"),
         (tmp_path / "half.h5", r"half\.h5 cannot be read"),
         (tmp_path / "other.h5", "has no table runs"),
-        (3, "int is no result file: give a path"),
+        (3, "int is no result: give a path"),
     ):
         for both in ((tmp_path / "a.h5", other), (other, tmp_path / "a.h5")):
             with pytest.raises(stats.StoreError, match=why) as caught:
                 stats.compare(*both)
             assert "\n" not in str(caught.value)
+
+
+def test_tables_of_other_columns_are_no_kernels(tmp_path: Path) -> None:
+    """Tables of one's own may be named as those of runs are."""
+    own = np.zeros(2, [("run", "<i4"), ("kernel", "<i4"), ("mine", "<f8")])
+    tables = {"runs": make_tables()["runs"], "kernels": own, "names": own}
+    for name in ("a", "b"):
+        stats.write(tmp_path / f"{name}.h5", tables, {}, CONFIGURATION)
+        own["mine"][1] = 7
+    made = stats.compare(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert len(made.kernels) == 0
+    assert made.tables["table"].tolist() == ["kernels", "names"]
 
 
 def test_empty_tables(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pysim.stats.pictures.plot import draw_occupancy
-from pysim.workloads import make
 
 from pysim import simulate, stats
 from pysim.errors import MissingLibraryError
+from pysim.stats.pictures.plot import draw_occupancy
+from pysim.workloads import make
 from tests.core.harness import tiny
 from tests.support.calls import ROOT
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from pysim import simulate, stats
+from pysim.results.schema import DTYPES, TABLES
+from pysim.results.tables import tb_waits as engine_waits
 from pysim.stats.page import Edges, Recording, open_sources, write_report
 from pysim.stats.page.blob import blob
 from pysim.stats.page.report import SCRIPTS, make_page
 from pysim.stats.page.run import chosen_sms
 from pysim.stats.waits import tb_waits
 from pysim.workloads import make
-
-from pysim import simulate, stats
-from pysim.results.schema import DTYPES, TABLES
-from pysim.results.tables import tb_waits as engine_waits
 
 WORKLOAD = "gru:hidden=128,batch=8,timesteps=3,layers=2"
 SCHEMES = "host,stream,graph,pool,acs_sw,queues,blockmaestro,tb_static,tb_ideal"

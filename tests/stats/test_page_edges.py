@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from pysim.stats.page import edges
 from pysim.stats.page.edges import kernel_edges
 from pysim.stats.page.report import Recording, make_page
 from pysim.workloads import make
-
 from tests.support.result_files import result_file
 
 

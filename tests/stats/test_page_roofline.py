@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pysim.stats.page.roofline import ceilings_of, roofline
-from pysim.workloads import make
-from pysim.workloads.kernels import micro
 
 from pysim import stats
 from pysim.program.job import Job, Kernel, Memory
+from pysim.stats.page.roofline import ceilings_of, roofline
+from pysim.workloads import make
+from pysim.workloads.kernels import micro
 from tests.support.result_files import result_file
 
 TITAN_V = {  # by hand: 80 SMs at 1.455 GHz, 4 sub-cores; 48 slices of 32 B a cycle; 64 B a cycle into an SM

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from pysim import stats
+from pysim.dependence.dependences import dependences
 from pysim.stats.page import Edges, Recording
 from pysim.stats.page.report import Page, make_page
 from pysim.stats.page.spans import Spans, time_in_bins
 from pysim.workloads import make
-
-from pysim import stats
-from pysim.dependence.dependences import dependences
 from tests.support.result_files import result_file
 
 SCRIPT = Path(stats.__file__).parent / "page" / "script"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from pysim import stats
+from pysim.program.job import Job, Memory
 from pysim.stats.page import series
 from pysim.stats.page.report import Recording, make_page
 from pysim.stats.page.spans import Spans, time_in_bins
 from pysim.workloads import make
 from pysim.workloads.kernels import micro
-
-from pysim import stats
-from pysim.program.job import Job, Memory
 from tests.support.result_files import result_file
 
 SCHEMES = "stream,tb_static"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from pysim.stats.page.spans import Spans, time_in_bins
 
 END, GROUPS = 60, 4

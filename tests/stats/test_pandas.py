@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pysim.stats import schema
 
 from pysim import stats
 from pysim.results import graph_schema
 from pysim.results import schema as run_schema
+from pysim.stats import schema
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("tables")

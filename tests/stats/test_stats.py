@@ -14,10 +14,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from pysim.stats import schema
 
 from pysim import stats
 from pysim.results.schema import DTYPES, TABLES
+from pysim.stats import schema
 
 CONFIGURATION = {"gpu": "tiny", "set": {"window": 8}}
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads.kernels.gemm_choice import FP16, FP32
 
 from pysim import simulate
 from pysim._ffi import ffi, lib
@@ -38,6 +37,7 @@ from pysim.trace.convert import convert
 from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
 from pysim.trace.writer import write_trace
+from pysim.workloads.kernels.gemm_choice import FP16, FP32
 from tests.core.harness import execute, lowered_of, tiny
 from tests.core.workloads_small import JOBS
 

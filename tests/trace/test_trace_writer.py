@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pysim.workloads.mirrored.hgemm import hgemm_64x64x32
 
 from pysim._ffi import ffi, lib
 from pysim.engine.simulation import Sim
@@ -19,6 +18,7 @@ from pysim.trace.kernels_list import read_list
 from pysim.trace.reader import Header
 from pysim.trace.reader import read_kernel as parsed
 from pysim.trace.writer import write_trace
+from pysim.workloads.mirrored.hgemm import hgemm_64x64x32
 from tests.core.harness import lowered_of, tiny
 from tests.core.workloads_small import JOBS
 from tests.support.walker import position, walk

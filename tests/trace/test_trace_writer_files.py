@@ -11,7 +11,6 @@ import sys
 import time
 
 import pytest
-from pysim.workloads.registry import make
 
 from pysim.__main__ import main
 from pysim.errors import ConfigError, OutputError, WorkloadError
@@ -20,6 +19,7 @@ from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import Code, Pattern
 from pysim.trace import writer
 from pysim.trace.writer import write_trace
+from pysim.workloads.registry import make
 from tests.core.workloads_small import JOBS
 from tests.support.calls import hear_ctrl_c
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.workloads import make
-from pysim.workloads.applications.blockmaestro import APPS
-from pysim.workloads.kernels.region import Block, region_kernel
 
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
 from pysim.program.warp_program import Affine
+from pysim.workloads import make
+from pysim.workloads.applications.blockmaestro import APPS
+from pysim.workloads.kernels.region import Block, region_kernel
 from tests.core.harness import FAMILY, execute, tiny
 from tests.support.walker import check_footprints, touched
 

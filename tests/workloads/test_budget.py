@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pysim.stats import schema
-from pysim.stats.studies.budget import format_budget, markdown_budget
-from pysim.workloads.validation import budget
-from pysim.workloads.validation.suites import SUITES, cases_of
 
 from pysim import Config
 from pysim.machine.devices import device
 from pysim.machine.mechanisms import MECHANISMS
+from pysim.stats import schema
+from pysim.stats.studies.budget import format_budget, markdown_budget
+from pysim.workloads.validation import budget
+from pysim.workloads.validation.suites import SUITES, cases_of
 
 KERNELS = SUITES["h200-kernels"]
 

@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from pysim import Config, simulate
+from pysim.machine.devices import device
+from pysim.program.job import Job, Memory
+from pysim.program.warp_program import OP
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.gemm_choice import (
     FP16,
@@ -20,11 +25,6 @@ from pysim.workloads.kernels.gemm_choice import (
 )
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.validation.deepbench import AHEAD_STEPS, host_us, padded
-
-from pysim import Config, simulate
-from pysim.machine.devices import device
-from pysim.program.job import Job, Memory
-from pysim.program.warp_program import OP
 
 HINTS = MachineHints()
 sizes = st.integers(1, 9000)

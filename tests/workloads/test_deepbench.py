@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from pysim import Config, simulate
+from pysim.machine.devices import device
+from pysim.program.job import Job, Kernel
+from pysim.program.warp_program import Code, Program
 from pysim.workloads.kernels.gemm_case import column_major
 from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
 from pysim.workloads.kernels.gemm_sampling import EXACT_WAVES, plan
@@ -11,11 +16,6 @@ from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.registry import make
 from pysim.workloads.validation import deepbench
 from pysim.workloads.validation.suites import cases_of
-
-from pysim import Config, simulate
-from pysim.machine.devices import device
-from pysim.program.job import Job, Kernel
-from pysim.program.warp_program import Code, Program
 
 
 def test_rows_of_both_types():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 
 import pytest
-from pysim.workloads import make
-from pysim.workloads.applications.acs import GRAPHS, RIGID
-from pysim.workloads.applications.cnn_layers import Net, Value
-from pysim.workloads.applications.dynamic_networks import KINDS, _wired
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
+from pysim.workloads import make
+from pysim.workloads.applications.acs import GRAPHS, RIGID
+from pysim.workloads.applications.cnn_layers import Net, Value
+from pysim.workloads.applications.dynamic_networks import KINDS, _wired
 from tests.core.harness import execute, tiny
 from tests.support.measured import measured_table
 from tests.support.walker import check_footprints

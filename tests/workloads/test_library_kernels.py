@@ -4,7 +4,6 @@ import copy
 from dataclasses import replace
 
 import pytest
-from pysim.workloads import make
 
 from pysim import Job, WorkloadError
 from pysim.dependence.dependences import dependences
@@ -13,6 +12,7 @@ from pysim.machine.system import resolve
 from pysim.program.library_kernels import library_kernels
 from pysim.program.rename import renamed
 from pysim.schemes.registry import parse_scheme
+from pysim.workloads import make
 from tests.support.calls import caller, pysim
 
 GRU = "gru:hidden=64,batch=4,timesteps=2,layers=1"

@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import pytest
+
+from pysim import ConfigError, Job, Memory, WorkloadError, simulate
+from pysim.dependence.dependences import dependences
+from pysim.machine.system import resolve
 from pysim.workloads import make
 from pysim.workloads.kernels.cutlass import Multistage
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.gemm_choice import choose_gemm, occupancy, templates
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.mirrored import job_of
-
-from pysim import ConfigError, Job, Memory, WorkloadError, simulate
-from pysim.dependence.dependences import dependences
-from pysim.machine.system import resolve
 from tests.support.walker import check_footprints
 
 ORACLE = {"sim.oracle": 1}

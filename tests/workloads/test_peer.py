@@ -8,12 +8,12 @@ import re
 import h5py
 import numpy as np
 import pytest
-from pysim.workloads.validation import peer_traces
 
 from pysim import simulate
 from pysim.trace.convert import convert
 from pysim.trace.converted_file import ConvertedTrace
 from pysim.trace.job import trace_job
+from pysim.workloads.validation import peer_traces
 from tests.support.calls import CONFIGS, ROOT, call, caller, refused
 from tests.support.pages import block, writer
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from pysim.workloads.networks.persistent_rnn import layout_of, persistent_rnn
-from pysim.workloads.registry import make
 
 from pysim import Config, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.devices import device
 from pysim.program.warp_program import OP
+from pysim.workloads.networks.persistent_rnn import layout_of, persistent_rnn
+from pysim.workloads.registry import make
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, touched
 

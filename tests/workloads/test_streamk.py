@@ -8,12 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysim.workloads.kernels.copy import fill
-from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
-from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.stream_k import KINDS, resident, schedule, stream_k, workspace
-from pysim.workloads.kernels.tiling import Tiling
-from pysim.workloads.registry import make
 
 from pysim import Config, simulate
 from pysim.dependence.dependences import dependences
@@ -23,6 +17,12 @@ from pysim.machine.devices import device
 from pysim.program.job import Job, Memory
 from pysim.schemes import in_kernel_sync
 from pysim.schemes.registry import parse_scheme
+from pysim.workloads.kernels.copy import fill
+from pysim.workloads.kernels.cutlass import cutlass_gemm, multistage
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.stream_k import KINDS, resident, schedule, stream_k, workspace
+from pysim.workloads.kernels.tiling import Tiling
+from pysim.workloads.registry import make
 from tests.core.harness import FAMILY, SCHEMES, execute, tiny
 from tests.support.walker import check_footprints, footprint, touched
 

@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 
 import pytest
+
 from pysim.workloads import kernels, mirrored
 from pysim.workloads.templates import KERNELS, arguments
 

@@ -7,12 +7,12 @@ import re
 
 import numpy as np
 import pytest
+
+from pysim import stats
 from pysim.stats import validation
 from pysim.workloads.validation import baselines, cases
 from pysim.workloads.validation.suites import SUITES, cases_of, tasks_of
 from pysim.workloads.validation.table import rows_of
-
-from pysim import stats
 from tests.support.calls import caller
 
 run = caller("validate")

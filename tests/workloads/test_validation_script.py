@@ -11,12 +11,12 @@ import subprocess
 import sys
 
 import pytest
-from pysim.workloads.validation import cache, cases, parallel
-from pysim.workloads.validation.suites import SUITES, cases_of
-from pysim.workloads.validation.table import rows_of
 
 from pysim import Config, ConfigError
 from pysim.machine.devices import device
+from pysim.workloads.validation import cache, cases, parallel
+from pysim.workloads.validation.suites import SUITES, cases_of
+from pysim.workloads.validation.table import rows_of
 from tests.support.calls import CONFIGS, ROOT, hear_ctrl_c, refused
 
 from .test_validation import KERNELS, run

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from pysim import simulate
+from pysim.errors import WorkloadError
+from pysim.program.job import Memory
 from pysim.workloads import make
 from pysim.workloads.kernels import micro
 from pysim.workloads.kernels.batched_gemm import batched_gemm
@@ -20,10 +24,6 @@ from pysim.workloads.kernels.row_reductions import layernorm, softmax
 from pysim.workloads.kernels.tiling import Tiling
 from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
 from pysim.workloads.registry import parse
-
-from pysim import simulate
-from pysim.errors import WorkloadError
-from pysim.program.job import Memory
 from tests.support.walker import check_footprints, footprint, touched
 
 SMALL = (

@@ -8,11 +8,10 @@ their weights.
 
 from __future__ import annotations
 
-from pysim.workloads.kernels.region import Block, region_kernel
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Affine
+from pysim.workloads.kernels.region import Block, region_kernel
 
 # channels out, pixels a side, the filter's area, groups, pixels a side after the pool (0: none), norm
 _LAYERS = (

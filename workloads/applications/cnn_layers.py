@@ -11,11 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pysim.workloads.kernels.region import Block, region_kernel
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Affine
+from pysim.workloads.kernels.region import Block, region_kernel
 
 HALO = 3  # rows of pixels: for filters of up to 7 x 7
 WARPS = 4

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import choose_gemm
-from pysim.workloads.kernels.machine_hints import MachineHints
-from pysim.workloads.kernels.region import Block, region_kernel
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import Affine
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.gemm_choice import choose_gemm
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.kernels.region import Block, region_kernel
 
 
 def whole(what: str, size: int, unit: int) -> int:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from pysim.workloads.kernels.copy import copy
-from pysim.workloads.kernels.pointwise import Field, elementwise, flat
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory
 from pysim.program.memory_budget import claim_launches
+from pysim.workloads.kernels.copy import copy
+from pysim.workloads.kernels.pointwise import Field, elementwise, flat
 
 Span = tuple[int, int, int]  # tensor number, first and past-the-last sector
 SECTOR = 8  # elements

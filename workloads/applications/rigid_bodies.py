@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from pysim.workloads.kernels.region import Block, region_kernel
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.warp_program import Affine
+from pysim.workloads.kernels.region import Block, region_kernel
 
 THREADS = 128
 FLOATS = 16  # of a body: position, rotation, velocity and angular velocity, padded to two sectors

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pysim.workloads.kernels.region import Block, region_kernel
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import Affine
+from pysim.workloads.kernels.region import Block, region_kernel
 
 from .linear_algebra import whole
 

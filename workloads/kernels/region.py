@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pysim.workloads.kernels.tiles import WARP, Tile, emit_loads, tile_ops
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Affine, Code, Pattern, Program, TensorTile
+from pysim.workloads.kernels.tiles import WARP, Tile, emit_loads, tile_ops
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

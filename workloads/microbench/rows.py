@@ -8,9 +8,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from pysim.workloads.kernels.micro import chase
 
 from pysim.program.job import Kernel, Memory
+from pysim.workloads.kernels.micro import chase
 
 from . import kernels as make
 from .bench import Bench

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pysim.workloads.kernels.tiles import collapse
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Mode, Tensor
 from pysim.program.warp_program import Affine, Pattern, TensorTile
+from pysim.workloads.kernels.tiles import collapse
 
 from . import blocks_persist
 from .blocks_chain import GRU16, GRU32, SOFTMAX

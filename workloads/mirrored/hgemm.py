@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pysim.workloads.kernels.tiles import collapse
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory, Tensor
 from pysim.program.warp_program import Affine, Pattern, TensorTile
+from pysim.workloads.kernels.tiles import collapse
 
 from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
 from .code import STORES, Launch, Warp, launch

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pysim.workloads.kernels.tiles import collapse
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory, Tensor
 from pysim.program.warp_program import Affine, Pattern, TensorTile
+from pysim.workloads.kernels.tiles import collapse
 
 from .blocks_gemm import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
 from .code import Launch, Warp, launch

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pysim.workloads.kernels.tiles import blocks_of
 
 from pysim.program.job import Access, Memory
 from pysim.program.warp_program import Pattern
+from pysim.workloads.kernels.tiles import blocks_of
 
 from .blocks import NAIVE, TILED
 from .code import Launch, Warp, launch

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import Dtype, choose_gemm
-from pysim.workloads.kernels.machine_hints import MachineHints
-
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.gemm_choice import Dtype, choose_gemm
+from pysim.workloads.kernels.machine_hints import MachineHints
 
 MOST = 1 << 16
 

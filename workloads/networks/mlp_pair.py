@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
 from pysim.workloads.kernels.cutlass import Multistage, cutlass_gemm
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.tiling import FETCH, Tiling
-
-from pysim.errors import WorkloadError
-from pysim.program.job import Job, Memory
 
 ITEM = 2
 _TILE = re.compile(r"(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})x(\d{1,4})")

@@ -19,10 +19,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import choose_gemm
-from pysim.workloads.kernels.machine_hints import MachineHints
-from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
 from pysim.errors import WorkloadError
 from pysim.machine.config import Config
@@ -30,6 +26,10 @@ from pysim.machine.devices import device
 from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import OP, Affine, Code, Program, Sem
+from pysim.workloads.kernels.gemm import gemm
+from pysim.workloads.kernels.gemm_choice import choose_gemm
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
 from .rnn import CELLS
 

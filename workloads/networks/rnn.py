@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pysim.errors import WorkloadError
+from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from pysim.workloads.kernels.copy import fill
 from pysim.workloads.kernels.gemm import adds_to_c, gemm
 from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.pointwise import GRU_CELL, LSTM_CELL, RELU_CELL, cell
-
-from pysim.errors import WorkloadError
-from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
-from pysim.program.memory_budget import claim_launches
 
 Input = Literal["per-step", "skip", "hoisted"]
 CELLS = {"gru": (3, GRU_CELL), "lstm": (4, LSTM_CELL), "vanilla": (1, RELU_CELL)}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.memory_budget import claim_launches
 from pysim.workloads.kernels.batched_gemm import batched_gemm
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.row_reductions import layernorm, softmax
-
-from pysim.errors import WorkloadError
-from pysim.program.job import Job, Kernel, Memory, Tensor
-from pysim.program.memory_budget import claim_launches
 
 
 def transformer(

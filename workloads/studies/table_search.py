@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
+from pysim import Config
 from pysim.workloads.studies.table_size import (
     ALL,
     CONSUMERS,
@@ -31,8 +33,6 @@ from pysim.workloads.studies.table_size import (
     thinned,
 )
 from pysim.workloads.validation.kept import Figures
-
-from pysim import Config
 
 KEPT = 0.95  # share of the best gain that the smallest configuration keeps
 ROUNDS, QUICK_ROUNDS = 24, 2

@@ -13,9 +13,6 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from pysim.workloads.registry import make
-from pysim.workloads.validation import cache, kept
-from pysim.workloads.validation.kept import Figures
 
 from pysim import Config, Job, simulate
 from pysim.dependence.dependences import Dependences, dependences
@@ -23,6 +20,9 @@ from pysim.errors import InternalError, SimError
 from pysim.schemes import hardware_cost
 from pysim.schemes.hardware_cost import Sizes, Structure
 from pysim.schemes.registry import parse_scheme
+from pysim.workloads.registry import make
+from pysim.workloads.validation import cache, kept
+from pysim.workloads.validation.kept import Figures
 
 ALL = 1 << 20  # kernels in the window: more than any network here has
 COUNTS = ("table_entries", "table_coarse", "table_shared", "table_spills", "l2_bytes", "dram_bytes")

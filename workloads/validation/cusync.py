@@ -14,12 +14,11 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
 
+from pysim import Config, Job, WorkloadError
 from pysim.workloads.kernels.cutlass import Multistage, multistage
 from pysim.workloads.kernels.implicit_gemm import Form, conv_chain
 from pysim.workloads.kernels.tiling import Tiling
 from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
-
-from pysim import Config, Job, WorkloadError
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique

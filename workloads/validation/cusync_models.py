@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.kernels.cutlass import Multistage, cutlass_gemm
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.implicit_gemm import conv_chain
@@ -18,9 +20,6 @@ from pysim.workloads.kernels.pointwise import Field, elementwise
 from pysim.workloads.kernels.stream_k import stream_k, workspace
 from pysim.workloads.kernels.tiling import Tiling
 from pysim.workloads.networks.mlp_pair import mlp_pair
-
-from pysim.errors import WorkloadError
-from pysim.program.job import Job, Kernel, Memory, Tensor
 
 from .cusync import listed_convolution, listed_pair
 from .table import packaged, rows_of

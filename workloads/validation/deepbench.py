@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysim import Config, WorkloadError
 from pysim.workloads.kernels.gemm_case import column_major
 from pysim.workloads.kernels.gemm_choice import Dtype, choose_gemm
 from pysim.workloads.kernels.gemm_sampling import plan
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.registry import make
-
-from pysim import Config, WorkloadError
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique

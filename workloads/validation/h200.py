@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysim import Config, Job
 from pysim.workloads.mirrored import job_of
 from pysim.workloads.mirrored.chains import chain_job
-
-from pysim import Config, Job
 
 from .baselines import measured_base, roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique

@@ -13,7 +13,7 @@ from pysim.stats.store import decode
 # distinguishable for colour-blind readers, too (after Okabe and Ito, and Tol); none is near white or grey
 PALETTE = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9",
-    "#882255", "#999933", "#332288", "#44AA99", "#6B4423",
+    "#882255", "#999933", "#332288", "#8855EE", "#6B4423",
 )  # fmt: skip
 BINS = 1200
 ZOOM_BINS = 480

@@ -31,10 +31,10 @@ LOCAL = ("file:", "data:", "blob:", "about:")
 PATIENCE = 30_000  # ms
 # when the page has been drawn for the first time after its script has read the first runs
 FIRST_PICTURE = """
-addEventListener("DOMContentLoaded", async () => {
+window.firstPicture = new Promise((done) => addEventListener("DOMContentLoaded", async () => {
   await window.pysimReport?.ready;
-  requestAnimationFrame(() => setTimeout(() => { window.firstPicture = performance.now(); }));
-});
+  requestAnimationFrame(() => setTimeout(() => done(performance.now())));
+}));
 """
 Open = Callable[..., "Opened"]
 
@@ -98,7 +98,6 @@ class Opened:
 
     def first_paint_ms(self) -> float:
         """Return the time from the start of loading until the first runs are drawn."""
-        self.page.wait_for_function("window.firstPicture !== undefined", timeout=PATIENCE)
         return float(self.run("firstPicture"))
 
     def heap_bytes(self) -> int:
@@ -134,7 +133,9 @@ def open_page(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) 
         context.set_default_timeout(PATIENCE)
         context.add_init_script(FIRST_PICTURE)
         name = request.node.name.replace("[", "-").replace("]", "").replace("/", "_")
-        made = Opened(context.new_page(), folder, f"{name.removeprefix('test_')}-{width}")
+        made = Opened(
+            context.new_page(), folder, f"{name.removeprefix('test_').removesuffix(f'-{width}')}-{width}"
+        )
         made.watch()
         opened.append(made)
         made.page.goto(path.resolve().as_uri())

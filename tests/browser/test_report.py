@@ -1,0 +1,230 @@
+"""The report in a real browser: fast, quiet, readable, usable by keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import stats
+from pysim import simulate
+from tests.support.colour_vision import VISION, closest
+from tests.support.large_results import large_results
+from workloads import make
+
+from . import report_pages as ask
+from .conftest import Open, Opened
+
+pytestmark = pytest.mark.browser
+WIDTHS = (1280, 480)
+KERNELS = 284  # of a TB a slot of 132 SMs with 8 slots each: 299,904 TBs
+FIRST_PAINT_MS = 1000
+REDRAW_MS = 200
+HEAP_BYTES = 150e6
+PAGE_BYTES = 8e6
+TRIES = 4  # machines do other things, too
+DISTANCE = 10.0  # in L*a*b*
+WORKLOAD = "gru:hidden=128,batch=32,timesteps=4,layers=2"
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "gru.html"
+    schemes = "stream,graph,pool,tb_static"
+    simulate("h200", make(WORKLOAD), schemes, overrides={"sim.sample": 1000}).report(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("large")
+    results = large_results(folder / "large.h5", KERNELS)
+    stats.report(results.path, folder / "large.html")
+    return folder / "large.html"
+
+
+def ready(opened: Opened) -> Opened:
+    """Wait for the first timelines."""
+    opened.first_paint_ms()
+    return opened
+
+
+def test_300_000_tbs_are_fast_and_small(open_page: Open, large: Path) -> None:
+    assert large.stat().st_size < PAGE_BYTES
+    paints = []
+    for _ in range(TRIES):
+        opened = open_page(large)
+        paints.append(opened.first_paint_ms())
+        if paints[-1] < FIRST_PAINT_MS / 2:
+            break
+    assert opened.run("pysimReport.PAGE.runs[0].shown") == KERNELS * 132 * 8
+    assert opened.run(ask.INK) > 0.5
+    redraw, heap = opened.run(ask.REDRAWS, TRIES), opened.heap_bytes()
+    opened.screenshot()
+    print(f"first paint {min(paints):.0f} ms, redraw {redraw:.0f} ms, heap {heap / 1e6:.0f} MB,"
+          f" page {large.stat().st_size / 1e6:.1f} MB")  # fmt: skip
+    assert min(paints) < FIRST_PAINT_MS
+    assert redraw < REDRAW_MS
+    assert heap < HEAP_BYTES
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_readable(open_page: Open, small: Path, width: int) -> None:
+    opened = ready(open_page(small, width))
+    opened.run("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    opened.settle()
+    assert opened.run("document.scrollingElement.scrollWidth") <= width
+    assert opened.run(ask.SMALL_TEXT) == []
+    assert opened.run(ask.BEYOND) == []
+    assert opened.run(ask.LOW_CONTRAST) == []
+    assert opened.run(ask.NAMELESS) == []
+    opened.run("() => document.querySelectorAll('details').forEach((each) => { each.open = false; })")
+    opened.screenshot()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_with_a_tb_chosen(open_page: Open, small: Path, width: int) -> None:
+    """The panel of a TB and its arrows fit, too; the mouse finds the TB that it points to."""
+    opened = ready(open_page(small, width))
+    opened.run(
+        """async () => {
+          const { shared } = await pysimReport.ready;
+          const [timeline] = shared.timelines;
+          const index = timeline.run.find(timeline.run.kernels.count - 2, 1);
+          shared.choose(timeline.run, index);
+          timeline.reveal(index);
+          document.getElementById("timeline").scrollIntoView();
+        }"""
+    )
+    opened.settle()
+    place = opened.run(
+        """async () => {
+          const { shared } = await pysimReport.ready;
+          const [timeline] = shared.timelines;
+          const [x, y, w, h] = timeline.box(timeline.run.find(...shared.chosen));
+          const frame = timeline.over.getBoundingClientRect();
+          return [frame.left + x + w / 2, frame.top + y + h / 2];
+        }"""
+    )
+    opened.page.mouse.move(*place)
+    opened.settle()
+    tip = opened.page.locator("#tip")
+    assert tip.is_visible()
+    chosen = opened.run(ask.STATE)["chosen"]
+    assert f"{chosen[0]}" in tip.inner_text()
+    assert opened.run("document.scrollingElement.scrollWidth") <= width
+    assert opened.run(ask.BEYOND) == []
+    assert opened.run(ask.SMALL_TEXT) == []
+    assert opened.run(ask.LOW_CONTRAST) == []
+    opened.screenshot(whole=False)
+    opened.page.mouse.click(*place)
+    assert opened.run(ask.STATE)["chosen"] == chosen
+
+
+def test_all_that_can_be_pressed_is_quiet(open_page: Open, small: Path) -> None:
+    """Each control of the page once: nothing throws, and the timeline still shows something."""
+    opened = ready(open_page(small))
+    page = opened.page
+    for select in page.locator("select").all():
+        for value in select.locator("option").evaluate_all("(all) => all.map((each) => each.value)"):
+            select.select_option(value)
+    for kind in ("input[type=checkbox]", "button", "summary"):
+        for control in page.locator(kind).all():
+            if control.is_visible() and control.is_enabled():
+                control.click(timeout=3000)
+    for number in page.locator("input[type=number]").all():
+        number.fill("1")
+    for canvas in page.locator("canvas").all():
+        if canvas.is_visible():
+            canvas.evaluate("(each) => each.scrollIntoView({ block: 'center' })")
+            frame = canvas.bounding_box() or {}
+            for share in (0.2, 0.5, 0.8):
+                page.mouse.move(frame["x"] + frame["width"] * share, frame["y"] + frame["height"] * share)
+    opened.settle()
+    for box in page.locator("[data-part=runs] input").all():
+        if not box.is_checked():
+            box.check()
+    page.locator("[data-part=all]").click()
+    opened.settle()
+    assert opened.run(ask.INK) > 0.01
+    opened.screenshot()
+
+
+def test_keyboard(open_page: Open, small: Path) -> None:
+    opened = ready(open_page(small))
+    page = opened.page
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if opened.run(ask.FOCUS) == "timeline":
+            break
+    assert opened.run(ask.FOCUS) == "timeline"
+    outline = opened.run("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+
+    def press(*keys: str) -> dict:
+        for key in keys:
+            page.keyboard.press(key)
+        opened.settle()
+        return opened.run(ask.STATE)
+
+    whole = press("0")
+    assert (whole["low"], whole["high"]) == (0, 1)
+    nearer = press("+", "+")
+    assert nearer["high"] - nearer["low"] == pytest.approx(1 / 1.5**2)
+    right = press("ArrowRight")
+    assert right["low"] > nearer["low"]
+    assert right["high"] - right["low"] == pytest.approx(nearer["high"] - nearer["low"])
+    assert press("ArrowLeft")["low"] == pytest.approx(nearer["low"])
+    assert press("-")["high"] - press()["low"] == pytest.approx(1 / 1.5)
+    fewer = press("Shift+ArrowUp")
+    assert fewer["sms"] < whole["sms"]
+    assert press("ArrowDown")["top"] > fewer["top"]
+    assert press("0") == whole
+    first = press("]")["chosen"]
+    assert first is not None
+    assert press("]")["chosen"] != first
+    assert press("[")["chosen"] == first
+    assert press("Escape")["chosen"] is None
+    page.keyboard.press("/")
+    assert opened.run(ask.FOCUS) == "search"
+    page.keyboard.type("3:1")
+    assert press("Enter")["chosen"] == [3, 1]
+    cleared = press("Escape")
+    assert cleared["query"] == ""
+    assert page.locator("[data-part=search]").input_value() == ""
+
+
+def test_search_by_name_goes_from_launch_to_launch(open_page: Open, small: Path) -> None:
+    opened = ready(open_page(small))
+    name = opened.run("pysimReport.PAGE.runs[0].names[0]")
+    opened.page.keyboard.press("/")
+    opened.page.keyboard.type(name)
+    opened.page.keyboard.press("Enter")
+    opened.settle()
+    first = opened.run(ask.STATE)
+    assert 0 <= first["low"] < first["high"] < 1
+    opened.page.keyboard.press("Enter")
+    opened.settle()
+    assert opened.run(ask.STATE)["low"] > first["low"]
+    assert "2 of" in opened.page.locator("[data-part=found]").inner_text()
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_colours_can_be_told_apart(open_page: Open, small: Path, vision: str) -> None:
+    opened = open_page(small)
+    palettes = {
+        "kernels": opened.run("pysimReport.PAGE.palette"),
+        "stalls": opened.run("pysimReport.PAGE.stall_colours"),
+    }
+    for name, colours in palettes.items():
+        least, *pair = closest(colours, vision)
+        assert least > DISTANCE, f"{name}: {pair} are {least:.1f} apart"
+
+
+def test_print_and_no_script(open_page: Open, small: Path) -> None:
+    """Without JavaScript the tables are there, and nothing is beyond the page."""
+    opened = open_page(small, java_script_enabled=False)
+    assert opened.page.locator("#summary tbody tr").count() == 4
+    assert opened.page.locator("noscript").inner_text()
+    opened.page.emulate_media(media="print")
+    assert not opened.page.locator("nav").is_visible()

@@ -10,6 +10,7 @@ import stats
 from pysim import simulate
 from tests.support.colour_vision import VISION, closest
 from tests.support.large_results import large_results
+from tests.support.result_files import result_file
 from workloads import make
 
 from . import report_pages as ask
@@ -31,7 +32,7 @@ WORKLOAD = "gru:hidden=128,batch=32,timesteps=4,layers=2"
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "gru.html"
     schemes = "stream,graph,pool,tb_static"
-    simulate("h200", make(WORKLOAD), schemes, overrides={"sim.sample": 1000}).report(path)
+    simulate("h200", make(WORKLOAD), schemes, overrides={"sim.sample": 1.0}).report(path)
     return path
 
 
@@ -43,10 +44,39 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "large.html"
 
 
+@pytest.fixture(scope="session")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Pages of a folder of results, of two files of different workloads, and of results without TBs."""
+    folder = tmp_path_factory.mktemp("others")
+    for width in (64, 128):
+        for batch in (8, 16):
+            job = make(f"gru:hidden={width},batch={batch},timesteps=2,layers=1")
+            result_file(folder / "points" / f"{width}-{batch}.h5", "titan_v", job, "stream,graph,tb_static")
+    result_file(folder / "nw.h5", "titan_v", make("nw:n=512"), "stream,pool", sim__sample=5.0)
+    result_file(folder / "bare.h5", "titan_v", make("nw:n=128"), "stream,pool", ("tbs", "samples", "stalls"))
+    pages = {
+        "folder": folder / "points",
+        "two files": [folder / "nw.h5", folder / "points" / "64-8.h5"],
+        "no TBs": folder / "bare.h5",
+    }
+    for name, source in pages.items():
+        stats.report(source, folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in pages}
+
+
 def ready(opened: Opened) -> Opened:
     """Wait for the first timelines."""
     opened.first_paint_ms()
     return opened
+
+
+def readable(opened: Opened, width: int) -> None:
+    """Check that nothing is too small, too pale, beyond the window or without a name."""
+    assert opened.run("document.scrollingElement.scrollWidth") <= width
+    assert opened.run(ask.SMALL_TEXT) == []
+    assert opened.run(ask.BEYOND) == []
+    assert opened.run(ask.LOW_CONTRAST) == []
+    assert opened.run(ask.NAMELESS) == []
 
 
 def test_300_000_tbs_are_fast_and_small(open_page: Open, large: Path) -> None:
@@ -73,12 +103,16 @@ def test_readable(open_page: Open, small: Path, width: int) -> None:
     opened = ready(open_page(small, width))
     opened.run("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     opened.settle()
-    assert opened.run("document.scrollingElement.scrollWidth") <= width
-    assert opened.run(ask.SMALL_TEXT) == []
-    assert opened.run(ask.BEYOND) == []
-    assert opened.run(ask.LOW_CONTRAST) == []
-    assert opened.run(ask.NAMELESS) == []
+    readable(opened, width)
     opened.run("() => document.querySelectorAll('details').forEach((each) => { each.open = false; })")
+    opened.screenshot()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", ["folder", "two files", "no TBs"])
+def test_other_pages(open_page: Open, others: dict[str, Path], page: str, width: int) -> None:
+    opened = ready(open_page(others[page], width))
+    readable(opened, width)
     opened.screenshot()
 
 
@@ -112,10 +146,7 @@ def test_with_a_tb_chosen(open_page: Open, small: Path, width: int) -> None:
     assert tip.is_visible()
     chosen = opened.run(ask.STATE)["chosen"]
     assert f"{chosen[0]}" in tip.inner_text()
-    assert opened.run("document.scrollingElement.scrollWidth") <= width
-    assert opened.run(ask.BEYOND) == []
-    assert opened.run(ask.SMALL_TEXT) == []
-    assert opened.run(ask.LOW_CONTRAST) == []
+    readable(opened, width)
     opened.screenshot(whole=False)
     opened.page.mouse.click(*place)
     assert opened.run(ask.STATE)["chosen"] == chosen

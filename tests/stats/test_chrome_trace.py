@@ -36,7 +36,7 @@ SHELL = os.environ.get("TRACE_PROCESSOR") or shutil.which("trace_processor_shell
 @pytest.fixture(scope="module")
 def gru(tmp_path_factory: pytest.TempPathFactory) -> stats.Results:
     path = tmp_path_factory.mktemp("gru") / "gru.h5"
-    return result_file(path, "h200", make(GRU), SCHEMES, sim__sample=2000)
+    return result_file(path, "h200", make(GRU), SCHEMES, sim__sample=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +193,7 @@ def test_counters(gru, tmp_path: Path) -> None:
     _, trace = traced(gru, tmp_path, schemes=("tb_static",))
     read = read_trace(trace["traceEvents"])
     mine = {name: events for (_, name), events in read.counters.items()}
+    assert len(mine["DRAM (GB/s)"]) > 10
     run = int(gru["runs"].query("scheme == 'tb_static'")["run"].iloc[0])
     read_sectors = gru["dram_series"].query(f"run == {run}")["dram_read_sectors"].sum()
     moved = integral(mine["DRAM (GB/s)"], "read") * 1e3  # GB/s are kB/us

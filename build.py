@@ -136,11 +136,14 @@ def _builder() -> cffi.FFI:
     if platform.machine() in ("x86_64", "AMD64"):
         # what x86-64-v2 has; spelt out because older compilers do not know that name
         flags += ["-msse4.2", "-mpopcnt"]
+    tables = runpy.run_path(str(ROOT / "pysim" / "_tables.py"))
+    made_of = f"{tables['SOURCES_MARK']}{tables['sources_digest'](CORE)}"
     builder = cffi.FFI()
     builder.cdef(cdef())
     builder.set_source(
         "pysim._core",
-        '#include "gs_api.h"\n#include "gs_convert.h"\n#include "gs_trace.h"\n',
+        '#include "gs_api.h"\n#include "gs_convert.h"\n#include "gs_trace.h"\n'
+        f'__attribute__((used)) static const char pysim_sources[] = "{made_of}";\n',
         # relative to the root, where setup.py runs: setuptools refuses absolute paths
         sources=sorted(f"core_c/{path.relative_to(CORE).as_posix()}" for path in CORE.rglob("*.c")),
         depends=sorted(f"core_c/{path.relative_to(CORE).as_posix()}" for path in CORE.rglob("*.h")),

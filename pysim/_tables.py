@@ -1,9 +1,13 @@
-"""A hash of what the compiled core takes from the tables (stdlib only: the build reads this too)."""
+"""What the compiled core is made of: hashes of tables and sources (stdlib only: the build reads this too)."""
 
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
+
+# stands in the compiled core before the digest of its sources, where `pysim doctor` finds it
+SOURCES_MARK = "pysim sources "
 
 
 def tables_hash(
@@ -32,3 +36,12 @@ def tables_hash(
     ]
     lines += [f"sm {version}" for version in opcodes.get("SM_VERSIONS", ())]
     return int.from_bytes(hashlib.sha256("\n".join(lines).encode()).digest()[:8], "big")
+
+
+def sources_digest(folder: Path) -> str:
+    """Return 16 hexadecimal digits over the names and texts of the C files and headers in ``folder``."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".c", ".h")):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(data)}\n".encode() + data)
+    return digest.hexdigest()[:16]

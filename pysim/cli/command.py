@@ -13,11 +13,12 @@ from pysim.sweep.commands import COMMANDS as BATCHES
 from pysim.units import suggest
 
 from . import dependence_graph, job_check, listings, writing
+from .doctor import DOCTOR
 from .options import natural_int, number_ranges, positive_int
 from .parser import Parser
 from .results import COMMANDS as RESULT_FILES
 
-OTHERS = {**BATCHES, **RESULT_FILES}  # commands with parsers of their own
+OTHERS = {**BATCHES, **RESULT_FILES, DOCTOR.name: DOCTOR}  # commands with parsers of their own
 
 
 class Command(NamedTuple):

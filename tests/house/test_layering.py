@@ -199,7 +199,12 @@ def test_only_ffi_imports_the_core():
 def test_tables_need_only_the_standard_library(name):
     # build.py runs them before anything of the package can be imported
     tree = ast.parse((ROOT / "pysim" / f"{name}.py").read_text(encoding="utf-8"))
-    assert {module.split(".")[0] for _, module in _imports(tree)} <= {"__future__", "hashlib", "typing"}
+    assert {module.split(".")[0] for _, module in _imports(tree)} <= {
+        "__future__",
+        "hashlib",
+        "pathlib",
+        "typing",
+    }
 
 
 def test_core_neither_prints_nor_exits():

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysim import __version__
-from pysim.errors import OutputError
+from pysim.errors import ConfigError, MissingLibraryError, OutputError
 from pysim.schemes.registry import kernel_level
 from pysim.units import ROWS
 

@@ -60,7 +60,7 @@ def write(
     plain = {name: _plain(name, tables[name], known.get(name)) for name in sorted(tables)}
     text = _json(configuration)
     digest = hash_tables(plain)
-    _check_existing(target, force, text, digest)
+    _check_existing(target, force, text, digest, beside)
     image = _image(plain, known, attributes, text, digest)
     others = {sidecar(target): text.encode()} if beside else {}
     try:
@@ -317,7 +317,9 @@ def _image(
         return bytes(file.id.get_file_image())
 
 
-def _check_existing(target: Path, force: bool, text: str | None, digest: str | None) -> None:
+def _check_existing(
+    target: Path, force: bool, text: str | None, digest: str | None, sidecar_too: bool = True
+) -> None:
     """Refuse to replace what differs; `None` is not compared."""
     beside = sidecar(target)
     for path in (target, beside, target.with_suffix(".png")):
@@ -339,7 +341,7 @@ def _check_existing(target: Path, force: bool, text: str | None, digest: str | N
         if not same or digest not in (None, old.attributes["hash"]):
             raise StoreError(f"{target} exists with different results; --force replaces it")
     # the user may have put a file of that name there
-    if beside.exists() and text is not None and beside.read_bytes() != text.encode():
+    if sidecar_too and beside.exists() and text is not None and beside.read_bytes() != text.encode():
         raise StoreError(f"{beside} exists with another configuration; --force replaces it")
 
 

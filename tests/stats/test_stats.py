@@ -192,6 +192,8 @@ def test_refuses_what_differs(tmp_path: Path) -> None:
         write(tmp_path / "mine.h5")
     assert (tmp_path / "mine.json").read_text() == "my own"
     assert not (tmp_path / "mine.h5").exists()
+    stats.write(tmp_path / "mine.h5", {}, {}, CONFIGURATION, beside=False)  # leaves the user's file alone
+    assert (tmp_path / "mine.json").read_text() == "my own"
 
 
 def test_check_writable(tmp_path: Path) -> None:

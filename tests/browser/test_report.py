@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import stats
-from pysim import simulate
+from pysim import simulate, stats
+from pysim.workloads import make
 from tests.support.colour_vision import VISION, closest
 from tests.support.large_results import large_results
 from tests.support.result_files import result_file
-from workloads import make
 
 from . import report_pages as ask
 from .conftest import Open, Opened

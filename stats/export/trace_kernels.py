@@ -19,7 +19,7 @@ PHASES = (  # what a kernel does from each of TIMES on
     "waits for admission",
     "waits for dependences",
     "waits for a slot",
-    "TBs run",
+    "runs",
     "completes",
 )
 

@@ -5,6 +5,7 @@ if (location.protocol === "file:") {
     constructor(url) {
       super();
       this.onmessage = null;
+      const address = new URL(url, location.href);
       const frame = document.createElement("iframe");
       frame.hidden = true;
       frame.title = "search";
@@ -19,14 +20,14 @@ if (location.protocol === "file:") {
       const load = (source) =>
         new Promise((done, failed) => {
           const script = page.createElement("script");
-          script.src = new URL(source, url);
+          script.src = new URL(source, address);
           script.onload = done;
           script.onerror = failed;
           page.body.appendChild(script);
         });
       inner.importScripts = (...sources) =>
         sources.reduce((before, source) => before.then(() => load(source)), Promise.resolve());
-      this.ready = load(url);
+      this.ready = load(address);
       this.frame = inner;
     }
 

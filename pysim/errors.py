@@ -49,12 +49,12 @@ class DeadlockError(SimError):
 class MissingLibraryError(SimError, ImportError):
     """A library that is optional is not installed; the message says how to install it.
 
-    ``what`` needs the library; ``extra`` of pyproject.toml installs it in a checkout.
+    ``what`` needs the library, which ``extra`` of pyproject.toml installs.
     """
 
     def __init__(self, what: str, library: str, extra: str) -> None:
         checkout = (Path(__file__).resolve().parents[1] / "pyproject.toml").is_file()
-        how = f'pip install -e ".[{extra}]"' if checkout else f"pip install {library}"
+        how = f'pip install -e ".[{extra}]"' if checkout else f'pip install "pysim-tb[{extra}]"'
         super().__init__(f"{what} needs {library}: {how}")
 
 

@@ -154,7 +154,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
             try:
                 import pandas as pd  # late: reading attributes should not cost its import
             except ImportError as error:
-                how = how_to_install("pandas", "plot")
+                how = how_to_install("plot")
                 raise StoreError(f"data frames need pandas: {how}; array({name!r}) needs none") from error
 
             rows = self.array(name)

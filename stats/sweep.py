@@ -88,7 +88,7 @@ class SweepResults:
         try:
             import pandas as pd
         except ImportError as error:
-            raise StoreError(f"data frames need pandas: {how_to_install('pandas', 'plot')}") from error
+            raise StoreError(f"data frames need pandas: {how_to_install('plot')}") from error
         if self.missing:
             warnings.warn(f"{self.path}: {self.missing} of {self.points} points are missing", stacklevel=3)
         tables, columns = self.merged(("runs",))

@@ -89,8 +89,10 @@ def _one_line(text: str, most: int = 160) -> str:
 
 
 def _install(library: str, extra: str) -> str:
-    checkout = extra and (ROOT / "pyproject.toml").is_file()
-    return f'pip install -e ".[{extra}]"' if checkout else f"pip install {library}"
+    if not extra:
+        return f"pip install {library}"
+    checkout = (ROOT / "pyproject.toml").is_file()
+    return f'pip install -e ".[{extra}]"' if checkout else f'pip install "pysim-tb[{extra}]"'
 
 
 class _Asked:

@@ -53,7 +53,7 @@ def to_parquet(
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise StoreError(f"Parquet needs pyarrow: {how_to_install('pyarrow', 'parquet')}") from error
+        raise StoreError(f"Parquet needs pyarrow: {how_to_install('parquet')}") from error
 
     if isinstance(path, str | os.PathLike):
         path = SweepResults(path) if Path(path).is_dir() else Results(path)

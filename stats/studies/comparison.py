@@ -109,7 +109,7 @@ def compare(
     try:
         import pandas as pd
     except ImportError as error:
-        raise StoreError(f"a comparison needs pandas: {how_to_install('pandas', 'plot')}") from error
+        raise StoreError(f"a comparison needs pandas: {how_to_install('plot')}") from error
 
     left, right = (side(given, most_bytes) for given in (a, b))
     pairs = _matched_runs(left, right)

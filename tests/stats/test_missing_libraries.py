@@ -62,8 +62,8 @@ def test_pictures_without_matplotlib(without):
 
 def test_what_an_installed_package_says(tmp_path: Path):
     """A copy of the packages without pyproject.toml beside them, as in site-packages."""
-    for package in ("pysim", "stats"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "*.pyc"))
+    for folder, package in (("pysim", "pysim"), ("stats", "pysim/stats")):
+        shutil.copytree(ROOT / folder, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "*.pyc"))
     code = """
 from pysim.errors import MissingLibraryError
 from pysim.stats.missing import no_matplotlib
@@ -75,6 +75,6 @@ print(no_matplotlib())
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines() == [
-        "frame() needs pandas: pip install pandas",
-        "pictures need matplotlib: pip install matplotlib",
+        'frame() needs pandas: pip install "pysim-tb[plot]"',
+        'pictures need matplotlib: pip install "pysim-tb[plot]"',
     ]

@@ -1,4 +1,4 @@
-"""Says how to install an optional library; stats imports nothing of pysim, so ``pysim.errors`` has its own."""
+"""Says how to install an optional library; stats imports no other room: ``pysim.errors`` has its own."""
 
 from __future__ import annotations
 

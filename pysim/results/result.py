@@ -108,7 +108,10 @@ class Result:
 
     def listed(self) -> dict[str, Table]:
         """Return the tables without the runs that were not listed (``stream``, made only for ``speedup``)."""
-        return {name: rows[~np.isin(rows["run"], self.unlisted)] for name, rows in self.tables().items()}
+        made = self.tables()
+        if not self.unlisted:
+            return made
+        return {name: rows[~np.isin(rows["run"], self.unlisted)] for name, rows in made.items()}
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table as a pandas DataFrame, texts as ``str``; its ``attrs`` hold ``units`` and ``docs``.

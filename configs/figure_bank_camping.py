@@ -20,7 +20,7 @@ def main():
     from pysim.cli.options import make_parser
     from pysim.cli.script import Script
 
-    defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5}
+    defaults = {"gpu": "v100", "schemes": ("stream",), "sample-us": 0.5, "picture": "yes"}
     parser = make_parser(__doc__, defaults, ("explain",), "this script compares two runs")
     text = f"workload of `pysim workloads` (default: {WORKLOAD})"
     parser.add_argument("--workload", default=WORKLOAD, metavar="WORKLOAD", help=text)
@@ -66,7 +66,8 @@ def main():
     show(format_camping(tables, labels))
     picture = None
     try:
-        picture = draw_camping(tables, labels, f"{args.workload} on {script.config.device.title}")
+        if options.draws:
+            picture = draw_camping(tables, labels, f"{args.workload} on {script.config.device.title}")
     except stats.StoreError as error:  # matplotlib is optional
         log.say(f"no picture: {error}")
     written = script.tables_to_write(tables)

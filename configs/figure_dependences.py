@@ -23,7 +23,7 @@ def options_of():
     from pysim.cli.script import Script
     from pysim.errors import OutputError
 
-    defaults = {"gpu": "titan_v", "schemes": ("stream", "graph", "tb_static")}
+    defaults = {"gpu": "titan_v", "schemes": ("stream", "graph", "tb_static"), "picture": "yes"}
     parser = make_parser(
         __doc__,
         defaults,
@@ -95,7 +95,7 @@ def main():
     written = script.tables_to_write(tables) | {n: t for n, t in tables.items() if n in GRAPH}
     picture = None
     try:
-        picture = to_png(list(pictures.values()))
+        picture = to_png(list(pictures.values())) if script.options.draws else None
     except stats.StoreError as error:  # matplotlib is optional
         log.say(f"no picture: {error}")
     script.store(stats, written, picture)

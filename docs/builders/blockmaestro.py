@@ -158,7 +158,7 @@ def write(saved: str = "") -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(saved) if saved else Path(name) / "suite.h5"
         if not saved:
-            shown("blockmaestro_suite", path)
+            shown("blockmaestro_suite", path, "--picture", "yes")
         shutil.copyfile(path.with_suffix(".png"), DOCS / "blockmaestro.png")
         made = blocks(stats.load(path).array("runs"))
     replace(DOCS / "blockmaestro.md", made)

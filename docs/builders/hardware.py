@@ -17,7 +17,7 @@ def write() -> None:
     """Write the tables and the picture of docs/hardware-cost.md."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "table.h5"
-        shown("table_size", path)
+        shown("table_size", path, "--picture", "yes")
         shutil.copyfile(path.with_suffix(".png"), DOCS / "hardware_cost.png")
         results = stats.load(path)
         tables = {table: results.array(table) for table in results}

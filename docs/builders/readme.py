@@ -172,7 +172,7 @@ def write_found() -> None:
 def both_sizes(folder: Path) -> str:
     """Simulate a GRU whose time gaps decide, and one that DRAM decides; write their picture."""
     path = folder / "gru_sizes.h5"
-    text = shown("gru_sizes", path)
+    text = shown("gru_sizes", path, "--picture", "yes")
     shutil.copyfile(path.with_suffix(".png"), DOCS / "gru_sizes.png")
     return text
 

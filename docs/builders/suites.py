@@ -81,7 +81,8 @@ def write(*saved: str) -> None:
             if path is None:
                 path = Path(name) / f"{page}.txt"
                 out = str(path.with_suffix(".h5"))
-                path.write_text(run(f"configs/{script}.py", "--quiet", "--out", out), encoding="utf-8")
+                words = ("--quiet", "--picture", "yes", "--out", out)
+                path.write_text(run(f"configs/{script}.py", *words), encoding="utf-8")
             shutil.copyfile(path.with_suffix(".png"), DOCS / f"{page}.png")
             marks = ("long", "short", "h200") if page == "acs" else ("models",)
             blocks = dict(zip(marks, tables(path.read_text(encoding="utf-8")), strict=True))

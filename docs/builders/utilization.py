@@ -27,7 +27,7 @@ def options_of() -> tuple[Script, bool]:
 
     parser = make_parser(
         (__doc__ or "").partition("?")[0] + "?",
-        {"gpu": "titan_v"},
+        {"gpu": "titan_v", "picture": "yes"},
         ("schemes", *SINGLE_RUN),
         "kernels run alone, in stream order",
         "results/cache keeps what has finished: call it again",

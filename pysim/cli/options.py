@@ -4,163 +4,59 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pysim.errors import ConfigError, InternalError
+from pysim.errors import InternalError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 from pysim.machine.mechanisms import without
-from pysim.program.memory_budget import parse_size
-from pysim.units import Value, parse, row_of, suggest
+from pysim.units import Value, suggest
 
+from .option_types import (
+    counts,
+    duration,
+    hdf5,
+    mechanisms,
+    name_list,
+    names_of,
+    natural_int,
+    number_ranges,
+    picture,
+    positive_int,
+    replay,
+    sample,
+    seed,
+    setting,
+    size_option,
+    table_list,
+    thread_block,
+    timer,
+)
 from .parser import Parser
 
-
-def _integer(text: str, least: int, kind: str) -> int:
-    # int() also accepts 1_000 and non-ASCII digits; an option accepts only 0 to 9.
-    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a {kind} integer, not {text!r}")
-    return int(text)
-
-
-def positive_int(text: str) -> int:
-    """Option type: 1, 2, ..."""
-    return _integer(text, 1, "positive")
-
-
-def natural_int(text: str) -> int:
-    """Option type: 0, 1, 2, ..."""
-    return _integer(text, 0, "non-negative")
-
-
-def number_ranges(text: str) -> tuple[tuple[int, int], ...]:
-    """Option type: positive numbers and ranges, such as ``3-7,9``, as (first, last) pairs, last included."""
-    made = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        made.append((positive_int(first), positive_int(last if dash else first)))
-        if made[-1][0] > made[-1][1]:
-            raise argparse.ArgumentTypeError(f"{part.strip()} is an empty range")
-    return tuple(made)
-
-
-def counts(text: str) -> tuple[int, ...]:
-    """Option type: positive integers separated by commas."""
-    return tuple(positive_int(part.strip()) for part in text.split(","))
-
-
-def name_list(text: str) -> tuple[str, ...]:
-    """Option type: names separated by commas, none empty, each once."""
-    names = tuple(part.strip() for part in text.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names separated by commas, not {text!r}")
-    for name in names:
-        if names.count(name) > 1:
-            raise argparse.ArgumentTypeError(f"{name} is listed twice")
-    return names
-
-
-def names_of(what: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """Return an option type: names separated by commas, all in ``known``; ``what``: the noun in errors."""
-    listed = tuple(known)
-
-    def read(text: str) -> tuple[str, ...]:
-        names = name_list(text)
-        for name in names:
-            if name not in listed:
-                hint = suggest(name, listed) or ": there are " + ", ".join(listed)
-                raise argparse.ArgumentTypeError(f"no {what} {name!r}{hint}")
-        return names
-
-    return read
-
-
-def _mechanisms(text: str) -> tuple[str, ...]:
-    names = name_list(text)
-    try:
-        without(names)
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return names
-
-
-def _table_list(text: str) -> tuple[str, ...]:
-    names = name_list(text)
-    if len(names) > 1 and {"all", "none"} & set(names):
-        raise argparse.ArgumentTypeError("all and none stand alone")
-    return names
-
-
-def setting(text: str) -> tuple[str, Value]:
-    """Option type: ``path=value`` of a parameter, checked against its row."""
-    path, equals, value = text.partition("=")
-    if not equals or not path.strip() or not value.strip():
-        raise argparse.ArgumentTypeError(f"must be path=value, not {text!r}")
-    path = path.strip()
-    try:
-        return path, parse(path, row_of(path, value.strip()), value.strip())
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _parameter(path: str, value: object) -> Value:
-    try:
-        return parse(path, row_of(path), value)
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _seed(text: str) -> int:
-    return int(_parameter("sim.seed", natural_int(text)))
-
-
-def _sample(text: str) -> float:
-    return float(_parameter("sim.sample", text))
-
-
-def _replay(text: str) -> str:
-    return str(_parameter("sim.replay", text))
-
-
-def _hdf5(text: str) -> Path:
-    path = Path(text)
-    if path.suffix != ".h5":
-        raise argparse.ArgumentTypeError(f"must end in .h5, not {text!r}")
-    return path
-
-
-def size_option(text: str) -> int:
-    """Option type: bytes, such as 12GiB."""
-    try:
-        return parse_size(text)
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _thread_block(text: str) -> tuple[str, int]:
-    kernel, colon, tb = text.rpartition(":")
-    if not colon or not kernel:
-        raise argparse.ArgumentTypeError(f"must be KERNEL:TB, not {text!r}")
-    return kernel, natural_int(tb)
-
-
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def duration(text: str) -> float:
-    """Option type: a positive time such as ``90``, ``90s``, ``30m`` or ``1.5h``, in seconds."""
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd]?)", text.strip())
-    if found is None or not float(found[1]):
-        raise argparse.ArgumentTypeError(f"must be a time such as 90, 30m or 2h, not {text!r}")
-    return float(found[1]) * _SECONDS[found[2]]
-
-
-def _timer(text: str) -> float | None:
-    return None if text == "off" else duration(text)
+# the types that scripts and commands use are known by this module's name, too
+__all__ = [
+    "CHECKPOINTS",
+    "OPTIONS",
+    "SINGLE_RUN",
+    "Option",
+    "Options",
+    "counts",
+    "duration",
+    "machine_threads",
+    "make_parser",
+    "name_list",
+    "names_of",
+    "natural_int",
+    "number_ranges",
+    "positive_int",
+    "setting",
+    "size_option",
+]
 
 
 class Option(NamedTuple):
@@ -186,7 +82,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "threads", "N", positive_int, None, "threads of the simulator (default: all cores of this process)"
     ),
-    Option("out", "FILE.h5", _hdf5, None, "result file (default: results/<script>-<key>.h5)"),
+    Option("out", "FILE.h5", hdf5, None, "result file (default: results/<script>-<key>.h5)"),
     Option(
         "set",
         "PATH=VALUE",
@@ -195,26 +91,33 @@ OPTIONS: tuple[Option, ...] = (
         "set a parameter of `pysim parameters`, such as gpu.l2.size=3MiB; repeatable",
         True,
     ),
-    Option("without", "LIST", _mechanisms, (), "switch modelled mechanisms off: names of `pysim mechanisms`"),
-    Option("tables", "LIST", _table_list, None, "tables to write: all, none or names of `pysim tables`"),
+    Option("without", "LIST", mechanisms, (), "switch modelled mechanisms off: names of `pysim mechanisms`"),
+    Option("tables", "LIST", table_list, None, "tables to write: all, none or names of `pysim tables`"),
     Option(
         "sample-us",
         "US",
-        _sample,
+        sample,
         None,
         "record time series of SMs, L2 slices, DRAM channels and banks, a sample every US us (sim.sample)",
     ),
-    Option("seed", "N", _seed, None, "seed of the random number generator (sim.seed)"),
+    Option("seed", "N", seed, None, "seed of the random number generator (sim.seed)"),
     Option("rename", "", None, False, "give every value its own memory, so that no buffer is reused"),
     Option(
         "replay",
         "WORD",
-        _replay,
+        replay,
         "off",
         "off, or period: of equal periods of kernels simulate some, extrapolate the others (sim.replay)",
     ),
     Option("hypothetical", "", None, False, "also run schemes that need hardware which this GPU lacks"),
     Option("force", "", None, False, "replace an existing result file"),
+    Option(
+        "picture",
+        "WORD",
+        picture,
+        "auto",
+        "draw a picture beside the result file: yes, no, or auto: only if stdout is a terminal",
+    ),
     Option("quiet", "", None, False, "print no progress and no log"),
     Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
     Option(
@@ -230,7 +133,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "checkpoint-every",
         "TIME",
-        _timer,
+        timer,
         "5m",
         "time between checkpoints, and before the first; off: only at signals and --max-time",
     ),
@@ -241,7 +144,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "go on from the checkpoint of an earlier call, if there is one; done at once if the result is there",
     ),
-    Option("explain", "KERNEL:TB", _thread_block, None, "report what this TB waited for under each scheme"),
+    Option("explain", "KERNEL:TB", thread_block, None, "report what this TB waited for under each scheme"),
 )
 
 
@@ -351,6 +254,14 @@ class Options:
     checkpoint_every: float | None = None
     resume: bool = False
     max_memory: int | None = None
+    picture: str = "auto"
+
+    @property
+    def draws(self) -> bool:
+        """Whether to draw a picture: importing matplotlib and drawing take half a second."""
+        if self.picture == "auto":
+            return not self.json and sys.stdout is not None and sys.stdout.isatty()
+        return self.picture == "yes"
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> Options:
@@ -376,6 +287,7 @@ class Options:
             checkpoint_every=args.checkpoint_every,
             resume=args.resume,
             max_memory=args.max_memory,
+            picture=args.picture,
         )
 
     def overrides(self, defaults: Mapping[str, Value] | None = None) -> dict[str, Value]:

@@ -181,7 +181,9 @@ class Script:
         """Write tables and the picture of ``draw()``, print the file names, and JSON with ``--json``."""
         picture = None
         try:
-            picture = draw() if draw else None
+            picture = draw() if draw and self.options.draws else None
+            if draw is None and self.options.picture == "yes":
+                show("no picture: this script has none")
         except stats.StoreError as error:  # matplotlib is optional
             show(f"no picture: {error}")
         self.store(stats, tables, picture, about)
@@ -349,8 +351,9 @@ class Run:
         script = self.script
         tables, picture = script.tables_to_write(self.listed), None
         try:
-            draw = draw or import_module(f"{self.stats.__name__}.pictures.plot").draw_occupancy
-            picture = draw(tables, f"{title} on {script.config.device.title}")
+            if script.options.draws:
+                draw = draw or import_module(f"{self.stats.__name__}.pictures.plot").draw_occupancy
+                picture = draw(tables, f"{title} on {script.config.device.title}")
         except self.stats.StoreError as error:  # matplotlib is optional
             self.show(f"no picture: {error}")
         lines = last(tables)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .worker import Shard
 
 DEFAULT_TABLES = ("runs", "kernels", "stalls", "energy")
-NEVER = ("explain", "out", "force")  # shared options that a sweep does not take, or takes in its own way
+# shared options that a sweep does not take, or takes in its own way
+NEVER = ("explain", "out", "force", "picture")
 SHOWN_FAILURES = 10
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -282,3 +283,27 @@ def test_a_setting_goes_before_a_mechanism() -> None:
 
 def test_unknown_mechanism_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no mechanism dram_row: did you mean dram_rows?" in refused(capsys, "--without", "dram_row")
+
+
+# ---- pictures ----
+@pytest.mark.parametrize(
+    ("words", "terminal", "draws"),
+    [
+        ((), True, True),
+        ((), False, False),
+        (("--json",), True, False),
+        (("--picture", "yes", "--json"), False, True),
+        (("--picture", "no"), True, False),
+    ],
+)
+def test_a_picture_is_drawn_on_a_terminal_or_on_demand(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], terminal: bool, draws: bool
+) -> None:
+    options = read(*words)
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: terminal))
+        assert options.draws is draws
+
+
+def test_an_unknown_picture_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unknown value 'yess': did you mean yes?" in refused(capsys, "--picture", "yess")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pysim.cli.command import COMMANDS, OTHERS
-from tests.support.calls import call
+from tests.support.calls import CONFIGS, call
 
 # libraries that take long to import, and what decides that the core is loaded
 HEAVY = ("numpy", "h5py", "cffi", "matplotlib", "pandas", "pysim._core", "pysim.schemes.registry")
@@ -39,3 +39,15 @@ def test_help_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
 
 def test_the_check_sees_what_is_imported(tmp_path: Path) -> None:
     assert "numpy" in imported(tmp_path, "pysim", "schemes")
+
+
+SMALL = ("--hidden", "64", "--batch", "4", "--layers", "1", "--timesteps", "1", "--out", "a.h5")
+
+
+def test_a_run_imports_neither_pandas_nor_what_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    script, heavy = CONFIGS / "titanv_gru.py", ("matplotlib", "pandas", "tables")
+    assert imported(tmp_path, script, *SMALL, heavy=heavy) == []
+    assert not (tmp_path / "a.png").exists()
+    assert imported(tmp_path, script, *SMALL, "--force", "--picture", "yes", heavy=heavy) == ["matplotlib"]
+    assert (tmp_path / "a.png").exists()

@@ -18,7 +18,7 @@ run = caller("acs_suite", "--subset", "quick", "--threads", "1", "--quiet")
 def test_three_machines_and_conditions(tmp_path):
     pytest.importorskip("matplotlib")
     args = "--graphs", "ant,squeezenet", "--schemes", "stream,graph:built,acs_hw", "--out", "a.h5"
-    done = run(tmp_path, *args)
+    done = run(tmp_path, *args, "--picture", "yes")
     assert done.returncode == 0, done.stderr
     runs = stats.load(tmp_path / "a.h5")["runs"]
     assert list(dict.fromkeys(runs["gpu"])) == ["rtx3070, 3.6 us a launch", "rtx3070", "h200"]

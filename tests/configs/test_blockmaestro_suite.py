@@ -25,7 +25,8 @@ RELIEVED = (LARGE, "tb_static, free updates", "tb_static, free lists", "tb_stati
 
 def test_two_machines_and_launches_of_five_microseconds(tmp_path):
     pytest.importorskip("matplotlib")
-    done = run(tmp_path, "--apps", "bicg,nw", "--schemes", "stream,tb_static,blockmaestro", "--out", "b.h5")
+    args = ("--apps", "bicg,nw", "--schemes", "stream,tb_static,blockmaestro", "--out", "b.h5")
+    done = run(tmp_path, *args, "--picture", "yes")
     assert done.returncode == 0, done.stderr
     runs = stats.load(tmp_path / "b.h5")["runs"]
     assert runs["workload"].tolist() == (["bicg"] * 7 + ["nw"] * 7) * 2

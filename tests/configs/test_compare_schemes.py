@@ -19,7 +19,7 @@ WORKLOAD = "gru:hidden=64,batch=4,timesteps=2,layers=2"
 
 def test_every_scheme_is_a_row(tmp_path):
     pytest.importorskip("matplotlib")
-    done = run(tmp_path, WORKLOAD, "--out", "c.h5")
+    done = run(tmp_path, WORKLOAD, "--out", "c.h5", "--picture", "yes")
     assert done.returncode == 0, done.stderr
     runs = stats.load(tmp_path / "c.h5")["runs"]
     assert runs["scheme"].tolist() == list(SCHEMES)

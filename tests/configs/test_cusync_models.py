@@ -129,7 +129,7 @@ def test_sums_of_parts():
 
 def test_script(tmp_path):
     pytest.importorskip("matplotlib")
-    done = run(tmp_path, "--subset", "quick", "--out", "c.h5")
+    done = run(tmp_path, "--subset", "quick", "--out", "c.h5", "--picture", "yes")
     assert done.returncode == 0, done.stderr
     runs = stats.load(tmp_path / "c.h5")["runs"]
     assert set(runs["workload"]) == {f"resnet38 1 {n} channels" for n in (64, 128, 256, 512)}

@@ -62,7 +62,7 @@ def test_ctrl_c_keeps_the_schemes_that_have_finished(tmp_path: Path) -> None:
     options = (*size, "--schemes", "graph,stream,pool")
     status, out, err = signalled(tmp_path, signal.SIGINT, "graph: done", GRU, *options)
     assert (status, err.splitlines()[-1]) == (130, "interrupted")
-    assert out.splitlines()[-1] == "wrote a.h5, a.json, a.png"
+    assert out.splitlines()[-1] == "wrote a.h5, a.json"
     runs = stats.load(tmp_path / "a.h5").array("runs")
     assert runs["scheme"].tolist() == [b"graph", b"stream", b"pool"]
     assert runs["status"].tolist() == [b"ok", b"interrupted", b"interrupted"]

@@ -37,7 +37,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the hash of the result of an undisturbed run, which leaves no checkpoint."""
     folder = tmp_path_factory.mktemp("undisturbed")
     assert run(folder, *JOB).returncode == 0
-    assert files(folder) == ["a.h5", "a.json", "a.png"]
+    assert files(folder) == ["a.h5", "a.json"]
     return hash_of(folder)
 
 
@@ -65,7 +65,7 @@ def goes_on(folder: Path, undisturbed: str, *options: str) -> Done:
     """Check that ``--resume`` ends with the result of an undisturbed run and removes the checkpoint."""
     done = run(folder, *JOB, "--resume", *options)
     assert done.returncode == 0, done.stderr
-    assert files(folder) == ["a.h5", "a.json", "a.png"]
+    assert files(folder) == ["a.h5", "a.json"]
     assert hash_of(folder) == undisturbed
     return done
 
@@ -79,7 +79,7 @@ def test_sigusr1_writes_a_checkpoint_and_the_run_goes_on(tmp_path: Path, undistu
     # the first scheme has ended, the second is on its way
     assert len(files(tmp_path)) == 2
     assert ended(child)[0] == 0
-    assert files(tmp_path) == ["a.h5", "a.json", "a.png"]
+    assert files(tmp_path) == ["a.h5", "a.json"]
     assert hash_of(tmp_path) == undisturbed
 
 
@@ -111,7 +111,7 @@ def test_a_time_limit_ends_the_run_with_status_75(tmp_path: Path, undisturbed: s
         if done.returncode == 0:
             break
     assert hash_of(tmp_path) == undisturbed
-    assert files(tmp_path) == ["a.h5", "a.json", "a.png"]
+    assert files(tmp_path) == ["a.h5", "a.json"]
 
 
 @pytest.mark.parametrize("seed", thin(range(10), [0]))

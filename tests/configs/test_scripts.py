@@ -34,7 +34,7 @@ def files(folder: Path) -> list[str]:
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     """One small run that several tests look at."""
     folder = tmp_path_factory.mktemp("gru")
-    return folder, run(folder, *SMALL, "--threads", 1, "--explain", "5:3")
+    return folder, run(folder, *SMALL, "--threads", 1, "--explain", "5:3", "--picture", "yes")
 
 
 def test_prints_one_row_a_scheme(small: tuple[Path, Done]) -> None:

@@ -36,7 +36,7 @@ def config():
 
 def test_quick_study(tmp_path):
     pytest.importorskip("matplotlib")
-    done = run(tmp_path, "--subset", "quick", "--networks", "mlp", "--out", "t.h5")
+    done = run(tmp_path, "--subset", "quick", "--networks", "mlp", "--out", "t.h5", "--picture", "yes")
     assert done.returncode == 0, done.stderr
     results = stats.load(tmp_path / "t.h5")
     rows, small, fields = (results[name] for name in ("table_size", "smallest", "hardware"))

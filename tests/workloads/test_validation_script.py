@@ -186,7 +186,7 @@ def test_what_is_refused_and_a_bug_are_told_apart():
 
 def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
     args = ("--suite", "h200-kernels", "--measured", str(tiny), "--threads", "2")
-    done = run(tmp_path, *args, "--json")
+    done = run(tmp_path, *args, "--json", "--picture", "yes")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["validation"]
     assert [row["case"] for row in rows] == [

@@ -16,7 +16,8 @@ _ROOMS = {
     ),
     "networks": ("mlp", "mlp_pair", "persistent_rnn", "rnn", "transformer"),
 }  # fmt: skip
-_MOVED = {f"workloads.{name}": f"workloads.{room}.{name}" for room, names in _ROOMS.items() for name in names}
+_HERE = "pysim.workloads"
+_MOVED = {f"{_HERE}.{name}": f"{_HERE}.{room}.{name}" for room, names in _ROOMS.items() for name in names}
 
 
 class _Old(Loader):

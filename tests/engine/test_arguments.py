@@ -56,7 +56,7 @@ def test_arguments_of_another_type_are_refused(job, arguments, message):
 
 
 def kernels():
-    return make(SMALL).kernels
+    return list(make(SMALL).kernels)
 
 
 @pytest.mark.parametrize(

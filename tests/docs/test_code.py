@@ -12,13 +12,12 @@ import pytest
 
 import pysim
 from tests.support.calls import ROOT
-from tests.support.page_blocks import OTHER, Block, blocks, commands, is_shell, matches
+from tests.support.page_blocks import OTHER, Block, blocks, commands, file_name, is_shell, matches
 
 PATIENCE = 3600
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITH_CODE = [
-    page for page in PAGES if any(b.kind in ("python", "command") and not b.skip for b in blocks(page))
-]
+CODE = ("python", "command")
+WITH_CODE = [page for page in PAGES if any(block.kind in CODE for block in blocks(page))]
 NIGHTLY = [page for page in WITH_CODE if any(block.nightly for block in blocks(page))]
 
 
@@ -45,6 +44,9 @@ class Folder:
 
     def run(self, block):
         """Run a block; return what it prints on stdout, and why it failed, or nothing."""
+        if block.kind == "file":
+            (self.path / file_name(block)).write_text(block.text, encoding="utf-8")
+            return "", ""
         if block.kind == "python":
             out, why = io.StringIO(), ""
             with contextlib.redirect_stdout(out):
@@ -74,7 +76,7 @@ def run_page(page, folder, nightly):
             printed = None
             continue
         printed, why = folder.run(block)
-        counts["run"] += block.kind != "prepare"
+        counts["run"] += block.kind in CODE
         if why:
             wrong.append(f"{where}: {why}")
     return counts, wrong
@@ -85,12 +87,16 @@ def _run(page, tmp_path, monkeypatch, record_property, nightly):
     work.mkdir()
     home.mkdir()
     monkeypatch.chdir(work)
-    schemes = dict(pysim.SCHEMES)
+    monkeypatch.syspath_prepend(work)  # modules that the page wrote
+    schemes, modules = dict(pysim.SCHEMES), set(sys.modules)
     try:
         counts, wrong = run_page(page, Folder(work, home), nightly)
     finally:
         for name in set(pysim.SCHEMES) - set(schemes):
             pysim.SCHEMES.pop(name)
+        for name in set(sys.modules) - modules:
+            if (work / f"{name}.py").exists():
+                sys.modules.pop(name)
     for kind, number in counts.items():
         record_property(f"code of pages {kind}", number)
     assert not wrong, "\n".join(wrong)

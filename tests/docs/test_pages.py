@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-import pysim
 from pysim.cli.table_reference import known_tables, markdown
 from tests.support.pages import ROOT, block, run_page, writer
 
@@ -144,18 +143,6 @@ def test_the_page_beside_the_notebook_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert run_page("notebook.md")["result"].time_us("stream") > 0
     assert (tmp_path / "half.toml").exists()
-
-
-def test_the_scheme_of_the_page_runs(capsys):
-    """The code of docs/schemes.md, under the oracle."""
-    page = (ROOT / "docs" / "schemes.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    try:
-        exec(code, {})
-    finally:
-        pysim.SCHEMES.pop("pairs", None)
-    rows = {words[0]: words[-1] for line in capsys.readouterr().out.splitlines() if (words := line.split())}
-    assert rows["pairs"].endswith("x")
 
 
 def test_every_script_is_listed_with_its_question():

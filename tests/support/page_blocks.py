@@ -1,9 +1,10 @@
 """The code of a page: its blocks of Python and of commands, which are run in order in one empty folder.
 
-A block of ``python`` is executed; names live until the page ends. A block whose lines begin with programs is
-one of commands; a program that cannot run here (``LEFT_OUT``) is left out. A block of ``text`` after code is
-what it prints: a line ``...`` stands for any lines, ``...`` in a line for anything. Comments of the page
-say the rest, on a line of their own before a block:
+A block of ``python`` is executed; names live until the page ends. If it begins with ``# NAME.py``, it is a
+file that is written instead. A block whose lines begin with programs is one of commands; a program that cannot
+run here (``LEFT_OUT``) is left out. A block of ``text`` after code is what it prints: a line ``...`` stands for
+any lines, ``...`` in a line for anything. Comments of the page say the rest, on a line of their own before a
+block:
 
 ``<!-- not run: REASON -->``
     the block is left out;
@@ -35,11 +36,12 @@ LEFT_OUT = {
 PROGRAMS = {"pysim", "python", *LEFT_OUT}
 OTHER = ("toml", "json", "c", "cuda")  # what is no code to run
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# (\w+\.py)\n")
 _NOTE = re.compile(r"<!-- (not run|nightly|prepare): (.*?) -->", re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A block of a page: ``python``, ``command`` (one command each), ``text`` or ``prepare``."""
+    """A block of a page: ``python``, ``file``, ``command`` (one command each), ``text`` or ``prepare``."""
 
     kind: str
     line: int
@@ -60,6 +62,11 @@ def commands(text: str) -> list[str]:
         if line.strip() and not line.lstrip().startswith("#"):
             made.append(re.sub(r"\s{2,}#.*$", "", line).strip())
     return made
+
+
+def file_name(block: Block) -> str:
+    """Return the name of the file that a block is."""
+    return block.text.partition("\n")[0].removeprefix("# ")
 
 
 def left_out(command: str) -> str:
@@ -97,28 +104,19 @@ def blocks(path: Path) -> Iterator[Block]:
         if kind in OTHER:
             continue
         if kind == "python":
-            yield Block("python", line, text, skip, nightly)
+            yield Block("file" if _FILE.match(text) else "python", line, text, skip, nightly)
         elif is_shell(kind, text):
             for command in commands(text):
-                why = LEFT_OUT.get(first_word(command), "")
-                yield Block(
-                    "command",
-                    line,
-                    command,
-                    skip or (f"{first_word(command)}: {why}" if why else ""),
-                    nightly,
-                )
+                yield Block("command", line, command, skip or left_out(command), nightly)
         elif kind == "text":
             yield Block("text", line, text, skip, nightly)
 
 
 def matches(shown: str, printed: str) -> bool:
     """Return whether a page shows what was printed, but for what ``...`` stands for."""
-    lines = [
-        r"(?:[^\n]*\n)*?"
-        if line.strip() == "..."
-        else re.escape(line.rstrip()).replace(r"\.\.\.", r"[^\n]*?") + r" *\n"
-        for line in shown.strip("\n").splitlines()
-    ]
+    lines = []
+    for line in shown.strip("\n").splitlines():
+        rest = re.escape(line.rstrip()).replace(r"\.\.\.", r"[^\n]*?") + r"\n"
+        lines.append(r"(?:[^\n]*\n)*?" if line.strip() == "..." else rest)
     text = "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
     return re.fullmatch("".join(lines), text) is not None

@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the program mkdocs does not look here
+reference = importlib.import_module("docs.builders.reference")
 site_pages = importlib.import_module("docs.builders.site_pages")
 
 
@@ -27,6 +28,8 @@ def on_files(files: Any, config: Any) -> Any:
 
     for file, page in site_pages.OUTSIDE.items():
         text = (ROOT / file).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
+    for page, text in reference.pages().items():
         files.append(File.generated(config, page, content=text))
     return files
 

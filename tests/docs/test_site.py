@@ -7,12 +7,23 @@ import sys
 
 import pytest
 
+from pysim.cli.command import COMMANDS, OTHERS
+from pysim.counters import GROUPS
+from pysim.machine.devices import DEVICES
+from pysim.machine.mechanisms import MECHANISMS
+from pysim.schemes.registry import SCHEMES
 from tests.support.pages import ROOT, writer
+from workloads.registry import WORKLOADS
+from workloads.templates import KERNELS
 
 SITE = writer("site_pages")
+REFERENCE = writer("reference")
+MADE = REFERENCE.pages()
 
 
 def _text(page):
+    if page in MADE:
+        return MADE[page]
     return SITE.shown((ROOT / SITE.file_of(page)).read_text(encoding="utf-8"), page)
 
 
@@ -23,11 +34,11 @@ def _anchors(page):
 def test_the_navigation_has_every_page_once():
     pages = SITE.nav_pages()
     assert sorted(pages) == sorted(set(pages))
-    assert set(pages) == set(SITE.written_pages())
+    assert set(pages) == {*SITE.written_pages(), *REFERENCE.PAGES}
     assert pages[0] == "index.md"
 
 
-@pytest.mark.parametrize("page", list(SITE.written_pages()))
+@pytest.mark.parametrize("page", [*SITE.written_pages(), *MADE])
 def test_links_of_a_page_lead_to_pages(page):
     parts = []
     SITE.outside_code(_text(page), lambda part: parts.append(part) or part)
@@ -39,7 +50,7 @@ def test_links_of_a_page_lead_to_pages(page):
             continue
         target = (here / path).resolve().relative_to(ROOT / "docs").as_posix() if path else page
         if target.endswith(".md"):
-            good = target in SITE.nav_pages() and (not anchor or anchor in _anchors(target))
+            good = target in (*SITE.nav_pages(), *MADE) and (not anchor or anchor in _anchors(target))
         else:
             good = (ROOT / "docs" / target).is_file()
         if not good:
@@ -60,6 +71,41 @@ def test_links_between_files_become_links_between_pages():
 def test_a_page_is_shown_without_comments_and_with_lists_in_lists():
     text = "<!-- begin a -->\n- b\n  - c\n```\n<!-- d -->\n  - e\n```\n"
     assert SITE.shown(text, "f.md") == "\n- b\n    - c\n```\n<!-- d -->\n  - e\n```\n"
+
+
+def test_the_reference_has_every_entry():
+    """A heading, or a row, for each entry of a table of the code."""
+    heads = {page: set(re.findall(r"^## (.*)$", text, re.MULTILINE)) for page, text in MADE.items()}
+    assert set(WORKLOADS) == heads["reference/workloads.md"]
+    assert set(KERNELS) < heads["reference/kernels.md"]
+    assert set(SCHEMES) == heads["reference/schemes.md"]
+    assert {f"pysim {name}" for name in (*COMMANDS, *OTHERS)} == heads["reference/commands.md"]
+    rows = {page: re.findall(r"^\| `?\[?([\w.]+)`?[] ]", text, re.MULTILINE) for page, text in MADE.items()}
+    assert set(MECHANISMS) < set(rows["reference/mechanisms.md"])
+    assert set(DEVICES) < set(rows["reference/devices.md"])
+    assert {row.name for group in GROUPS.values() for row in group} < set(rows["reference/counters.md"])
+    assert {*SCHEMES["tb_static"].options} < set(rows["reference/schemes.md"])
+    for name, made in DEVICES.items():
+        assert set(made.values) < set(rows[f"reference/devices/{name}.md"])
+        assert all(
+            source in MADE[f"reference/devices/{name}.md"]
+            for source in made.sources.values()
+            if "|" not in source
+        )
+    # keys, defaults and options
+    assert "| `hidden` | `1536` |" in MADE["reference/workloads.md"]
+    assert "--engine {local,slurm,submitit,dask}" in MADE["reference/commands.md"]
+    assert "```python\ngemm(name, a, b, c" in MADE["reference/kernels.md"]
+
+
+def test_a_table_keeps_its_cells():
+    assert REFERENCE._table(("a", "b"), [("x | y", "<z>\n w")]).splitlines()[-1] == "| x \\| y | &lt;z> w |"
+    cells = {
+        line.count("|") - line.count("\\|")
+        for line in MADE["reference/devices/h200.md"].splitlines()
+        if line[:3] == "| `"
+    }
+    assert cells == {4}
 
 
 def test_nothing_comes_from_elsewhere():

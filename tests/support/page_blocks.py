@@ -1,10 +1,10 @@
 """The code of a page: its blocks of Python and of commands, which are run in order in one empty folder.
 
 A block of ``python`` is executed; names live until the page ends. If it begins with ``# NAME.py``, it is a
-file that is written instead. A block whose lines begin with programs is one of commands; a program that cannot
-run here (``LEFT_OUT``) is left out. A block of ``text`` after code is what it prints: a line ``...`` stands for
-any lines, ``...`` in a line for anything. Comments of the page say the rest, on a line of their own before a
-block:
+file that is written instead. A block whose lines begin with programs is one of commands; a program that
+cannot run here (``LEFT_OUT``) is left out. A block of ``text`` after code is what it prints: a line ``...``
+stands for any lines, ``...`` in a line for anything. Comments of the page say the rest, on a line of their
+own before a block:
 
 ``<!-- not run: REASON -->``
     the block is left out;

@@ -50,10 +50,12 @@ def _page(title: str, said: str, *parts: str) -> str:
 
 
 def _docstring(made: Callable[..., Any]) -> str:
-    """Return a docstring as Markdown: its first paragraph, and the rest as it stands."""
+    """Return a docstring as Markdown; from its first heading or list on as it stands."""
     text = re.sub(r":\w+:`[~.]*([^`]*)`", r"``\1``", inspect.getdoc(made) or "")
-    first, _, rest = text.partition("\n\n")
-    return _cell(first) + (f"\n\n{_code(rest)}" if rest.strip() else "")
+    found = re.search(r"^.*\n-{3,}$|^(?: |[-*] |>>>)", text, re.MULTILINE)
+    prose, rest = (text[: found.start()], text[found.start() :]) if found else (text, "")
+    parts = [_cell(part) for part in prose.split("\n\n") if part.strip()]
+    return "\n\n".join([*parts, *([_code(rest)] if rest else [])])
 
 
 def device(made: Device) -> str:
@@ -146,7 +148,7 @@ def counters() -> str:
     for group, counted in GROUPS.items():
         rows = ((f"`{row.name}`", row.unit, row.doc) for row in counted)
         parts.append(f"## {group}\n\n{_table(('counter', 'unit', 'meaning'), rows)}")
-    said = "What the core counts, by group. A tick is 1/1024 ns. Columns of [result tables](../tables.md) follow."
+    said = "What the core counts, by group; a tick is 1/1024 ns. [Result tables](../tables.md) have them."
     return _page("Counters", said, *parts)
 
 

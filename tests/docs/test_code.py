@@ -133,7 +133,7 @@ def test_a_wrong_page_is_seen(tmp_path):
         "```sh\npysim schemes streem\nmake gru  # x\nscancel 7\n```\n"
         "```python\nprint('a')\n```\n\n```text\nb\n```\n"
         "<!-- not run: why -->\n```python\n1 / 0\n```\n"
-        "<!-- nightly: slow -->\n```python\n1 / 0\n```\n"
+        "<!-- nightly: slow -->\n<!-- prepare: true -->\n```python\n1 / 0\n```\n"
         "<!-- prepare: mkdir made -->\n```\npython -c \\\n  'import os; os.rmdir(\"made\")'\n```\n",
         encoding="utf-8",
     )

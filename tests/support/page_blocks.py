@@ -94,8 +94,6 @@ def blocks(path: Path) -> Iterator[Block]:
         for note in _NOTE.finditer(notes):
             if note[1] == "prepare":
                 yield Block("prepare", line, note[2])
-            elif notes[note.end() :].strip():
-                continue  # of an earlier block, or of none: test_notes_stand_before_blocks
             elif note[1] == "not run":
                 skip = note[2]
             else:

@@ -23,9 +23,9 @@ from pysim.machine.mechanisms import MECHANISMS
 from pysim.results.energy import EVENTS
 from pysim.schemes.registry import SCHEMES
 from pysim.units import ROWS, show
-from workloads.kernels.machine_hints import MachineHints
-from workloads.registry import WORKLOADS
-from workloads.templates import KERNELS, arguments, gemm_families
+from pysim.workloads.kernels.machine_hints import MachineHints
+from pysim.workloads.registry import WORKLOADS
+from pysim.workloads.templates import KERNELS, arguments, gemm_families
 
 from .writing import table
 
@@ -102,7 +102,7 @@ def kernels() -> str:
         for dtype, family, gpus in gemm_families(hints)
     ]
     tiles = f"## GEMM tiles that workloads take\n\n{_table(('type', 'tiles', 'GPUs'), rows)}"
-    said = "Templates of `workloads.templates.KERNELS`, with their arguments."
+    said = "Templates of `pysim.workloads.templates.KERNELS`, with their arguments."
     return _page("Kernels", said, *parts, tiles)
 
 
@@ -117,7 +117,9 @@ def workloads() -> str:
         ]
         keys = [_table(("key", "default"), known)] if known else []
         parts.append("\n\n".join([f"## {name}", _docstring(made), *keys]))
-    said = "A workload on a command line is `name:key=value,key=value`; in Python, `workloads.make(text)`."
+    said = (
+        "On a command line: `name:key=value,key=value`; in Python, `pysim.workloads.make(text)`."
+    )
     return _page("Workloads", said, *parts)
 
 

@@ -12,9 +12,9 @@ from pysim.counters import GROUPS
 from pysim.machine.devices import DEVICES
 from pysim.machine.mechanisms import MECHANISMS
 from pysim.schemes.registry import SCHEMES
+from pysim.workloads.registry import WORKLOADS
+from pysim.workloads.templates import KERNELS
 from tests.support.pages import ROOT, writer
-from workloads.registry import WORKLOADS
-from workloads.templates import KERNELS
 
 SITE = writer("site_pages")
 REFERENCE = writer("reference")

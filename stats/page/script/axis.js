@@ -63,3 +63,14 @@ class TimeAxis {
     return { marks, step: marks.length > 1 ? marks[1] - marks[0] : this.high - this.low };
   }
 }
+
+/** Return the labels of ticks of a picture `width` pixels wide, GUTTER of them left of the axis: text, left and wide in pixels. */
+function tickLabels(context, axis, plotWidth, width, shift = 0) {
+  const { marks, step } = axis.ticks(plotWidth, shift);
+  return marks.map((mark) => {
+    const text = formatTick(mark, step);
+    const wide = context.measureText(text).width;
+    const x = GUTTER + axis.toPixel(mark - shift, plotWidth);
+    return { text, wide, left: Math.min(x - wide / 2, width - wide) };
+  }).filter(({ left }) => left > GUTTER - 8);
+}

@@ -63,9 +63,10 @@ class ComparisonPanel {
     if (rows.length) {
       const slower = rows.filter((row) => row.length > 0).length;
       const faster = rows.filter((row) => row.length < 0).length;
-      texts.push(`Of ${rows.length.toLocaleString("en-US")} kernels in both, ${faster} take less time in the second and ${slower} more.`);
+      texts.push(`Of ${formatCount(rows.length, "kernel")} in both, ${faster} take less time in the second and ${slower} more.`);
     }
-    if (onlyA || onlyB) texts.push(`${onlyA} kernels are only in the first, ${onlyB} only in the second.`);
+    if (!rows.length) texts.push(whyNoKernels([this.a, this.b]));
+    else if (onlyA || onlyB) texts.push(`${formatCount(onlyA, "kernel is", "kernels are")} only in the first, ${onlyB} only in the second.`);
     this.verdict.textContent = texts.join(" ");
     this.canvas.setAttribute("aria-label", `How much earlier or later each kernel ends in ${this.b.label} than in ${this.a.label}. ${texts.join(" ")}`);
   }
@@ -103,7 +104,7 @@ class ComparisonPanel {
       if (x(tick) < width - 30) context.fillText(formatTime(tick), Math.max(x(tick), left + 12), height - 8);
     }
     for (const row of rows) {
-      context.fillStyle = nameColour(this.a.kernels.name[row.ka]);
+      context.fillStyle = this.a.colourOf(row.ka);
       context.fillRect(x(row.one.end) - 1.5, y(row.end) - 1.5, 3, 3);
     }
     context.textAlign = "left";
@@ -115,7 +116,7 @@ class ComparisonPanel {
   fillTables() {
     const { rows } = this.compared;
     if (!rows.length) {
-      this.tables.replaceChildren(element("p", { class: "quiet" }, "The files do not have the table kernels of both runs, or no kernel is in both."));
+      this.tables.replaceChildren();
       return;
     }
     const choice = element("select", { onchange: () => { this.order = choice.value; this.fillTables(); } });
@@ -174,6 +175,14 @@ function chosenPair(runs) {
     if (best < 0 || times[number] < times[best]) best = number;
   });
   return [stream, best < 0 ? (stream === 0 ? 1 : 0) : best];
+}
+
+/** Say why no kernel of two runs is compared. */
+function whyNoKernels(pair) {
+  const without = [...new Set(pair.filter((run) => !run.kernels.count).map((run) => run.label))];
+  if (without.length) return `There are no rows of the table kernels of ${without.join(" and of ")}: run again with --tables all to compare kernels.`;
+  const [first, second] = pair.map((run) => formatCount(run.kernels.count, "kernel"));
+  return `No kernel is in both: the first has ${first}, the second ${second} of other names.`;
 }
 
 function sameJob(a, b) {

@@ -49,7 +49,7 @@ class Detail {
 
   title(run, facts) {
     const chip = element("span", { class: "chip" });
-    chip.style.background = nameColour(run.kernels.name[facts.kernel]);
+    chip.style.background = run.colourOf(facts.kernel);
     return element("h3", {}, chip, ` ${run.nameOf(facts.kernel)}: kernel ${facts.kernel}, TB ${facts.tb} of `
       + `${run.kernels.tbs[facts.kernel].toLocaleString("en-US")}, ${run.label}`);
   }
@@ -78,12 +78,12 @@ class Detail {
     }
     const texts = [...kernels].sort((a, b) => b[0] - a[0]).map(([kernel, count]) => {
       const all = run.kernels.tbs[kernel];
-      return `${count === all ? `all ${all}` : `${count} of ${all}`} TBs of kernel ${kernel} (${run.nameOf(kernel)})`;
+      return `${formatPart(count, all)} of kernel ${kernel} (${run.nameOf(kernel)})`;
     });
     const more = texts.length > MOST_KERNELS ? `, and of ${texts.length - MOST_KERNELS} more kernels` : "";
     const users = graph.consumersOf(facts.kernel, facts.tb).size;
     line.textContent = `Its data needs ${texts.slice(0, MOST_KERNELS).join(", ") || "no other kernel"}${more}. `
-      + `${users.toLocaleString("en-US")} TBs need it.`;
+      + `${formatCount(users, "TB needs", "TBs need")} it.`;
     for (const timeline of this.shared?.timelines ?? []) timeline.drawOver();
   }
 }

@@ -1,5 +1,7 @@
 // Numbers and times as text.
 
+const NBSP = "\u00a0"; // between a number and its unit
+
 /** Return a number with at most three significant digits, thousands apart. */
 function formatNumber(value) {
   if (!Number.isFinite(value)) return "–";
@@ -11,17 +13,17 @@ function formatNumber(value) {
 function formatTime(ns) {
   if (!Number.isFinite(ns)) return "–";
   const size = Math.abs(ns);
-  if (size < 0.5) return "0 ns";
-  if (size < 999.5) return `${formatNumber(ns)} ns`;
-  if (size < 999.5e3) return `${formatNumber(ns / 1e3)} µs`;
-  if (size < 999.5e6) return `${formatNumber(ns / 1e6)} ms`;
-  return `${formatNumber(ns / 1e9)} s`;
+  if (size < 0.5) return `0${NBSP}ns`;
+  if (size < 999.5) return `${formatNumber(ns)}${NBSP}ns`;
+  if (size < 999.5e3) return `${formatNumber(ns / 1e3)}${NBSP}µs`;
+  if (size < 999.5e6) return `${formatNumber(ns / 1e6)}${NBSP}ms`;
+  return `${formatNumber(ns / 1e9)}${NBSP}s`;
 }
 
 /** Return a moment of ns in µs, exact to 1 ns: two moments of a long run stay distinguishable. */
 function formatMoment(ns) {
   const text = (ns / 1e3).toLocaleString("en-US", { minimumFractionDigits: 3, maximumFractionDigits: 3 });
-  return `${text} µs`;
+  return `${text}${NBSP}µs`;
 }
 
 /** Return a signed time difference of ns. */
@@ -32,14 +34,25 @@ function formatDifference(ns) {
 /** Return a number of bytes with a unit. */
 function formatBytes(count) {
   for (const [unit, scale] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) {
-    if (count >= scale) return `${formatNumber(count / scale)} ${unit}`;
+    if (count >= scale) return `${formatNumber(count / scale)}${NBSP}${unit}`;
   }
-  return `${formatNumber(count)} B`;
+  return `${formatNumber(count)}${NBSP}B`;
 }
 
 /** Return a share as a percentage. */
 function formatShare(share) {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "–";
+  return Number.isFinite(share) ? `${(100 * share).toFixed(1)}${NBSP}%` : "–";
+}
+
+/** Return a count of things: `1 TB`, `2,000 TBs`. */
+function formatCount(count, one, many = `${one}s`) {
+  return `${count.toLocaleString("en-US")}${NBSP}${count === 1 ? one : many}`;
+}
+
+/** Return how many of a kernel's TBs: `all 4 TBs`, `1 of 4 TBs`, `the TB` of a kernel with one. */
+function formatPart(count, all) {
+  if (all === 1) return "the TB";
+  return count === all ? `all ${formatCount(all, "TB")}` : `${count.toLocaleString("en-US")} of ${formatCount(all, "TB")}`;
 }
 
 /** Return round numbers of the range [low, high], about `count` of them. */
@@ -58,7 +71,7 @@ function formatTick(ns, step) {
   const [unit, scale] = step >= 1e6 ? ["ms", 1e6] : step >= 10 ? ["µs", 1e3] : ["ns", 1];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / scale) - 1e-9));
   const text = (ns / scale).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  return `${text} ${unit}`;
+  return `${text}${NBSP}${unit}`;
 }
 
 /** Return an element with attributes and children; text is never read as HTML. */

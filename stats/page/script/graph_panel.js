@@ -66,8 +66,8 @@ class WindowControls {
     this.onMove = onMove;
     this.number = element("input", { type: "number", min: 0, step: 1, size: 6, onchange: () => this.move(Number(this.number.value)) });
     this.slider = element("input", { type: "range", min: 0, step: 1, "aria-label": "first kernel", oninput: () => this.move(Number(this.slider.value)) });
-    this.many = element("select", { onchange: () => this.onMove(this.first, Number(this.many.value)) },
-      ...counts.map((count) => element("option", { value: count }, `${count}`)));
+    this.counts = counts;
+    this.many = element("select", { onchange: () => this.onMove(this.first, Number(this.many.value)) });
     const step = (by, text, label) => element("button", { type: "button", "aria-label": label, onclick: () => this.move(this.first + by * this.count) }, text);
     this.root = element("div", { class: "controls" },
       element("label", {}, "first kernel ", this.number), this.slider,
@@ -81,8 +81,11 @@ class WindowControls {
 
   /** Show a window of `all` kernels, as near to what is asked for as can be; return [first, count]. */
   set(first, count, all) {
-    this.many.value = count;
     this.count = Math.min(count, all);
+    const counts = [...this.counts.filter((each) => each < all), Math.min(all, this.counts.at(-1))];
+    if (!counts.includes(this.count)) counts.push(this.count);
+    this.many.replaceChildren(...counts.sort((a, b) => a - b).map((each) => element("option", { value: each }, `${each}`)));
+    this.many.value = this.count;
     this.first = Math.min(Math.max(0, first), all - this.count);
     this.slider.max = this.number.max = all - this.count;
     this.slider.value = this.number.value = this.first;
@@ -157,9 +160,9 @@ class TbGraphView {
     const share = (count) => (asked ? ` (${formatShare(count / asked)})` : "");
     const text = (count) => `${count.toLocaleString("en-US")}${share(count)}`;
     const range = `Kernels ${this.first} to ${this.first + this.count - 1}`;
-    const rest = without ? ` ${without.toLocaleString("en-US")} TBs have no kernel before theirs.` : "";
+    const rest = without ? ` ${formatCount(without, "TB has", "TBs have")} no kernel before ${without === 1 ? "its own" : "theirs"}.` : "";
     this.says.textContent = asked
-      ? `${range}: of ${asked.toLocaleString("en-US")} TBs, ${text(all)} need all TBs of the kernel before in their stream, ${text(some)} some of them, ${text(none)} none.${rest}`
+      ? `${range}: of ${formatCount(asked, "TB")}, ${text(all)} need all TBs of the kernel before in their stream, ${text(some)} some of them, ${text(none)} none.${rest}`
       : `${range}:${rest}`;
   }
 
@@ -182,12 +185,12 @@ class TbGraphView {
   drawHead(context, { kernel, tbs, x }, room) {
     const { run } = this;
     context.textAlign = "center";
-    context.fillStyle = nameColour(run.kernels.name[kernel]);
+    context.fillStyle = run.colourOf(kernel);
     context.fillRect(x - room / 2 + 3, 1, room - 6, 3);
     context.fillStyle = "#222";
     context.fillText(fitted(context, `${kernel}: ${run.nameOf(kernel)}`, room - 6), x, 12);
     context.fillStyle = "#555";
-    context.fillText(fitted(context, `${tbs.toLocaleString("en-US")} TBs`, room - 6), x, 25);
+    context.fillText(fitted(context, formatCount(tbs, "TB"), room - 6), x, 25);
   }
 
   drawOver(context) {
@@ -238,12 +241,12 @@ class TbGraphView {
     }
     const needs = [...kernels].sort((a, b) => b[0] - a[0]).map(([from, count]) => {
       const all = graph.offsets[from + 1] - graph.offsets[from];
-      return `${count === all ? `all ${all}` : `${count} of ${all}`} TBs of kernel ${from}${from < window.first ? " (not shown)" : ""}`;
+      return `${formatPart(count, all)} of kernel ${from}${from < window.first ? " (not shown)" : ""}`;
     });
     const more = needs.length > 5 ? ` and of ${needs.length - 5} more kernels` : "";
     const users = graph.consumersOf(kernel, tb).size;
     this.hint.textContent = `TB ${tb} of kernel ${kernel} (${run.nameOf(kernel)}) needs ${needs.slice(0, 5).join(", ") || "no other kernel"}${more}; `
-      + `${users.toLocaleString("en-US")} TBs need it.`;
+      + `${formatCount(users, "TB needs", "TBs need")} it.`;
   }
 
   setFocus(focus) {

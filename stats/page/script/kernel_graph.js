@@ -47,8 +47,9 @@ class KernelGraphView {
     const frame = element("div");
     const { chain, wide } = this.graph.facts();
     const streams = this.lanes.length > 1 ? ` in ${this.lanes.length} streams, a row each` : "";
-    root.append(this.controls.root, element("p", {}, `${this.all.toLocaleString("en-US")} kernels${streams}: the longest chain of kernels that wait for each other `
-      + `has ${chain.toLocaleString("en-US")}; up to ${wide.toLocaleString("en-US")} are equally deep and could run side by side.`), frame, this.hint);
+    const beside = wide > 1 ? `up to ${wide.toLocaleString("en-US")} are equally deep and could run side by side` : "no two could run side by side";
+    root.append(this.controls.root, element("p", {}, `${formatCount(this.all, "kernel")}${streams}: the longest chain of kernels that wait for each other `
+      + `has ${formatCount(chain, "kernel")}; ${beside}.`), frame, this.hint);
     this.plot = new Plot(frame, {
       height: ARC_ROOM + this.lanes.length * LANE_HEIGHT,
       label: "Graph of kernels in the order of launching. Arrow keys go from kernel to kernel, Page Up and Page Down to others, Enter shows the kernel.",
@@ -90,7 +91,7 @@ class KernelGraphView {
     context.textAlign = "center";
     for (let k = this.first; k < last; k += 1) {
       const [x, y] = this.point(k, width);
-      context.fillStyle = nameColour(this.run.kernels.name[k]);
+      context.fillStyle = this.run.colourOf(k);
       context.beginPath();
       context.arc(x, y, Math.max(3, Math.min(8, room / 2 - 2)), 0, 7);
       context.fill();
@@ -130,7 +131,7 @@ class KernelGraphView {
     const k = this.focus;
     const list = (kernels) => (kernels.length > 8 ? `${kernels.slice(0, 8).join(", ")} and ${kernels.length - 8} more` : kernels.join(", ") || "none");
     this.hint.textContent = k < 0 ? "Point to a kernel to see which kernels it waits for (blue) and which wait for it (dashed)."
-      : `Kernel ${k} (${this.run.nameOf(k)}, ${this.run.kernels.tbs[k].toLocaleString("en-US")} TBs) waits for kernels: ${list(this.graph.producers[k])}. `
+      : `Kernel ${k} (${this.run.nameOf(k)}, ${formatCount(this.run.kernels.tbs[k], "TB")}) waits for kernels: ${list(this.graph.producers[k])}. `
         + `Kernels that wait for it: ${list(this.graph.consumers[k])}.`;
   }
 

@@ -131,10 +131,8 @@ class TimelineSection {
     } else if (this.shared.mode === "launch") {
       items.push(element("li", {}, "The next launch has the next colour."));
     } else {
-      const names = new Map();
-      for (const { run } of this.shown) run.about.names.forEach((name, number) => names.set(name, number));
-      for (const [name, number] of names) {
-        const item = legendItem(nameColour(number), name);
+      for (const name of new Set(this.shown.flatMap(({ run }) => run.about.names))) {
+        const item = legendItem(nameColour(name), name);
         item.replaceChildren(element("button", { type: "button", class: "link", title: "find its launches", onclick: () => this.searchFor(name) }, ...item.childNodes));
         items.push(item);
       }

@@ -42,6 +42,11 @@ class Run {
     return this.about.names[this.kernels.name[kernel]] ?? `kernel ${kernel}`;
   }
 
+  /** Return the colour of a kernel's name. */
+  colourOf(kernel) {
+    return nameColour(this.nameOf(kernel));
+  }
+
   /** Return the row (SM and slot) of a TB by its place in the columns. */
   rowOf(index) {
     let [low, high] = [0, this.tbs.first.length - 1];

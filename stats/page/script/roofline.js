@@ -9,12 +9,12 @@ const ROOF_SECTOR = 32; // bytes
 const ROOF_MACHINE = ["issue", "l2", "ports", "dram"]; // ceilings that do not depend on what runs
 const ROOF_OPEN = "whole run, DRAM sectors";
 
-/** The marks of a run: its kernels, and the run as a whole against L2 and against DRAM; `numbers`: of names. */
-function roofMarks(run, place, numbers) {
+/** The marks of a run: its kernels, and the run as a whole against L2 and against DRAM. */
+function roofMarks(run, place) {
   const { kernels, run: whole } = run.about.roofline;
   const nameOf = (each) => run.about.names[each.name] ?? `kernel name ${each.name}`;
   const made = kernels.map((each) => ({
-    run, place, each, name: nameOf(each), colour: nameColour(numbers.get(nameOf(each)) ?? each.name), size: 5, of: "l2",
+    run, place, each, name: nameOf(each), colour: nameColour(nameOf(each)), size: 5, of: "l2",
     x: each.instructions / each.sectors, y: each.instructions / each.time, bytes: (each.sectors * ROOF_SECTOR) / each.time,
   }));
   if (whole.time > 0 && whole.instructions > 0) {
@@ -39,7 +39,7 @@ function roofText(mark) {
   const { each } = mark;
   if (!each) return `${rate}, ${traffic}. ${used}.`;
   const beside = each.beside > 0.005 ? ` ${formatShare(each.beside)} of that time other kernels run beside it.` : "";
-  return `${rate}, ${traffic}. ${used}. ${each.launches.toLocaleString("en-US")} ${each.launches > 1 ? "launches" : "launch"}, ${formatTime(each.time)} in all.${beside}`;
+  return `${rate}, ${traffic}. ${used}. ${formatCount(each.launches, "launch", "launches")}, ${formatTime(each.time)} in all.${beside}`;
 }
 
 /** Return what share of issue slots and bandwidths a mark reaches, the largest first; the file has no pipes by kernel. */
@@ -76,8 +76,6 @@ class RooflinePanel {
       root.append(element("p", { class: "quiet" }, "No file has the table kernels, from which the roofline is drawn: run again with --tables all."));
       return;
     }
-    this.numbers = new Map(); // of kernel names, the same in all runs
-    for (const name of this.runs.flatMap((run) => run.about.names)) if (!this.numbers.has(name)) this.numbers.set(name, this.numbers.size);
     this.chooser = runChooser(this.runs, ROOF_MOST, (chosen) => this.show(chosen));
     this.lines = element("ul", { class: "facts" });
     this.legend = element("ul", { class: "legend", "aria-label": "Kernels and runs" });
@@ -108,7 +106,7 @@ class RooflinePanel {
   /** Show these runs, at most four. */
   show(runs) {
     this.shown = runs.filter((run) => this.runs.includes(run)).slice(0, ROOF_MOST);
-    this.marks = this.shown.flatMap((run, place) => roofMarks(run, place, this.numbers)).sort((a, b) => a.place - b.place || a.x - b.x);
+    this.marks = this.shown.flatMap((run, place) => roofMarks(run, place)).sort((a, b) => a.place - b.place || a.x - b.x);
     this.marked = -1;
     this.lines.replaceChildren(...this.shown.map((run) => element("li", {}, roofLimits(run))));
     this.fillLegend();

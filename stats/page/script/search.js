@@ -30,5 +30,5 @@ function describeMatch(match, run) {
   }
   if (match.kind === "sm") return run.sms.includes(match.sm) ? `SM ${match.sm}` : `no SM ${match.sm} in the timeline`;
   if (!match.list.length) return "no such kernel";
-  return `${match.list.length.toLocaleString("en-US")} launch${match.list.length > 1 ? "es" : ""}`;
+  return formatCount(match.list.length, "launch", "launches");
 }

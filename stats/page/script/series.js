@@ -205,20 +205,19 @@ class SeriesChart {
     context.strokeStyle = CHART_GRID;
     context.textAlign = "right";
     for (const [value, y] of [[this.top, this.head + 8], [0, height - 7]]) {
-      const text = this.unit === "share" ? `${Math.round(100 * value)} %` : formatNumber(value);
+      const text = this.unit === "share" ? `${formatNumber(100 * value)}${NBSP}%` : formatNumber(value);
       context.fillText(text, GUTTER - 5, y);
     }
     context.beginPath();
-    const { marks, step } = axis.ticks(plotWidth);
+    const { marks } = axis.ticks(plotWidth);
     context.textAlign = "left";
     for (const mark of marks) {
       const x = Math.round(GUTTER + axis.toPixel(mark, plotWidth)) + 0.5;
       context.moveTo(x, this.head);
       context.lineTo(x, height);
-      const text = formatTick(mark, step);
-      const half = context.measureText(text).width / 2;
-      if (this.head && x - half > GUTTER - 8) context.fillText(text, Math.min(x - half, width - 2 * half), 8);
     }
+    this.ticks = this.head ? tickLabels(context, axis, plotWidth, width) : [];
+    for (const { text, left } of this.ticks) context.fillText(text, left, 8);
     for (const share of [0, 0.5, 1]) {
       const y = Math.round(this.toY(share * this.top, height)) + 0.5;
       context.moveTo(GUTTER, y);
@@ -257,9 +256,12 @@ class SeriesChart {
     if (this.head) {
       const text = formatMoment(moment);
       const wide = context.measureText(text).width;
-      const left = Math.min(x - wide / 2, width - wide - 4); // over the labels of the axis
+      const left = Math.min(x - wide / 2, width - wide - 4);
       context.fillStyle = "#fff";
       context.fillRect(left - 6, 0, wide + 12, 16);
+      for (const tick of this.ticks) { // a label that it would cut is hidden as a whole
+        if (tick.left < left + wide + 6 && tick.left + tick.wide > left - 6) context.fillRect(tick.left - 2, 0, tick.wide + 4, 16);
+      }
       context.fillStyle = "#000";
       context.fillText(text, left, 8);
     }

@@ -69,7 +69,9 @@ function seriesOf(run) {
 /** Return a value of a series as text. */
 function seriesText(value, unit) {
   if (unit === "share") return formatShare(value);
-  return Number.isFinite(value) ? `${formatNumber(value)} ${unit}` : "–";
+  if (!Number.isFinite(value)) return "–";
+  const text = formatNumber(value);
+  return `${text}${NBSP}${text === "1" ? unit.replace(/^(TB|warp)s$/, "$1") : unit}`;
 }
 
 /** Draw a series: a step an interval; where a pixel has several, their mean as the line and their range as a band. */

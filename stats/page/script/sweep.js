@@ -52,7 +52,7 @@ class SweepPanel {
     this.shown = this.indices();
     this.draw();
     this.fillTable();
-    this.legend.replaceChildren(...this.sweep.scheme.values.map((name, number) => legendItem(nameColour(number), `${name} (${MARKS[number % MARKS.length]})`)));
+    this.legend.replaceChildren(...this.sweep.scheme.values.map((name, number) => legendItem(paletteColour(number), `${name} (${MARKS[number % MARKS.length]})`)));
   }
 
   isNumeric(column) {
@@ -113,7 +113,7 @@ class SweepPanel {
     const scale = this.isLogarithmic(column) ? " (logarithmic)" : "";
     context.fillText(`${name.replaceAll("_", " ")}${unit} over ${sweep.keys[Number(this.key.value)] ?? "nothing"}${scale}`, left, height - 8);
     for (const line of this.lines(points)) {
-      context.strokeStyle = nameColour(sweep.scheme.index[line[0]]);
+      context.strokeStyle = paletteColour(sweep.scheme.index[line[0]]);
       context.lineWidth = 1;
       context.globalAlpha = 0.5;
       context.beginPath();
@@ -174,7 +174,7 @@ class SweepPanel {
 
 /** Draw the mark of a scheme: colour and shape. */
 function mark(context, scheme, x, y) {
-  context.fillStyle = nameColour(scheme);
+  context.fillStyle = paletteColour(scheme);
   context.strokeStyle = context.fillStyle;
   context.lineWidth = 2;
   context.beginPath();

@@ -16,7 +16,7 @@ class Timeline {
     this.base = element("canvas", { class: "base" });
     this.over = element("canvas", {
       class: "over", tabindex: "0", role: "img",
-      "aria-label": `Timeline of ${run.label}: ${run.count} thread blocks on ${run.sms.length} SMs. `
+      "aria-label": `Timeline of ${run.label}: ${formatCount(run.count, "TB")} on ${formatCount(run.sms.length, "SM")}. `
         + "Arrow keys move, plus and minus zoom, 0 shows all, brackets step through the TBs of a slot.",
     });
     this.stack = element("div", { class: "stack" }, this.base, this.over);
@@ -79,14 +79,8 @@ class Timeline {
     context.fillStyle = "#444";
     context.strokeStyle = "#0002";
     context.textBaseline = "middle";
-    const { marks, step } = this.axis.ticks(plotWidth, this.shift);
-    for (const mark of marks) {
-      const x = this.toX(mark);
-      context.fillRect(x, HEAD - 4, 1, 4);
-      const text = formatTick(mark, step);
-      const half = context.measureText(text).width / 2;
-      if (x - half > GUTTER - 8) context.fillText(text, Math.min(x - half, width - 2 * half), 9);
-    }
+    for (const mark of this.axis.ticks(plotWidth, this.shift).marks) context.fillRect(this.toX(mark), HEAD - 4, 1, 4);
+    for (const { text, left } of tickLabels(context, this.axis, plotWidth, width, this.shift)) context.fillText(text, left, 9);
     context.textAlign = "right";
     const lane = this.plotHeight / (this.bottom - this.top);
     const every = [1, 2, 4, 8, 16, 32, 64].find((n) => n * lane >= 16) ?? 128;

@@ -162,17 +162,23 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     """Return where a file comes from: script, version, workload, hash, host."""
     known = results.configuration
     workload = known.get("workload")
-    shown = workload if isinstance(workload, Mapping) else {}
+    shown = dict(workload) if isinstance(workload, Mapping) else {}
+    machine = shown.pop("made_for", None)
     facts = [
         ("file", results.path.name),
         ("made by", str(results.attributes.get("script", known.get("command", "")))),
         ("version", str(known.get("version", ""))),
-        ("workload", ", ".join(f"{key}={value}" for key, value in shown.items())),
+        ("workload", str(shown["workload"]) if len(shown) == 1 and "workload" in shown else _pairs(shown)),
+        ("kernels chosen for", _pairs(machine) if isinstance(machine, Mapping) else ""),
         ("hash of the tables", str(results.attributes.get("hash", ""))),
         ("interrupted", "yes: schemes are missing" if results.attributes.get(INTERRUPTED) else ""),
         *_host(results),
     ]
     return [(name, text) for name, text in facts if text]
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
 def _host(results: Results) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from typing import Any
 from pysim.stats.pictures.occupancy import PALETTE
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, write_bytes
+from pysim.stats.whole_file import check_target
 
 from .blob import Blob
 from .edges import MOST_ENTRIES, Edges, kernel_edges
@@ -108,13 +109,7 @@ def write_report(
     without a run.
     """
     path = Path(target)
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder")
-    if path.exists() and not force:
-        raise StoreError(f"{path} is there already: --force replaces it")
-    for parent in path.parents:
-        if parent.exists() and not parent.is_dir():
-            raise StoreError(f"cannot write {path}: {parent} is no folder")
+    check_target(path, force)
     page = make_page(recordings, most_tbs, sweep)
     page.meanings, page.path = dict(meanings or {}), path
     data = render(page).encode()
@@ -194,7 +189,7 @@ def _notes(runs: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[
         if run["shown"] < run["tbs"]:
             notes.append(
                 f"{run['label']}: the timeline shows {run['shown']:,} of {run['tbs']:,} TBs:"
-                f" {len(run['sms'])} of {run['all_sms']} SMs; all other figures count all of them."
+                f" {len(run['sms'])} of {run['all_sms']} SMs with a TB; all other figures count all of them."
             )
     if any(run.get("inferred") for run in runs):
         notes.append(

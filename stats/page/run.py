@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from .blob import Blob, blob
 TICK_NS = 1 / 1024  # result files have times in this unit; longer runs take a multiple
 LAST_TICK = 0xFFFFFFFF
 MOST_TBS = 300_000  # of a run; beyond it some SMs are left out
+MOST_SMS = 4096  # of a GPU, of which all have a row, also those without a TB
 KERNEL_TIMES = ("enqueued", "admitted", "ready", "first_dispatch", "last_end", "complete")
 KERNEL_SUMS = ("warp_instructions", "load_bytes", "store_bytes")
 
@@ -60,10 +62,13 @@ def run_part(results: Results, row: Table, number: int, most: int = MOST_TBS) ->
         about["inferred"] = whole is None
         waits = tb_waits(tbs, kernels, ready_together(tbs) if whole is None else whole)
         kept, sms = chosen_sms(tbs["sm"], most)
+        used = len(np.unique(tbs["sm"]))
+        if len(sms) == used:
+            sms = _all_sms(results, sms)
         columns, about["tick_ns"] = _tb_columns(tbs[kept], waits[kept], sms)
         about |= {"shown": len(columns["start"]), "sms": sms.tolist(), "end_ns": float(tbs["end_ns"].max())}
         about["slots"] = int(tbs["slot"].max()) + 1
-        about["all_sms"] = len(np.unique(tbs["sm"]))
+        about["all_sms"] = used  # with a TB
         blobs[f"tbs{number}"] = blob(columns)
     return RunPart(about, blobs)
 
@@ -82,6 +87,14 @@ def chosen_sms(sm: NDArray[Any], most: int) -> tuple[NDArray[np.bool_], NDArray[
     mask = np.isin(sm, kept)
     mask[np.flatnonzero(mask)[most:]] = False
     return mask, kept.astype(np.int64)
+
+
+def _all_sms(results: Results, used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all SMs of the GPU from 0 on, those of ``used`` at the least, so that idle ones show as idle."""
+    parameters = results.configuration.get("parameters")
+    known = parameters.get("gpu.sms") if isinstance(parameters, Mapping) else None
+    count = max(int(used.max()) + 1, known if isinstance(known, int) else 0)
+    return np.arange(count, dtype=np.int64) if count <= MOST_SMS else used
 
 
 def _evenly(count: int, keep: int) -> NDArray[np.int64]:

@@ -19,9 +19,10 @@ from pysim.results.tables import tb_waits as engine_waits
 from pysim.stats.page import Edges, Recording, open_sources, write_report
 from pysim.stats.page.blob import blob
 from pysim.stats.page.report import SCRIPTS, make_page
-from pysim.stats.page.run import chosen_sms
+from pysim.stats.page.run import MOST_SMS, chosen_sms
 from pysim.stats.waits import tb_waits
 from pysim.workloads import make
+from tests.support.result_files import result_file
 
 WORKLOAD = "gru:hidden=128,batch=8,timesteps=3,layers=2"
 SCHEMES = "host,stream,graph,pool,acs_sw,queues,blockmaestro,tb_static,tb_ideal"
@@ -176,9 +177,37 @@ def test_of_too_many_tbs_whole_sms_are_left_out(file: Path, tmp_path: Path) -> N
     data, blobs = content(tmp_path / "r.html")
     assert all(0 < len(blobs[f"tbs{n}"]["start"]) <= 100 for n in range(len(data["runs"])))
     shown = data["runs"][1]
-    note = f"stream: the timeline shows {shown['shown']} of {shown['tbs']} TBs: {len(shown['sms'])} of"
+    note = (
+        f"stream: the timeline shows {shown['shown']} of {shown['tbs']} TBs: {len(shown['sms'])} of"
+        f" {shown['all_sms']} SMs with a TB"
+    )
+    assert len(shown["sms"]) < shown["all_sms"] <= 80
     assert any(line.startswith(note) for line in page.notes)
     assert note in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_sms_without_a_tb_have_a_row(tmp_path: Path) -> None:
+    results = result_file(tmp_path / "r.h5", "titan_v", make("nw:n=128"), "stream")
+    used = np.unique(results.array("tbs")["sm"])
+    assert len(used) < 80
+    (run,) = make_page([Recording(results)]).data["runs"]
+    assert (run["sms"], run["all_sms"]) == (list(range(80)), len(used))
+    known = {"parameters": {"gpu.sms": MOST_SMS + 1}}
+    tables = {name: results.array(name) for name in results}
+    stats.write(tmp_path / "q.h5", tables, {}, known, declared=TABLES)
+    (run,) = make_page([Recording(stats.load(tmp_path / "q.h5"))]).data["runs"]
+    assert run["sms"] == used.tolist()
+
+
+def test_provenance_names_the_machine_only_where_there_is_one(file: Path, tmp_path: Path) -> None:
+    tables = {"runs": stats.load(file).array("runs")}
+    for name, made_for in (("none", None), ("one", {"gpu.sms": 132})):
+        path, known = tmp_path / f"{name}.h5", {"workload": WORKLOAD, "made_for": made_for}
+        stats.write(path, tables, {}, {"workload": known}, declared=TABLES)
+        (shown,) = make_page([Recording(stats.load(path))]).files
+        facts = dict(shown["facts"])
+        assert facts["workload"] == WORKLOAD
+        assert facts.get("kernels chosen for") == (made_for and "gpu.sms=132")
 
 
 def test_graphs_of_other_kernels_are_not_drawn(file: Path, edges: Edges) -> None:

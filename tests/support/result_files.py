@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from pysim import simulate, stats
 from pysim.program.job import Job
 from pysim.results import schema
+from pysim.schemes.registry import kernel_level
 
 
 def result_file(
@@ -21,5 +23,7 @@ def result_file(
     result = simulate(gpu, job, schemes, threads=1, overrides=values)
     tables = {name: rows for name, rows in result.tables().items() if name not in without}
     configuration = {"parameters": result.config.as_dict()}
-    stats.write(path, tables, {"script": "test"}, configuration, declared=schema.TABLES)
+    whole = kernel_level(tables["runs"]["scheme"].tolist())
+    about = {"script": "test", stats.KERNEL_LEVEL: json.dumps(whole)}
+    stats.write(path, tables, about, configuration, declared=schema.TABLES)
     return stats.load(path)

@@ -140,7 +140,8 @@ def format_bytes(count: float) -> str:
     """Return a number of bytes with a unit that keeps it readable."""
     for unit, scale in BYTES:
         if count >= scale:
-            return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"
+            value = count / scale
+            return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
     return f"{count:.0f} B"
 
 

@@ -77,18 +77,16 @@ class ComparisonPanel {
     const width = this.root.clientWidth;
     this.canvas.hidden = rows.length < 2;
     if (rows.length < 2 || !width) return;
-    const [ratio, height, left, low] = [Math.min(2, window.devicePixelRatio || 1), 180, 76, 24];
+    const [ratio, height, left, low, top] = [Math.min(2, window.devicePixelRatio || 1), 200, 76, 40, 20];
     Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
     this.canvas.style.height = `${height}px`;
     const context = this.canvas.getContext("2d");
     context.scale(ratio, ratio);
     context.font = "11px system-ui, sans-serif";
     const end = Math.max(...rows.map((row) => row.one.end));
-    const least = Math.min(0, ...rows.map((row) => row.end));
-    const most = Math.max(0, ...rows.map((row) => row.end));
-    const room = Math.max((most - least) * 0.08, 1);
+    const [least, most] = differenceRange(rows.map((row) => row.end), this.a.about.row.time_us * 1e3);
     const x = (ns) => left + (ns / end) * (width - left - 8);
-    const y = (ns) => 8 + ((most + room - ns) / (most - least + 2 * room)) * (height - low - 8);
+    const y = (ns) => top + ((most - ns) / (most - least)) * (height - low - top);
     context.fillStyle = "#444";
     context.textBaseline = "middle";
     const ticks = roundTicks(least, most, 4);
@@ -101,7 +99,9 @@ class ComparisonPanel {
     }
     context.textAlign = "center";
     for (const tick of roundTicks(0, end, width / 140)) {
-      if (x(tick) < width - 30) context.fillText(formatTime(tick), Math.max(x(tick), left + 12), height - 8);
+      const text = formatTime(tick);
+      const half = context.measureText(text).width / 2;
+      context.fillText(text, Math.min(Math.max(x(tick), left + half), width - half), height - low + 10);
     }
     for (const row of rows) {
       context.fillStyle = this.a.colourOf(row.ka);
@@ -109,8 +109,8 @@ class ComparisonPanel {
     }
     context.textAlign = "left";
     context.fillStyle = "#444";
-    context.fillText("later in the second", left + 6, 14);
-    context.fillText(`earlier in the second; over the end of each kernel in ${this.a.label}`, left + 6, height - low - 6);
+    context.fillText("end in the second: + later, − earlier", left, 8);
+    context.fillText(fitted(context, `over the end of each kernel in the first (${this.a.label})`, width - left), left, height - 8);
   }
 
   fillTables() {
@@ -175,6 +175,17 @@ function chosenPair(runs) {
     if (best < 0 || times[number] < times[best]) best = number;
   });
   return [stream, best < 0 ? (stream === 0 ? 1 : 0) : best];
+}
+
+/**
+ * Return the range of an axis of differences of ns, zero and some room included; where all are next to nothing, a
+ * per cent of `whole` to both sides.
+ */
+function differenceRange(differences, whole) {
+  const [least, most] = [Math.min(0, ...differences), Math.max(0, ...differences)];
+  if (most - least < 1) return [-Math.max(1, whole / 100), Math.max(1, whole / 100)];
+  const room = (most - least) * 0.08;
+  return [least - room, most + room];
 }
 
 /** Say why no kernel of two runs is compared. */

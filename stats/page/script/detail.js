@@ -40,7 +40,7 @@ class Detail {
     const needs = element("p", { class: "needs" });
     this.needs(run, facts, needs);
     this.root.replaceChildren(
-      element("div", { class: "head" }, this.title(run, facts), this.times(run, facts)),
+      element("div", { class: "head" }, this.title(run, facts), this.times(run, facts), this.closer(run)),
       element("div", { class: "columns" },
         element("div", {}, waitBar(facts), ...stallStack(run, facts.kernel)),
         element("div", {}, why(run, facts), needs)),
@@ -54,13 +54,17 @@ class Detail {
       + `${run.kernels.tbs[facts.kernel].toLocaleString("en-US")}, ${run.label}`);
   }
 
+  closer(run) {
+    return element("button", { type: "button", class: "closer", "aria-label": "close", onclick: () => this.shared.choose(run, -1) }, "×");
+  }
+
   times(run, facts) {
     const rows = [
       ["ran", `${formatTime(facts.end - facts.start)} on SM ${facts.sm}, slot ${facts.slot}`],
       ["from", formatMoment(facts.start)],
       ["to", formatMoment(facts.end)],
     ];
-    return element("dl", {}, ...rows.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
+    return element("dl", {}, ...rows.map(([term, text]) => element("div", {}, element("dt", {}, `${term} `), element("dd", {}, text))));
   }
 
   /** Say which TBs its data needs, once the graph is read. */

@@ -22,7 +22,7 @@ function roofMarks(run, place) {
       const sectors = whole[`${of}_sectors`];
       if (of === "dram" && !sectors) continue;
       made.push({
-        run, place, name: of === "l2" ? "whole run" : ROOF_OPEN, colour: "#000", size: 8, open: of === "dram", of, whole,
+        run, place, name: of === "l2" ? "whole run" : ROOF_OPEN, colour: "#000000", size: 8, open: of === "dram", of, whole,
         x: whole.instructions / sectors, y: whole.instructions / whole.time, bytes: (sectors * ROOF_SECTOR) / whole.time,
       });
     }
@@ -83,8 +83,10 @@ class RooflinePanel {
     this.notes = element("p", { class: "quiet" });
     this.table = element("div");
     const frame = element("div");
-    root.append(this.chooser.root, this.lines, this.legend, frame, this.says, this.notes,
+    this.picture = element("div", {}, this.lines, this.legend, frame, this.says, this.notes,
       element("details", {}, element("summary", {}, "As a table"), this.table));
+    this.none = element("p", { class: "quiet" }, "No run is chosen.");
+    root.append(this.chooser.root, this.picture, this.none);
     this.marked = -1;
     this.marks = [];
     this.shown = [];
@@ -108,6 +110,8 @@ class RooflinePanel {
     this.shown = runs.filter((run) => this.runs.includes(run)).slice(0, ROOF_MOST);
     this.marks = this.shown.flatMap((run, place) => roofMarks(run, place)).sort((a, b) => a.place - b.place || a.x - b.x);
     this.marked = -1;
+    this.picture.hidden = !this.shown.length;
+    this.none.hidden = this.shown.length > 0;
     this.lines.replaceChildren(...this.shown.map((run) => element("li", {}, roofLimits(run))));
     this.fillLegend();
     this.notes.textContent = this.note();

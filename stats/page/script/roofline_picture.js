@@ -84,7 +84,8 @@ function slopeLabel(context, text, from, to, box) {
   const angle = Math.atan2(to[1] - from[1], to[0] - from[0]);
   const wide = context.measureText(text).width;
   const low = Math.min(to[0], box.right);
-  const away = wide / 2 + 14;
+  // its upper corner, half a line above the slope, stays below the ceiling
+  const away = wide / 2 + 14 + (angle < 0 ? 16 / Math.tan(-angle) : 0);
   const x = low - Math.cos(angle) * away;
   const y = from[1] + ((x - from[0]) / (to[0] - from[0])) * (to[1] - from[1]);
   if (!Number.isFinite(x + y)) return;
@@ -112,7 +113,7 @@ function roofLabel(context, text, x, y, align) {
   context.lineWidth = 1.5;
 }
 
-/** Draw a mark. */
+/** Draw a mark: filled, or only its outline, through which others show. */
 function drawShape(context, shape, [x, y], size, colour, open) {
   context.beginPath();
   if (shape === "circle") context.arc(x, y, size, 0, 7);
@@ -120,10 +121,12 @@ function drawShape(context, shape, [x, y], size, colour, open) {
   const corners = { triangle: [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]], diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]] }[shape];
   corners?.forEach(([across, down], number) => context[number ? "lineTo" : "moveTo"](x + across * size, y + down * size));
   context.closePath();
-  context.fillStyle = open ? "#fff" : colour;
-  context.fill();
-  context.lineWidth = open ? 2 : 1;
-  context.strokeStyle = open ? colour : "#fff";
+  if (!open) {
+    context.fillStyle = `${colour}cc`;
+    context.fill();
+  }
+  context.lineWidth = open ? 2 : 1.2;
+  context.strokeStyle = open ? colour : "#000";
   context.stroke();
 }
 
@@ -132,6 +135,6 @@ function shapeSample(place) {
   const canvas = element("canvas", { class: "shape", width: 32, height: 32, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   context.scale(2, 2);
-  drawShape(context, ROOF_SHAPES[place], [8, 8], 5, "#555", false);
+  drawShape(context, ROOF_SHAPES[place], [8, 8], 5, "#555555", false);
   return canvas;
 }

@@ -51,6 +51,7 @@ SCRIPTS = (
     "graph_panel",
     "alignment",
     "comparison",
+    "sweep_values",
     "sweep",
     "main",
 )
@@ -165,7 +166,8 @@ def make_page(recordings: Sequence[Recording], most_tbs: int = MOST_TBS, sweep: 
         "stall_colours": PART_COLOURS,
         "blobs": {name: made.layout for name, made in blobs.items()},
     }
-    return Page(shown["title"], files, shown, data, blobs, notes)
+    title = shown["title"] if sweep is None else sweep.title()
+    return Page(title, files, shown, data, blobs, notes)
 
 
 def _graph_note(recording: Recording) -> str | None:

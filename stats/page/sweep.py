@@ -115,6 +115,15 @@ class Sweep:
             results.attrs["runs"]["units"],
         )
 
+    def title(self) -> str:
+        """Return workloads, GPUs and the number of points as a title."""
+        names = [text.partition(":")[0] for text in decode(self.runs["workload"]).tolist()]
+        points = self.points or len(set(zip(*(column.tolist() for column in self.grid), strict=True)))
+        return (
+            f"Sweep of {_few(names, 'workloads')} on {_few(decode(self.runs['gpu']).tolist(), 'GPUs')}:"
+            f" {points:,} point{'' if points == 1 else 's'}"
+        )
+
     def data(self) -> dict[str, Any]:
         """Return the runs for JSON: texts by number, NaN as null. Raises StoreError for too many runs."""
         if len(self.runs) > MOST_RUNS:
@@ -141,6 +150,12 @@ def _check_point(path: Path, point: int | None, points: int, done: set[int]) -> 
     if point >= points:
         raise StoreError(f"{path} has no point {point}: there are 0 to {points - 1}")
     raise StoreError(f"{path}: point {point} has no result yet")
+
+
+def _few(names: list[str], what: str) -> str:
+    """Return distinct names, or how many there are where they are many."""
+    distinct = list(dict.fromkeys(names))
+    return ", ".join(distinct) if 0 < len(distinct) < 4 else f"{len(distinct)} {what}"
 
 
 def _numbered(column: NDArray[Any]) -> dict[str, list[Any]]:

@@ -89,6 +89,7 @@ def test_a_sweep_and_what_collect_made_of_it(tool) -> None:
     assert data["sweep"]["grid"] == [{"values": [64, 128], "index": [0, 0, 1, 1]}]
     assert data["sweep"]["scheme"] == {"values": ["stream", "tb_static"], "index": [0, 1, 0, 1]}
     assert data["files"][0]["label"] == "hidden=128"
+    assert "<title>Sweep of gru on titan_v: 2 points</title>" in Path("r.html").read_text(encoding="utf-8")
     assert data["files"][0]["graph_note"] is None
     frame = stats.load("sw")
     assert data["sweep"]["values"]["time_us"] == pytest.approx(frame["time_us"].tolist(), rel=1e-6)

@@ -31,10 +31,13 @@ function formatDifference(ns) {
   return ns > 0 ? `+${formatTime(ns)}` : formatTime(ns).replace("-", "−");
 }
 
-/** Return a number of bytes with a unit. */
+/** Return a number of bytes with a unit, in three digits. */
 function formatBytes(count) {
   for (const [unit, scale] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) {
-    if (count >= scale) return `${formatNumber(count / scale)}${NBSP}${unit}`;
+    if (count < scale) continue;
+    const value = count / scale;
+    const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    return `${value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}${NBSP}${unit}`;
   }
   return `${formatNumber(count)}${NBSP}B`;
 }

@@ -248,6 +248,74 @@ def test_colours_can_be_told_apart(open_page: Open, small: Path) -> None:
             assert least > DISTANCE, f"{name}, {vision}: {pair} are {least:.1f} apart"
 
 
+def test_a_kernel_name_has_one_colour(open_page: Open, others: dict[str, Path]) -> None:
+    """Names of two files have different colours, the same in the legends of timelines and roofline."""
+    opened = ready(open_page(others["two files"]))
+    legends = [
+        dict(
+            opened.page.locator(f"{place} .legend li:has(.chip)").evaluate_all(
+                "(all) => all.map((li) => [li.innerText.trim(), li.querySelector('.chip').style.background])"
+            )
+        )
+        for place in ("[data-part=controls]", "#roofline")
+    ]
+    assert len(legends[0]) > 3
+    assert len(set(legends[0].values())) == len(legends[0])
+    assert legends[1]
+    assert legends[1].items() <= legends[0].items()
+
+
+def test_two_files_without_a_common_kernel(open_page: Open, others: dict[str, Path]) -> None:
+    opened = ready(open_page(others["two files"]))
+    text = opened.page.locator("#compare").inner_text()
+    assert "No kernel is in both: the first has" in text
+    assert "--tables all" not in text
+
+
+def test_the_graph_of_kernels_says_how_many_it_shows(open_page: Open, small: Path) -> None:
+    opened = ready(open_page(small))
+    mode, count = (opened.page.locator("#graph select").nth(number) for number in (0, 1))
+    for value, shown in (("kernels", "16"), ("tbs", "4")):
+        mode.select_option(value)
+        assert count.input_value() == shown
+        assert count.locator("option").count() > 2
+
+
+def test_the_panel_of_a_tb_can_be_closed(open_page: Open, small: Path) -> None:
+    opened = ready(open_page(small, 480))
+    opened.run(
+        """async () => {
+          const { shared } = await pysimReport.ready;
+          shared.choose(shared.timelines[0].run, 0);
+        }"""
+    )
+    panel = opened.page.locator("[data-part=detail]")
+    assert (panel.bounding_box() or {})["height"] < 900 / 3
+    panel.get_by_label("close").click()
+    assert opened.run(ask.STATE)["chosen"] is None
+    assert panel.inner_text().startswith("Point to a TB")
+
+
+def test_a_roofline_without_runs_says_so(open_page: Open, small: Path) -> None:
+    opened = ready(open_page(small))
+    for box in opened.page.locator("#roofline input[type=checkbox]").all():
+        box.uncheck()
+    assert opened.page.locator("#roofline").inner_text().splitlines()[-1] == "No run is chosen."
+    opened.page.locator("#roofline input[type=checkbox]").first.check()
+    assert opened.page.locator("#roofline canvas.over").is_visible()
+
+
+def test_marks_of_a_sweep_say_their_values(open_page: Open, others: dict[str, Path]) -> None:
+    opened = ready(open_page(others["folder"]))
+    canvas = opened.page.locator("#sweep canvas.over")
+    canvas.focus()
+    canvas.press("ArrowLeft")
+    said = opened.page.locator("#sweep [role=status]").inner_text()
+    rows = [line.split("\t") for line in opened.page.locator("#sweep table").inner_text().splitlines()[1:]]
+    (row,) = [row for row in rows if said.startswith(f"file={row[0].strip()}, {row[1].strip()}: time")]
+    assert all(value.strip() in said for value in row)
+
+
 def test_print_and_no_script(open_page: Open, small: Path) -> None:
     """Without JavaScript the tables are there, and nothing is beyond the page."""
     opened = open_page(small, java_script_enabled=False)

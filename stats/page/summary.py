@@ -193,7 +193,8 @@ def _host(results: Results) -> list[tuple[str, str]]:
     ]
     if "simulate_seconds" in names:
         total = float(results.array("host")["simulate_seconds"].sum())
-        texts.append(("simulated in", f"{total:.3g} s on {int(row['threads'])} threads"))
+        threads = int(row["threads"])
+        texts.append(("simulated in", f"{total:.3g} s on {threads} thread{'' if threads == 1 else 's'}"))
     return texts
 
 

@@ -23,7 +23,7 @@ class Sweep:
     """Runs of a grid. ``keys``: of the grid; ``grid``: a column of values a key; ``runs``: their rows.
 
     ``chosen``: files whose runs are drawn, which are of one point, with ``labels``; ``missing``: points of
-    ``points`` without a result; ``units`` and ``docs``: of ``VALUES``.
+    ``points`` without a result.
     """
 
     keys: tuple[str, ...]
@@ -33,7 +33,6 @@ class Sweep:
     labels: tuple[str, ...]
     points: int
     missing: int
-    units: dict[str, str]
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str], point: int | None = None) -> Sweep:
@@ -48,7 +47,7 @@ class Sweep:
         results = SweepResults(path)
         done = {part.place for part in results.parts}
         _check_point(path, point, results.points, done)
-        tables, columns = results.merged(("runs",))
+        tables, _ = results.merged(("runs",))
         chosen = min(done) if point is None else point
         parts = [part for part in results.parts if part.place == chosen]
         text = ", ".join(f"{key}={value}" for key, value in zip(results.keys, parts[0].values, strict=True))
@@ -60,13 +59,11 @@ class Sweep:
             tuple(text or part.path.stem for part in parts),
             results.points,
             results.missing,
-            {column.name: column.unit for column in columns.get("runs", ())},
         )
 
     @classmethod
     def _of_files(cls, path: Path, point: int | None) -> Sweep:
         files, tables = [], []
-        units: dict[str, str] = {}
         for file in sorted(path.glob("*.h5")):
             try:
                 results = Results(file)
@@ -75,7 +72,6 @@ class Sweep:
             if "runs" in results and len(results.array("runs")):
                 files.append(file)
                 tables.append(results.array("runs"))
-                units |= results.attrs["runs"]["units"]
         if not files:
             raise StoreError(f"{path} holds neither a sweep nor result files")
         _check_point(path, point, len(files), set(range(len(files))))
@@ -91,7 +87,6 @@ class Sweep:
             (chosen.stem,),
             len(files),
             0,
-            units,
         )
 
     @classmethod
@@ -112,7 +107,6 @@ class Sweep:
             (results.path.stem,),
             int(known.get("points", 0)),
             int(known.get("missing", 0)),
-            results.attrs["runs"]["units"],
         )
 
     def title(self) -> str:
@@ -136,7 +130,6 @@ class Sweep:
             "scheme": _numbered(schemes),
             "status": _numbered(decode(self.runs["status"])),
             "values": {name: _rounded(self.runs[name]) for name in names},
-            "units": {name: self.units.get(name, "") for name in names},
             "points": self.points,
             "missing": self.missing,
         }

@@ -17,6 +17,8 @@ from pysim.dependence.dependences import dependences
 from pysim.stats.page import Edges, Recording
 from pysim.stats.page.report import Page, make_page
 from pysim.stats.page.spans import Spans, time_in_bins
+from pysim.stats.page.summary import format_bytes
+from pysim.stats.pictures.occupancy import PALETTE
 from pysim.workloads import make
 from tests.support.result_files import result_file
 
@@ -169,6 +171,36 @@ def test_a_window_of_the_graph_has_its_edges_and_no_others(
             all_of = set(range(edges.offsets[before[-1]], edges.offsets[before[-1] + 1]))
             have = producers.get(int(edges.offsets[kernel]) + tb, set()) & all_of
             assert need == (2 if have == all_of else 1 if have else 0)
+
+
+def test_texts_of_numbers(ask: Callable[[str], Any]) -> None:
+    """A unit stays with its number, one thing is no plural, bytes have three digits as in the summary."""
+    assert ask(
+        "return [formatTime(113e3), formatMoment(118710), formatShare(0.5), formatCount(1, 'TB'),"
+        " formatCount(2000, 'TB'), formatPart(1, 1), formatPart(4, 4), formatPart(1, 4),"
+        " seriesText(1, 'TBs'), seriesText(0.5, 'TBs')];"
+    ) == [
+        text.replace("_", "\xa0")
+        for text in (
+            *("113_µs", "118.710_µs", "50.0_%", "1_TB", "2,000_TBs"),
+            *("the TB", "all 4_TBs", "1 of 4_TBs", "1_TB", "0.5_TBs"),
+        )
+    ]
+    counts = [0, 7, 1000, 1234567, 44.04e6, 99.96e6, 456e6, 2e15]
+    assert ask(f"return {counts}.map(formatBytes);") == [
+        format_bytes(count).replace(" ", "\xa0") for count in counts
+    ]
+
+
+def test_names_have_numbers_in_order_of_the_runs(ask: Callable[[str], Any], results: stats.Results) -> None:
+    names, colours = ask(
+        "const colours = (run) => Array.from(run.kernels.name, (_, k) => run.colourOf(k));"
+        " return [runs[0].about.names, runs.map(colours)];"
+    )
+    for run, shown in enumerate(colours):
+        rows = results.of_run("kernels", run)
+        assert shown == [PALETTE[row["name"] % len(PALETTE)] for row in np.sort(rows, order="kernel")]
+    assert len(set(colours[0])) == len(names)
 
 
 def test_the_graph_of_kernels_has_the_longest_chain(

@@ -34,7 +34,7 @@ function roofMarks(run, place) {
 function roofText(mark) {
   const where = mark.of === "dram" ? "DRAM" : "L2";
   const rate = `${mark.run.label}, ${mark.name}: ${formatNumber(mark.y)} billion warp instructions/s`;
-  const traffic = Number.isFinite(mark.x) ? `${formatNumber(mark.x)} a sector of ${where}, ${formatNumber(mark.bytes)} GB/s` : `no ${where} traffic`;
+  const traffic = Number.isFinite(mark.x) ? `${formatNumber(mark.x)} a sector of ${where}, ${formatNumber(mark.bytes)}${NBSP}GB/s` : `no ${where} traffic`;
   const used = roofShares(mark).map(({ label, share }) => `${formatShare(share)} of ${label}`).join(", ");
   const { each } = mark;
   if (!each) return `${rate}, ${traffic}. ${used}.`;
@@ -147,8 +147,8 @@ class RooflinePanel {
     }
     const empty = Math.max(0, ...facts.map((each) => each.empty));
     const more = Math.max(0, ...facts.map((each) => each.more));
-    if (empty) texts.push(`Left out: ${empty} kernel ${empty > 1 ? "names" : "name"} with next to no instructions and traffic.`);
-    if (more) texts.push(`Left out: ${more} kernel names with little time.`);
+    if (empty) texts.push(`Left out: ${formatCount(empty, "kernel name")} with next to no instructions and traffic.`);
+    if (more) texts.push(`Left out: ${formatCount(more, "kernel name")} with little time.`);
     return texts.join(" ");
   }
 

@@ -86,7 +86,7 @@ class Timeline {
     const every = [1, 2, 4, 8, 16, 32, 64].find((n) => n * lane >= 16) ?? 128;
     for (let sm = Math.max(0, Math.ceil(this.top)); sm < this.bottom && sm < this.run.sms.length; sm += 1) {
       const y = HEAD + (sm + 0.5 - this.top) * lane;
-      if (sm % every === 0 && y > HEAD + 5 && y < height - 4) context.fillText(`SM ${this.run.sms[sm]}`, GUTTER - 6, y);
+      if (sm % every === 0 && y > HEAD && y < height - 4) context.fillText(`SM ${this.run.sms[sm]}`, GUTTER - 6, Math.max(y, HEAD + 5));
     }
     context.textAlign = "left";
     context.strokeRect(GUTTER - 0.5, HEAD - 0.5, plotWidth, this.plotHeight);

@@ -191,7 +191,7 @@ function differenceRange(differences, whole) {
 /** Say why no kernel of two runs is compared. */
 function whyNoKernels(pair) {
   const without = [...new Set(pair.filter((run) => !run.kernels.count).map((run) => run.label))];
-  if (without.length) return `There are no rows of the table kernels of ${without.join(" and of ")}: run again with --tables all to compare kernels.`;
+  if (without.length) return `No file has the table kernels of ${without.join(" or ")}: run again with --tables all to compare kernels.`;
   const [first, second] = pair.map((run) => formatCount(run.kernels.count, "kernel"));
   return `No kernel is in both: the first has ${first}, the second ${second} of other names.`;
 }

@@ -60,7 +60,8 @@ def signalled(
 def test_ctrl_c_keeps_the_schemes_that_have_finished(tmp_path: Path) -> None:
     size = ("--layers", "1", "--timesteps", "8", "--threads", "1", "--out", "a.h5")
     options = (*size, "--schemes", "graph,stream,pool")
-    status, out, err = signalled(tmp_path, signal.SIGINT, "graph: done", GRU, *options)
+    # graph's rows are in the tables when the next scheme begins, on a slow machine not yet when it is done
+    status, out, err = signalled(tmp_path, signal.SIGINT, "stream: simulating", GRU, *options)
     assert (status, err.splitlines()[-1]) == (130, "interrupted")
     assert out.splitlines()[-1] == "wrote a.h5, a.json"
     runs = stats.load(tmp_path / "a.h5").array("runs")

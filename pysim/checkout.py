@@ -1,7 +1,7 @@
 """Makes the rooms beside ``pysim`` importable where the package runs from a checkout.
 
-The folders ``stats``, ``workloads`` and ``configs`` of a checkout are ``pysim.stats``, ``pysim.workloads`` and
-``pysim.configs``. An installation has them inside ``pysim``, and nothing is done there. In a checkout
+The folders ``stats``, ``workloads`` and ``configs`` of a checkout are ``pysim.stats``, ``pysim.workloads``
+and ``pysim.configs``. An installation has them inside ``pysim``, and nothing is done there. In a checkout
 ``stats`` and ``workloads`` are short names of the same modules.
 
 The classes do without the bases of ``importlib.abc``, whose import takes longer than all else here.

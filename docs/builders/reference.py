@@ -117,9 +117,7 @@ def workloads() -> str:
         ]
         keys = [_table(("key", "default"), known)] if known else []
         parts.append("\n\n".join([f"## {name}", _docstring(made), *keys]))
-    said = (
-        "On a command line: `name:key=value,key=value`; in Python, `pysim.workloads.make(text)`."
-    )
+    said = "On a command line: `name:key=value,key=value`; in Python, `pysim.workloads.make(text)`."
     return _page("Workloads", said, *parts)
 
 
